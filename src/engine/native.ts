@@ -1,0 +1,154 @@
+/**
+ * The whole native surface, typed. This file alone loads the addon; everything else takes a `NativeEngine`.
+ *
+ * Audio is 16 kHz mono float32 in -1..1 throughout. Times are milliseconds from the first sample handed in.
+ * Every long call runs on a thread of the object it belongs to, takes an AbortSignal, and rejects with
+ * `signal.reason` once the native side has really stopped.
+ */
+
+export type NativeErrorCode =
+  | 'load_failed' // the file is not a model this backend can use
+  | 'bad_audio' // the file cannot be decoded
+  | 'inference_failed'
+  | 'out_of_memory'
+  | 'closed' // the object was closed before or during the call
+  | 'invalid_argument';
+
+export class NativeError extends Error {
+  override readonly name = 'NativeError';
+  readonly code: NativeErrorCode;
+  constructor(code: NativeErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export interface LoadOptions {
+  backend: 'whisper' | 'fake';
+  path: string;
+  device: string; // 'cpu' | 'cuda:0' ...
+  threads: number;
+}
+
+export interface ModelInfo {
+  backend: string;
+  /** ISO 639 codes the model can be asked for, in the model's own order. */
+  languages: string[];
+  multilingual: boolean;
+  /** Encoder positions of 20 ms for a full window (1500 for Whisper). */
+  audioContext: number;
+  /** Decoder positions (448 for Whisper). */
+  textContext: number;
+  /** Weights and buffers held, bytes. */
+  memoryBytes: number;
+}
+
+export interface ChunkOptions {
+  /** ISO 639 code; must be one of `info.languages`. */
+  language: string;
+  translate: boolean;
+  /** Text the decoder is conditioned on; '' for none. */
+  prompt: string;
+  /** 0 = greedy; above 0 samples with a fixed seed (0..1). */
+  temperature: number;
+  /** Encoder positions to compute, 0 = full window. */
+  audioContext: number;
+  /** Upper bound of decoded tokens, 0 = the model's own. */
+  maxTokens: number;
+  /** Align each token by dynamic time warping over the cross attention (slower, exact to about 50 ms). */
+  words: boolean;
+}
+
+export interface Token {
+  id: number;
+  /** UTF-8 bytes; a character may be spread over several tokens. Empty for timestamp and control tokens. */
+  bytes: Uint8Array;
+  /** Natural logarithm of the probability the model gave this token. */
+  logprob: number;
+  startMs: number;
+  endMs: number;
+}
+
+export interface DecodedSegment {
+  startMs: number;
+  endMs: number;
+  tokens: Token[];
+  /** Probability (0..1) of the no-speech token at the start of the window. */
+  noSpeechProb: number;
+}
+
+export interface LanguageGuess {
+  language: string;
+  probability: number;
+  probabilities: Record<string, number>;
+}
+
+export interface JobHooks {
+  signal?: AbortSignal | undefined;
+  onSegment?: (segment: DecodedSegment) => void;
+  /** 0..1, never falling. */
+  onProgress?: (fraction: number) => void;
+}
+
+export interface TranscriptionModel {
+  readonly info: ModelInfo;
+  /** Decodes one chunk of at most 30 s. Runs alone on the model's thread, in order of the calls. */
+  transcribe(samples: Float32Array, options: ChunkOptions, hooks?: JobHooks): Promise<DecodedSegment[]>;
+  detectLanguage(
+    samples: Float32Array,
+    options: { audioContext: number },
+    hooks?: Pick<JobHooks, 'signal'>,
+  ): Promise<LanguageGuess>;
+  /** Cancels what runs, waits for it and frees the weights. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Speech probability per window of 512 samples (32 ms). */
+export interface VoiceActivityModel {
+  /**
+   * `samples.length` must be a multiple of 512 except in the last call of a stream (the rest is zero-padded).
+   * `reset` starts a new stream; without it the recurrent state goes on from the previous call.
+   */
+  probabilities(
+    samples: Float32Array,
+    options: { reset: boolean },
+    hooks?: Pick<JobHooks, 'signal'>,
+  ): Promise<Float32Array>;
+  close(): Promise<void>;
+}
+
+export interface AudioFileInfo {
+  format: 'wav' | 'mp3' | 'flac' | 'vorbis';
+  /** Of the file, before conversion. */
+  sampleRate: number;
+  channels: number;
+  /** As the header says; null when only decoding would tell. */
+  durationSec: number | null;
+}
+
+export interface NativeAudioFile {
+  readonly info: AudioFileInfo;
+  /** The next samples (16 kHz mono), fewer only at the end; null when there are none left. */
+  read(maxSamples: number): Promise<Float32Array | null>;
+  close(): void;
+}
+
+export interface EngineInfo {
+  whisperVersion: string;
+  ggmlVersion: string;
+  /** e.g. [{ name: 'CPU', description: 'Intel(R) Xeon(R) Processor' }] */
+  devices: { name: string; description: string; memoryBytes: number }[];
+  cpuFeatures: string[];
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+export interface NativeEngine {
+  readonly info: EngineInfo;
+  setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
+  loadModel(options: LoadOptions): Promise<TranscriptionModel>;
+  loadVoiceActivity(options: { path: string }): Promise<VoiceActivityModel>;
+  openAudio(path: string): Promise<NativeAudioFile>;
+  /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */
+  quantize(options: { source: string; target: string; type: 'q8_0' }): Promise<void>;
+}

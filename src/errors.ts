@@ -1,0 +1,60 @@
+/**
+ * Every failure the gateway can answer with. The table is the contract of docs/api.md: a code has one kind and
+ * one HTTP status. `error-handler.ts` is the only place that turns one of these into a response.
+ */
+
+/** Kind (what clients branch on) to HTTP status. */
+export const STATUS_OF_KIND = {
+  malformed: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  too_large: 413,
+  cancelled: 499,
+  internal: 500,
+  upstream: 502,
+  network: 503,
+} as const;
+
+export type ErrorKind = keyof typeof STATUS_OF_KIND;
+
+/** Who produced the failure: the gateway itself or the backend it speaks for. */
+export type Provider = 'voxgate' | 'multilingual' | 'european' | 'cjk' | 'tts' | 'llm';
+
+export interface GatewayErrorOptions {
+  provider?: Provider;
+  /** The request field at fault, as OpenAI's `error.param`. */
+  param?: string;
+  /** A short stable identifier, as OpenAI's `error.code`, e.g. `slot_busy`. */
+  code?: string;
+  /** Seconds for `Retry-After`; only back-pressure carries it. */
+  retryAfterSec?: number;
+  /** Further members of the `error` object, e.g. `held_by`. */
+  details?: Record<string, string | number>;
+  cause?: unknown;
+}
+
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+  readonly kind: ErrorKind;
+  readonly provider: Provider;
+  readonly param: string | null;
+  readonly code: string | null;
+  readonly retryAfterSec: number | undefined;
+  readonly details: Readonly<Record<string, string | number>>;
+
+  constructor(kind: ErrorKind, message: string, options: GatewayErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = kind;
+    this.provider = options.provider ?? 'voxgate';
+    this.param = options.param ?? null;
+    this.code = options.code ?? null;
+    this.retryAfterSec = options.retryAfterSec;
+    this.details = options.details ?? {};
+  }
+
+  get status(): number {
+    return STATUS_OF_KIND[this.kind];
+  }
+}
