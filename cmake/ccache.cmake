@@ -1,0 +1,6 @@
+# A help where it is installed, never a need.
+find_program(VOXGATE_CCACHE ccache)
+if(VOXGATE_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER "${VOXGATE_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${VOXGATE_CCACHE}")
+endif()

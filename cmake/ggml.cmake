@@ -1,0 +1,59 @@
+# ggml from the sources of whisper.cpp. For the addon: shared libraries beside it, with the compute backends loaded
+# at run time, so that a GPU backend can simply be absent. For the tests: static and on the CPU.
+
+set(GGML_OPENMP OFF CACHE BOOL "" FORCE) # its threads outlive a call and know nothing of ours
+set(GGML_LLAMAFILE ON CACHE BOOL "" FORCE) # halves the time of the encoder
+set(GGML_CCACHE OFF CACHE BOOL "" FORCE)
+set(GGML_ALL_WARNINGS OFF CACHE BOOL "" FORCE)
+set(GIT_EXE OFF CACHE FILEPATH "" FORCE) # ggml would take the commit of this project for its own and recompile with each
+set(GGML_BUILD_TESTS OFF CACHE BOOL "" FORCE)
+set(GGML_BUILD_EXAMPLES OFF CACHE BOOL "" FORCE)
+
+if(VOXGATE_TESTS)
+  set(BUILD_SHARED_LIBS OFF)
+  set(GGML_BACKEND_DL OFF CACHE BOOL "" FORCE)
+else()
+  set(BUILD_SHARED_LIBS ON)
+  set(GGML_BACKEND_DL ON CACHE BOOL "" FORCE)
+endif()
+
+if(VOXGATE_CPU STREQUAL "all")
+  set(GGML_NATIVE OFF CACHE BOOL "" FORCE)
+  set(GGML_CPU_ALL_VARIANTS ON CACHE BOOL "" FORCE)
+elseif(VOXGATE_CPU STREQUAL "native")
+  set(GGML_CPU_ALL_VARIANTS OFF CACHE BOOL "" FORCE)
+  include(cmake/host-cpu.cmake)
+else()
+  message(FATAL_ERROR "Expected native or all for VOXGATE_CPU but received ${VOXGATE_CPU}")
+endif()
+
+# Libraries lie beside the addon and find each other there.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN")
+if(CMAKE_LIBRARY_OUTPUT_DIRECTORY)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+endif()
+
+add_subdirectory("${WHISPER_SOURCE_DIR}/ggml" "${CMAKE_BINARY_DIR}/ggml" EXCLUDE_FROM_ALL)
+
+# Names of our own: another addon in the process may bring a libggml.so of another version, and the loader takes
+# libraries of one name for the same. No version suffix, so no symbolic links to package.
+foreach(target ggml ggml-base)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME "voxgate-${target}")
+endforeach()
+foreach(target ggml ggml-base ggml-cpu)
+  if(TARGET ${target})
+    target_compile_options(${target} PRIVATE -w)
+    set_property(TARGET ${target} PROPERTY VERSION)
+    set_property(TARGET ${target} PROPERTY SOVERSION)
+  endif()
+endforeach()
+
+# The loader picks the variant with the most features a CPU claims; this one dies where the claim is not kept (see
+# host-cpu.cmake). ggml's lists cannot be changed from here, so it becomes an empty library under a name that the
+# loader does not look for.
+if(TARGET ggml-cpu-sapphirerapids)
+  file(WRITE "${CMAKE_BINARY_DIR}/empty.cpp" "")
+  set_target_properties(ggml-cpu-sapphirerapids PROPERTIES SOURCES "${CMAKE_BINARY_DIR}/empty.cpp"
+                        OUTPUT_NAME "voxgate-left-out" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/left-out")
+endif()

@@ -1,0 +1,183 @@
+#include "audio/audio_file.h"
+
+#include "audio/miniaudio_config.h"
+#include "audio/resampler.h"
+#include "backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+namespace voxgate {
+namespace {
+
+constexpr int kMaxChannels = 32;
+constexpr int kMinRate = 2000;
+constexpr int kMaxRate = 384000;
+constexpr size_t kBlockFrames = 4096;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using FilePtr = std::unique_ptr<std::FILE, CloseFile>;
+
+[[noreturn]] void bad_audio(const std::string& reason) { throw Failure(StatusCode::bad_audio, reason); }
+
+std::vector<uint8_t> read_at(std::FILE* file, size_t offset) {
+  std::vector<uint8_t> bytes(kSniffBytes);
+  if (std::fseek(file, static_cast<long>(offset), SEEK_SET) != 0)
+    return {};
+  bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file));
+  return bytes;
+}
+
+AudioFormat sniff_file(std::FILE* file) {
+  auto head = read_at(file, 0);
+  if (head.empty())
+    bad_audio("The audio file is empty");
+  if (const size_t tag = id3_tag_bytes(head); tag > 0)
+    head = read_at(file, tag);
+  const auto format = sniff_audio(head);
+  if (!format)
+    bad_audio("The file is not WAV, MP3, FLAC or Ogg Vorbis audio");
+  return *format;
+}
+
+ma_encoding_format encoding(AudioFormat format) {
+  switch (format) {
+  case AudioFormat::wav:
+    return ma_encoding_format_wav;
+  case AudioFormat::mp3:
+    return ma_encoding_format_mp3;
+  case AudioFormat::flac:
+    return ma_encoding_format_flac;
+  case AudioFormat::vorbis:
+    return ma_encoding_format_vorbis;
+  }
+  return ma_encoding_format_unknown;
+}
+
+// A float file may hold anything; one NaN in a filter would silence the rest of the file.
+float sane(float sample) {
+  return std::isfinite(sample) ? std::clamp(sample, -1.0F, 1.0F) : 0.0F;
+}
+
+} // namespace
+
+class AudioFile::Decoder {
+public:
+  Decoder(const std::string& path, AudioFormat format) {
+    // Channels and rate as they are in the file: samples are made sane before any filter sees them.
+    auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
+    config.encodingFormat = encoding(format);
+    if (ma_decoder_init_file(path.c_str(), &config, &decoder_) != MA_SUCCESS)
+      bad_audio(std::string("The file is broken or not ") + audio_format_name(format) + " audio");
+    open_ = true;
+    ma_format sample_format = ma_format_unknown;
+    ma_uint32 channels = 0;
+    ma_uint32 rate = 0;
+    ma_decoder_get_data_format(&decoder_, &sample_format, &channels, &rate, nullptr, 0);
+    if (sample_format != ma_format_f32 || channels < 1 || channels > kMaxChannels)
+      close_and_fail("The audio has " + std::to_string(channels) + " channels; 1 to 32 can be read");
+    if (rate < kMinRate || rate > kMaxRate)
+      close_and_fail("The audio has a sample rate of " + std::to_string(rate) + " Hz; 2000 to 384000 can be read");
+    this->channels = static_cast<int>(channels);
+    this->rate = static_cast<int>(rate);
+    resampler_ = std::make_unique<Resampler>(this->rate);
+    frames_.resize(kBlockFrames * channels);
+    mono_.reserve(kBlockFrames);
+  }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  ~Decoder() { close(); }
+
+  // Only where it stands in the header: for MP3 miniaudio would decode the whole file to count.
+  double header_duration(AudioFormat format, uint64_t file_bytes) {
+    if (format != AudioFormat::wav && format != AudioFormat::flac)
+      return -1;
+    ma_uint64 frames = 0;
+    if (ma_decoder_get_length_in_pcm_frames(&decoder_, &frames) != MA_SUCCESS || frames == 0)
+      return -1;
+    // Writers to a pipe leave a huge placeholder. No WAV coding has less than four bits a sample.
+    if (format == AudioFormat::wav && frames > 4 * file_bytes)
+      return -1;
+    return static_cast<double>(frames) / rate;
+  }
+
+  // Appends one block; false when there are no more.
+  bool next(std::vector<float>& output) {
+    ma_uint64 read = 0;
+    ma_decoder_read_pcm_frames(&decoder_, frames_.data(), kBlockFrames, &read);
+    if (read == 0) {
+      resampler_->finish(output);
+      return false;
+    }
+    mono_.clear();
+    const auto width = static_cast<size_t>(channels);
+    for (size_t frame = 0; frame < read; ++frame) {
+      float sum = 0;
+      for (size_t channel = 0; channel < width; ++channel)
+        sum += sane(frames_[frame * width + channel]);
+      mono_.push_back(sum / static_cast<float>(channels));
+    }
+    const size_t before = output.size();
+    resampler_->process(mono_, output);
+    // The filter overshoots at steps of full scale.
+    for (size_t i = before; i < output.size(); ++i)
+      output[i] = sane(output[i]);
+    return true;
+  }
+
+  int channels = 0;
+  int rate = 0;
+
+private:
+  void close() {
+    if (open_)
+      ma_decoder_uninit(&decoder_);
+    open_ = false;
+  }
+  [[noreturn]] void close_and_fail(const std::string& reason) {
+    close(); // the destructor does not run for a constructor that throws
+    bad_audio(reason);
+  }
+
+  ma_decoder decoder_{};
+  bool open_ = false;
+  std::unique_ptr<Resampler> resampler_;
+  std::vector<float> frames_;
+  std::vector<float> mono_;
+};
+
+AudioFile::AudioFile(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    bad_audio("The audio file cannot be read");
+  const auto bytes = std::filesystem::file_size(path, error);
+  const FilePtr file(std::fopen(path.c_str(), "rb"));
+  if (!file)
+    bad_audio("The audio file cannot be read");
+  const auto format = sniff_file(file.get());
+  decoder_ = std::make_unique<Decoder>(path, format);
+  info_ = {format, decoder_->rate, decoder_->channels, decoder_->header_duration(format, bytes)};
+  while (ready_.empty() && !at_end_)
+    decode_block();
+  if (ready_.empty())
+    bad_audio("The audio file holds no samples");
+}
+
+AudioFile::~AudioFile() = default;
+
+void AudioFile::decode_block() { at_end_ = !decoder_->next(ready_); }
+
+std::vector<float> AudioFile::read(size_t max_samples) {
+  while (ready_.size() < max_samples && !at_end_)
+    decode_block();
+  const auto count = static_cast<std::ptrdiff_t>(std::min(max_samples, ready_.size()));
+  std::vector<float> samples(ready_.begin(), ready_.begin() + count);
+  ready_.erase(ready_.begin(), ready_.begin() + count);
+  return samples;
+}
+
+} // namespace voxgate

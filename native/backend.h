@@ -1,0 +1,117 @@
+#pragma once
+
+#include "cancel.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The one interface of a speech model, and its contract.
+//
+// Threads: a backend is loaded, used and destroyed on one thread, the thread of its model. Calls never overlap, so
+// an implementation needs no locks. It may start helper threads inside a call, all of which end with the call.
+// The callbacks of a call run on that same thread, during the call.
+//
+// Ownership: spans and references are borrowed for the call only. Nothing of one call may influence the next:
+// the same samples with the same options give the same tokens, whatever ran before, also after an abort.
+//
+// Abort: `cancel` may be set at any time by another thread. An implementation looks at it at least before each
+// graph, better inside it, and leaves by throwing Failure{cancelled}. The model must stay usable.
+//
+// Errors: throw Failure; other exceptions count as inference_failed (load_failed while loading). Nothing may call
+// abort() or exit(): input is checked before it reaches a library that asserts.
+//
+// Audio is 16 kHz mono in -1..1 and finite. Times are milliseconds from the first sample, inside the chunk and
+// never falling from token to token.
+
+namespace voxgate {
+
+inline constexpr int kSampleRate = 16000;
+// What one window of Whisper can hold, and a bound for every backend; half a second of slack for padding.
+inline constexpr size_t kMaxChunkSamples = 30 * kSampleRate + kSampleRate / 2;
+
+struct LoadOptions {
+  std::string backend;
+  std::string path;
+  std::string device; // "cpu", "cuda", "cuda:1" ...
+  int threads = 1;
+};
+
+struct ModelInfo {
+  std::string backend;
+  std::vector<std::string> languages; // in the model's own order
+  bool multilingual = false;
+  int audio_context = 0; // encoder positions of a full window
+  int text_context = 0;  // decoder positions; 0 where there is no decoder
+  uint64_t memory_bytes = 0;
+};
+
+struct ChunkOptions {
+  std::string language; // one of ModelInfo::languages
+  bool translate = false;
+  std::string prompt;
+  float temperature = 0;
+  int audio_context = 0; // 0 = full window
+  int max_tokens = 0;    // 0 = the model's own bound
+  bool words = false;
+};
+
+struct Token {
+  int32_t id = 0;
+  std::string bytes; // UTF-8, maybe part of a character; empty for timestamp and control tokens
+  float logprob = 0;
+  int64_t start_ms = 0;
+  int64_t end_ms = 0;
+};
+
+struct Segment {
+  int64_t start_ms = 0;
+  int64_t end_ms = 0;
+  std::vector<Token> tokens;
+  float no_speech_prob = 0;
+};
+
+struct LanguageProbability {
+  std::string language;
+  float probability = 0;
+};
+
+// Both may be empty functions. Progress is 0..1.
+struct ChunkEvents {
+  std::function<void(const Segment&)> segment;
+  std::function<void(double)> progress;
+};
+
+class Backend {
+public:
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  virtual const ModelInfo& info() const = 0;
+
+  // At least one and at most kMaxChunkSamples samples. Returns every segment, also those already emitted.
+  virtual std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
+                                          const ChunkEvents& events, const CancelToken& cancel) = 0;
+
+  // All languages of the model, most probable first; a model of one language answers with that one.
+  virtual std::vector<LanguageProbability> detect_language(std::span<const float> samples, int audio_context,
+                                                           const CancelToken& cancel) = 0;
+};
+
+using BackendFactory = std::unique_ptr<Backend> (*)(const LoadOptions& options, const CancelToken& cancel);
+
+struct BackendEntry {
+  std::string_view name;
+  BackendFactory load;
+};
+
+// Every backend of this build, by the name LoadOptions::backend asks for (backends/registry.cpp).
+std::span<const BackendEntry> backends();
+
+} // namespace voxgate

@@ -1,0 +1,256 @@
+#include "backends/whisper.h"
+
+#include "backends/ggml_runtime.h"
+#include "backends/whisper_times.h"
+#include "backends/whisper_tu.h"
+#include "models/ggml_file.h"
+
+#include <whisper.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace voxgate {
+namespace {
+
+constexpr size_t kMinSamples = kSampleRate / 2; // shorter input is padded: whisper.cpp reads past fewer than 200
+constexpr size_t kSamplesPerPosition = 320;
+constexpr size_t kMaxPromptBytes = 4096; // far above the 224 tokens used; its tokenizer recurses per character
+constexpr int kMaxWindows = 32; // a broken model may move on 20 ms at a time and encode the chunk hundreds of times
+
+struct FreeContext {
+  void operator()(whisper_context* context) const { whisper_free(context); }
+};
+struct FreeState {
+  void operator()(whisper_state* state) const { whisper_free_state(state); }
+};
+using ContextPtr = std::unique_ptr<whisper_context, FreeContext>;
+using StatePtr = std::unique_ptr<whisper_state, FreeState>;
+
+// What the C callbacks of one call share. It lives on the stack of that call.
+struct Call {
+  const whisper_context& context;
+  const ChunkEvents& events;
+  whisper_tu::AbortSwitch abort_switch;
+  SegmentTimes times;
+  int windows = 0;
+  double progress = 0;
+  std::vector<Segment> segments;
+
+  void collect(whisper_state& state) {
+    for (auto& segment : times.collect(context, state, static_cast<int>(segments.size()))) {
+      segments.push_back(std::move(segment));
+      if (events.segment)
+        events.segment(segments.back());
+    }
+  }
+  void advance(double fraction) {
+    if (!events.progress || fraction < progress)
+      return;
+    progress = std::min(fraction, 1.0);
+    events.progress(progress);
+  }
+};
+
+// While it lives, graphs of the state stop when the call is cancelled. The switch is on the caller's stack, so it
+// must be taken back however the call ends.
+class GraphAbort {
+public:
+  GraphAbort(whisper_state& state, whisper_tu::AbortSwitch& abort_switch) : state_(&state) {
+    whisper_tu::set_graph_abort(state, &abort_switch);
+  }
+  GraphAbort(const GraphAbort&) = delete;
+  GraphAbort& operator=(const GraphAbort&) = delete;
+  ~GraphAbort() {
+    if (state_ != nullptr)
+      whisper_tu::set_graph_abort(*state_, nullptr);
+  }
+  void state_is_gone() { state_ = nullptr; }
+
+private:
+  whisper_state* state_;
+};
+
+// Only whole UTF-8 characters from the end: the decoder uses the last tokens of a prompt.
+std::string prompt_tail(const std::string& prompt) {
+  if (prompt.size() <= kMaxPromptBytes)
+    return prompt;
+  size_t begin = prompt.size() - kMaxPromptBytes;
+  while (begin < prompt.size() && (static_cast<unsigned char>(prompt[begin]) & 0xC0) == 0x80)
+    ++begin;
+  return prompt.substr(begin);
+}
+
+std::vector<std::string> language_codes(const whisper_context& context) {
+  std::vector<std::string> codes;
+  for (int id = 0; id < whisper_tu::language_count(context); ++id)
+    codes.emplace_back(whisper_lang_str(id));
+  return codes;
+}
+
+class WhisperBackend final : public Backend {
+public:
+  WhisperBackend(ContextPtr context, const LoadOptions& options) : context_(std::move(context)) {
+    threads_ = std::max(1, options.threads);
+    info_.backend = "whisper";
+    info_.languages = language_codes(*context_);
+    info_.multilingual = info_.languages.size() > 1;
+    info_.audio_context = whisper_n_audio_ctx(context_.get());
+    info_.text_context = whisper_n_text_ctx(context_.get());
+    state(false); // made now, so that a machine too small fails the load and not the first request
+    info_.memory_bytes = whisper_tu::memory_bytes(*context_) + whisper_tu::memory_bytes(*fast_);
+  }
+
+  const ModelInfo& info() const override { return info_; }
+
+  std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
+                                  const ChunkEvents& events, const CancelToken& cancel) override {
+    cancel.check();
+    const auto padded = pad(samples);
+    whisper_state& state = this->state(options.words);
+    const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
+    Call call{*context_, events, {&cancel}, {options.words, limit_ms}, 0, 0, {}};
+    auto params = full_params(options, call);
+    params.audio_ctx = audio_context(options.audio_context, padded.size());
+    const std::string prompt = prompt_tail(options.prompt);
+    params.initial_prompt = prompt.empty() ? nullptr : prompt.c_str();
+
+    whisper_tu::reset_sampling(state);
+    GraphAbort graph_abort(state, call.abort_switch);
+    const int code = whisper_full_with_state(context_.get(), &state, params, padded.data(),
+                                             static_cast<int>(padded.size()));
+    if (code == -7) { // out of memory for its cache: whisper.cpp has freed the state already
+      graph_abort.state_is_gone();
+      static_cast<void>((options.words ? aligned_ : fast_).release());
+      throw Failure(StatusCode::out_of_memory, "Not enough memory for the decoder");
+    }
+    cancel.check();
+    if (code != 0)
+      throw Failure(StatusCode::inference_failed, "Whisper failed with code " + std::to_string(code));
+    call.collect(state);
+    call.advance(1);
+    return std::move(call.segments);
+  }
+
+  std::vector<LanguageProbability> detect_language(std::span<const float> samples, int audio_context,
+                                                   const CancelToken& cancel) override {
+    cancel.check();
+    if (!info_.multilingual)
+      return {{info_.languages.front(), 1.0F}};
+    const auto padded = pad(samples);
+    whisper_state& state = this->state(false);
+    whisper_tu::AbortSwitch abort_switch{&cancel};
+    whisper_tu::set_audio_context(state, this->audio_context(audio_context, padded.size()));
+    const GraphAbort graph_abort(state, abort_switch);
+    std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
+    int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(), static_cast<int>(padded.size()),
+                                             threads_);
+    if (code == 0)
+      code = whisper_lang_auto_detect_with_state(context_.get(), &state, 0, threads_, probabilities.data());
+    cancel.check();
+    if (code < 0)
+      throw Failure(StatusCode::inference_failed, "Language detection failed with code " + std::to_string(code));
+    return ranked(probabilities);
+  }
+
+private:
+  // whisper.cpp always looks at a hundred languages; in a model of 99 the last one is another kind of token.
+  std::vector<LanguageProbability> ranked(const std::vector<float>& probabilities) const {
+    std::vector<LanguageProbability> result;
+    float sum = 0;
+    for (size_t id = 0; id < info_.languages.size(); ++id) {
+      result.push_back({info_.languages[id], probabilities[id]});
+      sum += probabilities[id];
+    }
+    for (auto& guess : result)
+      guess.probability = sum > 0 ? guess.probability / sum : 0;
+    std::stable_sort(result.begin(), result.end(),
+                     [](const auto& a, const auto& b) { return a.probability > b.probability; });
+    return result;
+  }
+
+  whisper_state& state(bool aligned) {
+    whisper_tu::use_alignment(*context_, aligned);
+    StatePtr& slot = aligned ? aligned_ : fast_;
+    if (!slot)
+      slot.reset(whisper_init_state(context_.get()));
+    if (!slot)
+      throw Failure(StatusCode::out_of_memory, "Not enough memory for the model's working buffers");
+    return *slot;
+  }
+
+  static std::vector<float> pad(std::span<const float> samples) {
+    std::vector<float> padded(samples.begin(), samples.end());
+    padded.resize(std::max(samples.size(), kMinSamples));
+    return padded;
+  }
+
+  // Never less than the samples need: what lies behind the context would be lost without a word.
+  int audio_context(int wanted, size_t samples) const {
+    const auto needed = static_cast<int>((samples + kSamplesPerPosition - 1) / kSamplesPerPosition) + 1;
+    const int context = wanted == 0 ? info_.audio_context : std::max(wanted, needed);
+    return std::min(context, info_.audio_context);
+  }
+
+  whisper_full_params full_params(const ChunkOptions& options, Call& call) const {
+    auto params = whisper_full_default_params(WHISPER_SAMPLING_GREEDY);
+    params.n_threads = threads_;
+    params.language = options.language.c_str();
+    params.translate = options.translate;
+    params.no_context = true;
+    params.token_timestamps = !options.words;
+    params.max_tokens = options.max_tokens;
+    params.temperature = options.temperature;
+    params.temperature_inc = 0;
+    params.greedy.best_of = options.temperature > 0 ? 5 : 1;
+    params.entropy_thold = 0;
+    params.logprob_thold = -INFINITY;
+    params.no_speech_thold = 2;
+    params.print_progress = false;
+    params.print_timestamps = false;
+    params.abort_callback = whisper_tu::should_abort;
+    params.abort_callback_user_data = &call.abort_switch;
+    params.encoder_begin_callback = [](whisper_context*, whisper_state* state, void* user) {
+      auto& self = *static_cast<Call*>(user);
+      self.times.begin_window(*state);
+      return ++self.windows <= kMaxWindows && !whisper_tu::should_abort(&self.abort_switch);
+    };
+    params.encoder_begin_callback_user_data = &call;
+    // In the aligned state the callback comes before the times are there; those are collected at the end.
+    if (!options.words) {
+      params.new_segment_callback = [](whisper_context*, whisper_state* state, int, void* user) {
+        static_cast<Call*>(user)->collect(*state);
+      };
+      params.new_segment_callback_user_data = &call;
+    }
+    params.progress_callback = [](whisper_context*, whisper_state*, int percent, void* user) {
+      static_cast<Call*>(user)->advance(percent / 100.0);
+    };
+    params.progress_callback_user_data = &call;
+    return params;
+  }
+
+  ContextPtr context_; // outlives the states, which use its weights
+  StatePtr fast_;
+  StatePtr aligned_;
+  int threads_ = 1;
+  ModelInfo info_;
+};
+
+} // namespace
+
+std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelToken& cancel) {
+  const int gpu = gpu_index(options.device);
+  check_whisper_file(options.path);
+  cancel.check();
+  auto params = whisper_context_default_params();
+  params.use_gpu = gpu >= 0;
+  params.gpu_device = std::max(gpu, 0);
+  ContextPtr context(whisper_init_from_file_with_params_no_state(options.path.c_str(), params));
+  if (!context)
+    throw Failure(StatusCode::load_failed, "Cannot use model file " + options.path + ": its weights do not fit");
+  cancel.check();
+  return std::make_unique<WhisperBackend>(std::move(context), options);
+}
+
+} // namespace voxgate

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "backend.h"
+
+#include <vector>
+
+struct whisper_context;
+struct whisper_state;
+
+namespace voxgate {
+
+// Turns whisper.cpp's results of one chunk into segments whose times are inside the chunk and never fall.
+//
+// Aligned tokens end where the warping path leaves them and start where the one before ended (OpenAI's timing.py);
+// at the start of a window that is the segment's own start, since nothing is said in between. Tokens the alignment
+// gave no time take the last one known. Not aligned: whisper.cpp's own estimate.
+class SegmentTimes {
+public:
+  SegmentTimes(bool aligned, int64_t limit_ms) : aligned_(aligned), limit_ms_(limit_ms) {}
+
+  // whisper.cpp is about to encode another window; what it has decoded so far belongs to earlier ones.
+  void begin_window(whisper_state& state);
+
+  // The segments of the state's result from `first` on.
+  std::vector<Segment> collect(const whisper_context& context, whisper_state& state, int first);
+
+private:
+  bool aligned_;
+  int64_t limit_ms_;
+  int64_t floor_ms_ = 0;
+  std::vector<int> window_starts_; // index of the first segment of each window
+};
+
+} // namespace voxgate

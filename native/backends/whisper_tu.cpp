@@ -1,0 +1,172 @@
+#include "backends/whisper_tu.h"
+
+#include <whisper.h>
+
+#include <cstddef>
+
+// whisper.cpp calls its alignment pass (dynamic time warping) in the middle of whisper_full and asserts where the
+// pass cannot work. Renaming the function and declaring an overload that fits the call's argument types better
+// puts `align_window` below in front of it. test/align checks that the overload is really the one called.
+static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
+                         size_t first_segment, int segments, int seek, int frames, int filter_width, int threads);
+#define whisper_exp_compute_token_level_timestamps_dtw align_window
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#include <src/whisper.cpp>
+#pragma GCC diagnostic pop
+
+#undef whisper_exp_compute_token_level_timestamps_dtw
+
+namespace voxgate::whisper_tu {
+namespace {
+
+constexpr int kMedianWidth = 7; // as in whisper_full
+
+// Pushes a spare segment behind the results while the alignment writes its times. The pass steps its iterator
+// past the last token it fills and reads where the next one would be, outside the results.
+class SpareSegment {
+public:
+  explicit SpareSegment(whisper_state& state) : state_(state) {
+    whisper_segment spare{};
+    spare.tokens.resize(4);
+    state_.result_all.push_back(std::move(spare));
+  }
+  ~SpareSegment() { state_.result_all.pop_back(); }
+
+private:
+  whisper_state& state_;
+};
+
+class Disarm {
+public:
+  explicit Disarm(AbortSwitch& abort_switch) : switch_(abort_switch) { switch_.armed = false; }
+  ~Disarm() { switch_.armed = true; }
+
+private:
+  AbortSwitch& switch_;
+};
+
+bool heads_fit(const whisper_aheads& heads, const whisper_hparams& hparams) {
+  for (size_t i = 0; i < heads.n_heads; ++i) {
+    if (heads.heads[i].n_text_layer >= hparams.n_text_layer || heads.heads[i].n_head >= hparams.n_text_head)
+      return false;
+  }
+  return true;
+}
+
+whisper_alignment_heads_preset published_heads(const whisper_hparams& hparams) {
+  const bool english = hparams.n_vocab == 51864;
+  if (hparams.n_audio_layer == 32 && hparams.n_text_layer == 4 && hparams.n_vocab == 51866)
+    return WHISPER_AHEADS_LARGE_V3_TURBO;
+  if (hparams.n_audio_layer != hparams.n_text_layer)
+    return WHISPER_AHEADS_N_TOP_MOST; // distilled: fewer text layers than the model the heads were found in
+  switch (hparams.n_audio_layer) {
+  case 4:
+    return english ? WHISPER_AHEADS_TINY_EN : WHISPER_AHEADS_TINY;
+  case 6:
+    return english ? WHISPER_AHEADS_BASE_EN : WHISPER_AHEADS_BASE;
+  case 12:
+    return english ? WHISPER_AHEADS_SMALL_EN : WHISPER_AHEADS_SMALL;
+  case 24:
+    return english ? WHISPER_AHEADS_MEDIUM_EN : WHISPER_AHEADS_MEDIUM;
+  case 32: // v1 and v2 have the same shape; v2 is the one in use
+    return hparams.n_vocab == 51866 ? WHISPER_AHEADS_LARGE_V3 : WHISPER_AHEADS_LARGE_V2;
+  default:
+    return WHISPER_AHEADS_N_TOP_MOST;
+  }
+}
+
+} // namespace
+
+bool should_abort(void* abort_switch) {
+  const auto* self = static_cast<const AbortSwitch*>(abort_switch);
+  return self->armed && self->cancel != nullptr && self->cancel->cancelled();
+}
+
+void use_alignment(whisper_context& context, bool aligned) {
+  auto& params = context.params;
+  const auto& hparams = context.model.hparams;
+  params.flash_attn = !aligned;
+  params.dtw_token_timestamps = aligned;
+  if (!aligned)
+    return;
+  params.dtw_aheads_preset = published_heads(hparams);
+  size_t heads = 0;
+  const auto known = g_aheads.find(params.dtw_aheads_preset);
+  if (known != g_aheads.end() && heads_fit(known->second, hparams)) {
+    heads = known->second.n_heads;
+  } else {
+    params.dtw_aheads_preset = WHISPER_AHEADS_N_TOP_MOST;
+    params.dtw_n_top = std::max(1, hparams.n_text_layer / 2);
+    heads = static_cast<size_t>(params.dtw_n_top) * static_cast<size_t>(hparams.n_text_head);
+  }
+  // The pass keeps the weights of all heads three times and asserts when its memory is too small.
+  const size_t tokens = static_cast<size_t>(hparams.n_text_ctx) / 2 + 8;
+  const size_t positions = static_cast<size_t>(hparams.n_audio_ctx);
+  params.dtw_mem_size = 3 * sizeof(float) * heads * tokens * positions + 8 * sizeof(float) * tokens * positions +
+                        size_t{4} * 1024 * 1024;
+}
+
+void reset_sampling(whisper_state& state) { state.decoders[0].rng = std::mt19937(0); }
+
+void set_audio_context(whisper_state& state, int audio_context) { state.exp_n_audio_ctx = audio_context; }
+
+void set_graph_abort(whisper_state& state, AbortSwitch* abort_switch) {
+  for (ggml_backend_t backend : state.backends) {
+    ggml_backend_dev_t device = ggml_backend_get_device(backend);
+    ggml_backend_reg_t reg = device != nullptr ? ggml_backend_dev_backend_reg(device) : nullptr;
+    if (reg == nullptr)
+      continue;
+    auto set = reinterpret_cast<ggml_backend_set_abort_callback_t>(
+        ggml_backend_reg_get_proc_address(reg, "ggml_backend_set_abort_callback"));
+    if (set != nullptr)
+      set(backend, abort_switch != nullptr ? should_abort : nullptr, abort_switch);
+  }
+}
+
+const std::string& token_bytes(const whisper_context& context, int32_t id) {
+  return context.vocab.id_to_token.at(id);
+}
+
+int language_count(const whisper_context& context) {
+  return context.vocab.is_multilingual() ? context.vocab.num_languages() : 1;
+}
+
+uint64_t memory_bytes(const whisper_context& context) {
+  uint64_t bytes = 0;
+  for (ggml_backend_buffer_t buffer : context.model.buffers)
+    bytes += ggml_backend_buffer_get_size(buffer);
+  return bytes;
+}
+
+uint64_t memory_bytes(const whisper_state& state) {
+  uint64_t bytes = 0;
+  for (const auto* cache : {&state.kv_self, &state.kv_cross, &state.kv_pad})
+    bytes += cache->buffer != nullptr ? ggml_backend_buffer_get_size(cache->buffer) : 0;
+  for (const auto* sched : {&state.sched_conv, &state.sched_encode, &state.sched_cross, &state.sched_decode}) {
+    for (ggml_backend_t backend : state.backends)
+      bytes += ggml_backend_sched_get_buffer_size(sched->sched, backend);
+  }
+  return bytes;
+}
+
+} // namespace voxgate::whisper_tu
+
+static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
+                         size_t first_segment, int segments, int seek, int frames, int filter_width, int threads) {
+  using namespace voxgate::whisper_tu;
+  auto& abort_switch = *static_cast<AbortSwitch*>(params.abort_callback_user_data);
+  // The median filter asserts that it is narrower than the window (in positions of two frames), the pass that the
+  // window is no longer than what was encoded. Without alignment the tokens keep t_dtw == -1.
+  const int positions = state->exp_n_audio_ctx > 0 ? state->exp_n_audio_ctx : context->model.hparams.n_audio_ctx;
+  frames = std::min(frames, 2 * positions);
+  if (should_abort(&abort_switch) || frames / 2 <= kMedianWidth)
+    return;
+  const Disarm disarm(abort_switch);
+  const SpareSegment spare(*state);
+  ++abort_switch.alignments;
+  align_window(context, state, params, static_cast<int>(first_segment), static_cast<size_t>(segments), seek, frames,
+               filter_width, threads);
+}

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "cancel.h"
+
+#include <cstdint>
+#include <string>
+
+struct whisper_context;
+struct whisper_state;
+
+// Doors into the private structs of whisper.cpp, for what its C API does not offer. whisper_tu.cpp compiles
+// whisper.cpp itself, so a new version that moves these fields fails to compile there instead of misbehaving.
+
+namespace voxgate::whisper_tu {
+
+// Handed to whisper.cpp as the user data of its abort callback. `armed` is cleared during the alignment pass,
+// whose decoder must not fail: whisper.cpp would abort() the process.
+struct AbortSwitch {
+  const CancelToken* cancel = nullptr;
+  bool armed = true;
+  int alignments = 0; // windows whose tokens were aligned
+};
+
+// A ggml_abort_callback over an AbortSwitch.
+bool should_abort(void* abort_switch);
+
+// How states are made and run from here on. One context serves both kinds of state, but flash attention lays out
+// the attention caches differently and hides the weights the alignment needs, so a state must always be used with
+// the setting it was made with. The alignment heads are chosen from the shape of the model.
+void use_alignment(whisper_context& context, bool aligned);
+
+// Forgets what earlier calls left behind and would show in later ones: the random generator of the first decoder
+// (whisper.cpp reseeds only the others).
+void reset_sampling(whisper_state& state);
+
+void set_audio_context(whisper_state& state, int audio_context);
+
+// Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.
+void set_graph_abort(whisper_state& state, AbortSwitch* abort_switch);
+
+// All bytes of a text token; the C API's string ends at a zero byte.
+const std::string& token_bytes(const whisper_context& context, int32_t id);
+
+int language_count(const whisper_context& context);
+
+uint64_t memory_bytes(const whisper_context& context);
+uint64_t memory_bytes(const whisper_state& state);
+
+} // namespace voxgate::whisper_tu

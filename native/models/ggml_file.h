@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+// Reading the legacy ggml container (magic, header, tensors) with every number checked. whisper.cpp trusts these
+// files: it allocates what they say and asserts, which ends the process. So each file is walked here first.
+
+namespace voxgate {
+
+inline constexpr uint32_t kGgmlMagic = 0x67676d6c;
+
+struct TensorHeader {
+  int32_t dims = 0;
+  int32_t type = 0; // a ggml_type that is known and allowed in these files
+  std::array<int64_t, 4> shape{1, 1, 1, 1};
+  std::string name;
+  uint64_t elements = 0;
+  uint64_t bytes = 0; // of the data that follows
+};
+
+// Every method throws Failure{load_failed} naming the file when it does not hold what is asked for.
+class GgmlFileReader {
+public:
+  explicit GgmlFileReader(const std::string& path);
+
+  template <typename T> T read() {
+    T value;
+    read_bytes(&value, sizeof value);
+    return value;
+  }
+  void read_bytes(void* target, uint64_t size);
+  std::string read_string(uint64_t size);
+  void skip(uint64_t size);
+  // False at a clean end of file. The position is then before the tensor's data.
+  bool read_tensor_header(TensorHeader& header);
+
+  uint64_t remaining() const { return size_ - position_; }
+  [[noreturn]] void fail(const std::string& reason) const;
+  void require(bool condition, const char* reason) const {
+    if (!condition)
+      fail(reason);
+  }
+
+private:
+  std::string path_;
+  std::ifstream file_;
+  uint64_t size_ = 0;
+  uint64_t position_ = 0;
+};
+
+struct WhisperHparams {
+  int32_t n_vocab, n_audio_ctx, n_audio_state, n_audio_head, n_audio_layer;
+  int32_t n_text_ctx, n_text_state, n_text_head, n_text_layer, n_mels;
+  int32_t ftype; // with the quantisation version, as in the file
+};
+
+// Header of a Whisper file, with the bytes between the hparams and the first tensor (filters and vocabulary).
+struct WhisperHeader {
+  WhisperHparams hparams;
+  std::vector<char> filters_and_vocabulary;
+};
+
+WhisperHeader read_whisper_header(GgmlFileReader& reader);
+
+// Walks the whole file and returns the size of its weights; throws unless it is a complete Whisper model.
+uint64_t check_whisper_file(const std::string& path);
+
+} // namespace voxgate

@@ -1,0 +1,116 @@
+#include "models/ggml_file.h"
+
+#include <ggml.h>
+
+#include <cstring>
+#include <set>
+
+namespace voxgate {
+namespace {
+
+constexpr int32_t kFftBins = 201; // whisper.cpp indexes the filters with this number, whatever the file says
+
+void check_hparams(const GgmlFileReader& reader, const WhisperHparams& h) {
+  // Token ids (end of text, languages, timestamps) are computed from the size of the vocabulary, so only the three
+  // published sizes make sense: English, 99 languages, 100 languages.
+  reader.require(h.n_vocab >= 51864 && h.n_vocab <= 51866, "its vocabulary is not one of Whisper's");
+  reader.require(h.n_audio_ctx >= 1 && h.n_audio_ctx <= 1500, "its audio context is out of range");
+  reader.require(h.n_text_ctx >= 16 && h.n_text_ctx <= 448, "its text context is out of range");
+  reader.require(h.n_audio_layer >= 1 && h.n_audio_layer <= 64, "its number of audio layers is out of range");
+  reader.require(h.n_text_layer >= 1 && h.n_text_layer <= 64, "its number of text layers is out of range");
+  reader.require(h.n_audio_state >= 32 && h.n_audio_state <= 4096 && h.n_text_state == h.n_audio_state,
+                 "its width is out of range");
+  reader.require(h.n_audio_head >= 1 && h.n_audio_state % h.n_audio_head == 0 && h.n_text_head >= 1 &&
+                     h.n_text_state % h.n_text_head == 0,
+                 "its number of attention heads does not fit its width");
+  reader.require(h.n_mels == 80 || h.n_mels == 128, "its number of mel bands is neither 80 nor 128");
+  // Layer counts that whisper.cpp has no name for make its loader throw from a table lookup.
+  reader.require(h.n_audio_layer == 4 || h.n_audio_layer == 6 || h.n_audio_layer == 12 || h.n_audio_layer == 24 ||
+                     h.n_audio_layer == 32,
+                 "its number of audio layers is not one of Whisper's");
+}
+
+void check_weight_type(const GgmlFileReader& reader, const WhisperHparams& h) {
+  reader.require(h.ftype >= 0, "its weight type is unknown");
+  switch (h.ftype % GGML_QNT_VERSION_FACTOR) {
+  case GGML_FTYPE_ALL_F32:
+  case GGML_FTYPE_MOSTLY_F16:
+    return;
+  case GGML_FTYPE_MOSTLY_Q4_0:
+  case GGML_FTYPE_MOSTLY_Q4_1:
+  case GGML_FTYPE_MOSTLY_Q5_0:
+  case GGML_FTYPE_MOSTLY_Q5_1:
+  case GGML_FTYPE_MOSTLY_Q8_0:
+    reader.require(h.n_audio_state % 32 == 0, "its width does not fit its quantisation");
+    return;
+  case GGML_FTYPE_MOSTLY_Q2_K:
+  case GGML_FTYPE_MOSTLY_Q3_K:
+  case GGML_FTYPE_MOSTLY_Q4_K:
+  case GGML_FTYPE_MOSTLY_Q5_K:
+  case GGML_FTYPE_MOSTLY_Q6_K:
+    reader.require(h.n_audio_state % 256 == 0, "its width does not fit its quantisation");
+    return;
+  default:
+    reader.fail("its weight type is unknown");
+  }
+}
+
+void append(std::vector<char>& target, const void* data, size_t size) {
+  const auto* bytes = static_cast<const char*>(data);
+  target.insert(target.end(), bytes, bytes + size);
+}
+
+} // namespace
+
+WhisperHeader read_whisper_header(GgmlFileReader& reader) {
+  WhisperHeader header{};
+  reader.require(reader.remaining() >= 4 && reader.read<uint32_t>() == kGgmlMagic, "it is not a ggml model");
+  header.hparams = reader.read<WhisperHparams>();
+  check_hparams(reader, header.hparams);
+  check_weight_type(reader, header.hparams);
+
+  auto& rest = header.filters_and_vocabulary;
+  const int32_t filters[2] = {reader.read<int32_t>(), reader.read<int32_t>()};
+  reader.require(filters[0] == header.hparams.n_mels && filters[1] == kFftBins, "its mel filters do not fit");
+  append(rest, filters, sizeof filters);
+  const auto filter_data = reader.read_string(sizeof(float) * static_cast<uint64_t>(filters[0]) * kFftBins);
+  append(rest, filter_data.data(), filter_data.size());
+
+  const auto words = reader.read<int32_t>();
+  reader.require(words > 0 && words <= header.hparams.n_vocab, "its vocabulary does not fit");
+  append(rest, &words, sizeof words);
+  bool has_space = false;
+  for (int32_t i = 0; i < words; ++i) {
+    const auto size = reader.read<uint32_t>();
+    reader.require(size <= 1024, "its vocabulary is broken");
+    const auto word = reader.read_string(size);
+    has_space = has_space || word == " ";
+    append(rest, &size, sizeof size);
+    append(rest, word.data(), word.size());
+  }
+  // The decoder looks this token up without checking, on threads where an exception would end the process.
+  reader.require(has_space, "its vocabulary is broken");
+  return header;
+}
+
+uint64_t check_whisper_file(const std::string& path) {
+  GgmlFileReader reader(path);
+  const auto header = read_whisper_header(reader);
+  const auto& h = header.hparams;
+
+  const size_t expected = 11 + 15 * static_cast<size_t>(h.n_audio_layer) + 24 * static_cast<size_t>(h.n_text_layer);
+  std::set<std::string> names;
+  uint64_t bytes = 0;
+  TensorHeader tensor;
+  while (reader.read_tensor_header(tensor)) {
+    reader.require(names.insert(tensor.name).second, "a tensor is there twice");
+    bytes += tensor.bytes;
+    reader.skip(tensor.bytes);
+  }
+  // A file cut between two tensors is well-formed; whisper.cpp even accepts one without any weights.
+  if (names.size() != expected)
+    reader.fail("it holds " + std::to_string(names.size()) + " of " + std::to_string(expected) + " tensors");
+  return bytes;
+}
+
+} // namespace voxgate

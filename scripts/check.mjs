@@ -1,0 +1,28 @@
+/** `npm run check`: everything that must hold before a change lands, from a fresh clone. */
+import { spawnSync } from 'node:child_process';
+import { describeMissing, missingTools, run } from './tools.mjs';
+
+const NEEDED = ['cmake', 'compiler', 'make', 'python', 'pip', 'ffmpeg', 'prlimit', 'clang-format'];
+
+installTools();
+run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
+run('lint', 'npm', ['run', '--silent', 'lint']);
+run('typecheck', 'npm', ['run', '--silent', 'typecheck']);
+run('build', 'npm', ['run', '--silent', 'build']);
+run('native tests under sanitizers', process.execPath, ['scripts/test-native.mjs']);
+run('tests', 'npm', ['run', '--silent', 'test']);
+
+/** Debian packages where this user may install them; elsewhere they are named. */
+function installTools() {
+  const missing = missingTools(NEEDED);
+  if (missing.length === 0) return;
+  const mayInstall = process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0;
+  if (!mayInstall) {
+    process.stderr.write(`${describeMissing(missing)}\n`);
+    process.exit(1);
+  }
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const packages = missing.map((tool) => tool.package);
+  run('package lists', 'apt-get', ['update', '-qq'], { env });
+  run('packages', 'apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], { env });
+}

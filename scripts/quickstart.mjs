@@ -1,0 +1,118 @@
+/**
+ * `npm run quickstart`: from a fresh clone to a gateway that has transcribed its first clip, in one command.
+ * Each step is skipped when nothing changed since it last ran. `-- --once` stops after the sample.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describeMissing, missingTools, newest, ROOT, run } from './tools.mjs';
+
+const MODEL = 'multilingual-base';
+const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3');
+const START_LIMIT_MS = 30_000;
+const once = process.argv.includes('--once');
+
+checkTools();
+install();
+build();
+spawnSync(process.execPath, ['dist/main.js', 'models', 'pull', MODEL], { cwd: ROOT, stdio: 'inherit' }).status === 0 ||
+  process.exit(1);
+await serve();
+
+function checkTools() {
+  const missing = missingTools(['cmake', 'compiler', 'make']);
+  if (missing.length > 0) {
+    process.stderr.write(`${describeMissing(missing)}\n`);
+    process.exit(1);
+  }
+  const optional = missingTools(['ffmpeg', 'python', 'pip']);
+  if (optional.length > 0) process.stdout.write(`${describeMissing(optional)}\nGoing on without.\n\n`);
+}
+
+function install() {
+  const installed = join(ROOT, 'node_modules/.package-lock.json');
+  if (newest(installed) >= newest(join(ROOT, 'package-lock.json'))) return;
+  run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
+}
+
+function build() {
+  const native = spawnSync(process.execPath, ['scripts/build-native.mjs'], { cwd: ROOT, stdio: 'inherit' });
+  if (native.status !== 0) process.exit(native.status ?? 1);
+  const stamp = join(ROOT, 'dist/.built');
+  if (newest(stamp) >= newest(join(ROOT, 'src'), join(ROOT, 'tsconfig.build.json'), join(ROOT, 'tsconfig.json'))) return;
+  run('compile', 'npm', ['run', '--silent', 'build:ts']);
+  writeFileSync(stamp, '');
+}
+
+async function serve() {
+  const port = process.env.SVC_PORT ?? String(await freePort(8000));
+  const host = process.env.SVC_HOST ?? '127.0.0.1';
+  const base = `http://${host}:${port}`;
+  const gateway = spawn(process.execPath, ['dist/main.js', 'serve'], {
+    cwd: ROOT,
+    stdio: 'inherit',
+    env: { ...process.env, SVC_PORT: port },
+  });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => gateway.kill(signal));
+  gateway.on('exit', (code, signal) => process.exit(code ?? (signal === null ? 1 : 0)));
+
+  await untilHealthy(base);
+  const text = await transcribeSample(base);
+  if (text === '') gateway.kill('SIGTERM');
+  if (!once) return process.stdout.write('\nCtrl-C stops the gateway.\n');
+  gateway.kill('SIGTERM');
+}
+
+async function untilHealthy(base) {
+  const deadline = Date.now() + START_LIMIT_MS;
+  while (Date.now() < deadline) {
+    const ok = await fetch(`${base}/health`).then((r) => r.ok, () => false);
+    if (ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`The gateway did not answer at ${base}/health within ${START_LIMIT_MS / 1000} s`);
+}
+
+async function transcribeSample(base) {
+  const form = new FormData();
+  form.set('file', new Blob([readFileSync(SAMPLE)]), 'jfk.mp3');
+  form.set('model', MODEL);
+  form.set('response_format', 'verbose_json');
+  const startedAt = performance.now();
+  const response = await fetch(`${base}/v1/audio/transcriptions`, { method: 'POST', body: form });
+  const took = (performance.now() - startedAt) / 1000;
+  const body = await response.json();
+  if (!response.ok) throw new Error(`The sample was refused: ${body.error?.message ?? response.status}`);
+  process.stdout.write(
+    [
+      '',
+      `  "${body.text}"`,
+      '',
+      `  ${body.duration.toFixed(1)} s of ${body.language} in ${took.toFixed(2)} s by ${body.model}, model load included`,
+      `  real-time factor ${(took / body.duration).toFixed(3)}`,
+      '',
+      `  transcribe   curl ${base}/v1/audio/transcriptions -F file=@speech.mp3`,
+      `  models       ${base}/v1/models`,
+      `  health       ${base}/health`,
+      '',
+    ].join('\n'),
+  );
+  return body.text;
+}
+
+/** The port itself when nobody listens there, else any free one. */
+function freePort(wanted) {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', (error) => {
+      if (error.code !== 'EADDRINUSE' || wanted === 0) return reject(error);
+      process.stdout.write(`Port ${wanted} is in use; taking a free one (SVC_PORT chooses).\n`);
+      resolve(freePort(0));
+    });
+    probe.listen(wanted, '127.0.0.1', () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}

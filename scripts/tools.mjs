@@ -1,0 +1,59 @@
+/** What the scripts that run before `npm ci` share: finding tools, running steps. No dependencies. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Everything any script may need: how to see it, which Debian package brings it, and for what. */
+const TOOLS = {
+  cmake: { commands: ['cmake'], package: 'cmake', why: 'to compile the native engine' },
+  compiler: { commands: ['c++', 'g++', 'clang++'], package: 'g++', why: 'to compile the native engine' },
+  make: { commands: ['ninja', 'make'], package: 'ninja-build', why: 'to compile the native engine' },
+  python: { commands: ['python3'], package: 'python3', why: 'to fetch weights from the package index' },
+  pip: { commands: ['pip3', 'pip'], package: 'python3-pip', why: 'to fetch weights from the package index' },
+  ffmpeg: { commands: ['ffmpeg'], package: 'ffmpeg', why: 'to decode m4a, mp4, webm, opus, aac and aiff' },
+  prlimit: { commands: ['prlimit'], package: 'util-linux', why: 'to bound what ffmpeg may use' },
+  'clang-format': { commands: ['clang-format'], package: 'clang-format', why: 'to check the C++ style' },
+};
+
+export function onPath(command) {
+  return (process.env.PATH ?? '').split(delimiter).some((dir) => existsSync(join(dir, command)));
+}
+
+export function missingTools(names) {
+  return names
+    .map((name) => ({ name, ...TOOLS[name] }))
+    .filter((tool) => !tool.commands.some(onPath));
+}
+
+export function describeMissing(tools) {
+  const lines = tools.map((tool) => `  ${tool.commands.join(' or ')} (${tool.why})`);
+  const packages = tools.map((tool) => tool.package).join(' ');
+  return `Missing on this machine:\n${lines.join('\n')}\nOn Debian or Ubuntu: apt-get install ${packages}`;
+}
+
+/** Runs a step with its output shown; leaves the process with the step's status when it fails. */
+export function run(title, command, args, options = {}) {
+  const startedAt = Date.now();
+  process.stdout.write(`\n== ${title}\n`);
+  const { status, error } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
+  if (error) process.stderr.write(`${command}: ${error.message}\n`);
+  if (status !== 0) {
+    process.stderr.write(`\n== ${title}: failed\n`);
+    process.exit(status ?? 1);
+  }
+  process.stdout.write(`== ${title}: ${((Date.now() - startedAt) / 1000).toFixed(1)} s\n`);
+}
+
+/** Newest modification among files, or below folders, in ms since the epoch; 0 for what does not exist. */
+export function newest(...paths) {
+  const times = paths.map((path) => {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return 0;
+    if (!stat.isDirectory()) return stat.mtimeMs;
+    return newest(...readdirSync(path).map((name) => join(path, name)));
+  });
+  return Math.max(0, ...times);
+}

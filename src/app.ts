@@ -1,0 +1,177 @@
+/** The composition root: the only place where the parts are constructed and joined. */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import express from 'express';
+import type { Logger } from 'winston';
+import { findFfmpeg } from './audio/ffmpeg.ts';
+import { openAudio } from './audio/open.ts';
+import type { Config } from './config.ts';
+import { createModelCache } from './engine/cache.ts';
+import type { NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/native.ts';
+import { createSlot, type Slot } from './engine/slot.ts';
+import { GatewayError } from './errors.ts';
+import { answerParserError, errorHandler } from './http/error-handler.ts';
+import { requestId } from './http/request-id.ts';
+import { mountRoutes } from './http/routes.ts';
+import { createUploadReceiver } from './http/upload.ts';
+import { CATALOGUE, VOICE_ACTIVITY_ID } from './models/catalogue.ts';
+import type { ModelStore } from './models/store.ts';
+import { type Family, type RoutableModel, type Route, route } from './transcription/routing.ts';
+import type { TranscribeDeps } from './transcription/transcribe.ts';
+
+export interface AppDeps {
+  log: Logger;
+  store: ModelStore;
+  /** Null when the addon cannot be loaded: everything but transcription still works. */
+  engine: NativeEngine | null;
+}
+
+export interface App {
+  readonly server: Server;
+  /** Loads a model now, so that the first request need not wait. */
+  preload(modelId: string): Promise<void>;
+  /** Stops what runs, refuses what comes, frees everything. */
+  close(): Promise<void>;
+}
+
+/** Engines of the catalogue that this build has a backend for. */
+const BUILT_ENGINES = new Set(['whisper']);
+
+export const VERSION: string = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+).version;
+
+export function buildApp(config: Config, deps: AppDeps): App {
+  const { log, store, engine } = deps;
+  const shutdown = new AbortController();
+  const slot = createSlot();
+  const caches = createCaches(config, deps);
+  mkdirSync(config.tmpDir, { recursive: true });
+  const uploads = createUploadReceiver({ tmpDir: config.tmpDir, maxBytes: config.maxUploadBytes });
+  const recognition = createRecognition(config, deps, slot, caches);
+  const list = () => {
+    const loaded = new Set(caches.models.entries().map((entry) => entry.key));
+    return routable(store)
+      .filter((model) => servable(model, engine))
+      .filter((model) => model.installed || config.modelDownload)
+      .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
+  };
+
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.use(requestId());
+  mountRoutes(app, {
+    version: VERSION,
+    models: { list, aliases: config.modelAliases, startedAtSec: Math.floor(Date.now() / 1000) },
+    transcriptions: { ...recognition, uploads, shutdown: shutdown.signal, log },
+  });
+  app.use(errorHandler(log));
+
+  const server = createServer(app);
+  // An upload may take as long as it needs while it moves; the receiver watches for a stall itself.
+  server.requestTimeout = 0;
+  // Above the idle time of common reverse proxies, so that they never reuse a connection being closed.
+  server.keepAliveTimeout = 75_000;
+  // `100 Continue` is sent by whoever reads the body, so that a busy gateway refuses before it.
+  server.on('checkContinue', app);
+  server.on('clientError', answerParserError);
+
+  return {
+    server,
+    async preload(modelId) {
+      const chosen = recognition.route({ model: modelId, language: undefined, translate: false });
+      await recognition.ensureWeights(chosen.modelId, shutdown.signal);
+      await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY_ID);
+      await using _model = await caches.models.lease(chosen.modelId);
+    },
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      shutdown.abort(new GatewayError('network', 'The gateway is shutting down', { code: 'shutting_down' }));
+      server.closeIdleConnections();
+      await closed;
+      await Promise.all([caches.models.close(), caches.voiceActivity.close()]);
+      uploads.close();
+    },
+  };
+}
+
+function createCaches(config: Config, { log, store, engine }: AppDeps) {
+  const options = {
+    keepAliveMs: config.modelKeepAliveMs,
+    onEvent: (event: string, model: string, ms: number) => log.info(event, { model, tookMs: Math.round(ms) }),
+  };
+  const native = () => {
+    if (engine === null) throw new Error('the native engine is not loaded');
+    return engine;
+  };
+  const device = config.device === 'auto' ? 'cpu' : config.device;
+  return {
+    models: createModelCache<TranscriptionModel>({
+      ...options,
+      load: async (id) =>
+        native().loadModel({
+          backend: 'whisper',
+          path: (await store.ensure(id)).path,
+          device,
+          threads: config.threads,
+        }),
+    }),
+    voiceActivity: createModelCache<VoiceActivityModel>({
+      ...options,
+      load: async (id) => native().loadVoiceActivity({ path: (await store.ensure(id)).path }),
+    }),
+  };
+}
+
+function createRecognition(
+  config: Config,
+  { store, engine }: AppDeps,
+  slot: Slot,
+  caches: ReturnType<typeof createCaches>,
+): TranscribeDeps {
+  const ffmpegPath = findFfmpeg();
+  return {
+    route: (request) => {
+      const models = routable(store).filter(
+        (model) => request.model !== undefined || servable(model, engine),
+      );
+      return route(request, models, { defaultSize: config.modelDefaultSize, aliases: config.modelAliases });
+    },
+    unavailable: (chosen) => unavailable(chosen, engine),
+    async ensureWeights(modelId, signal) {
+      await store.ensure(VOICE_ACTIVITY_ID, { signal });
+      await store.ensure(modelId, { signal });
+    },
+    openAudio: (path, signal) => {
+      if (engine === null) throw new Error('the native engine is not loaded');
+      return openAudio(path, { engine, ffmpegPath, maxAudioSec: config.maxAudioSec, signal });
+    },
+    slot,
+    ...caches,
+  };
+}
+
+function routable(store: ModelStore): RoutableModel[] {
+  return CATALOGUE.filter((model) => model.engine !== 'silero').map((model) => ({
+    id: model.id,
+    family: model.provider as Family,
+    installed: store.isInstalled(model.id),
+  }));
+}
+
+function servable(model: Pick<RoutableModel, 'family'>, engine: NativeEngine | null): boolean {
+  return engine !== null && unavailable({ family: model.family }, engine) === null;
+}
+
+function unavailable({ family }: Pick<Route, 'family'>, engine: NativeEngine | null): GatewayError | null {
+  const built = CATALOGUE.some((model) => model.provider === family && BUILT_ENGINES.has(model.engine));
+  if (engine !== null && built) return null;
+  const why = built
+    ? 'the native engine could not be loaded; the start log says why'
+    : 'it is not part of this build';
+  return new GatewayError('network', `The ${family} backend is not available: ${why}`, {
+    provider: family,
+    code: 'backend_unavailable',
+  });
+}

@@ -1,0 +1,194 @@
+/**
+ * An uploaded file -> blocks of 16 kHz mono float32. The content decides how: what the addon reads is decoded in
+ * the process, the rest (and odd encodings in a known container) by ffmpeg, where there is one.
+ */
+
+import { open } from 'node:fs/promises';
+import type { NativeEngine } from '../engine/native.ts';
+import { BLOCK_SAMPLES, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
+import { openFfmpegDecoder } from './ffmpeg.ts';
+import type { Ffmpeg } from './find-ffmpeg.ts';
+import { isBadAudio, openNativeDecoder } from './native.ts';
+import { refuseAudio } from './refusal.ts';
+import {
+  type Container,
+  HEAD_BYTES,
+  sniffAfterTag,
+  sniffContainer,
+  sniffOggEnd,
+  tagLength,
+} from './sniff.ts';
+
+/** Encoders pad to whole frames: a file of exactly the longest length allowed must pass. */
+const LENGTH_SLACK_SEC = 1;
+const OGG_TAIL_BYTES = 65_536 + 18; // the largest page fits
+const MAX_TAGS = 8;
+
+export interface OpenAudioOptions {
+  engine: Pick<NativeEngine, 'openAudio'>;
+  /** From `findFfmpeg`; null on a machine without it. */
+  ffmpeg: Ffmpeg | null;
+  maxAudioSec: number;
+  signal?: AbortSignal | undefined;
+  /** A multiple of 512; smaller ones are for tests. */
+  blockSamples?: number;
+}
+
+export interface AudioSource extends AsyncDisposable {
+  /** The container the content is in, e.g. `wav`, `mp4`. */
+  readonly format: string;
+  /** As the header says; null when only decoding would tell. */
+  readonly durationSec: number | null;
+  /**
+   * All of the audio, once. Blocks of `BLOCK_SAMPLES`, the last one shorter; each belongs to the consumer. Decoding
+   * goes no further ahead than one block. Leaving the loop closes the source.
+   */
+  blocks(): AsyncIterable<Float32Array>;
+  close(): Promise<void>;
+}
+
+type Opened = { decoder: Decoder; first: Float32Array };
+
+/**
+ * Resolves with the first block already decoded: a file that cannot be transcribed is refused here (GatewayError
+ * 400), before anything scarce is taken for it. The caller closes what it gets.
+ */
+export async function openAudio(path: string, options: OpenAudioOptions): Promise<AudioSource> {
+  const { maxAudioSec, signal, blockSamples = BLOCK_SAMPLES } = options;
+  signal?.throwIfAborted();
+  const container = await sniffFile(path);
+  const limits: DecoderLimits = { maxAudioSec, blockSamples, signal };
+  const opened =
+    (container.native ? await openNatively(path, options, limits) : null) ??
+    (await openExternally(path, container, options, limits));
+  try {
+    return createSource(container, opened, limits);
+  } catch (error) {
+    await opened.decoder.close();
+    throw error;
+  }
+}
+
+async function sniffFile(path: string): Promise<Container> {
+  const file = await open(path);
+  try {
+    const { size } = await file.stat();
+    if (size === 0) throw refuseAudio('empty_file', 'The file is empty.');
+    const readAt = async (position: number, length: number): Promise<Uint8Array> => {
+      const { bytesRead, buffer } = await file.read(new Uint8Array(length), 0, length, position);
+      return buffer.subarray(0, bytesRead);
+    };
+    const start = await readAt(0, HEAD_BYTES);
+    let [head, offset] = [start, 0];
+    for (let tags = 0; tags < MAX_TAGS && tagLength(head) > 0; tags += 1) {
+      offset += tagLength(head);
+      head = await readAt(offset, HEAD_BYTES);
+    }
+    const found = offset > 0 ? sniffAfterTag(head) : sniffContainer(head);
+    if (found === null) {
+      throw refuseAudio(
+        'unsupported_format',
+        'The content of the file is not audio or video in a known format (its name and declared type do not count).',
+      );
+    }
+    return sniffOggEnd(found, head, await readAt(Math.max(0, size - OGG_TAIL_BYTES), OGG_TAIL_BYTES));
+  } finally {
+    await file.close();
+  }
+}
+
+/** Null when the addon finds nothing to decode: an encoding it lacks, or a header that says there is none. */
+async function openNatively(
+  path: string,
+  { engine }: OpenAudioOptions,
+  limits: DecoderLimits,
+): Promise<Opened | null> {
+  try {
+    return await readFirst(await openNativeDecoder(path, engine, limits));
+  } catch (error) {
+    if (isBadAudio(error)) return null;
+    throw error;
+  }
+}
+
+async function openExternally(
+  path: string,
+  container: Container,
+  { ffmpeg }: OpenAudioOptions,
+  limits: DecoderLimits,
+): Promise<Opened> {
+  if (ffmpeg === null) throw refuseWithoutFfmpeg(container);
+  const opened = await readFirst(await openFfmpegDecoder(path, container, ffmpeg, limits));
+  if (opened === null) throw refuseAudio('empty_audio', 'The file holds no audio samples.');
+  return opened;
+}
+
+function refuseWithoutFfmpeg({ name, native }: Container): Error {
+  const remedy = 'ffmpeg, which this server does not have (on Debian: apt-get install ffmpeg)';
+  if (!native) return refuseAudio('unsupported_format', `Decoding ${name} needs ${remedy}.`);
+  return refuseAudio(
+    'undecodable_audio',
+    `The file looks like ${name} but holds no audio that can be decoded here. Its rarer encodings need ${remedy}.`,
+  );
+}
+
+async function readFirst(decoder: Decoder): Promise<Opened | null> {
+  let first: Float32Array | null = null;
+  try {
+    first = await decoder.read();
+  } finally {
+    if (first === null) await decoder.close();
+  }
+  return first === null ? null : { decoder, first };
+}
+
+function createSource(container: Container, { decoder, first }: Opened, limits: DecoderLimits): AudioSource {
+  const { maxAudioSec, signal } = limits;
+  const refuseLength = () =>
+    refuseAudio('audio_too_long', `The audio is longer than the ${maxAudioSec} s that this server accepts.`);
+  const maxSamples = (maxAudioSec + LENGTH_SLACK_SEC) * SAMPLE_RATE;
+  if ((decoder.durationSec ?? 0) * SAMPLE_RATE > maxSamples || first.length > maxSamples)
+    throw refuseLength();
+
+  let next: Float32Array | null = first;
+  let started = false;
+
+  async function* decodeBlocks(): AsyncGenerator<Float32Array, void, void> {
+    let samples = 0;
+    try {
+      while (next !== null) {
+        signal?.throwIfAborted();
+        const block = next;
+        next = null; // the consumer's now: nothing here keeps it in memory
+        samples += block.length;
+        if (samples > maxSamples) throw refuseLength();
+        yield silenceNonFinite(block);
+        next = await decoder.read();
+      }
+    } finally {
+      await decoder.close();
+    }
+  }
+
+  return {
+    format: container.name,
+    get durationSec() {
+      return decoder.durationSec;
+    },
+    blocks() {
+      if (started) throw new Error('The blocks of an audio source can be read only once');
+      started = true;
+      return decodeBlocks();
+    },
+    close: () => decoder.close(),
+    [Symbol.asyncDispose]: () => decoder.close(),
+  };
+}
+
+/** A float file may hold NaN and infinities, and one of them would spread over a whole window of the model. */
+function silenceNonFinite(block: Float32Array): Float32Array {
+  for (let i = 0; i < block.length; i += 1) {
+    if (!Number.isFinite(block[i])) block[i] = 0;
+  }
+  return block;
+}

@@ -1,0 +1,56 @@
+/** The command line: one file a command, wired here to what they need. */
+import { Command } from 'commander';
+import type { Logger } from 'winston';
+import { VERSION } from '../app.ts';
+import { type Config, ConfigError, readConfig } from '../config.ts';
+import { loadNative, type NativeEngine } from '../engine/native.ts';
+import { createModelStore, type ModelStore } from '../models/store.ts';
+import { createLog } from '../observability/log.ts';
+import { registerModelsCommand } from './models.ts';
+import { registerServeCommand } from './serve.ts';
+
+export async function run(argv: string[]): Promise<void> {
+  const program = new Command('voxgate')
+    .description('One HTTP gateway for speech-to-text, text-to-speech and chat, speaking the OpenAI API')
+    .version(VERSION);
+  registerServeCommand(program, () => {
+    const { config, warnings } = readConfig();
+    const log = createLog(config.logLevel);
+    return {
+      config,
+      warnings,
+      log,
+      loadEngine: () => loadEngine(log),
+      openStore: async (engine) => openStore(config, log, engine),
+    };
+  });
+  registerModelsCommand(program, {
+    openStore: async () => {
+      const { config } = readConfig();
+      const log = createLog(config.logLevel === 'info' ? 'warn' : config.logLevel);
+      return openStore(config, log, loadEngine(log));
+    },
+  });
+  try {
+    await program.parseAsync(argv);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`voxgate: ${message}\n`);
+    process.exitCode = error instanceof ConfigError ? 2 : 1;
+  }
+}
+
+function openStore(config: Config, log: Logger, engine: NativeEngine | null): ModelStore {
+  throw new Error(`${config.modelDir} ${log.level} ${engine}`);
+}
+
+function loadEngine(log: Logger): NativeEngine | null {
+  try {
+    const engine = loadNative();
+    engine.setLogger((level, message) => log.log(level === 'info' ? 'debug' : level, message.trimEnd()));
+    return engine;
+  } catch (error) {
+    log.error((error as Error).message);
+    return null;
+  }
+}

@@ -1,0 +1,78 @@
+/** `voxgate serve`: the gateway for operators. */
+import type { AddressInfo } from 'node:net';
+import type { Command } from 'commander';
+import type { Logger } from 'winston';
+import { type App, buildApp, VERSION } from '../app.ts';
+import type { Config } from '../config.ts';
+import type { NativeEngine } from '../engine/native.ts';
+import type { ModelStore } from '../models/store.ts';
+
+export interface ServeDeps {
+  config: Config;
+  warnings: string[];
+  log: Logger;
+  openStore(engine: NativeEngine | null): Promise<ModelStore>;
+  loadEngine(): NativeEngine | null;
+}
+
+/** How long running work may take to notice the end before the process leaves anyway. */
+const GRACE_MS = 10_000;
+
+export function registerServeCommand(program: Command, open: () => ServeDeps): void {
+  program
+    .command('serve', { isDefault: false })
+    .description('start the gateway')
+    .action(async () => {
+      await serve(open());
+    });
+}
+
+async function serve({ config, warnings, log, openStore, loadEngine }: ServeDeps): Promise<void> {
+  for (const warning of warnings) log.warn(warning);
+  const engine = loadEngine();
+  const app = buildApp(config, { log, store: await openStore(engine), engine });
+  const address = await listen(app, config);
+  log.info(`voxgate ${VERSION} listens on ${address}`, {
+    models: config.modelDir,
+    threads: config.threads,
+    devices: engine?.info.devices.map((device) => device.name).join(',') ?? 'none',
+  });
+  stopOnSignals(app, log);
+  for (const model of config.modelPreload) {
+    await app.preload(model).catch((error: Error) => log.error(`cannot preload ${model}: ${error.message}`));
+  }
+}
+
+function listen(app: App, config: Config): Promise<string> {
+  return new Promise((resolve, reject) => {
+    app.server.once('error', (error: NodeJS.ErrnoException) => {
+      const inUse = error.code === 'EADDRINUSE' ? '; SVC_PORT chooses another port' : '';
+      reject(new Error(`Cannot listen on ${config.host}:${config.port}: ${error.message}${inUse}`));
+    });
+    app.server.listen(config.port, config.host, () => {
+      const { address, port, family } = app.server.address() as AddressInfo;
+      resolve(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`);
+    });
+  });
+}
+
+function stopOnSignals(app: App, log: Logger): void {
+  let stopping = false;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (stopping) process.exit(1); // asked twice: leave now
+      stopping = true;
+      log.info(`${signal}: stopping`);
+      setTimeout(() => process.exit(1), GRACE_MS).unref();
+      app.close().then(
+        () => {
+          process.exitCode = 0;
+        },
+        (error: Error) => {
+          log.error('stopping failed', { error: error.message });
+          process.exitCode = 1;
+        },
+      );
+    });
+  }
+}

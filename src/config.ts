@@ -1,0 +1,168 @@
+/**
+ * Every setting of the gateway: name, meaning, range and default in one schema. This is the only reader of
+ * `process.env`; everything else is handed the frozen `Config`.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism, homedir, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { distance } from 'fastest-levenshtein';
+import { z } from 'zod';
+
+const TRUTHY = ['1', 'on', 'true', 'yes', 'y'];
+
+/** The rule of contract 4.6: these words turn a switch on, anything else turns it off. */
+export function isTruthy(value: string): boolean {
+  return TRUTHY.includes(value.trim().toLowerCase());
+}
+
+const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
+const integer = (min: number, max: number) => number(min, max).int();
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
+const onOff = z
+  .enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no'])
+  .transform((word) => isTruthy(word));
+
+const MULTILINGUAL_SIZES = [
+  'tiny',
+  'base',
+  'small',
+  'medium',
+  'large-v1',
+  'large-v2',
+  'large-v3',
+  'large-v3-turbo',
+  'distil-large-v3',
+] as const;
+
+const settings = z.object({
+  SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
+  SVC_PORT: integer(0, 65535).default(8000).describe('port to listen on; 0 picks a free one'),
+  SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept (XDG cache, voxgate/models)'),
+  SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether absent weights may be downloaded'),
+  SVC_MODEL_DEFAULT_SIZE: z
+    .enum(MULTILINGUAL_SIZES)
+    .default('small')
+    .describe('multilingual size that `auto` prefers'),
+  SVC_MODEL_KEEP_ALIVE_SEC: number(-1, 31_536_000)
+    .default(300)
+    .describe('idle seconds before a model leaves memory; 0 at once, -1 never'),
+  SVC_MODEL_PRELOAD: list.default([]).describe('model ids loaded at start'),
+  SVC_MODEL_ALIASES: list.default([]).describe('further names, as name=id'),
+  SVC_DEVICE: z
+    .string()
+    .regex(/^(auto|cpu|cuda(:\d+)?)$/, 'Expected auto, cpu, cuda or cuda:<n>')
+    .default('auto')
+    .describe('where models run'),
+  SVC_THREADS: integer(1, 512).optional().describe('threads of one inference (physical cores)'),
+  SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
+  SVC_MAX_AUDIO_SEC: number(1, 604_800).default(21_600).describe('longest audio, seconds'),
+  SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled (system temp folder)'),
+  SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
+  HF_ENDPOINT: z.url().default('https://huggingface.co').describe('model hub'),
+  HF_TOKEN: z.string().min(1).optional().describe('access token for the model hub'),
+});
+
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  readonly modelDir: string;
+  readonly modelDownload: boolean;
+  readonly modelDefaultSize: string;
+  readonly modelKeepAliveMs: number;
+  readonly modelPreload: readonly string[];
+  readonly modelAliases: Readonly<Record<string, string>>;
+  readonly device: string;
+  readonly threads: number;
+  readonly maxUploadBytes: number;
+  readonly maxAudioSec: number;
+  readonly tmpDir: string;
+  readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
+  readonly hubEndpoint: string;
+  readonly hubToken: string | undefined;
+}
+
+/** A setting with a value outside its range; the message is one sentence that names it. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/**
+ * Reads the settings. An empty value counts as absent, as in a compose file.
+ * @throws ConfigError naming the setting, its value and what is allowed.
+ */
+export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Config; warnings: string[] } {
+  const names = Object.keys(settings.shape);
+  const given = Object.fromEntries(names.filter((n) => env[n]?.trim()).map((n) => [n, env[n]?.trim()]));
+  const parsed = settings.safeParse(given);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    const name = String(issue?.path[0]);
+    throw new ConfigError(`${name} cannot be "${given[name]}": ${issue?.message}`);
+  }
+  const s = parsed.data;
+  const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
+  const cache = env.XDG_CACHE_HOME?.trim() || join(homedir(), '.cache');
+  const config: Config = {
+    host: s.SVC_HOST,
+    port: s.SVC_PORT,
+    modelDir: resolve(s.SVC_MODEL_DIR ?? join(cache, 'voxgate', 'models')),
+    modelDownload: s.SVC_MODEL_DOWNLOAD,
+    modelDefaultSize: s.SVC_MODEL_DEFAULT_SIZE,
+    modelKeepAliveMs: keepAlive < 0 ? Number.POSITIVE_INFINITY : keepAlive * 1000,
+    modelPreload: s.SVC_MODEL_PRELOAD,
+    modelAliases: parseAliases(s.SVC_MODEL_ALIASES),
+    device: s.SVC_DEVICE,
+    threads: s.SVC_THREADS ?? physicalCores(),
+    maxUploadBytes: Math.floor(s.SVC_MAX_UPLOAD_MB * 1024 * 1024),
+    maxAudioSec: s.SVC_MAX_AUDIO_SEC,
+    tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
+    logLevel: s.SVC_LOG_LEVEL,
+    hubEndpoint: s.HF_ENDPOINT.replace(/\/+$/, ''),
+    hubToken: s.HF_TOKEN,
+  };
+  return { config: Object.freeze(config), warnings: unknownSettings(Object.keys(env), names) };
+}
+
+function parseAliases(pairs: string[]): Record<string, string> {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [name, id, ...rest] = pair.split('=').map((part) => part.trim());
+      if (!name || !id || rest.length > 0) {
+        throw new ConfigError(`SVC_MODEL_ALIASES cannot hold "${pair}": Expected name=id`);
+      }
+      return [name, id];
+    }),
+  );
+}
+
+function unknownSettings(given: string[], known: string[]): string[] {
+  return given
+    .filter((name) => name.startsWith('SVC_') && !known.includes(name))
+    .map((name) => {
+      const nearest = known.reduce((a, b) => (distance(name, b) < distance(name, a) ? b : a));
+      return `${name} is not a setting of voxgate and has no effect; the nearest one is ${nearest}`;
+    });
+}
+
+/**
+ * Cores that do not share an execution unit: ggml's matrix kernels gain nothing from a second hardware thread on
+ * the same core. Never more than the process may use (affinity, container quota).
+ */
+function physicalCores(): number {
+  const usable = availableParallelism();
+  try {
+    const base = '/sys/devices/system/cpu';
+    const cpus = readdirSync(base).filter((name) => /^cpu\d+$/.test(name));
+    const cores = new Set(
+      cpus.map((cpu) => readFileSync(join(base, cpu, 'topology/thread_siblings_list'), 'utf8').trim()),
+    );
+    return Math.max(1, Math.min(usable, cores.size));
+  } catch {
+    return usable; // not Linux, or no topology in this container
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * Models resident in memory. A request leases a model for as long as it uses it; an unleased model is closed
+ * after the idle time, and an evicted one as soon as its last lease ends: in-flight requests finish on their own
+ * reference (contract 3, "ASR model cache").
+ */
+
+export interface Closable {
+  close(): Promise<void>;
+}
+
+export interface Lease<M> extends AsyncDisposable {
+  readonly model: M;
+}
+
+export interface CacheEntry {
+  key: string;
+  state: 'loading' | 'resident';
+  leases: number;
+  idleForMs: number;
+}
+
+export interface ModelCache<M extends Closable> {
+  lease(key: string): Promise<Lease<M>>;
+  entries(): CacheEntry[];
+  /** Forgets every model, or one; returns how many were evicted. */
+  evict(key?: string): number;
+  close(): Promise<void>;
+}
+
+export interface CacheOptions<M> {
+  load(key: string): Promise<M>;
+  /** Idle milliseconds before a model is closed; 0 = at once, Infinity = never. */
+  keepAliveMs: number;
+  now?: () => number;
+  onEvent?(event: 'loaded' | 'unloaded', key: string, tookMs: number): void;
+}
+
+interface Resident<M> {
+  key: string;
+  loading: Promise<M>;
+  model: M | null;
+  leases: number;
+  evicted: boolean;
+  idleSince: number;
+  timer: NodeJS.Timeout | null;
+}
+
+export function createModelCache<M extends Closable>(options: CacheOptions<M>): ModelCache<M> {
+  const now = options.now ?? (() => performance.now());
+  const current = new Map<string, Resident<M>>();
+  const closing = new Set<Promise<void>>();
+
+  function begin(key: string): Resident<M> {
+    const startedAt = now();
+    const resident: Resident<M> = {
+      key,
+      loading: options.load(key),
+      model: null,
+      leases: 0,
+      evicted: false,
+      idleSince: startedAt,
+      timer: null,
+    };
+    current.set(key, resident);
+    resident.loading.then(
+      (model) => {
+        resident.model = model;
+        options.onEvent?.('loaded', key, now() - startedAt);
+      },
+      // A failed load is forgotten, so that the next request tries again.
+      () => drop(resident),
+    );
+    return resident;
+  }
+
+  function drop(resident: Resident<M>): void {
+    resident.evicted = true;
+    if (resident.timer !== null) clearTimeout(resident.timer);
+    if (current.get(resident.key) === resident) current.delete(resident.key);
+  }
+
+  function shut(resident: Resident<M>): Promise<void> {
+    drop(resident);
+    const startedAt = now();
+    const done = resident.loading
+      .then((model) => model.close())
+      .then(
+        () => options.onEvent?.('unloaded', resident.key, now() - startedAt),
+        () => undefined, // a model that never loaded has nothing to close
+      )
+      .finally(() => closing.delete(done));
+    closing.add(done);
+    return done;
+  }
+
+  async function release(resident: Resident<M>): Promise<void> {
+    resident.leases -= 1;
+    if (resident.leases > 0) return;
+    resident.idleSince = now();
+    if (resident.evicted || options.keepAliveMs === 0) return shut(resident);
+    if (options.keepAliveMs === Number.POSITIVE_INFINITY) return;
+    resident.timer = setTimeout(() => void shut(resident), options.keepAliveMs);
+    resident.timer.unref();
+  }
+
+  return {
+    async lease(key) {
+      const resident = current.get(key) ?? begin(key);
+      resident.leases += 1;
+      if (resident.timer !== null) clearTimeout(resident.timer);
+      resident.timer = null;
+      let released = false;
+      const once = async () => {
+        if (released) return;
+        released = true;
+        await release(resident);
+      };
+      try {
+        return { model: await resident.loading, [Symbol.asyncDispose]: once };
+      } catch (error) {
+        released = true;
+        resident.leases -= 1;
+        throw error;
+      }
+    },
+    entries: () =>
+      [...current.values()].map((r) => ({
+        key: r.key,
+        state: r.model === null ? 'loading' : 'resident',
+        leases: r.leases,
+        idleForMs: r.leases > 0 ? 0 : Math.round(now() - r.idleSince),
+      })),
+    evict(key) {
+      const chosen = [...current.values()].filter((r) => key === undefined || r.key === key);
+      for (const resident of chosen) {
+        if (resident.leases > 0) drop(resident);
+        else void shut(resident);
+      }
+      return chosen.length;
+    },
+    async close() {
+      for (const resident of current.values()) void shut(resident);
+      await Promise.all(closing);
+    },
+  };
+}

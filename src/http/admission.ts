@@ -1,0 +1,13 @@
+/**
+ * Looks at the slot before a byte of the body is read, so that a busy gateway refuses an upload at once. Nothing
+ * is taken here: a slow upload must not hold the slot.
+ */
+import type { RequestHandler } from 'express';
+import type { Slot } from '../engine/slot.ts';
+
+export function admission(slot: Slot): RequestHandler {
+  return (_req, _res, next) => {
+    slot.assertFree();
+    next();
+  };
+}

@@ -1,0 +1,84 @@
+/** The only place that writes an error status. Whatever is thrown leaves as the envelope of contract 2.1. */
+import type { Socket } from 'node:net';
+import type { ErrorRequestHandler } from 'express';
+import type { Logger } from 'winston';
+import { type ErrorKind, GatewayError } from '../errors.ts';
+
+/** OpenAI's `error.type` for our kinds. */
+const OPENAI_TYPE: Record<ErrorKind, string> = {
+  malformed: 'invalid_request_error',
+  unauthorized: 'authentication_error',
+  forbidden: 'permission_error',
+  not_found: 'invalid_request_error',
+  method_not_allowed: 'invalid_request_error',
+  too_large: 'invalid_request_error',
+  cancelled: 'cancelled',
+  internal: 'server_error',
+  upstream: 'server_error',
+  network: 'server_error',
+};
+
+export function errorEnvelope(error: GatewayError) {
+  const { kind, provider, message, param, code, details } = error;
+  return { error: { kind, provider, message, type: OPENAI_TYPE[kind], param, code, ...details } };
+}
+
+/** Never shows what an unexpected error says: that is for the log, found by the request id. */
+export function toGatewayError(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error;
+  // Express refuses a path it cannot decode with a URIError that carries a client status.
+  const status = (error as { status?: unknown } | null)?.status;
+  if (status === 400) return new GatewayError('malformed', 'The request cannot be understood');
+  return new GatewayError('internal', 'The gateway failed; the log tells more under the request id', {
+    code: 'internal_error',
+    cause: error,
+  });
+}
+
+export function errorHandler(log: Logger): ErrorRequestHandler {
+  return (thrown, req, res, _next) => {
+    const error = toGatewayError(thrown);
+    const context = { requestId: res.locals.requestId, method: req.method, path: req.path };
+    if (error.kind === 'internal') log.error('request failed', { ...context, error: describe(error.cause) });
+    else log.debug('request refused', { ...context, kind: error.kind, message_: error.message });
+    if (res.headersSent || res.destroyed || error.kind === 'cancelled') {
+      res.destroy();
+      return;
+    }
+    if (error.retryAfterSec !== undefined) res.setHeader('Retry-After', error.retryAfterSec);
+    else if (error.status >= 500) res.setHeader('X-Should-Retry', 'false');
+    // A client that was never told to go on will not send its body; only closing keeps the connection in step.
+    if (req.get('Expect') !== undefined && !req.complete) res.setHeader('Connection', 'close');
+    res.status(error.status).json(errorEnvelope(error));
+  };
+}
+
+function describe(cause: unknown): string {
+  return cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+}
+
+const PARSER_STATUS: Readonly<Record<string, [status: number, reason: string, message: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large', 'The request headers are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout', 'The request did not arrive in time'],
+};
+
+/** What Node's HTTP parser refuses never becomes a request; it gets the envelope all the same. */
+export function answerParserError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const [status, reason, message] = PARSER_STATUS[error.code ?? ''] ?? [
+    400,
+    'Bad Request',
+    'Not an HTTP request',
+  ];
+  const body = JSON.stringify(errorEnvelope(new GatewayError('malformed', message, { code: 'bad_request' })));
+  const head = [
+    `HTTP/1.1 ${status} ${reason}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}

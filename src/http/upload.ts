@@ -1,0 +1,144 @@
+/**
+ * Receives a multipart upload into a file of our own naming under a byte cap. The file lives as long as the
+ * returned scope; nothing of the client's name or type reaches the disk.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Request, Response } from 'express';
+import multer from 'multer';
+import { GatewayError } from '../errors.ts';
+
+export interface Upload extends AsyncDisposable {
+  path: string;
+  bytes: number;
+  /** The text fields; a field sent several times is an array. */
+  fields: Readonly<Record<string, unknown>>;
+}
+
+export interface UploadReceiver {
+  receive(req: Request, res: Response): Promise<Upload>;
+  close(): void;
+}
+
+const MAX_FIELDS = 64;
+const MAX_FIELD_BYTES = 1024 * 1024;
+/** An upload that sends nothing for this long is given up. */
+const STALL_MS = 60_000;
+
+/** @param tmpDir an existing folder; uploads go to a folder of this process below it */
+export function createUploadReceiver(options: {
+  tmpDir: string;
+  maxBytes: number;
+  stallMs?: number;
+}): UploadReceiver {
+  sweepAbandoned(options.tmpDir);
+  const dir = mkdtempSync(join(options.tmpDir, `voxgate-${process.pid}-`));
+  const parse = multer({
+    storage: multer.diskStorage({
+      destination: dir,
+      filename: (_req, _file, done) => done(null, randomUUID()),
+    }),
+    limits: { fileSize: options.maxBytes, files: 1, fields: MAX_FIELDS, fieldSize: MAX_FIELD_BYTES },
+    fileFilter: (_req, file, done) => done(null, file.fieldname === 'file'),
+    defParamCharset: 'utf8',
+  }).any();
+
+  return {
+    async receive(req, res) {
+      refuseWithoutReading(req, options.maxBytes);
+      if (req.get('Expect')?.toLowerCase() === '100-continue') res.writeContinue();
+      const parsed = new Promise<void>((resolve, reject) => {
+        parse(req, res, (error: unknown) => (error ? reject(error) : resolve()));
+      });
+      const stall = watchForStall(req, options.stallMs ?? STALL_MS);
+      try {
+        await parsed;
+      } catch (error) {
+        throw uploadError(error, options.maxBytes);
+      } finally {
+        stall.stop();
+      }
+      const file = (Array.isArray(req.files) ? req.files : [])[0];
+      if (file === undefined) throw noFile('No file was sent; send the audio as the multipart field "file"');
+      const remove = () => rm(file.path, { force: true });
+      if (file.size === 0) {
+        await remove();
+        throw noFile('The file is empty', 'empty_file');
+      }
+      return { path: file.path, bytes: file.size, fields: { ...req.body }, [Symbol.asyncDispose]: remove };
+    },
+    close: () => rmSync(dir, { recursive: true, force: true }),
+  };
+}
+
+function noFile(message: string, code = 'missing_file'): GatewayError {
+  return new GatewayError('malformed', message, { param: 'file', code });
+}
+
+function refuseWithoutReading(req: Request, maxBytes: number): void {
+  if (!req.is('multipart/form-data')) {
+    throw new GatewayError('malformed', 'Expected a multipart/form-data body with the field "file"', {
+      code: 'invalid_content_type',
+    });
+  }
+  const slack = (MAX_FIELDS + 1) * 1024;
+  if (Number(req.get('Content-Length') ?? 0) > maxBytes + slack) throw tooLarge(maxBytes);
+}
+
+function tooLarge(maxBytes: number): GatewayError {
+  const megabytes = Number((maxBytes / 1024 / 1024).toFixed(3));
+  return new GatewayError('too_large', `The upload is larger than ${megabytes} MiB (SVC_MAX_UPLOAD_MB)`, {
+    param: 'file',
+    code: 'file_too_large',
+  });
+}
+
+function uploadError(error: unknown, maxBytes: number): Error {
+  if (!(error instanceof Error)) return new Error(String(error));
+  if (error instanceof GatewayError) return error;
+  if (error instanceof multer.MulterError) {
+    if (error.code === 'LIMIT_FILE_SIZE') return tooLarge(maxBytes);
+    return new GatewayError('malformed', `The form cannot be read: ${error.message}`, {
+      code: 'invalid_form',
+    });
+  }
+  // What multer raises without a code of its own is a form that ended early or is no form; what the file system
+  // raises (a full disk) has one and is ours.
+  if ('code' in error && 'errno' in error) return error;
+  if (error.message === 'Request aborted')
+    return new GatewayError('cancelled', 'The client closed the request');
+  return new GatewayError('malformed', `The form cannot be read: ${error.message}`, { code: 'invalid_form' });
+}
+
+function watchForStall(req: Request, stallMs: number): { stop(): void } {
+  const timer = setTimeout(() => req.destroy(), stallMs);
+  const rearm = () => timer.refresh();
+  req.on('data', rearm);
+  return {
+    stop() {
+      clearTimeout(timer);
+      req.off('data', rearm);
+    },
+  };
+}
+
+/** Removes what processes that no longer run have left behind. */
+function sweepAbandoned(tmpDir: string): void {
+  for (const name of readdirSync(tmpDir)) {
+    const pid = Number(/^voxgate-(\d+)-\w+$/.exec(name)?.[1] ?? Number.NaN);
+    // A folder under our own pid is from an earlier life: in a container every life may have the same one.
+    if (Number.isNaN(pid) || (pid !== process.pid && isAlive(pid))) continue;
+    rmSync(join(tmpDir, name), { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,240 @@
+import { createHash, type Hash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type GetAnswer, httpGet, UnreachableError } from './http-get.ts';
+
+/**
+ * One file from the hub, resumable. While it grows it is `<target>.part`, with the server's ETag beside it, and gets
+ * its name only once size and hash are right: a file of the final name is always whole.
+ */
+
+export interface DownloadRequest {
+  url: string;
+  target: string;
+  /** Null: the server's own LFS headers are required in place of a pinned value. */
+  bytes: number | null;
+  sha256: string | null;
+  token?: string | undefined;
+  signal: AbortSignal;
+  onProgress?: (doneBytes: number, totalBytes: number | null) => void;
+  limits?: Partial<DownloadLimits> | undefined;
+}
+
+export interface DownloadLimits {
+  connectTimeoutMs: number;
+  /** To the first byte of the answer, and between two pieces of the body. */
+  stallTimeoutMs: number;
+  /** Failures in a row; one that brought the file forward does not count. */
+  attempts: number;
+  backoffMs: number;
+}
+
+const LIMITS: DownloadLimits = { connectTimeoutMs: 5000, stallTimeoutMs: 30_000, attempts: 4, backoffMs: 1000 };
+const MAX_RETRY_AFTER_MS = 30_000;
+
+/** `retry` is false where the same request can only fail the same way. */
+export class DownloadError extends Error {
+  override readonly name = 'DownloadError';
+  readonly retry: boolean;
+  readonly retryAfterMs: number | undefined;
+  constructor(message: string, retry: boolean, retryAfterMs?: number) {
+    super(message);
+    this.retry = retry;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+interface Part {
+  path: string;
+  etagPath: string;
+}
+
+export async function download(request: DownloadRequest): Promise<{ bytes: number; sha256: string }> {
+  const limits = { ...LIMITS, ...request.limits };
+  const part: Part = { path: `${request.target}.part`, etagPath: `${request.target}.part.etag` };
+  let failures = 0;
+  let reached = await sizeOf(part.path);
+  let connected = false;
+  for (;;) {
+    request.signal.throwIfAborted();
+    try {
+      return await attempt(request, limits, part, () => {
+        connected = true;
+      });
+    } catch (error) {
+      request.signal.throwIfAborted();
+      if (error instanceof DownloadError && !error.retry) throw error;
+      // A hub that never answered is left to the next source at once; one that broke off may come back.
+      if (error instanceof UnreachableError && !connected) throw error;
+      const size = await sizeOf(part.path);
+      failures = size > reached ? 1 : failures + 1;
+      reached = size;
+      if (failures >= limits.attempts) throw error;
+      const asked = error instanceof DownloadError ? error.retryAfterMs : undefined;
+      await sleep(Math.min(asked ?? limits.backoffMs * 2 ** (failures - 1), MAX_RETRY_AFTER_MS), undefined, {
+        signal: request.signal,
+      });
+    }
+  }
+}
+
+async function attempt(
+  request: DownloadRequest,
+  limits: DownloadLimits,
+  part: Part,
+  onAnswer: () => void,
+): Promise<{ bytes: number; sha256: string }> {
+  const etag = await readFile(part.etagPath, 'utf8').catch(() => '');
+  let offset = await sizeOf(part.path);
+  // Without an ETag only a pinned hash can tell later whether both halves belong together.
+  if ((etag === '' && request.sha256 === null) || (request.bytes !== null && offset > request.bytes)) offset = 0;
+  if (offset > 0 && offset === request.bytes && request.sha256 !== null) {
+    return finish(request, part, await hashPrefix(part.path, offset), offset, request.sha256, true);
+  }
+
+  const headers: Record<string, string> = { 'user-agent': 'voxgate', 'accept-encoding': 'identity' };
+  if (offset > 0) headers.range = `bytes=${offset}-`;
+  if (offset > 0 && etag !== '') headers['if-range'] = etag;
+  const answer = await httpGet(request.url, {
+    headers,
+    token: request.token,
+    signal: request.signal,
+    connectTimeoutMs: limits.connectTimeoutMs,
+    answerTimeoutMs: limits.stallTimeoutMs,
+  });
+  onAnswer();
+  const { response } = answer;
+  try {
+    const start = await startOf(answer, request, part, offset);
+    const expected = expectations(answer, request, start);
+    const tag = response.headers.etag;
+    await writeFile(part.etagPath, tag && !tag.startsWith('W/') ? tag : '');
+    const hash = start > 0 ? await hashPrefix(part.path, start) : createHash('sha256');
+    const size = await receive(answer, request, limits, part, hash, start, expected.bytes);
+    if (expected.bytes !== null && size < expected.bytes) {
+      throw new DownloadError(`the connection ended after ${size} of ${expected.bytes} bytes`, true);
+    }
+    return await finish(request, part, hash, size, expected.sha256, start > 0);
+  } finally {
+    response.destroy();
+  }
+}
+
+/** Where the answer's body belongs in the file; throws on every status that has none. */
+async function startOf(answer: GetAnswer, request: DownloadRequest, part: Part, offset: number): Promise<number> {
+  const { response } = answer;
+  const status = response.statusCode ?? 0;
+  if (status === 200) return 0;
+  if (status === 206) {
+    const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers['content-range'] ?? '');
+    if (offset > 0 && Number(range?.[1]) === offset) return offset;
+    await discard(part);
+    throw new DownloadError('the server sent another range than asked for', true);
+  }
+  if (status === 416) {
+    await discard(part);
+    throw new DownloadError('the server has nothing after what is already here; starting again', true);
+  }
+  const host = new URL(request.url).host;
+  if (status === 401 || status === 403) {
+    throw new DownloadError(`${host} answered ${status}: set HF_TOKEN to a token that may read this file`, false);
+  }
+  const after = Number(response.headers['retry-after']);
+  throw new DownloadError(
+    `${host} answered ${status} for ${request.url}`,
+    status === 429 || status >= 500,
+    after > 0 ? after * 1000 : undefined,
+  );
+}
+
+/** What the whole file must be: the pinned values, or else what the hub says of its LFS object. */
+function expectations(answer: GetAnswer, request: DownloadRequest, start: number) {
+  const linked = answer.header('x-linked-etag')?.replaceAll('"', '').toLowerCase();
+  const published = linked && /^[0-9a-f]{64}$/.test(linked) ? linked : null;
+  if (request.sha256 !== null && published !== null && published !== request.sha256) {
+    throw new DownloadError(`the hub offers sha256 ${published}, expected ${request.sha256}`, false);
+  }
+  const sha256 = request.sha256 ?? published;
+  if (sha256 === null) {
+    throw new DownloadError('the hub names no sha256 for this file, so it cannot be verified', false);
+  }
+  const length = Number(answer.response.headers['content-length'] ?? Number.NaN);
+  const announced = Number.isNaN(length) ? null : start + length;
+  if (request.bytes !== null && announced !== null && announced > request.bytes) {
+    throw new DownloadError(`the hub offers ${announced} bytes, expected ${request.bytes}`, false);
+  }
+  return { bytes: request.bytes ?? announced, sha256 };
+}
+
+async function receive(
+  answer: GetAnswer,
+  request: DownloadRequest,
+  limits: DownloadLimits,
+  part: Part,
+  hash: Hash,
+  start: number,
+  expected: number | null,
+): Promise<number> {
+  const { response } = answer;
+  let size = start;
+  const stalled = () =>
+    response.destroy(new DownloadError(`no data for ${limits.stallTimeoutMs} ms after ${size} bytes`, true));
+  const timer = setTimeout(stalled, limits.stallTimeoutMs);
+  const handle: FileHandle = await open(part.path, start > 0 ? 'r+' : 'w');
+  try {
+    await handle.truncate(start);
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      timer.refresh();
+      if (expected !== null && size + chunk.length > expected) {
+        throw new DownloadError(`the hub sends more than the expected ${expected} bytes`, false);
+      }
+      hash.update(chunk);
+      await handle.write(chunk, 0, chunk.length, size);
+      size += chunk.length;
+      request.onProgress?.(size, expected);
+    }
+    await handle.sync();
+    return size;
+  } finally {
+    clearTimeout(timer);
+    await handle.close();
+  }
+}
+
+async function finish(
+  request: DownloadRequest,
+  part: Part,
+  hash: Hash,
+  size: number,
+  expected: string,
+  resumed: boolean,
+): Promise<{ bytes: number; sha256: string }> {
+  const sha256 = hash.digest('hex');
+  if (sha256 !== expected || (request.bytes !== null && size !== request.bytes)) {
+    await discard(part);
+    // Two halves of different files look like this; a fresh start settles it.
+    throw new DownloadError(`sha256 ${sha256} of ${size} bytes, expected ${expected} of ${request.bytes ?? size}`, resumed);
+  }
+  await rename(part.path, request.target);
+  await rm(part.etagPath, { force: true });
+  return { bytes: size, sha256 };
+}
+
+async function hashPrefix(path: string, length: number): Promise<Hash> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { end: length - 1 })) hash.update(chunk as Buffer);
+  return hash;
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return stat(path).then(
+    (info) => info.size,
+    () => 0,
+  );
+}
+
+async function discard(part: Part): Promise<void> {
+  await rm(part.path, { force: true });
+  await rm(part.etagPath, { force: true });
+}

@@ -1,0 +1,102 @@
+import { type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+
+/**
+ * One GET that follows redirects. Not fetch: a hub that cannot be reached must be known in seconds, and fetch tells
+ * neither a slow connection from a slow answer nor lets the first redirect's headers be read.
+ */
+
+export interface GetOptions {
+  headers: Record<string, string>;
+  /** Sent to the first host only. */
+  token?: string | undefined;
+  signal: AbortSignal;
+  connectTimeoutMs: number;
+  answerTimeoutMs: number;
+}
+
+export interface GetAnswer {
+  response: IncomingMessage;
+  /** Of every response on the way, the first that had the header. */
+  header(name: string): string | undefined;
+}
+
+const MAX_REDIRECTS = 5;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+/** The host did not answer at all; asking again at once would only cost time. */
+export class UnreachableError extends Error {
+  override readonly name = 'UnreachableError';
+}
+
+export async function httpGet(url: string, options: GetOptions): Promise<GetAnswer> {
+  const first = new URL(url);
+  const seen: IncomingMessage[] = [];
+  let target = first;
+  for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
+    const headers = { ...options.headers };
+    if (options.token && target.origin === first.origin) headers.authorization = `Bearer ${options.token}`;
+    const response = await send(target, headers, options);
+    seen.push(response);
+    const location = response.headers.location;
+    if (!REDIRECTS.has(response.statusCode ?? 0) || location === undefined) {
+      return { response, header: (name) => firstHeader(seen, name) };
+    }
+    response.resume();
+    const next = new URL(location, target);
+    if (next.protocol !== target.protocol && next.protocol !== 'https:') {
+      throw new Error(`${target.host} redirects from ${target.protocol} to ${next.protocol}`);
+    }
+    target = next;
+  }
+  throw new Error(`${first.host} redirects more than ${MAX_REDIRECTS} times`);
+}
+
+function send(url: URL, headers: Record<string, string>, options: GetOptions): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const start = url.protocol === 'https:' ? requestHttps : requestHttp;
+    const request = start(url, { headers, signal: options.signal, agent: false });
+    const timer = setTimeout(
+      () => request.destroy(new UnreachableError(`${url.host} did not accept a connection in time`)),
+      options.connectTimeoutMs,
+    );
+    const connected = () => {
+      clearTimeout(timer);
+      request.setTimeout(options.answerTimeoutMs, () =>
+        request.destroy(new Error(`${url.host} did not answer within ${options.answerTimeoutMs} ms`)),
+      );
+    };
+    request.on('socket', (socket) => {
+      socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', connected);
+    });
+    request.on('response', (response) => {
+      clearTimeout(timer);
+      // From here on the reader watches for stalls.
+      request.setTimeout(0);
+      resolve(response);
+    });
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      clearTimeout(timer);
+      reject(options.signal.aborted ? options.signal.reason : namedError(url, error));
+    });
+    request.end();
+  });
+}
+
+const NO_CONNECTION = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH']);
+
+function namedError(url: URL, error: NodeJS.ErrnoException): Error {
+  if (error instanceof UnreachableError) return error;
+  if (error.code && NO_CONNECTION.has(error.code)) {
+    return new UnreachableError(`${url.host} cannot be reached (${error.code})`, { cause: error });
+  }
+  return new Error(`${url.host}: ${error.message || error.code}`, { cause: error });
+}
+
+function firstHeader(responses: readonly IncomingMessage[], name: string): string | undefined {
+  for (const { headers } of responses) {
+    const value = headers[name];
+    if (typeof value === 'string') return value;
+  }
+  return undefined;
+}

@@ -1,0 +1,52 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CatalogueModel, HubFile, Precision } from './catalogue.ts';
+import { requireSpace, syncFolder } from './disk.ts';
+import { type DownloadLimits, download } from './download.ts';
+import type { ModelSource } from './source.ts';
+
+export const DEFAULT_HUB = 'https://huggingface.co';
+
+export interface HubOptions {
+  /** HF_ENDPOINT. */
+  endpoint?: string | undefined;
+  /** HF_TOKEN; sent to the endpoint's own host only. */
+  token?: string | undefined;
+  limits?: Partial<DownloadLimits> | undefined;
+}
+
+/** The wanted precision where it is published, else the one it can be made from. */
+export function publishedFile(model: CatalogueModel, precision: Precision): HubFile | undefined {
+  return model.files[precision] ?? model.files.f16 ?? model.files.q8_0;
+}
+
+export function createHubSource({ endpoint = DEFAULT_HUB, token, limits }: HubOptions = {}): ModelSource {
+  const base = endpoint.replace(/\/+$/, '');
+  return {
+    name: `hub ${base}`,
+    offers: () => true,
+    async fetch({ model, precision, dir, signal, report }) {
+      const published = publishedFile(model, precision);
+      if (!published) throw new Error(`nothing is published for ${model.id}`);
+      const { repo, revision, file, bytes, sha256 } = published;
+      const target = join(dir, file);
+      if (bytes !== null) {
+        const partial = await stat(`${target}.part`).catch(() => null);
+        await requireSpace(dir, Math.max(0, bytes - (partial?.size ?? 0)));
+      }
+      const written = await download({
+        url: `${base}/${repo}/resolve/${revision}/${file}`,
+        target,
+        bytes,
+        sha256,
+        token,
+        signal,
+        limits,
+        onProgress: (doneBytes, totalBytes) =>
+          report({ phase: 'downloading', what: file, doneBytes, totalBytes }),
+      });
+      await syncFolder(dir);
+      return { file, ...written };
+    },
+  };
+}

@@ -1,0 +1,99 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import { notImportable } from './failure.ts';
+
+/**
+ * Random access to a file whose contents are not trusted: no read goes past the end, and nothing is allocated for a
+ * size that only a header claims.
+ */
+export class BoundedFile {
+  readonly path: string;
+  readonly size: number;
+  readonly #handle: FileHandle;
+
+  private constructor(path: string, size: number, handle: FileHandle) {
+    this.path = path;
+    this.size = size;
+    this.#handle = handle;
+  }
+
+  static async open(path: string): Promise<BoundedFile> {
+    const handle = await open(path, 'r');
+    try {
+      const info = await handle.stat();
+      if (!info.isFile()) throw notImportable(`${path} is not a regular file.`);
+      return new BoundedFile(path, info.size, handle);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  async read(offset: number, length: number): Promise<Buffer> {
+    if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length) || offset < 0 || length < 0) {
+      throw notImportable(`${this.path} is damaged: impossible offset ${offset} or length ${length}.`);
+    }
+    if (offset + length > this.size) {
+      throw notImportable(
+        `${this.path} is cut short: ${length} bytes expected at ${offset}, but it ends at ${this.size}.`,
+      );
+    }
+    const buffer = Buffer.allocUnsafe(length);
+    let filled = 0;
+    while (filled < length) {
+      const { bytesRead } = await this.#handle.read(buffer, filled, length - filled, offset + filled);
+      if (bytesRead === 0) throw notImportable(`${this.path} was cut while it was read.`);
+      filled += bytesRead;
+    }
+    return buffer;
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}
+
+/** Reads small fields one after the other, from a window that is refilled, so that a header walk is not a syscall each. */
+export class FieldReader {
+  offset: number;
+  readonly #file: BoundedFile;
+  #window: Buffer = Buffer.alloc(0);
+  #windowStart = 0;
+
+  constructor(file: BoundedFile, offset = 0) {
+    this.#file = file;
+    this.offset = offset;
+  }
+
+  async bytes(length: number): Promise<Buffer> {
+    const end = this.offset + length;
+    if (this.offset < this.#windowStart || end > this.#windowStart + this.#window.length) {
+      const wanted = Math.max(length, Math.min(4096, this.#file.size - this.offset));
+      this.#window = await this.#file.read(this.offset, wanted);
+      this.#windowStart = this.offset;
+    }
+    const start = this.offset - this.#windowStart;
+    this.offset = end;
+    return this.#window.subarray(start, start + length);
+  }
+
+  async u8(): Promise<number> {
+    return (await this.bytes(1)).readUInt8();
+  }
+
+  async u16(): Promise<number> {
+    return (await this.bytes(2)).readUInt16LE();
+  }
+
+  async u32(): Promise<number> {
+    return (await this.bytes(4)).readUInt32LE();
+  }
+
+  skip(length: number): void {
+    if (this.offset + length > this.#file.size) {
+      throw notImportable(
+        `${this.#file.path} is cut short: ${length} bytes expected at ${this.offset}, but it ends at ${this.#file.size}.`,
+      );
+    }
+    this.offset += length;
+  }
+}

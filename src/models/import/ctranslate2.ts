@@ -1,0 +1,142 @@
+import { BoundedFile, FieldReader } from './bounded-file.ts';
+import { notImportable } from './failure.ts';
+import { fromBrain, fromHalf } from './half.ts';
+
+/** Reader of CTranslate2's model.bin (binary versions 4 to 6): an index first, values only when asked for. */
+
+const DTYPES = ['float32', 'int8', 'int16', 'int32', 'float16', 'bfloat16'] as const;
+export type Dtype = (typeof DTYPES)[number];
+const WIDTH: Record<Dtype, number> = { float32: 4, int8: 1, int16: 2, int32: 4, float16: 2, bfloat16: 2 };
+
+export interface Variable {
+  name: string;
+  shape: number[];
+  dtype: Dtype;
+  offset: number;
+  count: number;
+}
+
+export interface Checkpoint {
+  spec: string;
+  get(name: string): Variable | undefined;
+  /** `count` values from value `from` on, as raw little-endian bytes of the variable's type. */
+  raw(variable: Variable, from: number, count: number): Promise<Buffer>;
+  /** The same as float32, integers not scaled. */
+  floats(variable: Variable, from: number, count: number): Promise<Float32Array>;
+  close(): Promise<void>;
+}
+
+const MAX_VARIABLES = 100_000;
+const MAX_RANK = 8;
+
+export async function openCheckpoint(path: string): Promise<Checkpoint> {
+  const file = await BoundedFile.open(path);
+  try {
+    const { spec, variables } = await readIndex(file);
+    return {
+      spec,
+      get: (name) => variables.get(name),
+      raw: (variable, from, count) => readRaw(file, variable, from, count),
+      floats: async (variable, from, count) =>
+        decode(await readRaw(file, variable, from, count), variable.dtype),
+      close: () => file.close(),
+    };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+async function readIndex(file: BoundedFile): Promise<{ spec: string; variables: Map<string, Variable> }> {
+  const fields = new FieldReader(file);
+  const version = await fields.u32();
+  if (version < 4 || version > 6) {
+    throw notImportable(
+      `${file.path} is no CTranslate2 model this program reads: format version ${version}, expected 4 to 6.`,
+    );
+  }
+  const spec = await readString(fields);
+  await fields.u32(); // the spec's revision
+  const count = await fields.u32();
+  if (count > MAX_VARIABLES) throw notImportable(`${file.path} is damaged: it claims ${count} variables.`);
+
+  const variables = new Map<string, Variable>();
+  for (let i = 0; i < count; i++) {
+    const variable = await readVariable(file, fields);
+    variables.set(variable.name, variable);
+  }
+  const aliases = await fields.u32();
+  if (aliases > MAX_VARIABLES) throw notImportable(`${file.path} is damaged: it claims ${aliases} aliases.`);
+  for (let i = 0; i < aliases; i++) {
+    const alias = await readString(fields);
+    const target = variables.get(await readString(fields));
+    if (!target) throw notImportable(`${file.path} is damaged: alias ${printable(alias)} of nothing.`);
+    variables.set(alias, target);
+  }
+  return { spec, variables };
+}
+
+async function readVariable(file: BoundedFile, fields: FieldReader): Promise<Variable> {
+  const name = await readString(fields);
+  const rank = await fields.u8();
+  if (rank > MAX_RANK)
+    throw notImportable(`${file.path} is damaged: ${printable(name)} has ${rank} dimensions.`);
+  const shape: number[] = [];
+  for (let d = 0; d < rank; d++) shape.push(await fields.u32());
+  const dtype = DTYPES[await fields.u8()];
+  if (!dtype) throw notImportable(`${file.path} is damaged: ${printable(name)} has an unknown type.`);
+  const bytes = await fields.u32();
+  // As a float this cannot overflow silently: anything absurd is simply not equal to a 32-bit byte count.
+  const count = shape.reduce((product, dim) => product * dim, 1);
+  if (count * WIDTH[dtype] !== bytes) {
+    throw notImportable(
+      `${file.path} is damaged: ${printable(name)} of shape [${shape.join(', ')}] holds ${bytes} bytes.`,
+    );
+  }
+  const offset = fields.offset;
+  fields.skip(bytes);
+  return { name, shape, dtype, offset, count };
+}
+
+/** Length with the closing NUL, then the bytes. */
+async function readString(fields: FieldReader): Promise<string> {
+  const length = await fields.u16();
+  return (await fields.bytes(length)).toString('latin1').replace(/\0$/, '');
+}
+
+function printable(name: string): string {
+  return JSON.stringify(name.slice(0, 80));
+}
+
+function readRaw(file: BoundedFile, variable: Variable, from: number, count: number): Promise<Buffer> {
+  if (from < 0 || count < 0 || from + count > variable.count) {
+    throw notImportable(`${file.path}: values ${from} to ${from + count} are not in ${variable.name}.`);
+  }
+  const width = WIDTH[variable.dtype];
+  return file.read(variable.offset + from * width, count * width);
+}
+
+function decode(raw: Buffer, dtype: Dtype): Float32Array {
+  const count = raw.length / WIDTH[dtype];
+  const out = new Float32Array(count);
+  const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
+  for (let i = 0; i < count; i++) out[i] = readValue(view, i, dtype);
+  return out;
+}
+
+function readValue(view: DataView, i: number, dtype: Dtype): number {
+  switch (dtype) {
+    case 'float32':
+      return view.getFloat32(i * 4, true);
+    case 'float16':
+      return fromHalf(view.getUint16(i * 2, true));
+    case 'bfloat16':
+      return fromBrain(view.getUint16(i * 2, true));
+    case 'int8':
+      return view.getInt8(i);
+    case 'int16':
+      return view.getInt16(i * 2, true);
+    case 'int32':
+      return view.getInt32(i * 4, true);
+  }
+}

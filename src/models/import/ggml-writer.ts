@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { toHalf } from './half.ts';
+
+/** whisper.cpp's legacy file format: little-endian, a tensor is header, name, data. */
+
+export type TensorType = 'f32' | 'f16';
+const TYPE_ID: Record<TensorType, number> = { f32: 0, f16: 1 };
+export const GGML_MAGIC = 0x67676d6c;
+
+export interface WrittenFile {
+  bytes: number;
+  sha256: string;
+}
+
+export interface GgmlWriter {
+  write(data: Uint8Array): Promise<void>;
+  ints(...values: number[]): Promise<void>;
+  /** `shape` as PyTorch has it, outermost first; the data follows with `write` or `values`. */
+  tensor(name: string, type: TensorType, shape: readonly number[]): Promise<void>;
+  values(type: TensorType, floats: Float32Array): Promise<void>;
+  /** Syncs and closes; the file is complete only then. */
+  finish(): Promise<WrittenFile>;
+  close(): Promise<void>;
+}
+
+export async function createGgmlWriter(path: string): Promise<GgmlWriter> {
+  const handle = await open(path, 'w', 0o644);
+  const hash = createHash('sha256');
+  let bytes = 0;
+  let closed = false;
+
+  async function write(data: Uint8Array): Promise<void> {
+    hash.update(data);
+    for (let done = 0; done < data.length; ) {
+      const { bytesWritten } = await handle.write(data, done, data.length - done);
+      done += bytesWritten;
+    }
+    bytes += data.length;
+  }
+
+  async function close(): Promise<void> {
+    if (closed) return;
+    closed = true;
+    await handle.close();
+  }
+
+  return {
+    write,
+    ints: (...values) => write(intBytes(values)),
+    async tensor(name, type, shape) {
+      const label = Buffer.from(name);
+      await write(intBytes([shape.length, label.length, TYPE_ID[type], ...[...shape].reverse()]));
+      await write(label);
+    },
+    values: (type, floats) => write(type === 'f16' ? halfBytes(floats) : floatBytes(floats)),
+    async finish() {
+      await handle.sync();
+      await close();
+      return { bytes, sha256: hash.digest('hex') };
+    },
+    close,
+  };
+}
+
+function intBytes(values: readonly number[]): Buffer {
+  const out = Buffer.alloc(values.length * 4);
+  values.forEach((value, i) => {
+    out.writeInt32LE(value, i * 4);
+  });
+  return out;
+}
+
+function floatBytes(floats: Float32Array): Buffer {
+  const out = Buffer.allocUnsafe(floats.length * 4);
+  for (let i = 0; i < floats.length; i++) out.writeFloatLE(floats[i] ?? 0, i * 4);
+  return out;
+}
+
+function halfBytes(floats: Float32Array): Buffer {
+  const out = Buffer.allocUnsafe(floats.length * 2);
+  for (let i = 0; i < floats.length; i++) out.writeUInt16LE(toHalf(floats[i] ?? 0), i * 2);
+  return out;
+}

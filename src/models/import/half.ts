@@ -1,0 +1,35 @@
+/** IEEE half precision without a Float16Array, which this Node does not have. */
+
+const word = new DataView(new ArrayBuffer(4));
+
+/** Nearest half, ties to even, as numpy's astype(float16). */
+export function toHalf(value: number): number {
+  word.setFloat32(0, value);
+  const bits = word.getUint32(0);
+  const sign = (bits >>> 16) & 0x8000;
+  const magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) return sign | 0x7e00; // NaN
+  if (magnitude >= 0x477ff000) return sign | 0x7c00; // rounds beyond 65504
+  if (magnitude < 0x38800000) {
+    // Subnormal: adding 0.5 lines the mantissa up so that the float unit does the rounding.
+    word.setUint32(0, magnitude);
+    word.setFloat32(0, word.getFloat32(0) + 0.5);
+    return sign | (word.getUint32(0) - 0x3f000000);
+  }
+  const odd = (magnitude >>> 13) & 1;
+  return sign | ((magnitude - 0x38000000 + 0xfff + odd) >>> 13);
+}
+
+export function fromHalf(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >>> 10) & 0x1f;
+  const mantissa = bits & 0x3ff;
+  if (exponent === 0) return sign * mantissa * 2 ** -24;
+  if (exponent === 31) return mantissa ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+  return sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
+}
+
+export function fromBrain(bits: number): number {
+  word.setUint32(0, bits << 16);
+  return word.getFloat32(0);
+}

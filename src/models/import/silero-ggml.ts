@@ -1,0 +1,84 @@
+import { join } from 'node:path';
+import { BoundedFile } from './bounded-file.ts';
+import { notImportable } from './failure.ts';
+import {
+  createGgmlWriter,
+  GGML_MAGIC,
+  type GgmlWriter,
+  type TensorType,
+  type WrittenFile,
+} from './ggml-writer.ts';
+
+/**
+ * Silero's 16 kHz voice activity model as whisper.cpp reads it, from the unpacked TorchScript archive of the
+ * `silero-vad` package. The package's .safetensors file is no substitute: it holds an older training of the network.
+ */
+
+const VERSION = [6, 2, 0] as const;
+const WINDOW_SAMPLES = 512;
+const CONTEXT_SAMPLES = 64;
+/** In, out and kernel of the four encoder convolutions. */
+const ENCODER = [
+  [129, 128, 3],
+  [128, 64, 3],
+  [64, 64, 3],
+  [64, 128, 3],
+] as const;
+const LSTM = 128;
+
+/** `storage` is the entry under data/ of the archive: raw float32 values, nothing else. */
+type Entry = [storage: number, name: string, type: TensorType, shape: number[]];
+
+const TENSORS: Entry[] = [
+  ...ENCODER.flatMap(([input, output, kernel], i): Entry[] => [
+    [3 + 2 * i, `_model.encoder.${i}.reparam_conv.weight`, 'f16', [output, input, kernel]],
+    [4 + 2 * i, `_model.encoder.${i}.reparam_conv.bias`, 'f32', [output]],
+  ]),
+  [11, '_model.decoder.rnn.weight_ih', 'f32', [4 * LSTM, LSTM]],
+  [12, '_model.decoder.rnn.weight_hh', 'f32', [4 * LSTM, LSTM]],
+  [13, '_model.decoder.rnn.bias_ih', 'f32', [4 * LSTM]],
+  [14, '_model.decoder.rnn.bias_hh', 'f32', [4 * LSTM]],
+  // whisper.cpp's converter squeezes these two: 128 values, and a scalar without dimensions.
+  [15, '_model.decoder.decoder.2.weight', 'f16', [LSTM]],
+  [16, '_model.decoder.decoder.2.bias', 'f32', []],
+  [2, '_model.stft.forward_basis_buffer', 'f16', [258, 1, 256]],
+];
+
+/** `archive` is the folder that the TorchScript file unpacks to. */
+export async function writeSilero(archive: string, target: string): Promise<WrittenFile> {
+  const writer = await createGgmlWriter(target);
+  try {
+    await writeHead(writer);
+    for (const [storage, name, type, shape] of TENSORS) {
+      const count = shape.reduce((product, dim) => product * dim, 1);
+      await writer.tensor(name, type, shape);
+      await writer.values(type, await readFloats(join(archive, 'data', String(storage)), count));
+    }
+    return await writer.finish();
+  } finally {
+    await writer.close();
+  }
+}
+
+async function writeHead(writer: GgmlWriter): Promise<void> {
+  const kind = Buffer.from('silero-16k');
+  await writer.ints(GGML_MAGIC, kind.length);
+  await writer.write(kind);
+  await writer.ints(...VERSION, WINDOW_SAMPLES, CONTEXT_SAMPLES, ENCODER.length, ...ENCODER.flat());
+  await writer.ints(LSTM, LSTM, LSTM, 1);
+}
+
+async function readFloats(path: string, count: number): Promise<Float32Array> {
+  const file = await BoundedFile.open(path);
+  try {
+    if (file.size !== count * 4) {
+      throw notImportable(
+        `${path} is not a part of the voice activity model: ${file.size} bytes, expected ${count * 4}.`,
+      );
+    }
+    const raw = await file.read(0, file.size);
+    return Float32Array.from({ length: count }, (_, i) => raw.readFloatLE(i * 4));
+  } finally {
+    await file.close();
+  }
+}

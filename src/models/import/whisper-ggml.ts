@@ -1,0 +1,118 @@
+import type { Checkpoint } from './ctranslate2.ts';
+import { notImportable } from './failure.ts';
+import { createGgmlWriter, GGML_MAGIC, type GgmlWriter, type WrittenFile } from './ggml-writer.ts';
+import { FFT_BINS, melFilters } from './mel-filters.ts';
+import { planTensors, readWhisperShape, type TensorPlan, type WhisperShape } from './whisper-tensors.ts';
+
+export interface ConvertHooks {
+  signal?: AbortSignal | undefined;
+  onProgress?: ((doneBytes: number, totalBytes: number) => void) | undefined;
+}
+
+/** Values in memory at a time: the largest checkpoints have 1.5 billion, so a tensor is never held whole. */
+const BLOCK_VALUES = 1 << 18;
+const F16_WEIGHTS = 1;
+
+/** Writes the checkpoint as the f16 file that whisper.cpp's own converter would have written. */
+export async function writeWhisper(
+  checkpoint: Checkpoint,
+  vocabulary: readonly Buffer[],
+  target: string,
+  hooks: ConvertHooks = {},
+): Promise<WrittenFile> {
+  const shape = await readWhisperShape(checkpoint);
+  if (vocabulary.length >= shape.vocab) {
+    throw notImportable(
+      `The vocabulary does not belong to the checkpoint: ${vocabulary.length} text tokens, room for ${shape.vocab}.`,
+    );
+  }
+  const plans = planTensors(checkpoint, shape);
+  const total = plans.reduce((sum, plan) => sum + valuesOf(plan) * (plan.type === 'f16' ? 2 : 4), 0);
+  let done = 0;
+
+  const writer = await createGgmlWriter(target);
+  try {
+    await writeHead(writer, shape, vocabulary);
+    for (const plan of plans) {
+      await writeTensor(checkpoint, writer, plan, (bytes) => {
+        hooks.signal?.throwIfAborted();
+        done += bytes;
+        hooks.onProgress?.(done, total);
+      });
+    }
+    return await writer.finish();
+  } finally {
+    await writer.close();
+  }
+}
+
+async function writeHead(
+  writer: GgmlWriter,
+  shape: WhisperShape,
+  vocabulary: readonly Buffer[],
+): Promise<void> {
+  await writer.ints(
+    GGML_MAGIC,
+    shape.vocab,
+    shape.audioContext,
+    shape.state,
+    shape.audioHeads,
+    shape.audioLayers,
+    shape.textContext,
+    shape.state,
+    shape.textHeads,
+    shape.textLayers,
+    shape.mels,
+    F16_WEIGHTS,
+  );
+  await writer.ints(shape.mels, FFT_BINS);
+  await writer.values('f32', melFilters(shape.mels));
+  await writer.ints(vocabulary.length);
+  const lengths = Buffer.alloc(4);
+  await writer.write(
+    Buffer.concat(
+      vocabulary.flatMap((token) => {
+        lengths.writeInt32LE(token.length);
+        return [Buffer.from(lengths), token];
+      }),
+    ),
+  );
+}
+
+async function writeTensor(
+  checkpoint: Checkpoint,
+  writer: GgmlWriter,
+  plan: TensorPlan,
+  wrote: (bytes: number) => void,
+): Promise<void> {
+  const count = valuesOf(plan);
+  const [rows = 1] = plan.shape;
+  const rowValues = count / rows;
+  const rowsAtOnce = Math.max(1, Math.floor(BLOCK_VALUES / rowValues));
+  const scales = plan.scale ? await checkpoint.floats(plan.scale, 0, plan.scale.count) : null;
+
+  await writer.tensor(plan.name, plan.type, plan.shape);
+  for (let row = 0; row < rows; row += rowsAtOnce) {
+    const values = Math.min(rowsAtOnce, rows - row) * rowValues;
+    const from = (plan.firstRow + row) * rowValues;
+    if (plan.type === 'f16' && plan.source.dtype === 'float16') {
+      await writer.write(await checkpoint.raw(plan.source, from, values));
+    } else {
+      const floats = await checkpoint.floats(plan.source, from, values);
+      if (scales) unscale(floats, scales, plan.firstRow + row, rowValues);
+      await writer.values(plan.type, floats);
+    }
+    wrote(values * (plan.type === 'f16' ? 2 : 4));
+  }
+}
+
+function unscale(floats: Float32Array, scales: Float32Array, firstRow: number, rowValues: number): void {
+  for (let i = 0; i < floats.length; i++) {
+    const row = scales.length === 1 ? 0 : firstRow + Math.floor(i / rowValues);
+    floats[i] = (floats[i] ?? 0) / (scales[row] ?? 1);
+  }
+}
+
+function valuesOf(plan: TensorPlan): number {
+  return plan.shape.reduce((product, dim) => product * dim, 1);
+}

@@ -1,0 +1,65 @@
+/**
+ * Work that several callers wait for and that runs once. Each may leave; the work is aborted only when all have left.
+ */
+
+export interface SharedJobs<Key, Result> {
+  join(key: Key, run: (signal: AbortSignal) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
+}
+
+interface Job<Result> {
+  result: Promise<Result>;
+  controller: AbortController;
+  waiters: number;
+}
+
+export function createSharedJobs<Key, Result>(): SharedJobs<Key, Result> {
+  const jobs = new Map<Key, Job<Result>>();
+
+  function start(key: Key, run: (signal: AbortSignal) => Promise<Result>): Job<Result> {
+    const controller = new AbortController();
+    const previous = jobs.get(key)?.result;
+    // After an abandoned run has let go of its files, not beside it.
+    const ready = previous ? previous.then(ignore, ignore) : Promise.resolve();
+    const result = ready.then(() => run(controller.signal));
+    const job: Job<Result> = { result, controller, waiters: 0 };
+    jobs.set(key, job);
+    const forget = () => {
+      if (jobs.get(key) === job) jobs.delete(key);
+    };
+    result.then(forget, forget);
+    return job;
+  }
+
+  return {
+    join(key, run, signal) {
+      if (signal?.aborted) return Promise.reject(signal.reason);
+      const running = jobs.get(key);
+      const job = running && !running.controller.signal.aborted ? running : start(key, run);
+      job.waiters++;
+      return new Promise((resolve, reject) => {
+        const leave = () => {
+          signal?.removeEventListener('abort', onAbort);
+          job.waiters--;
+        };
+        const onAbort = () => {
+          leave();
+          if (job.waiters === 0) job.controller.abort(signal?.reason);
+          reject(signal?.reason);
+        };
+        signal?.addEventListener('abort', onAbort, { once: true });
+        job.result.then(
+          (value) => {
+            leave();
+            resolve(value);
+          },
+          (error) => {
+            leave();
+            reject(error);
+          },
+        );
+      });
+    },
+  };
+}
+
+function ignore(): void {}

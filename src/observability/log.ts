@@ -1,0 +1,18 @@
+/** The one logger: lines for people on standard error, so that standard output stays free for results. */
+import winston from 'winston';
+
+export function createLog(level: string): winston.Logger {
+  const { combine, timestamp, printf } = winston.format;
+  return winston.createLogger({
+    level,
+    format: combine(timestamp(), printf(toLine)),
+    transports: [new winston.transports.Console({ stderrLevels: ['error', 'warn', 'info', 'debug'] })],
+  });
+}
+
+function toLine({ timestamp, level, message, ...rest }: winston.Logform.TransformableInfo): string {
+  const details = Object.entries(rest)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  return `${timestamp} ${level.padEnd(5)} ${message}${details.join('')}`;
+}

@@ -1,0 +1,136 @@
+/**
+ * Speech cut out of the audio in pieces an engine can take (at most 30 s): neighbouring spans are packed
+ * together with the silence between them, so that a sentence with a short pause in it stays whole. Audio is held
+ * only from the last finished chunk to the newest block: memory does not grow with the length of the file.
+ */
+import type { VoiceActivityModel } from '../engine/native.ts';
+import {
+  createSegmenter,
+  type SegmenterOptions,
+  type Span,
+  WINDOW_SAMPLES,
+  WINDOW_SEC,
+} from './voice-activity.ts';
+
+const SAMPLE_RATE = 16_000;
+
+export interface Chunk {
+  /** Of the first sample, seconds from the start of the audio. */
+  startSec: number;
+  /** 16 kHz mono. */
+  samples: Float32Array;
+  /** Where in the whole audio there is speech, seconds. */
+  speech: { startSec: number; endSec: number }[];
+}
+
+export interface ChunkLimits {
+  /** Longest chunk, seconds. */
+  maxSec: number;
+  /** A longer silence between two spans ends the chunk. */
+  maxGapSec: number;
+}
+
+export const DEFAULT_LIMITS: ChunkLimits = { maxSec: 29, maxGapSec: 1.5 };
+
+/** Packs spans, in order, into groups no longer than the limits allow. Pure. */
+export function createPacker(limits: ChunkLimits) {
+  const maxWindows = Math.floor(limits.maxSec / WINDOW_SEC);
+  const maxGap = Math.floor(limits.maxGapSec / WINDOW_SEC);
+  let group: Span[] = [];
+
+  const flush = (): Span[][] => {
+    const done = group;
+    group = [];
+    return done.length > 0 ? [done] : [];
+  };
+
+  return {
+    push(span: Span): Span[][] {
+      const first = group[0];
+      const last = group.at(-1);
+      const fits =
+        first === undefined ||
+        last === undefined ||
+        (span.end - first.start <= maxWindows && span.start - last.end <= maxGap);
+      const out = fits ? [] : flush();
+      group.push(span);
+      return out;
+    },
+    /** Call when nothing before `window` can still be spoken: a group that can no longer grow is finished. */
+    settle(window: number): Span[][] {
+      const last = group.at(-1);
+      return last !== undefined && window - last.end > maxGap ? flush() : [];
+    },
+    finish: flush,
+    get start(): number | undefined {
+      return group[0]?.start;
+    },
+  };
+}
+
+/**
+ * Detects speech in blocks of audio and yields it in chunks. `onAudio` hears the length of each block, so that
+ * the caller knows the duration when the last one has passed.
+ */
+export async function* speechChunks(
+  blocks: AsyncIterable<Float32Array>,
+  vad: VoiceActivityModel,
+  options: {
+    signal: AbortSignal;
+    onAudio(samples: number): void;
+    segmenter?: SegmenterOptions;
+    limits?: ChunkLimits;
+  },
+): AsyncGenerator<Chunk> {
+  const segmenter = createSegmenter(options.segmenter);
+  const packer = createPacker(options.limits ?? DEFAULT_LIMITS);
+  const audio = createTape();
+  let first = true;
+
+  for await (const block of blocks) {
+    options.onAudio(block.length);
+    audio.append(block);
+    const probabilities = await vad.probabilities(block, { reset: first }, { signal: options.signal });
+    first = false;
+    const groups = segmenter.push(probabilities).flatMap(packer.push);
+    groups.push(...packer.settle(segmenter.settled));
+    for (const group of groups) yield toChunk(group, audio);
+    audio.forget(Math.min(segmenter.settled, packer.start ?? Number.POSITIVE_INFINITY) * WINDOW_SAMPLES);
+  }
+  const rest = segmenter.finish().flatMap(packer.push);
+  for (const group of [...rest, ...packer.finish()]) yield toChunk(group, audio);
+}
+
+function toChunk(group: Span[], audio: ReturnType<typeof createTape>): Chunk {
+  const start = (group[0]?.start ?? 0) * WINDOW_SAMPLES;
+  const end = (group.at(-1)?.end ?? 0) * WINDOW_SAMPLES;
+  return {
+    startSec: start / SAMPLE_RATE,
+    samples: audio.copy(start, end),
+    speech: group.map((s) => ({ startSec: s.start * WINDOW_SEC, endSec: s.end * WINDOW_SEC })),
+  };
+}
+
+/** The audio not yet used up, addressed by its position in the whole. */
+function createTape() {
+  let parts: { at: number; samples: Float32Array }[] = [];
+  let length = 0;
+  return {
+    append(samples: Float32Array) {
+      parts.push({ at: length, samples });
+      length += samples.length;
+    },
+    forget(before: number) {
+      parts = parts.filter((part) => part.at + part.samples.length > before);
+    },
+    copy(start: number, end: number): Float32Array {
+      const out = new Float32Array(Math.max(0, Math.min(end, length) - start));
+      for (const { at, samples } of parts) {
+        const from = Math.max(start, at);
+        const to = Math.min(end, at + samples.length);
+        if (from < to) out.set(samples.subarray(from - at, to - at), from - start);
+      }
+      return out;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+/** What an engine heard, in the terms of the API: words with times, gathered into segments. Seconds throughout. */
+
+export interface TimedToken {
+  id: number;
+  /** UTF-8 bytes; empty for timestamp and control tokens. */
+  bytes: Uint8Array;
+  /** Natural logarithm of the token's probability. */
+  logprob: number;
+}
+
+export interface Word {
+  /** As written, with its punctuation and its leading space where the language has one. */
+  text: string;
+  start: number;
+  end: number;
+  tokens: TimedToken[];
+}
+
+export interface Segment {
+  id: number;
+  /** Start of the decoded window in the audio, in frames of 10 ms, as OpenAI's `seek`. */
+  seek: number;
+  start: number;
+  end: number;
+  text: string;
+  words: Word[];
+  temperature: number;
+  /** Mean of the tokens' natural log probabilities. */
+  avgLogprob: number;
+  /** UTF-8 bytes of the text over its zlib-compressed size; above 2.4 means repetition (Radford et al. 2022). */
+  compressionRatio: number;
+  noSpeechProb: number;
+  language: string;
+}

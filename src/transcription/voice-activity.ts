@@ -1,0 +1,109 @@
+/**
+ * From speech probabilities to spans of speech. Pure: probabilities in, spans out, in units of one window
+ * (512 samples, 32 ms), so that every rule is tested without a model. The probabilities are Silero's.
+ */
+
+export const WINDOW_SAMPLES = 512;
+export const WINDOW_SEC = WINDOW_SAMPLES / 16_000;
+
+/** Half-open range of windows. */
+export interface Span {
+  start: number;
+  end: number;
+}
+
+export interface SegmenterOptions {
+  /** Speech begins at this probability... */
+  threshold: number;
+  /** ...and goes on until it has been below this one for `minSilence`. */
+  endThreshold: number;
+  minSpeech: number;
+  minSilence: number;
+  /** Windows of silence kept on both sides, never more than half the silence between two spans. */
+  padding: number;
+  /** A longer span is cut at its least speech-like window of the second half. */
+  maxSpeech: number;
+}
+
+const windows = (ms: number) => Math.round(ms / 1000 / WINDOW_SEC);
+
+export const DEFAULT_SEGMENTER: SegmenterOptions = {
+  threshold: 0.5,
+  endThreshold: 0.35,
+  minSpeech: windows(250),
+  minSilence: windows(500),
+  padding: windows(200),
+  maxSpeech: windows(28_000),
+};
+
+export interface Segmenter {
+  /** The next probabilities; returns the spans that can no longer change. */
+  push(probabilities: Float32Array): Span[];
+  /** The end of the audio; returns what was still open. */
+  finish(): Span[];
+  /** No span returned from now on starts before this window: audio before it may be forgotten. */
+  readonly settled: number;
+}
+
+export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): Segmenter {
+  const { threshold, endThreshold, minSpeech, minSilence, padding, maxSpeech } = options;
+  let position = 0;
+  let open: { start: number; probabilities: number[]; lastSpeech: number; continued: boolean } | null = null;
+  let previousEnd = 0; // padded end of the last span returned; no later span begins before it
+
+  /** Closes the open span. `room`: windows of silence known to follow, half of which may be padding. */
+  function close(span: NonNullable<typeof open>, end: number, room: number): Span[] {
+    // What a cut leaves over is speech however short it is.
+    if (end - span.start < minSpeech && !span.continued) return [];
+    const start = Math.max(previousEnd, span.start - padding);
+    previousEnd = end + Math.min(padding, room);
+    return [{ start, end: previousEnd }];
+  }
+
+  function cut(span: NonNullable<typeof open>): Span[] {
+    let at = Math.floor(maxSpeech / 2);
+    span.probabilities.forEach((p, i) => {
+      if (i > at && p < (span.probabilities[at] ?? 1)) at = i;
+    });
+    const here = span.start + at;
+    const out = close(span, here, 0);
+    open = {
+      start: here,
+      probabilities: span.probabilities.slice(at),
+      lastSpeech: Math.max(span.lastSpeech, here),
+      continued: true,
+    };
+    return out;
+  }
+
+  function step(probability: number): Span[] {
+    const here = position++;
+    if (open === null) {
+      if (probability < threshold) return [];
+      open = { start: here, probabilities: [], lastSpeech: here, continued: false };
+    }
+    open.probabilities.push(probability);
+    if (probability >= endThreshold) open.lastSpeech = here;
+    const silence = here - open.lastSpeech;
+    if (silence >= minSilence) {
+      const span = open;
+      open = null;
+      return close(span, span.lastSpeech + 1, Math.floor(silence / 2));
+    }
+    return open.probabilities.length >= maxSpeech ? cut(open) : [];
+  }
+
+  return {
+    push: (probabilities) => Array.from(probabilities).flatMap(step),
+    finish() {
+      const span = open;
+      open = null;
+      if (span === null) return [];
+      const end = span.lastSpeech + 1;
+      return close(span, end, position - end);
+    },
+    get settled() {
+      return Math.max(previousEnd, (open?.start ?? position) - padding);
+    },
+  };
+}

@@ -1,0 +1,120 @@
+/**
+ * Tokens to words. The rules are those of the Whisper reference code (`split_to_word_tokens`, `merge_punctuations`
+ * and the duration limits of `add_word_timestamps` in timing.py), so that word times are comparable with every
+ * other Whisper system. Pure.
+ */
+import { TextDecoder } from 'node:util';
+import type { DecodedSegment, Token } from '../engine/native.ts';
+import type { Word } from './segment.ts';
+
+/** Written without spaces: every character that tokens can spell is a word of its own. */
+const UNSPACED = new Set(['zh', 'ja', 'th', 'lo', 'my', 'yue']);
+
+const OPENING = new Set(['"', "'", '“', '¿', '(', '[', '{', '-']);
+const CLOSING = new Set([...'"\'.。,，!！?？:：”)]}、']);
+const PUNCTUATION = new Set([...'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~']);
+const SENTENCE_END = new Set([...'.。!！?？']);
+/** No spoken word is taken to be longer than twice the median one, nor the median to be above this. */
+const MAX_MEDIAN_SEC = 0.7;
+
+/** Words of one decoded chunk, with times in seconds from the start of the audio. */
+export function toWords(segments: DecodedSegment[], language: string, offsetSec: number): Word[] {
+  const pieces = segments.flatMap((segment) => spell(segment.tokens, offsetSec));
+  const words = UNSPACED.has(language) ? pieces : joinSubwords(pieces);
+  limitDurations(words);
+  return mergePunctuation(words).filter((word) => word.text.trim() !== '');
+}
+
+/** Joins tokens until their bytes are whole characters. Control tokens ride along with a neighbour. */
+function spell(tokens: Token[], offsetSec: number): Word[] {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const pieces: Word[] = [];
+  let pending: Token[] = [];
+  for (const token of tokens) {
+    const last = pieces.at(-1);
+    if (token.bytes.length === 0 && pending.length === 0 && last !== undefined) {
+      last.tokens.push(token);
+      continue;
+    }
+    pending.push(token);
+    const text = tryDecode(decoder, pending);
+    if (text === undefined || text === '') continue;
+    pieces.push(toPiece(text, pending, offsetSec));
+    pending = [];
+  }
+  const spelled = pending.filter((token) => token.bytes.length > 0);
+  // Bytes that never became a character are shown as the replacement character rather than lost.
+  if (spelled.length > 0)
+    pieces.push(toPiece(Buffer.concat(spelled.map((t) => t.bytes)).toString(), pending, offsetSec));
+  return pieces;
+}
+
+function toPiece(text: string, tokens: Token[], offsetSec: number): Word {
+  const spelled = tokens.filter((token) => token.bytes.length > 0);
+  return {
+    text,
+    start: offsetSec + (spelled[0]?.startMs ?? 0) / 1000,
+    end: offsetSec + (spelled.at(-1)?.endMs ?? 0) / 1000,
+    tokens: tokens.map(({ id, bytes, logprob }) => ({ id, bytes, logprob })),
+  };
+}
+
+function tryDecode(decoder: TextDecoder, tokens: Token[]): string | undefined {
+  try {
+    return decoder.decode(Buffer.concat(tokens.map((token) => token.bytes)));
+  } catch {
+    return undefined; // ends inside a character
+  }
+}
+
+function joinSubwords(pieces: Word[]): Word[] {
+  const words: Word[] = [];
+  for (const piece of pieces) {
+    const last = words.at(-1);
+    const begins = piece.text.startsWith(' ') || PUNCTUATION.has(piece.text.trim());
+    if (last === undefined || begins) words.push(piece);
+    else words[words.length - 1] = join(last, piece);
+  }
+  return words;
+}
+
+function join(a: Word, b: Word): Word {
+  return { text: a.text + b.text, start: a.start, end: b.end, tokens: [...a.tokens, ...b.tokens] };
+}
+
+/** A pause beside a sentence end is counted to the word by the alignment: give it back to the silence. */
+function limitDurations(words: Word[]): void {
+  const durations = words.map((w) => w.end - w.start).filter((d) => d > 0);
+  durations.sort((a, b) => a - b);
+  const median = Math.min(MAX_MEDIAN_SEC, durations[Math.floor(durations.length / 2)] ?? 0);
+  if (median === 0) return;
+  const longest = median * 2;
+  words.forEach((word, i) => {
+    const before = words[i - 1];
+    if (word.end - word.start <= longest) return;
+    if (SENTENCE_END.has(word.text.trim())) word.end = word.start + longest;
+    else if (before === undefined || SENTENCE_END.has(before.text.trim())) word.start = word.end - longest;
+  });
+}
+
+/** Opening marks join the word after them, closing marks the word before; the marks' own time is not speech. */
+function mergePunctuation(words: Word[]): Word[] {
+  const merged: Word[] = [];
+  let opening: Word | null = null;
+  for (const word of words) {
+    const mark = word.text.trim();
+    if (word.text.startsWith(' ') && OPENING.has(mark)) {
+      opening = opening === null ? word : join(opening, word);
+      continue;
+    }
+    const last = merged.at(-1);
+    if (opening === null && last !== undefined && CLOSING.has(mark) && !last.text.endsWith(' ')) {
+      merged[merged.length - 1] = { ...join(last, word), end: last.end };
+    } else {
+      merged.push(opening === null ? word : { ...join(opening, word), start: word.start });
+      opening = null;
+    }
+  }
+  if (opening !== null) merged.push(opening);
+  return merged;
+}

@@ -1,0 +1,154 @@
+/** Audio made on the spot by the ffmpeg of the machine, and what the tests measure of the decoded samples. */
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Ffmpeg, findFfmpeg } from '../../src/audio/find-ffmpeg.ts';
+import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
+import { type NativeAudioFile, NativeError } from '../../src/engine/native.ts';
+import { GatewayError } from '../../src/errors.ts';
+
+export const RATE = 16_000;
+export const folder = mkdtempSync(join(tmpdir(), 'voxgate-audio-'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+
+export function requireFfmpeg(): Ffmpeg {
+  const ffmpeg = findFfmpeg({ searchPath: process.env['PATH'] ?? '' });
+  assert.ok(ffmpeg, 'these tests need ffmpeg (on Debian: apt-get install ffmpeg)');
+  return ffmpeg;
+}
+
+export function runFfmpeg(...args: string[]): Buffer {
+  return execFileSync('ffmpeg', ['-v', 'error', '-y', '-nostdin', ...args], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    maxBuffer: 2 ** 28,
+  });
+}
+
+export const TONE = 'sine=frequency=440:sample_rate=48000:duration=2,volume=4dB';
+
+/** A file with 2 s of 440 Hz in every channel; its name says nothing about its content. */
+export function makeTone(name: string, ...encoding: string[]): string {
+  const path = join(folder, name);
+  runFfmpeg('-f', 'lavfi', '-i', TONE, '-filter_threads', '1', ...encoding, path);
+  return path;
+}
+
+export function write(name: string, content: string | Uint8Array): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+/** 16-bit mono PCM with the sizes in its header right. */
+export function wavOf(samples: Int16Array, sampleRate = RATE): Buffer {
+  const header = Buffer.from('RIFF....WAVEfmt ................data....', 'latin1');
+  const data = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);
+  const full = Buffer.concat([header, Buffer.alloc(44 - header.length), data]);
+  full.writeUInt32LE(full.length - 8, 4);
+  full.writeUInt32LE(16, 16);
+  full.writeUInt16LE(1, 20);
+  full.writeUInt16LE(1, 22);
+  full.writeUInt32LE(sampleRate, 24);
+  full.writeUInt32LE(sampleRate * 2, 28);
+  full.writeUInt16LE(2, 32);
+  full.writeUInt16LE(16, 34);
+  full.write('data', 36, 'latin1');
+  full.writeUInt32LE(data.length, 40);
+  return full;
+}
+
+export interface FakeEngine {
+  openAudio(path: string): Promise<NativeAudioFile>;
+  opened: number;
+  closed: number;
+}
+
+/** Reads what `wavOf` writes at 16 kHz, and nothing else; `failAtRead` (from 1) makes that read fail. */
+export function createFakeEngine(options: { failAtRead?: number; error?: Error } = {}): FakeEngine {
+  const engine: FakeEngine = {
+    opened: 0,
+    closed: 0,
+    async openAudio(path) {
+      const bytes = readFileSync(path);
+      if (
+        bytes.toString('latin1', 8, 16) !== 'WAVEfmt ' ||
+        bytes.readUInt16LE(20) !== 1 ||
+        bytes.readUInt32LE(24) !== RATE
+      ) {
+        throw new NativeError('bad_audio', 'not a wav that this fake reads');
+      }
+      const declared = bytes.readUInt32LE(40);
+      const total = Math.min(declared, bytes.length - 44) >> 1;
+      let [at, reads] = [0, 0];
+      engine.opened += 1;
+      return {
+        info: { format: 'wav', sampleRate: RATE, channels: 1, durationSec: declared / 2 / RATE },
+        async read(maxSamples) {
+          reads += 1;
+          await new Promise((resolve) => setImmediate(resolve));
+          if (reads === options.failAtRead) throw options.error ?? new NativeError('bad_audio', 'damaged');
+          if (at >= total) return null;
+          const block = new Float32Array(Math.min(maxSamples, total - at));
+          for (let i = 0; i < block.length; i += 1, at += 1)
+            block[i] = bytes.readInt16LE(44 + 2 * at) / 32768;
+          return block;
+        },
+        close() {
+          engine.closed += 1;
+        },
+      };
+    },
+  };
+  return engine;
+}
+
+export async function collect(path: string, options: OpenAudioOptions) {
+  await using source = await openAudio(path, options);
+  const blocks: Float32Array[] = [];
+  for await (const block of source.blocks()) blocks.push(block);
+  const samples = new Float32Array(blocks.reduce((sum, block) => sum + block.length, 0));
+  let at = 0;
+  for (const block of blocks) {
+    samples.set(block, at);
+    at += block.length;
+  }
+  return { samples, blocks, format: source.format, durationSec: source.durationSec };
+}
+
+/** Level and pitch of the middle of the audio, where no codec's run-in or run-out reaches. */
+export function measure(samples: Float32Array): { hertz: number; decibel: number } {
+  const middle = samples.subarray(RATE / 4, samples.length - RATE / 4);
+  let [crossings, power] = [0, 0];
+  for (let i = 1; i < middle.length; i += 1) {
+    const [before, now] = [middle[i - 1] ?? 0, middle[i] ?? 0];
+    if (before < 0 && now >= 0) crossings += 1;
+    power += now * now;
+  }
+  return {
+    hertz: (crossings * RATE) / middle.length,
+    decibel: 10 * Math.log10(power / middle.length),
+  };
+}
+
+/** For `assert.rejects`: a 400 about the file, with this code, that shows nothing of the machine. */
+export function refusal(...codes: string[]): (error: unknown) => boolean {
+  return (error) => {
+    assert.ok(error instanceof GatewayError, `not a refusal: ${error}`);
+    assert.deepEqual([error.status, error.param], [400, 'file']);
+    assert.ok(codes.includes(error.code ?? ''), `${error.code}: ${error.message}`);
+    assert.doesNotMatch(error.message, /\/tmp|voxgate-audio|0x|file:/);
+    return true;
+  };
+}
+
+/** What must be back where it was when all sources are closed. */
+export function openHandles(): { files: number; children: number } {
+  const files = readdirSync('/proc/self/fd').length;
+  const children = readdirSync('/proc/self/task').flatMap((task) =>
+    readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' ').filter(Boolean),
+  );
+  return { files, children: children.length };
+}

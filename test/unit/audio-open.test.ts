@@ -1,0 +1,341 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import test, { after } from 'node:test';
+import { BLOCK_SAMPLES } from '../../src/audio/decoder.ts';
+import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
+import { NativeError } from '../../src/engine/native.ts';
+import {
+  collect,
+  createFakeEngine,
+  folder,
+  makeTone,
+  measure,
+  openHandles,
+  RATE,
+  refusal,
+  requireFfmpeg,
+  runFfmpeg,
+  TONE,
+  wavOf,
+  write,
+} from './audio-fixtures.ts';
+
+const ffmpeg = requireFfmpeg();
+const baseline = openHandles();
+const withBoth = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => ({
+  engine: createFakeEngine(),
+  ffmpeg,
+  maxAudioSec: 3600,
+  ...more,
+});
+const withoutFfmpeg = (more: Partial<OpenAudioOptions> = {}) => withBoth({ ffmpeg: null, ...more });
+const silence = (seconds: number) => new Int16Array(Math.round(seconds * RATE));
+
+after(() => assert.deepEqual(openHandles(), baseline, 'a file or a process was left behind'));
+
+/** The tone at full level on both sides; `-ac 2` would take 3 dB off. */
+const STEREO = ['-af', 'pan=stereo|c0=c0|c1=c0'];
+
+const FORMATS: [name: string, format: string, ...encoding: string[]][] = [
+  ['u8.wav', 'wav', '-c:a', 'pcm_u8', '-ar', '8000'],
+  ['s16.wav', 'wav', '-c:a', 'pcm_s16le', '-ar', '44100', ...STEREO],
+  ['s24.wav', 'wav', '-c:a', 'pcm_s24le', '-ar', '96000', ...STEREO],
+  ['s32.wav', 'wav', '-c:a', 'pcm_s32le', '-ar', '22050'],
+  ['f32.wav', 'wav', '-c:a', 'pcm_f32le', '-ar', '48000'],
+  ['f64.wav', 'wav', '-c:a', 'pcm_f64le', '-ar', '11025'],
+  ['mulaw.wav', 'wav', '-c:a', 'pcm_mulaw', '-ar', '8000'],
+  ['adpcm.wav', 'wav', '-c:a', 'adpcm_ms', '-ar', '16000'],
+  ['ima.wav', 'wav', '-c:a', 'adpcm_ima_wav', '-ar', '32000'],
+  ['mp3inwav', 'wav', '-c:a', 'libmp3lame', '-f', 'wav'],
+  ['rf64.wav', 'wav', '-rf64', 'always'],
+  ['surround.wav', 'wav', '-af', 'pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0'],
+  ['a.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '44100', ...STEREO],
+  ['low.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '8000', '-b:a', '16k', '-write_id3v2', '0'],
+  ['a.flac', 'flac', '-c:a', 'flac', ...STEREO],
+  ['a.ogg', 'ogg vorbis', '-c:a', 'libvorbis', ...STEREO],
+  ['opus.ogg', 'ogg', '-c:a', 'libopus'],
+  ['speex.ogg', 'ogg', '-c:a', 'libspeex', '-ar', '16000'],
+  ['flac.ogg', 'ogg', '-c:a', 'flac'],
+  ['a.m4a', 'mp4', '-c:a', 'aac', '-b:a', '128k'],
+  ['fast.m4a', 'mp4', '-c:a', 'aac', '-movflags', '+faststart'],
+  ['fragments.mp4', 'mp4', '-c:a', 'aac', '-movflags', 'frag_keyframe+empty_moov'],
+  ['alac.m4a', 'mp4', '-c:a', 'alac'],
+  ['a.mov', 'mp4', '-c:a', 'pcm_s16be'],
+  ['a.webm', 'webm', '-c:a', 'libopus', ...STEREO],
+  ['a.mka', 'webm', '-c:a', 'libvorbis'],
+  ['a.aiff', 'aiff', '-c:a', 'pcm_s16be', ...STEREO],
+  ['a.aac', 'aac', '-c:a', 'aac', '-b:a', '128k'],
+  ['a.caf', 'caf', '-c:a', 'pcm_s16le'],
+  ['a.w64', 'w64', '-c:a', 'pcm_s16le'],
+  ['a.au', 'au', '-c:a', 'pcm_s16be'],
+  ['a.wma', 'asf', '-c:a', 'wmav2'],
+  ['a.ts', 'mpeg ts', '-c:a', 'aac'],
+  ['a.flv', 'flv', '-c:a', 'aac', '-ar', '44100'],
+  ['a.mpg', 'mpeg ps', '-c:a', 'mp2', '-f', 'mpeg'],
+  ['a.avi', 'avi', '-c:a', 'libmp3lame'],
+];
+
+test('every format: the length, the pitch and the level of a tone', async (t) => {
+  const reference = measure(
+    new Float32Array(
+      Uint8Array.from(runFfmpeg('-f', 'lavfi', '-i', TONE, '-ar', '16000', '-f', 'f32le', 'pipe:1')).buffer,
+    ),
+  );
+  for (const [name, format, ...encoding] of FORMATS) {
+    await t.test(name, async () => {
+      const path = makeTone(name, ...encoding);
+      const audio = await collect(path, withBoth());
+      assert.equal(audio.format, format);
+      assert.ok(Math.abs(audio.samples.length - 2 * RATE) < 0.12 * RATE, `${audio.samples.length} samples`);
+      const { hertz, decibel } = measure(audio.samples);
+      assert.ok(Math.abs(hertz - 440) < 4, `${hertz} Hz`);
+      assert.ok(Math.abs(decibel - reference.decibel) < 0.5, `${decibel} dB, not ${reference.decibel}`);
+      const said = audio.durationSec;
+      assert.ok(said === null || Math.abs(said - 2) < 0.3, `the header says ${said} s`);
+    });
+  }
+});
+
+test('stereo is averaged, not added up, and not just the left', async () => {
+  const decibel = async (pan: string) =>
+    measure((await collect(makeTone('pan.m4a', '-af', `pan=stereo|${pan}`), withBoth())).samples).decibel;
+  const both = await decibel('c0=c0|c1=c0');
+  assert.ok(Math.abs((await decibel('c0=c0|c1=0*c0')) - both + 6) < 0.5);
+  assert.ok(Math.abs((await decibel('c0=0*c0|c1=c0')) - both + 6) < 0.5);
+  assert.ok((await decibel('c0=c0|c1=-1*c0')) < -50);
+});
+
+test('the sound of a video, and a refusal for one that has none', async () => {
+  const picture = ['-f', 'lavfi', '-i', 'testsrc=size=64x48:rate=5:duration=2'];
+  const path = join(folder, 'film.mp4');
+  runFfmpeg(...picture, '-f', 'lavfi', '-i', TONE, '-c:v', 'mpeg4', '-c:a', 'aac', path);
+  assert.ok(Math.abs(measure((await collect(path, withBoth())).samples).hertz - 440) < 4);
+  for (const name of ['mute.mp4', 'mute.mkv', 'mute.avi', 'mute.ts']) {
+    const mute = join(folder, name);
+    runFfmpeg(...picture, '-c:v', 'mpeg4', mute);
+    await assert.rejects(openAudio(mute, withBoth()), refusal('no_audio_stream'));
+  }
+});
+
+test('a wav goes to the addon; blocks have the promised size', async () => {
+  const engine = createFakeEngine();
+  const samples = silence(40.5).fill(8192);
+  const audio = await collect(write('long.bin', wavOf(samples)), withBoth({ engine }));
+  assert.deepEqual(
+    audio.blocks.map((block) => block.length),
+    [BLOCK_SAMPLES, BLOCK_SAMPLES, samples.length - 2 * BLOCK_SAMPLES],
+  );
+  assert.ok(audio.samples.every((sample) => sample === 0.25));
+  assert.deepEqual([engine.opened, engine.closed, audio.durationSec], [1, 1, 40.5]);
+});
+
+test('ffmpeg gives the same blocks, and the same samples as one run of it', async () => {
+  const path = makeTone('blocks.m4a', '-af', 'aloop=loop=19:size=96000', '-c:a', 'aac');
+  const audio = await collect(path, withBoth());
+  assert.deepEqual(audio.blocks.map((block) => block.length).slice(0, -1), [BLOCK_SAMPLES, BLOCK_SAMPLES]);
+  const whole = runFfmpeg('-i', path, '-ar', '16000', '-ac', '1', '-f', 'f32le', 'pipe:1');
+  assert.ok(Buffer.from(audio.samples.buffer).equals(whole));
+});
+
+test('10 ms are audio; none are not; a data size of 0 or of hours is not believed', async () => {
+  const tiny = await collect(write('tiny', wavOf(silence(0.01))), withBoth());
+  assert.equal(tiny.samples.length, 160);
+  const empty = write('empty.wav', wavOf(silence(0)));
+  await assert.rejects(openAudio(empty, withBoth()), refusal('empty_audio'));
+  await assert.rejects(openAudio(empty, withoutFfmpeg()), refusal('undecodable_audio'));
+  for (const size of [0, 0x7ffff000, 0xffffffff]) {
+    const piped = wavOf(silence(2));
+    piped.writeUInt32LE(size, 40);
+    const audio = await collect(write('piped.wav', piped), withBoth());
+    assert.equal(audio.samples.length, 2 * RATE, `data size ${size}`);
+  }
+});
+
+test('NaN and infinity become silence', async () => {
+  const raw = Buffer.from(Float32Array.of(Number.NaN, 0.5, Number.POSITIVE_INFINITY, -0.5).buffer);
+  const path = join(folder, 'nan.wav');
+  runFfmpeg(
+    '-f',
+    'f32le',
+    '-ar',
+    '16000',
+    '-ac',
+    '1',
+    '-i',
+    write('nan.raw', raw),
+    '-c:a',
+    'pcm_f32le',
+    path,
+  );
+  const { samples } = await collect(path, withBoth({ engine: refusingEngine() }));
+  assert.deepEqual([...samples], [0, 0.5, 0, -0.5]);
+});
+
+function refusingEngine() {
+  return {
+    openAudio: async () => {
+      throw new NativeError('bad_audio', 'no');
+    },
+  };
+}
+
+test('what is refused before any decoder runs', async () => {
+  const engine = createFakeEngine();
+  const options = withBoth({ engine, ffmpeg: { ...ffmpeg, path: '/nonexistent/ffmpeg', prlimitPath: null } });
+  await assert.rejects(openAudio(write('empty', ''), options), refusal('empty_file'));
+  for (const text of ['hello', '#EXTM3U\n', 'ffconcat version 1.0\nfile x\n', '<svg/>', '\0'.repeat(9000)]) {
+    await assert.rejects(openAudio(write('text.wav', text), options), refusal('unsupported_format'));
+  }
+  assert.equal(engine.opened, 0);
+});
+
+test('baits that name other files and addresses are not followed', async () => {
+  let hits = 0;
+  const server = createServer((_request, response) => {
+    hits += 1;
+    response.end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.ts`;
+    const tone = makeTone('secret.ts', '-c:a', 'aac');
+    const playlists = [
+      `#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n${url}\n#EXT-X-ENDLIST\n`,
+      `#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nfile://${tone}\n#EXT-X-ENDLIST\n`,
+      `ffconcat version 1.0\nfile '${tone}'\n`,
+      `ffconcat version 1.0\nfile '${url}'\n`,
+    ];
+    const tag = 'ID3\x04\0\0\0\0\0\0';
+    for (const playlist of playlists) {
+      for (const mark of ['', tag, '\xff\xfb\x90\x64', 'OggS', 'RIFF\0\0\0\0WAVE', '\0\0\0\x08wide']) {
+        const bait = write('bait.mp3', Buffer.from(mark + playlist, 'latin1'));
+        await assert.rejects(
+          collect(bait, withBoth()),
+          refusal('unsupported_format', 'undecodable_audio', 'empty_audio', 'no_audio_stream'),
+        );
+      }
+    }
+    assert.equal(hits, 0);
+  } finally {
+    server.close();
+  }
+});
+
+test('an mp4 whose media is said to be in another file does not get at it', async () => {
+  const secret = makeTone('secret.mov', '-c:a', 'pcm_s16le');
+  const bait = write('bait.mov', pointElsewhere(readFileSync(secret), secret));
+  const followed = runFfmpeg(
+    ...['-enable_drefs', '1', '-use_absolute_path', '1', '-i', bait, '-ar', '16000', '-f', 'f32le', 'pipe:1'],
+  );
+  const found = measure(new Float32Array(Uint8Array.from(followed).buffer));
+  assert.ok(found.decibel > -30, 'the bait works where it is allowed');
+  const { samples } = await collect(bait, withBoth());
+  assert.ok(samples.every((sample) => sample === 0));
+});
+
+/** Blanks the media of a QuickTime file and makes its data reference an alias of `target`. */
+function pointElsewhere(movie: Buffer, target: string): Buffer {
+  const name = Buffer.from(target + (target.length % 2 === 0 ? '' : '\0'));
+  const alias = Buffer.alloc(12 + 150 + 4 + name.length + 4);
+  alias.writeUInt32BE(alias.length, 0);
+  alias.write('alis', 4, 'latin1');
+  let at = 12 + 10 + 1 + 27 + 12 + 1 + 63 + 16 + 2 + 2 + 16;
+  at = alias.writeUInt16BE(2, at); // the absolute path
+  at = alias.writeUInt16BE(name.length, at);
+  at += name.copy(alias, at);
+  alias.writeUInt32BE(0xffff0000, at);
+  const rewrite = (atoms: Buffer): Buffer => {
+    const parts: Buffer[] = [];
+    for (let start = 0; start + 8 <= atoms.length; ) {
+      const size = Math.max(8, atoms.readUInt32BE(start));
+      const kind = atoms.toString('latin1', start + 4, start + 8);
+      let body = atoms.subarray(start + 8, start + size);
+      if (['moov', 'trak', 'mdia', 'minf', 'dinf'].includes(kind)) body = rewrite(body);
+      if (kind === 'mdat') body = Buffer.alloc(body.length);
+      if (kind === 'dref') body = Buffer.concat([Buffer.from([0, 0, 0, 0, 0, 0, 0, 1]), alias]);
+      const head = Buffer.alloc(8);
+      head.writeUInt32BE(body.length + 8, 0);
+      head.write(kind, 4, 'latin1');
+      parts.push(head, body);
+      start += size;
+    }
+    return Buffer.concat(parts);
+  };
+  return rewrite(movie);
+}
+
+test('too long: by the header at once, by decoding where the header is silent', async () => {
+  const limit = { maxAudioSec: 30 };
+  const bomb = join(folder, 'bomb.flac');
+  runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=16000:cl=mono', '-t', '3600', bomb);
+  const engine = refusingEngine();
+  await assert.rejects(openAudio(bomb, withBoth({ engine, ...limit })), refusal('audio_too_long'));
+  const silent = join(folder, 'silent.webm');
+  runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=48000:cl=mono', '-t', '40', '-live', '1', '-f', 'webm', silent);
+  await assert.rejects(collect(silent, withBoth(limit)), refusal('audio_too_long'));
+  const wav = write('long.wav', wavOf(silence(32)));
+  await assert.rejects(openAudio(wav, withBoth(limit)), refusal('audio_too_long'));
+  const exact = await collect(write('exact.wav', wavOf(silence(30))), withBoth(limit));
+  assert.equal(exact.samples.length, 30 * RATE);
+});
+
+test('without ffmpeg the formats that need it are refused with the remedy', async () => {
+  const mp4 = makeTone('need.m4a', '-c:a', 'aac');
+  await assert.rejects(openAudio(mp4, withoutFfmpeg()), (error: Error) => {
+    assert.match(error.message, /mp4 needs ffmpeg.*apt-get install ffmpeg/);
+    return refusal('unsupported_format')(error);
+  });
+  const adpcm = makeTone('need.wav', '-c:a', 'adpcm_ms');
+  await assert.rejects(openAudio(adpcm, withoutFfmpeg()), refusal('undecodable_audio'));
+});
+
+test("damage in the middle ends the audio; a failure that is not the file's passes through", async () => {
+  const path = write('damaged.wav', wavOf(silence(3)));
+  const blockSamples = 512 * 20;
+  const damaged = createFakeEngine({ failAtRead: 3 });
+  assert.equal(
+    (await collect(path, withBoth({ engine: damaged, blockSamples }))).samples.length,
+    2 * blockSamples,
+  );
+  for (const failAtRead of [1, 3]) {
+    const error = new NativeError('out_of_memory', 'no memory');
+    const engine = createFakeEngine({ failAtRead, error });
+    await assert.rejects(collect(path, withBoth({ engine, blockSamples })), error);
+    assert.deepEqual([engine.opened, engine.closed], [1, 1]);
+  }
+});
+
+test('cut or damaged files of every format: some audio or a refusal, never a hang', async (t) => {
+  for (const [name] of FORMATS.filter(
+    ([, format], index) => FORMATS.findIndex((f) => f[1] === format) === index,
+  )) {
+    await t.test(name, async () => {
+      const whole = readFileSync(join(folder, name));
+      const cuts = [1, 11, 40, 200, 0.3 * whole.length, 0.9 * whole.length, whole.length - 1].map(Math.floor);
+      const flipped = Buffer.from(whole);
+      for (let at = 20; at < flipped.length; at += 97) flipped[at] = (flipped[at] ?? 0) ^ 0x55;
+      for (const bytes of [...cuts.map((length) => whole.subarray(0, length)), flipped]) {
+        try {
+          const { samples } = await collect(write('cut', bytes), withBoth());
+          assert.ok(samples.length > 0 && samples.length < 4 * RATE);
+        } catch (error) {
+          refusal(
+            'undecodable_audio',
+            'unsupported_format',
+            'empty_audio',
+            'no_audio_stream',
+            'audio_too_long',
+          )(error);
+        }
+      }
+    });
+  }
+  for (const name of ['a.mp3', 'a.aac', 'fast.m4a', 'a.flac', 'a.webm', 'a.ogg', 's16.wav']) {
+    const whole = readFileSync(join(folder, name));
+    const half = await collect(write('half', whole.subarray(0, whole.length * 0.6)), withBoth());
+    assert.ok(half.samples.length > 0.8 * RATE, `${name}: ${half.samples.length} samples of the first half`);
+  }
+});

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+import fc from 'fast-check';
+import { HEAD_BYTES, sniffAfterTag, sniffContainer, sniffOggEnd, tagLength } from '../../src/audio/sniff.ts';
+import { makeTone } from './audio-fixtures.ts';
+
+const head = (text: string) => Buffer.from(text, 'latin1');
+const nameOf = (text: string) => sniffContainer(head(text))?.name ?? null;
+
+test('a container is told by its first bytes', () => {
+  const cases: [string, string | null][] = [
+    ['RIFF\x24\0\0\0WAVEfmt ', 'wav'],
+    ['RF64\xff\xff\xff\xffWAVEds64', 'wav'],
+    ['RIFF\x24\0\0\0AVI LIST', 'avi'],
+    ['RIFF\x24\0\0\0WEBPVP8 ', null],
+    ['fLaC\0\0\0\x22', 'flac'],
+    ['FORM\0\0\0\x20AIFCCOMM', 'aiff'],
+    ['\x1a\x45\xdf\xa3\x9fB\x86', 'webm'],
+    ['\0\0\0\x20ftypM4A ', 'mp4'],
+    ['\0\0\0\x14ftypqt  ', 'mp4'],
+    ['\0\0\0\x08wide\0\0\0\0mdat', 'mp4'],
+    ['\x7f\0\0\0mdat', 'mp4'],
+    ['caff\0\x01', 'caf'],
+    ['#!AMR-WB\n', 'amr'],
+    ['\0\0\x01\xba\x44', 'mpeg ps'],
+    ['\xff\xfb\x90\x64', 'mp3'],
+    ['\xff\xf3\x40\xc4', 'mp3'], // MPEG-2
+    ['\xff\xe3\x18\xc4', 'mp3'], // MPEG-2.5
+    ['\0\0\0\xff\xfb\x90\x64', 'mp3'],
+    ['\xff\xf1\x50\x80', 'aac'],
+    ['\xff\xff\xff\xff', null],
+    ['', null],
+    ['\0\0\0\0\0\0\0\0', null],
+  ];
+  for (const [bytes, expected] of cases) assert.equal(nameOf(bytes), expected, JSON.stringify(bytes));
+});
+
+test('text is no container, whatever it says', () => {
+  const texts = [
+    '#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1/a.ts\n',
+    'ffconcat version 1.0\nfile /etc/passwd\n',
+    '<svg xmlns="http://www.w3.org/2000/svg"/>',
+    '<?xml version="1.0"?><MPD/>',
+    'The free lunch and the wide road',
+    '\xff\xfe#\0E\0X\0T\0', // UTF-16 with a byte order mark
+    '\xef\xbb\xbfhello',
+    '{"a": 1}',
+    '[Script Info]\n',
+    'RIFF is a format by the name of WAVE',
+  ];
+  for (const text of texts) assert.equal(nameOf(text), null, text);
+});
+
+test('an ID3 tag is stepped over by its length', () => {
+  assert.equal(tagLength(head('ID3\x04\0\0\0\0\x02\x01payload')), 10 + 257);
+  assert.equal(tagLength(head('ID3\x04\0\x10\0\0\0\x05')), 10 + 5 + 10);
+  assert.equal(tagLength(head('ID3\x04')), 0);
+  assert.equal(tagLength(head('fLaC\0\0\0\0\0\0')), 0);
+  assert.equal(sniffAfterTag(head('fLaC\0\0\0\x22')).name, 'flac');
+  assert.equal(sniffAfterTag(head('\xff\xf1\x50\x80')).name, 'aac');
+  assert.equal(sniffAfterTag(head('\0\0\0\0\0\0')).name, 'mp3');
+  assert.equal(sniffAfterTag(head('#EXTM3U\n')).demuxer, 'mp3');
+});
+
+test('Ogg is told apart by its first packet, and a chained file by its last page', () => {
+  const read = (...args: [string, ...string[]]) => readFileSync(makeTone(...args));
+  const vorbis = read('v.ogg', '-c:a', 'libvorbis');
+  const opus = read('o.ogg', '-c:a', 'libopus');
+  const other = Buffer.from(vorbis);
+  for (let at = other.indexOf('OggS'); at >= 0; at = other.indexOf('OggS', at + 1))
+    other.writeUInt32LE(77, at + 14);
+  const found = sniffContainer(vorbis.subarray(0, HEAD_BYTES));
+  assert.deepEqual([found?.name, found?.native], ['ogg vorbis', true]);
+  assert.equal(sniffContainer(opus)?.native, false);
+  assert.equal(sniffContainer(read('f.ogg', '-c:a', 'flac'))?.native, false);
+  assert.ok(found);
+  assert.equal(sniffOggEnd(found, vorbis, vorbis), found);
+  assert.equal(sniffOggEnd(found, vorbis, Buffer.concat([vorbis, other])).native, false);
+  assert.equal(sniffOggEnd(found, vorbis, head('short')), found);
+});
+
+test('transport streams need their sync byte in every packet', () => {
+  const ts = readFileSync(makeTone('t.ts', '-c:a', 'aac', '-f', 'mpegts'));
+  assert.equal(sniffContainer(ts)?.name, 'mpeg ts');
+  assert.equal(nameOf(`G${'o'.repeat(600)}`), null);
+});
+
+test('any bytes: an answer from the table, the same one twice, and never an exception', () => {
+  const demuxers = new Set(
+    'wav w64 mp3 flac ogg mov matroska aiff aac caf amr mpegts mpeg avi flv asf au'.split(' '),
+  );
+  const anyHead = fc.oneof(
+    fc.uint8Array({ maxLength: 600 }),
+    fc
+      .tuple(
+        fc.constantFrom('RIFF', 'OggS', 'ID3\x04', 'FORM', '\xff\xfb', '\0\0\0\x20ftyp', 'G'),
+        fc.uint8Array({ maxLength: 400 }),
+      )
+      .map(([mark, rest]) => Buffer.concat([head(mark), rest])),
+  );
+  fc.assert(
+    fc.property(anyHead, fc.uint8Array({ maxLength: 200 }), (bytes, tail) => {
+      const found = sniffContainer(bytes);
+      assert.equal(sniffContainer(Uint8Array.from(bytes)), found);
+      assert.ok(found === null || demuxers.has(found.demuxer));
+      assert.ok(tagLength(bytes) >= 0 && tagLength(bytes) <= 20 + 2 ** 28);
+      if (found) assert.ok(demuxers.has(sniffOggEnd(found, bytes, tail).demuxer));
+    }),
+    { numRuns: 2000 },
+  );
+});

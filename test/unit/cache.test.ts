@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { createModelCache } from '../../src/engine/cache.ts';
+
+function world(keepAliveMs: number) {
+  const events: string[] = [];
+  let loads = 0;
+  const cache = createModelCache<{ n: number; close(): Promise<void> }>({
+    keepAliveMs,
+    load: async (key) => {
+      if (key === 'broken') throw new Error('cannot load');
+      loads += 1;
+      const n = loads;
+      events.push(`load ${key} ${n}`);
+      return {
+        n,
+        close: async () => {
+          events.push(`close ${key} ${n}`);
+        },
+      };
+    },
+  });
+  return { cache, events, loads: () => loads };
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+test('several leases share one load', async () => {
+  const { cache, loads } = world(1000);
+  const leases = await Promise.all([cache.lease('a'), cache.lease('a'), cache.lease('a')]);
+  assert.equal(loads(), 1);
+  assert.equal(cache.entries()[0]?.leases, 3);
+  for (const lease of leases) await lease[Symbol.asyncDispose]();
+  assert.equal(cache.entries()[0]?.leases, 0);
+  await cache.close();
+});
+
+test('an idle model is closed after the keep-alive, and a lease in between restarts the wait', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { cache, events } = world(300);
+    await (await cache.lease('a'))[Symbol.asyncDispose]();
+    mock.timers.tick(200);
+    await (await cache.lease('a'))[Symbol.asyncDispose]();
+    mock.timers.tick(299);
+    await settle();
+    assert.deepEqual(events, ['load a 1']);
+    mock.timers.tick(1);
+    await settle();
+    assert.deepEqual(events, ['load a 1', 'close a 1']);
+    assert.deepEqual(cache.entries(), []);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('keep-alive 0 closes at the last release, before the release is over', async () => {
+  const { cache, events } = world(0);
+  const one = await cache.lease('a');
+  const two = await cache.lease('a');
+  await one[Symbol.asyncDispose]();
+  assert.deepEqual(events, ['load a 1']);
+  await two[Symbol.asyncDispose]();
+  assert.deepEqual(events, ['load a 1', 'close a 1']);
+});
+
+test('keep-alive Infinity never closes by itself', async () => {
+  const { cache, events } = world(Number.POSITIVE_INFINITY);
+  await (await cache.lease('a'))[Symbol.asyncDispose]();
+  await settle();
+  assert.deepEqual(events, ['load a 1']);
+  await cache.close();
+  assert.deepEqual(events, ['load a 1', 'close a 1']);
+});
+
+test('an evicted model lives until its lease ends, while the next request loads anew', async () => {
+  const { cache, events } = world(1000);
+  const old = await cache.lease('a');
+  assert.equal(cache.evict(), 1);
+  assert.deepEqual(cache.entries(), []);
+  const fresh = await cache.lease('a');
+  assert.notEqual(fresh.model.n, old.model.n);
+  await old[Symbol.asyncDispose]();
+  assert.deepEqual(events, ['load a 1', 'load a 2', 'close a 1']);
+  await fresh[Symbol.asyncDispose]();
+  await cache.close();
+});
+
+test('evicting one key leaves the others, and an idle model goes at once', async () => {
+  const { cache, events } = world(1000);
+  await (await cache.lease('a'))[Symbol.asyncDispose]();
+  await (await cache.lease('b'))[Symbol.asyncDispose]();
+  assert.equal(cache.evict('a'), 1);
+  await settle();
+  assert.deepEqual(events, ['load a 1', 'load b 2', 'close a 1']);
+  await cache.close();
+});
+
+test('a failed load reaches everyone who waited and is tried again by the next', async () => {
+  const { cache } = world(1000);
+  const results = await Promise.allSettled([cache.lease('broken'), cache.lease('broken')]);
+  assert(results.every((r) => r.status === 'rejected'));
+  assert.deepEqual(cache.entries(), []);
+  await assert.rejects(cache.lease('broken'), /cannot load/);
+  await cache.close();
+});
+
+test('disposing a lease twice counts once', async () => {
+  const { cache } = world(1000);
+  const one = await cache.lease('a');
+  const two = await cache.lease('a');
+  await one[Symbol.asyncDispose]();
+  await one[Symbol.asyncDispose]();
+  assert.equal(cache.entries()[0]?.leases, 1);
+  await two[Symbol.asyncDispose]();
+  await cache.close();
+});

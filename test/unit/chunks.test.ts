@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type Chunk, createPacker, DEFAULT_LIMITS, speechChunks } from '../../src/transcription/chunks.ts';
+import { WINDOW_SAMPLES } from '../../src/transcription/voice-activity.ts';
+
+/** A detector that takes a sample's own value as its probability: the audio spells out the speech. */
+const echoVad = {
+  resets: 0,
+  async probabilities(samples: Float32Array, { reset }: { reset: boolean }) {
+    if (reset) this.resets += 1;
+    const windows = Math.ceil(samples.length / WINDOW_SAMPLES);
+    return Float32Array.from({ length: windows }, (_, i) => samples[i * WINDOW_SAMPLES] ?? 0);
+  },
+  close: async () => undefined,
+};
+
+async function* inBlocks(audio: Float32Array, windows: number) {
+  const size = windows * WINDOW_SAMPLES;
+  for (let i = 0; i < audio.length; i += size) yield audio.slice(i, i + size);
+}
+
+function audioOf(...runs: [windows: number, value: number][]): Float32Array {
+  const total = runs.reduce((sum, [n]) => sum + n, 0);
+  const audio = new Float32Array(total * WINDOW_SAMPLES);
+  let at = 0;
+  for (const [n, value] of runs) {
+    audio.fill(value, at, at + n * WINDOW_SAMPLES);
+    at += n * WINDOW_SAMPLES;
+  }
+  return audio;
+}
+
+async function chunksOf(
+  audio: Float32Array,
+  blockWindows: number,
+): Promise<{ chunks: Chunk[]; heard: number }> {
+  const chunks: Chunk[] = [];
+  let heard = 0;
+  const options = {
+    signal: new AbortController().signal,
+    onAudio: (n: number) => {
+      heard += n;
+    },
+  };
+  for await (const chunk of speechChunks(inBlocks(audio, blockWindows), echoVad, options)) chunks.push(chunk);
+  return { chunks, heard };
+}
+
+test('silence gives no chunk but its duration is known', async () => {
+  const { chunks, heard } = await chunksOf(audioOf([500, 0]), 100);
+  assert.deepEqual(chunks, []);
+  assert.equal(heard, 500 * WINDOW_SAMPLES);
+});
+
+test('two sentences with a short pause are one chunk, with a long pause two', async () => {
+  const near = await chunksOf(audioOf([60, 0.9], [30, 0], [60, 0.9], [60, 0]), 50);
+  assert.equal(near.chunks.length, 1);
+  assert.equal(near.chunks[0]?.speech.length, 2);
+  const far = await chunksOf(audioOf([60, 0.9], [90, 0], [60, 0.9], [60, 0]), 50);
+  assert.equal(far.chunks.length, 2);
+});
+
+test('a chunk holds exactly the audio at its place', async () => {
+  const audio = audioOf([100, 0], [60, 0.8], [90, 0], [40, 0.7], [60, 0]);
+  const { chunks } = await chunksOf(audio, 7);
+  for (const { startSec, samples } of chunks) {
+    const at = Math.round(startSec * 16_000);
+    assert.deepEqual(samples, audio.slice(at, at + samples.length));
+  }
+});
+
+test('chunks do not depend on the blocks, stay within the limit and follow one another', async () => {
+  const runs = fc.array(fc.tuple(fc.integer({ min: 1, max: 400 }), fc.constantFrom(0, 0.9)), {
+    maxLength: 12,
+  });
+  await fc.assert(
+    fc.asyncProperty(runs, fc.integer({ min: 1, max: 120 }), async (shape, blockWindows) => {
+      const audio = audioOf(...shape);
+      const { chunks } = await chunksOf(audio, blockWindows);
+      const whole = await chunksOf(audio, Math.max(1, audio.length / WINDOW_SAMPLES));
+      assert.deepEqual(
+        chunks.map((c) => [c.startSec, c.samples.length]),
+        whole.chunks.map((c) => [c.startSec, c.samples.length]),
+      );
+      let before = 0;
+      for (const { startSec, samples } of chunks) {
+        assert(samples.length > 0 && samples.length / 16_000 <= 30);
+        assert(startSec >= before);
+        before = startSec + samples.length / 16_000 - 1e-9;
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('a group that can no longer grow is given out without waiting for the next span', () => {
+  const packer = createPacker(DEFAULT_LIMITS);
+  assert.deepEqual(packer.push({ start: 0, end: 50 }), []);
+  assert.deepEqual(packer.settle(60), []);
+  assert.deepEqual(packer.settle(120), [[{ start: 0, end: 50 }]]);
+  assert.deepEqual(packer.finish(), []);
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ConfigError, readConfig } from '../../src/config.ts';
+
+test('the defaults are those of the docs', () => {
+  const { config, warnings } = readConfig({ XDG_CACHE_HOME: '/cache' });
+  assert.equal(config.host, '127.0.0.1');
+  assert.equal(config.port, 8000);
+  assert.equal(config.modelDir, '/cache/voxgate/models');
+  assert.equal(config.modelKeepAliveMs, 300_000);
+  assert.equal(config.modelDefaultSize, 'small');
+  assert.equal(config.maxUploadBytes, 2048 * 1024 * 1024);
+  assert(config.threads >= 1);
+  assert.deepEqual(warnings, []);
+  assert(Object.isFrozen(config));
+});
+
+test('an empty value counts as absent', () => assert.equal(readConfig({ SVC_PORT: ' ' }).config.port, 8000));
+
+test('keep-alive -1 is for ever, 0 at once', () => {
+  assert.equal(
+    readConfig({ SVC_MODEL_KEEP_ALIVE_SEC: '-1' }).config.modelKeepAliveMs,
+    Number.POSITIVE_INFINITY,
+  );
+  assert.equal(readConfig({ SVC_MODEL_KEEP_ALIVE_SEC: '0' }).config.modelKeepAliveMs, 0);
+});
+
+test('aliases are name=id pairs', () => {
+  const { config } = readConfig({ SVC_MODEL_ALIASES: 'mine=multilingual-base, other = cjk' });
+  assert.deepEqual(config.modelAliases, { mine: 'multilingual-base', other: 'cjk' });
+});
+
+for (const [name, value] of [
+  ['SVC_PORT', '70000'],
+  ['SVC_PORT', 'http'],
+  ['SVC_MODEL_DOWNLOAD', 'maybe'],
+  ['SVC_MODEL_DEFAULT_SIZE', 'huge'],
+  ['SVC_DEVICE', 'tpu'],
+  ['SVC_MODEL_ALIASES', 'mine'],
+  ['SVC_LOG_LEVEL', 'loud'],
+  ['HF_ENDPOINT', 'somewhere'],
+] as const) {
+  test(`${name}=${value} stops the start with a sentence naming it`, () => {
+    assert.throws(
+      () => readConfig({ [name]: value }),
+      (error: unknown) =>
+        error instanceof ConfigError && error.message.includes(name) && error.message.includes(value),
+    );
+  });
+}
+
+test('an unknown setting is reported with the nearest known one', () => {
+  const { warnings } = readConfig({ SVC_MODEL_KEEPALIVE_SEC: '5' });
+  assert.match(warnings[0] ?? '', /SVC_MODEL_KEEPALIVE_SEC.*SVC_MODEL_KEEP_ALIVE_SEC/);
+});

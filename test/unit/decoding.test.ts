@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  attemptsFor,
+  compressionRatio,
+  contextFor,
+  isLoop,
+  judge,
+} from '../../src/transcription/decoding.ts';
+
+const good = {
+  text: 'ask not what your country can do for you',
+  avgLogprob: -0.2,
+  noSpeechProb: 0.1,
+  tokens: 10,
+};
+const first = { temperature: 0, audioContext: 640, maxTokens: 100 };
+
+test('the encoder window covers the clip, the margin and the floor, and never more than the model has', () => {
+  assert.equal(contextFor(0.1, 1500), 256);
+  assert.equal(contextFor(2.9, 1500), 256);
+  assert.equal(contextFor(11, 1500), 640);
+  assert.equal(contextFor(27, 1500), 1472);
+  assert.equal(contextFor(29, 1500), 0);
+  for (let sec = 0.1; sec < 30; sec += 0.1) {
+    const context = contextFor(sec, 1500) || 1500;
+    assert(context * 0.02 >= Math.min(30, sec + 1.5) - 1e-9 && context <= 1500);
+  }
+});
+
+test('greedy falls back to the full window first, then to rising temperatures', () => {
+  const attempts = attemptsFor(5, 1500, 0);
+  assert.deepEqual(
+    attempts.map((a) => a.temperature),
+    [0, 0, 0.2, 0.4, 0.6, 0.8, 1],
+  );
+  assert(attempts[0] && attempts[0].audioContext > 0 && attempts[0].maxTokens > 0);
+  assert(attempts.slice(1).every((a) => a.audioContext === 0 && a.maxTokens === 0));
+});
+
+test('a temperature the client chose is kept', () => {
+  assert(attemptsFor(5, 1500, 0.7).every((a) => a.temperature === 0.7));
+});
+
+test('what is believed, retried and taken for silence', () => {
+  assert.equal(judge(good, first), 'accept');
+  assert.equal(judge({ ...good, avgLogprob: -1.2 }, first), 'retry');
+  assert.equal(judge({ ...good, avgLogprob: -1.2, noSpeechProb: 0.9 }, first), 'silence');
+  assert.equal(judge({ ...good, noSpeechProb: 0.9 }, first), 'accept');
+  assert.equal(judge({ ...good, tokens: 100 }, first), 'retry');
+  assert.equal(judge({ ...good, tokens: 100 }, { ...first, maxTokens: 0 }), 'accept');
+  assert.equal(judge({ ...good, text: 'thank you. '.repeat(30) }, first), 'retry');
+});
+
+test('repetition compresses, speech does not', () => {
+  assert(isLoop('you know '.repeat(40)));
+  assert(!isLoop(good.text));
+  assert.equal(compressionRatio(''), 0);
+});

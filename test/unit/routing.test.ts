@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GatewayError } from '../../src/errors.ts';
+import { parseLanguage } from '../../src/transcription/languages.ts';
+import { type Family, languagesOf, type RoutableModel, route } from '../../src/transcription/routing.ts';
+
+const SIZES = 'tiny base small medium large-v1 large-v2 large-v3 large-v3-turbo distil-large-v3'.split(' ');
+const ALL = [...SIZES.map((s) => `multilingual-${s}`), 'european', 'cjk'];
+const settings = { defaultSize: 'small', aliases: {} };
+
+function models(...installed: string[]): RoutableModel[] {
+  return ALL.map((id) => ({
+    id,
+    family: (id.startsWith('multilingual') ? 'multilingual' : id) as Family,
+    installed: installed.includes(id),
+  }));
+}
+
+function auto(language: string | undefined, installed: string[], translate = false) {
+  const { modelId, reason } = route({ model: 'auto', language, translate }, models(...installed), settings);
+  return [modelId, reason];
+}
+
+const everything = ['multilingual-small', 'european', 'cjk'];
+
+for (const [language, expected] of [
+  ['zh', ['cjk', 'auto:cjk-language']],
+  ['yue', ['cjk', 'auto:cjk-language']],
+  ['ja', ['cjk', 'auto:cjk-language']],
+  ['ko', ['cjk', 'auto:cjk-language']],
+  ['en', ['european', 'auto:european-language']],
+  ['de', ['european', 'auto:european-language']],
+  ['uk', ['european', 'auto:european-language']],
+  ['ar', ['multilingual-small', 'auto:other-language']],
+  ['tr', ['multilingual-small', 'auto:other-language']],
+  [undefined, ['multilingual-small', 'auto:no-hint']],
+] as const) {
+  test(`auto with everything installed, hint ${language ?? 'none'}`, () => {
+    assert.deepEqual(auto(language, everything), expected);
+  });
+}
+
+test('auto falls back to what is on disk', () => {
+  assert.deepEqual(auto('zh', ['multilingual-base']), ['multilingual-base', 'auto:cjk-language-fallback']);
+  assert.deepEqual(auto('de', ['multilingual-base', 'cjk']), [
+    'multilingual-base',
+    'auto:european-language-fallback',
+  ]);
+  assert.deepEqual(auto(undefined, ['multilingual-base']), ['multilingual-base', 'auto:no-hint-fallback']);
+});
+
+test('auto takes the next smaller size, then the next larger', () => {
+  assert.equal(auto('ar', ['multilingual-tiny', 'multilingual-medium'])[0], 'multilingual-tiny');
+  assert.equal(auto('ar', ['multilingual-medium', 'multilingual-large-v3'])[0], 'multilingual-medium');
+});
+
+test('auto downloads its preference only when nothing on disk can do it', () => {
+  assert.equal(auto(undefined, [])[0], 'multilingual-small');
+  assert.equal(auto('ko', [])[0], 'cjk');
+});
+
+test('auto with only another family on disk uses it when it has the language', () => {
+  assert.equal(auto(undefined, ['european'])[0], 'european');
+  assert.equal(auto('en', ['cjk'])[0], 'cjk');
+});
+
+test('translate goes to multilingual, whatever the hint', () => {
+  assert.deepEqual(auto('zh', everything, true), ['multilingual-small', 'auto:translate']);
+});
+
+test('an id and its aliases mean the same model', () => {
+  const resolve = (model: string) =>
+    route({ model, language: undefined, translate: false }, models(), settings);
+  for (const name of [
+    'multilingual-base',
+    'whisper-base',
+    'openai/whisper-base',
+    'Systran/faster-whisper-base',
+  ]) {
+    assert.deepEqual(resolve(name), {
+      modelId: 'multilingual-base',
+      family: 'multilingual',
+      reason: 'requested',
+    });
+  }
+  assert.equal(resolve('turbo').modelId, 'multilingual-large-v3-turbo');
+  assert.equal(resolve('openai/whisper-large').modelId, 'multilingual-large-v3');
+  assert.equal(resolve('nvidia/parakeet-tdt-0.6b-v3').modelId, 'european');
+  assert.equal(resolve('iic/SenseVoiceSmall').modelId, 'cjk');
+  for (const name of [
+    'whisper-1',
+    'gpt-4o-transcribe',
+    'gpt-4o-mini-transcribe',
+    'gpt-4o-transcribe-diarize',
+  ]) {
+    assert.match(resolve(name).reason, /^auto:/);
+  }
+});
+
+test('an alias from the settings wins over a built-in one', () => {
+  const chosen = route({ model: 'whisper-1', language: undefined, translate: false }, models(), {
+    ...settings,
+    aliases: { 'whisper-1': 'multilingual-tiny' },
+  });
+  assert.equal(chosen.modelId, 'multilingual-tiny');
+});
+
+for (const [asked, nearest] of [
+  ['multilingual-bse', 'multilingual-base'],
+  ['wisper-1', 'whisper-1'],
+  ['Multilingual-Small', 'multilingual-small'],
+  ['constructor', ''],
+  ['__proto__', ''],
+] as const) {
+  test(`unknown model ${asked} is refused with the nearest ids`, () => {
+    assert.throws(
+      () => route({ model: asked, language: undefined, translate: false }, models(), settings),
+      (error: unknown) => {
+        assert(error instanceof GatewayError);
+        assert.equal(error.kind, 'malformed');
+        assert.equal(error.param, 'model');
+        assert(error.message.includes(nearest));
+        return true;
+      },
+    );
+  });
+}
+
+test('Cantonese is asked only of models that have it', () => {
+  assert(languagesOf({ id: 'multilingual-large-v3', family: 'multilingual' }).includes('yue'));
+  assert(!languagesOf({ id: 'multilingual-base', family: 'multilingual' }).includes('yue'));
+});
+
+for (const [text, code] of [
+  ['en', 'en'],
+  ['EN', 'en'],
+  ['English', 'en'],
+  ['pt-BR', 'pt'],
+  ['zh_Hant_TW', 'zh'],
+  ['cmn', 'zh'],
+  ['Mandarin', 'zh'],
+  ['haitian creole', 'ht'],
+  [' de ', 'de'],
+  ['klingon', undefined],
+  ['', undefined],
+  ['constructor', undefined],
+  ['__proto__', undefined],
+] as const) {
+  test(`language "${text}" is ${code ?? 'refused'}`, () => assert.equal(parseLanguage(text), code));
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { Word } from '../../src/transcription/segment.ts';
+import { toSentences } from '../../src/transcription/sentences.ts';
+
+function wordsOf(text: string, gapSec = 0, wordSec = 0.3): Word[] {
+  return text.split(' ').map((w, i) => {
+    const start = i * (wordSec + gapSec);
+    return { text: ` ${w}`, start, end: start + wordSec, tokens: [] };
+  });
+}
+
+const split = (text: string) =>
+  toSentences(wordsOf(text)).map((s) =>
+    s
+      .map((w) => w.text)
+      .join('')
+      .trim(),
+  );
+
+for (const [text, expected] of [
+  ['One two. Three four? Five!', ['One two.', 'Three four?', 'Five!']],
+  ['He said "stop." Then left.', ['He said "stop."', 'Then left.']],
+  ['Dr. Smith met Mr. J. Doe.', ['Dr. Smith met Mr. J. Doe.']],
+  ['It was I. Then he.', ['It was I.', 'Then he.']],
+  ['Costs 3.50 dollars. Yes.', ['Costs 3.50 dollars.', 'Yes.']],
+  ['At 5 p.m. we left. At 5 p.m. We left.', ['At 5 p.m. we left.', 'At 5 p.m.', 'We left.']],
+  ['No. I said no. Go', ['No.', 'I said no.', 'Go']],
+  ['你好。 再见！', ['你好。', '再见！']],
+  ['no mark at all', ['no mark at all']],
+] as const) {
+  test(`sentences of: ${text}`, () => assert.deepEqual(split(text), expected));
+}
+
+test('a long pause ends a sentence without a mark', () => {
+  assert.equal(toSentences(wordsOf('one two three', 2)).length, 3);
+});
+
+test('a run-on sentence is cut at its widest pause within the cap', () => {
+  const words = wordsOf(Array(150).fill('word').join(' '));
+  const pause = words[60];
+  assert(pause);
+  for (const later of words.slice(60)) {
+    later.start += 1;
+    later.end += 1;
+  }
+  assert.equal(toSentences(words)[0]?.length, 60);
+});
+
+test('every word is kept, in order, once, and no sentence of several words is longer than 30 s', () => {
+  const word = fc.record({
+    text: fc.constantFrom(' a', ' b.', ' Mr.', ' c,', ' d?', '。', ' e'),
+    gap: fc.double({ min: 0, max: 3, noNaN: true }),
+    length: fc.double({ min: 0, max: 5, noNaN: true }),
+  });
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 80 }), (shapes) => {
+      let clock = 0;
+      const words = shapes.map(({ text, gap, length }): Word => {
+        const start = clock + gap;
+        clock = start + length;
+        return { text, start, end: clock, tokens: [] };
+      });
+      const sentences = toSentences(words);
+      assert.deepEqual(sentences.flat(), words);
+      for (const s of sentences) {
+        const [first, last] = [s[0], s.at(-1)];
+        assert(first && last);
+        assert(s.length === 1 || last.end - first.start <= 30 + 1e-9);
+      }
+    }),
+  );
+});

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { DecodedSegment } from '../../src/engine/native.ts';
+import { toWords } from '../../src/transcription/words.ts';
+
+/** Tokens of 100 ms each, one after the other. */
+function segmentOf(...pieces: (string | Uint8Array)[]): DecodedSegment {
+  const tokens = pieces.map((piece, i) => ({
+    id: i,
+    bytes: typeof piece === 'string' ? Buffer.from(piece) : piece,
+    logprob: -0.1,
+    startMs: i * 100,
+    endMs: (i + 1) * 100,
+  }));
+  return { startMs: 0, endMs: pieces.length * 100, tokens, noSpeechProb: 0 };
+}
+
+const texts = (segment: DecodedSegment, language = 'en') =>
+  toWords([segment], language, 0).map((w) => w.text);
+
+test('subword tokens join into words, with times from the first to the last', () => {
+  const words = toWords([segmentOf(' hel', 'lo', ' wor', 'ld')], 'en', 10);
+  assert.deepEqual(
+    words.map((w) => [w.text, w.start, w.end]),
+    [
+      [' hello', 10, 10.2],
+      [' world', 10.2, 10.4],
+    ],
+  );
+});
+
+test('punctuation joins its neighbour and its own time is not the word’s', () => {
+  const words = toWords([segmentOf(' you', ',', ' ask', '.')], 'en', 0);
+  assert.deepEqual(
+    words.map((w) => [w.text, w.end]),
+    [
+      [' you,', 0.1],
+      [' ask.', 0.3],
+    ],
+  );
+  assert.deepEqual(texts(segmentOf(' say', ' "', 'yes', '"', ' now')), [' say', ' "yes"', ' now']);
+});
+
+test('a character spread over tokens is one character', () => {
+  const [a, b, c] = Buffer.from('é世').subarray(0, 3);
+  const parts = [
+    Uint8Array.of(32, a as number),
+    Uint8Array.of(b as number, c as number),
+    Buffer.from('世').subarray(1),
+  ];
+  assert.deepEqual(texts(segmentOf(...parts)), [' é世']);
+});
+
+test('bytes that never become a character are shown, not lost', () => {
+  assert.deepEqual(texts(segmentOf(' ok', Uint8Array.of(0xe4, 0xb8))), [' ok�']);
+});
+
+test('control tokens ride along and make no words', () => {
+  const words = toWords([segmentOf('', ' hi', '', '')], 'en', 0);
+  assert.equal(words.length, 1);
+  assert.deepEqual(
+    words[0]?.tokens.map((t) => t.id),
+    [0, 1, 2, 3],
+  );
+  assert.deepEqual(toWords([segmentOf('', '')], 'en', 0), []);
+});
+
+test('a script without spaces has a word for each token that spells characters', () => {
+  assert.deepEqual(texts(segmentOf('我', '们', '好', '。'), 'zh'), ['我', '们', '好。']);
+});
+
+test('a pause beside a full stop is given back to the silence', () => {
+  const segment = segmentOf(' one', ' two', '.', ' three', ' four', ' five');
+  const three = segment.tokens[3];
+  assert(three);
+  three.endMs += 3000;
+  for (const later of segment.tokens.slice(4)) {
+    later.startMs += 3000;
+    later.endMs += 3000;
+  }
+  const words = toWords([segment], 'en', 0);
+  assert.deepEqual(words.map((w) => [w.text, Number(w.start.toFixed(2)), Number(w.end.toFixed(2))])[2], [
+    ' three',
+    3.2,
+    3.4,
+  ]);
+});
+
+test('no token and no character is lost or reordered', () => {
+  const piece = fc.oneof(
+    fc.constantFrom(' the', ' qu', 'ick', ',', '.', ' "', '"', '-', '…', ' ', '', '你', ' (', ')', "'s"),
+    fc.string({ maxLength: 4 }),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 40 }), fc.constantFrom('en', 'zh', 'ja'), (pieces, language) => {
+      const segment = segmentOf(...pieces);
+      const words = toWords([segment], language, 0);
+      const visible = (text: string) => text.replace(/\s/g, '');
+      assert.equal(visible(words.map((w) => w.text).join('')), visible(pieces.join('').toWellFormed()));
+      for (const word of words) assert(word.end >= word.start || word.tokens.length === 0);
+    }),
+  );
+});
