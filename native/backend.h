@@ -20,7 +20,7 @@
 // the same samples with the same options give the same tokens, whatever ran before, also after an abort.
 //
 // Abort: `cancel` may be set at any time by another thread. An implementation looks at it at least before each
-// graph, better inside it, and leaves by throwing Failure{cancelled}. The model must stay usable.
+// graph, better inside it, and leaves by throwing what CancelToken::check throws. The model must stay usable.
 //
 // Errors: throw Failure; other exceptions count as inference_failed (load_failed while loading). Nothing may call
 // abort() or exit(): input is checked before it reaches a library that asserts.

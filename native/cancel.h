@@ -6,19 +6,32 @@
 
 namespace voxgate {
 
-// Set once, by any thread, and never taken back. Whoever works polls it; after the work it decides the outcome,
-// because whisper.cpp reports success for some aborted runs.
+// Set once, by any thread, and never taken back; the first reason stays. Whoever works polls it; after the work it
+// decides the outcome, because whisper.cpp reports success for some aborted runs.
 class CancelToken {
 public:
-  void cancel() noexcept { cancelled_.store(true, std::memory_order_release); }
-  bool cancelled() const noexcept { return cancelled_.load(std::memory_order_acquire); }
+  void cancel() noexcept { set(Reason::cancelled); }
+  // The object the work belongs to goes away.
+  void close() noexcept { set(Reason::closed); }
+  bool cancelled() const noexcept { return reason_.load(std::memory_order_acquire) != Reason::none; }
   void check() const {
-    if (cancelled())
+    switch (reason_.load(std::memory_order_acquire)) {
+    case Reason::none:
+      return;
+    case Reason::cancelled:
       throw Failure(StatusCode::cancelled, "Cancelled");
+    case Reason::closed:
+      throw Failure(StatusCode::closed, "Closed while the call was pending");
+    }
   }
 
 private:
-  std::atomic<bool> cancelled_{false};
+  enum class Reason { none, cancelled, closed };
+  void set(Reason reason) noexcept {
+    Reason expected = Reason::none;
+    reason_.compare_exchange_strong(expected, reason, std::memory_order_acq_rel);
+  }
+  std::atomic<Reason> reason_{Reason::none};
 };
 
 } // namespace voxgate

@@ -16,8 +16,8 @@ const once = process.argv.includes('--once');
 checkTools();
 install();
 build();
-spawnSync(process.execPath, ['dist/main.js', 'models', 'pull', MODEL], { cwd: ROOT, stdio: 'inherit' }).status === 0 ||
-  process.exit(1);
+spawnSync(process.execPath, ['dist/main.js', 'models', 'pull', MODEL], { cwd: ROOT, stdio: 'inherit' })
+  .status === 0 || process.exit(1);
 await serve();
 
 function checkTools() {
@@ -40,7 +40,10 @@ function build() {
   const native = spawnSync(process.execPath, ['scripts/build-native.mjs'], { cwd: ROOT, stdio: 'inherit' });
   if (native.status !== 0) process.exit(native.status ?? 1);
   const stamp = join(ROOT, 'dist/.built');
-  if (newest(stamp) >= newest(join(ROOT, 'src'), join(ROOT, 'tsconfig.build.json'), join(ROOT, 'tsconfig.json'))) return;
+  if (
+    newest(stamp) >= newest(join(ROOT, 'src'), join(ROOT, 'tsconfig.build.json'), join(ROOT, 'tsconfig.json'))
+  )
+    return;
   run('compile', 'npm', ['run', '--silent', 'build:ts']);
   writeFileSync(stamp, '');
 }
@@ -67,7 +70,10 @@ async function serve() {
 async function untilHealthy(base) {
   const deadline = Date.now() + START_LIMIT_MS;
   while (Date.now() < deadline) {
-    const ok = await fetch(`${base}/health`).then((r) => r.ok, () => false);
+    const ok = await fetch(`${base}/health`).then(
+      (r) => r.ok,
+      () => false,
+    );
     if (ok) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

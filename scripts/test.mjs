@@ -10,7 +10,9 @@ import { ROOT } from './tools.mjs';
 const wanted = process.argv.slice(2);
 const files = readdirSync(join(ROOT, 'test'), { recursive: true })
   .map((name) => join('test', String(name)))
-  .filter((path) => path.endsWith('.test.ts') && (wanted.length === 0 || wanted.some((w) => path.includes(w))))
+  .filter(
+    (path) => path.endsWith('.test.ts') && (wanted.length === 0 || wanted.some((w) => path.includes(w))),
+  )
   .sort();
 if (files.length === 0) {
   process.stderr.write(`No test file matches ${wanted.join(' ')}\n`);
@@ -20,9 +22,19 @@ if (files.length === 0) {
 const alone = files.filter((path) => /^test\/(http|model|native)\//.test(path));
 const together = files.filter((path) => !alone.includes(path));
 let failed = false;
-for (const [group, concurrency] of [[together, 2], [alone, 1]]) {
+for (const [group, concurrency] of [
+  [together, 2],
+  [alone, 1],
+]) {
   if (group.length === 0) continue;
-  const args = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, '--test-reporter=spec', ...group];
+  const args = [
+    '--import',
+    'tsx',
+    '--test',
+    `--test-concurrency=${concurrency}`,
+    '--test-reporter=spec',
+    ...group,
+  ];
   failed = spawnSync(process.execPath, args, { cwd: ROOT, stdio: 'inherit' }).status !== 0 || failed;
 }
 process.exit(failed ? 1 : 0);

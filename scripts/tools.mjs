@@ -23,9 +23,7 @@ export function onPath(command) {
 }
 
 export function missingTools(names) {
-  return names
-    .map((name) => ({ name, ...TOOLS[name] }))
-    .filter((tool) => !tool.commands.some(onPath));
+  return names.map((name) => ({ name, ...TOOLS[name] })).filter((tool) => !tool.commands.some(onPath));
 }
 
 export function describeMissing(tools) {

@@ -3,11 +3,11 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import express from 'express';
 import type { Logger } from 'winston';
-import { findFfmpeg } from './audio/ffmpeg.ts';
+import { findFfmpeg } from './audio/find-ffmpeg.ts';
 import { openAudio } from './audio/open.ts';
 import type { Config } from './config.ts';
 import { createModelCache } from './engine/cache.ts';
-import type { NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/native.ts';
+import type { LoadOptions, NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/native.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import { GatewayError } from './errors.ts';
 import { answerParserError, errorHandler } from './http/error-handler.ts';
@@ -16,6 +16,7 @@ import { mountRoutes } from './http/routes.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { CATALOGUE, VOICE_ACTIVITY_ID } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
+import { RECOGNIZERS } from './transcription/recognizer.ts';
 import { type Family, type RoutableModel, type Route, route } from './transcription/routing.ts';
 import type { TranscribeDeps } from './transcription/transcribe.ts';
 
@@ -33,9 +34,6 @@ export interface App {
   /** Stops what runs, refuses what comes, frees everything. */
   close(): Promise<void>;
 }
-
-/** Engines of the catalogue that this build has a backend for. */
-const BUILT_ENGINES = new Set(['whisper']);
 
 export const VERSION: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -111,7 +109,7 @@ function createCaches(config: Config, { log, store, engine }: AppDeps) {
       ...options,
       load: async (id) =>
         native().loadModel({
-          backend: 'whisper',
+          backend: engineOf(id),
           path: (await store.ensure(id)).path,
           device,
           threads: config.threads,
@@ -124,13 +122,19 @@ function createCaches(config: Config, { log, store, engine }: AppDeps) {
   };
 }
 
+function engineOf(id: string): LoadOptions['backend'] {
+  const engine = CATALOGUE.find((model) => model.id === id)?.engine;
+  if (engine === undefined || engine === 'silero') throw new Error(`${id} is not a recognition model`);
+  return engine;
+}
+
 function createRecognition(
   config: Config,
   { store, engine }: AppDeps,
   slot: Slot,
   caches: ReturnType<typeof createCaches>,
 ): TranscribeDeps {
-  const ffmpegPath = findFfmpeg();
+  const ffmpeg = once(() => findFfmpeg({ searchPath: config.environment.PATH ?? '' }));
   return {
     route: (request) => {
       const models = routable(store).filter(
@@ -145,7 +149,7 @@ function createRecognition(
     },
     openAudio: (path, signal) => {
       if (engine === null) throw new Error('the native engine is not loaded');
-      return openAudio(path, { engine, ffmpegPath, maxAudioSec: config.maxAudioSec, signal });
+      return openAudio(path, { engine, ffmpeg: ffmpeg(), maxAudioSec: config.maxAudioSec, signal });
     },
     slot,
     ...caches,
@@ -165,7 +169,7 @@ function servable(model: Pick<RoutableModel, 'family'>, engine: NativeEngine | n
 }
 
 function unavailable({ family }: Pick<Route, 'family'>, engine: NativeEngine | null): GatewayError | null {
-  const built = CATALOGUE.some((model) => model.provider === family && BUILT_ENGINES.has(model.engine));
+  const built = RECOGNIZERS[family] !== undefined;
   if (engine !== null && built) return null;
   const why = built
     ? 'the native engine could not be loaded; the start log says why'
@@ -174,4 +178,13 @@ function unavailable({ family }: Pick<Route, 'family'>, engine: NativeEngine | n
     provider: family,
     code: 'backend_unavailable',
   });
+}
+
+/** Looked for when first needed, so that it does not delay the start. */
+function once<T>(compute: () => T): () => T {
+  let value: { is: T } | null = null;
+  return () => {
+    value ??= { is: compute() };
+    return value.is;
+  };
 }

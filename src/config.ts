@@ -84,6 +84,8 @@ export interface Config {
   readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
   readonly hubEndpoint: string;
   readonly hubToken: string | undefined;
+  /** What child processes inherit: PATH, and whatever configures pip. */
+  readonly environment: Readonly<NodeJS.ProcessEnv>;
 }
 
 /** A setting with a value outside its range; the message is one sentence that names it. */
@@ -124,6 +126,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     logLevel: s.SVC_LOG_LEVEL,
     hubEndpoint: s.HF_ENDPOINT.replace(/\/+$/, ''),
     hubToken: s.HF_TOKEN,
+    environment: { ...env },
   };
   return { config: Object.freeze(config), warnings: unknownSettings(Object.keys(env), names) };
 }

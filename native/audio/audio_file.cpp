@@ -75,17 +75,18 @@ public:
       bad_audio(std::string("The file is broken or not ") + audio_format_name(format) + " audio");
     open_ = true;
     ma_format sample_format = ma_format_unknown;
-    ma_uint32 channels = 0;
-    ma_uint32 rate = 0;
-    ma_decoder_get_data_format(&decoder_, &sample_format, &channels, &rate, nullptr, 0);
-    if (sample_format != ma_format_f32 || channels < 1 || channels > kMaxChannels)
-      close_and_fail("The audio has " + std::to_string(channels) + " channels; 1 to 32 can be read");
-    if (rate < kMinRate || rate > kMaxRate)
-      close_and_fail("The audio has a sample rate of " + std::to_string(rate) + " Hz; 2000 to 384000 can be read");
-    this->channels = static_cast<int>(channels);
-    this->rate = static_cast<int>(rate);
-    resampler_ = std::make_unique<Resampler>(this->rate);
-    frames_.resize(kBlockFrames * channels);
+    ma_uint32 file_channels = 0;
+    ma_uint32 file_rate = 0;
+    ma_decoder_get_data_format(&decoder_, &sample_format, &file_channels, &file_rate, nullptr, 0);
+    if (sample_format != ma_format_f32 || file_channels < 1 || file_channels > kMaxChannels)
+      close_and_fail("The audio has " + std::to_string(file_channels) + " channels; 1 to 32 can be read");
+    if (file_rate < kMinRate || file_rate > kMaxRate)
+      close_and_fail("The audio has a sample rate of " + std::to_string(file_rate) +
+                     " Hz; 2000 to 384000 can be read");
+    channels = static_cast<int>(file_channels);
+    rate = static_cast<int>(file_rate);
+    resampler_ = std::make_unique<Resampler>(rate);
+    frames_.resize(kBlockFrames * file_channels);
     mono_.reserve(kBlockFrames);
   }
   Decoder(const Decoder&) = delete;

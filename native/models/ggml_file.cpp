@@ -72,7 +72,7 @@ bool GgmlFileReader::read_tensor_header(TensorHeader& header) {
   header.dims = read<int32_t>();
   const auto name_bytes = read<int32_t>();
   header.type = read<int32_t>();
-  require(header.dims >= 1 && header.dims <= 4, "a tensor has an impossible number of dimensions");
+  require(header.dims >= 0 && header.dims <= 4, "a tensor has an impossible number of dimensions");
   require(name_bytes > 0 && name_bytes <= kMaxNameBytes, "a tensor has an impossible name");
   require(is_allowed_type(header.type), "a tensor has an unknown type");
   header.elements = 1;

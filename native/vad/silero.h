@@ -12,7 +12,7 @@ struct whisper_vad_context;
 namespace voxgate {
 
 // Speech probabilities of Silero VAD, one for 512 samples (32 ms). What to make of them is decided elsewhere.
-// Same rules as backend.h: one thread from load to destruction, abort by throwing Failure{cancelled}. A cancelled
+// Same rules as backend.h: one thread from load to destruction, abort by throwing what CancelToken::check throws. A cancelled
 // call leaves the recurrent state in the middle of a stream; the next one has to reset.
 class SileroVad {
 public:

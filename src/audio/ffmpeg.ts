@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { resolve } from 'node:path';
+import { resolve as absolute } from 'node:path';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { type Ffmpeg, ffmpegCommand } from './find-ffmpeg.ts';
 import { refuseAudio } from './refusal.ts';
@@ -32,9 +32,17 @@ export async function openFfmpegDecoder(
     cpuSec,
   );
   const child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio: ['ignore', 'pipe', 'pipe'] });
-  await once(child, 'spawn');
+  try {
+    await once(child, 'spawn');
+  } catch (error) {
+    child.stdout.destroy(); // nobody else closes the pipes of a process that never was
+    child.stderr.destroy();
+    throw error;
+  }
   child.on('error', () => {}); // a kill that came too late
-  const exited = once(child, 'close') as Promise<[code: number | null, signal: string | null]>;
+  const exited = new Promise<[code: number | null, endSignal: string | null]>((resolve) => {
+    child.once('close', (...how) => resolve(how));
+  });
   const kill = () => child.kill('SIGKILL');
   signal?.addEventListener('abort', kill, { once: true });
   if (signal?.aborted) kill();
@@ -118,7 +126,7 @@ function ffmpegArguments(path: string, demuxer: string, maxAudioSec: number): st
     ...['-protocol_whitelist', 'file', '-format_whitelist', demuxer, '-f', demuxer],
     // An mp4 may name another file as its media. Off is ffmpeg's default; here it must stay off.
     ...(demuxer === 'mov' ? ['-enable_drefs', '0', '-use_absolute_path', '0'] : []),
-    ...['-i', `file:${resolve(path)}`, '-vn', '-sn', '-dn', '-map', '0:a:0'],
+    ...['-i', `file:${absolute(path)}`, '-vn', '-sn', '-dn', '-map', '0:a:0'],
     // Without rematrix_maxval, mixing down to float adds the channels up: stereo comes out 3 dB louder, and clips.
     ...['-ar', String(SAMPLE_RATE), '-ac', '1', '-rematrix_maxval', '1'],
     // One second past what is allowed: enough to be seen as too long.

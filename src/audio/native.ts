@@ -14,17 +14,14 @@ export async function openNativeDecoder(
   const { size } = await stat(path);
   const file = await engine.openAudio(path);
   let pending: Promise<unknown> = Promise.resolve();
-  let delivered = 0;
   let closed = false;
 
   async function readBlock(): Promise<Float32Array | null> {
     try {
-      const block = await file.read(blockSamples);
-      delivered += block?.length ?? 0;
-      return block;
+      return await file.read(blockSamples);
     } catch (error) {
       // Damage in the middle of a file ends it; what came before is transcribed.
-      if (isBadAudio(error) && delivered > 0) return null;
+      if (isBadAudio(error)) return null;
       throw error;
     }
   }

@@ -4,6 +4,8 @@ import type { Logger } from 'winston';
 import { VERSION } from '../app.ts';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { loadNative, type NativeEngine } from '../engine/native.ts';
+import { createHubSource } from '../models/hub.ts';
+import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';
 import { createLog } from '../observability/log.ts';
 import { registerModelsCommand } from './models.ts';
@@ -21,7 +23,7 @@ export async function run(argv: string[]): Promise<void> {
       warnings,
       log,
       loadEngine: () => loadEngine(log),
-      openStore: async (engine) => openStore(config, log, engine),
+      openStore: (engine) => openStore(config, log, engine),
     };
   });
   registerModelsCommand(program, {
@@ -41,7 +43,17 @@ export async function run(argv: string[]): Promise<void> {
 }
 
 function openStore(config: Config, log: Logger, engine: NativeEngine | null): ModelStore {
-  throw new Error(`${config.modelDir} ${log.level} ${engine}`);
+  return createModelStore({
+    dir: config.modelDir,
+    download: config.modelDownload,
+    precision: 'q8_0',
+    sources: [
+      createHubSource({ endpoint: config.hubEndpoint, token: config.hubToken }),
+      createPackageIndexSource({ env: config.environment }),
+    ],
+    quantize: engine === null ? null : (job) => engine.quantize(job),
+    log,
+  });
 }
 
 function loadEngine(log: Logger): NativeEngine | null {

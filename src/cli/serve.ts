@@ -11,7 +11,7 @@ export interface ServeDeps {
   config: Config;
   warnings: string[];
   log: Logger;
-  openStore(engine: NativeEngine | null): Promise<ModelStore>;
+  openStore(engine: NativeEngine | null): ModelStore;
   loadEngine(): NativeEngine | null;
 }
 
@@ -30,7 +30,7 @@ export function registerServeCommand(program: Command, open: () => ServeDeps): v
 async function serve({ config, warnings, log, openStore, loadEngine }: ServeDeps): Promise<void> {
   for (const warning of warnings) log.warn(warning);
   const engine = loadEngine();
-  const app = buildApp(config, { log, store: await openStore(engine), engine });
+  const app = buildApp(config, { log, store: openStore(engine), engine });
   const address = await listen(app, config);
   log.info(`voxgate ${VERSION} listens on ${address}`, {
     models: config.modelDir,

@@ -1,3 +1,6 @@
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
 /**
  * The whole native surface, typed. This file alone loads the addon; everything else takes a `NativeEngine`.
  *
@@ -24,7 +27,7 @@ export class NativeError extends Error {
 }
 
 export interface LoadOptions {
-  backend: 'whisper' | 'fake';
+  backend: 'whisper' | 'parakeet' | 'sensevoice' | 'fake';
   path: string;
   device: string; // 'cpu' | 'cuda:0' ...
   threads: number;
@@ -151,4 +154,166 @@ export interface NativeEngine {
   openAudio(path: string): Promise<NativeAudioFile>;
   /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */
   quantize(options: { source: string; target: string; type: 'q8_0' }): Promise<void>;
+}
+
+/** What the addon itself exports; its calls settle when the native work has ended, and are cancelled by number. */
+interface Addon {
+  engineInfo(): EngineInfo;
+  setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
+  cancel(id: number): void;
+  loadModel(options: LoadOptions): Job<AddonModel>;
+  loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
+  openAudio(options: { path: string }): Job<AddonAudioFile>;
+  quantize(options: { source: string; target: string; type: string }): Job<void>;
+}
+interface Job<T> {
+  promise: Promise<T>;
+  id: number;
+}
+interface AddonHooks {
+  onSegment: ((segment: DecodedSegment) => void) | undefined;
+  onProgress: ((fraction: number) => void) | undefined;
+}
+interface AddonModel {
+  readonly info: ModelInfo;
+  transcribe(samples: Float32Array, options: ChunkOptions, hooks: AddonHooks): Job<DecodedSegment[]>;
+  detectLanguage(samples: Float32Array, options: { audioContext: number }): Job<LanguageGuess>;
+  close(): Promise<void>;
+}
+interface AddonVoiceActivity {
+  probabilities(samples: Float32Array, options: { reset: boolean }): Job<Float32Array>;
+  close(): Promise<void>;
+}
+interface AddonAudioFile {
+  readonly info: AudioFileInfo;
+  read(options: { maxSamples: number }): Job<Float32Array | null>;
+  close(): void;
+}
+
+const codes: ReadonlySet<unknown> = new Set<NativeErrorCode>([
+  'load_failed',
+  'bad_audio',
+  'inference_failed',
+  'out_of_memory',
+  'closed',
+  'invalid_argument',
+]);
+
+function toNativeError(error: unknown): unknown {
+  if (!(error instanceof Error) || !('code' in error) || !codes.has(error.code)) return error;
+  return new NativeError(error.code as NativeErrorCode, error.message);
+}
+
+/**
+ * Starts a native call and waits for its end, also when it was aborted: only then is the thread free and the memory
+ * given back. A hook that throws ends the call with what it threw.
+ */
+async function run<T>(
+  addon: Addon,
+  start: (guard: Guard) => Job<T>,
+  signal?: AbortSignal | undefined,
+): Promise<T> {
+  signal?.throwIfAborted();
+  let thrown: { error: unknown } | undefined;
+  let id = 0;
+  const cancel = () => addon.cancel(id);
+  const guard: Guard = (hook) =>
+    hook &&
+    ((value) => {
+      if (thrown || signal?.aborted) return;
+      try {
+        hook(value);
+      } catch (error) {
+        thrown = { error };
+        cancel();
+      }
+    });
+  try {
+    const job = start(guard);
+    id = job.id;
+    signal?.addEventListener('abort', cancel, { once: true });
+    const result = await job.promise;
+    signal?.throwIfAborted();
+    if (thrown) throw thrown.error;
+    return result;
+  } catch (error) {
+    if (thrown) throw thrown.error;
+    signal?.throwIfAborted();
+    throw toNativeError(error);
+  } finally {
+    signal?.removeEventListener('abort', cancel);
+  }
+}
+type Guard = <V>(hook: ((value: V) => void) | undefined) => ((value: V) => void) | undefined;
+
+function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
+  let closing: Promise<void> | undefined;
+  return {
+    info: model.info,
+    transcribe: (samples, options, hooks = {}) =>
+      run(
+        addon,
+        (guard) =>
+          model.transcribe(samples, options, {
+            onSegment: guard(hooks.onSegment),
+            onProgress: guard(hooks.onProgress),
+          }),
+        hooks.signal,
+      ),
+    detectLanguage: (samples, options, hooks = {}) =>
+      run(addon, () => model.detectLanguage(samples, options), hooks.signal),
+    close: () => (closing ??= model.close()),
+  };
+}
+
+function wrapVoiceActivity(addon: Addon, model: AddonVoiceActivity): VoiceActivityModel {
+  let closing: Promise<void> | undefined;
+  return {
+    probabilities: (samples, options, hooks = {}) =>
+      run(addon, () => model.probabilities(samples, options), hooks.signal),
+    close: () => (closing ??= model.close()),
+  };
+}
+
+function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
+  return {
+    info: file.info,
+    read: (maxSamples) => run(addon, () => file.read({ maxSamples })),
+    close: () => file.close(),
+  };
+}
+
+function loadAddon(path: string): Addon {
+  try {
+    return createRequire(import.meta.url)(path) as Addon;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(
+      [
+        `The native addon cannot be loaded on ${process.platform}-${process.arch} with Node ${process.version}.`,
+        `Tried: ${path}`,
+        `Reason: ${reason}`,
+        'Either it was not compiled yet, or it was compiled on another system, or a library beside it is missing.',
+        'Compile it here with: npm run build:native',
+      ].join('\n'),
+      { cause },
+    );
+  }
+}
+
+/** Compiled output is as deep below the package root as the source: src/engine and dist/engine. */
+const defaultPath = fileURLToPath(new URL('../../build/Release/voxgate.node', import.meta.url));
+
+/** Loads the addon; several calls, also from worker threads, share one copy of the library. */
+export function loadNative(path: string = defaultPath): NativeEngine {
+  const addon = loadAddon(path);
+  return {
+    info: addon.engineInfo(),
+    setLogger: (write) => addon.setLogger(write),
+    loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
+    loadVoiceActivity: async (options) =>
+      wrapVoiceActivity(addon, await run(addon, () => addon.loadVoiceActivity(options))),
+    openAudio: async (file) => wrapAudioFile(addon, await run(addon, () => addon.openAudio({ path: file }))),
+    quantize: (options) => run(addon, () => addon.quantize(options)),
+  };
 }

@@ -30,7 +30,12 @@ export interface DownloadLimits {
   backoffMs: number;
 }
 
-const LIMITS: DownloadLimits = { connectTimeoutMs: 5000, stallTimeoutMs: 30_000, attempts: 4, backoffMs: 1000 };
+const LIMITS: DownloadLimits = {
+  connectTimeoutMs: 5000,
+  stallTimeoutMs: 30_000,
+  attempts: 4,
+  backoffMs: 1000,
+};
 const MAX_RETRY_AFTER_MS = 30_000;
 
 /** `retry` is false where the same request can only fail the same way. */
@@ -88,7 +93,8 @@ async function attempt(
   const etag = await readFile(part.etagPath, 'utf8').catch(() => '');
   let offset = await sizeOf(part.path);
   // Without an ETag only a pinned hash can tell later whether both halves belong together.
-  if ((etag === '' && request.sha256 === null) || (request.bytes !== null && offset > request.bytes)) offset = 0;
+  if ((etag === '' && request.sha256 === null) || (request.bytes !== null && offset > request.bytes))
+    offset = 0;
   if (offset > 0 && offset === request.bytes && request.sha256 !== null) {
     return finish(request, part, await hashPrefix(part.path, offset), offset, request.sha256, true);
   }
@@ -122,7 +128,12 @@ async function attempt(
 }
 
 /** Where the answer's body belongs in the file; throws on every status that has none. */
-async function startOf(answer: GetAnswer, request: DownloadRequest, part: Part, offset: number): Promise<number> {
+async function startOf(
+  answer: GetAnswer,
+  request: DownloadRequest,
+  part: Part,
+  offset: number,
+): Promise<number> {
   const { response } = answer;
   const status = response.statusCode ?? 0;
   if (status === 200) return 0;
@@ -138,7 +149,10 @@ async function startOf(answer: GetAnswer, request: DownloadRequest, part: Part, 
   }
   const host = new URL(request.url).host;
   if (status === 401 || status === 403) {
-    throw new DownloadError(`${host} answered ${status}: set HF_TOKEN to a token that may read this file`, false);
+    throw new DownloadError(
+      `${host} answered ${status}: set HF_TOKEN to a token that may read this file`,
+      false,
+    );
   }
   const after = Number(response.headers['retry-after']);
   throw new DownloadError(
@@ -214,7 +228,10 @@ async function finish(
   if (sha256 !== expected || (request.bytes !== null && size !== request.bytes)) {
     await discard(part);
     // Two halves of different files look like this; a fresh start settles it.
-    throw new DownloadError(`sha256 ${sha256} of ${size} bytes, expected ${expected} of ${request.bytes ?? size}`, resumed);
+    throw new DownloadError(
+      `sha256 ${sha256} of ${size} bytes, expected ${expected} of ${request.bytes ?? size}`,
+      resumed,
+    );
   }
   await rename(part.path, request.target);
   await rm(part.etagPath, { force: true });

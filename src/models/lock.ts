@@ -15,6 +15,9 @@ export interface LockTimes {
 
 const TIMES: LockTimes = { touchMs: 5000, deadMs: 60_000, pollMs: 300 };
 
+/** Marks this process holds: in a restarted container a dead lock can carry our own process id. */
+const held = new Set<string>();
+
 export interface Lock {
   release(): Promise<void>;
 }
@@ -28,7 +31,9 @@ export async function acquireLock(
   const mark = JSON.stringify({ pid: process.pid, host: hostname(), nonce: Math.random() });
   for (;;) {
     signal.throwIfAborted();
+    held.add(mark); // before the file is there for others in this process to judge
     if (await create(path, mark)) return hold(path, mark, times);
+    held.delete(mark);
     if (await isDead(path, times.deadMs)) {
       // Moved aside first: of several that found it dead only one gets it.
       const aside = `${path}.dead.${process.pid}`;
@@ -65,6 +70,7 @@ function hold(path: string, mark: string, times: LockTimes): Lock {
   return {
     async release() {
       clearInterval(timer);
+      held.delete(mark);
       if ((await readFile(path, 'utf8').catch(() => '')) === mark) await rm(path, { force: true });
     },
   };
@@ -75,7 +81,8 @@ async function isDead(path: string, deadMs: number): Promise<boolean> {
     const [info, text] = await Promise.all([stat(path), readFile(path, 'utf8')]);
     if (Date.now() - info.mtimeMs > deadMs) return true;
     const owner = parseOwner(text);
-    return owner !== null && owner.host === hostname() && !isAlive(owner.pid);
+    if (owner === null || owner.host !== hostname()) return false;
+    return owner.pid === process.pid ? !held.has(text) : !isAlive(owner.pid);
   } catch {
     return false; // released meanwhile
   }

@@ -37,9 +37,11 @@ export function createSharedJobs<Key, Result>(): SharedJobs<Key, Result> {
       const job = running && !running.controller.signal.aborted ? running : start(key, run);
       job.waiters++;
       return new Promise((resolve, reject) => {
+        let here = true;
         const leave = () => {
           signal?.removeEventListener('abort', onAbort);
-          job.waiters--;
+          if (here) job.waiters--;
+          here = false;
         };
         const onAbort = () => {
           leave();

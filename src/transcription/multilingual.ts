@@ -10,7 +10,8 @@ import {
   judge,
   type Outcome,
 } from './decoding.ts';
-import type { Segment, Word } from './segment.ts';
+import type { ChunkRequest, Heading, Heard, Recognizer } from './recognizer.ts';
+import type { Word } from './segment.ts';
 import { toSentences } from './sentences.ts';
 import { toWords } from './words.ts';
 
@@ -20,28 +21,26 @@ const DETECTION_SEC = 6;
 /** A guess below this does not overrule the language heard before it. */
 const SURE = 0.5;
 
-export interface ChunkRequest {
-  language: string;
-  translate: boolean;
-  prompt: string;
-  temperature: number;
-  /** Sentences with word times; without, the chunk is one segment. */
-  timed: boolean;
-  signal: AbortSignal;
-}
+export const multilingual: Recognizer = {
+  async recognize(model, chunk, request) {
+    const heading =
+      request.language === undefined
+        ? await detectLanguage(model, chunk, request.before, request.signal)
+        : { language: request.language, probability: 1 };
+    return { heading, sentences: await transcribe(model, chunk, heading.language, request) };
+  },
+};
 
-export type Heard = Omit<Segment, 'id'>;
-
-/** @returns the sentences of the chunk, none when it holds no words. */
-export async function recognize(
+async function transcribe(
   model: TranscriptionModel,
   chunk: Chunk,
+  language: string,
   request: ChunkRequest,
 ): Promise<Heard[]> {
-  const decoded = await decode(model, chunk, request);
+  const decoded = await decode(model, chunk, language, request);
   if (decoded === null) return [];
   const { segments, attempt, outcome } = decoded;
-  const words = toWords(segments, request.translate ? 'en' : request.language, chunk.startSec);
+  const words = toWords(segments, request.translate ? 'en' : language, chunk.startSec);
   const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
   return groups.map((group) => {
     const text = group.map((word) => word.text).join('');
@@ -55,7 +54,7 @@ export async function recognize(
       avgLogprob: meanLogprob(group),
       compressionRatio: compressionRatio(text),
       noSpeechProb: outcome.noSpeechProb,
-      language: request.language,
+      language,
     };
   });
 }
@@ -70,10 +69,11 @@ interface Decoded {
 async function decode(
   model: TranscriptionModel,
   chunk: Chunk,
+  language: string,
   request: ChunkRequest,
 ): Promise<Decoded | null> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
-  const { language, translate, prompt } = request;
+  const { translate, prompt } = request;
   let best: Decoded | null = null;
   for (const attempt of attemptsFor(durationSec, model.info.audioContext, request.temperature)) {
     const segments = await model.transcribe(
@@ -109,13 +109,8 @@ function meanLogprob(words: Word[]): number {
   return logprobs.reduce((sum, token) => sum + token.logprob, 0) / Math.max(1, logprobs.length);
 }
 
-export interface Heading {
-  language: string;
-  probability: number;
-}
-
 /** The language of the chunk; a speaker may change it, so each chunk is asked, and an unsure answer is ignored. */
-export async function detectLanguage(
+async function detectLanguage(
   model: TranscriptionModel,
   chunk: Chunk,
   before: Heading | null,

@@ -9,14 +9,14 @@ import type { Slot } from '../engine/slot.ts';
 import { GatewayError } from '../errors.ts';
 import { VOICE_ACTIVITY_ID } from '../models/catalogue.ts';
 import { speechChunks } from './chunks.ts';
-import { detectLanguage, type Heading, type Heard, recognize } from './multilingual.ts';
+import { type Heading, type Heard, RECOGNIZERS } from './recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
-import { languagesOf, type Route } from './routing.ts';
+import { languagesOf, type Route, type RouteRequest } from './routing.ts';
 import type { Segment } from './segment.ts';
 
 export interface TranscribeDeps {
   /** Chooses among what is installed now. */
-  route(request: TranscriptionRequest): Route;
+  route(request: RouteRequest): Route;
   /** Why the family cannot run here, if it cannot. */
   unavailable(route: Route): GatewayError | null;
   /** Makes sure that the weights (and the voice activity model) are on disk, downloading if it must. */
@@ -56,8 +56,10 @@ export async function* transcribe(
 ): AsyncGenerator<TranscriptionEvent> {
   const route = deps.route(request);
   const missing = deps.unavailable(route);
-  if (missing !== null) throw missing;
-  const given = languageFor(route, request.language);
+  const recognizer = RECOGNIZERS[route.family];
+  if (missing !== null || recognizer === undefined)
+    throw missing ?? new Error(`no recognizer: ${route.family}`);
+  const language = languageFor(route, request.language);
   await deps.ensureWeights(route.modelId, signal);
   await using audio = await deps.openAudio(audioPath, signal);
   using _slot = deps.slot.take('asr');
@@ -66,33 +68,29 @@ export async function* transcribe(
   yield { type: 'started', route };
 
   let samples = 0;
-  let heading: Heading | null = given === undefined ? null : { language: given, probability: 1 };
+  let before: Heading | null = null;
   const spoken = createLanguageTally();
-  const finish = createSegmentNumbering();
+  const number = createSegmentNumbering();
   const onAudio = (count: number) => {
     samples += count;
   };
   for await (const chunk of speechChunks(audio.blocks(), vad.model, { signal, onAudio })) {
-    signal.throwIfAborted();
-    if (given === undefined) heading = await detectLanguage(lease.model, chunk, heading, signal);
-    const { language, probability } = heading ?? NO_SPEECH;
     const { prompt, temperature, translate } = request;
-    const heard = await recognize(lease.model, chunk, {
-      language,
-      prompt,
-      temperature,
-      translate,
-      timed,
-      signal,
-    });
-    if (heard.length > 0) spoken.add(language, probability, chunk.samples.length);
-    for (const sentence of heard) yield { type: 'segment', segment: finish(sentence) };
+    const asked = { language, before, prompt, temperature, translate, timed, signal };
+    const { sentences, heading } = await recognizer.recognize(lease.model, chunk, asked);
+    before = heading;
+    if (sentences.length > 0) spoken.add(heading, chunk.samples.length);
+    for (const sentence of sentences) yield { type: 'segment', segment: number(sentence) };
   }
   signal.throwIfAborted();
 
-  const { language, probability } = spoken.most() ?? heading ?? NO_SPEECH;
+  const given = language === undefined ? null : { language, probability: 1 };
+  const most = spoken.most() ?? before ?? given ?? NO_SPEECH;
   const durationSec = samples / 16_000;
-  yield { type: 'done', summary: { language, languageProbability: probability, durationSec } };
+  yield {
+    type: 'done',
+    summary: { language: most.language, languageProbability: most.probability, durationSec },
+  };
 }
 
 /** The hint in the model's own terms; a language that an explicitly named model lacks is the client's mistake. */
@@ -123,7 +121,7 @@ function createSegmentNumbering(): (heard: Heard) => Segment {
 function createLanguageTally() {
   const heard = new Map<string, { samples: number; probability: number }>();
   return {
-    add(language: string, probability: number, samples: number) {
+    add({ language, probability }: Heading, samples: number) {
       const so = heard.get(language) ?? { samples: 0, probability: 0 };
       heard.set(language, {
         samples: so.samples + samples,

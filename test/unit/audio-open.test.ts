@@ -55,7 +55,7 @@ const FORMATS: [name: string, format: string, ...encoding: string[]][] = [
   ['a.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '44100', ...STEREO],
   ['low.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '8000', '-b:a', '16k', '-write_id3v2', '0'],
   ['a.flac', 'flac', '-c:a', 'flac', ...STEREO],
-  ['a.ogg', 'ogg vorbis', '-c:a', 'libvorbis', ...STEREO],
+  ['a.ogg', 'ogg vorbis', '-c:a', 'libvorbis', ...STEREO, '-page_duration', '200000'],
   ['opus.ogg', 'ogg', '-c:a', 'libopus'],
   ['speex.ogg', 'ogg', '-c:a', 'libspeex', '-ar', '16000'],
   ['flac.ogg', 'ogg', '-c:a', 'flac'],
@@ -118,6 +118,20 @@ test('the sound of a video, and a refusal for one that has none', async () => {
     runFfmpeg(...picture, '-c:v', 'mpeg4', mute);
     await assert.rejects(openAudio(mute, withBoth()), refusal('no_audio_stream'));
   }
+});
+
+test('tags in front of the audio, and Ogg files put end to end', async () => {
+  const tag = Buffer.from('ID3\x04\0\0\0\0\x40\0', 'latin1');
+  const art = Buffer.alloc(0x40 * 128, 'art');
+  for (const name of ['a.flac', 'low.mp3', 'a.aac']) {
+    const path = write('tagged', Buffer.concat([tag, art, tag, art, readFileSync(join(folder, name))]));
+    const { samples } = await collect(path, withBoth());
+    assert.ok(Math.abs(samples.length - 2 * RATE) < 0.12 * RATE, `${name}: ${samples.length} samples`);
+  }
+  const links = ['first.ogg', 'second.ogg'].map((name) => readFileSync(makeTone(name, '-c:a', 'libvorbis')));
+  const chained = await collect(write('chained', Buffer.concat(links)), withBoth());
+  assert.equal(chained.format, 'ogg');
+  assert.ok(Math.abs(chained.samples.length - 4 * RATE) < 0.2 * RATE, `${chained.samples.length} samples`);
 });
 
 test('a wav goes to the addon; blocks have the promised size', async () => {
@@ -232,7 +246,13 @@ test('an mp4 whose media is said to be in another file does not get at it', asyn
   );
   const found = measure(new Float32Array(Uint8Array.from(followed).buffer));
   assert.ok(found.decibel > -30, 'the bait works where it is allowed');
-  const { samples } = await collect(bait, withBoth());
+  const samples = await collect(bait, withBoth()).then(
+    (audio) => audio.samples,
+    (error) => {
+      refusal('empty_audio', 'undecodable_audio')(error);
+      return new Float32Array(0);
+    },
+  );
   assert.ok(samples.every((sample) => sample === 0));
 });
 
@@ -336,6 +356,6 @@ test('cut or damaged files of every format: some audio or a refusal, never a han
   for (const name of ['a.mp3', 'a.aac', 'fast.m4a', 'a.flac', 'a.webm', 'a.ogg', 's16.wav']) {
     const whole = readFileSync(join(folder, name));
     const half = await collect(write('half', whole.subarray(0, whole.length * 0.6)), withBoth());
-    assert.ok(half.samples.length > 0.8 * RATE, `${name}: ${half.samples.length} samples of the first half`);
+    assert.ok(half.samples.length > 0.5 * RATE, `${name}: ${half.samples.length} samples of the first half`);
   }
 });

@@ -6,6 +6,8 @@ import { planTensors, readWhisperShape, type TensorPlan, type WhisperShape } fro
 
 export interface ConvertHooks {
   signal?: AbortSignal | undefined;
+  /** Before anything is written, with about the size of the result; a rejection ends the conversion. */
+  onBegin?: ((totalBytes: number) => Promise<void>) | undefined;
   onProgress?: ((doneBytes: number, totalBytes: number) => void) | undefined;
 }
 
@@ -29,6 +31,7 @@ export async function writeWhisper(
   const plans = planTensors(checkpoint, shape);
   const total = plans.reduce((sum, plan) => sum + valuesOf(plan) * (plan.type === 'f16' ? 2 : 4), 0);
   let done = 0;
+  await hooks.onBegin?.(total);
 
   const writer = await createGgmlWriter(target);
   try {

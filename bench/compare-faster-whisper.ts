@@ -1,0 +1,112 @@
+/**
+ * The gateway against faster-whisper (int8, beam 1) on one clip, on this machine, in one run.
+ *
+ *   node --import tsx bench/compare-faster-whisper.ts --model <CTranslate2 directory> [--url http://127.0.0.1:8000]
+ *
+ * Both are warm, they take turns, and who goes first changes from round to round, so that what else the machine
+ * does falls on both. The gateway is timed through HTTP, upload included; faster-whisper in its own process, from
+ * the path of the file. Give the gateway as many threads as `--threads` (SVC_THREADS).
+ */
+
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+import {
+  askGateway,
+  type Clip,
+  median,
+  type Run,
+  SAMPLE,
+  SAMPLE_TEXT,
+  startPeer,
+  VENV,
+} from './compare-faster-whisper.peer.ts';
+
+const { values: options } = parseArgs({
+  options: {
+    model: { type: 'string' },
+    url: { type: 'string', default: 'http://127.0.0.1:8000' },
+    'gateway-model': { type: 'string', default: 'multilingual-base' },
+    audio: { type: 'string', default: SAMPLE },
+    language: { type: 'string', default: 'en' },
+    /** The text spoken, or a file that holds it. */
+    reference: { type: 'string' },
+    rounds: { type: 'string', default: '10' },
+    threads: { type: 'string', default: '2' },
+    /** faster-whisper with its own voice activity filter: for long recordings with pauses. */
+    vad: { type: 'boolean', default: false },
+    venv: { type: 'string', default: VENV },
+    /** Every single time, for whoever wants to judge the spread. */
+    json: { type: 'string' },
+  },
+});
+
+const rounds = Number(options.rounds);
+if (options.model === undefined || !Number.isInteger(rounds) || rounds < 1 || rounds > 1000) {
+  process.stderr.write('--model <CTranslate2 Whisper directory> is needed; --rounds is 1 to 1000\n');
+  process.exit(2);
+}
+
+const clip: Clip = { audio: options.audio, language: options.language, words: false };
+const reference = referenceText();
+await using peer = await startPeer({
+  venv: options.venv,
+  model: options.model,
+  threads: Number(options.threads),
+});
+const contenders: { name: string; run(): Promise<Run>; runs: Run[] }[] = [
+  { name: 'voxgate', run: () => askGateway(options.url, options['gateway-model'], clip), runs: [] },
+  {
+    name: `faster-whisper ${peer.versions['faster-whisper']}`,
+    run: () => peer.transcribe(clip, { vad: options.vad }),
+    runs: [],
+  },
+];
+
+const loadBefore = loadavg()[0] ?? 0;
+for (const contender of contenders) await contender.run(); // loads the model, fills the caches
+for (let round = 0; round < rounds; round += 1) {
+  const order = round % 2 === 0 ? contenders : contenders.toReversed();
+  for (const contender of order) contender.runs.push(await contender.run());
+}
+await report();
+
+function referenceText(): string | null {
+  const given = options.reference;
+  if (given !== undefined) return existsSync(given) ? readFileSync(given, 'utf8') : given;
+  return options.audio === SAMPLE ? SAMPLE_TEXT : null;
+}
+
+async function report(): Promise<void> {
+  const cpu = cpus();
+  const lines = [
+    `${options.audio}, language ${options.language}, ${rounds} rounds in turns, ${options.threads} threads`,
+    `${cpu[0]?.model} x ${cpu.length}, load before the run ${loadBefore.toFixed(1)}`,
+    '',
+    '| | wall time ms, median [min - max] | word error rate |',
+    '|---|---|---|',
+  ];
+  const medians: number[] = [];
+  for (const { name, runs } of contenders) {
+    const times = runs.map((run) => run.wallMs);
+    medians.push(median(times));
+    const range = [median(times), Math.min(...times), Math.max(...times)].map((ms) => ms.toFixed(0));
+    lines.push(`| ${name} | ${range[0]} [${range[1]} - ${range[2]}] | ${await worstErrorRate(runs)} |`);
+  }
+  const [own = Number.NaN, other = Number.NaN] = medians;
+  lines.push('', `faster-whisper / voxgate: ${(other / own).toFixed(2)} (above 1: voxgate is faster)`, '');
+  for (const { name, runs } of contenders) {
+    for (const text of new Set(runs.map((run) => run.text))) lines.push(`${name}: ${text}`);
+  }
+  process.stdout.write(`${lines.join('\n')}\n`);
+  if (options.json !== undefined)
+    writeFileSync(options.json, JSON.stringify({ options, contenders }, null, 2));
+}
+
+/** Of all rounds: a fast answer that is wrong once is not a fast answer. */
+async function worstErrorRate(runs: Run[]): Promise<string> {
+  if (reference === null) return 'no reference';
+  const rates = [];
+  for (const { text } of runs) rates.push(await peer.wordErrorRate(reference, text, options.language));
+  return `${(Math.max(...rates) * 100).toFixed(1)} %`;
+}

@@ -1,0 +1,20 @@
+#include "backends/ggml_runtime.h"
+#include "binding/audio_file.h"
+#include "binding/environment.h"
+#include "binding/log.h"
+#include "binding/model.h"
+#include "binding/tasks.h"
+#include "binding/voice_activity.h"
+
+// Runs once in every environment that loads the addon; src/engine/native.ts is the only one that should.
+static Napi::Object init(Napi::Env env, Napi::Object exports) {
+  voxgate::start_ggml(voxgate::write_log);
+  voxgate::Environment::create(env);
+  voxgate::define_tasks(env, exports);
+  voxgate::Model::define(env, exports);
+  voxgate::VoiceActivity::define(env, exports);
+  voxgate::AudioFileObject::define(env, exports);
+  return exports;
+}
+
+NODE_API_MODULE(voxgate, init)

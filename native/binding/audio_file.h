@@ -1,0 +1,29 @@
+#pragma once
+
+#include "audio/audio_file.h"
+#include "binding/job.h"
+
+#include <atomic>
+
+namespace voxgate {
+
+// The JavaScript object of an open audio file. Reads do not queue: a second one while the first runs is a mistake
+// of the caller, who could not tell whose samples are whose.
+class AudioFileObject : public Napi::ObjectWrap<AudioFileObject> {
+public:
+  static void define(Napi::Env env, Napi::Object exports);
+  explicit AudioFileObject(const Napi::CallbackInfo& info);
+
+private:
+  static Napi::Value open(const Napi::CallbackInfo& info);
+  Napi::Value info(const Napi::CallbackInfo& info);
+  Napi::Value read(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+
+  std::shared_ptr<Resident<AudioFile>> resident_;
+  AudioFile::Info info_{};
+  // Cleared by the worker before the promise settles.
+  std::shared_ptr<std::atomic<bool>> reading_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+} // namespace voxgate

@@ -1,0 +1,181 @@
+#include "binding/convert.h"
+
+#include "binding/errors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace voxgate {
+namespace {
+
+constexpr int kMaxThreads = 512; // ggml's own limit
+
+double read_number(Napi::Object object, const std::string& name, double low, double high, const char* expected) {
+  const Napi::Value value = object.Get(name);
+  if (!value.IsNumber())
+    throw argument_error(object.Env(), expected, name, value);
+  const double number = value.As<Napi::Number>().DoubleValue();
+  if (!(number >= low && number <= high))
+    throw argument_error(object.Env(), expected, name, value);
+  return number;
+}
+
+Napi::Value bytes_to_js(Napi::Env env, const std::string& bytes) {
+  auto array = Napi::Uint8Array::New(env, bytes.size());
+  if (!bytes.empty())
+    std::memcpy(array.Data(), bytes.data(), bytes.size());
+  return array;
+}
+
+Napi::Array strings_to_js(Napi::Env env, const std::vector<std::string>& strings) {
+  auto array = Napi::Array::New(env, strings.size());
+  for (uint32_t i = 0; i < strings.size(); ++i)
+    array.Set(i, Napi::String::New(env, strings[i]));
+  return array;
+}
+
+Napi::Object to_js(Napi::Env env, const Token& token) {
+  auto object = Napi::Object::New(env);
+  object.Set("id", token.id);
+  object.Set("bytes", bytes_to_js(env, token.bytes));
+  object.Set("logprob", token.logprob);
+  object.Set("startMs", static_cast<double>(token.start_ms));
+  object.Set("endMs", static_cast<double>(token.end_ms));
+  return object;
+}
+
+Napi::Object to_js(Napi::Env env, const ComputeDevice& device) {
+  auto object = Napi::Object::New(env);
+  object.Set("name", device.name);
+  object.Set("description", device.description);
+  object.Set("memoryBytes", static_cast<double>(device.memory_bytes));
+  return object;
+}
+
+} // namespace
+
+Napi::Object read_object(const Napi::CallbackInfo& info, size_t index, const std::string& name) {
+  if (!info[index].IsObject())
+    throw argument_error(info.Env(), "an object", name, info[index]);
+  return info[index].As<Napi::Object>();
+}
+
+std::string read_string(Napi::Object object, const std::string& name) {
+  const Napi::Value value = object.Get(name);
+  if (!value.IsString())
+    throw argument_error(object.Env(), "a string", name, value);
+  return value.As<Napi::String>().Utf8Value();
+}
+
+bool read_boolean(Napi::Object object, const std::string& name) {
+  const Napi::Value value = object.Get(name);
+  if (!value.IsBoolean())
+    throw argument_error(object.Env(), "a boolean", name, value);
+  return value.As<Napi::Boolean>().Value();
+}
+
+int read_integer(Napi::Object object, const std::string& name, int low, int high) {
+  const auto expected = "a whole number from " + std::to_string(low) + " to " + std::to_string(high);
+  const double number = read_number(object, name, low, high, expected.c_str());
+  if (number != std::floor(number))
+    throw argument_error(object.Env(), expected, name, object.Get(name));
+  return static_cast<int>(number);
+}
+
+std::vector<float> read_samples(const Napi::CallbackInfo& info, size_t index, size_t max_samples) {
+  const Napi::Value value = info[index];
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array)
+    throw argument_error(info.Env(), "a Float32Array", "samples", value);
+  const auto array = value.As<Napi::Float32Array>();
+  const size_t length = array.ElementLength(); // 0 when its buffer was transferred away
+  if (length == 0 || length > max_samples)
+    throw argument_error(info.Env(), "1 to " + std::to_string(max_samples) + " samples", "samples.length",
+                         Napi::Number::New(info.Env(), static_cast<double>(length)));
+  std::vector<float> samples(array.Data(), array.Data() + length);
+  std::ranges::replace_if(samples, [](float sample) { return !std::isfinite(sample); }, 0.0F);
+  return samples;
+}
+
+LoadOptions read_load_options(Napi::Object options) {
+  return {read_string(options, "backend"), read_string(options, "path"), read_string(options, "device"),
+          read_integer(options, "threads", 1, kMaxThreads)};
+}
+
+ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
+  ChunkOptions result;
+  result.language = read_string(options, "language");
+  if (std::ranges::find(model.languages, result.language) == model.languages.end())
+    throw argument_error(options.Env(), "a language of the model", "language", options.Get("language"));
+  result.translate = read_boolean(options, "translate");
+  result.prompt = read_string(options, "prompt");
+  result.temperature =
+      static_cast<float>(read_number(options, "temperature", 0, 1, "a number from 0 to 1"));
+  result.audio_context = read_integer(options, "audioContext", 0, model.audio_context);
+  result.max_tokens = read_integer(options, "maxTokens", 0, model.text_context);
+  result.words = read_boolean(options, "words");
+  return result;
+}
+
+Napi::FunctionReference read_callback(Napi::Object hooks, const std::string& name) {
+  const Napi::Value value = hooks.Get(name);
+  if (value.IsUndefined())
+    return {};
+  if (!value.IsFunction())
+    throw argument_error(hooks.Env(), "a function", name, value);
+  return Napi::Persistent(value.As<Napi::Function>());
+}
+
+Napi::Object to_js(Napi::Env env, const ModelInfo& info) {
+  auto object = Napi::Object::New(env);
+  object.Set("backend", info.backend);
+  object.Set("languages", strings_to_js(env, info.languages));
+  object.Set("multilingual", info.multilingual);
+  object.Set("audioContext", info.audio_context);
+  object.Set("textContext", info.text_context);
+  object.Set("memoryBytes", static_cast<double>(info.memory_bytes));
+  return object;
+}
+
+Napi::Object to_js(Napi::Env env, const Segment& segment) {
+  auto object = Napi::Object::New(env);
+  object.Set("startMs", static_cast<double>(segment.start_ms));
+  object.Set("endMs", static_cast<double>(segment.end_ms));
+  auto tokens = Napi::Array::New(env, segment.tokens.size());
+  for (uint32_t i = 0; i < segment.tokens.size(); ++i)
+    tokens.Set(i, to_js(env, segment.tokens[i]));
+  object.Set("tokens", tokens);
+  object.Set("noSpeechProb", segment.no_speech_prob);
+  return object;
+}
+
+Napi::Object to_js(Napi::Env env, const std::vector<LanguageProbability>& ranked) {
+  auto object = Napi::Object::New(env);
+  auto probabilities = Napi::Object::New(env);
+  for (const auto& guess : ranked)
+    probabilities.Set(guess.language, guess.probability);
+  object.Set("language", ranked.front().language);
+  object.Set("probability", ranked.front().probability);
+  object.Set("probabilities", probabilities);
+  return object;
+}
+
+Napi::Object to_js(Napi::Env env, const EngineInfo& info) {
+  auto object = Napi::Object::New(env);
+  object.Set("whisperVersion", info.whisper_version);
+  object.Set("ggmlVersion", info.ggml_version);
+  auto devices = Napi::Array::New(env, info.devices.size());
+  for (uint32_t i = 0; i < info.devices.size(); ++i)
+    devices.Set(i, to_js(env, info.devices[i]));
+  object.Set("devices", devices);
+  object.Set("cpuFeatures", strings_to_js(env, info.cpu_features));
+  return object;
+}
+
+Napi::Float32Array to_js(Napi::Env env, const std::vector<float>& samples) {
+  auto array = Napi::Float32Array::New(env, samples.size());
+  std::ranges::copy(samples, array.Data());
+  return array;
+}
+
+} // namespace voxgate

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "backend.h"
+#include "backends/ggml_runtime.h"
+
+#include <napi.h>
+
+// Between JavaScript values and plain structs. Reading throws the argument error that names what was wrong; after it
+// nothing is left to check but what only the model knows.
+
+namespace voxgate {
+
+Napi::Object read_object(const Napi::CallbackInfo& info, size_t index, const std::string& name);
+std::string read_string(Napi::Object object, const std::string& name);
+bool read_boolean(Napi::Object object, const std::string& name);
+// Whole, from `low` to `high`.
+int read_integer(Napi::Object object, const std::string& name, int low, int high);
+
+// A copy, so that JavaScript may change, transfer or detach the array afterwards; NaN and infinity become 0.
+std::vector<float> read_samples(const Napi::CallbackInfo& info, size_t index, size_t max_samples);
+
+LoadOptions read_load_options(Napi::Object options);
+ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model);
+
+// The function of that name, or nothing when it is missing.
+Napi::FunctionReference read_callback(Napi::Object hooks, const std::string& name);
+
+Napi::Object to_js(Napi::Env env, const ModelInfo& info);
+Napi::Object to_js(Napi::Env env, const Segment& segment);
+Napi::Object to_js(Napi::Env env, const std::vector<LanguageProbability>& ranked);
+Napi::Object to_js(Napi::Env env, const EngineInfo& info);
+Napi::Float32Array to_js(Napi::Env env, const std::vector<float>& samples);
+
+template <typename T> Napi::Array to_js_array(Napi::Env env, const std::vector<T>& items) {
+  auto array = Napi::Array::New(env, items.size());
+  for (uint32_t i = 0; i < items.size(); ++i)
+    array.Set(i, to_js(env, items[i]));
+  return array;
+}
+
+} // namespace voxgate

@@ -1,0 +1,82 @@
+#pragma once
+
+#include "binding/worker.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <napi.h>
+#include <set>
+#include <string>
+
+namespace voxgate {
+
+enum class LogLevel;
+
+using CallId = uint64_t;
+
+// One promise given to JavaScript and what must stay alive until it settles. Only the JavaScript thread touches it;
+// the worker knows the call by its number and carries plain data.
+struct PendingCall {
+  Napi::Promise::Deferred deferred;
+  std::shared_ptr<CancelToken> cancel;
+  Worker* worker;                // kept alive by one of the next two
+  Napi::ObjectReference owner;   // the wrapped object the call belongs to, so that it is not collected meanwhile
+  std::shared_ptr<void> holding; // or what will become one
+  Napi::FunctionReference on_segment;
+  Napi::FunctionReference on_progress;
+  double progress = 0;
+};
+
+// Everything one Node environment (the main thread or a worker_thread) has of its own. Threads reach JavaScript only
+// through `post`: one thread-safe function, so that what one thread posts arrives in order.
+//
+// It outlives every worker: wrapped objects hold it, and the cleanup hook stops and joins all workers before Node
+// takes the thread-safe function down.
+class Environment : public std::enable_shared_from_this<Environment> {
+public:
+  using Delivery = std::function<void(Napi::Env)>;
+
+  static std::shared_ptr<Environment> create(Napi::Env env);
+  static Environment& of(Napi::Env env);
+  ~Environment();
+
+  // From any thread. False when the environment is going down; the delivery is freed and will not run.
+  bool post(Delivery delivery) noexcept;
+
+  CallId add(PendingCall call);
+  PendingCall* find(CallId id);
+  void resolve(CallId id, Napi::Value value);
+  void reject(CallId id, const Status& status);
+  void cancel(CallId id);
+
+  void add_worker(Worker& worker) { workers_.insert(&worker); }
+  void remove_worker(Worker& worker) { workers_.erase(&worker); }
+
+  void set_logger(Napi::Function write); // an empty function takes it away
+  void post_log(LogLevel level, const std::string& line) noexcept;
+
+  Napi::FunctionReference model_class;
+  Napi::FunctionReference voice_activity_class;
+  Napi::FunctionReference audio_file_class;
+
+private:
+  explicit Environment(Napi::Env env);
+  void shut_down();
+  PendingCall take(CallId id);
+
+  static void deliver(Napi::Env env, Napi::Function, std::nullptr_t*, Delivery* delivery);
+  using Channel = Napi::TypedThreadSafeFunction<std::nullptr_t, Delivery, deliver>;
+
+  Napi::Env env_;
+  Channel channel_;
+  std::map<CallId, PendingCall> pending_;
+  CallId last_id_ = 0;
+  std::set<Worker*> workers_;
+  Napi::FunctionReference logger_;
+  std::atomic<int> queued_logs_{0};
+};
+
+} // namespace voxgate

@@ -1,0 +1,53 @@
+#include "binding/log.h"
+
+#include "binding/environment.h"
+
+#include <mutex>
+#include <set>
+
+namespace voxgate {
+namespace {
+
+std::mutex g_mutex;                    // also held while posting, so that an environment cannot go meanwhile
+std::set<Environment*> g_environments; // those with a logger
+
+} // namespace
+
+const char* log_level_name(LogLevel level) {
+  switch (level) {
+  case LogLevel::debug:
+    return "debug";
+  case LogLevel::info:
+    return "info";
+  case LogLevel::warn:
+    return "warn";
+  case LogLevel::error:
+    return "error";
+  }
+  return "info";
+}
+
+void write_log(LogLevel level, const char* text) {
+  static thread_local std::string line; // the libraries write parts of lines
+  line += text;
+  size_t begin = 0;
+  for (size_t end = line.find('\n'); end != std::string::npos; end = line.find('\n', begin)) {
+    if (end > begin) {
+      const std::lock_guard lock(g_mutex);
+      for (Environment* environment : g_environments)
+        environment->post_log(level, line.substr(begin, end - begin));
+    }
+    begin = end + 1;
+  }
+  line.erase(0, begin);
+}
+
+void subscribe_to_log(Environment& environment, bool wanted) {
+  const std::lock_guard lock(g_mutex);
+  if (wanted)
+    g_environments.insert(&environment);
+  else
+    g_environments.erase(&environment);
+}
+
+} // namespace voxgate

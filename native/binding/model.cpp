@@ -1,0 +1,144 @@
+#include "binding/model.h"
+
+#include "binding/convert.h"
+#include "binding/errors.h"
+
+#include <algorithm>
+
+namespace voxgate {
+namespace {
+
+// What a load job hands to the constructor; JavaScript cannot make one.
+struct Loaded {
+  std::shared_ptr<Resident<Backend>> resident;
+  ModelInfo info;
+};
+
+BackendFactory find_backend(Napi::Object options, const std::string& name) {
+  std::string names;
+  for (const auto& entry : backends()) {
+    if (entry.name == name)
+      return entry.load;
+    names += names.empty() ? "" : " or ";
+    names += entry.name;
+  }
+  throw argument_error(options.Env(), names, "backend", options.Get("backend"));
+}
+
+// What a backend reports goes to JavaScript by the same way as the end of the call, so it arrives before it. When
+// nobody can be told any more the work is not worth finishing.
+ChunkEvents events_of(const Job& job) {
+  ChunkEvents events;
+  events.segment = [job](const Segment& segment) {
+    const bool posted = job.environment->post([job, segment](Napi::Env env) {
+      const PendingCall* call = job.environment->find(job.id);
+      if (call != nullptr && !call->on_segment.IsEmpty())
+        call->on_segment.Call({to_js(env, segment)});
+    });
+    if (!posted)
+      job.cancel->close();
+  };
+  events.progress = [job](double fraction) {
+    const bool posted = job.environment->post([job, fraction](Napi::Env env) {
+      PendingCall* call = job.environment->find(job.id);
+      if (call == nullptr || call->on_progress.IsEmpty())
+        return;
+      call->progress = std::max(call->progress, fraction);
+      call->on_progress.Call({Napi::Number::New(env, call->progress)});
+    });
+    if (!posted)
+      job.cancel->close();
+  };
+  return events;
+}
+
+} // namespace
+
+void Model::define(Napi::Env env, Napi::Object exports) {
+  const auto constructor = DefineClass(env, "Model",
+                                       {InstanceAccessor<&Model::info>("info"),
+                                        InstanceMethod<&Model::transcribe>("transcribe"),
+                                        InstanceMethod<&Model::detect_language>("detectLanguage"),
+                                        InstanceMethod<&Model::close>("close")});
+  Environment::of(env).model_class = Napi::Persistent(constructor);
+  exports.Set("loadModel", Napi::Function::New(env, load, "loadModel"));
+}
+
+Napi::Value Model::load(const Napi::CallbackInfo& info) {
+  const auto env = info.Env();
+  const auto js_options = read_object(info, 0, "options");
+  const auto options = read_load_options(js_options);
+  const auto factory = find_backend(js_options, options.backend);
+  auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
+  Callbacks callbacks;
+  callbacks.holding = resident;
+  Worker& worker = resident->worker();
+  return start_job(env, worker, std::move(callbacks), StatusCode::load_failed,
+                   [resident = resident.get(), options, factory](const Job& job) -> Result {
+                     resident->object() = factory(options, *job.cancel);
+                     return [info = resident->object()->info(), job](Napi::Env e) -> Napi::Value {
+                       auto held = job.environment->find(job.id)->holding;
+                       Loaded loaded{std::static_pointer_cast<Resident<Backend>>(held), info};
+                       return job.environment->model_class.New({Napi::External<Loaded>::New(e, &loaded)});
+                     };
+                   });
+}
+
+Model::Model(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Model>(info) {
+  if (!info[0].IsExternal())
+    throw argument_error(info.Env(), "loadModel to be called", "new Model", info[0]);
+  auto* loaded = info[0].As<Napi::External<Loaded>>().Data();
+  resident_ = loaded->resident;
+  info_ = loaded->info;
+  // So that the collector knows what an unreferenced model weighs.
+  external_bytes_ = static_cast<int64_t>(info_.memory_bytes);
+  Napi::MemoryManagement::AdjustExternalMemory(info.Env(), external_bytes_);
+}
+
+Model::~Model() { forget_memory(); }
+
+void Model::forget_memory() {
+  if (external_bytes_ != 0)
+    Napi::MemoryManagement::AdjustExternalMemory(Env(), -external_bytes_);
+  external_bytes_ = 0;
+}
+
+Napi::Value Model::info(const Napi::CallbackInfo& info) { return to_js(info.Env(), info_); }
+
+Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
+  auto samples = read_samples(info, 0, kMaxChunkSamples);
+  auto options = read_chunk_options(read_object(info, 1, "options"), info_);
+  const auto hooks = read_object(info, 2, "hooks");
+  Callbacks callbacks;
+  callbacks.on_segment = read_callback(hooks, "onSegment");
+  callbacks.on_progress = read_callback(hooks, "onProgress");
+  callbacks.owner = Napi::Persistent(Value());
+  return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
+                   [resident = resident_.get(), samples = std::move(samples),
+                    options = std::move(options)](const Job& job) -> Result {
+                     auto segments =
+                         resident->object()->transcribe(samples, options, events_of(job), *job.cancel);
+                     return [segments = std::move(segments)](Napi::Env e) { return to_js_array(e, segments); };
+                   });
+}
+
+Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
+  auto samples = read_samples(info, 0, kMaxChunkSamples);
+  const int audio_context =
+      read_integer(read_object(info, 1, "options"), "audioContext", 0, info_.audio_context);
+  Callbacks callbacks;
+  callbacks.owner = Napi::Persistent(Value());
+  return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
+                   [resident = resident_.get(), samples = std::move(samples),
+                    audio_context](const Job& job) -> Result {
+                     auto ranked = resident->object()->detect_language(samples, audio_context, *job.cancel);
+                     return [ranked = std::move(ranked)](Napi::Env e) { return to_js(e, ranked); };
+                   });
+}
+
+Napi::Value Model::close(const Napi::CallbackInfo& info) {
+  forget_memory();
+  return close_resident(info.Env(), *resident_, Value());
+}
+
+} // namespace voxgate

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "backend.h"
+#include "binding/job.h"
+
+namespace voxgate {
+
+// The JavaScript object of a loaded model. Node checks the receiver of its methods; nothing else unwraps it.
+class Model : public Napi::ObjectWrap<Model> {
+public:
+  static void define(Napi::Env env, Napi::Object exports);
+  explicit Model(const Napi::CallbackInfo& info);
+  ~Model() override;
+
+private:
+  static Napi::Value load(const Napi::CallbackInfo& info);
+  Napi::Value info(const Napi::CallbackInfo& info);
+  Napi::Value transcribe(const Napi::CallbackInfo& info);
+  Napi::Value detect_language(const Napi::CallbackInfo& info);
+  Napi::Value close(const Napi::CallbackInfo& info);
+  void forget_memory();
+
+  std::shared_ptr<Resident<Backend>> resident_;
+  ModelInfo info_;
+  int64_t external_bytes_ = 0;
+};
+
+} // namespace voxgate

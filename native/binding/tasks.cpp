@@ -1,0 +1,53 @@
+#include "binding/tasks.h"
+
+#include "binding/convert.h"
+#include "binding/errors.h"
+#include "binding/job.h"
+#include "models/quantize.h"
+
+namespace voxgate {
+namespace {
+
+Napi::Value get_engine_info(const Napi::CallbackInfo& info) { return to_js(info.Env(), engine_info()); }
+
+void set_logger(const Napi::CallbackInfo& info) {
+  const Napi::Value write = info[0];
+  if (!write.IsFunction() && !write.IsNull())
+    throw argument_error(info.Env(), "a function or null", "write", write);
+  Environment::of(info.Env()).set_logger(write.IsNull() ? Napi::Function() : write.As<Napi::Function>());
+}
+
+void cancel_job(const Napi::CallbackInfo& info) {
+  if (!info[0].IsNumber())
+    throw argument_error(info.Env(), "a number", "id", info[0]);
+  Environment::of(info.Env()).cancel(static_cast<CallId>(info[0].As<Napi::Number>().Int64Value()));
+}
+
+Napi::Value quantize(const Napi::CallbackInfo& info) {
+  struct Nothing {};
+  const auto options = read_object(info, 0, "options");
+  const auto source = read_string(options, "source");
+  const auto target = read_string(options, "target");
+  if (read_string(options, "type") != "q8_0")
+    throw argument_error(info.Env(), "\"q8_0\"", "type", options.Get("type"));
+  auto resident = std::make_shared<Resident<Nothing>>(Environment::of(info.Env()).shared_from_this());
+  Callbacks callbacks;
+  callbacks.holding = resident; // its thread lasts as long as the call
+  Worker& worker = resident->worker();
+  return start_job(info.Env(), worker, std::move(callbacks), StatusCode::load_failed,
+                   [source, target](const Job& job) -> Result {
+                     quantize_whisper_q8_0(source, target, *job.cancel);
+                     return [](Napi::Env e) { return e.Undefined(); };
+                   });
+}
+
+} // namespace
+
+void define_tasks(Napi::Env env, Napi::Object exports) {
+  exports.Set("engineInfo", Napi::Function::New(env, get_engine_info, "engineInfo"));
+  exports.Set("setLogger", Napi::Function::New(env, set_logger, "setLogger"));
+  exports.Set("cancel", Napi::Function::New(env, cancel_job, "cancel"));
+  exports.Set("quantize", Napi::Function::New(env, quantize, "quantize"));
+}
+
+} // namespace voxgate

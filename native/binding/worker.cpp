@@ -1,0 +1,81 @@
+#include "binding/worker.h"
+
+#include <utility>
+#include <vector>
+
+namespace voxgate {
+
+Worker::Worker() : thread_([this] { work(); }) {}
+
+Worker::~Worker() {
+  stop([] {});
+  join();
+}
+
+void Worker::submit(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_)
+      task.cancel->close();
+    else
+      queue_.push_back(std::exchange(task, {}));
+  }
+  if (task.run)
+    task.run();
+  else
+    wake_.notify_one();
+}
+
+void Worker::sweep() {
+  std::vector<Task> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(queue_, [&ended](Task& task) {
+      if (!task.cancel->cancelled())
+        return false;
+      ended.push_back(std::move(task));
+      return true;
+    });
+  }
+  for (auto& task : ended)
+    task.run();
+}
+
+void Worker::stop(std::function<void()> last) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_)
+      return;
+    stopped_ = true;
+    if (running_)
+      running_->close();
+    for (auto& task : queue_)
+      task.cancel->close();
+    queue_.push_back({std::make_shared<CancelToken>(), std::move(last)});
+  }
+  wake_.notify_one();
+}
+
+void Worker::join() {
+  if (thread_.joinable())
+    thread_.join();
+}
+
+void Worker::work() {
+  while (true) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      running_.reset();
+      wake_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
+      if (queue_.empty())
+        return;
+      task = std::move(queue_.front());
+      queue_.pop_front();
+      running_ = task.cancel;
+    }
+    task.run();
+  }
+}
+
+} // namespace voxgate

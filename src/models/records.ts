@@ -1,0 +1,132 @@
+import { readFileSync, statSync } from 'node:fs';
+import { readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { CatalogueModel } from './catalogue.ts';
+import { hashFile } from './disk.ts';
+import type { ReportProgress } from './source.ts';
+
+/**
+ * What is known of a weights file, kept beside it as `<file>.json`: its hash, where it came from, and the size, time
+ * and inode it had when it was hashed. As long as those three stay, gigabytes need no second hashing.
+ */
+
+const recordSchema = z.object({
+  sha256: z.string(),
+  bytes: z.int().nonnegative(),
+  /** `found` is a file somebody put here: only the catalogue vouches for it. The others we made or fetched. */
+  origin: z.enum(['hub', 'import', 'quantised', 'found']),
+  mtimeMs: z.number(),
+  inode: z.number(),
+});
+export type FileRecord = z.infer<typeof recordSchema>;
+export type Origin = FileRecord['origin'];
+
+export type Verdict =
+  | { state: 'absent' }
+  | { state: 'good'; path: string }
+  | { state: 'mismatch'; path: string; explanation: string };
+
+interface Pin {
+  bytes: number | null;
+  sha256: string | null;
+}
+
+export interface Records {
+  /** Trusted to be what it is named; hashes only what is not known yet. */
+  verify(model: CatalogueModel, file: string, signal: AbortSignal, report: ReportProgress): Promise<Verdict>;
+  /** For a file this program has just written and hashed. */
+  write(file: string, sha256: string, origin: Origin): Promise<void>;
+  /** By presence and size alone; returns the size. */
+  glance(model: CatalogueModel, file: string): number | null;
+}
+
+export function createRecords(dir: string): Records {
+  // The folder may be read-only: then a file is hashed once in the life of the process.
+  const known = new Map<string, FileRecord>();
+  const recordPath = (file: string) => join(dir, `${file}.json`);
+
+  async function read(file: string): Promise<FileRecord | null> {
+    const text = await readFile(recordPath(file), 'utf8').catch(() => null);
+    return (text === null ? null : parseRecord(text)) ?? known.get(file) ?? null;
+  }
+
+  async function save(file: string, record: FileRecord): Promise<void> {
+    known.set(file, record);
+    const aside = `${recordPath(file)}.${process.pid}`;
+    try {
+      await writeFile(aside, `${JSON.stringify(record, null, 2)}\n`);
+      await rename(aside, recordPath(file));
+    } catch {
+      // Kept in memory, as above.
+    }
+  }
+
+  return {
+    async verify(model, file, signal, report) {
+      const path = join(dir, file);
+      const info = await stat(path).catch(() => null);
+      if (!info) return { state: 'absent' };
+      const record = await read(file);
+      const pins = pinsOf(model, file);
+      if (record && record.origin !== 'found') pins.push(record);
+      if (!pins.some((pin) => pin.sha256 !== null && pin.bytes === info.size)) {
+        return { state: 'mismatch', path, explanation: `found ${info.size} bytes, ${expectation(pins)}` };
+      }
+      const unchanged =
+        record?.bytes === info.size && record.mtimeMs === info.mtimeMs && record.inode === info.ino;
+      const sha256 = unchanged
+        ? record.sha256
+        : await hashFile(path, signal, (doneBytes) =>
+            report({ phase: 'verifying', what: file, doneBytes, totalBytes: info.size }),
+          );
+      if (!pins.some((pin) => pin.sha256 === sha256 && pin.bytes === info.size)) {
+        return { state: 'mismatch', path, explanation: `found sha256 ${sha256}, ${expectation(pins)}` };
+      }
+      if (!unchanged) {
+        const origin = record?.sha256 === sha256 ? record.origin : 'found';
+        await save(file, { sha256, bytes: info.size, origin, mtimeMs: info.mtimeMs, inode: info.ino });
+      }
+      return { state: 'good', path };
+    },
+
+    async write(file, sha256, origin) {
+      const info = await stat(join(dir, file));
+      await save(file, { sha256, bytes: info.size, origin, mtimeMs: info.mtimeMs, inode: info.ino });
+    },
+
+    glance(model, file) {
+      const size = statSync(join(dir, file), { throwIfNoEntry: false })?.size;
+      if (size === undefined) return null;
+      if (pinsOf(model, file).some((pin) => pin.bytes === size)) return size;
+      return (known.get(file) ?? readRecordNow(recordPath(file)))?.bytes === size ? size : null;
+    },
+  };
+}
+
+function pinsOf(model: CatalogueModel, file: string): Pin[] {
+  return [...Object.values(model.files), ...model.derived].filter((pin) => pin.file === file);
+}
+
+function expectation(pins: readonly Pin[]): string {
+  const values = pins.flatMap(({ bytes, sha256 }) =>
+    sha256 ? [`${bytes} bytes with sha256 ${sha256}`] : [],
+  );
+  return values.length > 0 ? `expected ${values.join(' or ')}` : 'and nothing is published to verify it with';
+}
+
+function parseRecord(text: string): FileRecord | null {
+  try {
+    return recordSchema.parse(JSON.parse(text));
+  } catch {
+    return null; // cut by a crash: hash again
+  }
+}
+
+function readRecordNow(path: string): FileRecord | null {
+  try {
+    return parseRecord(readFileSync(path, 'utf8'));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,42 @@
+/** What every model family offers the use case: one chunk of speech in, sentences out. */
+import type { TranscriptionModel } from '../engine/native.ts';
+import type { Chunk } from './chunks.ts';
+import { multilingual } from './multilingual.ts';
+import type { Family } from './routing.ts';
+import type { Segment } from './segment.ts';
+
+export interface ChunkRequest {
+  /** ISO 639 code the client gave, known to the model; undefined = to be detected. */
+  language: string | undefined;
+  /** What was heard in the chunk before, when it is to be detected. */
+  before: Heading | null;
+  translate: boolean;
+  prompt: string;
+  temperature: number;
+  /** Sentences with word times; without, only the text matters and the chunk may be one segment. */
+  timed: boolean;
+  signal: AbortSignal;
+}
+
+/** A language and how sure the model is of it (0..1; 1 when the client gave it). */
+export interface Heading {
+  language: string;
+  probability: number;
+}
+
+/** A segment before it has its number. */
+export type Heard = Omit<Segment, 'id'>;
+
+export interface Recognition {
+  /** None when the chunk holds no words. */
+  sentences: Heard[];
+  heading: Heading;
+}
+
+export interface Recognizer {
+  /** @throws `request.signal.reason` when aborted */
+  recognize(model: TranscriptionModel, chunk: Chunk, request: ChunkRequest): Promise<Recognition>;
+}
+
+/** Families this build can serve. */
+export const RECOGNIZERS: Partial<Record<Family, Recognizer>> = { multilingual };

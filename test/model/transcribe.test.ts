@@ -1,0 +1,132 @@
+/** The whole path with real weights: HTTP, decode, voice activity, Whisper, words, formats. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { form, json, toneWav, until } from '../http/harness.ts';
+import { JFK, JFK_TEXT, MODEL, needsWeights, plain, type RealGateway, startRealGateway } from './gateway.ts';
+
+let gateway: RealGateway;
+let dir: string;
+const clip = readFileSync(JFK);
+
+before(async () => {
+  gateway = await startRealGateway();
+  dir = mkdtempSync(join(tmpdir(), 'voxgate-clips-'));
+});
+after(async () => {
+  await gateway[Symbol.asyncDispose]();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const ask = (file: Uint8Array, fields: Record<string, string> = {}) =>
+  fetch(`${gateway.base}/v1/audio/transcriptions`, {
+    method: 'POST',
+    body: form(file, { model: MODEL, ...fields }),
+  });
+
+test('jfk says what he said, with the language given and detected', async (t) => {
+  if (!needsWeights(t)) return;
+  for (const fields of [{ language: 'en' }, {}]) {
+    const answer = await json(await ask(clip, fields));
+    assert.equal(plain(answer.text), plain(JFK_TEXT));
+    assert.equal(answer.usage.seconds, 11);
+  }
+});
+
+test('verbose_json: language, sentences, words and times', async (t) => {
+  if (!needsWeights(t)) return;
+  const answer = await json(
+    await ask(clip, { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' }),
+  );
+  assert.equal(answer.language, 'english');
+  assert(answer.language_probability > 0.8);
+  assert.equal(plain(answer.words.map((w: { word: string }) => w.word).join(' ')), plain(JFK_TEXT));
+  let clock = 0;
+  for (const { word, start, end } of answer.words) {
+    assert(start >= clock - 0.001 && end >= start && end <= 11.01, `${word} ${start} ${end}`);
+    clock = start;
+  }
+  // Where he pauses: after "Americans" (about 2.2 to 3.2 s) and after "not" (about 4.4 to 5.3 s).
+  const at = (text: string) => answer.words.find((w: { word: string }) => plain(w.word) === text);
+  assert(at('americans').end < 2.6 && at('ask').start > 2.9, JSON.stringify(answer.words));
+});
+
+test('the same clip in every container and a wrong name gives the same words', async (t) => {
+  if (!needsWeights(t)) return;
+  const encodings: [string, string[]][] = [
+    ['wav', []],
+    ['flac', []],
+    ['ogg', ['-c:a', 'libvorbis']],
+    ['opus', []],
+    ['m4a', ['-c:a', 'aac']],
+    ['webm', ['-c:a', 'libopus']],
+    ['aiff', []],
+  ];
+  for (const [extension, args] of encodings) {
+    const file = join(dir, `jfk.${extension}`);
+    execFileSync('ffmpeg', ['-v', 'error', '-y', '-i', JFK, ...args, file]);
+    const answer = await json(await ask(readFileSync(file), { language: 'en' }));
+    assert.equal(plain(answer.text ?? JSON.stringify(answer)), plain(JFK_TEXT), extension);
+  }
+});
+
+test('silence, a tone and noise give empty text', async (t) => {
+  if (!needsWeights(t)) return;
+  const noise = toneWav(6, 0);
+  let state = 1;
+  for (let i = 44; i < noise.length; i += 2) {
+    state = (state * 1103515245 + 12345) % 2147483648;
+    noise.writeInt16LE(Math.round((state / 2147483648 - 0.5) * 8000), i);
+  }
+  for (const [what, file] of [
+    ['silence', toneWav(6, 0)],
+    ['tone', toneWav(6)],
+    ['noise', noise],
+    ['10 ms', toneWav(0.01)],
+  ] as const) {
+    const response = await ask(file);
+    assert.equal(response.status, 200, what);
+    assert.equal((await json(response)).text, '', what);
+  }
+});
+
+test('a truncated mp3 gives the words that are there', async (t) => {
+  if (!needsWeights(t)) return;
+  const answer = await json(await ask(clip.subarray(0, Math.floor(clip.length / 2)), { language: 'en' }));
+  assert(plain(answer.text).startsWith('and so my fellow americans'), answer.text);
+});
+
+test('nothing is carried from one caller to the next', async (t) => {
+  if (!needsWeights(t)) return;
+  const first = await json(await ask(clip, { language: 'en', response_format: 'verbose_json' }));
+  await ask(clip, { language: 'de', prompt: 'Bananen, Bananen', temperature: '0.9' });
+  await ask(clip, { translate: 'true' });
+  const again = await json(await ask(clip, { language: 'en', response_format: 'verbose_json' }));
+  assert.deepEqual(again, first);
+});
+
+test('a client that leaves in the middle stops the engine within 2 s, and the next gets the slot', async (t) => {
+  if (!needsWeights(t)) return;
+  const long = join(dir, 'long.wav');
+  execFileSync('ffmpeg', ['-v', 'error', '-y', '-stream_loop', '5', '-i', JFK, '-ar', '16000', long]);
+  await (await ask(clip)).text(); // the model is resident: the next request goes straight to inference
+  const client = new AbortController();
+  const body = form(readFileSync(long), { model: MODEL });
+  const url = `${gateway.base}/v1/audio/transcriptions`;
+  const request = fetch(url, { method: 'POST', body, signal: client.signal });
+  await until('it is running', () => true);
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  assert.equal((await ask(clip)).status, 503, 'the slot is held');
+  client.abort();
+  await assert.rejects(request);
+  const left = Date.now();
+  for (;;) {
+    const response = await ask(clip, { language: 'en' });
+    if (response.status === 200) break;
+    assert(Date.now() - left < 2000, 'the slot was not freed in time');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+});

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { afterEach, test } from 'node:test';
+import { Command } from 'commander';
+import { registerModelsCommand } from '../../src/cli/models.ts';
+import { CATALOGUE, findModel, localFile } from '../../src/models/catalogue.ts';
+import { createProgressView } from '../../src/models/progress.ts';
+import type { ModelStore } from '../../src/models/store.ts';
+
+afterEach(() => {
+  process.exitCode = undefined;
+});
+
+async function run(args: string[], store: Partial<ModelStore>) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const program = new Command().exitOverride().configureOutput({ writeErr() {} });
+  registerModelsCommand(program, {
+    openStore: async () => ({ dir: '/models', ...store }) as ModelStore,
+    stdout,
+    stderr: stderr as unknown as NodeJS.WriteStream,
+  });
+  await program.parseAsync(['models', ...args], { from: 'user' });
+  return { out: String(stdout.read() ?? ''), err: String(stderr.read() ?? ''), code: process.exitCode ?? 0 };
+}
+
+const listed = {
+  id: 'multilingual-base',
+  engine: 'whisper' as const,
+  installed: true,
+  bytes: 81768585,
+  files: [{ file: 'ggml-base-q8_0.bin', precision: 'q8_0' as const, bytes: 81768585 }],
+};
+
+test('list: a table for people, JSON for programs', async () => {
+  const list = () => [listed, { ...listed, id: 'cjk', installed: false, bytes: 0, files: [] }];
+  const { out } = await run(['list'], { list });
+  assert.match(
+    out,
+    /^\/models\nmultilingual-base {2}whisper {2}82 MB \(ggml-base-q8_0\.bin\)\ncjk .*not installed/,
+  );
+  const json = JSON.parse((await run(['list', '--json'], { list })).out);
+  assert.deepEqual(json, { dir: '/models', models: list() });
+});
+
+test('pull: the path on stdout, progress on stderr, 0', async () => {
+  const pull: ModelStore['pull'] = async (id, options) => {
+    const progress = { id, phase: 'downloading' as const, what: 'x.bin', doneBytes: 5e6, totalBytes: 2e7 };
+    options?.onProgress?.(progress);
+    return { path: `/models/${id}` };
+  };
+  const { out, err, code } = await run(['pull', 'cjk'], { pull });
+  assert.equal(out, '/models/cjk\n');
+  assert.equal(err, 'downloading x.bin 5.0 MB of 20 MB\n');
+  assert.equal(code, 0);
+});
+
+test('a failure is one line on stderr and exit code 1', async () => {
+  const pull: ModelStore['pull'] = async () => {
+    throw new Error('no network');
+  };
+  const { out, err, code } = await run(['pull', 'cjk'], { pull });
+  assert.deepEqual([out, err, code], ['', 'no network\n', 1]);
+});
+
+test('Ctrl-C aborts the work and exits with 130', async () => {
+  const pull: ModelStore['pull'] = (_, options) =>
+    new Promise((_, reject) => {
+      const work = setTimeout(() => reject(new Error('never interrupted')), 5000);
+      options?.signal?.addEventListener('abort', () => {
+        clearTimeout(work);
+        reject(options.signal?.reason);
+      });
+      process.kill(process.pid, 'SIGINT');
+    });
+  assert.equal((await run(['pull', 'cjk'], { pull })).code, 130);
+});
+
+test('import passes the folder and the id', async () => {
+  const seen: unknown[] = [];
+  const take: ModelStore['import'] = async (source, options) => {
+    seen.push(source, options?.id);
+    return { id: 'multilingual-large-v2', path: '/models/x' };
+  };
+  const { out } = await run(['import', '/some/dir', '--id', 'multilingual-large-v2'], { import: take });
+  assert.deepEqual(seen, ['/some/dir', 'multilingual-large-v2']);
+  assert.equal(out, 'multilingual-large-v2 /models/x\n');
+  await assert.rejects(run(['pull'], {}), /missing required argument/);
+});
+
+test('without a terminal a step is announced once and then now and then', () => {
+  const stream = new PassThrough();
+  let now = 0;
+  const view = createProgressView(stream as unknown as NodeJS.WriteStream, () => now);
+  const progress = { id: 'x', phase: 'downloading' as const, what: 'f', doneBytes: 0, totalBytes: 1e7 };
+  view.update(progress);
+  view.update({ ...progress, doneBytes: 1e6 });
+  now = 6000;
+  view.update({ ...progress, doneBytes: 2e6 });
+  view.update({ ...progress, phase: 'verifying', totalBytes: null, doneBytes: 0 });
+  view.close();
+  assert.equal(
+    String(stream.read()),
+    'downloading f 0.0 MB of 10 MB\ndownloading f 2.0 MB of 10 MB\nverifying f\n',
+  );
+});
+
+test('the catalogue is pinned and unambiguous', () => {
+  const files = new Set<string>();
+  for (const model of CATALOGUE) {
+    for (const published of Object.values(model.files)) {
+      assert.match(published.revision, /^[0-9a-f]{40}$/);
+      assert.equal(published.sha256 === null, published.bytes === null);
+      if (published.sha256 !== null) assert.match(published.sha256, /^[0-9a-f]{64}$/);
+      assert.equal(files.has(published.file), false);
+      files.add(published.file);
+    }
+    for (const derived of model.derived) assert.equal(localFile(model, derived.precision), derived.file);
+  }
+  const large = findModel('multilingual-large-v3');
+  assert.ok(large);
+  assert.equal(localFile(large, 'q8_0'), 'ggml-large-v3-q8_0.bin');
+});

@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { type DownloadRequest, download } from '../../src/models/download.ts';
+import { type HubServer, serveFile, sha256, someWeights, startHub } from '../model/hub-server.ts';
+
+const content = someWeights();
+const limits = { connectTimeoutMs: 1000, stallTimeoutMs: 200, attempts: 3, backoffMs: 5 };
+let dir: string;
+let hub: HubServer;
+let target: string;
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'voxgate-download-'));
+  target = join(dir, 'weights.bin');
+  hub = await startHub(content);
+});
+afterEach(async () => {
+  await hub.close();
+  await rm(dir, { recursive: true });
+});
+
+function get(changes: Partial<DownloadRequest> = {}) {
+  return download({
+    url: `${hub.url}/weights.bin`,
+    target,
+    bytes: content.length,
+    sha256: sha256(content),
+    signal: new AbortController().signal,
+    limits,
+    ...changes,
+  });
+}
+
+function cutAfter(bytes: number, etag = '"content-1"') {
+  return (_: unknown, response: import('node:http').ServerResponse) => {
+    response.writeHead(200, { etag, 'content-length': content.length });
+    response.write(content.subarray(0, bytes), () => setTimeout(() => response.destroy(), 20));
+  };
+}
+
+async function assertWhole() {
+  assert.deepEqual(await readFile(target), content);
+  assert.equal(existsSync(`${target}.part`), false);
+  assert.equal(existsSync(`${target}.part.etag`), false);
+}
+
+test('a whole file, with progress that ends at its size', async () => {
+  const seen: number[] = [];
+  assert.deepEqual(await get({ onProgress: (done) => seen.push(done) }), {
+    bytes: content.length,
+    sha256: sha256(content),
+  });
+  assert.equal(seen.at(-1), content.length);
+  await assertWhole();
+});
+
+test('a cut connection is resumed where it broke, under the same ETag', async () => {
+  hub.next.push(cutAfter(100_000));
+  await get();
+  await assertWhole();
+  assert.equal(hub.requests.length, 2);
+  assert.equal(hub.requests[1]?.headers.range, 'bytes=100000-');
+  assert.equal(hub.requests[1]?.headers['if-range'], '"content-1"');
+});
+
+test('a later call resumes what an earlier one left', async () => {
+  hub.next.push(cutAfter(100_000));
+  await assert.rejects(get({ limits: { ...limits, attempts: 1 } }));
+  assert.equal(existsSync(target), false);
+  await get();
+  await assertWhole();
+  assert.equal(hub.requests[1]?.headers.range, 'bytes=100000-');
+});
+
+test('progress on every attempt is never given up on', async () => {
+  for (let at = 1; at <= 6; at++) {
+    hub.next.push((request, response) => {
+      const from = Number(/\d+/.exec(request.headers.range ?? '0')?.[0]);
+      response.writeHead(from ? 206 : 200, {
+        etag: '"content-1"',
+        'content-length': content.length - from,
+        ...(from ? { 'content-range': `bytes ${from}-${content.length - 1}/${content.length}` } : {}),
+      });
+      response.write(content.subarray(from, from + 20_000), () => setTimeout(() => response.destroy(), 10));
+    });
+  }
+  await get();
+  await assertWhole();
+  assert.equal(hub.requests.length, 7);
+});
+
+test('a server that ignores the range starts the file anew', async () => {
+  hub.next.push(cutAfter(100_000), (_, response) => {
+    response.writeHead(200, { etag: '"content-1"', 'content-length': content.length }).end(content);
+  });
+  await get();
+  await assertWhole();
+});
+
+test('another ETag after the cut starts the file anew', async () => {
+  hub.next.push(cutAfter(100_000, '"content-0"'));
+  await get();
+  await assertWhole();
+});
+
+test('a range that begins elsewhere is not appended', async () => {
+  hub.next.push(cutAfter(100_000), (_, response) => {
+    response.writeHead(206, { 'content-range': `bytes 5-${content.length - 1}/${content.length}` });
+    response.end(content.subarray(5));
+  });
+  await get();
+  await assertWhole();
+});
+
+test('416 for a part of other bytes starts the file anew', async () => {
+  hub.next.push(cutAfter(100_000), (_, response) => response.writeHead(416).end());
+  await get();
+  await assertWhole();
+});
+
+test('a complete part is hashed and used without asking', async () => {
+  await writeFile(`${target}.part`, content);
+  await get();
+  await assertWhole();
+  assert.equal(hub.requests.length, 0);
+});
+
+test('a part of wrong bytes costs one fresh start, not a loop', async () => {
+  await writeFile(`${target}.part`, Buffer.alloc(100_000));
+  await get();
+  await assertWhole();
+  assert.equal(hub.requests.length, 2);
+});
+
+test('a wrong hash is named and leaves nothing', async () => {
+  await assert.rejects(get({ sha256: 'a'.repeat(64) }), /sha256 .* expected a{64}/);
+  assert.equal(existsSync(target), false);
+  assert.equal(existsSync(`${target}.part`), false);
+  assert.equal(hub.requests.length, 1);
+});
+
+test('too large by its header, and too large without one, stops at once', async () => {
+  await assert.rejects(get({ bytes: content.length - 1 }), /offers 300000 bytes, expected 299999/);
+  hub.next.push((_, response) => {
+    response.writeHead(200); // chunked
+    response.write(content);
+    response.end(content);
+  });
+  await assert.rejects(get(), /more than the expected 300000/);
+  assert.equal(existsSync(target), false);
+});
+
+test('too short is not accepted', async () => {
+  for (let i = 0; i < 3; i++) hub.next.push((_, response) => response.writeHead(200).end('short'));
+  await assert.rejects(get(), /ended after \d+ of 300000/);
+  assert.equal(existsSync(target), false);
+});
+
+test('404 is final, 503 and 429 are asked again', async () => {
+  hub.next.push((_, response) => response.writeHead(404).end());
+  await assert.rejects(get(), /answered 404/);
+  assert.equal(hub.requests.length, 1);
+  hub.next.push(
+    (_, response) => response.writeHead(503).end(),
+    (_, response) => response.writeHead(429, { 'retry-after': '0' }).end(),
+  );
+  await get();
+  await assertWhole();
+});
+
+test('401 says what to set, and the token is sent', async () => {
+  hub.next.push((_, response) => response.writeHead(401).end());
+  await assert.rejects(get(), /HF_TOKEN/);
+  await get({ token: 'secret' });
+  assert.equal(hub.requests[1]?.headers.authorization, 'Bearer secret');
+});
+
+test('the token does not follow a redirect to another host, and stays on its own', async () => {
+  const storage = await startHub(content);
+  try {
+    hub.next.push(
+      (_, response) => response.writeHead(307, { location: '/moved' }).end(),
+      (_, response) => response.writeHead(302, { location: `${storage.url}/signed?x=1` }).end(),
+    );
+    await get({ token: 'secret' });
+    await assertWhole();
+    assert.equal(hub.requests[1]?.headers.authorization, 'Bearer secret');
+    assert.equal(storage.requests[0]?.url, '/signed?x=1');
+    assert.equal(storage.requests[0]?.headers.authorization, undefined);
+  } finally {
+    await storage.close();
+  }
+});
+
+test('endless redirects end', async () => {
+  for (let i = 0; i < 30; i++)
+    hub.next.push((_, response) => response.writeHead(302, { location: '/x' }).end());
+  await assert.rejects(get({ limits: { ...limits, attempts: 1 } }), /redirects more than/);
+});
+
+test('a stalled body is dropped and resumed', async () => {
+  hub.next.push((_, response) => {
+    response.writeHead(200, { etag: '"content-1"', 'content-length': content.length });
+    response.write(content.subarray(0, 50_000));
+  });
+  await get();
+  await assertWhole();
+  assert.equal(hub.requests[1]?.headers.range, 'bytes=50000-');
+});
+
+test('a server that accepts and never answers is given up on', async () => {
+  for (let i = 0; i < 3; i++) hub.next.push(() => {});
+  await assert.rejects(get(), /did not answer within 200 ms/);
+});
+
+test('connection refused fails at once, without further attempts', async () => {
+  const { url } = hub;
+  await hub.close();
+  const start = performance.now();
+  await assert.rejects(get({ url: `${url}/x`, limits: { ...limits, backoffMs: 5000 } }), /ECONNREFUSED/);
+  assert.ok(performance.now() - start < 2000);
+  hub = await startHub(content);
+});
+
+test('abort ends it with the reason and keeps the part for later', async () => {
+  const controller = new AbortController();
+  const reason = new Error('nobody waits');
+  hub.next.push((_, response) => {
+    response.writeHead(200, { etag: '"content-1"', 'content-length': content.length });
+    response.write(content.subarray(0, 50_000));
+  });
+  const running = get({ signal: controller.signal, onProgress: () => controller.abort(reason) });
+  await assert.rejects(running, (error) => error === reason);
+  assert.ok(existsSync(`${target}.part`));
+  await get();
+  await assertWhole();
+});
+
+test('without a pinned hash the hub must name one, and it is held to it', async () => {
+  const unpinned = { bytes: null, sha256: null };
+  await assert.rejects(get(unpinned), /cannot be verified/);
+  const linked = (hash: string) => (request: unknown, response: import('node:http').ServerResponse) => {
+    response.setHeader('x-linked-etag', `"${hash}"`);
+    serveFile(content, '"content-1"', request as import('node:http').IncomingMessage, response);
+  };
+  hub.next.push(linked('b'.repeat(64)));
+  await assert.rejects(get(unpinned), /expected b{64}/);
+  hub.next.push(linked(sha256(content)));
+  assert.equal((await get(unpinned)).sha256, sha256(content));
+  await assertWhole();
+});
+
+test('a hub that announces other content is refused before the download', async () => {
+  hub.next.push((_, response) => {
+    response.writeHead(200, { 'x-linked-etag': `"${'c'.repeat(64)}"` }).end(content);
+  });
+  await assert.rejects(get(), /the hub offers sha256 c{64}/);
+});

@@ -1,0 +1,363 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { GatewayError } from '../../src/errors.ts';
+import type { CatalogueModel } from '../../src/models/catalogue.ts';
+import { createHubSource } from '../../src/models/hub.ts';
+import { acquireLock } from '../../src/models/lock.ts';
+import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
+import { type HubServer, oneModel, serveFile, sha256, someWeights, startHub } from '../model/hub-server.ts';
+
+const ID = 'multilingual-base';
+const weights = someWeights();
+const quantised = Buffer.concat([Buffer.from('q8_0'), weights.subarray(0, 1000)]);
+const published = oneModel(someWeights(10), weights); // its q8_0 is on the hub
+const unpublished = oneModel(weights); // its q8_0 is made here
+
+let dir: string;
+let hub: HubServer;
+let quantizeCalls: number;
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'voxgate-store-'));
+  hub = await startHub(weights);
+  quantizeCalls = 0;
+});
+afterEach(async () => {
+  await hub.close();
+  await rm(dir, { recursive: true, force: true });
+});
+
+function store(model: CatalogueModel, changes: Partial<ModelStoreOptions> = {}) {
+  return createModelStore({
+    dir,
+    download: true,
+    precision: 'q8_0',
+    sources: [createHubSource({ endpoint: hub.url, limits: { attempts: 1, stallTimeoutMs: 2000 } })],
+    quantize: async ({ source, target }) => {
+      quantizeCalls++;
+      assert.deepEqual(await readFile(source), weights);
+      await writeFile(target, quantised);
+    },
+    log: { info() {}, warn() {} },
+    catalogue: [model],
+    ...changes,
+  });
+}
+
+function isNetwork(code: string, text: RegExp) {
+  return (error: unknown) => {
+    assert.ok(error instanceof GatewayError, String(error));
+    assert.equal(error.kind, 'network');
+    assert.equal(error.status, 503);
+    assert.equal(error.provider, 'multilingual');
+    assert.equal(error.code, code);
+    assert.match(error.message, text);
+    return true;
+  };
+}
+
+function holdBack(): () => void {
+  let go = () => {};
+  hub.next.push((request, response) => {
+    go = () => serveFile(weights, '"content-1"', request, response);
+  });
+  return () => go();
+}
+
+async function until(condition: () => boolean) {
+  for (let i = 0; i < 500 && !condition(); i++) await sleep(5);
+  assert.ok(condition());
+}
+
+test('fetches the published precision once, then serves it from disk', async () => {
+  const first = store(published);
+  assert.equal(first.isInstalled(ID), false);
+  const { path } = await first.ensure(ID);
+  assert.equal(path, join(dir, 'ggml-base-q8_0.bin'));
+  assert.deepEqual(await readFile(path), weights);
+  assert.equal(hub.requests[0]?.url, '/some/repo/resolve/abc/ggml-base-q8_0.bin');
+  assert.equal(first.isInstalled(ID), true);
+  await store(published).ensure(ID);
+  assert.equal(hub.requests.length, 1);
+  assert.deepEqual((await readdir(dir)).sort(), ['ggml-base-q8_0.bin', 'ggml-base-q8_0.bin.json']);
+  assert.deepEqual(first.list(), [
+    {
+      id: ID,
+      engine: 'whisper',
+      installed: true,
+      bytes: weights.length,
+      files: [{ file: 'ggml-base-q8_0.bin', precision: 'q8_0', bytes: weights.length }],
+    },
+  ]);
+});
+
+test('what is not published as q8_0 is quantised once and kept beside the f16 file', async () => {
+  const { path } = await store(unpublished).ensure(ID);
+  assert.equal(path, join(dir, 'ggml-base-q8_0.bin'));
+  assert.deepEqual(await readFile(path), quantised);
+  await store(unpublished).ensure(ID);
+  assert.equal(quantizeCalls, 1);
+  assert.equal(hub.requests.length, 1);
+  assert.equal(store(unpublished).list()[0]?.files.length, 2);
+});
+
+test('without the native addon the f16 file serves', async () => {
+  const { path } = await store(unpublished, { quantize: null }).ensure(ID);
+  assert.equal(path, join(dir, 'ggml-base.bin'));
+});
+
+test('f16 is left alone where f16 is wanted', async () => {
+  const { path } = await store(unpublished, { precision: 'f16' }).ensure(ID);
+  assert.equal(path, join(dir, 'ggml-base.bin'));
+  assert.equal(quantizeCalls, 0);
+});
+
+test('a published file put there by hand is recognised, verified and used with downloads off', async () => {
+  await writeFile(join(dir, 'ggml-base-q8_0.bin'), weights);
+  const offline = store(published, { download: false });
+  assert.equal(offline.isInstalled(ID), true);
+  assert.equal((await offline.ensure(ID)).path, join(dir, 'ggml-base-q8_0.bin'));
+  assert.equal(hub.requests.length, 0);
+});
+
+test('an f16 file put there by hand is quantised with downloads off', async () => {
+  await writeFile(join(dir, 'ggml-base.bin'), weights);
+  await store(unpublished, { download: false }).ensure(ID);
+  assert.equal(quantizeCalls, 1);
+});
+
+test('a file of other bytes is left alone, and the error says what was expected and found', async () => {
+  for (const wrong of [Buffer.alloc(weights.length), Buffer.from('short')]) {
+    const path = join(dir, 'ggml-base-q8_0.bin');
+    await writeFile(path, wrong);
+    await assert.rejects(store(published).ensure(ID), (error: Error) => {
+      isNetwork('model_not_installed', /Nothing was changed/)(error);
+      assert.ok(error.message.includes(`${weights.length} bytes with sha256 ${sha256(weights)}`));
+      assert.ok(
+        error.message.includes(wrong.length === 5 ? 'found 5 bytes' : `found sha256 ${sha256(wrong)}`),
+      );
+      return true;
+    });
+    assert.deepEqual(await readFile(path), wrong);
+    assert.equal(existsSync(`${path}.json`), false);
+  }
+  assert.equal(hub.requests.length, 0);
+});
+
+test('a verified file that changes is hashed again', async () => {
+  const { path } = await store(published).ensure(ID);
+  await writeFile(path, Buffer.alloc(weights.length));
+  await utimes(path, 1, 1);
+  await assert.rejects(store(published).ensure(ID), isNetwork('model_not_installed', /found sha256/));
+});
+
+test('a record cannot vouch for a file that somebody else put there', async () => {
+  const path = join(dir, 'ggml-base-q8_0.bin');
+  const fake = Buffer.alloc(weights.length, 7);
+  await writeFile(path, fake);
+  const { mtimeMs, ino } = await stat(path);
+  const record = { sha256: sha256(fake), bytes: fake.length, origin: 'found', mtimeMs, inode: ino };
+  await writeFile(`${path}.json`, JSON.stringify(record));
+  await assert.rejects(store(published).ensure(ID), isNetwork('model_not_installed', /found sha256/));
+});
+
+test('downloads off: a clear 503 with the command to run; pull is an order', async () => {
+  const offline = store(published, { download: false });
+  await assert.rejects(
+    offline.ensure(ID),
+    isNetwork('model_not_installed', /voxgate models pull multilingual-base/),
+  );
+  await offline.pull(ID);
+  assert.equal(offline.isInstalled(ID), true);
+});
+
+test('an unknown id is the client’s mistake', async () => {
+  await assert.rejects(store(published).ensure('x'), (error: GatewayError) => error.kind === 'malformed');
+});
+
+test('every source is tried in order; the error names each', async () => {
+  const asked: string[] = [];
+  const failing = (name: string) => ({
+    name,
+    offers: () => true,
+    fetch: async () => {
+      asked.push(name);
+      throw new Error(`${name} is down`);
+    },
+  });
+  const sources = [failing('one'), { ...failing('never'), offers: () => false }, failing('two')];
+  await assert.rejects(
+    store(published, { sources }).ensure(ID),
+    isNetwork('download_failed', /one: one is down; two: two is down.*put ggml-base-q8_0\.bin into/),
+  );
+  assert.deepEqual(asked, ['one', 'two']);
+  const [one] = sources;
+  assert.ok(one);
+  await store(published, { sources: [one, createHubSource({ endpoint: hub.url })] }).ensure(ID);
+});
+
+test('an unreachable hub is decided within seconds', async () => {
+  const { url } = hub;
+  await hub.close();
+  const start = performance.now();
+  await assert.rejects(
+    store(published, { sources: [createHubSource({ endpoint: url })] }).ensure(ID),
+    isNetwork('download_failed', /ECONNREFUSED/),
+  );
+  assert.ok(performance.now() - start < 2000);
+  hub = await startHub(weights);
+});
+
+test('many ask, one request, and all see the progress', async () => {
+  const release = holdBack();
+  const shared = store(published);
+  const seen = [0, 0, 0];
+  const all = seen.map((_, i) =>
+    shared.ensure(ID, {
+      onProgress: () => {
+        seen[i] = (seen[i] ?? 0) + 1;
+      },
+    }),
+  );
+  await until(() => hub.requests.length === 1);
+  release();
+  await Promise.all(all);
+  assert.equal(hub.requests.length, 1);
+  assert.ok(seen.every((count) => count > 0));
+  assert.deepEqual(shared.activity(), []);
+});
+
+test('one of two waiters leaves: the download goes on for the other', async () => {
+  const release = holdBack();
+  const shared = store(published);
+  const controller = new AbortController();
+  const reason = new Error('left');
+  const leaving = assert.rejects(
+    shared.ensure(ID, { signal: controller.signal }),
+    (error) => error === reason,
+  );
+  const staying = shared.ensure(ID);
+  await until(() => hub.requests.length === 1);
+  controller.abort(reason);
+  await leaving;
+  release();
+  await staying;
+  assert.equal(hub.requests.length, 1);
+});
+
+test('all waiters leave: the request is dropped, nothing looks installed, and a new call starts over', async () => {
+  let closed = false;
+  hub.next.push((request, response) => {
+    response.writeHead(200, { etag: '"content-1"', 'content-length': weights.length });
+    response.write(weights.subarray(0, 1000));
+    request.on('close', () => {
+      closed = true;
+    });
+  });
+  const shared = store(published);
+  const controllers = [new AbortController(), new AbortController()];
+  const waiters = controllers.map(({ signal }) => assert.rejects(shared.ensure(ID, { signal }), /gone/));
+  await until(() => existsSync(join(dir, 'ggml-base-q8_0.bin.part')));
+  for (const controller of controllers) controller.abort(new Error('gone'));
+  await Promise.all(waiters);
+  await until(() => closed);
+  assert.equal(shared.isInstalled(ID), false);
+  assert.equal(shared.list()[0]?.installed, false);
+  await shared.ensure(ID);
+  await until(() => !existsSync(join(dir, `.${ID}.lock`)));
+});
+
+test('two processes: the second waits and uses what the first fetched', async () => {
+  const release = holdBack();
+  const script = `
+    import { createModelStore } from ${JSON.stringify(new URL('../../src/models/store.ts', import.meta.url).href)};
+    import { createHubSource } from ${JSON.stringify(new URL('../../src/models/hub.ts', import.meta.url).href)};
+    const [dir, endpoint, model] = process.argv.slice(1);
+    const store = createModelStore({ dir, download: true, precision: 'q8_0', quantize: null,
+      sources: [createHubSource({ endpoint })], log: { info() {}, warn() {} }, catalogue: [JSON.parse(model)] });
+    let waited = false;
+    await store.ensure('${ID}', { onProgress: ({ phase }) => { if (phase === 'waiting') process.stdout.write('w'); } });
+    process.stdout.write('done');`;
+  const first = store(published).ensure(ID);
+  await until(() => hub.requests.length === 1);
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '-e', script, dir, hub.url, JSON.stringify(published)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  let output = '';
+  child.stdout.on('data', (data) => {
+    output += data;
+  });
+  for (let i = 0; i < 400 && !output.includes('w'); i++) await sleep(25);
+  assert.ok(output.includes('w'), 'the second process waits');
+  release();
+  await first;
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  assert.equal(code, 0);
+  assert.match(output, /done$/);
+  assert.equal(hub.requests.length, 1);
+});
+
+test('the lock of a process that died, here or long ago, is taken over', async () => {
+  const gone = spawn(process.execPath, ['-e', '']);
+  await new Promise((resolve) => gone.on('exit', resolve));
+  const { hostname } = await import('node:os');
+  const path = join(dir, `.${ID}.lock`);
+  await writeFile(path, JSON.stringify({ pid: gone.pid, host: hostname() }));
+  await store(published).ensure(ID);
+  assert.equal(existsSync(path), false);
+
+  await writeFile(path, JSON.stringify({ pid: 1, host: 'elsewhere' }));
+  await utimes(path, 1, 1);
+  await (await acquireLock(path, AbortSignal.timeout(2000))).release();
+
+  // A container that was restarted: our own process id, but not our lock.
+  await writeFile(path, JSON.stringify({ pid: process.pid, host: hostname() }));
+  await (await acquireLock(path, AbortSignal.timeout(2000))).release();
+});
+
+test('a living lock is respected, also of this very process', async () => {
+  const path = join(dir, '.x.lock');
+  const lock = await acquireLock(path, AbortSignal.timeout(1000));
+  await assert.rejects(acquireLock(path, AbortSignal.timeout(400)), /abort|timeout/i);
+  await lock.release();
+  await (await acquireLock(path, AbortSignal.timeout(1000))).release();
+});
+
+test('what a killed process left in the scratch folder is swept', async () => {
+  await mkdir(join(dir, `.${ID}.tmp`));
+  await copyFile(import.meta.filename, join(dir, `.${ID}.tmp`, 'rest'));
+  await store(published).ensure(ID);
+  assert.equal(existsSync(join(dir, `.${ID}.tmp`)), false);
+});
+
+test('a failed quantisation is reported and leaves no half file', async () => {
+  const broken = store(unpublished, {
+    quantize: async ({ target }) => {
+      await writeFile(target, 'half');
+      throw new Error('out of memory');
+    },
+  });
+  await assert.rejects(broken.ensure(ID), isNetwork('download_failed', /out of memory/));
+  assert.equal(existsSync(join(dir, 'ggml-base-q8_0.bin')), false);
+  await store(unpublished).ensure(ID);
+  assert.equal(hub.requests.length, 1);
+});
+
+test('a disk that is too small is said before anything is asked of the hub', async () => {
+  const [f16] = [published.files.q8_0];
+  assert.ok(f16);
+  const huge = { ...published, files: { q8_0: { ...f16, bytes: 2 ** 50 } } };
+  await assert.rejects(
+    store(huge).ensure(ID),
+    isNetwork('download_failed', /Not enough space.*SVC_MODEL_DIR/),
+  );
+  assert.equal(hub.requests.length, 0);
+});
