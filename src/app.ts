@@ -14,7 +14,7 @@ import { answerParserError, errorHandler } from './http/error-handler.ts';
 import { requestId } from './http/request-id.ts';
 import { mountRoutes } from './http/routes.ts';
 import { createUploadReceiver } from './http/upload.ts';
-import { CATALOGUE, VOICE_ACTIVITY_ID } from './models/catalogue.ts';
+import { CATALOGUE, findModel, VOICE_ACTIVITY_ID } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
 import { RECOGNIZERS } from './transcription/recognizer.ts';
 import { type Family, type RoutableModel, type Route, route } from './transcription/routing.ts';
@@ -123,7 +123,7 @@ function createCaches(config: Config, { log, store, engine }: AppDeps) {
 }
 
 function engineOf(id: string): LoadOptions['backend'] {
-  const engine = CATALOGUE.find((model) => model.id === id)?.engine;
+  const engine = findModel(id)?.engine;
   if (engine === undefined || engine === 'silero') throw new Error(`${id} is not a recognition model`);
   return engine;
 }

@@ -4,7 +4,7 @@
  */
 
 /** Kind (what clients branch on) to HTTP status. */
-export const STATUS_OF_KIND = {
+const STATUS_OF_KIND = {
   malformed: 400,
   unauthorized: 401,
   forbidden: 403,

@@ -8,6 +8,7 @@
 #include <whisper.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace voxgate {
@@ -92,6 +93,7 @@ class WhisperBackend final : public Backend {
 public:
   WhisperBackend(ContextPtr context, const LoadOptions& options) : context_(std::move(context)) {
     threads_ = std::max(1, options.threads);
+    on_gpu_ = options.device != "cpu";
     info_.backend = "whisper";
     info_.languages = language_codes(*context_);
     info_.multilingual = info_.languages.size() > 1;
@@ -115,7 +117,8 @@ public:
     const std::string prompt = prompt_tail(options.prompt);
     params.initial_prompt = prompt.empty() ? nullptr : prompt.c_str();
 
-    whisper_tu::reset_sampling(state);
+    prepare(state, options.words, params.audio_ctx);
+    const whisper_tu::ExactPositions exact(*context_);
     GraphAbort graph_abort(state, call.abort_switch);
     const int code = whisper_full_with_state(context_.get(), &state, params, padded.data(),
                                              static_cast<int>(padded.size()));
@@ -140,7 +143,8 @@ public:
     const auto padded = pad(samples);
     whisper_state& state = this->state(false);
     whisper_tu::AbortSwitch abort_switch{&cancel};
-    whisper_tu::set_audio_context(state, this->audio_context(audio_context, padded.size()));
+    prepare(state, false, this->audio_context(audio_context, padded.size()));
+    const whisper_tu::ExactPositions exact(*context_);
     const GraphAbort graph_abort(state, abort_switch);
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
     int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(), static_cast<int>(padded.size()),
@@ -177,6 +181,16 @@ private:
     if (!slot)
       throw Failure(StatusCode::out_of_memory, "Not enough memory for the model's working buffers");
     return *slot;
+  }
+
+  // Nothing of an earlier call may show in the next: not its random numbers, not its audio.
+  void prepare(whisper_state& state, bool aligned, int audio_context) {
+    whisper_tu::reset_sampling(state);
+    int& last = last_context_[aligned ? 1 : 0];
+    if (on_gpu_ && last != audio_context)
+      whisper_tu::forget_audio(state);
+    last = audio_context;
+    whisper_tu::set_audio_context(state, audio_context);
   }
 
   static std::vector<float> pad(std::span<const float> samples) {
@@ -233,6 +247,8 @@ private:
   ContextPtr context_; // outlives the states, which use its weights
   StatePtr fast_;
   StatePtr aligned_;
+  std::array<int, 2> last_context_{}; // of the fast and the aligned state
+  bool on_gpu_ = false;
   int threads_ = 1;
   ModelInfo info_;
 };

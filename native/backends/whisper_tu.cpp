@@ -1,22 +1,39 @@
 #include "backends/whisper_tu.h"
 
+#include <ggml-alloc.h>
+#include <ggml-backend.h>
+#include <ggml-cpp.h>
+#include <ggml.h>
 #include <whisper.h>
 
 #include <cstddef>
 
 // whisper.cpp calls its alignment pass (dynamic time warping) in the middle of whisper_full and asserts where the
 // pass cannot work. Renaming the function and declaring an overload that fits the call's argument types better
-// puts `align_window` below in front of it. test/align checks that the overload is really the one called.
+// puts `align_window` below in front of it. The tests check that the overload is really the one called.
 static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
                          size_t first_segment, int segments, int seek, int frames, int filter_width, int threads);
 #define whisper_exp_compute_token_level_timestamps_dtw align_window
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wall"
-#pragma GCC diagnostic ignored "-Wextra"
-#include <src/whisper.cpp>
-#pragma GCC diagnostic pop
+// With flash attention whisper.cpp rounds the audio context up to a multiple of 256 and attends to the positions in
+// between without a mask. They hold zeros at first, which takes weight from the speech, and later what an earlier
+// call with a longer context left there: another caller's audio. The CPU kernels need no rounding, so there is none
+// while a state runs on the CPU. Rounding stays while a state is made (its buffers are then large enough for both)
+// and for GPUs, where `forget_audio` clears the positions instead.
+namespace {
+thread_local bool t_exact_positions = false;
+constexpr int kPositionPadding = 256;
+template <typename X, typename N> auto pad_positions(X x, N n) {
+  const bool exact = t_exact_positions && static_cast<int>(n) == kPositionPadding;
+  return exact ? static_cast<decltype(GGML_PAD(x, n))>(x) : GGML_PAD(x, n);
+}
+} // namespace
+#undef GGML_PAD
+#define GGML_PAD(x, n) pad_positions(x, n)
 
+#include <src/whisper.cpp>
+
+#undef GGML_PAD
 #undef whisper_exp_compute_token_level_timestamps_dtw
 
 namespace voxgate::whisper_tu {
@@ -110,6 +127,15 @@ void use_alignment(whisper_context& context, bool aligned) {
 }
 
 void reset_sampling(whisper_state& state) { state.decoders[0].rng = std::mt19937(0); }
+
+ExactPositions::ExactPositions(const whisper_context& context) { t_exact_positions = !context.params.use_gpu; }
+
+ExactPositions::~ExactPositions() { t_exact_positions = false; }
+
+void forget_audio(whisper_state& state) {
+  ggml_backend_buffer_clear(state.kv_cross.buffer, 0);
+  ggml_backend_buffer_clear(state.kv_pad.buffer, 0);
+}
 
 void set_audio_context(whisper_state& state, int audio_context) { state.exp_n_audio_ctx = audio_context; }
 

@@ -33,6 +33,20 @@ void use_alignment(whisper_context& context, bool aligned);
 // (whisper.cpp reseeds only the others).
 void reset_sampling(whisper_state& state);
 
+// Around every call that runs graphs of the audio (not around the making of a state): on a CPU, attention sees the
+// positions of the audio context and no others.
+class ExactPositions {
+public:
+  explicit ExactPositions(const whisper_context& context);
+  ExactPositions(const ExactPositions&) = delete;
+  ExactPositions& operator=(const ExactPositions&) = delete;
+  ~ExactPositions();
+};
+
+// Clears what the last call left in the attention caches for audio. Needed on a GPU, where the positions are padded,
+// whenever the audio context changes.
+void forget_audio(whisper_state& state);
+
 void set_audio_context(whisper_state& state, int audio_context);
 
 // Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.

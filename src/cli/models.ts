@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { VOICE_ACTIVITY_ID } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import { createProgressView } from '../models/progress.ts';
 import type { ModelStore, StoredModel, WaitOptions } from '../models/store.ts';
@@ -34,7 +35,10 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     .description('fetch a model, even where SVC_MODEL_DOWNLOAD is off')
     .action((id: string) =>
       work(stderr, async (options) => {
-        const { path } = await (await deps.openStore()).pull(id, options);
+        const store = await deps.openStore();
+        // No model hears anything without it.
+        await store.pull(VOICE_ACTIVITY_ID, options);
+        const { path } = await store.pull(id, options);
         stdout.write(`${path}\n`);
       }),
     );

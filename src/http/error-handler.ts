@@ -18,13 +18,13 @@ const OPENAI_TYPE: Record<ErrorKind, string> = {
   network: 'server_error',
 };
 
-export function errorEnvelope(error: GatewayError) {
+function errorEnvelope(error: GatewayError) {
   const { kind, provider, message, param, code, details } = error;
   return { error: { kind, provider, message, type: OPENAI_TYPE[kind], param, code, ...details } };
 }
 
 /** Never shows what an unexpected error says: that is for the log, found by the request id. */
-export function toGatewayError(error: unknown): GatewayError {
+function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   // Express refuses a path it cannot decode with a URIError that carries a client status.
   const status = (error as { status?: unknown } | null)?.status;

@@ -21,7 +21,7 @@ export interface HubFile {
 }
 
 /** A file this program writes itself, from a pinned source, byte for byte the same everywhere. */
-export interface DerivedFile {
+interface DerivedFile {
   file: string;
   precision: Precision;
   bytes: number;

@@ -39,7 +39,7 @@ const LIMITS: DownloadLimits = {
 const MAX_RETRY_AFTER_MS = 30_000;
 
 /** `retry` is false where the same request can only fail the same way. */
-export class DownloadError extends Error {
+class DownloadError extends Error {
   override readonly name = 'DownloadError';
   readonly retry: boolean;
   readonly retryAfterMs: number | undefined;

@@ -5,7 +5,7 @@ import { requireSpace, syncFolder } from './disk.ts';
 import { type DownloadLimits, download } from './download.ts';
 import type { ModelSource } from './source.ts';
 
-export const DEFAULT_HUB = 'https://huggingface.co';
+const DEFAULT_HUB = 'https://huggingface.co';
 
 export interface HubOptions {
   /** HF_ENDPOINT. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { VOICE_ACTIVITY_ID } from './catalogue.ts';
 import { hashFile, requireSpace, syncFolder } from './disk.ts';
@@ -153,7 +153,7 @@ async function makeVoiceActivity(
 async function requireContent(path: string, expected: WrittenFile, request: FetchRequest): Promise<void> {
   const { size } = await stat(path);
   const sha256 = await hashFile(path, request.signal, (doneBytes) =>
-    request.report({ phase: 'verifying', what: path, doneBytes, totalBytes: size }),
+    request.report({ phase: 'verifying', what: basename(path), doneBytes, totalBytes: size }),
   );
   requireSame(path, { bytes: size, sha256 }, expected);
 }

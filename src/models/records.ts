@@ -19,10 +19,10 @@ const recordSchema = z.object({
   mtimeMs: z.number(),
   inode: z.number(),
 });
-export type FileRecord = z.infer<typeof recordSchema>;
-export type Origin = FileRecord['origin'];
+type FileRecord = z.infer<typeof recordSchema>;
+type Origin = FileRecord['origin'];
 
-export type Verdict =
+type Verdict =
   | { state: 'absent' }
   | { state: 'good'; path: string }
   | { state: 'mismatch'; path: string; explanation: string };

@@ -1,6 +1,6 @@
 import type { CatalogueModel, Precision } from './catalogue.ts';
 
-export type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quantising';
+type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quantising';
 
 export interface ModelProgress {
   id: string;
@@ -24,7 +24,7 @@ export interface FetchRequest {
   report: ReportProgress;
 }
 
-export interface FetchedFile {
+interface FetchedFile {
   file: string;
   bytes: number;
   sha256: string;

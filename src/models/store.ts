@@ -39,7 +39,7 @@ export interface WaitOptions {
   onProgress?: ((progress: ModelProgress) => void) | undefined;
 }
 
-export interface ImportOptions extends WaitOptions {
+interface ImportOptions extends WaitOptions {
   id?: string | undefined;
 }
 

@@ -40,7 +40,7 @@ async function transcribe(
   const decoded = await decode(model, chunk, language, request);
   if (decoded === null) return [];
   const { segments, attempt, outcome } = decoded;
-  const words = toWords(segments, request.translate ? 'en' : language, chunk.startSec);
+  const words = toWords(segments, request.translate ? 'en' : language, chunk.startSec, chunk.speech);
   const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
   return groups.map((group) => {
     const text = group.map((word) => word.text).join('');

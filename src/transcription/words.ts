@@ -17,12 +17,25 @@ const SENTENCE_END = new Set([...'.。!！?？']);
 /** No spoken word is taken to be longer than twice the median one, nor the median to be above this. */
 const MAX_MEDIAN_SEC = 0.7;
 
-/** Words of one decoded chunk, with times in seconds from the start of the audio. */
-export function toWords(segments: DecodedSegment[], language: string, offsetSec: number): Word[] {
+/** A word that the alignment gave less than this takes the rest from the silence before it. */
+const MIN_WORD_SEC = 0.06;
+
+/**
+ * Words of one decoded chunk, with times in seconds from the start of the audio.
+ * @param speech where voice activity was found; no word reaches across the silence between two spans
+ */
+export function toWords(
+  segments: DecodedSegment[],
+  language: string,
+  offsetSec: number,
+  speech: readonly { startSec: number; endSec: number }[] = [],
+): Word[] {
   const pieces = segments.flatMap((segment) => spell(segment.tokens, offsetSec));
   const words = UNSPACED.has(language) ? pieces : joinSubwords(pieces);
-  limitDurations(words);
-  return mergePunctuation(words).filter((word) => word.text.trim() !== '');
+  const median = limitDurations(words);
+  const merged = mergePunctuation(words).filter((word) => word.text.trim() !== '');
+  fitToSpeech(merged, speech, median);
+  return merged;
 }
 
 /** Joins tokens until their bytes are whole characters. Control tokens ride along with a neighbour. */
@@ -83,17 +96,40 @@ function join(a: Word, b: Word): Word {
 }
 
 /** A pause beside a sentence end is counted to the word by the alignment: give it back to the silence. */
-function limitDurations(words: Word[]): void {
+function limitDurations(words: Word[]): number {
   const durations = words.map((w) => w.end - w.start).filter((d) => d > 0);
   durations.sort((a, b) => a - b);
   const median = Math.min(MAX_MEDIAN_SEC, durations[Math.floor(durations.length / 2)] ?? 0);
-  if (median === 0) return;
+  if (median === 0) return 0;
   const longest = median * 2;
   words.forEach((word, i) => {
     const before = words[i - 1];
     if (word.end - word.start <= longest) return;
     if (SENTENCE_END.has(word.text.trim())) word.end = word.start + longest;
     else if (before === undefined || SENTENCE_END.has(before.text.trim())) word.start = word.end - longest;
+  });
+  return median;
+}
+
+/** The alignment knows no silence: it counts a pause to a word beside it, and leaves the next one no time at all. */
+function fitToSpeech(
+  words: Word[],
+  speech: readonly { startSec: number; endSec: number }[],
+  medianSec: number,
+): void {
+  for (const word of words) {
+    speech.slice(1).forEach((span, i) => {
+      const silence = { start: speech[i]?.endSec ?? 0, end: span.startSec };
+      if (word.start >= silence.end || word.end <= silence.start) return;
+      if (word.end - silence.end >= silence.start - word.start)
+        word.start = Math.max(word.start, silence.end);
+      else word.end = silence.start;
+    });
+    word.end = Math.max(word.start, word.end);
+  }
+  words.forEach((word, i) => {
+    if (word.end - word.start >= MIN_WORD_SEC) return;
+    word.start = Math.max(words[i - 1]?.end ?? 0, Math.min(word.start, word.end - medianSec));
   });
 }
 

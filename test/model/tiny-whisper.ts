@@ -42,14 +42,14 @@ interface Variable {
   data: Buffer;
 }
 
-/** Multiples of 1/16 below 8: exact in every type, and with the integer scale of 16. */
+/** Multiples of 1/8 below 8: exact in every type, and as integers of scale 8 or 16. */
 export function valueAt(name: string, index: number): number {
   let hash = 2166136261;
   for (const byte of Buffer.from(`${name}#${index}`)) hash = Math.imul(hash ^ byte, 16777619) >>> 0;
-  return ((hash % 255) - 127) / 16;
+  return ((hash % 127) - 63) / 8;
 }
 
-export function variableShapes(shape: TinyShape): [name: string, shape: number[]][] {
+function variableShapes(shape: TinyShape): [name: string, shape: number[]][] {
   const { state, vocab } = shape;
   const norm = (name: string): [string, number[]][] => [
     [`${name}/beta`, [state]],
@@ -156,14 +156,18 @@ function makeVariable(name: string, shape: number[], type: WeightType, zeros = f
     if (dtype === 'float16') data.writeUInt16LE(toHalf(value), i * 2);
     if (dtype === 'bfloat16')
       data.writeUInt16LE(new Uint32Array(Float32Array.of(value).buffer)[0]! >>> 16, i * 2);
-    if (dtype === 'int8') data.writeInt8(value * 16, i);
+    if (dtype === 'int8') data.writeInt8(value * scaleOf(Math.floor(i / (shape[1] ?? 1))), i);
   }
   const variable: Variable = { name, shape, type: dtype, data };
   if (!quantised) return [variable];
   const [rows = 1] = shape;
   const scales = Buffer.alloc(rows * 4);
-  for (let row = 0; row < rows; row++) scales.writeFloatLE(16, row * 4);
+  for (let row = 0; row < rows; row++) scales.writeFloatLE(scaleOf(row), row * 4);
   return [variable, { name: `${name}_scale`, shape: [rows], type: 'float32', data: scales }];
+}
+
+function scaleOf(row: number): number {
+  return row % 2 === 0 ? 16 : 8;
 }
 
 function u32(value: number): Buffer {

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type DownloadRequest, download } from '../../src/models/download.ts';
 import { type HubServer, serveFile, sha256, someWeights, startHub } from '../model/hub-server.ts';
 
@@ -215,6 +217,37 @@ test('a stalled body is dropped and resumed', async () => {
 test('a server that accepts and never answers is given up on', async () => {
   for (let i = 0; i < 3; i++) hub.next.push(() => {});
   await assert.rejects(get(), /did not answer within 200 ms/);
+});
+
+test('a slow body is no stall as long as something comes', async () => {
+  hub.next.push(async (_, response) => {
+    response.writeHead(200, { etag: '"content-1"', 'content-length': content.length });
+    for (let at = 0; at < content.length; at += 60_000) {
+      response.write(content.subarray(at, at + 60_000));
+      await sleep(90);
+    }
+    response.end();
+  });
+  await get();
+  await assertWhole();
+  assert.equal(hub.requests.length, 1);
+});
+
+test('a host that takes the connection but no TLS is unreachable, and not asked again', async () => {
+  let connections = 0;
+  const silent = createServer(() => connections++);
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const { port } = silent.address() as AddressInfo;
+  const quick = { ...limits, connectTimeoutMs: 150 };
+  try {
+    await assert.rejects(
+      get({ url: `https://127.0.0.1:${port}/x`, limits: quick }),
+      /did not accept a connection/,
+    );
+    assert.equal(connections, 1);
+  } finally {
+    silent.close();
+  }
 });
 
 test('connection refused fails at once, without further attempts', async () => {

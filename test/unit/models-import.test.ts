@@ -140,6 +140,8 @@ test('half precision: every value survives, and rounding takes the nearest, ties
       }
     }),
   );
+  assert.equal(toHalf(1 + 2 ** -11), 0x3c00);
+  assert.equal(toHalf(1 + 3 * 2 ** -11), 0x3c02);
   assert.equal(fromBrain(0x3fc0), 1.5);
 });
 
@@ -208,6 +210,13 @@ test('what is not a whole Whisper is refused with the reason', async () => {
       ),
   });
   await assert.rejects(convert(reshaped), refused(/linear_0\/weight should be \[128,32\] and is \[32,128\]/));
+  const liar = await folder('float16', {
+    change: (all) => [
+      ...all,
+      { name: 'extra', shape: [2 ** 31, 2 ** 31], type: 'float16', data: Buffer.alloc(8) },
+    ],
+  });
+  await assert.rejects(convert(liar), refused(/extra.*holds 8 bytes/));
   const cut = await folder();
   await truncate(join(cut, 'model.bin'), 40_000);
   await assert.rejects(convert(cut), refused(/cut short/));

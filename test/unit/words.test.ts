@@ -87,6 +87,28 @@ test('a pause beside a full stop is given back to the silence', () => {
   ]);
 });
 
+test('a word does not reach across the silence between two spans of speech', () => {
+  const segment = segmentOf(' one', ' two', ' three');
+  const two = segment.tokens[1];
+  assert(two);
+  two.endMs = 1500;
+  const speech = [
+    { startSec: 0, endSec: 0.3 },
+    { startSec: 1.2, endSec: 2 },
+  ];
+  const [, word] = toWords([segment], 'en', 0, speech);
+  assert.deepEqual([word?.text, word?.start, word?.end], [' two', 1.2, 1.5]);
+});
+
+test('a word left without time takes some of the silence before it', () => {
+  const segment = segmentOf(' one', ' two', ' three', ' four');
+  const [, two, three, four] = segment.tokens;
+  assert(two && three && four);
+  [three.startMs, three.endMs, four.startMs, four.endMs] = [1000, 1000, 1000, 1100];
+  const [, , word] = toWords([segment], 'en', 0);
+  assert.deepEqual([word?.text, word?.start, word?.end], [' three', 0.9, 1]);
+});
+
 test('no token and no character is lost or reordered', () => {
   const piece = fc.oneof(
     fc.constantFrom(' the', ' qu', 'ick', ',', '.', ' "', '"', '-', '…', ' ', '', '你', ' (', ')', "'s"),

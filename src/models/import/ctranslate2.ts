@@ -5,7 +5,7 @@ import { fromBrain, fromHalf } from './half.ts';
 /** Reader of CTranslate2's model.bin (binary versions 4 to 6): an index first, values only when asked for. */
 
 const DTYPES = ['float32', 'int8', 'int16', 'int32', 'float16', 'bfloat16'] as const;
-export type Dtype = (typeof DTYPES)[number];
+type Dtype = (typeof DTYPES)[number];
 const WIDTH: Record<Dtype, number> = { float32: 4, int8: 1, int16: 2, int32: 4, float16: 2, bfloat16: 2 };
 
 export interface Variable {

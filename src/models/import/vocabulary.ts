@@ -72,7 +72,7 @@ async function readIfThere(path: string): Promise<string | null> {
   return readFile(path, 'utf8');
 }
 
-export function parse<T>(path: string, text: string, shape: z.ZodType<T>): T {
+function parse<T>(path: string, text: string, shape: z.ZodType<T>): T {
   try {
     return shape.parse(JSON.parse(text));
   } catch (error) {

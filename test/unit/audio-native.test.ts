@@ -1,0 +1,140 @@
+/** The same promises with the real addon, where it is built. */
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { after } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
+import { loadNative, type NativeEngine, NativeError } from '../../src/engine/native.ts';
+import {
+  collect,
+  folder,
+  makeTone,
+  measure,
+  openHandles,
+  RATE,
+  refusal,
+  requireFfmpeg,
+  runFfmpeg,
+  wavOf,
+  write,
+} from './audio-fixtures.ts';
+
+const engine = loadWhereBuilt();
+const skip = engine === null ? 'the addon is not built' : false;
+const ffmpeg = requireFfmpeg();
+const alone = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => {
+  assert.ok(engine);
+  return { engine, ffmpeg: null, maxAudioSec: 3600, ...more };
+};
+const baseline = openHandles();
+after(async () => {
+  // The addon closes a file on its own thread, a moment after it was asked to.
+  const deadline = Date.now() + 2000;
+  while (openHandles().files > baseline.files && Date.now() < deadline) await sleep(10);
+  assert.deepEqual(openHandles(), baseline, 'a file or a process was left behind');
+});
+
+function loadWhereBuilt(): NativeEngine | null {
+  try {
+    return loadNative();
+  } catch {
+    return null;
+  }
+}
+
+const STEREO = ['-af', 'pan=stereo|c0=c0|c1=c0'];
+const FORMATS: [name: string, format: string, ...encoding: string[]][] = [
+  ['u8.wav', 'wav', '-c:a', 'pcm_u8', '-ar', '8000'],
+  ['s16.wav', 'wav', '-c:a', 'pcm_s16le', '-ar', '44100', ...STEREO],
+  ['s24.wav', 'wav', '-c:a', 'pcm_s24le', '-ar', '96000', ...STEREO],
+  ['f32.wav', 'wav', '-c:a', 'pcm_f32le', '-ar', '48000'],
+  ['mulaw.wav', 'wav', '-c:a', 'pcm_mulaw', '-ar', '8000'],
+  ['adpcm.wav', 'wav', '-c:a', 'adpcm_ms', '-ar', '16000'],
+  ['surround.wav', 'wav', '-af', 'pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0'],
+  ['a.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '44100', ...STEREO],
+  ['low.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '8000', '-b:a', '16k', '-write_id3v2', '0'],
+  ['a.flac', 'flac', '-c:a', 'flac', ...STEREO],
+  ['a.ogg', 'ogg vorbis', '-c:a', 'libvorbis', ...STEREO, '-page_duration', '200000'],
+];
+
+test('the addon alone: length, pitch and level as ffmpeg decodes them', { skip }, async (t) => {
+  for (const [name, format, ...encoding] of FORMATS) {
+    await t.test(name, async () => {
+      const path = makeTone(name, ...encoding);
+      const own = await collect(path, alone());
+      const external = await collect(path, alone({ engine: refusing, ffmpeg }));
+      assert.equal(own.format, format);
+      const apart = Math.abs(own.samples.length - external.samples.length);
+      assert.ok(apart < 0.15 * RATE, `${own.samples.length} samples, ffmpeg ${external.samples.length}`);
+      const [a, b] = [measure(own.samples), measure(external.samples)];
+      assert.ok(Math.abs(a.hertz - 440) < 4, `${a.hertz} Hz`);
+      assert.ok(Math.abs(a.decibel - b.decibel) < 0.5, `${a.decibel} dB, ffmpeg ${b.decibel}`);
+      assert.ok(own.durationSec === null || Math.abs(own.durationSec - 2) < 0.1, `${own.durationSec} s`);
+    });
+  }
+});
+
+const refusing = {
+  openAudio: async (): Promise<never> => {
+    throw new NativeError('bad_audio', 'left to ffmpeg');
+  },
+};
+
+test('what the addon cannot read in a wav or Ogg file goes to ffmpeg', { skip }, async () => {
+  for (const [name, ...encoding] of [
+    ['mp3inwav', '-c:a', 'libmp3lame', '-f', 'wav'],
+    ['opus.ogg', '-c:a', 'libopus'],
+    ['g722.wav', '-c:a', 'g722', '-ar', '16000'],
+  ] as [string, ...string[]][]) {
+    const path = makeTone(name, ...encoding);
+    await assert.rejects(openAudio(path, alone()), refusal('undecodable_audio', 'unsupported_format'));
+    const { samples } = await collect(path, alone({ ffmpeg }));
+    assert.ok(Math.abs(measure(samples).hertz - 440) < 4, name);
+  }
+});
+
+test('cut files give what there is, or a refusal', { skip }, async () => {
+  for (const [name] of FORMATS) {
+    const whole = readFileSync(join(folder, name));
+    for (let part = 0; part < 40; part += 1) {
+      const cut = write('cut', whole.subarray(0, 1 + Math.floor((whole.length * part) / 40)));
+      const outcome = collect(cut, alone()).then(({ samples }) => assert.ok(samples.length > 0));
+      await outcome.catch(refusal('undecodable_audio', 'unsupported_format'));
+    }
+    const { samples } = await collect(write('half', whole.subarray(0, whole.length * 0.6)), alone());
+    assert.ok(samples.length > 0.5 * RATE, `${name}: ${samples.length} samples`);
+  }
+});
+
+test('empty, tiny, too long, endless by its header', { skip }, async () => {
+  await assert.rejects(
+    openAudio(write('none', wavOf(new Int16Array(0))), alone({ ffmpeg })),
+    refusal('empty_audio'),
+  );
+  assert.equal((await collect(write('tiny', wavOf(new Int16Array(160))), alone())).samples.length, 160);
+  const bomb = join(folder, 'bomb.flac');
+  runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=16000:cl=mono', '-t', '3600', bomb);
+  await assert.rejects(openAudio(bomb, alone({ maxAudioSec: 30 })), refusal('audio_too_long'));
+  const long = join(folder, 'long.mp3');
+  runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=16000:cl=mono', '-t', '90', '-c:a', 'libmp3lame', long);
+  await assert.rejects(collect(long, alone({ maxAudioSec: 30 })), refusal('audio_too_long'));
+  const piped = wavOf(new Int16Array(2 * RATE));
+  piped.writeUInt32LE(0x7ffff000, 40);
+  assert.equal((await collect(write('piped', piped), alone())).samples.length, 2 * RATE);
+});
+
+test('abort and early leave close the file', { skip }, async () => {
+  const path = write('two-minutes', wavOf(new Int16Array(120 * RATE)));
+  for (let round = 0; round < 20; round += 1) {
+    const controller = new AbortController();
+    const reason = new Error('gone');
+    await assert.rejects(async () => {
+      await using source = await openAudio(path, alone({ signal: controller.signal }));
+      for await (const _ of source.blocks()) controller.abort(reason);
+    }, reason);
+    const source = await openAudio(path, alone());
+    for await (const _ of source.blocks()) break;
+  }
+});
