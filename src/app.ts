@@ -49,9 +49,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const recognition = createRecognition(config, deps, slot, caches);
   const list = () => {
     const loaded = new Set(caches.models.entries().map((entry) => entry.key));
-    return routable(store)
-      .filter((model) => servable(model, engine))
-      .filter((model) => model.installed || config.modelDownload)
+    return routable(store, engine)
+      .filter((model) => model.servable && (model.installed || config.modelDownload))
       .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
   };
 
@@ -136,12 +135,11 @@ function createRecognition(
 ): TranscribeDeps {
   const ffmpeg = once(() => findFfmpeg({ searchPath: config.environment.PATH ?? '' }));
   return {
-    route: (request) => {
-      const models = routable(store).filter(
-        (model) => request.model !== undefined || servable(model, engine),
-      );
-      return route(request, models, { defaultSize: config.modelDefaultSize, aliases: config.modelAliases });
-    },
+    route: (request) =>
+      route(request, routable(store, engine), {
+        defaultSize: config.modelDefaultSize,
+        aliases: config.modelAliases,
+      }),
     unavailable: (chosen) => unavailable(chosen, engine),
     async ensureWeights(modelId, signal) {
       await store.ensure(VOICE_ACTIVITY_ID, { signal });
@@ -156,16 +154,13 @@ function createRecognition(
   };
 }
 
-function routable(store: ModelStore): RoutableModel[] {
+function routable(store: ModelStore, engine: NativeEngine | null): RoutableModel[] {
   return CATALOGUE.filter((model) => model.engine !== 'silero').map((model) => ({
     id: model.id,
     family: model.provider as Family,
+    servable: unavailable({ family: model.provider as Family }, engine) === null,
     installed: store.isInstalled(model.id),
   }));
-}
-
-function servable(model: Pick<RoutableModel, 'family'>, engine: NativeEngine | null): boolean {
-  return engine !== null && unavailable({ family: model.family }, engine) === null;
 }
 
 function unavailable({ family }: Pick<Route, 'family'>, engine: NativeEngine | null): GatewayError | null {

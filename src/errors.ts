@@ -18,9 +18,11 @@ const STATUS_OF_KIND = {
 } as const;
 
 export type ErrorKind = keyof typeof STATUS_OF_KIND;
+export const ERROR_KINDS = Object.keys(STATUS_OF_KIND) as [ErrorKind, ...ErrorKind[]];
 
 /** Who produced the failure: the gateway itself or the backend it speaks for. */
-export type Provider = 'voxgate' | 'multilingual' | 'european' | 'cjk' | 'tts' | 'llm';
+export const PROVIDERS = ['voxgate', 'multilingual', 'european', 'cjk', 'tts', 'llm'] as const;
+export type Provider = (typeof PROVIDERS)[number];
 
 export interface GatewayErrorOptions {
   provider?: Provider;

@@ -47,7 +47,7 @@ export interface ModelInfo {
 }
 
 export interface ChunkOptions {
-  /** ISO 639 code; must be one of `info.languages`. */
+  /** ISO 639 code, one of `info.languages`; '' where the model itself finds it (SenseVoice). */
   language: string;
   translate: boolean;
   /** Text the decoder is conditioned on; '' for none. */
@@ -60,6 +60,8 @@ export interface ChunkOptions {
   maxTokens: number;
   /** Align each token by dynamic time warping over the cross attention (slower, exact to about 50 ms). */
   words: boolean;
+  /** Punctuation and digits, where the model has the choice (SenseVoice); they are the default. */
+  itn?: boolean;
 }
 
 export interface Token {
@@ -78,6 +80,13 @@ export interface DecodedSegment {
   tokens: Token[];
   /** Probability (0..1) of the no-speech token at the start of the window. */
   noSpeechProb: number;
+  /** What SenseVoice tells beside the words. */
+  language?: string;
+  languageProbability?: number;
+  /** As the model's tags are spelled: `HAPPY`, `NEUTRAL`, `EMO_UNKNOWN` ... */
+  emotion?: string;
+  /** `Speech`, `BGM`, `Laughter` ... */
+  event?: string;
 }
 
 export interface LanguageGuess {

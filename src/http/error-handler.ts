@@ -1,6 +1,6 @@
 /** The only place that writes an error status. Whatever is thrown leaves as the envelope of contract 2.1. */
 import type { Socket } from 'node:net';
-import type { ErrorRequestHandler } from 'express';
+import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import { type ErrorKind, GatewayError } from '../errors.ts';
 
@@ -18,13 +18,14 @@ const OPENAI_TYPE: Record<ErrorKind, string> = {
   network: 'server_error',
 };
 
-function errorEnvelope(error: GatewayError) {
-  const { kind, provider, message, param, code, details } = error;
-  return { error: { kind, provider, message, type: OPENAI_TYPE[kind], param, code, ...details } };
+export function errorEnvelope(error: GatewayError, res: Response | null) {
+  const { kind, provider, message, param, code, details, status } = error;
+  const id = status >= 500 && res !== null ? { request_id: res.locals.requestId } : {};
+  return { error: { kind, provider, message, type: OPENAI_TYPE[kind], param, code, ...details, ...id } };
 }
 
 /** Never shows what an unexpected error says: that is for the log, found by the request id. */
-function toGatewayError(error: unknown): GatewayError {
+export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   // Express refuses a path it cannot decode with a URIError that carries a client status.
   const status = (error as { status?: unknown } | null)?.status;
@@ -35,12 +36,17 @@ function toGatewayError(error: unknown): GatewayError {
   });
 }
 
+export function logFailure(log: Logger, error: GatewayError, res: Response): void {
+  const { kind, code, message } = error;
+  const context = { requestId: res.locals.requestId, method: res.req.method, path: res.req.path };
+  if (kind === 'internal') log.error('request failed', { ...context, cause: describe(error.cause) });
+  else log.debug('request refused', { ...context, kind, code, reason: message });
+}
+
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (thrown, req, res, _next) => {
     const error = toGatewayError(thrown);
-    const context = { requestId: res.locals.requestId, method: req.method, path: req.path };
-    if (error.kind === 'internal') log.error('request failed', { ...context, error: describe(error.cause) });
-    else log.debug('request refused', { ...context, kind: error.kind, message_: error.message });
+    logFailure(log, error, res);
     if (res.headersSent || res.destroyed || error.kind === 'cancelled') {
       res.destroy();
       return;
@@ -49,7 +55,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     else if (error.status >= 500) res.setHeader('X-Should-Retry', 'false');
     // A client that was never told to go on will not send its body; only closing keeps the connection in step.
     if (req.get('Expect') !== undefined && !req.complete) res.setHeader('Connection', 'close');
-    res.status(error.status).json(errorEnvelope(error));
+    res.status(error.status).json(errorEnvelope(error, res));
   };
 }
 
@@ -73,7 +79,9 @@ export function answerParserError(error: NodeJS.ErrnoException, socket: Socket):
     'Bad Request',
     'Not an HTTP request',
   ];
-  const body = JSON.stringify(errorEnvelope(new GatewayError('malformed', message, { code: 'bad_request' })));
+  const body = JSON.stringify(
+    errorEnvelope(new GatewayError('malformed', message, { code: 'bad_request' }), null),
+  );
   const head = [
     `HTTP/1.1 ${status} ${reason}`,
     'Content-Type: application/json; charset=utf-8',

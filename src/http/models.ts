@@ -15,7 +15,7 @@ export interface ModelsDeps {
 }
 
 /** The European engine decodes a whole chunk at once; the others give each segment as it is decoded. */
-const streams = (model: RoutableModel) => model.family !== 'european';
+export const streams = (model: Pick<RoutableModel, 'family'>) => model.family !== 'european';
 
 export function listModels(deps: ModelsDeps): RequestHandler {
   return (_req, res) => {

@@ -4,6 +4,7 @@ import { GatewayError } from '../errors.ts';
 import { admission } from './admission.ts';
 import { health } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
+import { mountDocs, openapi } from './openapi.ts';
 import { type TranscriptionsDeps, transcriptions } from './transcriptions.ts';
 
 export interface RouteDeps {
@@ -23,13 +24,20 @@ function table(deps: RouteDeps): RouteRow[] {
   const inference = [admission(deps.transcriptions.slot)];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(deps.version) },
+    { method: 'get', path: '/openapi.json', chain: [], handler: openapi(deps.version) },
     { method: 'get', path: '/v1/models', chain: [], handler: listModels(deps.models) },
     { method: 'get', path: '/v1/models/:id', chain: [], handler: getModel(deps.models) },
     {
       method: 'post',
       path: '/v1/audio/transcriptions',
       chain: inference,
-      handler: transcriptions(deps.transcriptions),
+      handler: transcriptions(deps.transcriptions, 'transcribe'),
+    },
+    {
+      method: 'post',
+      path: '/v1/audio/translations',
+      chain: inference,
+      handler: transcriptions(deps.transcriptions, 'translate'),
     },
   ];
 }
@@ -48,6 +56,7 @@ export function mountRoutes(app: Express, deps: RouteDeps): void {
       );
     });
   }
+  mountDocs(app);
   app.use((req) => {
     throw new GatewayError('not_found', `Nothing is at ${req.method} ${req.path.slice(0, 200)}`);
   });

@@ -1,8 +1,9 @@
 /** Transcripts in the response formats of OpenAI's API. Wire names are born here. */
+import { toCues, toSrt, toVtt } from './cues.ts';
 import { languageName } from './languages.ts';
 import type { TranscriptionRequest } from './request.ts';
 import type { Route } from './routing.ts';
-import type { Segment } from './segment.ts';
+import type { Segment, Word } from './segment.ts';
 import type { Summary } from './transcribe.ts';
 
 export interface Transcript {
@@ -20,17 +21,47 @@ export function formatTranscript(transcript: Transcript, request: TranscriptionR
   const text = fullText(transcript.segments);
   switch (request.responseFormat) {
     case 'text':
-      return { contentType: 'text/plain; charset=utf-8', body: `${text}\n` };
+      return plainText(`${text}\n`);
+    case 'srt':
+      return plainText(toSrt(toCues(transcript.segments, request.segmentGranularity)));
+    case 'vtt':
+      return plainText(toVtt(toCues(transcript.segments, request.segmentGranularity)));
     case 'json':
-      return asJson({ text, usage: usage(transcript.summary) });
+      return asJson({ text, usage: usage(transcript.summary), ...logprobs(transcript.segments, request) });
     case 'verbose_json':
       return asJson(verbose(transcript, request, text));
   }
 }
 
-/** Whether this format shows times, so that aligning words is worth its cost. */
+/** Whether the answer shows times, so that aligning words is worth its cost. */
 export function showsTimes(request: TranscriptionRequest): boolean {
-  return request.responseFormat === 'verbose_json';
+  return request.stream || !['json', 'text'].includes(request.responseFormat);
+}
+
+/** One segment of a stream; the deltas joined are the text. */
+export function toDelta(segment: Segment, request: TranscriptionRequest) {
+  return {
+    type: 'transcript.text.delta',
+    delta: segment.id === 0 ? segment.text.trimStart() : segment.text,
+    segment_id: String(segment.id),
+    start: seconds(segment.start),
+    end: seconds(segment.end),
+    ...logprobs([segment], request),
+  };
+}
+
+export function toDone({ route, segments, summary }: Transcript, request: TranscriptionRequest) {
+  return {
+    type: 'transcript.text.done',
+    text: fullText(segments),
+    usage: usage(summary),
+    language: languageShown(summary, request),
+    duration: seconds(summary.durationSec),
+    model: route.modelId,
+    route: route.reason,
+    segments: segments.map((segment) => toWireSegment(segment, request)),
+    ...logprobs(segments, request),
+  };
 }
 
 const asJson = (value: unknown): FormattedBody => ({
@@ -38,7 +69,9 @@ const asJson = (value: unknown): FormattedBody => ({
   body: JSON.stringify(value),
 });
 
-function fullText(segments: Segment[]): string {
+const plainText = (body: string): FormattedBody => ({ contentType: 'text/plain; charset=utf-8', body });
+
+export function fullText(segments: Segment[]): string {
   return segments
     .map((segment) => segment.text)
     .join('')
@@ -50,23 +83,49 @@ function usage(summary: Summary) {
   return { type: 'duration', seconds: Math.ceil(summary.durationSec) };
 }
 
+function languageShown(summary: Summary, request: TranscriptionRequest): string {
+  return request.translate ? 'english' : languageName(summary.language);
+}
+
+function logprobs(segments: Segment[], request: TranscriptionRequest) {
+  if (!request.logprobs) return {};
+  const tokens = segments
+    .flatMap((s) => s.words.flatMap((word) => word.tokens))
+    .filter((t) => t.bytes.length > 0);
+  return {
+    logprobs: tokens.map(({ bytes, logprob }) => ({
+      token: Buffer.from(bytes).toString(),
+      logprob: round(logprob, 6),
+      bytes: [...bytes],
+    })),
+  };
+}
+
 function verbose({ route, segments, summary }: Transcript, request: TranscriptionRequest, text: string) {
   return {
     task: request.translate ? 'translate' : 'transcribe',
-    language: request.translate ? 'english' : languageName(summary.language),
+    language: languageShown(summary, request),
     duration: seconds(summary.durationSec),
     text,
-    ...(request.granularities.has('segment') && { segments: segments.map(toWireSegment) }),
+    ...(request.granularities.has('segment') && { segments: segments.map((s) => toWireSegment(s, request)) }),
     ...(request.granularities.has('word') && { words: segments.flatMap((s) => s.words.map(toWireWord)) }),
     usage: usage(summary),
     language_code: request.translate ? 'en' : summary.language,
     language_probability: round(summary.languageProbability, 4),
     model: route.modelId,
     route: route.reason,
+    ...(summary.dropped.length > 0 && {
+      dropped: summary.dropped.map((d) => ({
+        start: seconds(d.start),
+        end: seconds(d.end),
+        reason: d.reason,
+      })),
+    }),
+    ...logprobs(segments, request),
   };
 }
 
-function toWireSegment(segment: Segment) {
+function toWireSegment(segment: Segment, request: TranscriptionRequest) {
   return {
     id: segment.id,
     seek: segment.seek,
@@ -78,10 +137,11 @@ function toWireSegment(segment: Segment) {
     avg_logprob: round(segment.avgLogprob, 6),
     compression_ratio: round(segment.compressionRatio, 6),
     no_speech_prob: round(segment.noSpeechProb, 6),
+    ...(request.taskType === 'rich' && { emotion: segment.emotion ?? '', event: segment.event ?? '' }),
   };
 }
 
-function toWireWord(word: { text: string; start: number; end: number }) {
+function toWireWord(word: Word) {
   return { word: word.text.trim(), start: seconds(word.start), end: seconds(word.end) };
 }
 

@@ -1,17 +1,9 @@
 /** The Whisper family: one chunk of speech in, sentences out. */
 import type { DecodedSegment, TranscriptionModel } from '../engine/native.ts';
 import type { Chunk } from './chunks.ts';
-import {
-  type Attempt,
-  attemptsFor,
-  compressionRatio,
-  contextFor,
-  isLoop,
-  judge,
-  type Outcome,
-} from './decoding.ts';
+import { type Attempt, attemptsFor, contextFor, isLoop, judge, type Outcome } from './decoding.ts';
+import { toHeard } from './heard.ts';
 import type { ChunkRequest, Heading, Heard, Recognizer } from './recognizer.ts';
-import type { Word } from './segment.ts';
 import { toSentences } from './sentences.ts';
 import { toWords } from './words.ts';
 
@@ -25,38 +17,21 @@ export const multilingual: Recognizer = {
   async recognize(model, chunk, request) {
     const heading =
       request.language === undefined
-        ? await detectLanguage(model, chunk, request.before, request.signal)
+        ? await detectLanguage(model, chunk, request)
         : { language: request.language, probability: 1 };
-    return { heading, sentences: await transcribe(model, chunk, heading.language, request) };
+    const decoded = await decode(model, chunk, heading.language, request);
+    if (decoded === 'silence') return { heading, sentences: [] };
+    if (decoded === 'repetition') return { heading, sentences: [], dropped: decoded };
+    return { heading, sentences: sentencesOf(decoded, chunk, heading.language, request) };
   },
 };
 
-async function transcribe(
-  model: TranscriptionModel,
-  chunk: Chunk,
-  language: string,
-  request: ChunkRequest,
-): Promise<Heard[]> {
-  const decoded = await decode(model, chunk, language, request);
-  if (decoded === null) return [];
+function sentencesOf(decoded: Decoded, chunk: Chunk, language: string, request: ChunkRequest): Heard[] {
   const { segments, attempt, outcome } = decoded;
   const words = toWords(segments, request.translate ? 'en' : language, chunk.startSec, chunk.speech);
   const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
-  return groups.map((group) => {
-    const text = group.map((word) => word.text).join('');
-    return {
-      seek: Math.round(chunk.startSec * 100),
-      start: group[0]?.start ?? chunk.startSec,
-      end: group.at(-1)?.end ?? chunk.startSec,
-      text,
-      words: group,
-      temperature: attempt.temperature,
-      avgLogprob: meanLogprob(group),
-      compressionRatio: compressionRatio(text),
-      noSpeechProb: outcome.noSpeechProb,
-      language,
-    };
-  });
+  const { temperature } = attempt;
+  return toHeard(groups, chunk, { temperature, noSpeechProb: outcome.noSpeechProb, language });
 }
 
 interface Decoded {
@@ -65,13 +40,13 @@ interface Decoded {
   outcome: Outcome;
 }
 
-/** The first attempt that can be believed, else the surest one that is not a loop; null for silence. */
+/** The first attempt that can be believed, else the surest one that is not a loop. */
 async function decode(
   model: TranscriptionModel,
   chunk: Chunk,
   language: string,
   request: ChunkRequest,
-): Promise<Decoded | null> {
+): Promise<Decoded | 'silence' | 'repetition'> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   const { translate, prompt } = request;
   let best: Decoded | null = null;
@@ -83,12 +58,12 @@ async function decode(
     );
     const outcome = summarize(segments);
     const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt);
-    if (verdict === 'silence') return null;
+    if (verdict === 'silence') return 'silence';
     if (verdict === 'accept') return { segments, attempt, outcome };
     const better = best === null || outcome.avgLogprob > best.outcome.avgLogprob;
     if (better && !isLoop(outcome.text)) best = { segments, attempt, outcome };
   }
-  return best;
+  return best ?? 'repetition';
 }
 
 function summarize(segments: DecodedSegment[]): Outcome {
@@ -104,21 +79,21 @@ function summarize(segments: DecodedSegment[]): Outcome {
   };
 }
 
-function meanLogprob(words: Word[]): number {
-  const logprobs = words.flatMap((word) => word.tokens).filter((t) => t.bytes.length > 0);
-  return logprobs.reduce((sum, token) => sum + token.logprob, 0) / Math.max(1, logprobs.length);
-}
-
 /** The language of the chunk; a speaker may change it, so each chunk is asked, and an unsure answer is ignored. */
 async function detectLanguage(
   model: TranscriptionModel,
   chunk: Chunk,
-  before: Heading | null,
-  signal: AbortSignal,
+  { before, languages, signal }: ChunkRequest,
 ): Promise<Heading> {
   const samples = chunk.samples.subarray(0, DETECTION_SEC * SAMPLE_RATE);
   const audioContext = contextFor(samples.length / SAMPLE_RATE, model.info.audioContext);
-  const guess = await model.detectLanguage(samples, { audioContext }, { signal });
-  if (before !== null && guess.probability < SURE) return before;
-  return { language: guess.language, probability: guess.probability };
+  const { probabilities } = await model.detectLanguage(samples, { audioContext }, { signal });
+  const allowed = Object.entries(probabilities).filter(
+    ([code]) => languages.length === 0 || languages.includes(code),
+  );
+  const total = allowed.reduce((sum, [, probability]) => sum + probability, 0);
+  const [top] = allowed.sort(([, a], [, b]) => b - a);
+  if (top === undefined) return before ?? { language: 'en', probability: 0 };
+  const guess = { language: top[0], probability: total > 0 ? top[1] / total : 0 };
+  return before !== null && guess.probability < SURE ? before : guess;
 }

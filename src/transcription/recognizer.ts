@@ -1,6 +1,7 @@
 /** What every model family offers the use case: one chunk of speech in, sentences out. */
 import type { TranscriptionModel } from '../engine/native.ts';
 import type { Chunk } from './chunks.ts';
+import { cjk } from './cjk.ts';
 import { multilingual } from './multilingual.ts';
 import type { Family } from './routing.ts';
 import type { Segment } from './segment.ts';
@@ -8,6 +9,8 @@ import type { Segment } from './segment.ts';
 export interface ChunkRequest {
   /** ISO 639 code the client gave, known to the model; undefined = to be detected. */
   language: string | undefined;
+  /** The languages to choose among; empty = all of the model's. */
+  languages: readonly string[];
   /** What was heard in the chunk before, when it is to be detected. */
   before: Heading | null;
   translate: boolean;
@@ -15,6 +18,8 @@ export interface ChunkRequest {
   temperature: number;
   /** Sentences with word times; without, only the text matters and the chunk may be one segment. */
   timed: boolean;
+  /** Whether to write punctuation and digits; `rich` as `transcribe`. */
+  taskType?: 'transcribe' | 'transcribe_raw' | 'rich';
   signal: AbortSignal;
 }
 
@@ -31,6 +36,8 @@ export interface Recognition {
   /** None when the chunk holds no words. */
   sentences: Heard[];
   heading: Heading;
+  /** Why speech was found but no text can be given: the engine only repeats itself. */
+  dropped?: 'repetition';
 }
 
 export interface Recognizer {
@@ -39,4 +46,4 @@ export interface Recognizer {
 }
 
 /** Families this build can serve. */
-export const RECOGNIZERS: Partial<Record<Family, Recognizer>> = { multilingual };
+export const RECOGNIZERS: Partial<Record<Family, Recognizer>> = { multilingual, cjk };

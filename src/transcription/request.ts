@@ -1,73 +1,163 @@
-/** What a client asks for, checked and in the terms of the domain. */
+/** What a client asks for, checked and in the terms of the domain. The schema is also the API's documentation. */
 import { z } from 'zod';
 import { isTruthy } from '../config.ts';
 import { GatewayError } from '../errors.ts';
 import { parseLanguage } from './languages.ts';
 
-export type ResponseFormat = 'json' | 'text' | 'verbose_json';
+const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
+const TASKS = ['transcribe', 'transcribe_raw', 'rich'] as const;
+
+export type ResponseFormat = (typeof FORMATS)[number];
 export type Granularity = 'word' | 'segment';
+export type SegmentGranularity = 'sentence' | 'subtitle';
+/** CJK only: with punctuation and digits, without, or with emotion and sound event for each segment. */
+export type TaskType = (typeof TASKS)[number];
+
+/** When speech begins and ends; what the client leaves out keeps the gateway's own value. */
+export interface VoiceActivityTuning {
+  threshold: number | undefined;
+  prefixPaddingMs: number | undefined;
+  silenceDurationMs: number | undefined;
+}
 
 export interface TranscriptionRequest {
   model: string | undefined;
   /** ISO 639 code. */
   language: string | undefined;
+  /** The languages to choose among when none is given; empty = all. */
+  languages: readonly string[];
   prompt: string;
+  keywords: readonly string[];
   temperature: number;
   responseFormat: ResponseFormat;
   granularities: ReadonlySet<Granularity>;
+  segmentGranularity: SegmentGranularity;
+  logprobs: boolean;
+  voiceActivity: VoiceActivityTuning;
+  taskType: TaskType;
   translate: boolean;
+  stream: boolean;
 }
 
-/** A field sent empty is a field not sent: HTML forms and some clients send every field they know. */
-const optional = <T extends z.ZodType>(schema: T) =>
-  z.preprocess((value) => (value === '' ? undefined : value), schema.optional());
+const text = z.string({ error: 'Expected one text value' });
+const flag = text.transform(isTruthy);
 
-const single = z.string({ error: 'Expected one text value' });
-
-const fields = z.object({
-  model: optional(single),
-  language: optional(
-    single.transform((text, context) => {
-      if (text.trim().toLowerCase() === 'auto') return undefined;
-      const code = parseLanguage(text);
-      if (code === undefined) context.addIssue('Expected an ISO 639-1 code or an English language name');
-      return code;
-    }),
-  ),
-  prompt: optional(single),
-  temperature: optional(
-    single
-      .regex(/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i, 'Expected a number from 0 to 1')
-      .transform(Number)
-      .pipe(z.number().min(0, 'Expected a number from 0 to 1').max(1, 'Expected a number from 0 to 1')),
-  ),
-  response_format: optional(z.enum(['json', 'text', 'verbose_json'])),
-  timestamp_granularities: optional(z.array(z.enum(['word', 'segment']))),
-  translate: optional(single.transform(isTruthy)),
+const language = text.transform((value, context) => {
+  if (value.trim().toLowerCase() === 'auto') return undefined;
+  const code = parseLanguage(value);
+  if (code === undefined) context.addIssue('Expected an ISO 639-1 code or an English language name');
+  return code;
 });
+
+function numeric(min: number, max: number) {
+  const expected = `Expected a number from ${min} to ${max}`;
+  const spelled = text.regex(/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i).transform(Number);
+  return z
+    .union([z.number(), spelled], { error: expected })
+    .pipe(z.number().min(min, expected).max(max, expected));
+}
+
+const oneOf = <const T extends readonly string[]>(values: T) =>
+  z.enum(values, { error: `Expected ${values.join(', ')}` });
+
+const serverVad = z.strictObject({
+  type: z.literal('server_vad'),
+  threshold: numeric(0, 1).optional().describe('probability at which speech begins (0.5)'),
+  prefix_padding_ms: numeric(0, 5000).optional().describe('silence kept around speech (200)'),
+  silence_duration_ms: numeric(0, 10_000).optional().describe('silence that ends speech (500)'),
+});
+
+const CHUNKING =
+  'Expected auto or {"type": "server_vad"} with threshold, prefix_padding_ms and silence_duration_ms';
+
+/** Fields of one value. */
+const FIELDS = {
+  model: text.optional().describe('a model id, an alias, or `auto` (default)'),
+  language: language.optional().describe('ISO 639-1 code or English name; absent or `auto` = detect'),
+  prompt: text.optional().describe('text the model is conditioned on: names, spelling, style'),
+  temperature: numeric(0, 1)
+    .optional()
+    .describe('0 (default) = greedy, with fallback when the result is doubtful'),
+  response_format: oneOf(FORMATS).optional().describe('default `json`'),
+  segment_granularity: oneOf(['sentence', 'subtitle'])
+    .optional()
+    .describe('default `sentence`; `subtitle` = at most 70 characters and 1 to 7 s'),
+  task_type: oneOf(TASKS).optional().describe('cjk only: default `transcribe`'),
+  translate: flag.optional().describe('`1 on true yes y`: English text from any language'),
+  stream: flag.optional().describe('`1 on true yes y`: server-sent events'),
+  chunking_strategy: z
+    .union([z.literal('auto'), serverVad], { error: CHUNKING })
+    .optional()
+    .describe(
+      'voice activity detection: `auto` (default), or an object as JSON or as `chunking_strategy[type]` …',
+    ),
+};
+
+/** Fields that may be sent several times, as `name[]` or `name`. */
+const LISTS = {
+  languages: z.array(language).describe('languages to choose among when none is given'),
+  keywords: z
+    .array(text.max(200, 'Expected at most 200 characters'))
+    .max(100, 'Expected at most 100 keywords')
+    .describe('words to expect'),
+  timestamp_granularities: z
+    .array(oneOf(['word', 'segment']))
+    .describe('what `verbose_json` holds; default segment'),
+  include: z.array(oneOf(['logprobs'])).describe('`logprobs`: log probability of every token'),
+};
+
+const schema = z.object({ ...FIELDS, ...LISTS });
+
+/** The fields as they are sent, for the API's own description. */
+export const transcriptionFields = { ...FIELDS, ...LISTS };
 
 /**
  * @param body multipart text fields; a field sent several times is an array
  * @throws GatewayError malformed naming field, value and what is allowed
  */
 export function parseRequest(body: Readonly<Record<string, unknown>>): TranscriptionRequest {
-  const granularities = body['timestamp_granularities[]'] ?? body.timestamp_granularities;
-  const parsed = fields.safeParse({
-    ...Object.fromEntries(Object.keys(fields.shape).map((name) => [name, body[name]])),
-    timestamp_granularities:
-      granularities === undefined || granularities === '' ? undefined : [granularities].flat(),
-  });
+  const lists = Object.keys(LISTS).map((name) => [name, listOf(body, name)]);
+  const singles = Object.keys(FIELDS).map((name) => [name, singleOf(body, name)]);
+  const parsed = schema.safeParse(Object.fromEntries([...singles, ...lists]));
   if (!parsed.success) throw badField(parsed.error.issues[0], body);
   const f = parsed.data;
+  const vad = typeof f.chunking_strategy === 'object' ? f.chunking_strategy : undefined;
   return {
     model: f.model,
     language: f.language,
+    languages: f.languages.filter((code) => code !== undefined),
     prompt: f.prompt ?? '',
+    keywords: f.keywords,
     temperature: f.temperature ?? 0,
     responseFormat: f.response_format ?? 'json',
-    granularities: new Set(f.timestamp_granularities ?? ['segment']),
+    granularities: new Set(f.timestamp_granularities.length > 0 ? f.timestamp_granularities : ['segment']),
+    segmentGranularity: f.segment_granularity ?? 'sentence',
+    logprobs: f.include.includes('logprobs'),
+    voiceActivity: {
+      threshold: vad?.threshold,
+      prefixPaddingMs: vad?.prefix_padding_ms,
+      silenceDurationMs: vad?.silence_duration_ms,
+    },
+    taskType: f.task_type ?? 'transcribe',
     translate: f.translate ?? false,
+    stream: f.stream ?? false,
   };
+}
+
+/** A field sent empty is a field not sent: HTML forms and some clients send every field they know. */
+function singleOf(body: Readonly<Record<string, unknown>>, name: string): unknown {
+  const value = body[name];
+  if (value === '' || value === null) return undefined;
+  if (name !== 'chunking_strategy' || typeof value !== 'string') return value;
+  try {
+    return JSON.parse(value) ?? undefined;
+  } catch {
+    return value;
+  }
+}
+
+function listOf(body: Readonly<Record<string, unknown>>, name: string): unknown[] {
+  return [body[`${name}[]`] ?? [], body[name] ?? []].flat().filter((value) => value !== '');
 }
 
 function badField(

@@ -11,6 +11,8 @@ export type Family = 'multilingual' | 'european' | 'cjk';
 export interface RoutableModel {
   id: string;
   family: Family;
+  /** Its engine runs in this process. */
+  servable: boolean;
   /** Weights on disk. */
   installed: boolean;
 }
@@ -113,11 +115,10 @@ function autoRoute(request: RouteRequest, models: readonly RoutableModel[], defa
   const candidates = [...order, ...others]
     .map((id) => models.find((model) => model.id === id))
     .filter((model) => model !== undefined)
-    .filter((model) => language === undefined || canServe(model, language));
-  const chosen = candidates.find((model) => model.installed) ?? candidates[0];
-  if (chosen === undefined) {
-    throw new GatewayError('network', 'No speech recognition backend is available', { code: 'no_backend' });
-  }
+    .filter((model) => model.servable && (language === undefined || canServe(model, language)));
+  // Without any engine the preference is named all the same, so that the error can say what is missing.
+  const chosen = candidates.find((model) => model.installed) ??
+    candidates[0] ?? { id: order[0] ?? family, family };
   const preferred = chosen.id === order[0];
   return {
     modelId: chosen.id,

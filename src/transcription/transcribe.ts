@@ -8,11 +8,12 @@ import type { TranscriptionModel, VoiceActivityModel } from '../engine/native.ts
 import type { Slot } from '../engine/slot.ts';
 import { GatewayError } from '../errors.ts';
 import { VOICE_ACTIVITY_ID } from '../models/catalogue.ts';
-import { speechChunks } from './chunks.ts';
+import { type Chunk, speechChunks } from './chunks.ts';
 import { type Heading, type Heard, RECOGNIZERS } from './recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
 import { languagesOf, type Route, type RouteRequest } from './routing.ts';
 import type { Segment } from './segment.ts';
+import { DEFAULT_SEGMENTER, type SegmenterOptions, WINDOW_SEC } from './voice-activity.ts';
 
 export interface TranscribeDeps {
   /** Chooses among what is installed now. */
@@ -33,6 +34,8 @@ export interface Summary {
   /** How sure the model was of it; 1 when the client gave it. */
   languageProbability: number;
   durationSec: number;
+  /** Speech that no text could be given for, in seconds. */
+  dropped: { start: number; end: number; reason: string }[];
 }
 
 export type TranscriptionEvent =
@@ -40,6 +43,8 @@ export type TranscriptionEvent =
   | { type: 'segment'; segment: Segment }
   | { type: 'done'; summary: Summary };
 
+/** How far below the threshold of its beginning speech may fall and still go on. */
+const HYSTERESIS = 0.15;
 /** Without speech there is nothing to tell the language by: the model family's first one is reported. */
 const NO_SPEECH: Heading = { language: 'en', probability: 0 };
 
@@ -55,31 +60,34 @@ export async function* transcribe(
   signal: AbortSignal,
 ): AsyncGenerator<TranscriptionEvent> {
   const route = deps.route(request);
+  if (request.translate && route.family !== 'multilingual') throw cannotTranslate(route);
+  const language = languageFor(route, request.language);
   const missing = deps.unavailable(route);
   const recognizer = RECOGNIZERS[route.family];
   if (missing !== null || recognizer === undefined)
     throw missing ?? new Error(`no recognizer: ${route.family}`);
-  const language = languageFor(route, request.language);
   await deps.ensureWeights(route.modelId, signal);
   await using audio = await deps.openAudio(audioPath, signal);
   using _slot = deps.slot.take('asr');
+  yield { type: 'started', route };
   await using vad = await deps.voiceActivity.lease(VOICE_ACTIVITY_ID);
   await using lease = await deps.models.lease(route.modelId);
-  yield { type: 'started', route };
 
   let samples = 0;
   let before: Heading | null = null;
+  const dropped: Summary['dropped'] = [];
   const spoken = createLanguageTally();
   const number = createSegmentNumbering();
   const onAudio = (count: number) => {
     samples += count;
   };
-  for await (const chunk of speechChunks(audio.blocks(), vad.model, { signal, onAudio })) {
-    const { prompt, temperature, translate } = request;
-    const asked = { language, before, prompt, temperature, translate, timed, signal };
-    const { sentences, heading } = await recognizer.recognize(lease.model, chunk, asked);
+  const segmenter = segmenterFor(request);
+  for await (const chunk of speechChunks(audio.blocks(), vad.model, { signal, onAudio, segmenter })) {
+    const asked = { ...toChunkRequest(request), language, before, timed, signal };
+    const { sentences, heading, dropped: reason } = await recognizer.recognize(lease.model, chunk, asked);
     before = heading;
     if (sentences.length > 0) spoken.add(heading, chunk.samples.length);
+    if (reason !== undefined) dropped.push({ ...extent(chunk), reason });
     for (const sentence of sentences) yield { type: 'segment', segment: number(sentence) };
   }
   signal.throwIfAborted();
@@ -89,15 +97,52 @@ export async function* transcribe(
   const durationSec = samples / 16_000;
   yield {
     type: 'done',
-    summary: { language: most.language, languageProbability: most.probability, durationSec },
+    summary: { language: most.language, languageProbability: most.probability, durationSec, dropped },
   };
+}
+
+function cannotTranslate(route: Route): GatewayError {
+  return new GatewayError('malformed', `${route.modelId} does not translate; a multilingual model does`, {
+    param: 'translate',
+    code: 'unsupported_translate',
+  });
+}
+
+/** What the client tuned, over the gateway's own values. */
+function segmenterFor({ voiceActivity }: TranscriptionRequest): SegmenterOptions {
+  const { threshold, prefixPaddingMs, silenceDurationMs } = voiceActivity;
+  const windows = (ms: number) => Math.max(1, Math.round(ms / 1000 / WINDOW_SEC));
+  return {
+    ...DEFAULT_SEGMENTER,
+    ...(threshold !== undefined && { threshold, endThreshold: Math.max(0.01, threshold - HYSTERESIS) }),
+    ...(prefixPaddingMs !== undefined && { padding: windows(prefixPaddingMs) }),
+    ...(silenceDurationMs !== undefined && { minSilence: windows(silenceDurationMs) }),
+  };
+}
+
+function toChunkRequest({
+  prompt,
+  keywords,
+  languages,
+  temperature,
+  translate,
+  ...rest
+}: TranscriptionRequest) {
+  const { segmentGranularity: granularity, taskType } = rest;
+  // A decoder is led by what seems to have been said before: a list of words makes their spelling likely.
+  const led = [prompt, keywords.join(', ')].filter((part) => part !== '').join(' ');
+  return { prompt: led, languages, temperature, translate, granularity, taskType };
+}
+
+function extent({ startSec, samples }: Chunk) {
+  return { start: startSec, end: startSec + samples.length / 16_000 };
 }
 
 /** The hint in the model's own terms; a language that an explicitly named model lacks is the client's mistake. */
 function languageFor(route: Route, hint: string | undefined): string | undefined {
   if (hint === undefined) return undefined;
   const known = languagesOf({ id: route.modelId, family: route.family });
-  if (known.includes(hint)) return hint;
+  if (known.includes(hint) || route.family === 'european') return hint; // there it is only recorded
   if (route.reason !== 'requested') return hint === 'yue' ? 'zh' : undefined;
   throw new GatewayError('malformed', `${route.modelId} does not know the language "${hint}"`, {
     param: 'language',

@@ -7,8 +7,10 @@ import { TextDecoder } from 'node:util';
 import type { DecodedSegment, Token } from '../engine/native.ts';
 import type { Word } from './segment.ts';
 
-/** Written without spaces: every character that tokens can spell is a word of its own. */
-const UNSPACED = new Set(['zh', 'ja', 'th', 'lo', 'my', 'yue']);
+/** Written without spaces: what tokens spell in such a script are words. `mul`: any language, several in a line. */
+const UNSPACED = new Set(['zh', 'ja', 'th', 'lo', 'my', 'yue', 'mul']);
+const UNSPACED_CHARACTER =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Myanmar}\u3000-\u303f\u30fc\uff00-\uff65]/u;
 
 const OPENING = new Set(['"', "'", '“', '¿', '(', '[', '{', '-']);
 const CLOSING = new Set([...'"\'.。,，!！?？:：”)]}、']);
@@ -31,7 +33,7 @@ export function toWords(
   speech: readonly { startSec: number; endSec: number }[] = [],
 ): Word[] {
   const pieces = segments.flatMap((segment) => spell(segment.tokens, offsetSec));
-  const words = UNSPACED.has(language) ? pieces : joinSubwords(pieces);
+  const words = joinSubwords(pieces, UNSPACED.has(language));
   const median = limitDurations(words);
   const merged = mergePunctuation(words).filter((word) => word.text.trim() !== '');
   fitToSpeech(merged, speech, median);
@@ -80,15 +82,23 @@ function tryDecode(decoder: TextDecoder, tokens: Token[]): string | undefined {
   }
 }
 
-function joinSubwords(pieces: Word[]): Word[] {
+/** @param unspaced whether a change to or from a script without spaces parts words too */
+function joinSubwords(pieces: Word[], unspaced: boolean): Word[] {
   const words: Word[] = [];
   for (const piece of pieces) {
     const last = words.at(-1);
-    const begins = piece.text.startsWith(' ') || PUNCTUATION.has(piece.text.trim());
+    const begins =
+      piece.text.startsWith(' ') ||
+      PUNCTUATION.has(piece.text.trim()) ||
+      (unspaced && (isUnspaced([...piece.text][0]) || isUnspaced([...(last?.text ?? '')].at(-1))));
     if (last === undefined || begins) words.push(piece);
     else words[words.length - 1] = join(last, piece);
   }
   return words;
+}
+
+export function isUnspaced(character: string | undefined): boolean {
+  return character !== undefined && UNSPACED_CHARACTER.test(character);
 }
 
 function join(a: Word, b: Word): Word {

@@ -8,11 +8,18 @@ test('nothing sent means auto, json, greedy, segments', () => {
   assert.deepEqual(parseRequest({}), {
     model: undefined,
     language: undefined,
+    languages: [],
     prompt: '',
+    keywords: [],
     temperature: 0,
     responseFormat: 'json',
     granularities: new Set(['segment']),
+    segmentGranularity: 'sentence',
+    logprobs: false,
+    voiceActivity: { threshold: undefined, prefixPaddingMs: undefined, silenceDurationMs: undefined },
+    taskType: 'transcribe',
     translate: false,
+    stream: false,
   });
 });
 
@@ -52,7 +59,38 @@ test('both spellings of the array, one value or several', () => {
 test('language auto means no hint', () =>
   assert.equal(parseRequest({ language: 'auto' }).language, undefined));
 
+test('the lists of the API in both spellings', () => {
+  const request = parseRequest({
+    'languages[]': ['en', 'German'],
+    keywords: 'Voxgate',
+    'include[]': 'logprobs',
+  });
+  assert.deepEqual(request.languages, ['en', 'de']);
+  assert.deepEqual(request.keywords, ['Voxgate']);
+  assert.equal(request.logprobs, true);
+});
+
+test('chunking_strategy as a word, as JSON and as members', () => {
+  const members = { type: 'server_vad', threshold: '0.6', silence_duration_ms: '200' };
+  for (const value of [members, JSON.stringify(members)]) {
+    assert.deepEqual(parseRequest({ chunking_strategy: value }).voiceActivity, {
+      threshold: 0.6,
+      prefixPaddingMs: undefined,
+      silenceDurationMs: 200,
+    });
+  }
+  assert.deepEqual(parseRequest({ chunking_strategy: 'auto' }), parseRequest({}));
+});
+
 for (const [body, field, allowed] of [
+  [{ response_format: 'diarized_json' }, 'response_format', 'verbose_json'],
+  [{ chunking_strategy: 'random' }, 'chunking_strategy', 'server_vad'],
+  [{ chunking_strategy: '{"type":"server_vad","threshold":7}' }, 'chunking_strategy', 'from 0 to 1'],
+  [{ chunking_strategy: { type: 'server_vad', colour: 'red' } }, 'chunking_strategy', 'server_vad'],
+  [{ 'include[]': 'everything' }, 'include', 'logprobs'],
+  [{ 'languages[]': ['en', 'klingon'] }, 'languages', 'ISO 639-1'],
+  [{ segment_granularity: 'page' }, 'segment_granularity', 'subtitle'],
+  [{ task_type: 'sing' }, 'task_type', 'rich'],
   [{ response_format: 'yaml' }, 'response_format', 'json'],
   [{ temperature: 'hot' }, 'temperature', 'from 0 to 1'],
   [{ temperature: '1.5' }, 'temperature', 'from 0 to 1'],

@@ -12,6 +12,7 @@ function models(...installed: string[]): RoutableModel[] {
   return ALL.map((id) => ({
     id,
     family: (id.startsWith('multilingual') ? 'multilingual' : id) as Family,
+    servable: true,
     installed: installed.includes(id),
   }));
 }
@@ -57,6 +58,14 @@ test('auto takes the next smaller size, then the next larger', () => {
 test('auto downloads its preference only when nothing on disk can do it', () => {
   assert.equal(auto(undefined, [])[0], 'multilingual-small');
   assert.equal(auto('ko', [])[0], 'cjk');
+});
+
+test('auto leaves out what this build cannot run, and names its preference when it can run nothing', () => {
+  const request = { model: 'auto', language: 'zh', translate: false };
+  const without = (...families: string[]) =>
+    models(...everything).map((m) => ({ ...m, servable: !families.includes(m.family) }));
+  assert.equal(route(request, without('cjk'), settings).modelId, 'multilingual-small');
+  assert.equal(route(request, without('cjk', 'multilingual', 'european'), settings).modelId, 'cjk');
 });
 
 test('auto with only another family on disk uses it when it has the language', () => {

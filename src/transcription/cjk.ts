@@ -1,0 +1,81 @@
+/** The SenseVoice family: one chunk of speech in, sentences out. One pass of the model hears language and text. */
+import type { DecodedSegment, TranscriptionModel } from '../engine/native.ts';
+import type { Chunk } from './chunks.ts';
+import { toHeard } from './heard.ts';
+import type { ChunkRequest, Heading, Recognizer } from './recognizer.ts';
+import type { Word } from './segment.ts';
+import { toSentences } from './sentences.ts';
+import { isUnspaced, toWords } from './words.ts';
+
+/** Reported where nothing was heard and nothing was asked for: the first language of the model. */
+const FIRST_LANGUAGE = 'zh';
+
+export const cjk: Recognizer = {
+  async recognize(model, chunk, request) {
+    const segment = await decode(model, chunk, request);
+    const heading = headingOf(segment, request);
+    if (segment === undefined) return { heading, sentences: [] };
+    const words = unspaced(toWords([segment], 'mul', chunk.startSec));
+    const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
+    const { emotion, event, noSpeechProb } = segment;
+    const sentences = toHeard(groups, chunk, {
+      temperature: 0,
+      noSpeechProb,
+      language: heading.language,
+      ...(emotion !== undefined && { emotion: spelled(emotion) }),
+      ...(event !== undefined && { event: spelled(event) }),
+    });
+    return { heading, sentences };
+  },
+};
+
+/** Undefined when the model heard no words. */
+async function decode(
+  model: TranscriptionModel,
+  chunk: Chunk,
+  { language, languages, taskType, signal }: ChunkRequest,
+): Promise<DecodedSegment | undefined> {
+  const hear = async (as: string) => {
+    const options = {
+      translate: false,
+      prompt: '',
+      temperature: 0,
+      audioContext: 0,
+      maxTokens: 0,
+      words: true,
+    };
+    const itn = taskType !== 'transcribe_raw';
+    const segments = await model.transcribe(chunk.samples, { ...options, language: as, itn }, { signal });
+    return segments[0];
+  };
+  const allowed = model.info.languages.filter((code) => languages.includes(code));
+  if (language !== undefined) return await hear(language);
+  if (allowed.length === 1) return await hear(allowed[0] ?? '');
+  const heard = await hear('');
+  if (allowed.length === 0 || heard?.language === undefined || allowed.includes(heard.language)) return heard;
+  // The model chose a language that is ruled out: once more, in the likeliest of the others.
+  const { probabilities } = await model.detectLanguage(chunk.samples, { audioContext: 0 }, { signal });
+  allowed.sort((a, b) => (probabilities[b] ?? 0) - (probabilities[a] ?? 0));
+  return await hear(allowed[0] ?? '');
+}
+
+function headingOf(segment: DecodedSegment | undefined, { language, before }: ChunkRequest): Heading {
+  if (language !== undefined) return { language, probability: 1 };
+  if (segment?.language === undefined) return before ?? { language: FIRST_LANGUAGE, probability: 0 };
+  return { language: segment.language, probability: segment.languageProbability ?? 0 };
+}
+
+/** Takes away the spaces that the vocabulary puts before Han and Kana, but not one that ends a spaced word. */
+function unspaced(words: Word[]): Word[] {
+  return words.map((word, i) => {
+    const text = word.text.trimStart();
+    const before = words[i - 1]?.text.at(-1);
+    const joined = isUnspaced([...text][0]) && (before === undefined || isUnspaced(before));
+    return joined ? { ...word, text } : word;
+  });
+}
+
+/** `EMO_UNKNOWN` and `Event_UNK` say that the model cannot tell. */
+function spelled(tag: string): string {
+  return /unk(nown)?$/i.test(tag) ? 'unknown' : tag.toLowerCase();
+}

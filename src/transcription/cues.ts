@@ -1,0 +1,53 @@
+/** Segments as timed text: SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). Pure. */
+import type { SegmentGranularity } from './request.ts';
+import type { Segment } from './segment.ts';
+import { toSubtitles } from './subtitles.ts';
+
+export interface Cue {
+  start: number;
+  end: number;
+  text: string;
+}
+
+/** A cue a sentence, or short cues made for reading on every backend. */
+export function toCues(segments: Segment[], granularity: SegmentGranularity): Cue[] {
+  if (granularity === 'sentence') return segments.map(({ start, end, text }) => ({ start, end, text }));
+  return toSubtitles(segments.flatMap((segment) => segment.words)).map((words) => ({
+    start: words[0]?.start ?? 0,
+    end: words.at(-1)?.end ?? 0,
+    text: words.map((word) => word.text).join(''),
+  }));
+}
+
+export function toSrt(list: Cue[]): string {
+  return list
+    .map(
+      ({ start, end, text }, i) =>
+        `${i + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${cueText(text)}\n\n`,
+    )
+    .join('');
+}
+
+export function toVtt(list: Cue[]): string {
+  const body = list.map(
+    ({ start, end, text }) => `${clock(start, '.')} --> ${clock(end, '.')}\n${escapeVtt(text)}\n\n`,
+  );
+  return `WEBVTT\n\n${body.join('')}`;
+}
+
+/** A blank line or an arrow inside a cue would end it early. */
+function cueText(text: string): string {
+  return text.replace(/\s+/g, ' ').replaceAll('-->', '->').trim();
+}
+
+function escapeVtt(text: string): string {
+  return cueText(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+/** `00:00:01,500` for srt, with a point for vtt. */
+function clock(timeSec: number, mark: string): string {
+  const ms = Math.max(0, Math.round(timeSec * 1000));
+  const pad = (value: number, width = 2) => String(value).padStart(width, '0');
+  const [h, m, s] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, Math.floor(ms / 1000) % 60];
+  return `${pad(h)}:${pad(m)}:${pad(s)}${mark}${pad(ms % 1000, 3)}`;
+}

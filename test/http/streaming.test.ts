@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deltaSchema, doneSchema } from '../../src/http/openapi.ts';
+import { startEventStream } from '../../src/http/sse.ts';
+import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
+
+/** Speech, a long pause, speech: two chunks. */
+const twoChunks = Buffer.concat([toneWav(2), toneWav(4, 0).subarray(44), toneWav(2).subarray(44)]);
+twoChunks.writeUInt32LE(twoChunks.length - 44, 40);
+
+type Event = any;
+
+async function* events(response: Response): AsyncGenerator<Event> {
+  assert(response.body);
+  let text = '';
+  for await (const bytes of response.body.pipeThrough(new TextDecoderStream())) {
+    text += bytes;
+    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+      const [name, data] = text.slice(0, end).split('\n');
+      text = text.slice(end + 2);
+      if (name?.startsWith(':')) continue;
+      const event = JSON.parse(data?.replace(/^data: /, '') ?? '');
+      assert.equal(name, `event: ${event.type}`);
+      yield event;
+    }
+  }
+}
+
+async function all(response: Response): Promise<Event[]> {
+  const list = [];
+  for await (const event of events(response)) list.push(event);
+  return list;
+}
+
+async function slotIsFree(gateway: Gateway) {
+  await until('no job is left', () => gateway.running() === 0 && gateway.uploads().length === 0);
+  assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
+}
+
+test('a stream is deltas, then done; the deltas joined are the text', async () => {
+  let n = 0;
+  await using gateway = await startGateway({
+    transcribe: async () => heard(n++ === 0 ? ' One. Two.' : ' Three.'),
+  });
+  const response = await post(gateway, form(twoChunks, { stream: 'true' }));
+  assert.equal(response.status, 200);
+  assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
+  assert.equal(response.headers.get('cache-control'), 'no-cache');
+  assert.equal(response.headers.get('x-accel-buffering'), 'no');
+  assert.equal(response.headers.get('x-voxgate-model'), 'multilingual-base');
+  const list = await all(response);
+  const deltas = list.filter((e) => e.type === 'transcript.text.delta');
+  const done = list.at(-1);
+  assert.deepEqual(
+    deltas.map((e) => e.delta),
+    ['One.', ' Two.', ' Three.'],
+  );
+  assert.equal(deltas.map((e) => e.delta).join(''), done.text);
+  for (const delta of deltas) deltaSchema.parse(delta);
+  doneSchema.parse(done);
+  assert.deepEqual(done.usage, { type: 'duration', seconds: 8 });
+  assert(deltas[2].start >= 5.7 && deltas[2].end <= 8, JSON.stringify(deltas[2]));
+});
+
+test('the first delta leaves before the second chunk is transcribed', async () => {
+  let release: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let n = 0;
+  await using gateway = await startGateway({
+    transcribe: async () => {
+      if (n++ > 0) await gate;
+      return heard(' Text.');
+    },
+  });
+  const stream = events(await post(gateway, form(twoChunks, { stream: '1' })));
+  assert.equal((await stream.next()).value.delta, 'Text.');
+  release();
+  assert.equal((await stream.next()).value.delta, ' Text.');
+  assert.equal((await stream.next()).value.type, 'transcript.text.done');
+});
+
+test('logprobs are in every event when asked for', async () => {
+  await using gateway = await startGateway();
+  const list = await all(await post(gateway, form(toneWav(2), { stream: 'yes', 'include[]': 'logprobs' })));
+  for (const event of list) {
+    assert.deepEqual(event.logprobs[0], {
+      token: ' Hello',
+      logprob: -0.1,
+      bytes: [...Buffer.from(' Hello')],
+    });
+  }
+});
+
+test('silence streams only done', async () => {
+  await using gateway = await startGateway();
+  const list = await all(await post(gateway, form(toneWav(2, 0), { stream: 'true' })));
+  assert.deepEqual(
+    list.map((e) => [e.type, e.text]),
+    [['transcript.text.done', '']],
+  );
+});
+
+test('what is wrong before the slot is taken is an ordinary error', async () => {
+  await using gateway = await startGateway();
+  const response = await post(gateway, form(Buffer.from('no audio'.repeat(99)), { stream: 'true' }));
+  assert.equal(response.status, 400);
+  assert.equal((await json(response)).error.kind, 'malformed');
+  await slotIsFree(gateway);
+});
+
+test('a failure after the headers is an error event, then the end', async () => {
+  let n = 0;
+  await using gateway = await startGateway({
+    transcribe: async () => {
+      if (n++ === 1) throw new Error('secret');
+      return heard(' Fine.');
+    },
+  });
+  const list = await all(await post(gateway, form(twoChunks, { stream: 'true' })));
+  assert.deepEqual(
+    list.map((e) => e.type),
+    ['transcript.text.delta', 'error'],
+  );
+  assert.equal(list[1].error.kind, 'internal');
+  assert.match(list[1].error.request_id, /^[0-9a-f]{16}$/);
+  assert(!JSON.stringify(list).includes('secret'));
+  await slotIsFree(gateway);
+});
+
+test('a client that leaves in the middle of a stream stops the engine and frees the slot', async () => {
+  let n = 0;
+  let stopped = false;
+  await using gateway = await startGateway({
+    transcribe: async (_samples, _options, { signal }) => {
+      if (n++ !== 1) return heard(' Text.');
+      return new Promise((_resolve, reject) =>
+        signal?.addEventListener('abort', () => {
+          stopped = true;
+          reject(signal.reason);
+        }),
+      );
+    },
+  });
+  const client = new AbortController();
+  const stream = events(await post(gateway, form(twoChunks, { stream: 'true' }), { signal: client.signal }));
+  await stream.next();
+  client.abort();
+  await assert.rejects(stream.next());
+  await until('the engine was told', () => stopped);
+  await slotIsFree(gateway);
+});
+
+test('a comment keeps the connection alive until the first event', async () => {
+  const written: string[] = [];
+  const res = {
+    status: () => res,
+    set: () => res,
+    flushHeaders: () => undefined,
+    write: (text: string) => written.push(text) > 0,
+    end: () => undefined,
+  };
+  const stream = startEventStream(res as never, 10);
+  await new Promise((resolve) => setTimeout(resolve, 35));
+  assert(written.length >= 2 && written.every((text) => text === ': keep-alive\n\n'));
+  const before = written.length;
+  await stream.send({ type: 'x' }, new AbortController().signal);
+  await new Promise((resolve) => setTimeout(resolve, 35));
+  assert.deepEqual(written.slice(before), ['event: x\ndata: {"type":"x"}\n\n']);
+});
+
+test('translations are English by the multilingual family', async () => {
+  const asked: boolean[] = [];
+  await using gateway = await startGateway({
+    transcribe: async (_s, { translate }) => {
+      asked.push(translate);
+      return heard(' Hello.');
+    },
+  });
+  const body = form(toneWav(1), { response_format: 'verbose_json', language: 'de' });
+  const answer = await json(await fetch(`${gateway.base}/v1/audio/translations`, { method: 'POST', body }));
+  assert.equal(answer.task, 'translate');
+  assert.equal(answer.language, 'english');
+  assert.equal(answer.route, 'auto:translate-fallback');
+  assert.deepEqual(asked, [true]);
+  for (const model of ['european', 'cjk']) {
+    const refused = await post(gateway, form(toneWav(1), { model, translate: 'true' }));
+    assert.equal(refused.status, 400);
+    assert.deepEqual((await json(refused)).error.param, 'translate');
+  }
+});
+
+test('srt and vtt are cues', async () => {
+  await using gateway = await startGateway({ transcribe: async () => heard(' One <b>. Two.') });
+  const ask = async (response_format: string) =>
+    (await post(gateway, form(toneWav(2), { response_format }))).text();
+  const srt = await ask('srt');
+  assert.match(srt, /^1\n00:00:00,\d{3} --> 00:00:0\d,\d{3}\nOne <b>\.\n\n2\n/);
+  const vtt = await ask('vtt');
+  assert.match(vtt, /^WEBVTT\n\n00:00:00\.\d{3} --> 00:00:0\d\.\d{3}\nOne &lt;b&gt;\.\n\n/);
+});
+
+test('keywords lead the decoder, languages limit the detection', async () => {
+  const prompts: string[] = [];
+  await using gateway = await startGateway({
+    transcribe: async (_s, { prompt, language }) => {
+      prompts.push(`${language}: ${prompt}`);
+      return heard(' Hi.');
+    },
+  });
+  const body = form(toneWav(1), { prompt: 'At work.', 'languages[]': 'en' });
+  body.append('keywords[]', 'Voxgate');
+  body.append('keywords[]', 'Parakeet');
+  await (await post(gateway, body)).text();
+  assert.deepEqual(prompts, ['en: At work. Voxgate, Parakeet']);
+});
+
+test('speech that only loops is dropped and marked', async () => {
+  await using gateway = await startGateway({ transcribe: async () => heard(' you know'.repeat(50)) });
+  const answer = await json(await post(gateway, form(toneWav(2), { response_format: 'verbose_json' })));
+  assert.equal(answer.text, '');
+  assert.deepEqual(answer.dropped, [{ start: 0, end: 2, reason: 'repetition' }]);
+});
+
+test('the API describes itself, and the docs page answers at /docs with local assets', async () => {
+  await using gateway = await startGateway();
+  const document = await json(await fetch(`${gateway.base}/openapi.json`));
+  assert.equal(document.openapi, '3.1.0');
+  assert(document.paths['/v1/audio/transcriptions'].post);
+  const page = await fetch(`${gateway.base}/docs`, { redirect: 'manual' });
+  assert.equal(page.status, 200);
+  const html = await page.text();
+  const assets = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((m) => m[1] ?? '');
+  assert(assets.length > 3);
+  for (const asset of assets) {
+    assert(asset.startsWith('/docs/'), asset);
+    assert.equal((await fetch(gateway.base + asset)).status, 200, asset);
+  }
+});

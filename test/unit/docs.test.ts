@@ -1,0 +1,97 @@
+/** docs/api.md and docs/configuration.md against the code: a name in one is in the other. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readConfig } from '../../src/config.ts';
+import { ERROR_KINDS, GatewayError, PROVIDERS } from '../../src/errors.ts';
+import * as api from '../../src/http/openapi.ts';
+import { transcriptionFields } from '../../src/transcription/request.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const apiDoc = read('docs/api.md');
+
+/** Names in backticks in one column of the first table after `heading`. */
+function column(doc: string, heading: string, index = 0): string[] {
+  const at = doc.indexOf(heading);
+  assert(at >= 0, `no "${heading}"`);
+  const lines = doc.slice(at + heading.length).split('\n');
+  const first = lines.findIndex((line) => line.startsWith('|'));
+  const rest = lines.slice(first + 2);
+  const rows = rest.slice(
+    0,
+    rest.findIndex((line) => !line.startsWith('|')),
+  );
+  return rows.flatMap((row) =>
+    [...(row.split('|')[index + 1] ?? '').matchAll(/`([\w.]+)`/g)].map((m) => m[1] ?? ''),
+  );
+}
+
+const same = (documented: string[], coded: string[]) =>
+  assert.deepEqual([...documented].sort(), [...coded].sort());
+
+test('request fields', () => {
+  same(column(apiDoc, '## POST /v1/audio/transcriptions'), ['file', ...Object.keys(transcriptionFields)]);
+});
+
+test('verbose_json, segments, events and models', () => {
+  same(column(apiDoc, '`verbose_json`:\n'), Object.keys(api.verboseSchema.shape));
+  same(column(apiDoc, 'A segment:\n'), Object.keys(api.segmentSchema.shape));
+  same(column(apiDoc, '## GET /v1/models'), Object.keys(api.modelsListSchema.shape.data.element.shape));
+  const events = [api.deltaSchema, api.doneSchema, api.warningSchema];
+  same(column(apiDoc, '### Streams'), [...events.map((e) => e.shape.type.value), 'error']);
+  for (const event of events) {
+    const row = apiDoc.split('\n').find((line) => line.startsWith(`| \`${event.shape.type.value}\``)) ?? '';
+    for (const field of Object.keys(event.shape))
+      assert(field === 'type' || row.includes(`\`${field}\``), field);
+  }
+});
+
+test('error kinds and their statuses', () => {
+  same(column(apiDoc, 'are OpenAI'), ERROR_KINDS);
+  for (const kind of ERROR_KINDS) {
+    assert.match(apiDoc, new RegExp(`\\| \`${kind}\`\\s+\\| ${new GatewayError(kind, '').status}\\s+\\|`));
+  }
+});
+
+test('every error code in the code is in the docs', () => {
+  const sources = readdirSync(join(ROOT, 'src'), { recursive: true })
+    .map(String)
+    .filter((path) => /^(http|transcription|audio|engine)\/.*\.ts$/.test(path) || path === 'app.ts')
+    .map((path) => read(`src/${path}`));
+  const codes = sources.flatMap((source) =>
+    [...source.matchAll(/code: '(\w+)'|refuseAudio\(\s*'(\w+)'/g)].map((m) => m[1] ?? m[2] ?? ''),
+  );
+  assert(codes.length > 10);
+  for (const code of new Set(codes))
+    assert(apiDoc.includes(`\`${code}\``) || apiDoc.includes(`"${code}"`), code);
+});
+
+test('response headers and providers', () => {
+  for (const header of [
+    'X-Request-ID',
+    'X-Voxgate-Model',
+    'X-Voxgate-Route',
+    'Retry-After',
+    'X-Should-Retry',
+  ]) {
+    assert(apiDoc.includes(header), header);
+  }
+  for (const provider of PROVIDERS.filter((p) => !['tts', 'llm'].includes(p)))
+    assert(apiDoc.includes(`\`${provider}\``));
+});
+
+test('settings', () => {
+  const documented = column(read('docs/configuration.md'), '# Settings');
+  const source = read('src/config.ts');
+  const coded = [...source.matchAll(/^ {2}((?:SVC|HF)_\w+):/gm)].map((m) => m[1] ?? '');
+  same(documented, coded);
+  assert.deepEqual(readConfig(Object.fromEntries(documented.map((name) => [name, '']))).warnings, []);
+});
+
+test('every figure of the README’s commands exists as a script', () => {
+  const { scripts } = JSON.parse(read('package.json'));
+  for (const [, name] of read('README.md').matchAll(/npm run (?:--silent )?([\w:]+)/g))
+    assert(scripts[name ?? ''], name);
+});
