@@ -81,7 +81,22 @@ if (!configured) {
   if (options['whisper-source']) {
     definitions.push(`--CDWHISPER_SOURCE_DIR=${resolve(options['whisper-source'])}`);
   }
-  run(process.execPath, [cmakeJs, 'configure', '--out', 'build', '--config', options['build-type'], ...definitions]);
+  run(process.execPath, [
+    cmakeJs,
+    'configure',
+    '--out',
+    'build',
+    '--config',
+    options['build-type'],
+    ...definitions,
+  ]);
   writeFileSync(stampFile, stamp);
 }
-run('cmake', ['--build', 'build', '--config', options['build-type'], '--parallel', String(availableParallelism())]);
+run('cmake', [
+  '--build',
+  'build',
+  '--config',
+  options['build-type'],
+  '--parallel',
+  String(availableParallelism()),
+]);

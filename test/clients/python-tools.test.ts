@@ -1,0 +1,53 @@
+/** Clients written in Python, from the package index, in an environment below build/. */
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { startGateway } from '../http/harness.ts';
+import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const VENV = join(ROOT, 'build/python-clients');
+const run = promisify(execFile);
+
+before(() => {
+  const wanted = readFileSync(join(ROOT, 'test/clients/requirements.txt'), 'utf8');
+  const stamp = join(VENV, 'installed.txt');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  execFileSync('python3', ['-m', 'venv', '--clear', VENV]);
+  const requirements = join(ROOT, 'test/clients/requirements.txt');
+  execFileSync(join(VENV, 'bin/pip'), ['install', '-q', '-r', requirements], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  writeFileSync(stamp, wanted);
+});
+
+test('the official OpenAI package of PyPI', async (t) => {
+  if (!needsWeights(t)) return;
+  await using gateway = await startRealGateway();
+  const script = join(ROOT, 'test/clients/openai_client.py');
+  const { stdout } = await run(join(VENV, 'bin/python'), [script, gateway.base, MODEL, JFK]);
+  assert.equal(stdout.trim(), 'ok');
+});
+
+test('schemathesis finds no server error and no answer outside the schema', async () => {
+  await using gateway = await startGateway();
+  const checks = 'not_a_server_error,response_schema_conformance,status_code_conformance';
+  const args = [
+    'run',
+    `${gateway.base}/openapi.json`,
+    '--checks',
+    checks,
+    '--max-examples',
+    '40',
+    '--no-color',
+  ];
+  const { stdout } = await run(join(VENV, 'bin/schemathesis'), args, { maxBuffer: 1e8, cwd: VENV }).catch(
+    (error) => {
+      throw new Error(error.stdout ?? error.message);
+    },
+  );
+  assert.match(stdout, /No issues found|passed/i);
+});

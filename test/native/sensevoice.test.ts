@@ -1,0 +1,196 @@
+/**
+ * SenseVoice through the real addon, with the small models of generate-sensevoice.py: one with random weights, whose
+ * text funasr's own class has decoded too, and one that writes what is whistled to it.
+ */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { type ChunkOptions, loadNative } from '../../src/engine/native.ts';
+import { cjk } from '../../src/transcription/cjk.ts';
+
+const SAMPLE_RATE = 16_000;
+const PIECE_SEC = 0.24;
+const data = (name: string) => new URL(`./data/sensevoice/${name}`, import.meta.url).pathname;
+const readJson = <T>(name: string) => JSON.parse(readFileSync(data(name), 'utf8')) as T;
+
+const engine = loadNative(process.env.VOXGATE_ADDON);
+const load = (path: string) => engine.loadModel({ backend: 'sensevoice', path, device: 'cpu', threads: 2 });
+const random = await load(data('random/model.gguf'));
+const tones = await load(data('tones.gguf'));
+after(async () => {
+  await random.close();
+  await tones.close();
+});
+
+const options: ChunkOptions = {
+  language: '',
+  translate: false,
+  prompt: '',
+  temperature: 0,
+  audioContext: 0,
+  maxTokens: 0,
+  words: true,
+};
+
+/** The recording the reference was computed of, from its start again where it ends. */
+function signal(length: number): Float32Array {
+  const bytes = readFileSync(data('signal.s16'));
+  const recorded = new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
+  return Float32Array.from({ length }, (_, i) => (recorded[i % recorded.length] ?? 0) / 32768);
+}
+
+const HZ = readJson<Record<string, number>>('tones.json');
+
+/** For each piece 120 ms of its tone and as much silence; '' is silence alone. */
+function whistle(pieces: string[]): Float32Array {
+  const samples = new Float32Array(Math.round(pieces.length * PIECE_SEC * SAMPLE_RATE) + 1600);
+  pieces.forEach((piece, at) => {
+    const hz = piece === '' ? 0 : (HZ[piece] ?? assert.fail(`no tone for ${piece}`));
+    const begin = at * PIECE_SEC * SAMPLE_RATE;
+    for (let i = 0; i < 1920; i++) samples[begin + i] = 0.3 * Math.sin((2 * Math.PI * hz * i) / SAMPLE_RATE);
+  });
+  return samples;
+}
+
+function hear(pieces: string[], language?: string, startSec = 0) {
+  return cjk.recognize(
+    tones,
+    { startSec, samples: whistle(pieces), speech: [] },
+    {
+      language,
+      languages: [],
+      before: null,
+      translate: false,
+      prompt: '',
+      temperature: 0,
+      timed: true,
+      signal: new AbortController().signal,
+    },
+  );
+}
+
+interface Decoded {
+  samples: number;
+  language: string;
+  itn: boolean;
+  tokens: { id: number; logprob: number }[];
+  text: string;
+}
+
+test('random weights give the tokens, the text and the probabilities of the reference', async () => {
+  for (const { samples, language, itn, tokens, text } of readJson<Decoded[]>('random/decoded.json')) {
+    const asked = { ...options, language: language === 'auto' ? '' : language, itn };
+    const [segment, ...more] = await random.transcribe(signal(samples), asked);
+    assert(segment);
+    assert.deepEqual(more, []);
+    assert.equal(Buffer.concat(segment.tokens.map((t) => t.bytes)).toString(), text);
+    assert.deepEqual(
+      segment.tokens.map((t) => t.id),
+      tokens.map((t) => t.id),
+    );
+    segment.tokens.forEach((token, i) => {
+      assert(Math.abs(token.logprob - (tokens[i]?.logprob ?? Number.NaN)) < 1e-4);
+    });
+  }
+});
+
+test('what is whistled is written: sentences, words, times, tags', async () => {
+  const { sentences, heading } = await hear(
+    ['你', '好', '。', '▁hello', '▁wor', 'ld', '.', 'こん', 'にち', 'は', '！'],
+    undefined,
+    5,
+  );
+  assert.equal(heading.language, 'zh');
+  assert(heading.probability > 0.99);
+  assert.deepEqual(
+    sentences.map((s) => s.text),
+    ['你好。', ' hello world.', 'こんにちは！'],
+  );
+  assert.deepEqual(
+    sentences.flatMap((s) => s.words.map((w) => w.text)),
+    ['你', '好。', ' hello', ' world.', 'こん', 'にち', 'は！'],
+  );
+  // The words without their marks begin where their tone does.
+  const begins = [0, 1, 3, 4, 7, 8, 9].map((piece) => 5 + piece * PIECE_SEC);
+  sentences
+    .flatMap((s) => s.words)
+    .forEach((word, i) => {
+      assert(Math.abs(word.start - (begins[i] ?? 0)) <= 0.06, `${word.text} begins at ${word.start}`);
+    });
+  assert.deepEqual([sentences[0]?.emotion, sentences[0]?.event], ['neutral', 'speech']);
+  assert((sentences[0]?.avgLogprob ?? -1) > -0.01);
+});
+
+test('the language that is asked for reaches the model and comes back', async () => {
+  for (const language of ['zh', 'en', 'yue', 'ja', 'ko']) {
+    const [segment] = await tones.transcribe(whistle(['▁안녕', '하세', '요', '?']), { ...options, language });
+    assert.equal(segment?.language, language);
+    assert((segment?.languageProbability ?? 0) > 0.99);
+    const { sentences } = await hear(['▁안녕', '하세', '요', '?', '▁안녕'], language);
+    assert.deepEqual(
+      sentences.map((s) => s.text),
+      [' 안녕하세요?', ' 안녕'],
+    );
+  }
+  const guess = await tones.detectLanguage(whistle(['你']), { audioContext: 0 });
+  assert.equal(guess.language, 'zh');
+  assert.deepEqual(Object.keys(guess.probabilities).sort(), ['en', 'ja', 'ko', 'yue', 'zh']);
+});
+
+test('silence gives no segment', async () => {
+  const heard: unknown[] = [];
+  const segments = await tones.transcribe(new Float32Array(48_000), options, {
+    onSegment: (s) => heard.push(s),
+  });
+  assert.deepEqual([segments, heard], [[], []]);
+  assert.deepEqual((await hear(['', '', ''])).sentences, []);
+});
+
+test('a segment is handed out when it is decoded, and progress ends at one', async () => {
+  const heard: string[] = [];
+  const progress: number[] = [];
+  const segments = await tones.transcribe(whistle(['世', '界']), options, {
+    onSegment: (s) => heard.push(Buffer.concat(s.tokens.map((t) => t.bytes)).toString()),
+    onProgress: (fraction) => progress.push(fraction),
+  });
+  assert.deepEqual(heard, ['世界']);
+  assert.deepEqual(progress, [1]);
+  assert.equal(segments.length, 1);
+});
+
+test('an abort ends the call with its reason, and the model goes on', async () => {
+  const samples = signal(30 * SAMPLE_RATE);
+  const whole = await random.transcribe(samples, options);
+  const reason = new Error('client gone');
+  const abort = new AbortController();
+  const aborted = random.transcribe(samples, options, { signal: abort.signal });
+  const next = random.transcribe(samples, options);
+  setTimeout(() => abort.abort(reason), 5);
+  await assert.rejects(aborted, reason);
+  assert.deepEqual(await next, whole);
+});
+
+test('what the model cannot do is refused', async () => {
+  const samples = whistle(['你']);
+  const refused = (asked: Partial<ChunkOptions>) =>
+    assert.rejects(async () => tones.transcribe(samples, { ...options, ...asked }), {
+      code: 'invalid_argument',
+    });
+  await refused({ language: 'de' });
+  await refused({ translate: true });
+  await refused({ itn: 1 as unknown as boolean });
+});
+
+test('a file that is none is refused by name', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'voxgate-sensevoice-'));
+  const path = join(folder, 'broken.gguf');
+  try {
+    writeFileSync(path, readFileSync(data('tones.gguf')).subarray(0, 5000));
+    await assert.rejects(load(path), { code: 'load_failed', message: /broken\.gguf/ });
+    await assert.rejects(load(join(folder, 'absent.gguf')), { code: 'load_failed' });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
