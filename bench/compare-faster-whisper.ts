@@ -1,7 +1,7 @@
 /**
  * The gateway against faster-whisper (int8, beam 1) on one clip, on this machine, in one run.
  *
- *   node --import tsx bench/compare-faster-whisper.ts --model <CTranslate2 directory> [--url http://127.0.0.1:8000]
+ *   node --import tsx bench/compare-faster-whisper.ts [--model DIR] [--url http://127.0.0.1:8000]
  *
  * Both are warm, they take turns, and who goes first changes from round to round, so that what else the machine
  * does falls on both. The gateway is timed through HTTP, upload included; faster-whisper in its own process, from
@@ -18,14 +18,17 @@ import {
   type Run,
   SAMPLE,
   SAMPLE_TEXT,
+  startGateway,
   startPeer,
   VENV,
 } from './compare-faster-whisper.peer.ts';
 
 const { values: options } = parseArgs({
   options: {
+    /** A CTranslate2 Whisper directory; base from the package index when absent. */
     model: { type: 'string' },
-    url: { type: 'string', default: 'http://127.0.0.1:8000' },
+    /** A running gateway; one is started when absent. */
+    url: { type: 'string' },
     'gateway-model': { type: 'string', default: 'multilingual-base' },
     audio: { type: 'string', default: SAMPLE },
     language: { type: 'string', default: 'en' },
@@ -42,20 +45,21 @@ const { values: options } = parseArgs({
 });
 
 const rounds = Number(options.rounds);
-if (options.model === undefined || !Number.isInteger(rounds) || rounds < 1 || rounds > 1000) {
-  process.stderr.write('--model <CTranslate2 Whisper directory> is needed; --rounds is 1 to 1000\n');
+if (!Number.isInteger(rounds) || rounds < 1 || rounds > 1000) {
+  process.stderr.write('--rounds is 1 to 1000\n');
   process.exit(2);
 }
 
 const clip: Clip = { audio: options.audio, language: options.language, words: false };
 const reference = referenceText();
+await using gateway = await startGateway({ url: options.url, threads: Number(options.threads) });
 await using peer = await startPeer({
   venv: options.venv,
   model: options.model,
   threads: Number(options.threads),
 });
 const contenders: { name: string; run(): Promise<Run>; runs: Run[] }[] = [
-  { name: 'voxgate', run: () => askGateway(options.url, options['gateway-model'], clip), runs: [] },
+  { name: 'voxgate', run: () => askGateway(gateway.url, options['gateway-model'], clip), runs: [] },
   {
     name: `faster-whisper ${peer.versions['faster-whisper']}`,
     run: () => peer.transcribe(clip, { vad: options.vad }),

@@ -1,7 +1,7 @@
 /**
  * The word times of the gateway beside those of faster-whisper on the same clip.
  *
- *   node --import tsx bench/word-times.ts --model <CTranslate2 directory> [--audio FILE] [--url http://127.0.0.1:8000]
+ *   node --import tsx bench/word-times.ts [--model DIR] [--audio FILE] [--url http://127.0.0.1:8000]
  *
  * Neither is the truth: this says how far the two are apart. Words that only one of them heard are counted, not
  * compared.
@@ -13,6 +13,7 @@ import {
   type Clip,
   median,
   SAMPLE,
+  startGateway,
   startPeer,
   type TimedWord,
   VENV,
@@ -20,8 +21,10 @@ import {
 
 const { values: options } = parseArgs({
   options: {
+    /** A CTranslate2 Whisper directory; base from the package index when absent. */
     model: { type: 'string' },
-    url: { type: 'string', default: 'http://127.0.0.1:8000' },
+    /** A running gateway; one is started when absent. */
+    url: { type: 'string' },
     'gateway-model': { type: 'string', default: 'multilingual-base' },
     audio: { type: 'string', default: SAMPLE },
     language: { type: 'string', default: 'en' },
@@ -32,18 +35,14 @@ const { values: options } = parseArgs({
   },
 });
 
-if (options.model === undefined) {
-  process.stderr.write('--model <CTranslate2 Whisper directory> is needed\n');
-  process.exit(2);
-}
-
 const clip: Clip = { audio: options.audio, language: options.language, words: true };
+await using gateway = await startGateway({ url: options.url, threads: Number(options.threads) });
 await using peer = await startPeer({
   venv: options.venv,
   model: options.model,
   threads: Number(options.threads),
 });
-const own = (await askGateway(options.url, options['gateway-model'], clip)).words;
+const own = (await askGateway(gateway.url, options['gateway-model'], clip)).words;
 const other = (await peer.transcribe(clip, { vad: false })).words;
 const pairs = alignWords(own, other);
 

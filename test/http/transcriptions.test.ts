@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
+import { errorEnvelopeSchema, jsonSchema, verboseSchema } from '../../src/http/openapi.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 
 const speech = toneWav(2);
@@ -17,14 +18,15 @@ async function assertRefused(response: Response, status: number, expected: Recor
   assert.equal(response.status, status, JSON.stringify(body));
   for (const [key, value] of Object.entries(expected))
     assert.deepEqual(body.error[key], value, JSON.stringify(body));
-  for (const key of ['kind', 'provider', 'message', 'type', 'param', 'code']) assert(key in body.error, key);
+  errorEnvelopeSchema.parse(body);
   return body.error;
 }
 
 test('json is text and usage, with the route in the headers', async () => {
   await using gateway = await startGateway();
   const response = await post(gateway, form(speech));
-  assert.deepEqual(await json(response), { text: 'Hello there.', usage: { type: 'duration', seconds: 2 } });
+  const answer = jsonSchema.parse(await json(response));
+  assert.deepEqual(answer, { text: 'Hello there.', usage: { type: 'duration', seconds: 2 } });
   assert.equal(response.headers.get('x-voxgate-model'), 'multilingual-base');
   assert.equal(response.headers.get('x-voxgate-route'), 'auto:no-hint-fallback');
   assert.match(response.headers.get('content-type') ?? '', /^application\/json/);
@@ -51,6 +53,7 @@ test('verbose_json has all ten segment fields, words when asked, and the additio
     answer.words.map((w: { word: string }) => w.word),
     ['Hello', 'there.'],
   );
+  verboseSchema.parse(answer);
   assert.equal(answer.task, 'transcribe');
   assert.equal(answer.language, 'english');
   assert.equal(answer.language_code, 'en');

@@ -29,9 +29,39 @@ for (const [text, expected] of [
   ['No. I said no. Go', ['No.', 'I said no.', 'Go']],
   ['你好。 再见！', ['你好。', '再见！']],
   ['no mark at all', ['no mark at all']],
+  ['Er sagte „Halt!“ Dann ging er.', ['Er sagte „Halt!“', 'Dann ging er.']],
+  [
+    '“Stop!” he said. Well… perhaps. Well… Perhaps.',
+    ['“Stop!” he said.', 'Well… perhaps.', 'Well…', 'Perhaps.'],
+  ],
+  ['Es gibt z.B. Autos. Am 3. Mai, der 2. gesetzte.', ['Es gibt z.B. Autos.', 'Am 3. Mai, der 2. gesetzte.']],
+  ['It was 1999. Then came 3. And so on.', ['It was 1999.', 'Then came 3.', 'And so on.']],
+  ['Señor J.R.R. Tolkien y el Sr. García.', ['Señor J.R.R. Tolkien y el Sr. García.']],
+  [
+    'Tak np. Kraków (tj. Stare Miasto) itd. Potem nic.',
+    ['Tak np. Kraków (tj. Stare Miasto) itd.', 'Potem nic.'],
+  ],
+  ['¿Qué? ¡Nada! Vale.', ['¿Qué?', '¡Nada!', 'Vale.']],
 ] as const) {
   test(`sentences of: ${text}`, () => assert.deepEqual(split(text), expected));
 }
+
+test('a number that is told in two words is one', () => {
+  const words = wordsOf('It costs 3. euros');
+  const [it, costs, three] = words;
+  assert(it && costs && three);
+  const five = { ...three, text: '5', start: 0.9, end: 1.2 };
+  assert.equal(toSentences([it, costs, three, five]).length, 1);
+});
+
+test('without pauses a run-on sentence is cut at its last comma within the cap, else at the cap', () => {
+  const text = Array.from({ length: 150 }, (_, i) => (i === 40 || i === 80 ? 'word,' : 'word')).join(' ');
+  assert.deepEqual(
+    toSentences(wordsOf(text)).map((s) => s.length),
+    [81, 69],
+  );
+  assert.equal(toSentences(wordsOf(Array(150).fill('word').join(' ')))[0]?.length, 100);
+});
 
 test('a long pause ends a sentence without a mark', () => {
   assert.equal(toSentences(wordsOf('one two three', 2)).length, 3);

@@ -1,0 +1,164 @@
+/**
+ * Parakeet through the real addon, with the small model of generate-parakeet.py: it says a known text with known
+ * durations, whatever it hears.
+ */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { type ChunkOptions, loadNative, NativeError } from '../../src/engine/native.ts';
+import { european } from '../../src/transcription/european.ts';
+import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
+
+const SAMPLE_RATE = 16_000;
+const path = new URL('./data/parakeet-script.bin', import.meta.url).pathname;
+const engine = loadNative(process.env.VOXGATE_ADDON);
+const model = await engine.loadModel({ backend: 'parakeet', path, device: 'cpu', threads: 2 });
+after(() => model.close());
+
+const options: ChunkOptions = {
+  language: 'en',
+  translate: false,
+  prompt: '',
+  temperature: 0,
+  audioContext: 0,
+  maxTokens: 0,
+  words: true,
+};
+
+function sweep(durationSec: number): Float32Array {
+  return Float32Array.from(
+    { length: durationSec * SAMPLE_RATE },
+    (_, i) => 0.3 * Math.sin((i % 4000) ** 2 / 1e5),
+  );
+}
+
+const request: ChunkRequest = {
+  language: 'de',
+  languages: [],
+  before: null,
+  translate: false,
+  prompt: '',
+  temperature: 0,
+  timed: true,
+  signal: new AbortController().signal,
+};
+const hear = (durationSec: number, changes: Partial<ChunkRequest> = {}) =>
+  european.recognize(
+    model,
+    { startSec: 100, samples: sweep(durationSec), speech: [] },
+    { ...request, ...changes },
+  );
+const rounded = (value: number) => Number(value.toFixed(3));
+
+test('the model says what it is', () => {
+  assert.equal(model.info.backend, 'parakeet');
+  assert.equal(model.info.languages.length, 25);
+  assert(model.info.languages.includes('en') && !model.info.languages.includes('ja'));
+  assert(model.info.memoryBytes > 35_000);
+});
+
+test('tokens have their text, times and probability', async () => {
+  const [segment, ...more] = await model.transcribe(sweep(12), options);
+  assert(segment);
+  assert.equal(more.length, 0);
+  const shown = segment.tokens.map((t) => [Buffer.from(t.bytes).toString(), t.startMs, t.endMs]);
+  assert.deepEqual(shown.slice(0, 11), [
+    [' Hell', 0, 160],
+    ['o', 160, 320],
+    [',', 320, 320],
+    [' Dr', 400, 560],
+    ['.', 560, 560],
+    [' Eu', 640, 800],
+    ['rop', 800, 880],
+    ['a', 880, 880],
+    ['.', 880, 880],
+    ['', 960, 2960],
+    [' L', 2960, 3040],
+  ]);
+  assert.deepEqual(shown.at(-1), ['?', 5040, 5040]);
+  // Each token has one rival, whose logit is 2 less.
+  for (const { logprob } of segment.tokens) assert(Math.abs(logprob + Math.log(1 + Math.exp(-2))) < 1e-3);
+  assert.deepEqual([segment.startMs, segment.endMs], [0, 5040]);
+});
+
+test('a clip shorter than the text gives what fits, inside the clip', async () => {
+  const [segment] = await model.transcribe(sweep(0.5), options);
+  const last = segment?.tokens.at(-1);
+  assert(last && last.endMs <= 500 && last.startMs >= 320);
+  assert.deepEqual((await model.transcribe(new Float32Array(1), options))[0]?.endMs ?? 0, 0);
+});
+
+test('words and sentences, with all fields', async () => {
+  const { sentences, heading } = await hear(12);
+  assert.deepEqual(heading, { language: 'de', probability: 1 });
+  assert.deepEqual(
+    sentences.map((s) => [s.text, rounded(s.start), rounded(s.end)]),
+    [
+      [' Hello, Dr. Europa.', 100, 100.88],
+      [" L'été coûte 3.5 euros…", 102.96, 104.24],
+      [' ¿Qué - sí?', 104.4, 105.04],
+    ],
+  );
+  assert.deepEqual(
+    sentences[1]?.words.map((w) => [w.text, rounded(w.start), rounded(w.end)]),
+    [
+      [" L'été", 102.96, 103.28],
+      [' coûte', 103.28, 103.52],
+      [' 3.5', 103.52, 103.92],
+      [' euros…', 103.92, 104.24],
+    ],
+  );
+  for (const sentence of sentences) {
+    assert(sentence.compressionRatio > 0 && sentence.avgLogprob < -0.1 && sentence.avgLogprob > -0.2);
+    assert.deepEqual([sentence.seek, sentence.temperature, sentence.noSpeechProb], [10_000, 0, 0]);
+  }
+});
+
+test('subtitles are 1 to 7 s', async () => {
+  const { sentences } = await hear(12, { granularity: 'subtitle' });
+  assert.deepEqual(
+    sentences.map((s) => [s.text, rounded(s.start), rounded(s.end)]),
+    [
+      [' Hello, Dr. Europa.', 100, 101],
+      [" L'été coûte 3.5 euros…", 102.96, 104.24],
+      [' ¿Qué - sí?', 104.4, 105.4],
+    ],
+  );
+});
+
+test('an aborted call rejects with its reason and the next one hears the same', async () => {
+  const expected = await model.transcribe(sweep(30), options);
+  for (const delayMs of [0, 1, 5, 20]) {
+    const abort = new AbortController();
+    const call = model.transcribe(sweep(30), options, { signal: abort.signal });
+    const outcome = call.then(
+      () => 'done',
+      (error) => error,
+    );
+    setTimeout(() => abort.abort('enough'), delayMs);
+    assert(['done', 'enough'].includes(await outcome));
+  }
+  assert.deepEqual(await model.transcribe(sweep(30), options), expected);
+});
+
+test('segment and progress are reported once', async () => {
+  const seen: unknown[] = [];
+  const segments = await model.transcribe(sweep(1), options, {
+    onSegment: (segment) => seen.push(segment),
+    onProgress: (fraction) => seen.push(fraction),
+  });
+  assert.deepEqual(seen, [...segments, 1]);
+});
+
+test('what the model cannot do is refused with a sentence', async () => {
+  const refused = (error: unknown) => error instanceof NativeError && error.code === 'invalid_argument';
+  await assert.rejects(model.transcribe(sweep(1), { ...options, translate: true }), refused);
+  await assert.rejects(model.detectLanguage(sweep(1), { audioContext: 0 }), refused);
+});
+
+test('a file that is no such model is refused', async () => {
+  const load = (file: string) =>
+    engine.loadModel({ backend: 'parakeet', path: file, device: 'cpu', threads: 1 });
+  const failed = (error: unknown) => error instanceof NativeError && error.code === 'load_failed';
+  await assert.rejects(load('/nowhere'), failed);
+  await assert.rejects(load(new URL(import.meta.url).pathname), failed);
+});

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { ChunkOptions, TranscriptionModel } from '../../src/engine/native.ts';
+import { european, toSpacedWords } from '../../src/transcription/european.ts';
+import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
+
+type Piece = [text: string, startMs: number, endMs: number];
+
+function segmentOf(...pieces: Piece[]) {
+  const tokens = pieces.map(([text, startMs, endMs], id) => ({
+    id,
+    bytes: Buffer.from(text),
+    logprob: -0.1 * (id + 1),
+    startMs,
+    endMs,
+  }));
+  return { startMs: 0, endMs: pieces.at(-1)?.[2] ?? 0, tokens, noSpeechProb: 0 };
+}
+
+const wordsOf = (...pieces: Piece[]) =>
+  toSpacedWords([segmentOf(...pieces)], 10, 20).map(({ text, start, end }) => [
+    text,
+    rounded(start),
+    rounded(end),
+  ]);
+const rounded = (value: number) => Number(value.toFixed(3));
+
+test('a word begins at a space and ends with the last token that is spoken', () => {
+  assert.deepEqual(
+    wordsOf(
+      [' l', 0, 80],
+      ["'", 80, 80],
+      ['été', 80, 320],
+      [' du', 400, 480],
+      ['re', 480, 640],
+      ['…', 640, 800],
+    ),
+    [
+      [" l'été", 10, 10.32],
+      [' dure…', 10.4, 10.64],
+    ],
+  );
+});
+
+test('digits, percent and currency are spoken', () => {
+  assert.deepEqual(
+    wordsOf(
+      [' ', 0, 80],
+      ['3', 80, 160],
+      ['.', 160, 160],
+      ['5', 160, 240],
+      ['%', 240, 560],
+      [' €', 560, 800],
+    ),
+    [
+      [' 3.5%', 10, 10.56],
+      [' €', 10.56, 10.8],
+    ],
+  );
+});
+
+test('marks that stand alone join the word before them, at the beginning the word after', () => {
+  assert.deepEqual(
+    wordsOf(
+      [' -', 0, 80],
+      [' ¿', 80, 160],
+      ['Sí', 160, 320],
+      ['?', 320, 320],
+      [' -', 400, 480],
+      [' no', 480, 640],
+    ),
+    [
+      [' - ¿Sí? -', 10, 10.32],
+      [' no', 10.48, 10.64],
+    ],
+  );
+  assert.deepEqual(wordsOf([' ...', 0, 80]), [[' ...', 10, 10.08]]);
+});
+
+test('a word of no duration gets 0.3 s, or what the next one and the chunk leave it', () => {
+  assert.deepEqual(wordsOf([' a', 0, 0], [' b', 160, 160], [' c', 1000, 1000], [' d', 9900, 9900]), [
+    [' a', 10, 10.16],
+    [' b', 10.16, 10.46],
+    [' c', 11, 11.3],
+    [' d', 19.9, 20],
+  ]);
+});
+
+test('a token that goes on into the next word is cut there', () => {
+  assert.deepEqual(wordsOf([' a', 0, 500], [' b', 400, 480])[0], [' a', 10, 10.4]);
+});
+
+test('no character and no token is lost, and times never fall', () => {
+  const piece = fc.record({
+    text: fc.oneof(
+      fc.constantFrom(' the', 'ing', '.', ' -', '…', ' ', ' ¿', '', '%', "'"),
+      fc.string({ maxLength: 3 }),
+    ),
+    gap: fc.nat(300),
+    length: fc.nat(400),
+  });
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 40 }), (list) => {
+      let clock = 0;
+      const pieces = list.map(({ text, gap, length }): Piece => {
+        clock += gap;
+        return [text, clock, clock + length];
+      });
+      const segment = segmentOf(...pieces);
+      const words = toSpacedWords([segment], 0, 100);
+      const visible = (text: string) => text.replace(/\s/g, '');
+      assert.equal(visible(words.map((w) => w.text).join('')), visible(list.map((p) => p.text).join('')));
+      if (words.length > 0) {
+        const ids = words.flatMap((w) => w.tokens.map((t) => t.id));
+        assert.deepEqual(
+          ids,
+          [...ids].sort((a, b) => a - b),
+        );
+        assert.equal(ids.length, list.length);
+      }
+      let last = 0;
+      for (const word of words) {
+        assert(word.start >= last && word.end >= word.start);
+        last = word.end;
+      }
+    }),
+  );
+});
+
+function modelOf(...pieces: Piece[]) {
+  const asked: ChunkOptions[] = [];
+  const model = {
+    info: { languages: ['bg', 'en'] },
+    transcribe: async (_samples: Float32Array, options: ChunkOptions) => {
+      asked.push(options);
+      return pieces.length > 0 ? [segmentOf(...pieces)] : [];
+    },
+    detectLanguage: () => assert.fail('the model cannot tell the language'),
+  } as unknown as TranscriptionModel;
+  return { model, asked };
+}
+
+const chunk = { startSec: 10, samples: new Float32Array(160_000), speech: [] };
+const request: ChunkRequest = {
+  language: undefined,
+  languages: [],
+  before: { language: 'fr', probability: 1 },
+  translate: false,
+  prompt: 'a prompt',
+  temperature: 0.5,
+  timed: true,
+  signal: new AbortController().signal,
+};
+const spoken: Piece[] = [
+  [' One', 0, 400],
+  [' two', 400, 1000],
+  ['.', 1000, 1000],
+  [' Three', 1000, 1500],
+  ['.', 1500, 1500],
+];
+
+test('a chunk is one call, and every sentence carries all fields', async () => {
+  const { model, asked } = modelOf(...spoken);
+  const { sentences, heading } = await european.recognize(model, chunk, request);
+  assert.equal(asked.length, 1);
+  assert.deepEqual(asked[0], {
+    language: 'bg',
+    translate: false,
+    prompt: '',
+    temperature: 0,
+    audioContext: 0,
+    maxTokens: 0,
+    words: true,
+  });
+  assert.deepEqual(heading, { language: 'en', probability: 0 });
+  assert.deepEqual(
+    sentences.map((s) => [s.text, s.start, s.end]),
+    [
+      [' One two.', 10, 11],
+      [' Three.', 11, 11.5],
+    ],
+  );
+  const [first] = sentences;
+  assert(first);
+  const { words, avgLogprob, compressionRatio, ...rest } = first;
+  assert.equal(words.length, 2);
+  assert.equal(rounded(avgLogprob), -0.2);
+  assert(compressionRatio > 0 && compressionRatio < 1);
+  assert.deepEqual(rest, {
+    seek: 1000,
+    start: 10,
+    end: 11,
+    text: ' One two.',
+    temperature: 0,
+    noSpeechProb: 0,
+    language: 'en',
+  });
+});
+
+test('a hint is recorded, whatever it says, and does not reach the model', async () => {
+  const { model, asked } = modelOf(...spoken);
+  const { sentences, heading } = await european.recognize(model, chunk, { ...request, language: 'ja' });
+  assert.deepEqual(heading, { language: 'ja', probability: 1 });
+  assert.equal(sentences[0]?.language, 'ja');
+  assert.equal(asked[0]?.language, 'bg');
+});
+
+test('subtitles where they are asked for, within the chunk', async () => {
+  const { model } = modelOf([' One', 0, 400], ['.', 400, 400], [' Two', 9700, 9900], ['.', 9900, 9900]);
+  const { sentences } = await european.recognize(model, chunk, { ...request, granularity: 'subtitle' });
+  assert.deepEqual(
+    sentences.map((s) => [s.text, s.start, s.end]),
+    [
+      [' One.', 10, 11],
+      [' Two.', 19.7, 20],
+    ],
+  );
+});
+
+test('without times a chunk is one segment, and silence none', async () => {
+  const untimed = { ...request, timed: false, granularity: 'subtitle' as const };
+  const { sentences } = await european.recognize(modelOf(...spoken).model, chunk, untimed);
+  assert.deepEqual(
+    sentences.map((s) => s.text),
+    [' One two. Three.'],
+  );
+  for (const nothing of [modelOf(), modelOf(['', 0, 80])])
+    assert.deepEqual((await european.recognize(nothing.model, chunk, untimed)).sentences, []);
+});
+
+test('a loop is dropped and said to be one', async () => {
+  const loop = Array.from({ length: 60 }, (_, i): Piece => [' yeah', i * 100, i * 100 + 80]);
+  const { sentences, dropped } = await european.recognize(modelOf(...loop).model, chunk, request);
+  assert.deepEqual([sentences, dropped], [[], 'repetition']);
+});

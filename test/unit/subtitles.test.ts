@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { Word } from '../../src/transcription/segment.ts';
+import { toSubtitles } from '../../src/transcription/subtitles.ts';
+
+const EPSILON = 1e-6;
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+const textOf = (words: Word[]) =>
+  words
+    .map((w) => w.text)
+    .join('')
+    .trim();
+const lengthOf = (words: Word[]) => [...graphemes.segment(textOf(words))].length;
+const timeOf = (words: Word[]) => (words.at(-1)?.end ?? 0) - (words[0]?.start ?? 0);
+
+function wordsOf(text: string, wordSec = 0.3, gaps: Record<number, number> = {}): Word[] {
+  let clock = 0;
+  return text.split(' ').map((w, i) => {
+    const start = clock + (gaps[i] ?? 0);
+    clock = start + wordSec;
+    return { text: ` ${w}`, start, end: clock, tokens: [] };
+  });
+}
+
+const cues = (words: Word[], until?: number) => toSubtitles(words, until).map((cue) => textOf(cue.words));
+
+test('a short sentence is one subtitle, and two sentences are two', () => {
+  assert.deepEqual(cues(wordsOf('This is one. And here is another one.', 0.4)), [
+    'This is one.',
+    'And here is another one.',
+  ]);
+});
+
+test('a long sentence is cut at a comma rather than at a space', () => {
+  const text =
+    'When the rain had stopped and the birds came back, we walked down to the river to look for the boat.';
+  assert.deepEqual(cues(wordsOf(text)), [
+    'When the rain had stopped and the birds came back,',
+    'we walked down to the river to look for the boat.',
+  ]);
+});
+
+test('without a comma at a pause, without a pause before a conjunction, else where it is fullest', () => {
+  const text =
+    'some words here are spoken with one breath and others follow after it without any mark at all';
+  const before = (index: number) => text.split(' ').slice(0, index).join(' ');
+  assert.equal(cues(wordsOf(text, 0.3, { 6: 0.3 }))[0], before(6));
+  assert.equal(cues(wordsOf(text, 0.3, { 6: 0.29 }))[0], before(8));
+  const plain = text.replace(' and ', ' AND ');
+  assert.equal(
+    cues(wordsOf(plain))[0],
+    'some words here are spoken with one breath AND others follow after it',
+  );
+});
+
+test('seven seconds are the limit too', () => {
+  const words = wordsOf('A B C D E F G H I J', 1);
+  assert.deepEqual(
+    cues(words).map((text) => text.split(' ').length),
+    [7, 3],
+  );
+});
+
+test('a subtitle of less than a second stays for one where the silence after it allows', () => {
+  assert.equal(toSubtitles(wordsOf('Yes.'))[0]?.end, 1);
+  assert.equal(toSubtitles(wordsOf('Yes.'), 0.7)[0]?.end, 0.7);
+  const late = toSubtitles(wordsOf('Yes. This is what I said.', 0.3, { 1: 2 }));
+  assert.deepEqual([late[0]?.start, late[0]?.end], [0, 1]);
+  assert.equal(late[0]?.words[0]?.end, 0.3, 'the word keeps its own time');
+});
+
+test('one that cannot stay a second joins its neighbour, across sentences if it must', () => {
+  assert.deepEqual(cues(wordsOf('Yes. This is what I said.')), ['Yes. This is what I said.']);
+  const long = 'This sentence fills the whole of the first line and leaves no room ab.';
+  assert.equal(long.length, 70);
+  assert.deepEqual(cues(wordsOf(`${long} No. Really not one bit.`)), [long, 'No. Really not one bit.']);
+});
+
+test('the rest of a cut sentence is not left with less than a second', () => {
+  const text = 'This sentence fills more than the whole of one line and then it goes onto.';
+  const parts = toSubtitles(wordsOf(text, 0.2), 3.2);
+  assert.equal(parts.length, 2);
+  for (const part of parts) assert(part.end - part.start >= 1 - EPSILON);
+});
+
+test('a word that is too long or too slow stands alone', () => {
+  const huge = 'x'.repeat(71);
+  assert.deepEqual(cues(wordsOf(`one ${huge} two`, 1)), ['one', huge, 'two']);
+  const slow: Word[] = [
+    { text: ' Ooh', start: 0, end: 9, tokens: [] },
+    { text: ' yes', start: 9, end: 10.5, tokens: [] },
+  ];
+  assert.deepEqual(
+    toSubtitles(slow).map((cue) => [cue.start, cue.end]),
+    [
+      [0, 9],
+      [9, 10.5],
+    ],
+  );
+});
+
+test('speech too dense for any cut keeps the two other limits', () => {
+  const words = Array.from({ length: 3 }, (_, i) => ({
+    text: ` ${'x'.repeat(60)}`,
+    start: i * 0.4,
+    end: (i + 1) * 0.4,
+    tokens: [],
+  }));
+  assert.deepEqual(
+    toSubtitles(words, 1.2).map((cue) => cue.words.length),
+    [1, 1, 1],
+  );
+});
+
+test('scripts without spaces, and characters of several code points, count as a reader counts them', () => {
+  const han = Array.from({ length: 150 }, (_, i) => ({
+    text: i === 40 ? '吗，' : '字',
+    start: i * 0.05,
+    end: (i + 1) * 0.05,
+    tokens: [],
+  }));
+  const parts = toSubtitles(han);
+  assert(parts.length >= 3);
+  for (const part of parts) assert(lengthOf(part.words) <= 70);
+  const families = wordsOf(Array(8).fill('👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦👨‍👩‍👧‍👦').join(' '));
+  assert.equal(toSubtitles(families).length, 1, '8 words of 4 characters and 7 spaces');
+});
+
+test('nothing in, nothing out', () => assert.deepEqual(toSubtitles([]), []));
+
+const shapes = fc.array(
+  fc.record({
+    text: fc.oneof(
+      fc.constantFrom(' a', ' b.', ' Mr.', ' c,', ' und', ' d?', '。', '字', ' e', ' “f.”', ' é'),
+      fc.string({ unit: 'grapheme', minLength: 1, maxLength: 90 }),
+    ),
+    gap: fc.constantFrom(0, 0, 0, 0.1, 0.3, 0.7, 2),
+    length: fc.oneof(fc.constantFrom(0, 0.05, 0.3), fc.double({ min: 0, max: 8, noNaN: true })),
+  }),
+  { maxLength: 60 },
+);
+
+function toWordList(list: { text: string; gap: number; length: number }[]): Word[] {
+  let clock = 0;
+  return list.map(({ text, gap, length }) => {
+    const start = clock + gap;
+    clock = start + length;
+    return { text, start, end: clock, tokens: [] };
+  });
+}
+
+test('every word is kept, in order, once; every limit holds; times never fall or overlap', () => {
+  fc.assert(
+    fc.property(shapes, fc.double({ min: 0, max: 3, noNaN: true }), (list, rest) => {
+      const words = toWordList(list);
+      const until = (words.at(-1)?.end ?? 0) + rest;
+      const parts = toSubtitles(words, until);
+      assert.deepEqual(
+        parts.flatMap((part) => part.words),
+        words,
+      );
+      let clock = 0;
+      for (const part of parts) {
+        assert(part.start >= clock && part.end >= part.start && part.end <= until);
+        assert(part.words.every((word) => word.start >= part.start && word.end <= part.end));
+        clock = part.end;
+        if (part.words.length === 1) continue;
+        assert(lengthOf(part.words) <= 70);
+        assert(part.end - part.start <= 7 + EPSILON);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('no way of cutting within the two upper limits leaves fewer subtitles of less than a second', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.integer({ min: 1, max: 69 }), fc.constantFrom(0.1, 0.4, 0.9, 3)), {
+        maxLength: 11,
+      }),
+      (list) => {
+        const words = toWordList(
+          list.map(([size, length]) => ({ text: ` ${'x'.repeat(size)}`, gap: 0, length })),
+        );
+        const until = words.at(-1)?.end ?? 0;
+        const short = toSubtitles(words, until).filter((part) => part.end - part.start < 1 - EPSILON).length;
+        assert.equal(short, fewestShort(words));
+      },
+    ),
+  );
+});
+
+/** By trying every way to cut. */
+function fewestShort(words: Word[]): number {
+  if (words.length === 0) return 0;
+  let fewest = Number.POSITIVE_INFINITY;
+  for (let to = 1; to <= words.length; to++) {
+    const part = words.slice(0, to);
+    if (to > 1 && (lengthOf(part) > 70 || timeOf(part) > 7 + EPSILON)) continue;
+    fewest = Math.min(fewest, (timeOf(part) < 1 - EPSILON ? 1 : 0) + fewestShort(words.slice(to)));
+  }
+  return fewest;
+}
