@@ -45,19 +45,21 @@ struct ModelInfo {
   std::string backend;
   std::vector<std::string> languages; // in the model's own order
   bool multilingual = false;
-  int audio_context = 0; // encoder positions of a full window
+  bool finds_language = false; // while transcribing: ChunkOptions::language may then be empty
+  int audio_context = 0; // encoder positions of a full window; 0 where a call cannot choose them
   int text_context = 0;  // decoder positions; 0 where there is no decoder
   uint64_t memory_bytes = 0;
 };
 
 struct ChunkOptions {
-  std::string language; // one of ModelInfo::languages
+  std::string language; // one of ModelInfo::languages; empty where the model is to find it
   bool translate = false;
   std::string prompt;
   float temperature = 0;
   int audio_context = 0; // 0 = full window
   int max_tokens = 0;    // 0 = the model's own bound
   bool words = false;
+  bool itn = true; // punctuation and digits as they are written, where a model has the choice
 };
 
 struct Token {
@@ -73,6 +75,11 @@ struct Segment {
   int64_t end_ms = 0;
   std::vector<Token> tokens;
   float no_speech_prob = 0;
+  // What the model tells beside the words; empty where it does not.
+  std::string language;
+  float language_probability = 0;
+  std::string emotion;
+  std::string event;
 };
 
 struct LanguageProbability {
@@ -99,7 +106,8 @@ public:
   virtual std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
                                           const ChunkEvents& events, const CancelToken& cancel) = 0;
 
-  // All languages of the model, most probable first; a model of one language answers with that one.
+  // All languages of the model, most probable first; a model of one language answers with that one,
+  // one that cannot tell throws Failure{invalid_argument}.
   virtual std::vector<LanguageProbability> detect_language(std::span<const float> samples, int audio_context,
                                                            const CancelToken& cancel) = 0;
 };

@@ -6,10 +6,10 @@
 
 namespace voxgate {
 
-// Set once, by any thread, and never taken back; the first reason stays. Whoever works polls it; after the work it
-// decides the outcome, because whisper.cpp reports success for some aborted runs.
+// Set once, by any thread, and never taken back; the first reason stays. Whoever works polls it; after the
+// work it decides the outcome, because whisper.cpp reports success for some aborted runs.
 class CancelToken {
-public:
+ public:
   void cancel() noexcept { set(Reason::cancelled); }
   // The object the work belongs to goes away.
   void close() noexcept { set(Reason::closed); }
@@ -25,7 +25,7 @@ public:
     }
   }
 
-private:
+ private:
   enum class Reason { none, cancelled, closed };
   void set(Reason reason) noexcept {
     Reason expected = Reason::none;

@@ -25,17 +25,18 @@ struct Status {
 // The one exception thrown on purpose below the binding. It never crosses a thread boundary as an exception:
 // `guarded` turns it (and whatever else was thrown) into a Status at the top of each job.
 class Failure : public std::exception {
-public:
+ public:
   Failure(StatusCode code, std::string message) : status_{code, std::move(message)} {}
   explicit Failure(Status status) : status_(std::move(status)) {}
   const char* what() const noexcept override { return status_.message.c_str(); }
   const Status& status() const noexcept { return status_; }
 
-private:
+ private:
   Status status_;
 };
 
-// The Status of the exception being handled; call it only inside a catch block. What nobody foresaw gets `fallback`.
+// The Status of the exception being handled; call it only inside a catch block. What nobody foresaw gets
+// `fallback`.
 Status current_status(StatusCode fallback) noexcept;
 
 } // namespace voxgate

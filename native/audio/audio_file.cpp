@@ -22,7 +22,9 @@ struct CloseFile {
 };
 using FilePtr = std::unique_ptr<std::FILE, CloseFile>;
 
-[[noreturn]] void bad_audio(const std::string& reason) { throw Failure(StatusCode::bad_audio, reason); }
+[[noreturn]] void bad_audio(const std::string& reason) {
+  throw Failure(StatusCode::bad_audio, reason);
+}
 
 std::vector<uint8_t> read_at(std::FILE* file, size_t offset) {
   std::vector<uint8_t> bytes(kSniffBytes);
@@ -66,7 +68,7 @@ float sane(float sample) {
 } // namespace
 
 class AudioFile::Decoder {
-public:
+ public:
   Decoder(const std::string& path, AudioFormat format) {
     // Channels and rate as they are in the file: samples are made sane before any filter sees them.
     auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
@@ -133,7 +135,7 @@ public:
   int channels = 0;
   int rate = 0;
 
-private:
+ private:
   void close() {
     if (open_)
       ma_decoder_uninit(&decoder_);
@@ -170,7 +172,9 @@ AudioFile::AudioFile(const std::string& path) {
 
 AudioFile::~AudioFile() = default;
 
-void AudioFile::decode_block() { at_end_ = !decoder_->next(ready_); }
+void AudioFile::decode_block() {
+  at_end_ = !decoder_->next(ready_);
+}
 
 std::vector<float> AudioFile::read(size_t max_samples) {
   while (ready_.size() < max_samples && !at_end_)

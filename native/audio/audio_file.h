@@ -8,11 +8,11 @@
 
 namespace voxgate {
 
-// One audio file, read from front to back as 16 kHz mono float32: finite, within -1..1, the average of the file's
-// channels. A file is used by one thread at a time. Whatever the bytes are, the worst outcome is
+// One audio file, read from front to back as 16 kHz mono float32: finite, within -1..1, the average of the
+// file's channels. A file is used by one thread at a time. Whatever the bytes are, the worst outcome is
 // Failure{bad_audio}; a file that breaks off or turns to garbage ends where decoding stopped.
 class AudioFile {
-public:
+ public:
   struct Info {
     AudioFormat format;
     int sample_rate;
@@ -29,7 +29,7 @@ public:
   // The next samples, fewer than asked for only at the end, none after it.
   std::vector<float> read(size_t max_samples);
 
-private:
+ private:
   class Decoder;
   void decode_block();
 

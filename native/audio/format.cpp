@@ -15,8 +15,8 @@ bool has_at(Bytes bytes, size_t offset, std::string_view text) {
                     [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
 }
 
-// Length of the MPEG layer III frame whose header is at `offset`, 0 when there is none. Layers I and II and AAC
-// (which has the same sync word with layer bits of zero) are not ours.
+// Length of the MPEG layer III frame whose header is at `offset`, 0 when there is none. Layers I and II and
+// AAC (which has the same sync word with layer bits of zero) are not ours.
 size_t mp3_frame_bytes(Bytes bytes, size_t offset) {
   if (bytes.size() < offset + 4 || bytes[offset] != 0xFF || (bytes[offset + 1] & 0xE0) != 0xE0)
     return 0;

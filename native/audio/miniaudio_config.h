@@ -1,7 +1,7 @@
 #pragma once
 
-// miniaudio's structs depend on these, so every file that includes it must do it through this one. Only decoding is
-// wanted: no devices, no threads of its own.
+// miniaudio's structs depend on these, so every file that includes it must do it through this one. Only
+// decoding is wanted: no devices, no threads of its own.
 #define MA_NO_DEVICE_IO
 #define MA_NO_THREADING
 #define MA_NO_ENCODING

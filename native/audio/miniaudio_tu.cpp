@@ -1,4 +1,5 @@
-// The decoders, compiled once and without our warnings. miniaudio finds Vorbis only if stb_vorbis was declared first.
+// The decoders, compiled once and without our warnings. miniaudio finds Vorbis only if stb_vorbis was
+// declared first.
 #define STB_VORBIS_HEADER_ONLY
 #include <stb_vorbis.c>
 

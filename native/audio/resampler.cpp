@@ -16,7 +16,8 @@ constexpr ma_uint32 kLowPassOrder = 8;
 
 struct Resampler::State {
   explicit State(int rate) {
-    auto config = ma_linear_resampler_config_init(ma_format_f32, 1, static_cast<ma_uint32>(rate), kSampleRate);
+    auto config =
+        ma_linear_resampler_config_init(ma_format_f32, 1, static_cast<ma_uint32>(rate), kSampleRate);
     config.lpfOrder = kLowPassOrder;
     if (ma_linear_resampler_init(&config, nullptr, &resampler) != MA_SUCCESS)
       throw Failure(StatusCode::bad_audio, "Cannot convert audio of " + std::to_string(rate) + " Hz");

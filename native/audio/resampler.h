@@ -7,10 +7,10 @@
 
 namespace voxgate {
 
-// Mono samples of any rate to 16 kHz, block by block; the blocks join without a seam. The whole output has exactly
-// as many samples as the input's length in time asks for.
+// Mono samples of any rate to 16 kHz, block by block; the blocks join without a seam. The whole output has
+// exactly as many samples as the input's length in time asks for.
 class Resampler {
-public:
+ public:
   explicit Resampler(int rate);
   ~Resampler();
 
@@ -18,7 +18,7 @@ public:
   // The input is over: what is still inside the filter comes out. Nothing may follow.
   void finish(std::vector<float>& output);
 
-private:
+ private:
   struct State;
   void run(std::span<const float> input, std::vector<float>& output);
 

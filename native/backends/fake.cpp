@@ -42,7 +42,10 @@ void wait(const Delay& delay, const CancelToken& cancel) {
 }
 
 Segment make_segment(int64_t start_ms, int64_t end_ms, const std::string& text) {
-  Segment segment{start_ms, end_ms, {}, 0.01F};
+  Segment segment;
+  segment.start_ms = start_ms;
+  segment.end_ms = end_ms;
+  segment.no_speech_prob = 0.01F;
   std::istringstream words(text);
   for (std::string word; words >> word;)
     segment.tokens.push_back({0, " " + word, -0.1F, 0, 0});
@@ -106,7 +109,7 @@ Script read_script(const std::string& path) {
 }
 
 class FakeBackend final : public Backend {
-public:
+ public:
   explicit FakeBackend(Script script) : script_(std::move(script)) {
     info_.backend = "fake";
     for (const auto& guess : script_.languages)
@@ -128,7 +131,8 @@ public:
         segments.push_back(*segment);
         if (events.segment)
           events.segment(*segment);
-      } else if (const auto* progress = std::get_if<Progress>(&step); progress != nullptr && events.progress) {
+      } else if (const auto* progress = std::get_if<Progress>(&step);
+                 progress != nullptr && events.progress) {
         events.progress(progress->fraction);
       }
     }
@@ -145,7 +149,7 @@ public:
     return guesses;
   }
 
-private:
+ private:
   static void run(const Step& step, const CancelToken& cancel) {
     if (const auto* delay = std::get_if<Delay>(&step))
       wait(*delay, cancel);

@@ -12,7 +12,8 @@ namespace voxgate {
 //   language en 0.9             a language and how probable detect_language finds it; repeatable (else: en 1)
 //   audio_context 1500          ModelInfo::audio_context
 //
-// and then what each transcribe does, in this order, again in every call (detect_language skips segments and progress):
+// and then what each transcribe does, in this order, again in every call (detect_language skips segments and
+// progress):
 //
 //   delay_ms 50                 sleep
 //   ignore_cancel_ms 100        sleep without looking at the cancel token
@@ -20,8 +21,8 @@ namespace voxgate {
 //   progress 0.5
 //   fail TEXT                   throw inference_failed
 //
-// A segment's words become its tokens, at even distances. Empty lines and lines starting with # are skipped. An
-// unknown line is a load failure.
+// A segment's words become its tokens, at even distances. Empty lines and lines starting with # are skipped.
+// An unknown line is a load failure.
 std::unique_ptr<Backend> load_fake(const LoadOptions& options, const CancelToken& cancel);
 
 } // namespace voxgate

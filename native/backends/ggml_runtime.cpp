@@ -4,6 +4,7 @@
 
 #include <ggml-backend.h>
 #include <ggml.h>
+#include <parakeet.h>
 #include <whisper.h>
 
 #include <charconv>
@@ -80,6 +81,7 @@ void start_ggml(LogSink sink) {
   std::call_once(once, [sink] {
     g_sink = sink;
     whisper_log_set(forward_log, nullptr);
+    parakeet_log_set(forward_log, nullptr);
     // Never let ggml search by itself: its default is the folder of the executable and the working directory.
     const auto folder = library_folder();
     ggml_backend_load_all_from_path(folder.empty() ? "." : folder.string().c_str());

@@ -1,5 +1,7 @@
 #include "backend.h"
 
+#include "backends/parakeet.h"
+#include "backends/sensevoice.h"
 #include "backends/whisper.h"
 #ifdef VOXGATE_FAKE_BACKEND
 #include "backends/fake.h"
@@ -10,6 +12,8 @@ namespace voxgate {
 std::span<const BackendEntry> backends() {
   static constexpr BackendEntry entries[] = {
       {"whisper", load_whisper},
+      {"parakeet", load_parakeet},
+      {"sensevoice", load_sensevoice},
 #ifdef VOXGATE_FAKE_BACKEND
       {"fake", load_fake},
 #endif

@@ -1,6 +1,7 @@
 #include "backends/whisper.h"
 
 #include "backends/ggml_runtime.h"
+#include "backends/whisper_prompt.h"
 #include "backends/whisper_times.h"
 #include "backends/whisper_tu.h"
 #include "models/ggml_file.h"
@@ -14,10 +15,12 @@
 namespace voxgate {
 namespace {
 
-constexpr size_t kMinSamples = kSampleRate / 2; // shorter input is padded: whisper.cpp reads past fewer than 200
+constexpr size_t kMinSamples =
+    kSampleRate / 2; // shorter input is padded: whisper.cpp reads past fewer than 200
 constexpr size_t kSamplesPerPosition = 320;
-constexpr size_t kMaxPromptBytes = 4096; // far above the 224 tokens used; its tokenizer recurses per character
-constexpr int kMaxWindows = 32; // a broken model may move on 20 ms at a time and encode the chunk hundreds of times
+constexpr size_t kMaxPromptBytes = 4096; // far above the 224 tokens that are used
+constexpr int kMaxWindows =
+    16; // a broken model may move on 20 ms at a time and encode the chunk hundreds of times
 
 struct FreeContext {
   void operator()(whisper_context* context) const { whisper_free(context); }
@@ -53,10 +56,10 @@ struct Call {
   }
 };
 
-// While it lives, graphs of the state stop when the call is cancelled. The switch is on the caller's stack, so it
-// must be taken back however the call ends.
+// While it lives, graphs of the state stop when the call is cancelled. The switch is on the caller's stack,
+// so it must be taken back however the call ends.
 class GraphAbort {
-public:
+ public:
   GraphAbort(whisper_state& state, whisper_tu::AbortSwitch& abort_switch) : state_(&state) {
     whisper_tu::set_graph_abort(state, &abort_switch);
   }
@@ -68,18 +71,17 @@ public:
   }
   void state_is_gone() { state_ = nullptr; }
 
-private:
+ private:
   whisper_state* state_;
 };
 
-// Only whole UTF-8 characters from the end: the decoder uses the last tokens of a prompt.
-std::string prompt_tail(const std::string& prompt) {
-  if (prompt.size() <= kMaxPromptBytes)
-    return prompt;
-  size_t begin = prompt.size() - kMaxPromptBytes;
-  while (begin < prompt.size() && (static_cast<unsigned char>(prompt[begin]) & 0xC0) == 0x80)
-    ++begin;
-  return prompt.substr(begin);
+// The last bytes of a long prompt, from the start of a UTF-8 character: the decoder uses the last tokens.
+std::string_view prompt_tail(std::string_view prompt) {
+  if (prompt.size() > kMaxPromptBytes)
+    prompt.remove_prefix(prompt.size() - kMaxPromptBytes);
+  while (!prompt.empty() && (static_cast<unsigned char>(prompt.front()) & 0xC0) == 0x80)
+    prompt.remove_prefix(1);
+  return prompt;
 }
 
 std::vector<std::string> language_codes(const whisper_context& context) {
@@ -90,10 +92,11 @@ std::vector<std::string> language_codes(const whisper_context& context) {
 }
 
 class WhisperBackend final : public Backend {
-public:
+ public:
   WhisperBackend(ContextPtr context, const LoadOptions& options) : context_(std::move(context)) {
     threads_ = std::max(1, options.threads);
     on_gpu_ = options.device != "cpu";
+    longest_token_ = whisper_tu::longest_token(*context_);
     info_.backend = "whisper";
     info_.languages = language_codes(*context_);
     info_.multilingual = info_.languages.size() > 1;
@@ -114,8 +117,9 @@ public:
     Call call{*context_, events, {&cancel}, {options.words, limit_ms}, 0, 0, {}};
     auto params = full_params(options, call);
     params.audio_ctx = audio_context(options.audio_context, padded.size());
-    const std::string prompt = prompt_tail(options.prompt);
-    params.initial_prompt = prompt.empty() ? nullptr : prompt.c_str();
+    const auto prompt = prompt_tokens(options.prompt);
+    params.prompt_tokens = prompt.data();
+    params.prompt_n_tokens = static_cast<int>(prompt.size());
 
     prepare(state, options.words, params.audio_ctx);
     const whisper_tu::ExactPositions exact(*context_);
@@ -147,17 +151,18 @@ public:
     const whisper_tu::ExactPositions exact(*context_);
     const GraphAbort graph_abort(state, abort_switch);
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
-    int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(), static_cast<int>(padded.size()),
-                                             threads_);
+    int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(),
+                                             static_cast<int>(padded.size()), threads_);
     if (code == 0)
       code = whisper_lang_auto_detect_with_state(context_.get(), &state, 0, threads_, probabilities.data());
     cancel.check();
     if (code < 0)
-      throw Failure(StatusCode::inference_failed, "Language detection failed with code " + std::to_string(code));
+      throw Failure(StatusCode::inference_failed,
+                    "Language detection failed with code " + std::to_string(code));
     return ranked(probabilities);
   }
 
-private:
+ private:
   // whisper.cpp always looks at a hundred languages; in a model of 99 the last one is another kind of token.
   std::vector<LanguageProbability> ranked(const std::vector<float>& probabilities) const {
     std::vector<LanguageProbability> result;
@@ -197,6 +202,12 @@ private:
     std::vector<float> padded(samples.begin(), samples.end());
     padded.resize(std::max(samples.size(), kMinSamples));
     return padded;
+  }
+
+  std::vector<int32_t> prompt_tokens(const std::string& prompt) const {
+    return tokenize_prompt(prompt_tail(prompt), longest_token_, [this](std::string_view piece) {
+      return whisper_tu::find_token(*context_, piece);
+    });
   }
 
   // Never less than the samples need: what lies behind the context would be lost without a word.
@@ -249,6 +260,7 @@ private:
   StatePtr aligned_;
   std::array<int, 2> last_context_{}; // of the fast and the aligned state
   bool on_gpu_ = false;
+  size_t longest_token_ = 0;
   int threads_ = 1;
   ModelInfo info_;
 };
@@ -264,7 +276,8 @@ std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelTo
   params.gpu_device = std::max(gpu, 0);
   ContextPtr context(whisper_init_from_file_with_params_no_state(options.path.c_str(), params));
   if (!context)
-    throw Failure(StatusCode::load_failed, "Cannot use model file " + options.path + ": its weights do not fit");
+    throw Failure(StatusCode::load_failed,
+                  "Cannot use model file " + options.path + ": its weights do not fit");
   cancel.check();
   return std::make_unique<WhisperBackend>(std::move(context), options);
 }

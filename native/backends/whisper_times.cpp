@@ -19,7 +19,8 @@ void SegmentTimes::begin_window(whisper_state& state) {
 
 std::vector<Segment> SegmentTimes::collect(const whisper_context& context, whisper_state& state, int first) {
   std::vector<Segment> result;
-  const int32_t end_of_text = whisper_token_eot(const_cast<whisper_context*>(&context)); // the C API takes no const
+  const int32_t end_of_text =
+      whisper_token_eot(const_cast<whisper_context*>(&context)); // the C API takes no const
   const int segments = whisper_full_n_segments_from_state(&state);
   for (int i = first; i < segments; ++i) {
     Segment segment;

@@ -11,11 +11,11 @@ namespace voxgate {
 
 // Turns whisper.cpp's results of one chunk into segments whose times are inside the chunk and never fall.
 //
-// Aligned tokens end where the warping path leaves them and start where the one before ended (OpenAI's timing.py);
-// at the start of a window that is the segment's own start, since nothing is said in between. Tokens the alignment
-// gave no time take the last one known. Not aligned: whisper.cpp's own estimate.
+// Aligned tokens end where the warping path leaves them and start where the one before ended (OpenAI's
+// timing.py); at the start of a window that is the segment's own start, since nothing is said in between.
+// Tokens the alignment gave no time take the last one known. Not aligned: whisper.cpp's own estimate.
 class SegmentTimes {
-public:
+ public:
   SegmentTimes(bool aligned, int64_t limit_ms) : aligned_(aligned), limit_ms_(limit_ms) {}
 
   // whisper.cpp is about to encode another window; what it has decoded so far belongs to earlier ones.
@@ -24,7 +24,7 @@ public:
   // The segments of the state's result from `first` on.
   std::vector<Segment> collect(const whisper_context& context, whisper_state& state, int first);
 
-private:
+ private:
   bool aligned_;
   int64_t limit_ms_;
   int64_t floor_ms_ = 0;

@@ -8,18 +8,19 @@
 
 #include <cstddef>
 
-// whisper.cpp calls its alignment pass (dynamic time warping) in the middle of whisper_full and asserts where the
-// pass cannot work. Renaming the function and declaring an overload that fits the call's argument types better
-// puts `align_window` below in front of it. The tests check that the overload is really the one called.
+// whisper.cpp calls its alignment pass (dynamic time warping) in the middle of whisper_full and asserts where
+// the pass cannot work. Renaming the function and declaring an overload that fits the call's argument types
+// better puts `align_window` below in front of it. A test checks that it is the one called.
 static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
-                         size_t first_segment, int segments, int seek, int frames, int filter_width, int threads);
+                         size_t first_segment, int segments, int seek, int frames, int filter_width,
+                         int threads);
 #define whisper_exp_compute_token_level_timestamps_dtw align_window
 
-// With flash attention whisper.cpp rounds the audio context up to a multiple of 256 and attends to the positions in
-// between without a mask. They hold zeros at first, which takes weight from the speech, and later what an earlier
-// call with a longer context left there: another caller's audio. The CPU kernels need no rounding, so there is none
-// while a state runs on the CPU. Rounding stays while a state is made (its buffers are then large enough for both)
-// and for GPUs, where `forget_audio` clears the positions instead.
+// With flash attention whisper.cpp rounds the audio context up to a multiple of 256 and attends to the
+// positions in between without a mask. They hold zeros at first, which takes weight from the speech, and
+// later what an earlier call with a longer context left there: another caller's audio. The CPU kernels need
+// no rounding, so there is none while a state runs on the CPU. Rounding stays while a state is made (its
+// buffers are then large enough for both) and for GPUs, where `forget_audio` clears the positions instead.
 namespace {
 thread_local bool t_exact_positions = false;
 constexpr int kPositionPadding = 256;
@@ -41,10 +42,12 @@ namespace {
 
 constexpr int kMedianWidth = 7; // as in whisper_full
 
+thread_local int t_alignments = 0;
+
 // Pushes a spare segment behind the results while the alignment writes its times. The pass steps its iterator
 // past the last token it fills and reads where the next one would be, outside the results.
 class SpareSegment {
-public:
+ public:
   explicit SpareSegment(whisper_state& state) : state_(state) {
     whisper_segment spare{};
     spare.tokens.resize(4);
@@ -52,16 +55,16 @@ public:
   }
   ~SpareSegment() { state_.result_all.pop_back(); }
 
-private:
+ private:
   whisper_state& state_;
 };
 
 class Disarm {
-public:
+ public:
   explicit Disarm(AbortSwitch& abort_switch) : switch_(abort_switch) { switch_.armed = false; }
   ~Disarm() { switch_.armed = true; }
 
-private:
+ private:
   AbortSwitch& switch_;
 };
 
@@ -97,6 +100,10 @@ whisper_alignment_heads_preset published_heads(const whisper_hparams& hparams) {
 
 } // namespace
 
+int alignments_done() {
+  return t_alignments;
+}
+
 bool should_abort(void* abort_switch) {
   const auto* self = static_cast<const AbortSwitch*>(abort_switch);
   return self->armed && self->cancel != nullptr && self->cancel->cancelled();
@@ -122,22 +129,30 @@ void use_alignment(whisper_context& context, bool aligned) {
   // The pass keeps the weights of all heads three times and asserts when its memory is too small.
   const size_t tokens = static_cast<size_t>(hparams.n_text_ctx) / 2 + 8;
   const size_t positions = static_cast<size_t>(hparams.n_audio_ctx);
-  params.dtw_mem_size = 3 * sizeof(float) * heads * tokens * positions + 8 * sizeof(float) * tokens * positions +
-                        size_t{4} * 1024 * 1024;
+  params.dtw_mem_size = 3 * sizeof(float) * heads * tokens * positions +
+                        8 * sizeof(float) * tokens * positions + size_t{4} * 1024 * 1024;
 }
 
-void reset_sampling(whisper_state& state) { state.decoders[0].rng = std::mt19937(0); }
+void reset_sampling(whisper_state& state) {
+  state.decoders[0].rng = std::mt19937(0);
+}
 
-ExactPositions::ExactPositions(const whisper_context& context) { t_exact_positions = !context.params.use_gpu; }
+ExactPositions::ExactPositions(const whisper_context& context) {
+  t_exact_positions = !context.params.use_gpu;
+}
 
-ExactPositions::~ExactPositions() { t_exact_positions = false; }
+ExactPositions::~ExactPositions() {
+  t_exact_positions = false;
+}
 
 void forget_audio(whisper_state& state) {
   ggml_backend_buffer_clear(state.kv_cross.buffer, 0);
   ggml_backend_buffer_clear(state.kv_pad.buffer, 0);
 }
 
-void set_audio_context(whisper_state& state, int audio_context) { state.exp_n_audio_ctx = audio_context; }
+void set_audio_context(whisper_state& state, int audio_context) {
+  state.exp_n_audio_ctx = audio_context;
+}
 
 void set_graph_abort(whisper_state& state, AbortSwitch* abort_switch) {
   for (ggml_backend_t backend : state.backends) {
@@ -156,6 +171,18 @@ const std::string& token_bytes(const whisper_context& context, int32_t id) {
   return context.vocab.id_to_token.at(id);
 }
 
+int32_t find_token(const whisper_context& context, std::string_view bytes) {
+  const auto found = context.vocab.token_to_id.find(std::string(bytes));
+  return found == context.vocab.token_to_id.end() ? -1 : found->second;
+}
+
+size_t longest_token(const whisper_context& context) {
+  size_t longest = 0;
+  for (const auto& [bytes, id] : context.vocab.token_to_id)
+    longest = id < context.vocab.token_eot ? std::max(longest, bytes.size()) : longest;
+  return longest;
+}
+
 int language_count(const whisper_context& context) {
   return context.vocab.is_multilingual() ? context.vocab.num_languages() : 1;
 }
@@ -171,7 +198,8 @@ uint64_t memory_bytes(const whisper_state& state) {
   uint64_t bytes = 0;
   for (const auto* cache : {&state.kv_self, &state.kv_cross, &state.kv_pad})
     bytes += cache->buffer != nullptr ? ggml_backend_buffer_get_size(cache->buffer) : 0;
-  for (const auto* sched : {&state.sched_conv, &state.sched_encode, &state.sched_cross, &state.sched_decode}) {
+  for (const auto* sched :
+       {&state.sched_conv, &state.sched_encode, &state.sched_cross, &state.sched_decode}) {
     for (ggml_backend_t backend : state.backends)
       bytes += ggml_backend_sched_get_buffer_size(sched->sched, backend);
   }
@@ -181,18 +209,20 @@ uint64_t memory_bytes(const whisper_state& state) {
 } // namespace voxgate::whisper_tu
 
 static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
-                         size_t first_segment, int segments, int seek, int frames, int filter_width, int threads) {
+                         size_t first_segment, int segments, int seek, int frames, int filter_width,
+                         int threads) {
   using namespace voxgate::whisper_tu;
   auto& abort_switch = *static_cast<AbortSwitch*>(params.abort_callback_user_data);
-  // The median filter asserts that it is narrower than the window (in positions of two frames), the pass that the
-  // window is no longer than what was encoded. Without alignment the tokens keep t_dtw == -1.
-  const int positions = state->exp_n_audio_ctx > 0 ? state->exp_n_audio_ctx : context->model.hparams.n_audio_ctx;
+  // The median filter asserts that it is narrower than the window (in positions of two frames), the pass that
+  // the window is no longer than what was encoded. Without alignment the tokens keep t_dtw == -1.
+  const int positions =
+      state->exp_n_audio_ctx > 0 ? state->exp_n_audio_ctx : context->model.hparams.n_audio_ctx;
   frames = std::min(frames, 2 * positions);
   if (should_abort(&abort_switch) || frames / 2 <= kMedianWidth)
     return;
   const Disarm disarm(abort_switch);
   const SpareSegment spare(*state);
-  ++abort_switch.alignments;
-  align_window(context, state, params, static_cast<int>(first_segment), static_cast<size_t>(segments), seek, frames,
-               filter_width, threads);
+  ++t_alignments;
+  align_window(context, state, params, static_cast<int>(first_segment), static_cast<size_t>(segments), seek,
+               frames, filter_width, threads);
 }

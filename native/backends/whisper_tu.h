@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 struct whisper_context;
 struct whisper_state;
@@ -18,33 +19,35 @@ namespace voxgate::whisper_tu {
 struct AbortSwitch {
   const CancelToken* cancel = nullptr;
   bool armed = true;
-  int alignments = 0; // windows whose tokens were aligned
 };
 
 // A ggml_abort_callback over an AbortSwitch.
 bool should_abort(void* abort_switch);
 
-// How states are made and run from here on. One context serves both kinds of state, but flash attention lays out
-// the attention caches differently and hides the weights the alignment needs, so a state must always be used with
-// the setting it was made with. The alignment heads are chosen from the shape of the model.
+// How states are made and run from here on. One context serves both kinds of state, but flash attention lays
+// out the attention caches differently and hides the weights the alignment needs, so a state must always be
+// used with the setting it was made with. The alignment heads are chosen from the shape of the model.
 void use_alignment(whisper_context& context, bool aligned);
 
-// Forgets what earlier calls left behind and would show in later ones: the random generator of the first decoder
-// (whisper.cpp reseeds only the others).
+// Windows this thread has aligned so far. Only for the test that our guard around the pass is in place.
+int alignments_done();
+
+// Forgets what earlier calls left behind and would show in later ones: the random generator of the first
+// decoder (whisper.cpp reseeds only the others).
 void reset_sampling(whisper_state& state);
 
-// Around every call that runs graphs of the audio (not around the making of a state): on a CPU, attention sees the
-// positions of the audio context and no others.
+// Around every call that runs graphs of the audio (not around the making of a state): on a CPU, attention
+// sees the positions of the audio context and no others.
 class ExactPositions {
-public:
+ public:
   explicit ExactPositions(const whisper_context& context);
   ExactPositions(const ExactPositions&) = delete;
   ExactPositions& operator=(const ExactPositions&) = delete;
   ~ExactPositions();
 };
 
-// Clears what the last call left in the attention caches for audio. Needed on a GPU, where the positions are padded,
-// whenever the audio context changes.
+// Clears what the last call left in the attention caches for audio. Needed on a GPU, where the positions are
+// padded, whenever the audio context changes.
 void forget_audio(whisper_state& state);
 
 void set_audio_context(whisper_state& state, int audio_context);
@@ -54,6 +57,10 @@ void set_graph_abort(whisper_state& state, AbortSwitch* abort_switch);
 
 // All bytes of a text token; the C API's string ends at a zero byte.
 const std::string& token_bytes(const whisper_context& context, int32_t id);
+
+// The id of exactly these bytes, -1 when there is none; and the length of the longest text token.
+int32_t find_token(const whisper_context& context, std::string_view bytes);
+size_t longest_token(const whisper_context& context);
 
 int language_count(const whisper_context& context);
 

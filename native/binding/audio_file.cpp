@@ -37,7 +37,8 @@ Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
                      return [audio = resident->object()->info(), job](Napi::Env e) -> Napi::Value {
                        auto held = job.environment->find(job.id)->holding;
                        Opened opened{std::static_pointer_cast<Resident<AudioFile>>(held), audio};
-                       return job.environment->audio_file_class.New({Napi::External<Opened>::New(e, &opened)});
+                       return job.environment->audio_file_class.New(
+                           {Napi::External<Opened>::New(e, &opened)});
                      };
                    });
 }
@@ -65,16 +66,17 @@ Napi::Value AudioFileObject::info(const Napi::CallbackInfo& info) {
 
 Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
-  const auto count = static_cast<size_t>(read_integer(read_object(info, 0, "options"), "maxSamples", 1, kMaxBlock));
-  if (!resident_->closed() && reading_->exchange(true))
+  const auto count =
+      static_cast<size_t>(read_integer(read_object(info, 0, "options"), "maxSamples", 1, kMaxBlock));
+  if (*reading_ && !resident_->closed())
     throw make_error(env, {StatusCode::invalid_argument, "Expected one read at a time but received another"});
+  *reading_ = true;
   Callbacks callbacks;
   callbacks.owner = Napi::Persistent(Value());
+  callbacks.holding = std::shared_ptr<void>(nullptr, [reading = reading_](void*) { *reading = false; });
   return start_job(env, resident_->worker(), std::move(callbacks), StatusCode::bad_audio,
-                   [resident = resident_.get(), count, reading = reading_](const Job& job) -> Result {
+                   [resident = resident_.get(), count](const Job&) -> Result {
                      auto samples = resident->object()->read(count);
-                     reading->store(false);
-                     job.cancel->check();
                      return [samples = std::move(samples)](Napi::Env e) -> Napi::Value {
                        return samples.empty() ? e.Null() : Napi::Value(to_js(e, samples));
                      };

@@ -3,18 +3,16 @@
 #include "audio/audio_file.h"
 #include "binding/job.h"
 
-#include <atomic>
-
 namespace voxgate {
 
-// The JavaScript object of an open audio file. Reads do not queue: a second one while the first runs is a mistake
-// of the caller, who could not tell whose samples are whose.
+// The JavaScript object of an open audio file. Reads do not queue: a second one while the first runs is a
+// mistake of the caller, who could not tell whose samples are whose.
 class AudioFileObject : public Napi::ObjectWrap<AudioFileObject> {
-public:
+ public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit AudioFileObject(const Napi::CallbackInfo& info);
 
-private:
+ private:
   static Napi::Value open(const Napi::CallbackInfo& info);
   Napi::Value info(const Napi::CallbackInfo& info);
   Napi::Value read(const Napi::CallbackInfo& info);
@@ -22,8 +20,8 @@ private:
 
   std::shared_ptr<Resident<AudioFile>> resident_;
   AudioFile::Info info_{};
-  // Cleared by the worker before the promise settles.
-  std::shared_ptr<std::atomic<bool>> reading_ = std::make_shared<std::atomic<bool>>(false);
+  // As long as the promise of a read is pending.
+  std::shared_ptr<bool> reading_ = std::make_shared<bool>(false);
 };
 
 } // namespace voxgate

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kMaxThreads = 512; // ggml's own limit
 
-double read_number(Napi::Object object, const std::string& name, double low, double high, const char* expected) {
+double read_number(Napi::Object object, const std::string& name, double low, double high,
+                   const char* expected) {
   const Napi::Value value = object.Get(name);
   if (!value.IsNumber())
     throw argument_error(object.Env(), expected, name, value);
@@ -93,7 +94,8 @@ std::vector<float> read_samples(const Napi::CallbackInfo& info, size_t index, si
     throw argument_error(info.Env(), "1 to " + std::to_string(max_samples) + " samples", "samples.length",
                          Napi::Number::New(info.Env(), static_cast<double>(length)));
   std::vector<float> samples(array.Data(), array.Data() + length);
-  std::ranges::replace_if(samples, [](float sample) { return !std::isfinite(sample); }, 0.0F);
+  std::ranges::replace_if(
+      samples, [](float sample) { return !std::isfinite(sample); }, 0.0F);
   return samples;
 }
 
@@ -105,15 +107,16 @@ LoadOptions read_load_options(Napi::Object options) {
 ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
   ChunkOptions result;
   result.language = read_string(options, "language");
-  if (std::ranges::find(model.languages, result.language) == model.languages.end())
+  const bool to_be_found = result.language.empty() && model.finds_language;
+  if (!to_be_found && std::ranges::find(model.languages, result.language) == model.languages.end())
     throw argument_error(options.Env(), "a language of the model", "language", options.Get("language"));
   result.translate = read_boolean(options, "translate");
   result.prompt = read_string(options, "prompt");
-  result.temperature =
-      static_cast<float>(read_number(options, "temperature", 0, 1, "a number from 0 to 1"));
+  result.temperature = static_cast<float>(read_number(options, "temperature", 0, 1, "a number from 0 to 1"));
   result.audio_context = read_integer(options, "audioContext", 0, model.audio_context);
   result.max_tokens = read_integer(options, "maxTokens", 0, model.text_context);
   result.words = read_boolean(options, "words");
+  result.itn = options.Get("itn").IsUndefined() || read_boolean(options, "itn");
   return result;
 }
 
@@ -146,6 +149,14 @@ Napi::Object to_js(Napi::Env env, const Segment& segment) {
     tokens.Set(i, to_js(env, segment.tokens[i]));
   object.Set("tokens", tokens);
   object.Set("noSpeechProb", segment.no_speech_prob);
+  if (!segment.language.empty()) {
+    object.Set("language", segment.language);
+    object.Set("languageProbability", segment.language_probability);
+  }
+  if (!segment.emotion.empty())
+    object.Set("emotion", segment.emotion);
+  if (!segment.event.empty())
+    object.Set("event", segment.event);
   return object;
 }
 

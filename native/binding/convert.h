@@ -5,8 +5,8 @@
 
 #include <napi.h>
 
-// Between JavaScript values and plain structs. Reading throws the argument error that names what was wrong; after it
-// nothing is left to check but what only the model knows.
+// Between JavaScript values and plain structs. Reading throws the argument error that names what was wrong;
+// after it nothing is left to check but what only the model knows.
 
 namespace voxgate {
 

@@ -3,6 +3,8 @@
 #include "binding/errors.h"
 #include "binding/log.h"
 
+#include <utility>
+
 namespace voxgate {
 namespace {
 
@@ -20,14 +22,17 @@ Environment::~Environment() = default;
 
 std::shared_ptr<Environment> Environment::create(Napi::Env env) {
   std::shared_ptr<Environment> self(new Environment(env));
-  // Hooks run last in, first out: this one was added after the thread-safe function's own, so it comes before.
+  // Hooks run last in, first out: this one was added after the thread-safe function's own, so it comes
+  // before.
   env.AddCleanupHook([self] { self->shut_down(); });
   auto holder = std::make_unique<std::shared_ptr<Environment>>(self);
   env.SetInstanceData<std::shared_ptr<Environment>>(holder.release()); // deleted by Node
   return self;
 }
 
-Environment& Environment::of(Napi::Env env) { return **env.GetInstanceData<std::shared_ptr<Environment>>(); }
+Environment& Environment::of(Napi::Env env) {
+  return **env.GetInstanceData<std::shared_ptr<Environment>>();
+}
 
 void Environment::deliver(Napi::Env env, Napi::Function, std::nullptr_t*, Delivery* delivery) {
   const std::unique_ptr<Delivery> owned(delivery);
@@ -66,7 +71,9 @@ PendingCall Environment::take(CallId id) {
   return std::move(node.mapped());
 }
 
-void Environment::resolve(CallId id, Napi::Value value) { take(id).deferred.Resolve(value); }
+void Environment::resolve(CallId id, Napi::Value value) {
+  take(id).deferred.Resolve(value);
+}
 
 void Environment::reject(CallId id, const Status& status) {
   take(id).deferred.Reject(make_error(env_, status).Value());
@@ -76,6 +83,13 @@ void Environment::cancel(CallId id) {
   if (PendingCall* call = find(id)) {
     call->cancel->cancel();
     call->worker->sweep();
+  }
+}
+
+void Environment::close_calls(const Worker& worker) {
+  for (auto& [id, call] : pending_) {
+    if (call.worker == &worker)
+      call.cancel->close();
   }
 }
 
@@ -106,9 +120,9 @@ void Environment::shut_down() {
     worker->stop([] {});
   for (Worker* worker : workers_)
     worker->join();
-  // References can only be given up while the environment still lives. Objects held here end their workers, which
-  // have stopped.
-  pending_.clear();
+  // References can only be given up while the environment still lives. Objects held here end their workers,
+  // which have stopped.
+  std::exchange(pending_, {}).clear();
   logger_.Reset();
   model_class.Reset();
   voice_activity_class.Reset();

@@ -17,26 +17,27 @@ enum class LogLevel;
 
 using CallId = uint64_t;
 
-// One promise given to JavaScript and what must stay alive until it settles. Only the JavaScript thread touches it;
-// the worker knows the call by its number and carries plain data.
+// One promise given to JavaScript and what must stay alive until it settles. Only the JavaScript thread
+// touches it; the worker knows the call by its number and carries plain data.
 struct PendingCall {
   Napi::Promise::Deferred deferred;
   std::shared_ptr<CancelToken> cancel;
-  Worker* worker;                // kept alive by one of the next two
-  Napi::ObjectReference owner;   // the wrapped object the call belongs to, so that it is not collected meanwhile
+  Worker* worker; // kept alive by one of the next two
+  Napi::ObjectReference
+      owner; // the wrapped object the call belongs to, so that it is not collected meanwhile
   std::shared_ptr<void> holding; // or what will become one
   Napi::FunctionReference on_segment;
   Napi::FunctionReference on_progress;
   double progress = 0;
 };
 
-// Everything one Node environment (the main thread or a worker_thread) has of its own. Threads reach JavaScript only
-// through `post`: one thread-safe function, so that what one thread posts arrives in order.
+// Everything one Node environment (the main thread or a worker_thread) has of its own. Threads reach
+// JavaScript only through `post`: one thread-safe function, so that what one thread posts arrives in order.
 //
-// It outlives every worker: wrapped objects hold it, and the cleanup hook stops and joins all workers before Node
-// takes the thread-safe function down.
+// It outlives every worker: wrapped objects hold it, and the cleanup hook stops and joins all workers before
+// Node takes the thread-safe function down.
 class Environment : public std::enable_shared_from_this<Environment> {
-public:
+ public:
   using Delivery = std::function<void(Napi::Env)>;
 
   static std::shared_ptr<Environment> create(Napi::Env env);
@@ -51,6 +52,7 @@ public:
   void resolve(CallId id, Napi::Value value);
   void reject(CallId id, const Status& status);
   void cancel(CallId id);
+  void close_calls(const Worker& worker); // every pending call of this worker ends as closed
 
   void add_worker(Worker& worker) { workers_.insert(&worker); }
   void remove_worker(Worker& worker) { workers_.erase(&worker); }
@@ -62,7 +64,7 @@ public:
   Napi::FunctionReference voice_activity_class;
   Napi::FunctionReference audio_file_class;
 
-private:
+ private:
   explicit Environment(Napi::Env env);
   void shut_down();
   PendingCall take(CallId id);

@@ -11,6 +11,7 @@ namespace voxgate {
 Napi::Error make_error(Napi::Env env, const Status& status);
 
 // "Expected a string for options.path but received 5 (number)".
-Napi::Error argument_error(Napi::Env env, const std::string& expected, const std::string& name, Napi::Value received);
+Napi::Error argument_error(Napi::Env env, const std::string& expected, const std::string& name,
+                           Napi::Value received);
 
 } // namespace voxgate

@@ -14,9 +14,12 @@ Napi::Object handle(Napi::Env env, Napi::Promise promise, CallId id) {
 
 void settle(Environment& environment, CallId id, const Result& result, Napi::Env env) {
   try {
+    // Work that ended before it heard of a cancel or close is refused too: the outcome must not depend on the
+    // race.
+    environment.find(id)->cancel->check();
     environment.resolve(id, result(env));
   } catch (...) {
-    // Making the value failed (out of memory, most likely); the call is still pending then.
+    // Or making the value failed (out of memory, most likely); the call is still pending then.
     if (environment.find(id) != nullptr)
       environment.reject(id, current_status(StatusCode::inference_failed));
   }

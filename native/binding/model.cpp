@@ -25,8 +25,8 @@ BackendFactory find_backend(Napi::Object options, const std::string& name) {
   throw argument_error(options.Env(), names, "backend", options.Get("backend"));
 }
 
-// What a backend reports goes to JavaScript by the same way as the end of the call, so it arrives before it. When
-// nobody can be told any more the work is not worth finishing.
+// What a backend reports goes to JavaScript by the same way as the end of the call, so it arrives before it.
+// When nobody can be told any more the work is not worth finishing.
 ChunkEvents events_of(const Job& job) {
   ChunkEvents events;
   events.segment = [job](const Segment& segment) {
@@ -55,11 +55,10 @@ ChunkEvents events_of(const Job& job) {
 } // namespace
 
 void Model::define(Napi::Env env, Napi::Object exports) {
-  const auto constructor = DefineClass(env, "Model",
-                                       {InstanceAccessor<&Model::info>("info"),
-                                        InstanceMethod<&Model::transcribe>("transcribe"),
-                                        InstanceMethod<&Model::detect_language>("detectLanguage"),
-                                        InstanceMethod<&Model::close>("close")});
+  const auto constructor = DefineClass(
+      env, "Model",
+      {InstanceAccessor<&Model::info>("info"), InstanceMethod<&Model::transcribe>("transcribe"),
+       InstanceMethod<&Model::detect_language>("detectLanguage"), InstanceMethod<&Model::close>("close")});
   Environment::of(env).model_class = Napi::Persistent(constructor);
   exports.Set("loadModel", Napi::Function::New(env, load, "loadModel"));
 }
@@ -95,7 +94,9 @@ Model::Model(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Model>(info) {
   Napi::MemoryManagement::AdjustExternalMemory(info.Env(), external_bytes_);
 }
 
-Model::~Model() { forget_memory(); }
+Model::~Model() {
+  forget_memory();
+}
 
 void Model::forget_memory() {
   if (external_bytes_ != 0)
@@ -103,7 +104,9 @@ void Model::forget_memory() {
   external_bytes_ = 0;
 }
 
-Napi::Value Model::info(const Napi::CallbackInfo& info) { return to_js(info.Env(), info_); }
+Napi::Value Model::info(const Napi::CallbackInfo& info) {
+  return to_js(info.Env(), info_);
+}
 
 Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxChunkSamples);
@@ -113,13 +116,13 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
   callbacks.on_segment = read_callback(hooks, "onSegment");
   callbacks.on_progress = read_callback(hooks, "onProgress");
   callbacks.owner = Napi::Persistent(Value());
-  return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-                   [resident = resident_.get(), samples = std::move(samples),
-                    options = std::move(options)](const Job& job) -> Result {
-                     auto segments =
-                         resident->object()->transcribe(samples, options, events_of(job), *job.cancel);
-                     return [segments = std::move(segments)](Napi::Env e) { return to_js_array(e, segments); };
-                   });
+  return start_job(
+      info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
+      [resident = resident_.get(), samples = std::move(samples),
+       options = std::move(options)](const Job& job) -> Result {
+        auto segments = resident->object()->transcribe(samples, options, events_of(job), *job.cancel);
+        return [segments = std::move(segments)](Napi::Env e) { return to_js_array(e, segments); };
+      });
 }
 
 Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
@@ -128,12 +131,12 @@ Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
       read_integer(read_object(info, 1, "options"), "audioContext", 0, info_.audio_context);
   Callbacks callbacks;
   callbacks.owner = Napi::Persistent(Value());
-  return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-                   [resident = resident_.get(), samples = std::move(samples),
-                    audio_context](const Job& job) -> Result {
-                     auto ranked = resident->object()->detect_language(samples, audio_context, *job.cancel);
-                     return [ranked = std::move(ranked)](Napi::Env e) { return to_js(e, ranked); };
-                   });
+  return start_job(
+      info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
+      [resident = resident_.get(), samples = std::move(samples), audio_context](const Job& job) -> Result {
+        auto ranked = resident->object()->detect_language(samples, audio_context, *job.cancel);
+        return [ranked = std::move(ranked)](Napi::Env e) { return to_js(e, ranked); };
+      });
 }
 
 Napi::Value Model::close(const Napi::CallbackInfo& info) {

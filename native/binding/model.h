@@ -7,12 +7,12 @@ namespace voxgate {
 
 // The JavaScript object of a loaded model. Node checks the receiver of its methods; nothing else unwraps it.
 class Model : public Napi::ObjectWrap<Model> {
-public:
+ public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit Model(const Napi::CallbackInfo& info);
   ~Model() override;
 
-private:
+ private:
   static Napi::Value load(const Napi::CallbackInfo& info);
   Napi::Value info(const Napi::CallbackInfo& info);
   Napi::Value transcribe(const Napi::CallbackInfo& info);

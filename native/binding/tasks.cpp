@@ -8,7 +8,9 @@
 namespace voxgate {
 namespace {
 
-Napi::Value get_engine_info(const Napi::CallbackInfo& info) { return to_js(info.Env(), engine_info()); }
+Napi::Value get_engine_info(const Napi::CallbackInfo& info) {
+  return to_js(info.Env(), engine_info());
+}
 
 void set_logger(const Napi::CallbackInfo& info) {
   const Napi::Value write = info[0];

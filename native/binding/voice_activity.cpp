@@ -27,14 +27,15 @@ Napi::Value VoiceActivity::load(const Napi::CallbackInfo& info) {
   Callbacks callbacks;
   callbacks.holding = resident;
   Worker& worker = resident->worker();
-  return start_job(info.Env(), worker, std::move(callbacks), StatusCode::load_failed,
-                   [resident = resident.get(), path](const Job& job) -> Result {
-                     resident->object() = std::make_unique<SileroVad>(path);
-                     return [job](Napi::Env e) -> Napi::Value {
-                       auto held = std::static_pointer_cast<ResidentVad>(job.environment->find(job.id)->holding);
-                       return job.environment->voice_activity_class.New({Napi::External<decltype(held)>::New(e, &held)});
-                     };
-                   });
+  return start_job(
+      info.Env(), worker, std::move(callbacks), StatusCode::load_failed,
+      [resident = resident.get(), path](const Job& job) -> Result {
+        resident->object() = std::make_unique<SileroVad>(path);
+        return [job](Napi::Env e) -> Napi::Value {
+          auto held = std::static_pointer_cast<ResidentVad>(job.environment->find(job.id)->holding);
+          return job.environment->voice_activity_class.New({Napi::External<decltype(held)>::New(e, &held)});
+        };
+      });
 }
 
 VoiceActivity::VoiceActivity(const Napi::CallbackInfo& info) : Napi::ObjectWrap<VoiceActivity>(info) {
@@ -48,11 +49,12 @@ Napi::Value VoiceActivity::probabilities(const Napi::CallbackInfo& info) {
   const bool reset = read_boolean(read_object(info, 1, "options"), "reset");
   Callbacks callbacks;
   callbacks.owner = Napi::Persistent(Value());
-  return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-                   [resident = resident_.get(), samples = std::move(samples), reset](const Job& job) -> Result {
-                     auto probs = resident->object()->probabilities(samples, reset, *job.cancel);
-                     return [probs = std::move(probs)](Napi::Env e) { return to_js(e, probs); };
-                   });
+  return start_job(
+      info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
+      [resident = resident_.get(), samples = std::move(samples), reset](const Job& job) -> Result {
+        auto probs = resident->object()->probabilities(samples, reset, *job.cancel);
+        return [probs = std::move(probs)](Napi::Env e) { return to_js(e, probs); };
+      });
 }
 
 Napi::Value VoiceActivity::close(const Napi::CallbackInfo& info) {

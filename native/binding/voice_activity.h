@@ -7,11 +7,11 @@ namespace voxgate {
 
 // The JavaScript object of a loaded voice activity model.
 class VoiceActivity : public Napi::ObjectWrap<VoiceActivity> {
-public:
+ public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit VoiceActivity(const Napi::CallbackInfo& info);
 
-private:
+ private:
   static Napi::Value load(const Napi::CallbackInfo& info);
   Napi::Value probabilities(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);

@@ -11,10 +11,10 @@
 
 namespace voxgate {
 
-// One thread with a queue, for one model or file: native work lasts seconds, and libuv's few pool threads also
-// serve the file system and DNS. Everything here is called by the JavaScript thread only.
+// One thread with a queue, for one model or file: native work lasts seconds, and libuv's few pool threads
+// also serve the file system and DNS. Everything here is called by the JavaScript thread only.
 class Worker {
-public:
+ public:
   // `run` must not throw and must see to it itself that a token cancelled before it starts ends it at once.
   struct Task {
     std::shared_ptr<CancelToken> cancel;
@@ -31,14 +31,14 @@ public:
   // Ends tasks that were cancelled while they still waited, without waiting for the one that runs.
   void sweep();
 
-  // Closes every task, runs them so that they report it, then `last` on the thread, which ends. Returns at once;
-  // only the first call acts.
+  // Closes every task, runs them so that they report it, then `last` on the thread, which ends. Returns at
+  // once; only the first call acts.
   void stop(std::function<void()> last);
 
   // Waits for the thread. Never call it from the thread itself.
   void join();
 
-private:
+ private:
   void work();
 
   std::mutex mutex_;

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-// Reading the legacy ggml container (magic, header, tensors) with every number checked. whisper.cpp trusts these
-// files: it allocates what they say and asserts, which ends the process. So each file is walked here first.
+// Reading the legacy ggml container (magic, header, tensors) with every number checked. whisper.cpp trusts
+// these files: it allocates what they say and asserts, which ends the process. So each file is walked here
+// first.
 
 namespace voxgate {
 
@@ -24,7 +25,7 @@ struct TensorHeader {
 
 // Every method throws Failure{load_failed} naming the file when it does not hold what is asked for.
 class GgmlFileReader {
-public:
+ public:
   explicit GgmlFileReader(const std::string& path);
 
   template <typename T> T read() {
@@ -45,7 +46,7 @@ public:
       fail(reason);
   }
 
-private:
+ private:
   std::string path_;
   std::ifstream file_;
   uint64_t size_ = 0;

@@ -15,7 +15,7 @@ namespace {
 
 // A file that is either finished and renamed into place or removed.
 class AtomicFile {
-public:
+ public:
   explicit AtomicFile(const std::string& target) : target_(target), part_(target + ".part") {
     descriptor_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (descriptor_ < 0)
@@ -53,7 +53,7 @@ public:
     descriptor_ = -1;
   }
 
-private:
+ private:
   [[noreturn]] void fail(const char* action) const {
     throw Failure(StatusCode::load_failed,
                   std::string("Cannot ") + action + " " + part_ + ": " + std::strerror(errno));
@@ -99,7 +99,8 @@ void copy_tensor(GgmlFileReader& reader, AtomicFile& out, const TensorHeader& te
 
 void quantize_tensor(GgmlFileReader& reader, AtomicFile& out, const TensorHeader& tensor) {
   reader.require(tensor.type == GGML_TYPE_F32 || tensor.type == GGML_TYPE_F16, "it is quantised already");
-  reader.require(tensor.shape[0] % ggml_blck_size(GGML_TYPE_Q8_0) == 0, "a tensor does not fit the quantisation");
+  reader.require(tensor.shape[0] % ggml_blck_size(GGML_TYPE_Q8_0) == 0,
+                 "a tensor does not fit the quantisation");
   const auto values = read_as_f32(reader, tensor);
   const int64_t rows = tensor.shape[1];
   std::vector<uint8_t> packed(ggml_row_size(GGML_TYPE_Q8_0, tensor.shape[0]) * static_cast<size_t>(rows));
@@ -116,7 +117,8 @@ void quantize_whisper_q8_0(const std::string& source, const std::string& target,
   check_whisper_file(source);
   std::error_code ignored;
   if (std::filesystem::equivalent(source, target, ignored))
-    throw Failure(StatusCode::invalid_argument, "Expected a target other than the source but received " + target);
+    throw Failure(StatusCode::invalid_argument,
+                  "Expected a target other than the source but received " + target);
 
   GgmlFileReader reader(source);
   const auto header = read_whisper_header(reader);

@@ -2,8 +2,10 @@
 
 #include <ggml.h>
 
-#include <cstring>
+#include <array>
+#include <optional>
 #include <set>
+#include <string_view>
 
 namespace voxgate {
 namespace {
@@ -11,8 +13,8 @@ namespace {
 constexpr int32_t kFftBins = 201; // whisper.cpp indexes the filters with this number, whatever the file says
 
 void check_hparams(const GgmlFileReader& reader, const WhisperHparams& h) {
-  // Token ids (end of text, languages, timestamps) are computed from the size of the vocabulary, so only the three
-  // published sizes make sense: English, 99 languages, 100 languages.
+  // Token ids (end of text, languages, timestamps) are computed from the size of the vocabulary, so only the
+  // three published sizes make sense: English, 99 languages, 100 languages.
   reader.require(h.n_vocab >= 51864 && h.n_vocab <= 51866, "its vocabulary is not one of Whisper's");
   reader.require(h.n_audio_ctx >= 1 && h.n_audio_ctx <= 1500, "its audio context is out of range");
   reader.require(h.n_text_ctx >= 16 && h.n_text_ctx <= 448, "its text context is out of range");
@@ -25,8 +27,8 @@ void check_hparams(const GgmlFileReader& reader, const WhisperHparams& h) {
                  "its number of attention heads does not fit its width");
   reader.require(h.n_mels == 80 || h.n_mels == 128, "its number of mel bands is neither 80 nor 128");
   // Layer counts that whisper.cpp has no name for make its loader throw from a table lookup.
-  reader.require(h.n_audio_layer == 4 || h.n_audio_layer == 6 || h.n_audio_layer == 12 || h.n_audio_layer == 24 ||
-                     h.n_audio_layer == 32,
+  reader.require(h.n_audio_layer == 4 || h.n_audio_layer == 6 || h.n_audio_layer == 12 ||
+                     h.n_audio_layer == 24 || h.n_audio_layer == 32,
                  "its number of audio layers is not one of Whisper's");
 }
 
@@ -53,6 +55,66 @@ void check_weight_type(const GgmlFileReader& reader, const WhisperHparams& h) {
   default:
     reader.fail("its weight type is unknown");
   }
+}
+
+struct Expected {
+  std::array<int64_t, 4> shape{1, 1, 1, 1};
+  bool is_weight = false; // of the file's weight type; everything else is f32
+};
+
+// What stands inside a block of the encoder or decoder, by the name behind "blocks.N.".
+std::optional<Expected> expected_in_block(std::string_view name, int64_t width) {
+  if (name == "mlp.0.weight")
+    return Expected{{width, 4 * width, 1, 1}, true};
+  if (name == "mlp.2.weight")
+    return Expected{{4 * width, width, 1, 1}, true};
+  if (name == "mlp.0.bias")
+    return Expected{{4 * width, 1, 1, 1}, false};
+  for (const std::string_view part : {"query", "key", "value", "out"}) {
+    if (name.ends_with(std::string(part) + ".weight"))
+      return Expected{{width, width, 1, 1}, true};
+  }
+  return Expected{{width, 1, 1, 1}, false};
+}
+
+// Nothing for a name that is not Whisper's. That all of them are there is checked by counting.
+std::optional<Expected> expected_tensor(std::string_view name, const WhisperHparams& h) {
+  const int64_t width = h.n_audio_state;
+  if (name == "encoder.positional_embedding")
+    return Expected{{width, h.n_audio_ctx, 1, 1}, false};
+  if (name == "decoder.positional_embedding")
+    return Expected{{width, h.n_text_ctx, 1, 1}, false};
+  if (name == "decoder.token_embedding.weight")
+    return Expected{{width, h.n_vocab, 1, 1}, true};
+  if (name == "encoder.conv1.weight")
+    return Expected{{3, h.n_mels, width, 1}, false};
+  if (name == "encoder.conv2.weight")
+    return Expected{{3, width, width, 1}, false};
+  if (name == "encoder.conv1.bias" || name == "encoder.conv2.bias")
+    return Expected{{1, width, 1, 1}, false};
+  if (name.starts_with("encoder.ln_post.") || name.starts_with("decoder.ln."))
+    return Expected{{width, 1, 1, 1}, false};
+  constexpr size_t kPrefix = std::string_view("encoder.blocks.").size();
+  const size_t dot = name.find('.', kPrefix);
+  if ((name.starts_with("encoder.blocks.") || name.starts_with("decoder.blocks.")) &&
+      dot != std::string_view::npos)
+    return expected_in_block(name.substr(dot + 1), width);
+  return std::nullopt;
+}
+
+// whisper.cpp would notice a wrong tensor too, but then it forgets to free what it had loaded.
+void check_tensor(const GgmlFileReader& reader, const TensorHeader& tensor, const WhisperHparams& h) {
+  const auto expected = expected_tensor(tensor.name, h);
+  if (!expected)
+    reader.fail("it holds an unknown tensor " + tensor.name);
+  if (expected->shape != tensor.shape)
+    reader.fail("the tensor " + tensor.name + " has another shape than the header tells");
+  const auto weights = ggml_ftype_to_ggml_type(static_cast<ggml_ftype>(h.ftype % GGML_QNT_VERSION_FACTOR));
+  const bool is_kernel = tensor.dims == 3; // of a convolution: f16, also in a quantised file
+  const auto kernels = weights == GGML_TYPE_F32 ? GGML_TYPE_F32 : GGML_TYPE_F16;
+  const auto type = expected->is_weight ? weights : is_kernel ? kernels : GGML_TYPE_F32;
+  if (type != tensor.type)
+    reader.fail("the tensor " + tensor.name + " has another type than the header tells");
 }
 
 void append(std::vector<char>& target, const void* data, size_t size) {
@@ -98,12 +160,14 @@ uint64_t check_whisper_file(const std::string& path) {
   const auto header = read_whisper_header(reader);
   const auto& h = header.hparams;
 
-  const size_t expected = 11 + 15 * static_cast<size_t>(h.n_audio_layer) + 24 * static_cast<size_t>(h.n_text_layer);
+  const size_t expected =
+      11 + 15 * static_cast<size_t>(h.n_audio_layer) + 24 * static_cast<size_t>(h.n_text_layer);
   std::set<std::string> names;
   uint64_t bytes = 0;
   TensorHeader tensor;
   while (reader.read_tensor_header(tensor)) {
     reader.require(names.insert(tensor.name).second, "a tensor is there twice");
+    check_tensor(reader, tensor, h);
     bytes += tensor.bytes;
     reader.skip(tensor.bytes);
   }

@@ -24,9 +24,10 @@ void check_file(const std::string& path) {
   reader.require(reader.read_string(static_cast<uint64_t>(name_bytes)).starts_with("silero"),
                  "it is not a Silero model");
   reader.read<std::array<int32_t, 3>>(); // version
-  constexpr std::array<int32_t, 19> expected{512, 64,  4, 129, 128, 3, 128, 64,  3,  64,
-                                             64,  3,   64, 128, 3,  128, 128, 128, 1};
-  reader.require(reader.read<std::array<int32_t, 19>>() == expected, "its network is not the one of Silero 5 or 6");
+  constexpr std::array<int32_t, 19> expected{512, 64, 4,  129, 128, 3,   128, 64,  3, 64,
+                                             64,  3,  64, 128, 3,   128, 128, 128, 1};
+  reader.require(reader.read<std::array<int32_t, 19>>() == expected,
+                 "its network is not the one of Silero 5 or 6");
   int tensors = 0;
   TensorHeader tensor;
   for (; reader.read_tensor_header(tensor); ++tensors)
@@ -36,7 +37,9 @@ void check_file(const std::string& path) {
 
 } // namespace
 
-void SileroVad::Free::operator()(whisper_vad_context* context) const { whisper_vad_free(context); }
+void SileroVad::Free::operator()(whisper_vad_context* context) const {
+  whisper_vad_free(context);
+}
 
 SileroVad::SileroVad(const std::string& path) {
   gpu_index("cpu");
@@ -49,7 +52,8 @@ SileroVad::SileroVad(const std::string& path) {
     throw Failure(StatusCode::load_failed, "Cannot use model file " + path + ": its weights do not fit");
 }
 
-std::vector<float> SileroVad::probabilities(std::span<const float> samples, bool reset, const CancelToken& cancel) {
+std::vector<float> SileroVad::probabilities(std::span<const float> samples, bool reset,
+                                            const CancelToken& cancel) {
   cancel.check();
   if (reset)
     whisper_vad_reset_state(context_.get());

@@ -12,16 +12,16 @@ struct whisper_vad_context;
 namespace voxgate {
 
 // Speech probabilities of Silero VAD, one for 512 samples (32 ms). What to make of them is decided elsewhere.
-// Same rules as backend.h: one thread from load to destruction, abort by throwing what CancelToken::check throws. A cancelled
-// call leaves the recurrent state in the middle of a stream; the next one has to reset.
+// Same rules as backend.h: one thread from load to destruction, abort by throwing what CancelToken::check
+// throws. A cancelled call leaves the recurrent state in the middle of a stream; the next one has to reset.
 class SileroVad {
-public:
+ public:
   explicit SileroVad(const std::string& path);
 
   // Without `reset` the stream of the previous call goes on. The last window is padded with zeros.
   std::vector<float> probabilities(std::span<const float> samples, bool reset, const CancelToken& cancel);
 
-private:
+ private:
   struct Free {
     void operator()(whisper_vad_context* context) const;
   };

@@ -15,7 +15,7 @@ export const cjk: Recognizer = {
     const segment = await decode(model, chunk, request);
     const heading = headingOf(segment, request);
     if (segment === undefined) return { heading, sentences: [] };
-    const words = unspaced(toWords([segment], 'mul', chunk.startSec));
+    const words = unspaced(toWords([segment], 'mul', chunk.startSec, chunk.speech));
     const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
     const { emotion, event, noSpeechProb } = segment;
     const sentences = toHeard(groups, chunk, {

@@ -12,9 +12,9 @@ export interface Cue {
 /** A cue a sentence, or short cues made for reading on every backend. */
 export function toCues(segments: Segment[], granularity: SegmentGranularity): Cue[] {
   if (granularity === 'sentence') return segments.map(({ start, end, text }) => ({ start, end, text }));
-  return toSubtitles(segments.flatMap((segment) => segment.words)).map((words) => ({
-    start: words[0]?.start ?? 0,
-    end: words.at(-1)?.end ?? 0,
+  return toSubtitles(segments.flatMap((segment) => segment.words)).map(({ start, end, words }) => ({
+    start,
+    end,
     text: words.map((word) => word.text).join(''),
   }));
 }

@@ -2,6 +2,7 @@
 import type { TranscriptionModel } from '../engine/native.ts';
 import type { Chunk } from './chunks.ts';
 import { cjk } from './cjk.ts';
+import { european } from './european.ts';
 import { multilingual } from './multilingual.ts';
 import type { Family } from './routing.ts';
 import type { Segment } from './segment.ts';
@@ -18,6 +19,8 @@ export interface ChunkRequest {
   temperature: number;
   /** Sentences with word times; without, only the text matters and the chunk may be one segment. */
   timed: boolean;
+  /** Whole sentences, or pieces to be read on a screen: only the European family cuts its segments so. */
+  granularity?: 'sentence' | 'subtitle';
   /** Whether to write punctuation and digits; `rich` as `transcribe`. */
   taskType?: 'transcribe' | 'transcribe_raw' | 'rich';
   signal: AbortSignal;
@@ -46,4 +49,4 @@ export interface Recognizer {
 }
 
 /** Families this build can serve. */
-export const RECOGNIZERS: Partial<Record<Family, Recognizer>> = { multilingual, cjk };
+export const RECOGNIZERS: Partial<Record<Family, Recognizer>> = { multilingual, european, cjk };

@@ -7,15 +7,26 @@ import type { Word } from './segment.ts';
 const MAX_SENTENCE_SEC = 30;
 /** A longer silence ends a sentence even without a mark. */
 const MAX_PAUSE_SEC = 1.5;
+/** What a comma is worth against a pause where a run-on sentence is cut. */
+const COMMA_SEC = 0.2;
 
-const ENDS_SENTENCE = /[.!?…。！？][\p{Pe}\p{Pf}"'”’」』]*$/u;
-const set = (words: string) => new Set(words.split(' '));
-/** A name follows these: never the end of a sentence. */
-const TITLES = set('mr mrs ms dr prof st mt rev gen sen rep gov hr fr mme mlle sra dra');
+/** A mark, then quotes and brackets that close; German closes with the quote that opens in English. */
+const ENDS_SENTENCE = /([.!?…。！？]+)([\p{Pe}\p{Pf}\p{Pi}"'」』]*)$/u;
+const CLAUSE_MARK = /[,;:，、；：]$/;
+const LOWER_CASE = /^[\p{P}\s]*\p{Ll}/u;
+const UPPER_CASE = /^\P{L}*\p{Lu}/u;
+const set = (words: string) => new Set(words.split(/\s+/));
+/** Something always follows these: a name, a number, an example. */
+const LEADING = set(
+  `mr mrs ms dr prof st mt rev gen sen rep gov sr sra dra hr fr mme mlle sig dott ing mgr inż dhr mevr drs sv św ul
+   e.g i.e cf vs ca nr z.b d.h bzw vgl evtl ggf inkl p.ex bijv t.ex f.eks np tj tzn např napr т.е`,
+);
 /** These may end a sentence; a capital after them says that they do. */
 const ABBREVIATIONS = set(
-  'vs etc e.g i.e approx dept est fig vol inc ltd co jr sr u.s u.k a.m p.m z.b d.h bzw ca usw nr',
+  `etc approx dept est fig vol inc ltd co jr u.s u.k a.m p.m usw u.a enz osv itd itp atd apod т.д т.п`,
 );
+/** German dates: the number before these is an ordinal. */
+const MONTHS = set('januar februar märz april mai juni juli august september oktober november dezember');
 
 export function toSentences(words: Word[]): Word[][] {
   const sentences: Word[][] = [];
@@ -31,15 +42,37 @@ export function toSentences(words: Word[]): Word[][] {
   return sentences;
 }
 
-function endsSentence(word: Word, next: Word): boolean {
+export function endsSentence(word: Word, next: Word): boolean {
   if (next.start - word.end > MAX_PAUSE_SEC) return true;
   const text = word.text.trim();
-  if (!ENDS_SENTENCE.test(text)) return false;
-  if (!text.endsWith('.')) return true;
-  const bare = text.slice(0, -1).toLowerCase();
-  if (TITLES.has(bare) || (/^\p{L}$/u.test(bare) && bare !== 'i')) return false;
-  return !ABBREVIATIONS.has(bare) || /^\P{L}*\p{Lu}/u.test(next.text);
+  const [found, marks = '', closing = ''] = ENDS_SENTENCE.exec(text) ?? [];
+  if (found === undefined) return false;
+  // "Stop!" he said. Well… perhaps.
+  if ((closing !== '' || /^(…|\.{2,})$/.test(marks)) && LOWER_CASE.test(next.text)) return false;
+  if (marks !== '.' || closing !== '') return true;
+  return !isAbbreviation(
+    text
+      .slice(0, -1)
+      .toLowerCase()
+      .replace(/^\P{L}+(?=\p{L})/u, ''),
+    next.text,
+  );
 }
+
+/** @param bare the word without its full stop, in lower case */
+function isAbbreviation(bare: string, next: string): boolean {
+  if (LEADING.has(bare)) return true;
+  if (ABBREVIATIONS.has(bare)) return !UPPER_CASE.test(next);
+  if (/^\p{L}(\.\p{L})*$/u.test(bare)) return bare !== 'i'; // initials; but "It was I."
+  if (!/^\d+$/.test(bare)) return false;
+  const follows = next
+    .trim()
+    .toLowerCase()
+    .replace(/\P{L}+$/u, '');
+  return /^\d/.test(next) || (bare.length <= 2 && (LOWER_CASE.test(next) || MONTHS.has(follows)));
+}
+
+export const endsClause = (word: Word): boolean => CLAUSE_MARK.test(word.text.trim());
 
 /** Cuts a run-on sentence at its widest pause, the last comma before the cap winning a tie. */
 function capped(words: Word[]): Word[][] {
@@ -52,7 +85,8 @@ function capped(words: Word[]): Word[][] {
   words.forEach((word, i) => {
     const before = words[i - 1];
     if (before === undefined || before.end - first.start > MAX_SENTENCE_SEC) return;
-    const score = word.start - before.end + (/[,;:，、]$/.test(before.text.trim()) ? 0.2 : 0);
+    // In hundredths: times carry noise in their last digits, which must not choose among equal pauses.
+    const score = Math.round(100 * (word.start - before.end + (endsClause(before) ? COMMA_SEC : 0)));
     if (score >= bestScore) {
       best = i;
       bestScore = score;

@@ -41,7 +41,7 @@ export function toWords(
 }
 
 /** Joins tokens until their bytes are whole characters. Control tokens ride along with a neighbour. */
-function spell(tokens: Token[], offsetSec: number): Word[] {
+export function spell(tokens: Token[], offsetSec: number): Word[] {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const pieces: Word[] = [];
   let pending: Token[] = [];

@@ -32,7 +32,7 @@ test('npm run quickstart -- --once prints the text, the real-time factor and the
   const text = await output(child);
   assert.equal(child.exitCode, 0, text);
   assert.match(text, /ask not what your country can do for you/);
-  assert.match(text, /real-time factor 0\.\d+/);
+  assert.match(text, /real-time factor \d+\.\d+/);
   assert.match(text, /curl http:\/\/127\.0\.0\.1:\d+\/v1\/audio\/transcriptions/);
 });
 

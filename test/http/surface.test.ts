@@ -76,7 +76,7 @@ test('models: auto first, installed before the rest, aliases found by name', asy
   const { data } = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
   const ids = data.map((m) => m.id);
   assert.deepEqual(ids.slice(0, 3), ['auto', 'multilingual-base', 'multilingual-large-v3']);
-  assert.equal(ids.length, 10);
+  assert.equal(ids.length, 12);
   const [auto, base] = data;
   assert(auto && base);
   assert.equal(auto.is_routing_alias, true);

@@ -301,8 +301,3 @@ test('without the addon a transcription is a permanent 503 of the backend, and n
   assert.deepEqual(listed, { object: 'list', data: [] });
   assert.equal((await fetch(`${gateway.base}/health`)).status, 200);
 });
-
-test('a family this build lacks is a 503 that names it', async () => {
-  await using gateway = await startGateway();
-  await assertRefused(await post(gateway, form(speech, { model: 'cjk' })), 503, { provider: 'cjk' });
-});

@@ -36,6 +36,7 @@ for (const [text, expected] of [
   ],
   ['Es gibt z.B. Autos. Am 3. Mai, der 2. gesetzte.', ['Es gibt z.B. Autos.', 'Am 3. Mai, der 2. gesetzte.']],
   ['It was 1999. Then came 3. And so on.', ['It was 1999.', 'Then came 3.', 'And so on.']],
+  ['It was 1999. then came the 4. of all.', ['It was 1999.', 'then came the 4. of all.']],
   ['Señor J.R.R. Tolkien y el Sr. García.', ['Señor J.R.R. Tolkien y el Sr. García.']],
   [
     'Tak np. Kraków (tj. Stare Miasto) itd. Potem nic.',

@@ -55,7 +55,7 @@ test('without a comma at a pause, without a pause before a conjunction, else whe
 });
 
 test('seven seconds are the limit too', () => {
-  const words = wordsOf('A B C D E F G H I J', 1);
+  const words = wordsOf('A B C D E F G H I J', 0.9);
   assert.deepEqual(
     cues(words).map((text) => text.split(' ').length),
     [7, 3],

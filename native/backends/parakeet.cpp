@@ -1,0 +1,170 @@
+#include "backends/parakeet.h"
+
+#include "backends/ggml_runtime.h"
+#include "backends/parakeet_file.h"
+#include "backends/parakeet_tu.h"
+
+#include <parakeet.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace voxgate {
+namespace {
+
+constexpr size_t kMinSamples =
+    kSampleRate / 2; // the mel bands are normalised over the clip: too few frames give NaN
+constexpr int kMelFrames = static_cast<int>(kMaxChunkSamples / PARAKEET_HOP_LENGTH) + 1;
+constexpr int64_t kUnitMs = 10;
+constexpr std::string_view kSpace = "\xE2\x96\x81"; // SentencePiece's mark for a space
+
+struct FreeContext {
+  void operator()(parakeet_context* context) const { parakeet_free(context); }
+};
+struct FreeState {
+  void operator()(parakeet_state* state) const { parakeet_free_state(state); }
+};
+using ContextPtr = std::unique_ptr<parakeet_context, FreeContext>;
+using StatePtr = std::unique_ptr<parakeet_state, FreeState>;
+
+// While it lives, graphs of the state stop when the call is cancelled.
+class GraphAbort {
+ public:
+  GraphAbort(parakeet_state& state, const CancelToken& cancel) : state_(state) {
+    parakeet_tu::set_graph_abort(state, &cancel);
+  }
+  GraphAbort(const GraphAbort&) = delete;
+  GraphAbort& operator=(const GraphAbort&) = delete;
+  ~GraphAbort() { parakeet_tu::set_graph_abort(state_, nullptr); }
+
+ private:
+  parakeet_state& state_;
+};
+
+// Over the text tokens and the blank, as the model was trained; parakeet.cpp's own overflows above a logit
+// of 88.
+float logprob(std::span<const float> logits, int32_t id) {
+  const float highest = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits)
+    sum += std::exp(static_cast<double>(logit - highest));
+  return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)] - highest) - std::log(sum));
+}
+
+// Pieces like <unk>, <pad> and <|endoftext|> spell nothing.
+bool is_control(std::string_view piece) {
+  return piece == "<unk>" || piece == "<pad>" || piece == "<s>" || piece == "</s>" ||
+         (piece.size() > 4 && piece.starts_with("<|") && piece.ends_with("|>"));
+}
+
+std::string spelled(std::string_view piece) {
+  if (is_control(piece))
+    return {};
+  std::string text;
+  for (size_t at = piece.find(kSpace); at != piece.npos; at = piece.find(kSpace)) {
+    text.append(piece, 0, at).push_back(' ');
+    piece.remove_prefix(at + kSpace.size());
+  }
+  return text.append(piece);
+}
+
+class ParakeetBackend final : public Backend {
+ public:
+  ParakeetBackend(ContextPtr context, const LoadOptions& options, size_t vocabulary)
+      : context_(std::move(context)), threads_(std::max(1, options.threads)), vocabulary_(vocabulary) {
+    parakeet_tu::set_audio_context(*context_, kMelFrames);
+    state_.reset(parakeet_init_state(context_.get()));
+    if (!state_)
+      throw Failure(StatusCode::out_of_memory, "Not enough memory for the buffers of the model");
+    info_.backend = "parakeet";
+    info_.languages = {"bg", "hr", "cs", "da", "nl", "en", "et", "fi", "fr", "de", "el", "hu", "it",
+                       "lv", "lt", "mt", "pl", "pt", "ro", "ru", "sk", "sl", "es", "sv", "uk"};
+    info_.multilingual = true;
+    info_.memory_bytes = parakeet_tu::memory_bytes(*context_) + parakeet_tu::memory_bytes(*state_);
+  }
+
+  const ModelInfo& info() const override { return info_; }
+
+  std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
+                                  const ChunkEvents& events, const CancelToken& cancel) override {
+    cancel.check();
+    if (options.translate)
+      throw Failure(StatusCode::invalid_argument, "This model cannot translate");
+    std::vector<float> padded(samples.begin(), samples.end());
+    padded.resize(std::max(samples.size(), kMinSamples));
+    std::vector<float> logprobs; // one a token
+    {
+      const GraphAbort graph_abort(*state_, cancel);
+      const bool done =
+          parakeet_tu::run(*context_, *state_, padded, threads_, cancel,
+                           [&](const parakeet_token_data& token, std::span<const float> logits) {
+                             logprobs.push_back(logprob(logits.first(vocabulary_ + 1), token.id));
+                           });
+      cancel.check();
+      if (!done)
+        throw Failure(StatusCode::inference_failed, "Parakeet could not compute its graph");
+    }
+    const auto segments = collect(logprobs, static_cast<int64_t>(samples.size() * 1000 / kSampleRate));
+    for (const auto& segment : segments) {
+      if (events.segment)
+        events.segment(segment);
+    }
+    if (events.progress)
+      events.progress(1);
+    return segments;
+  }
+
+  std::vector<LanguageProbability> detect_language(std::span<const float>, int,
+                                                   const CancelToken& cancel) override {
+    cancel.check();
+    throw Failure(StatusCode::invalid_argument, "This model does not tell the language it hears");
+  }
+
+ private:
+  // One segment with every token, or none: a transducer has no notion of a segment.
+  std::vector<Segment> collect(const std::vector<float>& logprobs, int64_t limit_ms) const {
+    Segment segment;
+    int64_t floor_ms = 0;
+    for (const auto& data : parakeet_tu::tokens(*state_)) {
+      Token token;
+      token.id = data.id;
+      token.bytes = spelled(parakeet_tu::piece(*context_, data.id));
+      token.logprob = logprobs.at(segment.tokens.size());
+      if (!std::isfinite(token.logprob))
+        throw Failure(StatusCode::inference_failed, "The model computed numbers that are not finite");
+      token.start_ms = floor_ms = std::clamp(data.t0 * kUnitMs, floor_ms, limit_ms);
+      token.end_ms = std::clamp(data.t1 * kUnitMs, token.start_ms, limit_ms);
+      segment.tokens.push_back(std::move(token));
+    }
+    if (segment.tokens.empty())
+      return {};
+    segment.start_ms = segment.tokens.front().start_ms;
+    segment.end_ms = segment.tokens.back().end_ms;
+    return {std::move(segment)};
+  }
+
+  ContextPtr context_; // outlives the state, which uses its weights
+  StatePtr state_;
+  int threads_;
+  size_t vocabulary_;
+  ModelInfo info_;
+};
+
+} // namespace
+
+std::unique_ptr<Backend> load_parakeet(const LoadOptions& options, const CancelToken& cancel) {
+  const int gpu = gpu_index(options.device);
+  const auto file = check_parakeet_file(options.path);
+  cancel.check();
+  auto params = parakeet_context_default_params();
+  params.use_gpu = gpu >= 0;
+  params.gpu_device = std::max(gpu, 0);
+  ContextPtr context(parakeet_init_from_file_with_params_no_state(options.path.c_str(), params));
+  if (!context)
+    throw Failure(StatusCode::load_failed,
+                  "Cannot use model file " + options.path + ": its weights do not fit");
+  cancel.check();
+  return std::make_unique<ParakeetBackend>(std::move(context), options, static_cast<size_t>(file.vocabulary));
+}
+
+} // namespace voxgate

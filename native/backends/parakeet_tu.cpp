@@ -1,0 +1,99 @@
+#include "backends/parakeet_tu.h"
+
+#include <ggml-alloc.h>
+#include <ggml-backend.h>
+#include <ggml-cpp.h>
+#include <ggml.h>
+#include <parakeet.h>
+
+// parakeet.cpp 1.9.1 picks the token and its duration from log(softmax) over both together. Beside a sure
+// token the durations' share is less than a float can hold, all of them become log(0), and the first one, 0
+// frames, wins: most words end where they start, and each costs further steps of the decoder. Reading the
+// output before the softmax repairs it. CMake checks that the name occurs exactly once, where that output is
+// picked.
+#define ggml_graph_node(graph, index) ggml_graph_get_tensor((graph), "logits")
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#include <src/parakeet.cpp>
+#pragma GCC diagnostic pop
+
+#undef ggml_graph_node
+
+namespace voxgate::parakeet_tu {
+
+bool should_abort(void* cancel_token) {
+  return static_cast<const CancelToken*>(cancel_token)->cancelled();
+}
+
+void set_graph_abort(parakeet_state& state, const CancelToken* cancel) {
+  for (ggml_backend_t backend : state.backends) {
+    ggml_backend_dev_t device = ggml_backend_get_device(backend);
+    ggml_backend_reg_t reg = device != nullptr ? ggml_backend_dev_backend_reg(device) : nullptr;
+    if (reg == nullptr)
+      continue;
+    auto set = reinterpret_cast<ggml_backend_set_abort_callback_t>(
+        ggml_backend_reg_get_proc_address(reg, "ggml_backend_set_abort_callback"));
+    if (set != nullptr)
+      set(backend, cancel != nullptr ? should_abort : nullptr, const_cast<CancelToken*>(cancel));
+  }
+}
+
+void set_audio_context(parakeet_context& context, int mel_frames) {
+  context.model.hparams.n_audio_ctx = mel_frames;
+}
+
+bool run(parakeet_context& context, parakeet_state& state, std::span<const float> samples,
+         int encoder_threads, const CancelToken& cancel, const TokenCallback& on_token) {
+  auto params = parakeet_full_default_params(PARAKEET_SAMPLING_GREEDY);
+  params.abort_callback = should_abort;
+  params.abort_callback_user_data = const_cast<CancelToken*>(&cancel);
+  params.new_token_callback = [](parakeet_context*, parakeet_state* self, const parakeet_token_data* token,
+                                 void* user) {
+    (*static_cast<const TokenCallback*>(user))(*token, self->logits);
+  };
+  params.new_token_callback_user_data = const_cast<TokenCallback*>(&on_token);
+
+  parakeet_reset_state(&state);
+  if (parakeet_pcm_to_mel_with_state(&context, &state, samples.data(), static_cast<int>(samples.size()),
+                                     encoder_threads) != 0)
+    return false;
+  state.n_audio_ctx = state.mel.n_len;
+  if (!parakeet_ensure_encode_sched(context, state, state.n_audio_ctx))
+    throw std::bad_alloc();
+  if (!parakeet_encode_internal(context, state, 0, encoder_threads, should_abort,
+                                params.abort_callback_user_data) ||
+      !parakeet_decode(context, state, state.batch, 1, &params))
+    return false;
+  refine_timestamps_tdt(context.vocab, state.decoded_token_data);
+  return true;
+}
+
+const std::vector<parakeet_token_data>& tokens(const parakeet_state& state) {
+  return state.decoded_token_data;
+}
+
+const std::string& piece(const parakeet_context& context, int32_t id) {
+  return context.vocab.id_to_token.at(id);
+}
+
+uint64_t memory_bytes(const parakeet_context& context) {
+  uint64_t bytes = 0;
+  for (ggml_backend_buffer_t buffer : context.model.buffers)
+    bytes += ggml_backend_buffer_get_size(buffer);
+  return bytes;
+}
+
+uint64_t memory_bytes(const parakeet_state& state) {
+  uint64_t bytes = 0;
+  for (ggml_backend_buffer_t buffer : {state.enc_out_buffer, state.pred_out_buffer, state.lstm_state.buffer})
+    bytes += ggml_backend_buffer_get_size(buffer);
+  for (const auto* sched : {&state.sched_encode, &state.sched_decode}) {
+    for (ggml_backend_t backend : state.backends)
+      bytes += ggml_backend_sched_get_buffer_size(sched->sched, backend);
+  }
+  return bytes;
+}
+
+} // namespace voxgate::parakeet_tu

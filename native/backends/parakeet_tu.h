@@ -1,0 +1,45 @@
+#pragma once
+
+#include "cancel.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+struct parakeet_context;
+struct parakeet_state;
+struct parakeet_token_data;
+
+// Doors into the private structs of parakeet.cpp, for what its C API does not offer. parakeet_tu.cpp compiles
+// parakeet.cpp itself, so a new version that moves these fields fails to compile there instead of
+// misbehaving.
+
+namespace voxgate::parakeet_tu {
+
+// Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.
+void set_graph_abort(parakeet_state& state, const CancelToken* cancel);
+
+// Mel frames that a state made from now on has room for. The file asks for 50 s, which costs 150 MB more than
+// 30 s.
+void set_audio_context(parakeet_context& context, int mel_frames);
+
+using TokenCallback = std::function<void(const parakeet_token_data& token, std::span<const float> logits)>;
+
+// Mel, encoder, decoder and the times of marks, as parakeet_full does, but with the threads for the encoder
+// alone: the decoder's graphs are so small that making and awaiting threads costs more than they save, and on
+// a busy machine many times as much. `on_token` sees the logits (text tokens, blank, durations) that chose
+// the token. False when a graph failed or was stopped.
+bool run(parakeet_context& context, parakeet_state& state, std::span<const float> samples,
+         int encoder_threads, const CancelToken& cancel, const TokenCallback& on_token);
+
+// What the last run decoded, with times in hundredths of a second.
+const std::vector<parakeet_token_data>& tokens(const parakeet_state& state);
+
+const std::string& piece(const parakeet_context& context, int32_t id);
+
+uint64_t memory_bytes(const parakeet_context& context);
+uint64_t memory_bytes(const parakeet_state& state);
+
+} // namespace voxgate::parakeet_tu

@@ -1,0 +1,104 @@
+#include "backends/sensevoice.h"
+
+#include "backends/sensevoice_ctc.h"
+#include "backends/sensevoice_encoder.h"
+#include "backends/sensevoice_fbank.h"
+
+#include <algorithm>
+
+namespace voxgate {
+namespace {
+
+constexpr size_t kMinSamples = kSampleRate / 10; // shorter input is padded: the features need a whole frame
+
+// Rows of the query table, behind the language. FunASR asks for event and emotion by these literals.
+constexpr int32_t kEventQuery = 1;
+constexpr int32_t kEmotionQuery = 2;
+
+int max_frames(const SenseVoiceShape& shape) {
+  const auto frames = 1 + (kMaxChunkSamples - Fbank::kFrame) / Fbank::kHop;
+  return (static_cast<int>(frames) + shape.stride - 1) / shape.stride;
+}
+
+class SenseVoiceBackend final : public Backend {
+ public:
+  SenseVoiceBackend(GgufFile& file, const SenseVoiceShape& shape, SenseVoiceVocabulary vocabulary,
+                    const LoadOptions& options, const CancelToken& cancel)
+      : shape_(shape), vocabulary_(std::move(vocabulary)), fbank_(shape.mels),
+        encoder_(file, shape, options.device, std::max(1, options.threads), max_frames(shape), cancel) {
+    info_.backend = "sensevoice";
+    for (const auto& language : shape_.languages)
+      info_.languages.push_back(language.code);
+    info_.multilingual = true;
+    info_.finds_language = true;
+    info_.memory_bytes = encoder_.memory_bytes();
+  }
+
+  const ModelInfo& info() const override { return info_; }
+
+  std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
+                                  const ChunkEvents& events, const CancelToken& cancel) override {
+    if (options.translate)
+      throw Failure(StatusCode::invalid_argument, "SenseVoice cannot translate");
+    encode(samples, options.language, options.itn, cancel);
+    const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
+    const auto logits = [this](int position, std::vector<float>& row) {
+      encoder_.read_logits(position, row);
+    };
+    auto segment = read_sensevoice(encoder_.positions(), logits, shape_, vocabulary_, limit_ms);
+    cancel.check();
+    std::vector<Segment> segments;
+    if (!segment.tokens.empty())
+      segments.push_back(std::move(segment));
+    for (const auto& heard : segments) {
+      if (events.segment)
+        events.segment(heard);
+    }
+    if (events.progress)
+      events.progress(1);
+    return segments;
+  }
+
+  std::vector<LanguageProbability> detect_language(std::span<const float> samples, int,
+                                                   const CancelToken& cancel) override {
+    encode(samples, "", true, cancel);
+    std::vector<float> row;
+    encoder_.read_logits(0, row);
+    return rank_languages(row, shape_);
+  }
+
+ private:
+  void encode(std::span<const float> samples, const std::string& language, bool itn,
+              const CancelToken& cancel) {
+    cancel.check();
+    std::vector<float> padded(samples.begin(), samples.end());
+    padded.resize(std::max(samples.size(), kMinSamples));
+    const auto frames = stack_frames(fbank_(padded), shape_.mels, shape_.stack, shape_.stride);
+    encoder_.encode(
+        frames, {query_of(language), kEventQuery, kEmotionQuery, itn ? shape_.itn_query : shape_.plain_query},
+        cancel);
+  }
+
+  int32_t query_of(const std::string& language) const {
+    const auto found = std::ranges::find(shape_.languages, language, &SenseVoiceLanguage::code);
+    return found != shape_.languages.end() ? found->query : shape_.auto_query;
+  }
+
+  SenseVoiceShape shape_;
+  SenseVoiceVocabulary vocabulary_;
+  Fbank fbank_;
+  SenseVoiceEncoder encoder_;
+  ModelInfo info_;
+};
+
+} // namespace
+
+std::unique_ptr<Backend> load_sensevoice(const LoadOptions& options, const CancelToken& cancel) {
+  GgufFile file(options.path);
+  auto shape = read_sensevoice_shape(file);
+  auto vocabulary = read_sensevoice_vocabulary(file, shape);
+  cancel.check();
+  return std::make_unique<SenseVoiceBackend>(file, shape, std::move(vocabulary), options, cancel);
+}
+
+} // namespace voxgate

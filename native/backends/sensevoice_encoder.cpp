@@ -1,0 +1,169 @@
+#include "backends/sensevoice_encoder.h"
+
+#include "status.h"
+
+#include <ggml.h>
+
+#include <cmath>
+
+namespace voxgate {
+namespace {
+
+constexpr float kNormEpsilon = 1e-5F;
+constexpr int kVector = 16;          // floats
+constexpr size_t kNodesOfBlock = 48; // an upper bound
+constexpr size_t kNodesBeside = 32;
+
+size_t max_nodes(const SenseVoiceShape& shape) {
+  return kNodesOfBlock * static_cast<size_t>(shape.blocks + shape.tp_blocks) + kNodesBeside;
+}
+
+} // namespace
+
+class SenseVoiceEncoder::Builder {
+ public:
+  Builder(ggml_context* context, const SenseVoiceShape& shape, int positions)
+      : context_(context), heads_(shape.heads), width_(shape.width), positions_(positions),
+        padded_((positions + kVector - 1) / kVector * kVector), kernel_(shape.kernel) {}
+
+  ggml_tensor* norm(ggml_tensor* x, const SenseVoiceNorm& norm) {
+    return ggml_add(context_, ggml_mul(context_, ggml_norm(context_, x, kNormEpsilon), norm.weight),
+                    norm.bias);
+  }
+
+  ggml_tensor* linear(ggml_tensor* x, const SenseVoiceLinear& linear) {
+    return ggml_add(context_, multiply(linear.weight, x), linear.bias);
+  }
+
+  // The first block changes the width, so nothing can be carried around its attention.
+  ggml_tensor* block(ggml_tensor* x, const SenseVoiceBlock& block, bool carry) {
+    auto* heard = attention(norm(x, block.attention_norm), block);
+    x = carry ? ggml_add(context_, x, heard) : heard;
+    auto* hidden = ggml_relu(context_, linear(norm(x, block.feed_forward_norm), block.expand));
+    return ggml_add(context_, x, linear(hidden, block.contract));
+  }
+
+ private:
+  // Activations of this model leave the range of half floats, so no backend may accumulate in them.
+  ggml_tensor* multiply(ggml_tensor* a, ggml_tensor* b) {
+    auto* product = ggml_mul_mat(context_, a, b);
+    ggml_mul_mat_set_prec(product, GGML_PREC_F32);
+    return product;
+  }
+
+  ggml_tensor* attention(ggml_tensor* x, const SenseVoiceBlock& block) {
+    auto* qkv = linear(x, block.qkv); // [3 * width, positions]
+    auto* v = third(qkv, 2);
+    v = ggml_cont(context_, ggml_transpose(context_, v)); // [positions, width], for both uses below
+    auto* scores = multiply(split_heads(third(qkv, 1)), split_heads(third(qkv, 0)));
+    const float scale = 1.0F / std::sqrt(static_cast<float>(width_ / heads_));
+    auto* weights = ggml_soft_max_ext(context_, scores, nullptr, scale, 0);
+    auto* mixed =
+        multiply(ggml_reshape_3d(context_, padded(v), padded_, width_ / heads_, heads_), padded(weights));
+    mixed = ggml_cont_2d(context_, ggml_permute(context_, mixed, 0, 2, 1, 3), width_, positions_);
+    return ggml_add(context_, linear(mixed, block.out), memory(v, block.memory));
+  }
+
+  // The "memory" of FSMN: each channel of the values sees its neighbours in time.
+  ggml_tensor* memory(ggml_tensor* v, ggml_tensor* kernel) {
+    auto* seen =
+        ggml_conv_2d_dw_direct(context_, kernel, ggml_reshape_4d(context_, v, positions_, 1, width_, 1), 1, 1,
+                               (kernel_ - 1) / 2, 0, 1, 1);
+    auto* sum = ggml_add(context_, ggml_reshape_2d(context_, seen, positions_, width_), v);
+    return ggml_cont(context_, ggml_transpose(context_, sum));
+  }
+
+  // The fast product of the CPU wants rows of whole vectors; zeros add nothing to it.
+  ggml_tensor* padded(ggml_tensor* x) {
+    return padded_ == positions_ ? x : ggml_pad(context_, x, padded_ - positions_, 0, 0, 0);
+  }
+
+  ggml_tensor* third(ggml_tensor* qkv, size_t index) {
+    return ggml_view_2d(context_, qkv, width_, positions_, qkv->nb[1],
+                        index * static_cast<size_t>(width_) * sizeof(float));
+  }
+
+  ggml_tensor* split_heads(ggml_tensor* x) {
+    auto* heads = ggml_cont_3d(context_, x, width_ / heads_, heads_, positions_);
+    return ggml_cont(context_, ggml_permute(context_, heads, 0, 2, 1, 3));
+  }
+
+  ggml_context* context_;
+  int heads_, width_, positions_, padded_, kernel_;
+};
+
+SenseVoiceEncoder::SenseVoiceEncoder(GgufFile& file, const SenseVoiceShape& shape, const std::string& device,
+                                     int threads, int max_frames, const CancelToken& cancel)
+    : shape_(shape), compute_(device, threads, max_nodes(shape)),
+      weights_(file, shape, compute_.weight_buffer_type(), cancel),
+      graph_memory_(max_nodes(shape) * ggml_tensor_overhead() +
+                    ggml_graph_overhead_custom(max_nodes(shape), false)) {
+  build(max_frames + kSenseVoiceQueries);
+  compute_.reserve(graph_);
+}
+
+void SenseVoiceEncoder::build(int positions) {
+  graph_context_.reset(); // before its memory is used again
+  graph_context_.reset(ggml_init({graph_memory_.size(), graph_memory_.data(), true}));
+  if (!graph_context_)
+    throw Failure(StatusCode::out_of_memory, "Not enough memory for the graph");
+  auto* context = graph_context_.get();
+  Builder builder(context, shape_, positions);
+  input_ = ggml_new_tensor_2d(context, GGML_TYPE_F32, shape_.input, positions);
+  ggml_set_input(input_);
+  auto* x = input_;
+  for (const auto& block : weights_.blocks)
+    x = builder.block(x, block, &block != &weights_.blocks.front());
+  x = builder.norm(x, weights_.after_norm);
+  for (const auto& block : weights_.tp_blocks)
+    x = builder.block(x, block, true);
+  logits_ = builder.linear(builder.norm(x, weights_.tp_norm), weights_.head);
+  ggml_set_output(logits_);
+  graph_ = ggml_new_graph_custom(context, max_nodes(shape_), false);
+  ggml_build_forward_expand(graph_, logits_);
+  positions_ = positions;
+}
+
+void SenseVoiceEncoder::encode(std::span<const float> frames,
+                               const std::array<int32_t, kSenseVoiceQueries>& queries,
+                               const CancelToken& cancel) {
+  const auto values = input(frames, queries);
+  build(static_cast<int>(values.size()) / shape_.input);
+  compute_.place(graph_);
+  ggml_backend_tensor_set(input_, values.data(), 0, values.size() * sizeof(float));
+  compute_.run(graph_, cancel);
+}
+
+// Normalised, behind the queries, scaled, and with the positions added. In floats and in the order of the
+// reference, whose sines are taken of rounded angles.
+std::vector<float> SenseVoiceEncoder::input(std::span<const float> frames,
+                                            const std::array<int32_t, kSenseVoiceQueries>& queries) {
+  const auto width = static_cast<size_t>(shape_.input);
+  std::vector<float> values;
+  values.reserve(frames.size() + queries.size() * width);
+  for (const int32_t query : queries) {
+    const auto row = weights_.queries.begin() + static_cast<std::ptrdiff_t>(query) * shape_.input;
+    values.insert(values.end(), row, row + shape_.input);
+  }
+  for (size_t i = 0; i < frames.size(); ++i)
+    values.push_back((frames[i] + weights_.shift[i % width]) * weights_.scale[i % width]);
+
+  const size_t half = width / 2;
+  const float step = std::log(10000.0F) / (static_cast<float>(half) - 1);
+  const float scale = std::sqrt(static_cast<float>(shape_.width));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t column = i % width;
+    const float rate = std::exp(static_cast<float>(column % half) * -step);
+    const float angle = static_cast<float>(i / width + 1) * rate;
+    values[i] = values[i] * scale + (column < half ? std::sin(angle) : std::cos(angle));
+  }
+  return values;
+}
+
+void SenseVoiceEncoder::read_logits(int position, std::vector<float>& row) const {
+  row.resize(static_cast<size_t>(shape_.vocabulary));
+  const size_t bytes = row.size() * sizeof(float);
+  ggml_backend_tensor_get(logits_, row.data(), static_cast<size_t>(position) * bytes, bytes);
+}
+
+} // namespace voxgate

@@ -1,0 +1,168 @@
+#include "harness.h"
+
+#include "audio/audio_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numbers>
+#include <random>
+
+using namespace voxgate;
+using namespace voxgate::test;
+
+namespace {
+
+template <typename T> void put(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+struct WavHeader {
+  uint16_t coding = 1; // 1 integers, 3 floats
+  uint16_t channels = 1;
+  uint32_t rate = 16000;
+  uint16_t bits = 16;
+  uint32_t data_bytes = 0xFFFFFFFF; // when unset, what there is
+};
+
+std::string wav(WavHeader header, const std::string& data) {
+  const uint32_t size =
+      header.data_bytes == 0xFFFFFFFF ? static_cast<uint32_t>(data.size()) : header.data_bytes;
+  const auto frame = static_cast<uint16_t>(header.channels * header.bits / 8);
+  std::string bytes = "RIFF";
+  put(bytes, 36 + size);
+  bytes += "WAVEfmt ";
+  put(bytes, uint32_t{16});
+  put(bytes, header.coding);
+  put(bytes, header.channels);
+  put(bytes, header.rate);
+  put(bytes, header.rate * frame);
+  put(bytes, frame);
+  put(bytes, header.bits);
+  bytes += "data";
+  put(bytes, size);
+  return bytes + data;
+}
+
+std::string sine(double hertz, uint32_t rate, double seconds) {
+  std::string data;
+  for (uint32_t i = 0; i < rate * seconds; ++i)
+    put(data, static_cast<int16_t>(16000 * std::sin(2 * std::numbers::pi * hertz * i / rate)));
+  return data;
+}
+
+std::vector<float> decode(const std::string& bytes) {
+  const auto path = temporary("audio");
+  write_file(path, bytes);
+  AudioFile file(path);
+  std::vector<float> all;
+  for (auto block = file.read(1000); !block.empty(); block = file.read(1000))
+    all.insert(all.end(), block.begin(), block.end());
+  return all;
+}
+
+float loudness(std::span<const float> samples) {
+  double sum = 0;
+  for (const float sample : samples)
+    sum += sample * sample;
+  return static_cast<float>(std::sqrt(sum / static_cast<double>(samples.size())));
+}
+
+} // namespace
+
+TEST("audio: the sample that comes with whisper.cpp") {
+  AudioFile file(VOXGATE_SAMPLE_MP3);
+  CHECK(file.info().format == AudioFormat::mp3 && file.info().channels == 1);
+  CHECK(file.read(16000 * 60).size() == 176000);
+  CHECK(file.read(1).empty());
+}
+
+TEST("audio: rates and channels become 16 kHz mono of the same length") {
+  for (const uint32_t rate : {8000U, 11025U, 16000U, 22050U, 44100U, 48000U, 96000U}) {
+    const auto samples = decode(wav({.rate = rate}, sine(440, rate, 1)));
+    CHECK(samples.size() == 16000);
+    CHECK(std::fabs(loudness(std::span(samples).subspan(1000, 6000)) - 0.345F) < 0.02F);
+  }
+  std::string stereo;
+  for (int i = 0; i < 8000; ++i) {
+    put(stereo, int16_t{16384});
+    put(stereo, int16_t{0});
+  }
+  const auto mixed = decode(wav({.channels = 2}, stereo));
+  CHECK(mixed.size() == 8000 && std::fabs(mixed[4000] - 0.25F) < 0.001F);
+}
+
+TEST("audio: what lies above 8 kHz does not fold back") {
+  const auto samples = decode(wav({.rate = 48000}, sine(14000, 48000, 0.5)));
+  CHECK(loudness(samples) < 0.02F);
+}
+
+TEST("audio: floats that are no numbers or too large become harmless") {
+  std::string data;
+  for (int i = 0; i < 48000; ++i) {
+    put(data, i == 100   ? std::numeric_limits<float>::quiet_NaN()
+              : i == 200 ? -std::numeric_limits<float>::infinity()
+              : i == 300 ? 1e30F
+                         : 0.25F);
+  }
+  for (const uint32_t rate : {16000U, 48000U}) {
+    const auto samples = decode(wav({.coding = 3, .rate = rate, .bits = 32}, data));
+    CHECK(std::ranges::all_of(samples, [](float s) { return std::isfinite(s) && std::fabs(s) <= 1; }));
+    CHECK(std::fabs(samples[samples.size() / 2] - 0.25F) < 0.01F);
+  }
+}
+
+TEST("audio: a placeholder for the size is not a duration") {
+  const auto path = temporary("audio");
+  write_file(path, wav({.data_bytes = 0x7FFFF000}, sine(440, 16000, 0.5)));
+  AudioFile file(path);
+  CHECK(file.info().duration_sec < 0.6);
+  CHECK(file.read(100000).size() == 8000);
+}
+
+TEST("audio: what cannot be used is bad_audio") {
+  const auto data = sine(440, 16000, 0.1);
+  const std::string broken[] = {
+      "",
+      "This is a text file.",
+      std::string(5000, '\0'),
+      wav({}, ""),
+      wav({.channels = 0}, data),
+      wav({.channels = 200}, data),
+      wav({.rate = 0}, data),
+      wav({.rate = 4000000000U}, data),
+      wav({.bits = 0}, data),
+      wav({.coding = 99}, data),
+      "ID3\x04" + std::string(20, '\x7F'),
+      "OggS" + std::string(24, '\0') + "OpusHead" + std::string(100, '\0'),
+      "fLaC" + std::string(100, '\0'),
+      std::string("\xFF\xF1\x50\x80", 4) + std::string(3000, '\x01'), // AAC
+  };
+  for (const auto& bytes : broken)
+    CHECK(failure_of([&] { decode(bytes); }) == StatusCode::bad_audio);
+  CHECK(failure_of([] { AudioFile file(temporary("missing")); }) == StatusCode::bad_audio);
+  CHECK(failure_of([] { AudioFile file("/"); }) == StatusCode::bad_audio);
+}
+
+TEST("audio: damaged and cut files end, and never crash") {
+  std::mt19937 random(7);
+  const std::string sources[] = {
+      read_file(VOXGATE_SAMPLE_MP3).substr(0, 30000), wav({}, sine(440, 16000, 0.2)),
+      wav({.coding = 3, .channels = 2, .rate = 44100, .bits = 32}, sine(440, 44100, 0.1))};
+  for (const auto& source : sources) {
+    for (int round = 0; round < 60; ++round) {
+      auto bytes = source.substr(0, random() % source.size());
+      for (unsigned i = 0; i < random() % 40 && !bytes.empty(); ++i) {
+        const size_t near_start = random() % 2 == 0 ? std::min<size_t>(bytes.size(), 64) : bytes.size();
+        bytes[random() % near_start] = static_cast<char>(random());
+      }
+      try {
+        const auto samples = decode(bytes);
+        CHECK(std::ranges::all_of(samples, [](float s) { return std::isfinite(s) && std::fabs(s) <= 1; }));
+      } catch (const Failure& failure) {
+        CHECK(failure.status().code == StatusCode::bad_audio);
+      }
+    }
+  }
+}

@@ -1,0 +1,84 @@
+#include "harness.h"
+#include "synthetic_whisper.h"
+
+#include "models/ggml_file.h"
+#include "models/quantize.h"
+
+#include <filesystem>
+
+using namespace voxgate;
+using namespace voxgate::test;
+
+namespace {
+
+StatusCode check_bytes(const std::string& bytes) {
+  const auto path = temporary("broken.bin");
+  write_file(path, bytes);
+  return failure_of([&] { check_whisper_file(path); });
+}
+
+} // namespace
+
+TEST("model file: a whole one is accepted") {
+  const auto path = temporary("whole.bin");
+  write_file(path, synthetic_whisper(1));
+  CHECK(check_whisper_file(path) > 1000000);
+}
+
+TEST("model file: every cut is refused") {
+  const auto bytes = synthetic_whisper(1);
+  for (const size_t size : {size_t{0}, size_t{3}, size_t{40}, size_t{1000}, size_t{300000}, bytes.size() - 1})
+    CHECK(check_bytes(bytes.substr(0, size)) == StatusCode::load_failed);
+}
+
+TEST("model file: absurd numbers in the header are refused") {
+  const auto bytes = synthetic_whisper(1);
+  for (size_t field = 0; field < 14; ++field) { // magic, eleven hparams, two filter sizes
+    for (const int32_t value : {-1, 0, 7, 1 << 30}) {
+      auto broken = bytes;
+      broken.replace(4 * field, 4, reinterpret_cast<const char*>(&value), 4);
+      CHECK(check_bytes(broken) == StatusCode::load_failed);
+    }
+  }
+}
+
+TEST("quantize: two-dimensional weights become q8_0, the file stays valid") {
+  const auto source = temporary("f16.bin");
+  const auto target = temporary("q8.bin");
+  write_file(source, synthetic_whisper(2));
+  quantize_whisper_q8_0(source, target, CancelToken());
+  check_whisper_file(target);
+  GgmlFileReader reader(target);
+  const auto header = read_whisper_header(reader);
+  CHECK(header.hparams.ftype == 2007);
+  TensorHeader tensor;
+  int quantised = 0;
+  while (reader.read_tensor_header(tensor)) {
+    const bool kept = tensor.dims != 2 || tensor.name.find("positional") != std::string::npos ||
+                      tensor.name == "encoder.conv1.bias" || tensor.name == "encoder.conv2.bias";
+    CHECK((tensor.type == 8) == !kept);
+    quantised += kept ? 0 : 1;
+    reader.skip(tensor.bytes);
+  }
+  CHECK(quantised == 1 + 4 * 6 + 4 * 10);
+  CHECK(!std::filesystem::exists(target + ".part"));
+}
+
+TEST("quantize: a failure or a cancel leaves nothing") {
+  const auto source = temporary("f16.bin");
+  const auto target = temporary("nothing.bin");
+  const auto whole = synthetic_whisper(2);
+  write_file(source, whole.substr(0, whole.size() - 10));
+  CHECK(failure_of([&] { quantize_whisper_q8_0(source, target, CancelToken()); }) == StatusCode::load_failed);
+  write_file(source, whole);
+  CancelToken cancelled;
+  cancelled.cancel();
+  CHECK(failure_of([&] { quantize_whisper_q8_0(source, target, cancelled); }) == StatusCode::cancelled);
+  CHECK(failure_of([&] { quantize_whisper_q8_0(source, source, CancelToken()); }) ==
+        StatusCode::invalid_argument);
+  CHECK(failure_of([&] { quantize_whisper_q8_0(source, "/nowhere/at/all.bin", CancelToken()); }) ==
+        StatusCode::load_failed);
+  CHECK(!std::filesystem::exists(target));
+  CHECK(!std::filesystem::exists(target + ".part"));
+  CHECK(read_file(source) == whole);
+}

@@ -1,0 +1,201 @@
+#include "harness.h"
+
+#include "backend.h"
+#include "backends/parakeet.h"
+#include "backends/parakeet_tu.h"
+
+#include <parakeet.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <thread>
+
+using namespace voxgate;
+using namespace voxgate::test;
+
+// What the addon's own tests cannot reach: graphs stopped half way, and broken files by the hundred.
+
+namespace {
+
+const std::string kModel = VOXGATE_PARAKEET_MODEL; // by test/native/generate-parakeet.py
+
+std::vector<float> sweep(size_t count) {
+  std::vector<float> samples(count);
+  for (size_t i = 0; i < count; ++i)
+    samples[i] = 0.3F * std::sin(static_cast<float>(i % 4000) * static_cast<float>(i % 4000) * 1e-5F);
+  return samples;
+}
+
+std::string text_of(const std::vector<Segment>& segments) {
+  std::string text;
+  for (const auto& segment : segments) {
+    for (const auto& token : segment.tokens)
+      text += token.bytes + "[" + std::to_string(token.start_ms) + "-" + std::to_string(token.end_ms) + "]";
+  }
+  return text;
+}
+
+std::unique_ptr<Backend> load(const std::string& path = kModel) {
+  return load_parakeet({"parakeet", path, "cpu", 2}, CancelToken());
+}
+
+std::string hear(Backend& model, size_t samples, const CancelToken& cancel = {}) {
+  return text_of(model.transcribe(sweep(samples), {}, {}, cancel));
+}
+
+// What a file must never do is end the process. Some changes only make a model that talks nonsense.
+bool is_refused(const std::string& content) {
+  const auto path = temporary("broken-parakeet.bin");
+  write_file(path, content);
+  try {
+    load(path)->transcribe(sweep(kSampleRate), {}, {}, CancelToken());
+    return false;
+  } catch (const Failure& failure) {
+    return failure.status().code == StatusCode::load_failed;
+  }
+}
+
+std::string with_int(std::string content, size_t offset, int32_t value) {
+  std::memcpy(content.data() + offset, &value, sizeof value);
+  return content;
+}
+
+} // namespace
+
+TEST("parakeet: durations are read before the softmax swallows them") {
+  CHECK(hear(*load(), kSampleRate).starts_with(" Hell[0-160]o[160-320],[320-320] Dr[400-560]"));
+}
+
+TEST("parakeet: a cancelled graph stops between two operations") {
+  auto params = parakeet_context_default_params();
+  params.use_gpu = false;
+  const std::unique_ptr<parakeet_context, void (*)(parakeet_context*)> context(
+      parakeet_init_from_file_with_params_no_state(kModel.c_str(), params), parakeet_free);
+  const std::unique_ptr<parakeet_state, void (*)(parakeet_state*)> state(parakeet_init_state(context.get()),
+                                                                         parakeet_free_state);
+  const auto samples = sweep(2 * kSampleRate);
+  parakeet_pcm_to_mel_with_state(context.get(), state.get(), samples.data(), static_cast<int>(samples.size()),
+                                 1);
+  // This function looks at no callback of its own, so only the graph can notice.
+  const auto encode = [&] { return parakeet_encode_with_state(context.get(), state.get(), 0, 2); };
+  CancelToken cancel;
+  parakeet_tu::set_graph_abort(*state, &cancel);
+  CHECK(encode() == 0);
+  cancel.cancel();
+  CHECK(encode() != 0);
+  parakeet_tu::set_graph_abort(*state, nullptr);
+  CHECK(encode() == 0);
+}
+
+TEST("parakeet: an abort at any moment leaves the model as it was") {
+  const auto model = load();
+  const size_t count = 10 * kSampleRate;
+  const auto expected = hear(*model, count);
+  int cancelled = 0;
+  for (int i = 0; i < 16; ++i) {
+    CancelToken cancel;
+    std::thread other([&cancel, i] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3 * i));
+      cancel.cancel();
+    });
+    std::string heard = expected;
+    try {
+      heard = hear(*model, count, cancel);
+    } catch (const Failure& failure) {
+      cancelled += failure.status().code == StatusCode::cancelled ? 1 : 0;
+    }
+    other.join();
+    CHECK(heard == expected);
+    CHECK(i % 8 != 0 || hear(*model, count) == expected);
+  }
+  CHECK(cancelled > 0);
+}
+
+TEST("parakeet: any length and digital silence are heard, with times inside the clip") {
+  const auto model = load();
+  for (const size_t count :
+       {size_t{1}, size_t{159}, size_t{160}, size_t{320}, size_t{8001}, kMaxChunkSamples}) {
+    int64_t last = 0;
+    for (const auto& segment : model->transcribe(sweep(count), {}, {}, CancelToken())) {
+      for (const auto& token : segment.tokens) {
+        CHECK(token.start_ms >= last && token.end_ms >= token.start_ms);
+        CHECK(token.end_ms <= static_cast<int64_t>(count / 16));
+        last = token.start_ms;
+      }
+    }
+    model->transcribe(std::vector<float>(count), {}, {}, CancelToken());
+  }
+}
+
+TEST("parakeet: what it cannot do is refused") {
+  const auto model = load();
+  ChunkOptions options;
+  options.translate = true;
+  CHECK(failure_of([&] { model->transcribe(sweep(16000), options, {}, CancelToken()); }) ==
+        StatusCode::invalid_argument);
+  CHECK(failure_of([&] { model->detect_language(sweep(16000), 0, CancelToken()); }) ==
+        StatusCode::invalid_argument);
+}
+
+TEST("parakeet: files cut anywhere are refused") {
+  const auto good = read_file(kModel);
+  CHECK(!is_refused(good));
+  for (size_t size = 0; size < good.size(); size += 251)
+    CHECK(is_refused(good.substr(0, size)));
+  CHECK(is_refused(good + "x"));
+}
+
+TEST("parakeet: a header that contradicts the rest is refused") {
+  const auto good = read_file(kModel);
+  for (size_t field = 0; field < 16; ++field) {
+    for (const int32_t value : {-1, 0, 3, 1 << 20, std::numeric_limits<int32_t>::max()}) {
+      const auto changed = with_int(good, field * 4, value);
+      // The context is replaced by ours, and three tokens a frame are as good as ten.
+      const bool harmless = changed == good || (value == 3 && (field == 2 || field == 15));
+      CHECK(is_refused(changed) != harmless);
+    }
+  }
+}
+
+TEST("parakeet: tensors that are not as expected are refused") {
+  const auto good = read_file(kModel);
+  const auto first = good.find("encoder.pre_encode.out.weight");
+  const size_t dims = first - 2 * 4 - 3 * 4; // two extents, then type, name length and number of dimensions
+  for (const int32_t value : {-1, 5, 1000})
+    CHECK(is_refused(with_int(good, dims, value)));
+  for (const int32_t type : {0, 2, 7, 31}) // it is f16
+    CHECK(is_refused(with_int(good, dims + 8, type)));
+  auto twice = good;
+  twice.replace(twice.find("joint.enc.bias"), 5, "jOint");
+  CHECK(is_refused(twice));
+  auto other = good;
+  const auto bias = other.find("norm_conv.bias");
+  other.replace(bias, 14, "norm_conv.bia\0", 14);
+  CHECK(is_refused(other));
+}
+
+TEST("parakeet: random damage never ends the process") {
+  const auto good = read_file(kModel);
+  std::mt19937 random(7);
+  int refused = 0;
+  for (int i = 0; i < 80; ++i) {
+    auto content = good;
+    for (int n = 0; n < 3; ++n)
+      content[random() % (i % 2 == 0 ? 2600 : content.size())] = static_cast<char>(random());
+    refused += is_refused(content) ? 1 : 0;
+  }
+  CHECK(refused > 20);
+}
+
+TEST("parakeet: numbers that are not finite are a failure, not a text") {
+  auto content = read_file(kModel);
+  const std::string name = "joint.joint_net.2.bias";
+  for (size_t at = content.find(name) + name.size(); at + 4 <= content.size(); at += 4)
+    std::memcpy(content.data() + at, "\0\0\xc0\x7f", 4); // NaN
+  const auto path = temporary("nan-parakeet.bin");
+  write_file(path, content);
+  const auto model = load(path);
+  CHECK(failure_of([&] { hear(*model, kSampleRate); }) == StatusCode::inference_failed);
+}

@@ -1,0 +1,114 @@
+/**
+ * The Parakeet family: one chunk of speech in, sentences or subtitles out. A transducer reads the audio once, in
+ * one pass, without a prompt, a temperature or another attempt, and gives every token its time. A sentence ends
+ * with its chunk at the latest: chunks are cut at pauses, and where nobody pauses for 30 s, in the middle.
+ */
+import type { DecodedSegment } from '../engine/native.ts';
+import type { Chunk } from './chunks.ts';
+import { compressionRatio, isLoop } from './decoding.ts';
+import type { ChunkRequest, Heading, Heard, Recognizer } from './recognizer.ts';
+import type { Word } from './segment.ts';
+import { toSentences } from './sentences.ts';
+import { type Subtitle, toSubtitles } from './subtitles.ts';
+import { spell } from './words.ts';
+
+const SAMPLE_RATE = 16_000;
+/** What a word gets whose tokens all took no time, if the next one leaves it that much. */
+const INSTANT_SEC = 0.3;
+/** The model hears 25 languages and never says which one it heard; the hint is only recorded. */
+const UNTOLD: Heading = { language: 'en', probability: 0 };
+
+export const european: Recognizer = {
+  async recognize(model, chunk, request) {
+    const heading = request.language === undefined ? UNTOLD : { language: request.language, probability: 1 };
+    const segments = await model.transcribe(
+      chunk.samples,
+      {
+        language: model.info.languages[0] ?? UNTOLD.language,
+        translate: false,
+        prompt: '',
+        temperature: 0,
+        audioContext: 0,
+        maxTokens: 0,
+        words: true,
+      },
+      { signal: request.signal },
+    );
+    const endSec = chunk.startSec + chunk.samples.length / SAMPLE_RATE;
+    const words = toSpacedWords(segments, chunk.startSec, endSec);
+    if (isLoop(textOf(words))) return { heading, sentences: [], dropped: 'repetition' };
+    const sentences = group(words, request, endSec).map((part) => toHeard(part, chunk, heading.language));
+    return { heading, sentences };
+  },
+};
+
+function group(words: Word[], request: ChunkRequest, endSec: number): Subtitle[] {
+  if (request.timed && request.granularity === 'subtitle') return toSubtitles(words, endSec);
+  const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
+  return groups.map((part) => ({
+    start: part[0]?.start ?? endSec,
+    end: part.at(-1)?.end ?? endSec,
+    words: part,
+  }));
+}
+
+function toHeard({ start, end, words }: Subtitle, chunk: Chunk, language: string): Heard {
+  const text = textOf(words);
+  const logprobs = words.flatMap((word) => word.tokens).filter((token) => token.bytes.length > 0);
+  return {
+    seek: Math.round(chunk.startSec * 100),
+    start,
+    end,
+    text,
+    words,
+    temperature: 0,
+    avgLogprob: logprobs.reduce((sum, token) => sum + token.logprob, 0) / Math.max(1, logprobs.length),
+    compressionRatio: compressionRatio(text),
+    noSpeechProb: 0,
+    language,
+  };
+}
+
+const textOf = (words: Word[]) => words.map((word) => word.text).join('');
+
+/** Marks are not spoken; a percent sign is. */
+const isMark = (text: string) => /^(?:\s|(?![%‰&@#*/§])\p{P})*$/u.test(text);
+
+/**
+ * Words of one chunk, in seconds from the start of the audio. A word begins where a token brings a space, and ends
+ * with the last token of it that is spoken: the model gives marks a duration too.
+ */
+export function toSpacedWords(segments: DecodedSegment[], offsetSec: number, endSec: number): Word[] {
+  const words: Word[] = [];
+  let marks: Word | null = null; // at the very beginning, for the first word to take
+  for (const word of joinPieces(segments.flatMap((segment) => spell(segment.tokens, offsetSec)))) {
+    const last = words.at(-1);
+    if (!isMark(word.text)) {
+      words.push(marks === null ? word : { ...append(marks, word), end: word.end });
+      marks = null;
+    } else if (last !== undefined) words[words.length - 1] = append(last, word);
+    else marks = marks === null ? word : append(marks, word);
+  }
+  if (marks !== null && marks.text.trim() !== '') words.push(marks);
+  return words.map((word, i) => limitTimes(word, words[i + 1]?.start ?? endSec));
+}
+
+/** `end` is that of the last piece that is spoken, else of the first. */
+function joinPieces(pieces: Word[]): Word[] {
+  const words: Word[] = [];
+  for (const piece of pieces) {
+    const last = words.at(-1);
+    if (last === undefined || piece.text.startsWith(' ')) words.push(piece);
+    else words[words.length - 1] = { ...append(last, piece), end: isMark(piece.text) ? last.end : piece.end };
+  }
+  return words;
+}
+
+function append(a: Word, b: Word): Word {
+  return { ...a, text: (a.text + b.text).trimEnd(), tokens: [...a.tokens, ...b.tokens] };
+}
+
+function limitTimes(word: Word, nextStart: number): Word {
+  const end = word.end > word.start ? word.end : word.start + INSTANT_SEC;
+  return { ...word, end: Math.max(word.start, Math.min(end, nextStart)) };
+}

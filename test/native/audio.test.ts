@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { loadNative } from '../../src/engine/native.ts';
+import { sine, speechFile, temporaryFile, wav } from './fixtures.ts';
+
+const native = loadNative();
+
+async function readAll(path: string, blockSize = 5000): Promise<Float32Array> {
+  const file = await native.openAudio(path);
+  const blocks: Float32Array[] = [];
+  for (let block = await file.read(blockSize); block; block = await file.read(blockSize)) blocks.push(block);
+  file.close();
+  const all = new Float32Array(blocks.reduce((length, block) => length + block.length, 0));
+  let offset = 0;
+  for (const block of blocks) {
+    all.set(block, offset);
+    offset += block.length;
+  }
+  return all;
+}
+
+describe('an audio file', () => {
+  it('tells its format, rate, channels and what the header says of its length', async () => {
+    const file = await native.openAudio(temporaryFile(wav(sine(440, 1, 44_100), 44_100, 2)));
+    assert.deepEqual(file.info, { format: 'wav', sampleRate: 44_100, channels: 2, durationSec: 0.5 });
+    file.close();
+    const mp3 = await native.openAudio(speechFile);
+    assert.deepEqual(mp3.info, { format: 'mp3', sampleRate: 16_000, channels: 1, durationSec: null });
+    mp3.close();
+  });
+
+  it('is read in blocks that join to the whole', async () => {
+    const small = await readAll(speechFile, 777);
+    const large = await readAll(speechFile, 1_000_000);
+    assert.equal(small.length, 176_000);
+    assert.deepEqual(small, large);
+    assert.ok(large.every((sample) => Math.abs(sample) <= 1));
+  });
+
+  it('becomes 16 kHz whatever its rate is', async () => {
+    for (const rate of [8000, 22_050, 48_000]) {
+      const samples = await readAll(temporaryFile(wav(sine(440, 1, rate), rate)));
+      assert.equal(samples.length, 16_000);
+      const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+      assert.ok(Math.abs(Math.sqrt(power) - 0.345) < 0.02, `${rate}: ${Math.sqrt(power)}`);
+    }
+  });
+
+  it('that is broken is bad_audio', async () => {
+    const files = [
+      '',
+      'just text',
+      wav(new Int16Array(0)),
+      Buffer.alloc(9999),
+      'OggS but not really',
+      'RIFF1234WAVE',
+    ];
+    for (const content of files) {
+      await assert.rejects(native.openAudio(temporaryFile(content)), {
+        name: 'NativeError',
+        code: 'bad_audio',
+      });
+    }
+    await assert.rejects(native.openAudio('/nowhere.wav'), { code: 'bad_audio' });
+    await assert.rejects(native.openAudio(7 as never), { code: 'invalid_argument' });
+  });
+
+  it('allows one read at a time', async () => {
+    const file = await native.openAudio(speechFile);
+    const first = file.read(100_000);
+    await assert.rejects(file.read(1), { code: 'invalid_argument', message: /one read at a time/ });
+    assert.equal((await first)?.length, 100_000);
+    assert.equal((await file.read(1))?.length, 1);
+    await assert.rejects(file.read(0), { code: 'invalid_argument' });
+    file.close();
+  });
+
+  it('may be closed while a read runs, and again', async () => {
+    const file = await native.openAudio(speechFile);
+    const read = file.read(10_000_000);
+    file.close();
+    file.close();
+    await assert.rejects(read, { code: 'closed' });
+    await assert.rejects(file.read(1), { code: 'closed' });
+  });
+});

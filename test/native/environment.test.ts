@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { loadNative } from '../../src/engine/native.ts';
+import { chunkOptions, fakeModelFile, speechFile, textOf } from './fixtures.ts';
+
+const nativeUrl = new URL('../../src/engine/native.ts', import.meta.url).href;
+const fake = (path: string) => ({ backend: 'fake' as const, path, device: 'cpu', threads: 1 });
+
+/** Runs a script that has `native`, `path` and `options`, in a process of its own. */
+function runScript(path: string, body: string, flags: string[] = []) {
+  const script = `
+    import { loadNative } from ${JSON.stringify(nativeUrl)};
+    const native = loadNative();
+    const load = () => native.loadModel(${JSON.stringify(fake(path))});
+    const options = ${JSON.stringify(chunkOptions)};
+    ${body}`;
+  const started = performance.now();
+  const result = spawnSync(
+    process.execPath,
+    [...flags, '--import', 'tsx', '--input-type=module', '-e', script],
+    {
+      encoding: 'utf8',
+      timeout: 60_000,
+    },
+  );
+  return { ...result, elapsedMs: performance.now() - started };
+}
+
+describe('the end of the process', () => {
+  it('by exit() while a call runs is clean', () => {
+    const path = fakeModelFile('segment 0 1 x', 'delay_ms 60000');
+    const result = runScript(
+      path,
+      `const model = await load();
+       model.transcribe(new Float32Array(100), options, { onSegment: () => process.exit(7) });`,
+    );
+    assert.equal(result.status, 7, result.stderr);
+  });
+
+  it('by an exception while a model loads and calls wait is clean', () => {
+    const path = fakeModelFile('load_delay_ms 100', 'delay_ms 60000');
+    const result = runScript(
+      path,
+      `const model = await load();
+       for (let i = 0; i < 5; i++) model.transcribe(new Float32Array(100), options).catch(() => {});
+       load();
+       setTimeout(() => { throw new Error('over'); }, 20);`,
+    );
+    assert.equal(result.status, 1);
+    assert.match(result.stderr, /Error: over/);
+  });
+
+  it('waits for pending calls, but not for open models and loggers', () => {
+    const path = fakeModelFile('delay_ms 200', 'segment 0 1 x');
+    const result = runScript(
+      path,
+      `native.setLogger(() => {});
+       const model = await load();
+       model.transcribe(new Float32Array(100), options).then((s) => console.log(s.length));`,
+    );
+    assert.equal(result.status, 0, result.stderr);
+    assert.equal(result.stdout, '1\n');
+  });
+});
+
+describe('an unreferenced model', () => {
+  it('is collected with its thread, but not while a call runs', () => {
+    const path = fakeModelFile('delay_ms 100', 'segment 0 1 x');
+    const result = runScript(
+      path,
+      `import { readdirSync } from 'node:fs';
+       const threads = () => process.platform === 'linux' ? readdirSync('/proc/self/task').length : 0;
+       await (await load()).close();
+       const before = threads();
+       const call = (await load()).transcribe(new Float32Array(100), options);
+       globalThis.gc();
+       console.log((await call).length);
+       for (let i = 0; i < 20; i++) await load();
+       for (let i = 0; i < 20 && threads() > before; i++) {
+         await new Promise((resolve) => setTimeout(resolve, 50));
+         globalThis.gc();
+       }
+       console.log(threads() - before <= 0);`,
+      ['--expose-gc'],
+    );
+    assert.equal(result.status, 0, result.stderr);
+    assert.equal(result.stdout, '1\ntrue\n');
+  });
+});
+
+describe('a worker thread', () => {
+  it('has an environment of its own, and ends while its call runs', async () => {
+    const path = fakeModelFile('segment 0 1 x', 'delay_ms 60000');
+    const code = `
+      (async () => {
+        const { register } = await import('tsx/esm/api');
+        register();
+        const { loadNative } = await import(${JSON.stringify(nativeUrl)});
+        const native = loadNative();
+        native.setLogger(() => {});
+        const model = await native.loadModel(${JSON.stringify(fake(path))});
+        const { parentPort } = require('node:worker_threads');
+        await model.transcribe(new Float32Array(100), ${JSON.stringify(chunkOptions)}, {
+          onSegment: () => parentPort.postMessage('running'),
+        });
+      })();`;
+    for (let round = 0; round < 3; round++) {
+      const worker = new Worker(code, { eval: true });
+      await new Promise((resolve, reject) => {
+        worker.once('message', resolve);
+        worker.once('error', reject);
+      });
+      await worker.terminate();
+    }
+    const model = await loadNative().loadModel(fake(fakeModelFile('segment 0 1 x')));
+    assert.equal(textOf(await model.transcribe(new Float32Array(100), chunkOptions)), ' x');
+    await model.close();
+  });
+});
+
+describe('the addon', () => {
+  it('says what it was built from and runs on', () => {
+    const { info } = loadNative();
+    assert.match(info.whisperVersion, /^\d+\.\d+\.\d+$/);
+    assert.ok(info.devices.some((device) => device.name === 'CPU'));
+    assert.ok(info.cpuFeatures.length > 0);
+  });
+
+  it('that is missing is explained', () => {
+    assert.throws(() => loadNative('/nowhere/voxgate.node'), {
+      message: /cannot be loaded on \w+-\w+[^]*\/nowhere\/voxgate\.node[^]*npm run build:native/,
+    });
+  });
+
+  it('sends whole log lines to the logger, and none without one', async () => {
+    const native = loadNative();
+    const lines: [string, string][] = [];
+    native.setLogger((level, message) => lines.push([level, message]));
+    const broken = { backend: 'whisper', path: speechFile, device: 'cpu', threads: 1 } as const;
+    await assert.rejects(native.loadModel(broken), { code: 'load_failed' });
+    await sleep(10);
+    native.setLogger(null);
+    assert.ok(
+      lines.every(([level, line]) => /^(debug|info|warn|error)$/.test(level) && !line.includes('\n')),
+    );
+    assert.throws(() => native.setLogger(5 as never), { message: /Expected a function or null/ });
+  });
+});

@@ -1,0 +1,75 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import type { ChunkOptions, TranscriptionModel } from '../../src/engine/native.ts';
+import { loadNative } from '../../src/engine/native.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'voxgate-native-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+let files = 0;
+
+/** A temporary file, removed when the tests of this process are over. */
+export function temporaryFile(content: string | Uint8Array = ''): string {
+  const path = join(folder, `file-${++files}`);
+  writeFileSync(path, content);
+  return path;
+}
+
+/** A model that plays these lines; see native/backends/fake.h for what they can be. */
+export function fakeModelFile(...lines: string[]): string {
+  return temporaryFile(`${['voxgate-fake 1', ...lines].join('\n')}\n`);
+}
+
+export function loadFake(...lines: string[]): Promise<TranscriptionModel> {
+  return loadNative().loadModel({
+    backend: 'fake',
+    path: fakeModelFile(...lines),
+    device: 'cpu',
+    threads: 1,
+  });
+}
+
+export const chunkOptions: ChunkOptions = {
+  language: 'en',
+  translate: false,
+  prompt: '',
+  temperature: 0,
+  audioContext: 0,
+  maxTokens: 0,
+  words: false,
+};
+
+export function textOf(segments: readonly { tokens: readonly { bytes: Uint8Array }[] }[]): string {
+  return Buffer.concat(segments.flatMap((s) => s.tokens.map((t) => t.bytes))).toString('utf8');
+}
+
+export function wav(samples: Int16Array, sampleRate = 16_000, channels = 1): Uint8Array {
+  const header = Buffer.alloc(44);
+  header.write('RIFF', 0);
+  header.writeUInt32LE(36 + samples.byteLength, 4);
+  header.write('WAVEfmt ', 8);
+  header.writeUInt32LE(16, 16);
+  header.writeUInt16LE(1, 20);
+  header.writeUInt16LE(channels, 22);
+  header.writeUInt32LE(sampleRate, 24);
+  header.writeUInt32LE(sampleRate * channels * 2, 28);
+  header.writeUInt16LE(channels * 2, 32);
+  header.writeUInt16LE(16, 34);
+  header.write('data', 36);
+  header.writeUInt32LE(samples.byteLength, 40);
+  return Buffer.concat([header, new Uint8Array(samples.buffer)]);
+}
+
+export function sine(hertz: number, seconds: number, sampleRate = 16_000): Int16Array {
+  return Int16Array.from({ length: Math.round(seconds * sampleRate) }, (_, i) =>
+    Math.round(16_000 * Math.sin((2 * Math.PI * hertz * i) / sampleRate)),
+  );
+}
+
+/** The clip that comes with the sources of whisper.cpp. */
+export const speechFile = join(
+  import.meta.dirname,
+  '../../node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3',
+);
