@@ -1,7 +1,6 @@
 # ggml from the sources of whisper.cpp. For the addon: shared libraries beside it, with the compute backends loaded
 # at run time, so that a GPU backend can simply be absent. For the tests: static and on the CPU.
 
-set(GGML_OPENMP OFF CACHE BOOL "" FORCE) # its threads outlive a call and know nothing of ours
 set(GGML_LLAMAFILE ON CACHE BOOL "" FORCE) # halves the time of the encoder
 set(GGML_CCACHE OFF CACHE BOOL "" FORCE)
 set(GGML_ALL_WARNINGS OFF CACHE BOOL "" FORCE)
@@ -12,7 +11,11 @@ set(GGML_BUILD_EXAMPLES OFF CACHE BOOL "" FORCE)
 if(VOXGATE_TESTS)
   set(BUILD_SHARED_LIBS OFF)
   set(GGML_BACKEND_DL OFF CACHE BOOL "" FORCE)
+  set(GGML_OPENMP OFF CACHE BOOL "" FORCE)
 else()
+  # ggml's own threads spin at every step of a graph: on a machine that does anything else, a step waits for a thread
+  # that is not running while the other burns its core. OpenMP's sleep instead (engine/native.ts tells them to).
+  set(GGML_OPENMP ON CACHE BOOL "" FORCE)
   set(BUILD_SHARED_LIBS ON)
   set(GGML_BACKEND_DL ON CACHE BOOL "" FORCE)
 endif()
