@@ -12,21 +12,22 @@
 
 // The one interface of a speech model, and its contract.
 //
-// Threads: a backend is loaded, used and destroyed on one thread, the thread of its model. Calls never overlap, so
-// an implementation needs no locks. It may start helper threads inside a call, all of which end with the call.
-// The callbacks of a call run on that same thread, during the call.
+// Threads: a backend is loaded, used and destroyed on one thread, the thread of its model. Calls never
+// overlap, so an implementation needs no locks. It may start helper threads inside a call, all of which end
+// with the call. The callbacks of a call run on that same thread, during the call.
 //
 // Ownership: spans and references are borrowed for the call only. Nothing of one call may influence the next:
 // the same samples with the same options give the same tokens, whatever ran before, also after an abort.
 //
-// Abort: `cancel` may be set at any time by another thread. An implementation looks at it at least before each
-// graph, better inside it, and leaves by throwing what CancelToken::check throws. The model must stay usable.
+// Abort: `cancel` may be set at any time by another thread. An implementation looks at it at least before
+// each graph, better inside it, and leaves by throwing what CancelToken::check throws. The model must stay
+// usable.
 //
-// Errors: throw Failure; other exceptions count as inference_failed (load_failed while loading). Nothing may call
-// abort() or exit(): input is checked before it reaches a library that asserts.
+// Errors: throw Failure; other exceptions count as inference_failed (load_failed while loading). Nothing may
+// call abort() or exit(): input is checked before it reaches a library that asserts.
 //
-// Audio is 16 kHz mono in -1..1 and finite. Times are milliseconds from the first sample, inside the chunk and
-// never falling from token to token.
+// Audio is 16 kHz mono in -1..1 and finite. Times are milliseconds from the first sample, inside the chunk
+// and never falling from token to token.
 
 namespace voxgate {
 
@@ -46,8 +47,8 @@ struct ModelInfo {
   std::vector<std::string> languages; // in the model's own order
   bool multilingual = false;
   bool finds_language = false; // while transcribing: ChunkOptions::language may then be empty
-  int audio_context = 0; // encoder positions of a full window; 0 where a call cannot choose them
-  int text_context = 0;  // decoder positions; 0 where there is no decoder
+  int audio_context = 0;       // encoder positions of a full window; 0 where a call cannot choose them
+  int text_context = 0;        // decoder positions; 0 where there is no decoder
   uint64_t memory_bytes = 0;
 };
 
@@ -94,7 +95,7 @@ struct ChunkEvents {
 };
 
 class Backend {
-public:
+ public:
   Backend() = default;
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;

@@ -97,7 +97,8 @@ EngineInfo engine_info() {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     ggml_backend_dev_memory(device, &free_bytes, &total_bytes);
-    info.devices.push_back({ggml_backend_dev_name(device), ggml_backend_dev_description(device), total_bytes});
+    info.devices.push_back(
+        {ggml_backend_dev_name(device), ggml_backend_dev_description(device), total_bytes});
   }
   info.cpu_features = cpu_features();
   return info;
@@ -105,7 +106,8 @@ EngineInfo engine_info() {
 
 int gpu_index(const std::string& device) {
   if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr)
-    throw Failure(StatusCode::load_failed, "No CPU compute library was found beside the addon (libggml-cpu*.so)");
+    throw Failure(StatusCode::load_failed,
+                  "No CPU compute library was found beside the addon (libggml-cpu*.so)");
   if (device == "cpu")
     return -1;
 
@@ -116,14 +118,15 @@ int gpu_index(const std::string& device) {
     const char* last = device.data() + device.size();
     const auto parsed = std::from_chars(first, last, wanted);
     if (parsed.ec != std::errc() || parsed.ptr != last || wanted < 0)
-      throw Failure(StatusCode::invalid_argument, "Expected cpu, cuda or cuda:N for device but received " + device);
+      throw Failure(StatusCode::invalid_argument,
+                    "Expected cpu, cuda or cuda:N for device but received " + device);
   }
   int gpus = 0;
   for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
     gpus += is_gpu(ggml_backend_dev_get(i)) ? 1 : 0;
   if (wanted >= gpus)
-    throw Failure(StatusCode::load_failed,
-                  "Device " + device + " was asked for but " + std::to_string(gpus) + " GPUs are usable here");
+    throw Failure(StatusCode::load_failed, "Device " + device + " was asked for but " + std::to_string(gpus) +
+                                               " GPUs are usable here");
   return wanted;
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-// What the process has one of: ggml's registry of compute backends and its log. Safe to call from any thread and
-// from several Node environments.
+// What the process has one of: ggml's registry of compute backends and its log. Safe to call from any thread
+// and from several Node environments.
 
 namespace voxgate {
 
@@ -14,7 +14,8 @@ enum class LogLevel { debug, info, warn, error };
 using LogSink = void (*)(LogLevel level, const char* text);
 
 // Loads the compute backends (shared libraries beside this library) and routes every log line of ggml,
-// whisper.cpp and parakeet.cpp to `sink`, which may be called by any thread. Only the first call acts; a later one gives the same sink.
+// whisper.cpp and parakeet.cpp to `sink`, which may be called by any thread. Only the first call acts; a
+// later one gives the same sink.
 void start_ggml(LogSink sink);
 
 struct ComputeDevice {
@@ -32,8 +33,8 @@ struct EngineInfo {
 
 EngineInfo engine_info();
 
-// -1 for "cpu"; else the index of a GPU as whisper.cpp counts them. Throws Failure{load_failed} when the named
-// device is not there, or when no CPU backend could be loaded (every model needs one).
+// -1 for "cpu"; else the index of a GPU as whisper.cpp counts them. Throws Failure{load_failed} when the
+// named device is not there, or when no CPU backend could be loaded (every model needs one).
 int gpu_index(const std::string& device);
 
 } // namespace voxgate
