@@ -20,11 +20,12 @@ std::string converted(const std::string& source, ggml_type type) {
   ggml_context* raw = nullptr;
   const gguf_context_ptr original(gguf_init_from_file(source.c_str(), {false, &raw}));
   const ggml_context_ptr tensors(raw);
-  const ggml_context_ptr made(ggml_init({size_t{64} << 20, nullptr, false}));
+  const ggml_context_ptr made(
+      ggml_init({std::filesystem::file_size(source) + (size_t{1} << 20), nullptr, false}));
   const gguf_context_ptr file(gguf_init_empty());
   gguf_set_kv(file.get(), original.get());
-  for (auto* tensor = ggml_get_first_tensor(raw); tensor != nullptr;
-       tensor = ggml_get_next_tensor(raw, tensor)) {
+  for (int64_t i = 0; i < gguf_get_n_tensors(original.get()); ++i) {
+    const auto* tensor = ggml_get_tensor(raw, gguf_get_tensor_name(original.get(), i));
     const bool matrix = ggml_n_dims(tensor) > 1;
     const bool fits = ggml_n_dims(tensor) == 2 && tensor->ne[0] % ggml_blck_size(type) == 0;
     const ggml_type wanted = !matrix ? GGML_TYPE_F32 : fits ? type : GGML_TYPE_F16;
