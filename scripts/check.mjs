@@ -2,7 +2,18 @@
 import { spawnSync } from 'node:child_process';
 import { describeMissing, missingTools, run } from './tools.mjs';
 
-const NEEDED = ['cmake', 'compiler', 'make', 'python', 'pip', 'venv', 'ffmpeg', 'prlimit', 'clang-format'];
+const NEEDED = [
+  'cmake',
+  'compiler',
+  'make',
+  'python',
+  'pip',
+  'venv',
+  'ffmpeg',
+  'curl',
+  'prlimit',
+  'clang-format',
+];
 
 installTools();
 run('install', 'npm', ['ci', '--no-audit', '--no-fund']);

@@ -1,10 +1,10 @@
 // The decoders, compiled once and without our warnings. miniaudio finds Vorbis only if stb_vorbis was
-// declared first.
+// declared first. Its code comes from a hardened copy: see cmake/stb-vorbis.cmake.
 #define STB_VORBIS_HEADER_ONLY
-#include <stb_vorbis.c>
+#include VOXGATE_STB_VORBIS
 
 #define MINIAUDIO_IMPLEMENTATION
 #include "audio/miniaudio_config.h"
 
 #undef STB_VORBIS_HEADER_ONLY
-#include <stb_vorbis.c>
+#include VOXGATE_STB_VORBIS

@@ -75,7 +75,7 @@ class SenseVoiceBackend final : public Backend {
     padded.resize(std::max(samples.size(), kMinSamples));
     const auto frames = stack_frames(fbank_(padded), shape_.mels, shape_.stack, shape_.stride);
     encoder_.encode(
-        frames, {query_of(language), kEventQuery, kEmotionQuery, shape_.itn_query},
+        frames, {query_of(language), kEventQuery, kEmotionQuery, itn ? shape_.itn_query : shape_.plain_query},
         cancel);
   }
 

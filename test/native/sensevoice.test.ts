@@ -15,7 +15,7 @@ const PIECE_SEC = 0.24;
 const data = (name: string) => new URL(`./data/sensevoice/${name}`, import.meta.url).pathname;
 const readJson = <T>(name: string) => JSON.parse(readFileSync(data(name), 'utf8')) as T;
 
-const engine = loadNative(process.env.VOXGATE_ADDON);
+const engine = loadNative();
 const load = (path: string) => engine.loadModel({ backend: 'sensevoice', path, device: 'cpu', threads: 2 });
 const random = await load(data('random/model.gguf'));
 const tones = await load(data('tones.gguf'));

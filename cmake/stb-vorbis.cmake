@@ -1,0 +1,28 @@
+# stb_vorbis allocates with sizes it computes from the file and passes as int: a crafted file makes them overflow and
+# then writes past a small block, and after a failed allocation it frees pointers it never set. Its two allocators are
+# replaced, in a copy in the build folder: the size arrives unharmed, is bounded, and the memory is zero.
+
+set(VOXGATE_STB_VORBIS "${CMAKE_BINARY_DIR}/generated/stb_vorbis.c")
+
+# Replaces one piece of code; a source without it is not the one this was written for.
+function(voxgate_replace code_variable old new)
+  string(FIND "${${code_variable}}" "${old}" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "stb_vorbis.c in ${WHISPER_SOURCE_DIR} is not the one that is hardened here; it lacks: ${old}")
+  endif()
+  string(REPLACE "${old}" "${new}" changed "${${code_variable}}")
+  set(${code_variable} "${changed}" PARENT_SCOPE)
+endfunction()
+
+file(READ "${WHISPER_SOURCE_DIR}/examples/stb_vorbis.c" stb_vorbis_code)
+foreach(allocator setup_malloc setup_temp_malloc)
+  voxgate_replace(stb_vorbis_code
+    "static void *${allocator}(vorb *f, int sz)\n{"
+    "static void *${allocator}(vorb *f, size_t size)\n{\n   int sz = (int) size;\n   if (size > (1u << 26)) return NULL;")
+endforeach()
+voxgate_replace(stb_vorbis_code "return sz ? malloc(sz) : NULL;" "return sz ? calloc(1, sz) : NULL;")
+voxgate_replace(stb_vorbis_code "return malloc(sz);" "return calloc(1, sz);")
+voxgate_replace(stb_vorbis_code
+  "if (f->comment_list == NULL)                  return error(f, VORBIS_outofmem);"
+  "if (f->comment_list == NULL) { f->comment_list_length = 0; return error(f, VORBIS_outofmem); }")
+file(CONFIGURE OUTPUT "${VOXGATE_STB_VORBIS}" CONTENT "@stb_vorbis_code@" @ONLY)

@@ -1,0 +1,256 @@
+/** Rows of the contract that speak of transcription, each named after its place: 4.3, 6, 7. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { form, heard, json, post, type Script, startGateway, toneWav } from './harness.ts';
+
+const speech = toneWav(2);
+const everything = ['multilingual-small', 'european', 'cjk', 'voice-activity'];
+
+interface Row {
+  row: string;
+  fields?: Record<string, string>;
+  script?: Script;
+  file?: Uint8Array | null;
+  check(response: Response): Promise<void> | void;
+}
+
+const ok = async (response: Response) => {
+  assert.equal(response.status, 200, await response.clone().text());
+};
+const served = (model: string, route?: string) => async (response: Response) => {
+  await ok(response);
+  assert.equal(response.headers.get('x-voxgate-model'), model);
+  if (route !== undefined) assert.equal(response.headers.get('x-voxgate-route'), route);
+};
+const refused =
+  (status: number, kind: string, extra: Record<string, string> = {}) =>
+  async (response: Response) => {
+    const { error } = await json(response);
+    assert.equal(response.status, status, JSON.stringify(error));
+    assert.equal(error.kind, kind);
+    for (const [key, value] of Object.entries(extra)) assert.equal(error[key], value);
+  };
+const eventTypes = async (response: Response) => {
+  await ok(response);
+  return [...(await response.text()).matchAll(/^event: (.+)$/gm)].map((m) => m[1]);
+};
+const segmentsOf = async (response: Response) => (await json(response)).segments;
+
+const long =
+  ' a stranger should find every room by its name and see on one screen what a function does, because nobody else' +
+  ' will ever explain it to them while they are holding a broken machine together with both hands';
+const spoken = (text: string): Script => ({ installed: everything, transcribe: async () => heard(text) });
+const hinted = (language: string) => ({
+  fields: { model: 'auto', language },
+  script: { installed: everything },
+});
+
+const ROWS: Row[] = [
+  { row: '4.3 field file: absent', file: null, check: refused(400, 'malformed', { param: 'file' }) },
+  { row: '4.3 field model: omitted means auto', check: served('multilingual-base') },
+  {
+    row: '4.3 field model: an id',
+    fields: { model: 'multilingual-base' },
+    check: served('multilingual-base', 'requested'),
+  },
+  {
+    row: '4.3 field model: an alias',
+    fields: { model: 'whisper-base' },
+    check: served('multilingual-base', 'requested'),
+  },
+  { row: '4.3 field language: a hint', fields: { language: 'en' }, check: ok },
+  {
+    row: '4.3 field language: on european it is recorded and does not constrain',
+    fields: { model: 'european', language: 'ja', response_format: 'verbose_json' },
+    script: { installed: everything },
+    check: async (response) => assert.equal((await json(response)).language, 'japanese'),
+  },
+  ...['zh', 'en', 'yue', 'ja', 'ko', 'auto'].map((language) => ({
+    row: `4.3 field language: cjk knows ${language}`,
+    fields: { model: 'cjk', language },
+    script: { installed: everything },
+    check: served('cjk'),
+  })),
+  {
+    row: '4.3 field language: one the model lacks',
+    fields: { model: 'cjk', language: 'de' },
+    script: { installed: everything },
+    check: refused(400, 'malformed', { param: 'language' }),
+  },
+  {
+    row: '4.3 field response_format: text',
+    fields: { response_format: 'text' },
+    check: async (response) => assert.equal(await response.text(), 'Hello there.\n'),
+  },
+  {
+    row: '4.3 field response_format: verbose_json',
+    fields: { response_format: 'verbose_json' },
+    check: async (response) => {
+      const answer = await json(response);
+      assert.equal(answer.text, 'Hello there.');
+      assert.equal(answer.segments.length, 1);
+    },
+  },
+  {
+    row: '4.3 field translate: true',
+    fields: { translate: 'true' },
+    check: served('multilingual-base', 'auto:translate-fallback'),
+  },
+  {
+    row: '4.3 field stream: true yields server-sent events',
+    fields: { stream: 'true' },
+    check: async (response) => assert.equal((await eventTypes(response)).at(-1), 'transcript.text.done'),
+  },
+  {
+    row: '4.3 field segment_granularity: subtitle on european',
+    fields: { model: 'european', response_format: 'verbose_json', segment_granularity: 'subtitle' },
+    script: spoken(long),
+    check: async (response) => {
+      const segments = await segmentsOf(response);
+      assert(segments.length > 1);
+      for (const { text, start, end } of segments) assert(text.trim().length <= 70 && end - start <= 7);
+    },
+  },
+  {
+    row: '4.3 field segment_granularity: affects only european',
+    fields: { model: 'multilingual-small', response_format: 'verbose_json', segment_granularity: 'subtitle' },
+    script: spoken(long),
+    check: async (response) => assert.equal((await segmentsOf(response)).length, 1),
+  },
+  {
+    row: '4.3 field task_type: rich on cjk',
+    fields: { model: 'cjk', task_type: 'rich', response_format: 'verbose_json' },
+    script: { installed: everything },
+    check: async (response) => assert('emotion' in (await segmentsOf(response))[0]),
+  },
+  { row: '4.3 auto: CJK hint, CJK installed', ...hinted('ko'), check: served('cjk', 'auto:cjk-language') },
+  {
+    row: '4.3 auto: European hint, European installed',
+    ...hinted('fr'),
+    check: served('european', 'auto:european-language'),
+  },
+  {
+    row: '4.3 auto: anything else',
+    ...hinted('ar'),
+    check: served('multilingual-small', 'auto:other-language'),
+  },
+  {
+    row: '4.3 auto: no hint',
+    fields: { model: 'auto' },
+    script: { installed: everything },
+    check: served('multilingual-small', 'auto:no-hint'),
+  },
+  {
+    row: '4.3 auto: preferred one not installed falls back to an installed one',
+    fields: { language: 'ko' },
+    check: served('multilingual-base', 'auto:cjk-language-fallback'),
+  },
+  {
+    row: '4.3 backend multilingual: streams and translates',
+    fields: { model: 'multilingual-base', stream: 'true', translate: 'true' },
+    check: async (response) =>
+      assert.deepEqual(await eventTypes(response), ['transcript.text.delta', 'transcript.text.done']),
+  },
+  ...['european', 'cjk'].map((model) => ({
+    row: `4.3 backend ${model}: translate=true is 400 malformed`,
+    fields: { model, translate: 'true' },
+    script: { installed: everything },
+    check: refused(400, 'malformed', { param: 'translate' }),
+  })),
+  {
+    row: '4.3 segments: sentence is a full sentence, the default',
+    fields: { model: 'european', response_format: 'verbose_json' },
+    script: spoken(' One two. Three four!'),
+    check: async (response) =>
+      assert.deepEqual(
+        (await segmentsOf(response)).map((s: { text: string }) => s.text.trim()),
+        ['One two.', 'Three four!'],
+      ),
+  },
+  {
+    row: '4.3 segments: multilingual and cjk give sentences',
+    fields: { model: 'cjk', response_format: 'verbose_json' },
+    script: spoken(' One two. Three four!'),
+    check: async (response) => assert.equal((await segmentsOf(response)).length, 2),
+  },
+  {
+    row: '4.3 English of the CJK backend (decided: spaces are kept)',
+    fields: { model: 'cjk', language: 'en' },
+    script: spoken(' one two'),
+    check: async (response) => assert.equal((await json(response)).text, 'one two'),
+  },
+  {
+    row: '4.3 responses: unknown model',
+    fields: { model: 'nope' },
+    check: refused(400, 'malformed', { param: 'model' }),
+  },
+  {
+    row: '4.3 responses: missing backend library',
+    fields: { model: 'european' },
+    script: { engine: null },
+    check: refused(503, 'network', { provider: 'european' }),
+  },
+  {
+    row: '6 ASR stream: delta per segment, done at the end',
+    fields: { stream: 'true' },
+    script: { transcribe: async () => heard(' One. Two.') },
+    check: async (response) =>
+      assert.deepEqual(await eventTypes(response), [
+        'transcript.text.delta',
+        'transcript.text.delta',
+        'transcript.text.done',
+      ]),
+  },
+  {
+    row: '6 ASR stream: cjk streams',
+    fields: { model: 'cjk', stream: 'true' },
+    script: { installed: everything },
+    check: async (response) =>
+      assert.deepEqual(await eventTypes(response), ['transcript.text.delta', 'transcript.text.done']),
+  },
+  {
+    row: '6 ASR stream: european downgrades with a warning and one delta',
+    fields: { model: 'european', stream: 'true' },
+    script: spoken(' One. Two.'),
+    check: async (response) =>
+      assert.deepEqual(await eventTypes(response), [
+        'warning',
+        'transcript.text.delta',
+        'transcript.text.done',
+      ]),
+  },
+  { row: '7 malformed 400: unknown model', fields: { model: 'x' }, check: refused(400, 'malformed') },
+  {
+    row: '7 network 503: backend library missing, without Retry-After',
+    script: { engine: null },
+    check: async (response) => {
+      assert.equal(response.headers.get('retry-after'), null);
+      await refused(503, 'network', { provider: 'multilingual' })(response);
+    },
+  },
+];
+
+for (const { row, fields, script, file, check } of ROWS) {
+  test(row, async () => {
+    await using gateway = await startGateway(script);
+    const body = form(file === undefined ? speech : file, fields);
+    await check(await post(gateway, body));
+  });
+}
+
+test('7 network 503: slot busy carries Retry-After: 5', async () => {
+  let finish: () => void = () => undefined;
+  await using gateway = await startGateway({
+    transcribe: () =>
+      new Promise((resolve) => {
+        finish = () => resolve(heard(' Done.'));
+      }),
+  });
+  const first = post(gateway, form(speech));
+  while (gateway.running() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  const second = await post(gateway, form(speech));
+  assert.equal(second.headers.get('retry-after'), '5');
+  await refused(503, 'network', { provider: 'voxgate', code: 'slot_busy' })(second);
+  finish();
+  await ok(await first);
+});
