@@ -20,8 +20,9 @@ foreach(allocator setup_malloc setup_temp_malloc)
     "static void *${allocator}(vorb *f, int sz)\n{"
     "static void *${allocator}(vorb *f, size_t size)\n{\n   int sz = (int) size;\n   if (size > (1u << 26)) return NULL;")
 endforeach()
-voxgate_replace(stb_vorbis_code "return sz ? malloc(sz) : NULL;" "return sz ? calloc(1, sz) : NULL;")
-voxgate_replace(stb_vorbis_code "return malloc(sz);" "return calloc(1, sz);")
+voxgate_replace(stb_vorbis_code "return sz ? malloc(sz) : NULL;" "return sz ? voxgate_vorbis_allocate(sz) : NULL;")
+voxgate_replace(stb_vorbis_code "return malloc(sz);" "return voxgate_vorbis_allocate(sz);")
+voxgate_replace(stb_vorbis_code "   free(p);\n" "   voxgate_vorbis_release(p);\n")
 voxgate_replace(stb_vorbis_code
   "if (f->comment_list == NULL)                  return error(f, VORBIS_outofmem);"
   "if (f->comment_list == NULL) { f->comment_list_length = 0; return error(f, VORBIS_outofmem); }")

@@ -2,6 +2,7 @@
 
 #include "audio/miniaudio_config.h"
 #include "audio/resampler.h"
+#include "audio/vorbis_memory.h"
 #include "backend.h"
 
 #include <algorithm>
@@ -73,6 +74,7 @@ class AudioFile::Decoder {
     // Channels and rate as they are in the file: samples are made sane before any filter sees them.
     auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
     config.encodingFormat = encoding(format);
+    const VorbisMemory::Scope scope(vorbis_memory_);
     if (ma_decoder_init_file(path.c_str(), &config, &decoder_) != MA_SUCCESS)
       bad_audio(std::string("The file is broken or not ") + audio_format_name(format) + " audio");
     open_ = true;
@@ -110,6 +112,7 @@ class AudioFile::Decoder {
 
   // Appends one block; false when there are no more.
   bool next(std::vector<float>& output) {
+    const VorbisMemory::Scope scope(vorbis_memory_);
     ma_uint64 read = 0;
     ma_decoder_read_pcm_frames(&decoder_, frames_.data(), kBlockFrames, &read);
     if (read == 0) {
@@ -137,6 +140,7 @@ class AudioFile::Decoder {
 
  private:
   void close() {
+    const VorbisMemory::Scope scope(vorbis_memory_);
     if (open_)
       ma_decoder_uninit(&decoder_);
     open_ = false;
@@ -146,6 +150,7 @@ class AudioFile::Decoder {
     bad_audio(reason);
   }
 
+  VorbisMemory vorbis_memory_;
   ma_decoder decoder_{};
   bool open_ = false;
   std::unique_ptr<Resampler> resampler_;

@@ -6,5 +6,7 @@
 #define MINIAUDIO_IMPLEMENTATION
 #include "audio/miniaudio_config.h"
 
+#include "audio/vorbis_memory.h"
+
 #undef STB_VORBIS_HEADER_ONLY
 #include VOXGATE_STB_VORBIS

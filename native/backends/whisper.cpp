@@ -15,12 +15,12 @@
 namespace voxgate {
 namespace {
 
-constexpr size_t kMinSamples =
-    kSampleRate / 2; // shorter input is padded: whisper.cpp reads past fewer than 200
+constexpr size_t kMinSamples = kSampleRate / 2; // shorter is padded: whisper.cpp reads 200 without checking
 constexpr size_t kSamplesPerPosition = 320;
 constexpr size_t kMaxPromptBytes = 4096; // far above the 224 tokens that are used
-constexpr int kMaxWindows =
-    16; // a broken model may move on 20 ms at a time and encode the chunk hundreds of times
+// A window may end after 20 ms of audio and the next starts there; bad weights would encode a chunk 1500
+// times.
+constexpr int kMaxWindows = 16;
 
 struct FreeContext {
   void operator()(whisper_context* context) const { whisper_free(context); }

@@ -52,6 +52,37 @@ std::string sine(double hertz, uint32_t rate, double seconds) {
   return data;
 }
 
+std::string ogg_page(uint32_t number, const std::string& packet) {
+  std::string bytes = "OggS";
+  bytes += '\0';
+  bytes += number == 0 ? '\x02' : '\0';
+  put(bytes, uint64_t{0});
+  put(bytes, uint32_t{1});
+  put(bytes, number);
+  put(bytes, uint32_t{0}); // checksum, not looked at
+  std::string lacing(packet.size() / 255, '\xFF');
+  lacing += static_cast<char>(packet.size() % 255);
+  bytes += static_cast<char>(lacing.size());
+  return bytes + lacing + packet;
+}
+
+// The first two headers of a Vorbis stream, the second with these lengths in its comments.
+std::string vorbis_with_comments(uint32_t vendor_bytes, const std::string& vendor, uint32_t comments,
+                                 const std::string& rest) {
+  std::string identification = "\x01vorbis";
+  put(identification, uint32_t{0});
+  identification += '\x01'; // channels
+  put(identification, uint32_t{16000});
+  identification += std::string(12, '\0'); // bit rates
+  identification += "\xB8\x01";            // block sizes, framing
+  std::string comment = "\x03vorbis";
+  put(comment, vendor_bytes);
+  comment += vendor;
+  put(comment, comments);
+  comment += rest;
+  return ogg_page(0, identification) + ogg_page(1, comment) + ogg_page(2, std::string(200, '\x05'));
+}
+
 std::vector<float> decode(const std::string& bytes) {
   const auto path = temporary("audio");
   write_file(path, bytes);
@@ -143,6 +174,16 @@ TEST("audio: what cannot be used is bad_audio") {
     CHECK(failure_of([&] { decode(bytes); }) == StatusCode::bad_audio);
   CHECK(failure_of([] { AudioFile file(temporary("missing")); }) == StatusCode::bad_audio);
   CHECK(failure_of([] { AudioFile file("/"); }) == StatusCode::bad_audio);
+}
+
+TEST("audio: lengths in a Vorbis header that overflow are bad_audio") {
+  const std::string many(400, '\x01');
+  for (const uint32_t length :
+       {0xFFFFFFFFU, 0x7FFFFFFFU, 0x80000000U, 0xFFFFFFF8U, 0x20000001U, 0x40000000U}) {
+    for (const auto& bytes :
+         {vorbis_with_comments(length, "", 0, many), vorbis_with_comments(2, "ab", length, many)})
+      CHECK(failure_of([&] { decode(bytes); }) == StatusCode::bad_audio);
+  }
 }
 
 TEST("audio: damaged and cut files end, and never crash") {

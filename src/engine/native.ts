@@ -38,7 +38,7 @@ export interface ModelInfo {
   /** ISO 639 codes the model can be asked for, in the model's own order. */
   languages: string[];
   multilingual: boolean;
-  /** Encoder positions of 20 ms for a full window (1500 for Whisper). */
+  /** Encoder positions of 20 ms for a full window (1500 for Whisper); 0 where a call cannot choose them. */
   audioContext: number;
   /** Decoder positions (448 for Whisper). */
   textContext: number;

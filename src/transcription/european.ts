@@ -5,7 +5,8 @@
  */
 import type { DecodedSegment } from '../engine/native.ts';
 import type { Chunk } from './chunks.ts';
-import { compressionRatio, isLoop } from './decoding.ts';
+import { isLoop } from './decoding.ts';
+import { toHeard } from './heard.ts';
 import type { ChunkRequest, Heading, Heard, Recognizer } from './recognizer.ts';
 import type { Word } from './segment.ts';
 import { toSentences } from './sentences.ts';
@@ -37,8 +38,14 @@ export const european: Recognizer = {
     const endSec = chunk.startSec + chunk.samples.length / SAMPLE_RATE;
     const words = toSpacedWords(segments, chunk.startSec, endSec);
     if (isLoop(textOf(words))) return { heading, sentences: [], dropped: 'repetition' };
-    const sentences = group(words, request, endSec).map((part) => toHeard(part, chunk, heading.language));
-    return { heading, sentences };
+    const groups = group(words, request, endSec);
+    const common = { temperature: 0, noSpeechProb: 0, language: heading.language };
+    const parts = toHeard(
+      groups.map((part) => part.words),
+      chunk,
+      common,
+    );
+    return { heading, sentences: parts.map((part, i) => ({ ...part, ...timesOf(groups[i], part) })) };
   },
 };
 
@@ -52,21 +59,9 @@ function group(words: Word[], request: ChunkRequest, endSec: number): Subtitle[]
   }));
 }
 
-function toHeard({ start, end, words }: Subtitle, chunk: Chunk, language: string): Heard {
-  const text = textOf(words);
-  const logprobs = words.flatMap((word) => word.tokens).filter((token) => token.bytes.length > 0);
-  return {
-    seek: Math.round(chunk.startSec * 100),
-    start,
-    end,
-    text,
-    words,
-    temperature: 0,
-    avgLogprob: logprobs.reduce((sum, token) => sum + token.logprob, 0) / Math.max(1, logprobs.length),
-    compressionRatio: compressionRatio(text),
-    noSpeechProb: 0,
-    language,
-  };
+/** A subtitle may stay longer than its last word. */
+function timesOf(group: Subtitle | undefined, { start, end }: Heard) {
+  return { start: group?.start ?? start, end: group?.end ?? end };
 }
 
 const textOf = (words: Word[]) => words.map((word) => word.text).join('');

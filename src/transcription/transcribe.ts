@@ -8,7 +8,7 @@ import type { TranscriptionModel, VoiceActivityModel } from '../engine/native.ts
 import type { Slot } from '../engine/slot.ts';
 import { GatewayError } from '../errors.ts';
 import { VOICE_ACTIVITY_ID } from '../models/catalogue.ts';
-import { type Chunk, speechChunks } from './chunks.ts';
+import { type Chunk, DEFAULT_LIMITS, speechChunks } from './chunks.ts';
 import { type Heading, type Heard, RECOGNIZERS } from './recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
 import { languagesOf, type Route, type RouteRequest } from './routing.ts';
@@ -81,8 +81,11 @@ export async function* transcribe(
   const onAudio = (count: number) => {
     samples += count;
   };
-  const segmenter = segmenterFor(request);
-  for await (const chunk of speechChunks(audio.blocks(), vad.model, { signal, onAudio, segmenter })) {
+  for await (const chunk of speechChunks(audio.blocks(), vad.model, {
+    signal,
+    onAudio,
+    ...cuttingFor(request),
+  })) {
     const asked = { ...toChunkRequest(request), language, before, timed, signal };
     const { sentences, heading, dropped: reason } = await recognizer.recognize(lease.model, chunk, asked);
     before = heading;
@@ -108,16 +111,21 @@ function cannotTranslate(route: Route): GatewayError {
   });
 }
 
+/** A stream is cut finer, so that the first words come soon and the rest without long waits. */
+const STREAM_MAX_SEC = 14;
+
 /** What the client tuned, over the gateway's own values. */
-function segmenterFor({ voiceActivity }: TranscriptionRequest): SegmenterOptions {
+function cuttingFor({ voiceActivity, stream }: TranscriptionRequest) {
   const { threshold, prefixPaddingMs, silenceDurationMs } = voiceActivity;
   const windows = (ms: number) => Math.max(1, Math.round(ms / 1000 / WINDOW_SEC));
-  return {
+  const segmenter: SegmenterOptions = {
     ...DEFAULT_SEGMENTER,
+    ...(stream && { maxSpeech: windows(STREAM_MAX_SEC * 1000) }),
     ...(threshold !== undefined && { threshold, endThreshold: Math.max(0.01, threshold - HYSTERESIS) }),
     ...(prefixPaddingMs !== undefined && { padding: windows(prefixPaddingMs) }),
     ...(silenceDurationMs !== undefined && { minSilence: windows(silenceDurationMs) }),
   };
+  return { segmenter, limits: stream ? { ...DEFAULT_LIMITS, maxSec: STREAM_MAX_SEC } : DEFAULT_LIMITS };
 }
 
 function toChunkRequest({

@@ -117,9 +117,17 @@ function scriptedStore(script: Script, _config: Config): ModelStore {
 /** A wav of a 440 Hz tone: loud enough to count as speech here. */
 export function toneWav(seconds: number, amplitude = 0.5): Buffer {
   const count = Math.round(seconds * 16_000);
+  return wav(
+    Float32Array.from({ length: count }, (_, i) => amplitude * Math.sin((2 * Math.PI * 440 * i) / 16_000)),
+  );
+}
+
+/** 16 kHz mono, 16 bits. */
+export function wav(samples: Float32Array): Buffer {
+  const data = Int16Array.from(samples, (s) => Math.round(Math.max(-1, Math.min(1, s)) * 32_767));
   const header = Buffer.alloc(44);
   header.write('RIFF', 0);
-  header.writeUInt32LE(36 + count * 2, 4);
+  header.writeUInt32LE(36 + data.byteLength, 4);
   header.write('WAVEfmt ', 8);
   header.writeUInt32LE(16, 16);
   header.writeUInt16LE(1, 20);
@@ -129,12 +137,8 @@ export function toneWav(seconds: number, amplitude = 0.5): Buffer {
   header.writeUInt16LE(2, 32);
   header.writeUInt16LE(16, 34);
   header.write('data', 36);
-  header.writeUInt32LE(count * 2, 40);
-  const samples = Buffer.alloc(count * 2);
-  for (let i = 0; i < count; i++) {
-    samples.writeInt16LE(Math.round(amplitude * 32_767 * Math.sin((2 * Math.PI * 440 * i) / 16_000)), i * 2);
-  }
-  return Buffer.concat([header, samples]);
+  header.writeUInt32LE(data.byteLength, 40);
+  return Buffer.concat([header, Buffer.from(data.buffer)]);
 }
 
 export function form(

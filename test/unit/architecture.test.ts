@@ -16,7 +16,8 @@ const FLOORS = [
   ['app.ts'],
   ['http', 'admin'],
   ['transcription', 'proxy'],
-  ['engine', 'models', 'audio'],
+  ['models', 'audio'],
+  ['engine'],
   ['observability'],
 ];
 const ANYONE = ['errors.ts', 'config.ts'];

@@ -87,7 +87,7 @@ test('progress on every attempt is never given up on', async () => {
         'content-length': content.length - from,
         ...(from ? { 'content-range': `bytes ${from}-${content.length - 1}/${content.length}` } : {}),
       });
-      response.write(content.subarray(from, from + 20_000), () => setTimeout(() => response.destroy(), 10));
+      response.write(content.subarray(from, from + 20_000), () => setTimeout(() => response.destroy(), 100));
     });
   }
   await get();
