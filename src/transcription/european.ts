@@ -4,7 +4,6 @@
  * with its chunk at the latest: chunks are cut at pauses, and where nobody pauses for 30 s, in the middle.
  */
 import type { DecodedSegment } from '../engine/native.ts';
-import type { Chunk } from './chunks.ts';
 import { isLoop } from './decoding.ts';
 import { toHeard } from './heard.ts';
 import type { ChunkRequest, Heading, Heard, Recognizer } from './recognizer.ts';
