@@ -293,9 +293,10 @@ function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
 }
 
 function loadAddon(path: string): Addon {
-  // The OpenMP runtime reads this when the addon brings it in. Threads that spin for one another are worth a few
-  // percent on an idle machine and cost ten times the decoding where anything else runs.
-  process.env.OMP_WAIT_POLICY ??= 'passive';
+  // GNU's OpenMP runtime reads this when the addon brings it in: how long a thread spins for the others before it
+  // sleeps. Spinning for ever costs ten times the decoding where anything else runs, sleeping at once four times
+  // where nothing does; docs/performance.md has the figures.
+  if (process.env.OMP_WAIT_POLICY === undefined) process.env.GOMP_SPINCOUNT ??= '1000';
   try {
     return createRequire(import.meta.url)(path) as Addon;
   } catch (cause) {
