@@ -9,7 +9,7 @@ import { type App, buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { loadNative } from '../../src/engine/native.ts';
 import { VOICE_ACTIVITY_ID } from '../../src/models/catalogue.ts';
-import { createModelStore } from '../../src/models/store.ts';
+import { createModelStore, type ModelStore } from '../../src/models/store.ts';
 
 export const MODEL = 'multilingual-base';
 export const JFK = new URL(
@@ -24,9 +24,10 @@ export interface RealGateway extends AsyncDisposable {
   app: App;
 }
 
-export async function startRealGateway(env: Record<string, string> = {}): Promise<RealGateway> {
+/** @param files weights to use instead of the installed ones, by model id */
+export async function startRealGateway(files: Record<string, string> = {}): Promise<RealGateway> {
   const tmp = mkdtempSync(join(tmpdir(), 'voxgate-model-test-'));
-  const { config } = readConfig({ ...process.env, SVC_PORT: '0', SVC_TMP_DIR: tmp, ...env });
+  const { config } = readConfig({ ...process.env, SVC_PORT: '0', SVC_TMP_DIR: tmp });
   const engine = loadNative();
   const log = winston.createLogger({ silent: true });
   const store = createModelStore({
@@ -37,7 +38,7 @@ export async function startRealGateway(env: Record<string, string> = {}): Promis
     quantize: (job) => engine.quantize(job),
     log,
   });
-  const app = buildApp(config, { log, engine, store });
+  const app = buildApp(config, { log, engine, store: { ...store, ...overlay(store, files) } });
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;
   return {
@@ -46,6 +47,19 @@ export async function startRealGateway(env: Record<string, string> = {}): Promis
     async [Symbol.asyncDispose]() {
       await app.close();
       rmSync(tmp, { recursive: true, force: true });
+    },
+  };
+}
+
+function overlay(
+  store: ModelStore,
+  files: Record<string, string>,
+): Pick<ModelStore, 'isInstalled' | 'ensure'> {
+  return {
+    isInstalled: (id) => files[id] !== undefined || store.isInstalled(id),
+    ensure: async (id, options) => {
+      const path = files[id];
+      return path === undefined ? await store.ensure(id, options) : { path };
     },
   };
 }

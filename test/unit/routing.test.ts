@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
-import { parseLanguage } from '../../src/transcription/languages.ts';
+import { LANGUAGE_CODES, parseLanguage } from '../../src/transcription/languages.ts';
 import { type Family, languagesOf, type RoutableModel, route } from '../../src/transcription/routing.ts';
 
 const SIZES = 'tiny base small medium large-v1 large-v2 large-v3 large-v3-turbo distil-large-v3'.split(' ');
@@ -71,6 +71,43 @@ test('auto leaves out what this build cannot run, and names its preference when 
 test('auto with only another family on disk uses it when it has the language', () => {
   assert.equal(auto(undefined, ['european'])[0], 'european');
   assert.equal(auto('en', ['cjk'])[0], 'cjk');
+});
+
+test('auto over every hint and every combination of installed backends', () => {
+  const backends = ['multilingual-base', 'multilingual-small', 'multilingual-large-v3', 'european', 'cjk'];
+  const european = 'bg hr cs da nl en et fi fr de el hu it lv lt mt pl pt ro ru sk sl es sv uk'.split(' ');
+  const [cjkHints, cjkLanguages] = [
+    ['zh', 'yue', 'ja', 'ko'],
+    ['zh', 'yue', 'ja', 'ko', 'en'],
+  ];
+  const sizes = ['multilingual-small', 'multilingual-base', 'multilingual-large-v3'];
+  for (let set = 0; set < 2 ** backends.length; set++) {
+    const installed = backends.filter((_, i) => set & (1 << i));
+    for (const hint of [undefined, ...LANGUAGE_CODES]) {
+      for (const translate of [false, true]) {
+        const has = (id: string) =>
+          hint === undefined ||
+          id.startsWith('multilingual') ||
+          (id === 'european' ? european : cjkLanguages).includes(hint);
+        const first = translate
+          ? []
+          : hint !== undefined && cjkHints.includes(hint)
+            ? ['cjk']
+            : hint !== undefined && european.includes(hint)
+              ? ['european']
+              : [];
+        const order = [
+          ...first,
+          ...sizes,
+          ...(translate ? [] : ['european', 'cjk'].filter((id) => !first.includes(id))),
+        ];
+        const expected = order.find((id) => installed.includes(id) && has(id)) ?? order[0];
+        const [chosen, reason] = auto(hint, installed, translate);
+        assert.equal(chosen, expected, `hint ${hint}, translate ${translate}, installed ${installed}`);
+        assert.equal(reason?.endsWith('-fallback'), chosen !== order[0]);
+      }
+    }
+  }
 });
 
 test('translate goes to multilingual, whatever the hint', () => {
