@@ -53,8 +53,10 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     }
     if (error.retryAfterSec !== undefined) res.setHeader('Retry-After', error.retryAfterSec);
     else if (error.status >= 500) res.setHeader('X-Should-Retry', 'false');
-    // A client that was never told to go on will not send its body; only closing keeps the connection in step.
-    if (req.get('Expect') !== undefined && !req.complete) res.setHeader('Connection', 'close');
+    // A client that was never told to go on will not send its body, and a gateway that leaves will not read it:
+    // only closing keeps the connection in step.
+    const bodyIsLeft = !req.complete && (req.get('Expect') !== undefined || error.code === 'shutting_down');
+    if (bodyIsLeft) res.setHeader('Connection', 'close');
     res.status(error.status).json(errorEnvelope(error, res));
   };
 }

@@ -29,7 +29,7 @@ export function transcriptions(deps: TranscriptionsDeps, task: 'transcribe' | 't
   return async (req, res) => {
     const startedAt = performance.now();
     const signal = clientSignal(res, deps.shutdown);
-    await using upload = await deps.uploads.receive(req, res);
+    await using upload = await deps.uploads.receive(req, res, signal);
     const parsed = parseRequest(upload.fields);
     const request = task === 'translate' ? { ...parsed, translate: true } : parsed;
     const events = transcribe(request, upload.path, showsTimes(request), deps, signal);

@@ -18,7 +18,8 @@ export interface Upload extends AsyncDisposable {
 }
 
 export interface UploadReceiver {
-  receive(req: Request, res: Response): Promise<Upload>;
+  /** @throws GatewayError for a form that cannot be used; `signal.reason` when aborted */
+  receive(req: Request, res: Response, signal: AbortSignal): Promise<Upload>;
   close(): void;
 }
 
@@ -46,10 +47,11 @@ export function createUploadReceiver(options: {
   }).any();
 
   return {
-    async receive(req, res) {
+    async receive(req, res, signal) {
       refuseWithoutReading(req, options.maxBytes);
       if (req.get('Expect')?.toLowerCase() === '100-continue') res.writeContinue();
       const parsed = new Promise<void>((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
         parse(req, res, (error: unknown) => (error ? reject(error) : resolve()));
       });
       const stall = watchForStall(req, options.stallMs ?? STALL_MS);

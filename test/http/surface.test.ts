@@ -122,6 +122,29 @@ test('shutting down ends a running request with a 503 and frees what it held', a
   assert.equal(gateway.running(), 0);
 });
 
+test('shutting down does not wait for an upload', async () => {
+  const gateway = await startGateway();
+  const { port, hostname } = new URL(gateway.base);
+  const socket = connect(Number(port), hostname);
+  let reply = '';
+  socket.on('data', (data) => {
+    reply += data;
+  });
+  socket.on('error', () => undefined);
+  const head =
+    'POST /v1/audio/transcriptions HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\n';
+  const part = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n';
+  socket.write(`${head}Content-Length: 10000000\r\n\r\n${part}${'x'.repeat(200_000)}`);
+  await until('the upload is on disk', () => gateway.uploads().length === 1);
+  const startedAt = Date.now();
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  await gateway[Symbol.asyncDispose]();
+  assert(Date.now() - startedAt < 2000);
+  await closed;
+  assert.match(reply, /^HTTP\/1\.1 503 /);
+  assert.match(reply, /shutting_down/);
+});
+
 test('several gateways in one process do not see each other', async () => {
   await using one = await startGateway({ transcribe: async () => heard(' One.') });
   await using two = await startGateway({ transcribe: async () => heard(' Two.') });
