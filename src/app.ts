@@ -11,12 +11,17 @@ import type { LoadOptions, NativeEngine, TranscriptionModel, VoiceActivityModel 
 import { createSlot, type Slot } from './engine/slot.ts';
 import { GatewayError } from './errors.ts';
 import { answerParserError, errorHandler } from './http/error-handler.ts';
+import { linger } from './http/linger.ts';
+import { observe } from './http/observe.ts';
 import { requestId } from './http/request-id.ts';
 import { mountRoutes } from './http/routes.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { CATALOGUE, findModel, VOICE_ACTIVITY_ID } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
-import { RECOGNIZERS } from './transcription/recognizer.ts';
+import type { Exchange } from './observability/exchange.ts';
+import { createInventory } from './proxy/inventory.ts';
+import { createReverseProxy } from './proxy/reverse-proxy.ts';
+import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
 import { type Family, type RoutableModel, type Route, route } from './transcription/routing.ts';
 import type { TranscribeDeps } from './transcription/transcribe.ts';
 
@@ -25,6 +30,8 @@ export interface AppDeps {
   store: ModelStore;
   /** Null when the addon cannot be loaded: everything but transcription still works. */
   engine: NativeEngine | null;
+  /** Told of every request when it is over. */
+  onExchange?(exchange: Exchange): void;
 }
 
 export interface App {
@@ -34,6 +41,9 @@ export interface App {
   /** Stops what runs, refuses what comes, frees everything. */
   close(): Promise<void>;
 }
+
+/** How long clients may take to read what is on its way to them when the gateway stops. */
+const LAST_ANSWERS_MS = 5000;
 
 export const VERSION: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -57,11 +67,18 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(requestId());
+  app.use(requestId(), observe(deps.onExchange ?? (() => undefined)), linger());
   mountRoutes(app, {
     version: VERSION,
-    models: { list, aliases: config.modelAliases, startedAtSec: Math.floor(Date.now() / 1000) },
+    models: {
+      list,
+      upstreams: createInventory(config),
+      aliases: config.modelAliases,
+      startedAtSec: Math.floor(Date.now() / 1000),
+    },
     transcriptions: { ...recognition, uploads, shutdown: shutdown.signal, log },
+    speech: createReverseProxy(speechUpstream(config.tts)),
+    chat: createReverseProxy(chatUpstream(config.llm)),
   });
   app.use(errorHandler(log));
 
@@ -85,8 +102,12 @@ export function buildApp(config: Config, deps: AppDeps): App {
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       shutdown.abort(new GatewayError('network', 'The gateway is shutting down', { code: 'shutting_down' }));
-      server.closeIdleConnections();
+      // A connection falls idle when its last answer is out; one whose client does not read it never does.
+      const idle = setInterval(() => server.closeIdleConnections(), 20);
+      const late = setTimeout(() => server.closeAllConnections(), LAST_ANSWERS_MS);
       await closed;
+      clearInterval(idle);
+      clearTimeout(late);
       await Promise.all([caches.models.close(), caches.voiceActivity.close()]);
       uploads.close();
     },
@@ -164,11 +185,8 @@ function routable(store: ModelStore, engine: NativeEngine | null): RoutableModel
 }
 
 function unavailable({ family }: Pick<Route, 'family'>, engine: NativeEngine | null): GatewayError | null {
-  const built = RECOGNIZERS[family] !== undefined;
-  if (engine !== null && built) return null;
-  const why = built
-    ? 'the native engine could not be loaded; the start log says why'
-    : 'it is not part of this build';
+  if (engine !== null) return null;
+  const why = 'the native engine could not be loaded; the start log says why';
   return new GatewayError('network', `The ${family} backend is not available: ${why}`, {
     provider: family,
     code: 'backend_unavailable',

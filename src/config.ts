@@ -27,6 +27,9 @@ const onOff = z
   .enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no'])
   .transform((word) => isTruthy(word));
 
+const httpUrl = (fallback: string) =>
+  z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' }).default(fallback);
+
 const MULTILINGUAL_SIZES = [
   'tiny',
   'base',
@@ -42,6 +45,15 @@ const MULTILINGUAL_SIZES = [
 const settings = z.object({
   SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
   SVC_PORT: integer(0, 65535).default(8000).describe('port to listen on; 0 picks a free one'),
+  SVC_TTS_UPSTREAM_URL: httpUrl('http://127.0.0.1:8091').describe('the speech upstream'),
+  SVC_TTS_MODEL_ID: z.string().min(1).max(128).default('tts').describe('its id in the models list'),
+  SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
+    .default(600)
+    .describe('silence after which it is given up, seconds'),
+  SVC_LLM_BACKEND_URL: httpUrl('http://127.0.0.1:11434').describe('the chat daemon'),
+  SVC_LLM_TIMEOUT_SEC: number(0.05, 86_400)
+    .default(600)
+    .describe('silence after which it is given up, seconds'),
   SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept (XDG cache, voxgate/models)'),
   SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether absent weights may be downloaded'),
   SVC_MODEL_DEFAULT_SIZE: z
@@ -67,9 +79,18 @@ const settings = z.object({
   HF_TOKEN: z.string().min(1).optional().describe('access token for the model hub'),
 });
 
+/** A service behind the gateway that requests are passed on to. */
+export interface UpstreamConfig {
+  readonly url: string;
+  /** Silence after which a call is given up. */
+  readonly timeoutMs: number;
+}
+
 export interface Config {
   readonly host: string;
   readonly port: number;
+  readonly tts: UpstreamConfig & { readonly modelId: string };
+  readonly llm: UpstreamConfig;
   readonly modelDir: string;
   readonly modelDownload: boolean;
   readonly modelDefaultSize: string;
@@ -112,6 +133,12 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
   const config: Config = {
     host: s.SVC_HOST,
     port: s.SVC_PORT,
+    tts: {
+      url: s.SVC_TTS_UPSTREAM_URL,
+      timeoutMs: s.SVC_TTS_TIMEOUT_SEC * 1000,
+      modelId: s.SVC_TTS_MODEL_ID,
+    },
+    llm: { url: s.SVC_LLM_BACKEND_URL, timeoutMs: s.SVC_LLM_TIMEOUT_SEC * 1000 },
     modelDir: resolve(s.SVC_MODEL_DIR ?? join(cache, 'voxgate', 'models')),
     modelDownload: s.SVC_MODEL_DOWNLOAD,
     modelDefaultSize: s.SVC_MODEL_DEFAULT_SIZE,

@@ -3,31 +3,39 @@
  * There is no queue, so that a client always learns within milliseconds whether it is being served.
  */
 import { GatewayError } from '../errors.ts';
-
-export type Capability = 'asr' | 'tts' | 'llm';
+import type { Category } from '../observability/exchange.ts';
 
 export interface SlotStatus {
-  holder: Capability | null;
+  holder: Category | null;
   heldForMs: number;
+  requestId: string | null;
+}
+
+/** Disposing twice is harmless; only the first counts. */
+export interface Hold extends Disposable {
+  /** Aborted when the operator stops whoever holds the slot. */
+  readonly signal: AbortSignal;
 }
 
 export interface Slot {
   status(): SlotStatus;
   /** Throws the `slot_busy` error when somebody holds the slot; takes nothing. */
   assertFree(): void;
-  /** Takes the slot or throws `slot_busy`. Disposing twice is harmless; only the first counts. */
-  take(capability: Capability): Disposable;
+  /** Takes the slot or throws `slot_busy`. */
+  take(category: Category, requestId: string): Hold;
+  /** Asks the holder to stop; the slot is free when it has. False when nobody holds it. */
+  stopHolder(): boolean;
 }
 
 const RETRY_AFTER_SEC = 5;
 
 export function createSlot(now: () => number = () => performance.now()): Slot {
-  let held: { by: Capability; since: number } | null = null;
+  let held: { by: Category; since: number; requestId: string; stop: AbortController } | null = null;
 
   const status = (): SlotStatus =>
     held === null
-      ? { holder: null, heldForMs: 0 }
-      : { holder: held.by, heldForMs: Math.round(now() - held.since) };
+      ? { holder: null, heldForMs: 0, requestId: null }
+      : { holder: held.by, heldForMs: Math.round(now() - held.since), requestId: held.requestId };
 
   const assertFree = (): void => {
     const { holder, heldForMs } = status();
@@ -46,15 +54,23 @@ export function createSlot(now: () => number = () => performance.now()): Slot {
   return {
     status,
     assertFree,
-    take(capability) {
+    take(category, requestId) {
       assertFree();
-      const mine = { by: capability, since: now() };
+      const mine = { by: category, since: now(), requestId, stop: new AbortController() };
       held = mine;
       return {
+        signal: mine.stop.signal,
         [Symbol.dispose]() {
           if (held === mine) held = null;
         },
       };
+    },
+    stopHolder() {
+      const reason = new GatewayError('network', 'The operator stopped this request', {
+        code: 'stopped_by_operator',
+      });
+      held?.stop.abort(reason);
+      return held !== null;
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import { type ErrorKind, GatewayError } from '../errors.ts';
+import { notesOf } from './observe.ts';
 
 /** OpenAI's `error.type` for our kinds. */
 const OPENAI_TYPE: Record<ErrorKind, string> = {
@@ -36,17 +37,20 @@ export function toGatewayError(error: unknown): GatewayError {
   });
 }
 
-export function logFailure(log: Logger, error: GatewayError, res: Response): void {
+/** Into the log, and into the request's notes: before anything is done about it. */
+export function noteFailure(log: Logger, error: GatewayError, res: Response): void {
+  notesOf(res).error = error;
   const { kind, code, message } = error;
   const context = { requestId: res.locals.requestId, method: res.req.method, path: res.req.path };
   if (kind === 'internal') log.error('request failed', { ...context, cause: describe(error.cause) });
+  else if (kind === 'upstream') log.warn('upstream failed', { ...context, code, reason: message });
   else log.debug('request refused', { ...context, kind, code, reason: message });
 }
 
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (thrown, req, res, _next) => {
     const error = toGatewayError(thrown);
-    logFailure(log, error, res);
+    noteFailure(log, error, res);
     if (res.headersSent || res.destroyed || error.kind === 'cancelled') {
       res.destroy();
       return;

@@ -1,6 +1,7 @@
 /** GET /v1/models and /v1/models/{id}: what can serve a request right now (contract 2.3, 4.2). */
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
+import type { Inventory, UpstreamModel } from '../proxy/inventory.ts';
 import { languagesOf, type RoutableModel, resolveAlias } from '../transcription/routing.ts';
 
 export interface ListedModel extends RoutableModel {
@@ -10,6 +11,8 @@ export interface ListedModel extends RoutableModel {
 export interface ModelsDeps {
   /** ASR models that can serve, installed or to be downloaded. */
   list(): ListedModel[];
+  /** What the speech upstream and the chat daemon serve now. */
+  upstreams: Inventory;
   aliases: Readonly<Record<string, string>>;
   startedAtSec: number;
 }
@@ -18,16 +21,18 @@ export interface ModelsDeps {
 export const streams = (model: Pick<RoutableModel, 'family'>) => model.family !== 'european';
 
 export function listModels(deps: ModelsDeps): RequestHandler {
-  return (_req, res) => {
-    res.json({ object: 'list', data: entries(deps) });
+  return async (_req, res) => {
+    res.json({ object: 'list', data: await entries(deps) });
   };
 }
 
 export function getModel(deps: ModelsDeps): RequestHandler {
-  return (req, res) => {
-    const asked = String(req.params.id);
+  return async (req, res) => {
+    // The ids of a chat daemon may hold slashes.
+    const asked = [req.params.id].flat().join('/');
     const id = resolveAlias(asked, deps.aliases);
-    const entry = entries(deps).find((model) => model.id === id);
+    const all = await entries(deps);
+    const entry = all.find((model) => model.id === id) ?? all.find((model) => model.id === asked);
     if (entry === undefined) {
       throw new GatewayError('not_found', `No model "${asked.slice(0, 80)}" can serve now`, {
         code: 'model_not_found',
@@ -37,7 +42,29 @@ export function getModel(deps: ModelsDeps): RequestHandler {
   };
 }
 
-function entries(deps: ModelsDeps) {
+async function entries(deps: ModelsDeps) {
+  const upstream = deps.upstreams();
+  const own = recognitionEntries(deps);
+  const taken = new Set(own.map(({ id }) => id));
+  const others = (await upstream).filter(({ id }) => !taken.has(id));
+  return [...own, ...others.map((model) => upstreamEntry(model, deps.startedAtSec))];
+}
+
+function upstreamEntry({ id, category, created, ownedBy }: UpstreamModel, startedAtSec: number) {
+  return {
+    id,
+    object: 'model',
+    created: created ?? startedAtSec,
+    owned_by: ownedBy ?? category,
+    capabilities: [category],
+    supports_streaming: true,
+    is_routing_alias: false,
+    installed: true,
+    loaded: true,
+  };
+}
+
+function recognitionEntries(deps: ModelsDeps) {
   const models = deps.list();
   if (models.length === 0) return [];
   const installed = models.filter((model) => model.installed);

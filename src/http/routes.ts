@@ -1,52 +1,71 @@
 /** The table of contents of the HTTP surface: method, path, chain, handler. */
 import type { Express, RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
+import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
 import { health } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
+import { counts } from './observe.ts';
 import { mountDocs, openapi } from './openapi.ts';
+import { proxied } from './proxied.ts';
 import { type TranscriptionsDeps, transcriptions } from './transcriptions.ts';
 
 export interface RouteDeps {
   version: string;
   models: ModelsDeps;
   transcriptions: TranscriptionsDeps;
+  speech: Forward;
+  chat: Forward;
 }
 
 interface RouteRow {
-  method: 'get' | 'post';
+  method: 'get' | 'post' | 'all';
   path: string;
   chain: RequestHandler[];
   handler: RequestHandler;
 }
 
-function table(deps: RouteDeps): RouteRow[] {
-  const inference = [admission(deps.transcriptions.slot)];
+function table({ version, models, transcriptions: asr, speech, chat }: RouteDeps): RouteRow[] {
+  const recognition = [counts('asr'), admission(asr.slot)];
   return [
-    { method: 'get', path: '/health', chain: [], handler: health(deps.version) },
-    { method: 'get', path: '/openapi.json', chain: [], handler: openapi(deps.version) },
-    { method: 'get', path: '/v1/models', chain: [], handler: listModels(deps.models) },
-    { method: 'get', path: '/v1/models/:id', chain: [], handler: getModel(deps.models) },
+    { method: 'get', path: '/health', chain: [], handler: health(version) },
+    { method: 'get', path: '/openapi.json', chain: [], handler: openapi(version) },
+    { method: 'get', path: '/v1/models', chain: [], handler: listModels(models) },
+    { method: 'get', path: '/v1/models/*id', chain: [], handler: getModel(models) },
     {
       method: 'post',
       path: '/v1/audio/transcriptions',
-      chain: inference,
-      handler: transcriptions(deps.transcriptions, 'transcribe'),
+      chain: recognition,
+      handler: transcriptions(asr, 'transcribe'),
     },
     {
       method: 'post',
       path: '/v1/audio/translations',
-      chain: inference,
-      handler: transcriptions(deps.transcriptions, 'translate'),
+      chain: recognition,
+      handler: transcriptions(asr, 'translate'),
+    },
+    {
+      method: 'post',
+      path: '/v1/chat/completions',
+      chain: [counts('llm')],
+      handler: proxied('llm', { ...asr, forward: chat }),
+    },
+    {
+      method: 'all',
+      path: '/v1/audio/*path',
+      chain: [counts('tts')],
+      handler: proxied('tts', { ...asr, forward: speech }),
     },
   ];
 }
 
 export function mountRoutes(app: Express, deps: RouteDeps): void {
   const rows = table(deps);
-  for (const { method, path, chain, handler } of rows) app[method](path, ...chain, handler);
   for (const path of new Set(rows.map((row) => row.path))) {
-    const methods = rows.filter((row) => row.path === path).map((row) => row.method.toUpperCase());
+    const here = rows.filter((row) => row.path === path);
+    for (const { method, chain, handler } of here) app[method](path, ...chain, handler);
+    if (here.some((row) => row.method === 'all')) continue;
+    const methods = here.map((row) => row.method.toUpperCase());
     if (methods.includes('GET')) methods.push('HEAD');
     app.all(path, (req, res) => {
       res.setHeader('Allow', methods.join(', '));

@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import type { Response } from 'express';
+import { GatewayError } from '../errors.ts';
 
 export interface EventStream extends Disposable {
   /** Resolves when the client can take more; `data` is sent as JSON with `type` as the event's name. */
@@ -12,8 +13,13 @@ export interface EventStream extends Disposable {
 }
 
 const KEEP_ALIVE_MS = 10_000;
+/** A client that takes nothing for this long is given up: it would hold the slot for as long as it likes. */
+const STALL_MS = 60_000;
 
-export function startEventStream(res: Response, keepAliveMs = KEEP_ALIVE_MS): EventStream {
+export function startEventStream(
+  res: Response,
+  { keepAliveMs = KEEP_ALIVE_MS, stallMs = STALL_MS } = {},
+): EventStream {
   res.status(200).set({
     'Content-Type': 'text/event-stream; charset=utf-8',
     'Cache-Control': 'no-cache',
@@ -27,7 +33,7 @@ export function startEventStream(res: Response, keepAliveMs = KEEP_ALIVE_MS): Ev
       quiet();
       signal.throwIfAborted();
       const more = res.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
-      if (!more) await once(res, 'drain', { signal });
+      if (!more) await drained(res, signal, stallMs);
     },
     end() {
       quiet();
@@ -35,4 +41,19 @@ export function startEventStream(res: Response, keepAliveMs = KEEP_ALIVE_MS): Ev
     },
     [Symbol.dispose]: quiet,
   };
+}
+
+async function drained(res: Response, signal: AbortSignal, stallMs: number): Promise<void> {
+  const stalled = new AbortController();
+  const timer = setTimeout(() => {
+    stalled.abort(new GatewayError('cancelled', `The client read nothing for ${stallMs / 1000} s`));
+  }, stallMs);
+  const either = AbortSignal.any([signal, stalled.signal]);
+  try {
+    await once(res, 'drain', { signal: either });
+  } catch (error) {
+    throw either.aborted ? either.reason : error;
+  } finally {
+    clearTimeout(timer);
+  }
 }

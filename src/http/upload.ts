@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { Request, Response } from 'express';
 import multer from 'multer';
 import { GatewayError } from '../errors.ts';
+import { notesOf } from './observe.ts';
 
 export interface Upload extends AsyncDisposable {
   path: string;
@@ -49,11 +50,13 @@ export function createUploadReceiver(options: {
   return {
     async receive(req, res, signal) {
       refuseWithoutReading(req, options.maxBytes);
-      if (req.get('Expect')?.toLowerCase() === '100-continue') res.writeContinue();
+      continueIfAsked(req, res);
       const parsed = new Promise<void>((resolve, reject) => {
         signal.addEventListener('abort', () => reject(signal.reason), { once: true });
         parse(req, res, (error: unknown) => (error ? reject(error) : resolve()));
       });
+      // In the same turn as the form parser begins to read: earlier would start the flow and lose data.
+      req.on('data', notesOf(res).requestBody);
       const stall = watchForStall(req, options.stallMs ?? STALL_MS);
       try {
         await parsed;
@@ -73,6 +76,13 @@ export function createUploadReceiver(options: {
     },
     close: () => rmSync(dir, { recursive: true, force: true }),
   };
+}
+
+/** A client that asked sends its body only after this; one that was refused never does. */
+export function continueIfAsked(req: Request, res: Response): void {
+  if (req.get('Expect')?.toLowerCase() !== '100-continue') return;
+  res.writeContinue();
+  delete req.headers.expect; // answered: whoever asks later finds an ordinary request
 }
 
 function noFile(message: string, code = 'missing_file'): GatewayError {

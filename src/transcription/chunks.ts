@@ -3,6 +3,7 @@
  * together with the silence between them, so that a sentence with a short pause in it stays whole. Audio is held
  * only from the last finished chunk to the newest block: memory does not grow with the length of the file.
  */
+import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { VoiceActivityModel } from '../engine/native.ts';
 import {
   createSegmenter,
@@ -11,8 +12,6 @@ import {
   WINDOW_SAMPLES,
   WINDOW_SEC,
 } from './voice-activity.ts';
-
-const SAMPLE_RATE = 16_000;
 
 export interface Chunk {
   /** Of the first sample, seconds from the start of the audio. */

@@ -3,6 +3,7 @@
  * one pass, without a prompt, a temperature or another attempt, and gives every token its time. A sentence ends
  * with its chunk at the latest: chunks are cut at pauses, and where nobody pauses for 30 s, in the middle.
  */
+import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { DecodedSegment } from '../engine/native.ts';
 import { isLoop } from './decoding.ts';
 import { toHeard } from './heard.ts';
@@ -12,7 +13,6 @@ import { toSentences } from './sentences.ts';
 import { type Subtitle, toSubtitles } from './subtitles.ts';
 import { spell } from './words.ts';
 
-const SAMPLE_RATE = 16_000;
 /** What a word gets whose tokens all took no time, if the next one leaves it that much. */
 const INSTANT_SEC = 0.3;
 /** The model hears 25 languages and never says which one it heard; the hint is only recorded. */

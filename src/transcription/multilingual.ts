@@ -1,4 +1,5 @@
 /** The Whisper family: one chunk of speech in, sentences out. */
+import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { DecodedSegment, TranscriptionModel } from '../engine/native.ts';
 import type { Chunk } from './chunks.ts';
 import { type Attempt, attemptsFor, contextFor, isLoop, judge, type Outcome } from './decoding.ts';
@@ -7,7 +8,6 @@ import type { ChunkRequest, Heading, Heard, Recognizer } from './recognizer.ts';
 import { toSentences } from './sentences.ts';
 import { toWords } from './words.ts';
 
-const SAMPLE_RATE = 16_000;
 /** Enough speech to tell the language by; more costs encoder time and changes little. */
 const DETECTION_SEC = 6;
 /** A guess below this does not overrule the language heard before it. */

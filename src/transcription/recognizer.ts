@@ -48,5 +48,4 @@ export interface Recognizer {
   recognize(model: TranscriptionModel, chunk: Chunk, request: ChunkRequest): Promise<Recognition>;
 }
 
-/** Families this build can serve. */
-export const RECOGNIZERS: Partial<Record<Family, Recognizer>> = { multilingual, european, cjk };
+export const RECOGNIZERS: Readonly<Record<Family, Recognizer>> = { multilingual, european, cjk };

@@ -2,6 +2,7 @@
  * The story of one transcription: route, weights, audio, slot, model, speech, text. Whatever is acquired on the
  * way is released by scope, however the story ends. Knows nothing of HTTP.
  */
+import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
 import type { TranscriptionModel, VoiceActivityModel } from '../engine/native.ts';
@@ -34,6 +35,8 @@ export interface Summary {
   /** How sure the model was of it; 1 when the client gave it. */
   languageProbability: number;
   durationSec: number;
+  /** How long the slot was held for it. */
+  tookSec: number;
   /** Speech that no text could be given for, in seconds. */
   dropped: { start: number; end: number; reason: string }[];
 }
@@ -48,27 +51,35 @@ const HYSTERESIS = 0.15;
 /** Without speech there is nothing to tell the language by: the model family's first one is reported. */
 const NO_SPEECH: Heading = { language: 'en', probability: 0 };
 
+export interface Errand {
+  audioPath: string;
+  requestId: string;
+  /** Whether the caller shows times: sentences and words are then aligned, otherwise only text is made. */
+  timed: boolean;
+  signal: AbortSignal;
+}
+
 /**
- * @param timed whether the caller shows times: sentences and words are then aligned, otherwise only text is made
+ * The slot is free again when the iteration is over, not when `done` is given: tell the client of the end after
+ * that, or its next request may still find the slot held.
  * @throws GatewayError for what the client or the operator can mend; `signal.reason` when aborted
  */
 export async function* transcribe(
   request: TranscriptionRequest,
-  audioPath: string,
-  timed: boolean,
+  { audioPath, requestId, timed, signal: caller }: Errand,
   deps: TranscribeDeps,
-  signal: AbortSignal,
 ): AsyncGenerator<TranscriptionEvent> {
   const route = deps.route(request);
   if (request.translate && route.family !== 'multilingual') throw cannotTranslate(route);
   const language = languageFor(route, request.language);
   const missing = deps.unavailable(route);
+  if (missing !== null) throw missing;
   const recognizer = RECOGNIZERS[route.family];
-  if (missing !== null || recognizer === undefined)
-    throw missing ?? new Error(`no recognizer: ${route.family}`);
-  await deps.ensureWeights(route.modelId, signal);
-  await using audio = await deps.openAudio(audioPath, signal);
-  using _slot = deps.slot.take('asr');
+  await deps.ensureWeights(route.modelId, caller);
+  await using audio = await deps.openAudio(audioPath, caller);
+  using held = deps.slot.take('asr', requestId);
+  const takenAt = performance.now();
+  const signal = AbortSignal.any([caller, held.signal]);
   yield { type: 'started', route };
   await using vad = await deps.voiceActivity.lease(VOICE_ACTIVITY_ID);
   await using lease = await deps.models.lease(route.modelId);
@@ -97,10 +108,15 @@ export async function* transcribe(
 
   const given = language === undefined ? null : { language, probability: 1 };
   const most = spoken.most() ?? before ?? given ?? NO_SPEECH;
-  const durationSec = samples / 16_000;
   yield {
     type: 'done',
-    summary: { language: most.language, languageProbability: most.probability, durationSec, dropped },
+    summary: {
+      language: most.language,
+      languageProbability: most.probability,
+      durationSec: samples / SAMPLE_RATE,
+      tookSec: (performance.now() - takenAt) / 1000,
+      dropped,
+    },
   };
 }
 
@@ -143,7 +159,7 @@ function toChunkRequest({
 }
 
 function extent({ startSec, samples }: Chunk) {
-  return { start: startSec, end: startSec + samples.length / 16_000 };
+  return { start: startSec, end: startSec + samples.length / SAMPLE_RATE };
 }
 
 /** The hint in the model's own terms; a language that an explicitly named model lacks is the client's mistake. */

@@ -161,7 +161,7 @@ test('a comment keeps the connection alive until the first event', async () => {
     write: (text: string) => written.push(text) > 0,
     end: () => undefined,
   };
-  const stream = startEventStream(res as never, 10);
+  const stream = startEventStream(res as never, { keepAliveMs: 10 });
   await new Promise((resolve) => setTimeout(resolve, 35));
   assert(written.length >= 2 && written.every((text) => text === ': keep-alive\n\n'));
   const before = written.length;

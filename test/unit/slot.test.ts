@@ -6,22 +6,22 @@ import { GatewayError } from '../../src/errors.ts';
 test('a free slot can be taken and tells who holds it for how long', () => {
   let clock = 1000;
   const slot = createSlot(() => clock);
-  assert.deepEqual(slot.status(), { holder: null, heldForMs: 0 });
-  const held = slot.take('asr');
+  assert.deepEqual(slot.status(), { holder: null, heldForMs: 0, requestId: null });
+  const held = slot.take('asr', 'r1');
   clock += 250;
-  assert.deepEqual(slot.status(), { holder: 'asr', heldForMs: 250 });
+  assert.deepEqual(slot.status(), { holder: 'asr', heldForMs: 250, requestId: 'r1' });
   held[Symbol.dispose]();
   assert.equal(slot.status().holder, null);
 });
 
-test('a held slot refuses every capability at once, with what the client needs to come back', () => {
+test('a held slot refuses every category at once, with what the client needs to come back', () => {
   let clock = 0;
   const slot = createSlot(() => clock);
-  using _held = slot.take('tts');
+  using _held = slot.take('tts', 'r1');
   clock = 1234;
-  for (const capability of ['asr', 'tts', 'llm'] as const) {
+  for (const category of ['asr', 'tts', 'llm'] as const) {
     assert.throws(
-      () => slot.take(capability),
+      () => slot.take(category, 'r1'),
       (error: unknown) => {
         assert(error instanceof GatewayError);
         assert.equal(error.status, 503);
@@ -37,9 +37,20 @@ test('a held slot refuses every capability at once, with what the client needs t
 
 test('releasing twice does not free the slot of the next holder', () => {
   const slot = createSlot();
-  const first = slot.take('asr');
+  const first = slot.take('asr', 'r1');
   first[Symbol.dispose]();
-  using _second = slot.take('llm');
+  using _second = slot.take('llm', 'r1');
   first[Symbol.dispose]();
   assert.equal(slot.status().holder, 'llm');
+});
+
+test('stopping the holder aborts its signal; the slot is free only when it has let go', () => {
+  const slot = createSlot();
+  assert.equal(slot.stopHolder(), false);
+  const held = slot.take('asr', 'r1');
+  assert.equal(slot.stopHolder(), true);
+  assert.equal(held.signal.reason.code, 'stopped_by_operator');
+  assert.equal(slot.status().holder, 'asr');
+  held[Symbol.dispose]();
+  assert.equal(slot.stopHolder(), false);
 });

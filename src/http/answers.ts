@@ -1,0 +1,93 @@
+/** The two ways a transcription is told to the client: whole, or as events while it goes on. */
+import type { Response } from 'express';
+import type { Logger } from 'winston';
+import { formatTranscript, fullText, type Transcript, toDelta, toDone } from '../transcription/formats.ts';
+import type { TranscriptionRequest } from '../transcription/request.ts';
+import type { Route } from '../transcription/routing.ts';
+import type { Segment } from '../transcription/segment.ts';
+import { errorEnvelope, noteFailure, toGatewayError } from './error-handler.ts';
+import { streams } from './models.ts';
+import { type EventStream, startEventStream } from './sse.ts';
+
+export interface Answer extends Disposable {
+  begin(route: Route): void;
+  segment(segment: Segment): Promise<void>;
+  end(transcript: Transcript): Promise<void>;
+  /** Throws what is still an ordinary error response. */
+  fail(thrown: unknown): Promise<void>;
+}
+
+export function wholeAnswer(request: TranscriptionRequest, res: Response): Answer {
+  const startedAt = performance.now();
+  return {
+    begin: (route) => setRoute(res, route),
+    segment: async () => undefined,
+    async end(transcript) {
+      const { contentType, body } = formatTranscript(transcript, request);
+      const tookMs = Math.round(performance.now() - startedAt);
+      res.set({ 'Content-Type': contentType, 'OpenAI-Processing-Ms': String(tookMs) });
+      res.send(body);
+    },
+    async fail(thrown) {
+      throw thrown;
+    },
+    [Symbol.dispose]: () => undefined,
+  };
+}
+
+export function eventAnswer(
+  request: TranscriptionRequest,
+  res: Response,
+  { signal, log }: { signal: AbortSignal; log: Logger },
+): Answer {
+  let open: { out: EventStream; incremental: boolean } | null = null;
+  const begun = () => {
+    if (open === null) throw new Error('The transcription did not start');
+    return open;
+  };
+  return {
+    begin(route) {
+      setRoute(res, route);
+      open = { out: startEventStream(res), incremental: streams(route) };
+    },
+    async segment(segment) {
+      const { out, incremental } = begun();
+      if (incremental) await out.send(toDelta(segment, request), signal);
+    },
+    async end(transcript) {
+      const { out, incremental } = begun();
+      if (!incremental) for (const late of downgraded(transcript, request)) await out.send(late, signal);
+      await out.send(toDone(transcript, request), signal);
+      out.end();
+    },
+    async fail(thrown) {
+      if (open === null) throw thrown;
+      const error = toGatewayError(thrown);
+      if (error.kind === 'cancelled') throw error;
+      // Once the headers are out a failure is an event of its own.
+      noteFailure(log, error, res);
+      const event = { type: 'error', ...errorEnvelope(error, res) };
+      await open.out.send(event, AbortSignal.timeout(5000)).catch(() => undefined);
+      open.out.end();
+    },
+    [Symbol.dispose]: () => open?.out[Symbol.dispose](),
+  };
+}
+
+/** A model that does not stream says so and gives its whole text at once (contract 6). */
+function downgraded({ route, segments }: Transcript, request: TranscriptionRequest) {
+  const [first] = segments;
+  const last = segments.at(-1);
+  const warning = {
+    type: 'warning',
+    code: 'streaming_unsupported',
+    message: `${route.modelId} does not stream; the whole text follows at once`,
+  };
+  if (first === undefined || last === undefined) return [warning];
+  const words = segments.flatMap((segment) => segment.words);
+  return [warning, toDelta({ ...first, end: last.end, text: fullText(segments), words }, request)];
+}
+
+function setRoute(res: Response, route: Route): void {
+  res.set({ 'X-Voxgate-Model': route.modelId, 'X-Voxgate-Route': route.reason });
+}

@@ -1,0 +1,30 @@
+/**
+ * A client may be answered before it has sent its whole body: refused, or an upstream that needed no more. Closing
+ * then would reset the connection and take the answer with it (the client is still writing), so the rest is read
+ * and thrown away, within limits: RFC 9112, section 9.6.
+ */
+import type { Request, RequestHandler } from 'express';
+
+const IDLE_MS = 5000;
+const TOTAL_MS = 120_000;
+
+export function linger(idleMs = IDLE_MS, totalMs = TOTAL_MS): RequestHandler {
+  return (req, res, next) => {
+    res.once('finish', () => {
+      if (!req.complete && !req.destroyed) discard(req, idleMs, totalMs);
+    });
+    next();
+  };
+}
+
+function discard(req: Request, idleMs: number, totalMs: number): void {
+  const giveUp = () => req.destroy();
+  const idle = setTimeout(giveUp, idleMs).unref();
+  const total = setTimeout(giveUp, totalMs).unref();
+  req.on('data', () => idle.refresh());
+  req.once('close', () => {
+    clearTimeout(idle);
+    clearTimeout(total);
+  });
+  req.resume();
+}

@@ -1,0 +1,106 @@
+/**
+ * Watches every request from arrival to its last byte and hands on what is known of it then, once, however it
+ * ended. Handlers leave what they learn on the way in the request's notes.
+ */
+import type { RequestHandler, Response } from 'express';
+import type { GatewayError, Provider } from '../errors.ts';
+import { type Category, classify, type Exchange } from '../observability/exchange.ts';
+
+export interface Notes {
+  readonly requestId: string;
+  category: Category | undefined;
+  model: string | undefined;
+  route: string | undefined;
+  provider: Provider;
+  language: string | undefined;
+  audioSec: number | undefined;
+  rtf: number | undefined;
+  /** What it failed with; set before the connection is broken on purpose, or it would look like the client's doing. */
+  error: GatewayError | undefined;
+  /** The slot is taken now. */
+  slotTaken(): void;
+  /** A chunk of the body was read. */
+  requestBody(chunk: Buffer): void;
+}
+
+export function notesOf(res: Response): Notes {
+  return res.locals.notes;
+}
+
+/** What a route's traffic counts as. */
+export function counts(category: Category): RequestHandler {
+  return (_req, res, next) => {
+    notesOf(res).category = category;
+    next();
+  };
+}
+
+export function observe(finished: (exchange: Exchange) => void): RequestHandler {
+  return (req, res, next) => {
+    const at = new Date();
+    const startedAt = performance.now();
+    const sinceArrival = () => performance.now() - startedAt;
+    const clientIp = req.socket.remoteAddress;
+    const path = req.originalUrl.split('?', 1)[0] ?? '';
+    let bytesIn = 0;
+    let bytesOut = 0;
+    let slotWaitMs: number | undefined;
+    const notes: Notes = {
+      requestId: res.locals.requestId,
+      category: undefined,
+      model: undefined,
+      route: undefined,
+      provider: 'voxgate',
+      language: undefined,
+      audioSec: undefined,
+      rtf: undefined,
+      error: undefined,
+      slotTaken: () => {
+        slotWaitMs = sinceArrival();
+      },
+      requestBody: (chunk) => {
+        bytesIn += chunk.length;
+      },
+    };
+    res.locals.notes = notes;
+    onResponseBody(res, (chunk) => {
+      bytesOut += chunk.length;
+    });
+
+    const finish = () => {
+      const { error, requestId, category, model, route, language, audioSec, rtf } = notes;
+      const left = error === undefined && !res.writableFinished;
+      const status = left ? 499 : (error?.status ?? res.statusCode);
+      finished({
+        ...{ requestId, at, method: req.method, path, category, model, route },
+        provider: error?.provider ?? notes.provider,
+        status,
+        class: classify(status, error?.code ?? null),
+        ...{ latencyMs: sinceArrival(), slotWaitMs, bytesIn, bytesOut },
+        ...{ clientIp, userAgent: req.get('User-Agent'), audioSec, rtf, language },
+        errorKind: left ? 'cancelled' : error?.kind,
+      });
+    };
+    // A connection broken by a failure closes before whoever failed could say so; a turn of the loop later it has.
+    res.once('close', () => (res.writableFinished ? finish() : setImmediate(finish)));
+    next();
+  };
+}
+
+/** Sees what is written as the response's body, before its framing. */
+function onResponseBody(res: Response, see: (chunk: Buffer) => void): void {
+  const seen = (chunk: unknown, encoding: unknown) => {
+    if (typeof chunk === 'string') {
+      see(Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'));
+    } else if (chunk instanceof Uint8Array) {
+      see(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    }
+  };
+  for (const name of ['write', 'end'] as const) {
+    const original = res[name] as (...args: unknown[]) => unknown;
+    res[name] = function watched(this: Response, ...args: unknown[]) {
+      seen(args[0], args[1]);
+      return original.apply(this, args);
+    } as never;
+  }
+}

@@ -1,0 +1,35 @@
+/** Speech and chat: the slot is held for the whole call of the upstream (contract 4.4, 4.5). */
+import type { RequestHandler } from 'express';
+import type { Slot } from '../engine/slot.ts';
+import type { Forward } from '../proxy/reverse-proxy.ts';
+import { clientSignal } from './client-signal.ts';
+import { modelNameReader } from './model-name.ts';
+import { notesOf } from './observe.ts';
+import { continueIfAsked } from './upload.ts';
+
+export interface ProxiedDeps {
+  slot: Slot;
+  shutdown: AbortSignal;
+  forward: Forward;
+}
+
+export function proxied(category: 'tts' | 'llm', { slot, shutdown, forward }: ProxiedDeps): RequestHandler {
+  return async (req, res) => {
+    const notes = notesOf(res);
+    const left = clientSignal(res, shutdown);
+    using held = slot.take(category, notes.requestId);
+    notes.slotTaken();
+    notes.provider = category;
+    continueIfAsked(req, res);
+    const model = modelNameReader(req);
+    const onRequestBody = (chunk: Buffer) => {
+      notes.requestBody(chunk);
+      model.read(chunk);
+    };
+    try {
+      await forward(req, res, { signal: AbortSignal.any([left, held.signal]), onRequestBody });
+    } finally {
+      notes.model = model.name();
+    }
+  };
+}

@@ -1,0 +1,37 @@
+/** Headers that belong to one connection and are never passed on (RFC 9110, section 7.6.1). */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+
+const HOP_BY_HOP = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'upgrade',
+];
+
+/** Those above and whatever `Connection` names beside them, in lower case. */
+function hopByHop(connection: string | undefined): Set<string> {
+  const named = (connection ?? '').split(',').map((name) => name.trim().toLowerCase());
+  return new Set([...HOP_BY_HOP, ...named]);
+}
+
+/** Changes the headers in place. How the body is framed and the host are the caller's business. */
+export function stripRequestHeaders(headers: IncomingHttpHeaders): void {
+  const framing = ['transfer-encoding', 'content-length', 'host'];
+  for (const name of hopByHop(headers.connection)) if (!framing.includes(name)) delete headers[name];
+  // The gateway has told the client to go on, or never will; the upstream has nothing to say about it.
+  delete headers.expect;
+}
+
+/**
+ * As they came, repeated ones too: name, value, name, value. The framing is made anew, and the request id is the
+ * gateway's own.
+ */
+export function responseHeaders({ headers, rawHeaders }: IncomingMessage): string[] {
+  const dropped = hopByHop(headers.connection).add('transfer-encoding').add('x-request-id');
+  const isKept = (at: number) => !dropped.has((rawHeaders[at - (at % 2)] ?? '').toLowerCase());
+  return rawHeaders.filter((_, at) => isKept(at));
+}

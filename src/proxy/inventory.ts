@@ -1,0 +1,101 @@
+/**
+ * What the upstreams can serve right now (contract 4.2). Both are asked side by side, with one short limit for
+ * everything, and the answers are kept for a moment: a models list never waits for a dead upstream twice.
+ */
+import { z } from 'zod';
+import type { Config } from '../config.ts';
+
+export interface UpstreamModel {
+  id: string;
+  category: 'tts' | 'llm';
+  /** Unix seconds, when the upstream says so. */
+  created: number | undefined;
+  ownedBy: string | undefined;
+}
+
+/** Never rejects: an upstream that does not answer serves nothing. */
+export type Inventory = () => Promise<UpstreamModel[]>;
+
+const PROBE_LIMIT_MS = 1000;
+const KEPT_FOR_MS = 2000;
+/** Far above any real list; what is longer is not one. */
+const MAX_LIST_BYTES = 4 * 1024 * 1024;
+const MAX_MODELS = 1000;
+
+export function createInventory(
+  config: Pick<Config, 'tts' | 'llm'>,
+  now = () => performance.now(),
+): Inventory {
+  let kept: { answer: Promise<UpstreamModel[]>; until: number } | null = null;
+  const ask = async () => (await Promise.all([probeSpeech(config.tts), probeChat(config.llm.url)])).flat();
+  return () => {
+    if (kept === null || now() >= kept.until) {
+      const fresh = { answer: ask(), until: Number.POSITIVE_INFINITY };
+      kept = fresh;
+      void fresh.answer.then(() => {
+        fresh.until = now() + KEPT_FOR_MS;
+      });
+    }
+    return kept.answer;
+  };
+}
+
+async function probeSpeech({ url, modelId }: Config['tts']): Promise<UpstreamModel[]> {
+  const answer = await get(url, '/health', AbortSignal.timeout(PROBE_LIMIT_MS));
+  await answer?.body?.cancel().catch(() => undefined);
+  return answer?.ok ? [{ id: modelId, category: 'tts', created: undefined, ownedBy: undefined }] : [];
+}
+
+const id = z.string().min(1).max(256);
+const openaiList = z.object({
+  data: z
+    .array(z.object({ id, created: z.number().int().optional(), owned_by: z.string().optional() }))
+    .nullable(),
+});
+/** https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models */
+const ollamaList = z.object({ models: z.array(z.object({ name: id, modified_at: z.string().optional() })) });
+
+async function probeChat(url: string): Promise<UpstreamModel[]> {
+  const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
+  const openai = openaiList.safeParse(await getJson(url, '/v1/models', signal));
+  if (openai.success) {
+    const models = openai.data.data ?? [];
+    return models
+      .slice(0, MAX_MODELS)
+      .map((model) => ({ id: model.id, category: 'llm', created: model.created, ownedBy: model.owned_by }));
+  }
+  const ollama = ollamaList.safeParse(await getJson(url, '/api/tags', signal));
+  return (ollama.data?.models ?? []).slice(0, MAX_MODELS).map(({ name, modified_at }) => {
+    const modifiedMs = Date.parse(modified_at ?? '');
+    const created = Number.isNaN(modifiedMs) ? undefined : Math.floor(modifiedMs / 1000);
+    return { id: name, category: 'llm', created, ownedBy: undefined };
+  });
+}
+
+async function get(base: string, path: string, signal: AbortSignal): Promise<Response | null> {
+  try {
+    return await fetch(base.replace(/\/+$/, '') + path, { signal });
+  } catch {
+    return null;
+  }
+}
+
+/** Null for anything but a JSON answer of a sane size in time. */
+async function getJson(base: string, path: string, signal: AbortSignal): Promise<unknown> {
+  const answer = await get(base, path, signal);
+  if (answer === null || answer.body === null) return null;
+  try {
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of answer.body) {
+      bytes += chunk.byteLength;
+      if (bytes > MAX_LIST_BYTES) throw new Error('too long for a list of models');
+      chunks.push(chunk);
+    }
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  } catch {
+    await answer.body.cancel().catch(() => undefined);
+    return null;
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * Passes one request on to an upstream and its answer back, chunk by chunk, at the pace of the slower side. Built
+ * on http-proxy-middleware; what its engine leaves open is closed here: a client that leaves before the answer
+ * began, an upstream that stalls or breaks in the middle of it, headers of one connection, bodies of DELETE.
+ */
+
+import { once } from 'node:events';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import type { Request, Response } from 'express';
+import { createProxyMiddleware } from 'http-proxy-middleware';
+import { responseHeaders, stripRequestHeaders } from './headers.ts';
+import { silentError, type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
+
+export interface ForwardOptions {
+  /** Ends the upstream call at once: the client left, the gateway stops, the operator said so. */
+  signal: AbortSignal;
+  /** Sees every chunk of the request's body on its way. */
+  onRequestBody(chunk: Buffer): void;
+}
+
+/**
+ * Resolves when the upstream call is over and its answer is written. Rejects with a GatewayError, or the signal's
+ * reason; when the response had begun by then, it is for the caller to break the client's connection: an answer
+ * cut short must never look whole.
+ */
+export type Forward = (req: Request, res: Response, options: ForwardOptions) => Promise<void>;
+
+/** One request under way. */
+interface Call extends ForwardOptions {
+  /** As the client framed the body, before the proxy engine touches it. */
+  chunked: boolean;
+  answered: boolean;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+const CONNECT_TIMEOUT_MS = 5000;
+
+export function createReverseProxy(upstream: Upstream): Forward {
+  const calls = new WeakMap<IncomingMessage, Call>();
+  const base = new URL(upstream.url);
+
+  const proxy = createProxyMiddleware<Request, Response>({
+    target: base.origin,
+    pathFilter: () => true,
+    toProxy: true,
+    changeOrigin: true,
+    selfHandleResponse: true,
+    on: {
+      proxyReq(proxyReq, req) {
+        const call = calls.get(req);
+        if (call === undefined) return;
+        proxyReq.path = pathAt(base, req.originalUrl);
+        if (call.chunked) {
+          // The engine takes a DELETE for one without a body and would drop it.
+          proxyReq.removeHeader('Content-Length');
+          proxyReq.setHeader('Transfer-Encoding', 'chunked');
+        }
+        req.on('data', call.onRequestBody);
+        supervise(proxyReq, call, upstream);
+      },
+      proxyRes(proxyRes, req, res) {
+        const call = calls.get(req);
+        if (call === undefined) return;
+        call.answered = true;
+        answer(proxyRes, res, upstream, call.signal).then(call.resolve, call.reject);
+      },
+      error(error, req) {
+        const call = calls.get(req);
+        // An upstream may answer and close before it has read the whole request: its answer counts.
+        if (call?.answered) return;
+        call?.reject(call.signal.aborted ? call.signal.reason : upstreamError(error, upstream));
+      },
+    },
+  });
+
+  return (req, res, options) =>
+    new Promise((resolve, reject) => {
+      options.signal.throwIfAborted();
+      const chunked = req.headers['transfer-encoding'] !== undefined;
+      stripRequestHeaders(req.headers);
+      req.headers['x-request-id'] = String(res.getHeader('X-Request-ID'));
+      calls.set(req, { ...options, chunked, answered: false, resolve, reject });
+      proxy(req, res, reject);
+    });
+}
+
+/** The client's path and query untouched, below the upstream's own path if it has one. */
+function pathAt(base: URL, originalUrl: string): string {
+  const absolute = originalUrl.startsWith('/') ? null : new URL(originalUrl);
+  const path = absolute === null ? originalUrl : absolute.pathname + absolute.search;
+  return base.pathname.replace(/\/+$/, '') + path;
+}
+
+/** Whatever ends the call early closes the upstream's connection, so that it can stop working. */
+function supervise(proxyReq: ClientRequest, call: Call, upstream: Upstream): void {
+  const stop = () => proxyReq.destroy(call.signal.reason);
+  if (call.signal.aborted) stop();
+  call.signal.addEventListener('abort', stop);
+  const connecting = setTimeout(() => {
+    const waited = `no connection within ${CONNECT_TIMEOUT_MS} ms`;
+    proxyReq.destroy(new UpstreamTimeout('ERR_CONNECT_TIMEOUT', waited));
+  }, CONNECT_TIMEOUT_MS);
+  const connected = () => clearTimeout(connecting);
+  const socket = proxyReq.socket as Socket;
+  if (socket.connecting) socket.once('connect', connected);
+  else connected();
+  // Of silence, not of the whole call: any byte either way starts it anew.
+  proxyReq.setTimeout(upstream.timeoutMs, () => {
+    const waited = `nothing came for ${upstream.timeoutMs / 1000} s`;
+    proxyReq.destroy(new UpstreamTimeout('ERR_SILENT', waited));
+  });
+  proxyReq.once('close', () => {
+    connected();
+    call.signal.removeEventListener('abort', stop);
+    // After an answer, its own stream tells how it ended; without one nothing else would.
+    if (!call.answered)
+      call.reject(call.signal.reason ?? upstreamError(new Error('closed without an answer'), upstream));
+  });
+}
+
+async function answer(
+  proxyRes: IncomingMessage,
+  res: Response,
+  upstream: Upstream,
+  signal: AbortSignal,
+): Promise<void> {
+  const status = proxyRes.statusCode ?? 502;
+  try {
+    if (status >= 400 && res.req.method !== 'HEAD' && (await isEmpty(proxyRes, signal)))
+      throw silentError(status, upstream);
+    res.writeHead(status, proxyRes.statusMessage, responseHeaders(proxyRes));
+    res.flushHeaders(); // an event stream may have nothing to say for a long time yet
+    await pipeline(proxyRes, res, { signal });
+  } catch (error) {
+    proxyRes.destroy();
+    throw signal.aborted ? signal.reason : upstreamError(error, upstream);
+  }
+}
+
+/** Waits for the first of the body, which stays unread. */
+async function isEmpty(proxyRes: IncomingMessage, signal: AbortSignal): Promise<boolean> {
+  if (proxyRes.headers['content-length'] === '0') return true;
+  await once(proxyRes, 'readable', { signal });
+  return proxyRes.readableLength === 0;
+}

@@ -1,0 +1,73 @@
+/** A service that requests are passed on to, and what its failures mean to a client. */
+import type { UpstreamConfig } from '../config.ts';
+import { GatewayError } from '../errors.ts';
+import type { Category } from '../observability/exchange.ts';
+
+export interface Upstream extends UpstreamConfig {
+  readonly category: Exclude<Category, 'asr'>;
+  /** How people call it. */
+  readonly name: string;
+  /** What the operator may do when it cannot be reached. */
+  readonly hint: string;
+}
+
+export function speechUpstream(config: UpstreamConfig): Upstream {
+  const hint = 'start the speech container, or set SVC_TTS_UPSTREAM_URL';
+  return { ...config, category: 'tts', name: 'speech upstream', hint };
+}
+
+export function chatUpstream(config: UpstreamConfig): Upstream {
+  const hint = 'start the chat daemon, or set SVC_LLM_BACKEND_URL';
+  return { ...config, category: 'llm', name: 'chat daemon', hint };
+}
+
+/** Nothing answered at the address: as opposed to something that answers badly. */
+const UNREACHABLE = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EAI_FAIL',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'EADDRNOTAVAIL',
+  'ERR_CONNECT_TIMEOUT',
+];
+
+export class UpstreamTimeout extends Error {
+  override readonly name = 'UpstreamTimeout';
+  readonly code: 'ERR_CONNECT_TIMEOUT' | 'ERR_SILENT';
+
+  constructor(code: UpstreamTimeout['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** @param error what the HTTP client raised; a GatewayError (the reason of an abort) stays what it is */
+export function upstreamError(error: unknown, { category, name, hint }: Upstream): GatewayError {
+  if (error instanceof GatewayError) return error;
+  const { name: type, message, code } = error as NodeJS.ErrnoException;
+  if (UNREACHABLE.includes(code ?? '')) {
+    return new GatewayError('network', `The ${name} cannot be reached (${code}): ${hint}`, {
+      provider: category,
+      code: 'upstream_unreachable',
+      cause: error,
+    });
+  }
+  return new GatewayError('upstream', `The ${name} failed: ${code ?? type}: ${message}`, {
+    provider: category,
+    code: code === 'ERR_SILENT' ? 'upstream_timeout' : 'upstream_failed',
+    cause: error,
+  });
+}
+
+/** An error status without a body says nothing to a client; it gets the envelope in its place. */
+export function silentError(status: number, { category, name }: Upstream): GatewayError {
+  return new GatewayError('upstream', `The ${name} answered ${status} without a body`, {
+    provider: category,
+    code: 'upstream_failed',
+    details: { upstream_status: status },
+  });
+}
