@@ -10,6 +10,7 @@ const NEEDED = [
   'pip',
   'venv',
   'ffmpeg',
+  'espeak-ng',
   'curl',
   'prlimit',
   'clang-format',

@@ -19,6 +19,7 @@ const TOOLS = {
     why: 'to test with clients written in Python',
   },
   ffmpeg: { commands: ['ffmpeg'], package: 'ffmpeg', why: 'to decode m4a, mp4, webm, opus, aac and aiff' },
+  'espeak-ng': { commands: ['espeak-ng'], package: 'espeak-ng', why: 'to test with a speech upstream' },
   curl: { commands: ['curl'], package: 'curl', why: 'to run the examples of the README' },
   prlimit: { commands: ['prlimit'], package: 'util-linux', why: 'to bound what ffmpeg may use' },
   'clang-format': { commands: ['clang-format'], package: 'clang-format', why: 'to check the C++ style' },

@@ -36,6 +36,7 @@ export interface AppDeps {
 
 export interface App {
   readonly server: Server;
+  readonly slot: Slot;
   /** Loads a model now, so that the first request need not wait. */
   preload(modelId: string): Promise<void>;
   /** Stops what runs, refuses what comes, frees everything. */
@@ -93,6 +94,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
 
   return {
     server,
+    slot,
     async preload(modelId) {
       const chosen = recognition.route({ model: modelId, language: undefined, translate: false });
       await recognition.ensureWeights(chosen.modelId, shutdown.signal);

@@ -22,14 +22,13 @@ export function proxied(category: 'tts' | 'llm', { slot, shutdown, forward }: Pr
     notes.provider = category;
     continueIfAsked(req, res);
     const model = modelNameReader(req);
+    req.once('end', () => {
+      notes.model = model.name();
+    });
     const onRequestBody = (chunk: Buffer) => {
       notes.requestBody(chunk);
       model.read(chunk);
     };
-    try {
-      await forward(req, res, { signal: AbortSignal.any([left, held.signal]), onRequestBody });
-    } finally {
-      notes.model = model.name();
-    }
+    await forward(req, res, { signal: AbortSignal.any([left, held.signal]), onRequestBody });
   };
 }

@@ -26,12 +26,11 @@ export function stripRequestHeaders(headers: IncomingHttpHeaders): void {
   delete headers.expect;
 }
 
-/**
- * As they came, repeated ones too: name, value, name, value. The framing is made anew, and the request id is the
- * gateway's own.
- */
-export function responseHeaders({ headers, rawHeaders }: IncomingMessage): string[] {
+/** As they came, repeated ones too. The framing is made anew, and the request id is the gateway's own. */
+export function responseHeaders({ headers, rawHeaders }: IncomingMessage): [name: string, value: string][] {
   const dropped = hopByHop(headers.connection).add('transfer-encoding').add('x-request-id');
-  const isKept = (at: number) => !dropped.has((rawHeaders[at - (at % 2)] ?? '').toLowerCase());
-  return rawHeaders.filter((_, at) => isKept(at));
+  const pairs: [string, string][] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2)
+    pairs.push([String(rawHeaders[i]), String(rawHeaders[i + 1])]);
+  return pairs.filter(([name]) => !dropped.has(name.toLowerCase()));
 }

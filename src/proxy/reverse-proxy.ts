@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
+import { GatewayError } from '../errors.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
 import { silentError, type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
 
@@ -29,9 +30,12 @@ export type Forward = (req: Request, res: Response, options: ForwardOptions) => 
 
 /** One request under way. */
 interface Call extends ForwardOptions {
+  res: Response;
   /** As the client framed the body, before the proxy engine touches it. */
   chunked: boolean;
   answered: boolean;
+  /** Why we ended it, when we did: what the streams say then is only the echo. */
+  endedBy: Error | undefined;
   resolve(): void;
   reject(error: unknown): void;
 }
@@ -61,30 +65,34 @@ export function createReverseProxy(upstream: Upstream): Forward {
         req.on('data', call.onRequestBody);
         supervise(proxyReq, call, upstream);
       },
-      proxyRes(proxyRes, req, res) {
+      proxyRes(proxyRes, req) {
         const call = calls.get(req);
         if (call === undefined) return;
         call.answered = true;
-        answer(proxyRes, res, upstream, call.signal).then(call.resolve, call.reject);
+        answer(proxyRes, call, upstream).then(call.resolve, call.reject);
       },
       error(error, req) {
         const call = calls.get(req);
         // An upstream may answer and close before it has read the whole request: its answer counts.
         if (call?.answered) return;
-        call?.reject(call.signal.aborted ? call.signal.reason : upstreamError(error, upstream));
+        call?.reject(call.endedBy ?? error);
       },
     },
   });
 
-  return (req, res, options) =>
-    new Promise((resolve, reject) => {
+  return (req, res, options) => {
+    const chunked = req.headers['transfer-encoding'] !== undefined;
+    stripRequestHeaders(req.headers);
+    req.headers['x-request-id'] = String(res.getHeader('X-Request-ID'));
+    const over = new Promise<void>((resolve, reject) => {
       options.signal.throwIfAborted();
-      const chunked = req.headers['transfer-encoding'] !== undefined;
-      stripRequestHeaders(req.headers);
-      req.headers['x-request-id'] = String(res.getHeader('X-Request-ID'));
-      calls.set(req, { ...options, chunked, answered: false, resolve, reject });
+      calls.set(req, { ...options, res, chunked, answered: false, endedBy: undefined, resolve, reject });
       proxy(req, res, reject);
     });
+    return over.catch((error) => {
+      throw upstreamError(error, upstream);
+    });
+  };
 }
 
 /** The client's path and query untouched, below the upstream's own path if it has one. */
@@ -95,48 +103,48 @@ function pathAt(base: URL, originalUrl: string): string {
 }
 
 /** Whatever ends the call early closes the upstream's connection, so that it can stop working. */
-function supervise(proxyReq: ClientRequest, call: Call, upstream: Upstream): void {
-  const stop = () => proxyReq.destroy(call.signal.reason);
+function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream): void {
+  const end = (reason: Error) => {
+    call.endedBy ??= reason;
+    proxyReq.destroy(reason);
+  };
+  const stop = () => end(call.signal.reason);
   if (call.signal.aborted) stop();
   call.signal.addEventListener('abort', stop);
   const connecting = setTimeout(() => {
-    const waited = `no connection within ${CONNECT_TIMEOUT_MS} ms`;
-    proxyReq.destroy(new UpstreamTimeout('ERR_CONNECT_TIMEOUT', waited));
+    end(new UpstreamTimeout('ERR_CONNECT_TIMEOUT', `no connection within ${CONNECT_TIMEOUT_MS} ms`));
   }, CONNECT_TIMEOUT_MS);
   const connected = () => clearTimeout(connecting);
   const socket = proxyReq.socket as Socket;
   if (socket.connecting) socket.once('connect', connected);
   else connected();
   // Of silence, not of the whole call: any byte either way starts it anew.
-  proxyReq.setTimeout(upstream.timeoutMs, () => {
-    const waited = `nothing came for ${upstream.timeoutMs / 1000} s`;
-    proxyReq.destroy(new UpstreamTimeout('ERR_SILENT', waited));
+  proxyReq.setTimeout(timeoutMs, () => {
+    // Silent because nobody takes what it has said already?
+    if (call.res.writableNeedDrain) end(new GatewayError('cancelled', 'The client stopped reading'));
+    else end(new UpstreamTimeout('ERR_SILENT', `nothing came for ${timeoutMs / 1000} s`));
   });
   proxyReq.once('close', () => {
     connected();
     call.signal.removeEventListener('abort', stop);
     // After an answer, its own stream tells how it ended; without one nothing else would.
-    if (!call.answered)
-      call.reject(call.signal.reason ?? upstreamError(new Error('closed without an answer'), upstream));
+    if (!call.answered) call.reject(call.endedBy ?? new Error('closed without an answer'));
   });
 }
 
-async function answer(
-  proxyRes: IncomingMessage,
-  res: Response,
-  upstream: Upstream,
-  signal: AbortSignal,
-): Promise<void> {
+async function answer(proxyRes: IncomingMessage, call: Call, upstream: Upstream): Promise<void> {
+  const { res, signal } = call;
   const status = proxyRes.statusCode ?? 502;
   try {
     if (status >= 400 && res.req.method !== 'HEAD' && (await isEmpty(proxyRes, signal)))
       throw silentError(status, upstream);
-    res.writeHead(status, proxyRes.statusMessage, responseHeaders(proxyRes));
+    for (const [name, value] of responseHeaders(proxyRes)) res.appendHeader(name, value);
+    res.writeHead(status, proxyRes.statusMessage);
     res.flushHeaders(); // an event stream may have nothing to say for a long time yet
     await pipeline(proxyRes, res, { signal });
   } catch (error) {
     proxyRes.destroy();
-    throw signal.aborted ? signal.reason : upstreamError(error, upstream);
+    throw call.endedBy ?? error;
   }
 }
 

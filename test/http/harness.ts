@@ -14,6 +14,7 @@ import {
   type NativeEngine,
 } from '../../src/engine/native.ts';
 import type { ModelStore } from '../../src/models/store.ts';
+import type { Exchange } from '../../src/observability/exchange.ts';
 
 export interface Script {
   /** What the engine hears in one chunk. */
@@ -31,6 +32,8 @@ export interface Gateway extends AsyncDisposable {
   uploads(): string[];
   /** Jobs that began and have not ended. */
   running(): number;
+  /** Requests that are over, as observed. */
+  exchanges: Exchange[];
 }
 
 export async function startGateway(script: Script = {}): Promise<Gateway> {
@@ -39,7 +42,9 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   let running = 0;
   const engine = script.engine === null ? null : scriptedEngine(script, (change) => (running += change));
   const log = winston.createLogger({ silent: true });
-  const app = buildApp(config, { log, engine, store: scriptedStore(script, config) });
+  const exchanges: Exchange[] = [];
+  const onExchange = (exchange: Exchange) => void exchanges.push(exchange);
+  const app = buildApp(config, { log, engine, store: scriptedStore(script, config), onExchange });
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;
   return {
@@ -47,6 +52,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     app,
     uploads: () => readdirSync(tmp).flatMap((dir) => readdirSync(join(tmp, dir))),
     running: () => running,
+    exchanges,
     async [Symbol.asyncDispose]() {
       await app.close();
       rmSync(tmp, { recursive: true, force: true });

@@ -1,0 +1,81 @@
+/** An upstream that does, byte for byte, what a test tells it to: below HTTP, so that it can break every rule. */
+
+import type { AddressInfo } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+
+/** Called once the head of a request is there; the socket goes on delivering the body. */
+export type Behaviour = (socket: Socket, head: string) => void;
+
+export interface HostileUpstream extends AsyncDisposable {
+  url: string;
+  behave(behaviour: Behaviour): void;
+  /** Connections open now. */
+  open(): number;
+  /** Heads of all requests so far. */
+  heads: string[];
+  /** Bytes received in all. */
+  received(): number;
+}
+
+export async function startHostileUpstream(): Promise<HostileUpstream> {
+  let behaviour: Behaviour = wholeAnswer();
+  let received = 0;
+  const heads: string[] = [];
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => undefined); // being cut off is what it is here for
+    let head = '';
+    socket.on('data', (data) => {
+      received += data.length;
+      if (head.includes('\r\n\r\n')) return;
+      head += data.toString('latin1');
+      if (!head.includes('\r\n\r\n')) return;
+      heads.push(head);
+      behaviour(socket, head);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    behave: (next) => {
+      behaviour = next;
+    },
+    open: () => sockets.size,
+    heads,
+    received: () => received,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** The head of an answer. */
+export function head(status: string, headers: Record<string, string> = {}): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status}\r\n${lines.join('')}\r\n`;
+}
+
+export function wholeAnswer(
+  body = 'fine',
+  status = '200 OK',
+  headers: Record<string, string> = {},
+): Behaviour {
+  return (socket) => {
+    socket.end(head(status, { 'Content-Length': String(Buffer.byteLength(body)), ...headers }) + body);
+  };
+}
+
+/** Sends each piece, a pause between them; `null` resets the connection. */
+export function inPieces(pieces: (string | Buffer | null)[], pauseMs = 20): Behaviour {
+  return async (socket) => {
+    for (const piece of pieces) {
+      if (socket.destroyed) return;
+      if (piece === null) socket.resetAndDestroy();
+      else socket.write(piece);
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  };
+}

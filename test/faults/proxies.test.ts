@@ -1,0 +1,443 @@
+/**
+ * What an upstream or a client may do at every stage of a passed-on call, for both capabilities: what the client
+ * gets, what the traffic counts as, and that nothing stays behind.
+ */
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import type { TrafficClass } from '../../src/observability/exchange.ts';
+import { type Gateway, startGateway, until } from '../http/harness.ts';
+import {
+  type Behaviour,
+  type HostileUpstream,
+  head,
+  inPieces,
+  startHostileUpstream,
+  wholeAnswer,
+} from './hostile-upstream.ts';
+
+const SILENCE_MS = 250;
+
+interface Scene {
+  gateway: Gateway;
+  upstream: HostileUpstream;
+  path: string;
+}
+
+interface Seen {
+  status: number;
+  statusText: string;
+  headers: IncomingHttpHeaders;
+  rawHeaders: string[];
+  body: Buffer;
+  /** The connection ended before the answer was whole. */
+  broken: boolean;
+}
+
+interface Row {
+  name: string;
+  upstream?: Behaviour;
+  /** What the client does; by default one POST with a small body, read to its end. */
+  client?(scene: Scene): Promise<Seen | null>;
+  settings?: Record<string, string>;
+  class: TrafficClass;
+  status?: number | number[];
+  broken?: boolean;
+  /** Of the gateway's own envelope; absent when the answer is the upstream's. */
+  code?: string;
+  body?: string | Buffer;
+  check?(seen: Seen, scene: Scene): void | Promise<void>;
+}
+
+const OK_HEAD = head('200 OK', { 'Content-Type': 'text/event-stream', 'Transfer-Encoding': 'chunked' });
+const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+const END = '0\r\n\r\n';
+const BIG = randomBytes(50_000_000);
+const sha = (data: Buffer) => createHash('sha256').update(data).digest('hex');
+const nothing: Behaviour = () => undefined;
+
+const ROWS: Row[] = [
+  // Reaching it
+  {
+    name: 'nothing listens',
+    settings: { SVC_TTS_UPSTREAM_URL: 'http://127.0.0.1:9', SVC_LLM_BACKEND_URL: 'http://127.0.0.1:9' },
+    ...{ class: '5xx', status: 503, code: 'upstream_unreachable' },
+    check({ headers }) {
+      assert.equal(headers['retry-after'], undefined);
+      assert.equal(headers['x-should-retry'], 'false');
+    },
+  },
+  {
+    name: 'the name does not exist',
+    settings: { SVC_TTS_UPSTREAM_URL: 'http://none.invalid', SVC_LLM_BACKEND_URL: 'http://none.invalid' },
+    ...{ class: '5xx', status: 503, code: 'upstream_unreachable' },
+  },
+  { name: 'closes at once', upstream: (s) => s.end(), class: '5xx', status: 502, code: 'upstream_failed' },
+  {
+    name: 'resets at once',
+    upstream: (socket) => socket.resetAndDestroy(),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  { name: 'says nothing', upstream: nothing, class: '5xx', status: 502, code: 'upstream_timeout' },
+  // Its head
+  {
+    name: 'speaks no HTTP',
+    upstream: (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  {
+    name: 'sends headers without end',
+    upstream: (socket) => socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  {
+    name: 'closes in the middle of its headers',
+    upstream: (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Le'),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  {
+    name: 'stalls in the middle of its headers',
+    upstream: (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Le'),
+    ...{ class: '5xx', status: 502, code: 'upstream_timeout' },
+  },
+  {
+    name: 'trickles its headers',
+    upstream: inPieces([...`${head('200 OK', { 'Content-Length': '2' })}ok`], 10),
+    ...{ class: '2xx', status: 200, body: 'ok' },
+  },
+  {
+    name: 'claims two lengths',
+    upstream: (s) => s.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc'),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  // Statuses
+  {
+    name: '100 Continue first',
+    upstream: (s) => s.end(`HTTP/1.1 100 Continue\r\n\r\n${head('200 OK', { 'Content-Length': '2' })}ok`),
+    ...{ class: '2xx', status: 200, body: 'ok' },
+  },
+  {
+    name: '103 Early Hints first',
+    upstream: (s) =>
+      s.end(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${head('200 OK', { 'Content-Length': '2' })}ok`),
+    ...{ class: '2xx', status: 200, body: 'ok' },
+  },
+  {
+    name: '101 unasked',
+    upstream: (s) => s.write(head('101 Switching Protocols', { Upgrade: 'chat', Connection: 'Upgrade' })),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  { name: '204', upstream: (s) => s.end(head('204 No Content')), class: '2xx', status: 204, body: '' },
+  {
+    name: '304',
+    upstream: (s) => s.end(head('304 Not Modified', { ETag: '"a"' })),
+    class: '2xx',
+    status: 304,
+  },
+  {
+    name: 'a redirect is passed on, not followed',
+    upstream: wholeAnswer('over there', '302 Found', { Location: 'http://127.0.0.1:9/secret' }),
+    ...{ class: '2xx', status: 302, body: 'over there' },
+    check: ({ headers }) => assert.equal(headers.location, 'http://127.0.0.1:9/secret'),
+  },
+  {
+    name: 'its own 400',
+    upstream: wholeAnswer('{"error":{"message":"no such voice"}}', '400 Bad Voice'),
+    ...{ class: '4xx', status: 400, body: '{"error":{"message":"no such voice"}}' },
+    check: ({ statusText }) => assert.equal(statusText, 'Bad Voice'),
+  },
+  {
+    name: 'its own 500',
+    upstream: wholeAnswer('out of memory', '500 Internal Server Error'),
+    ...{ class: '5xx', status: 500, body: 'out of memory' },
+  },
+  {
+    name: 'its own 503 is not the slot’s',
+    upstream: wholeAnswer('warming up', '503 Service Unavailable', { 'Retry-After': '60' }),
+    ...{ class: '5xx', status: 503, body: 'warming up' },
+    check: ({ headers }) => assert.equal(headers['retry-after'], '60'),
+  },
+  {
+    name: 'a 404 without a body',
+    upstream: wholeAnswer('', '404 Not Found', { 'Content-Encoding': 'gzip' }),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  {
+    name: 'a 500 with an empty chunked body',
+    upstream: (s) => s.end(`${head('500 Oops', { 'Transfer-Encoding': 'chunked' })}${END}`),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  {
+    name: 'a 500 that is reset before its body',
+    upstream: inPieces([head('500 Oops', { 'Content-Length': '10' }), null]),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  {
+    name: 'a 500 that stalls before its body',
+    upstream: inPieces([head('500 Oops', { 'Content-Length': '10' })]),
+    ...{ class: '5xx', status: 502, code: 'upstream_timeout' },
+  },
+  // Its body
+  {
+    name: 'stalls in its body',
+    upstream: inPieces([OK_HEAD, chunk('data: 1\n\n')]),
+    class: '5xx',
+    broken: true,
+  },
+  {
+    name: 'resets in its body',
+    upstream: inPieces([OK_HEAD, chunk('data: 1\n\n'), null]),
+    ...{ class: '5xx', broken: true },
+  },
+  {
+    name: 'promises more than it sends',
+    upstream: (s) => s.end(`${head('200 OK', { 'Content-Length': '100' })}short`),
+    ...{ class: '5xx', broken: true },
+  },
+  {
+    name: 'ends without its last chunk',
+    upstream: (s) => s.end(OK_HEAD + chunk('data: 1\n\n')),
+    ...{ class: '5xx', broken: true },
+  },
+  {
+    name: 'breaks the chunk encoding',
+    upstream: inPieces([OK_HEAD, chunk('data: 1\n\n'), 'no chunk\r\n']),
+    ...{ class: '5xx', broken: true },
+  },
+  {
+    name: 'sends more than it promised',
+    upstream: (s) => s.end(`${head('200 OK', { 'Content-Length': '2' })}ok and more`),
+    ...{ class: '2xx', status: 200, body: 'ok' },
+  },
+  {
+    name: 'gives no length and closes',
+    upstream: (s) => s.end(`${head('200 OK')}as it was in 1.0`),
+    ...{ class: '2xx', status: 200, body: 'as it was in 1.0' },
+  },
+  { name: 'an empty body', upstream: wholeAnswer(''), class: '2xx', status: 200, body: '' },
+  {
+    name: '50 MB',
+    upstream: (s) => {
+      s.write(head('200 OK', { 'Content-Length': String(BIG.length) }));
+      s.end(BIG);
+    },
+    ...{ class: '2xx', status: 200 },
+    check: ({ body }) => assert.equal(sha(body), sha(BIG)),
+  },
+  {
+    name: 'trickles, but is never silent for long',
+    upstream: inPieces([OK_HEAD, ...Array.from({ length: 20 }, (_, i) => chunk(`data: ${i}\n\n`)), END], 25),
+    ...{ class: '2xx', status: 200 },
+    check: ({ body }) => assert.equal(body.toString().split('\n\n').length, 21),
+  },
+  {
+    name: 'its coding and repeated headers stay, its connection’s own do not',
+    upstream: (s) =>
+      s.end(
+        'HTTP/1.1 200 Fine\r\nContent-Encoding: br\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nX-Own: 1\r\nX-Request-ID: theirs\r\n' +
+          'Connection: close, X-Own\r\nKeep-Alive: timeout=9\r\nTrailer: X\r\nContent-Length: 2\r\n\r\nok',
+      ),
+    ...{ class: '2xx', status: 200, body: 'ok' },
+    check({ headers, rawHeaders }) {
+      assert.deepEqual(headers['set-cookie'], ['a=1', 'b=2']);
+      assert.equal(headers['content-encoding'], 'br');
+      for (const name of ['x-own', 'trailer']) assert.equal(headers[name], undefined, name);
+      assert(!rawHeaders.includes('timeout=9') && !rawHeaders.includes('theirs'));
+    },
+  },
+  // The client
+  {
+    name: 'the client leaves before the answer',
+    upstream: nothing,
+    client: (scene) => leave(scene, (_, { upstream }) => until('asked', () => upstream.heads.length === 1)),
+    class: 'client-disconnect',
+  },
+  {
+    name: 'the client leaves in the middle of the answer',
+    upstream: inPieces([OK_HEAD, chunk('data: 1\n\n')]),
+    client: (scene) =>
+      leave(scene, (req) => new Promise((done) => req.on('response', (r) => r.once('data', done)))),
+    class: 'client-disconnect',
+  },
+  {
+    name: 'the client leaves in the middle of its upload',
+    upstream: nothing,
+    client: (scene) =>
+      leave(
+        scene,
+        (req, { upstream }) => {
+          req.write(randomBytes(300_000));
+          return until('some of it came', () => upstream.received() > 100_000);
+        },
+        { 'Content-Length': '1000000' },
+      ),
+    class: 'client-disconnect',
+  },
+  {
+    name: 'the client stops reading',
+    upstream: (s) => {
+      s.write(head('200 OK', { 'Content-Length': String(BIG.length) }));
+      s.write(BIG);
+    },
+    client: (scene) =>
+      leave(
+        scene,
+        (req, { gateway }) =>
+          new Promise((done) => {
+            req.on('response', (r) => r.pause());
+            void until('it is given up', () => gateway.exchanges.length > 0, 5000).then(done);
+          }),
+      ),
+    class: 'client-disconnect',
+  },
+  {
+    name: 'the client closes its sending side: that is leaving',
+    upstream: nothing,
+    client: async ({ gateway, path }) => {
+      const { port, hostname } = new URL(gateway.base);
+      const socket = connect(Number(port), hostname);
+      socket.end(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}`);
+      socket.resume();
+      return null;
+    },
+    class: 'client-disconnect',
+  },
+  {
+    name: 'a refused upload is read to its end, so that the client sees why',
+    upstream: (s) => s.write(`${head('413 Too Large', { 'Content-Length': '3' })}big`),
+    client: (scene) => ask(scene, { body: randomBytes(20_000_000) }),
+    ...{ class: '4xx', status: 413, body: 'big' },
+  },
+  {
+    name: 'a refused upload whose reader is gone',
+    upstream: (s) => s.end(`${head('413 Too Large', { 'Content-Length': '3' })}big`, () => s.destroy()),
+    client: (scene) => ask(scene, { body: randomBytes(20_000_000) }),
+    ...{ class: '4xx', status: [413, 502] },
+  },
+  // The operator
+  {
+    name: 'the gateway stops before the answer',
+    upstream: nothing,
+    client: async (scene) => {
+      const answer = ask(scene);
+      await until('asked', () => scene.upstream.heads.length === 1);
+      await scene.gateway.app.close();
+      return answer;
+    },
+    ...{ class: '5xx', status: 503, code: 'shutting_down' },
+  },
+  {
+    name: 'the gateway stops in the middle of the answer',
+    upstream: inPieces([OK_HEAD, chunk('data: 1\n\n')]),
+    client: async (scene) => {
+      const answer = ask(scene);
+      await until('asked', () => scene.upstream.heads.length === 1);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      await scene.gateway.app.close();
+      return answer;
+    },
+    ...{ class: '5xx', broken: true },
+  },
+];
+
+for (const [category, path] of [
+  ['tts', '/v1/audio/speech'],
+  ['llm', '/v1/chat/completions'],
+] as const) {
+  for (const row of ROWS) {
+    test(`${category}: ${row.name}`, async () => {
+      await using upstream = await startHostileUpstream();
+      if (row.upstream) upstream.behave(row.upstream);
+      await using gateway = await startGateway({ env: settings(upstream, row.settings) });
+      const scene = { gateway, upstream, path };
+      const seen = await (row.client?.(scene) ?? ask(scene));
+      await until('it is over', () => gateway.exchanges.length === 1, 5000);
+      if (seen !== null) await compare(seen, row, category, scene);
+      const [exchange] = gateway.exchanges;
+      assert.equal(exchange?.category, category);
+      if (!Array.isArray(row.status)) assert.equal(exchange?.class, row.class);
+      if (seen !== null && !seen.broken) assert.equal(exchange?.status, seen.status);
+      await nothingStays(scene);
+    });
+  }
+}
+
+async function compare(seen: Seen, row: Row, category: string, scene: Scene): Promise<void> {
+  assert.equal(seen.broken, row.broken ?? false, 'the answer is whole, or visibly not');
+  const statuses = [row.status ?? 200].flat();
+  assert(statuses.includes(seen.status), `${seen.status} ${seen.body.subarray(0, 300)}`);
+  assert(seen.headers['x-request-id']);
+  if (row.code !== undefined) {
+    const { error } = JSON.parse(seen.body.toString());
+    assert.equal(error.code, row.code);
+    assert.equal(error.provider, row.code === 'shutting_down' ? 'voxgate' : category);
+    assert.equal(error.kind, seen.status === 503 ? 'network' : 'upstream');
+    assert.equal(seen.headers['content-encoding'], undefined);
+  }
+  if (row.body !== undefined) assert.equal(seen.body.toString(), row.body.toString());
+  await row.check?.(seen, scene);
+}
+
+/** The next call finds the slot free; no connection, no file is left. */
+async function nothingStays({ gateway, upstream, path }: Scene): Promise<void> {
+  await until('the upstream’s connection is closed', () => upstream.open() === 0, 100);
+  assert.deepEqual(gateway.uploads(), []);
+  if (!gateway.app.server.listening) return;
+  const connections = () =>
+    new Promise<number>((resolve) => gateway.app.server.getConnections((_error, count) => resolve(count)));
+  for (let i = 0; i < 100 && (await connections()) > 0; i++) await new Promise((r) => setTimeout(r, 10));
+  assert.equal(await connections(), 0, 'no client connection is left');
+  upstream.behave(wholeAnswer('next'));
+  const next = await ask({ gateway, upstream, path });
+  assert.notEqual(next.status === 503 && JSON.parse(next.body.toString()).error.code, 'slot_busy');
+}
+
+function settings(upstream: HostileUpstream, own: Record<string, string> = {}): Record<string, string> {
+  const limit = String(SILENCE_MS / 1000);
+  return {
+    ...{ SVC_TTS_UPSTREAM_URL: upstream.url, SVC_LLM_BACKEND_URL: upstream.url },
+    ...{ SVC_TTS_TIMEOUT_SEC: limit, SVC_LLM_TIMEOUT_SEC: limit, ...own },
+  };
+}
+
+function open({ gateway, path }: Scene, headers: Record<string, string>, method = 'POST'): ClientRequest {
+  return request(`${gateway.base}${path}`, {
+    ...{ method, agent: false, headers: { 'Content-Type': 'application/json', ...headers } },
+  });
+}
+
+function ask(scene: Scene, { body = Buffer.from('{"model":"m"}') } = {}): Promise<Seen> {
+  return new Promise((resolve, reject) => {
+    const req = open(scene, { 'Content-Length': String(body.length) });
+    let answered = false;
+    req.on('error', (error) => answered || reject(error));
+    req.on('response', (response) => {
+      answered = true;
+      const chunks: Buffer[] = [];
+      response.on('data', (data) => chunks.push(data));
+      response.on('error', () => undefined);
+      response.on('close', () => {
+        const { statusCode = 0, statusMessage = '', headers, rawHeaders, complete } = response;
+        const seen = { status: statusCode, statusText: statusMessage, headers, rawHeaders };
+        resolve({ ...seen, body: Buffer.concat(chunks), broken: !complete });
+      });
+    });
+    req.end(body);
+  });
+}
+
+/** Begins a request, and goes away when `moment` has come. */
+async function leave(
+  scene: Scene,
+  moment: (req: ClientRequest, scene: Scene) => Promise<unknown>,
+  headers: Record<string, string> = { 'Content-Length': '2' },
+): Promise<null> {
+  const req = open(scene, headers);
+  req.on('error', () => undefined);
+  if (headers['Content-Length'] === '2') req.end('{}');
+  await moment(req, scene);
+  req.destroy();
+  return null;
+}

@@ -1,0 +1,399 @@
+/** Speech and chat passed on: what must arrive unchanged, at both ends, and who is told to wait meanwhile. */
+import assert from 'node:assert/strict';
+import { createServer, type IncomingHttpHeaders, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { modelsListSchema } from '../../src/http/openapi.ts';
+import { head, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
+import { form, type Gateway, json, post, startGateway, toneWav, until } from './harness.ts';
+
+interface Arrived {
+  method: string | undefined;
+  url: string | undefined;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** Answers every request with what arrived, as JSON. */
+async function startEcho(): Promise<AsyncDisposable & { url: string }> {
+  const server = createServer(async (req, res) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of req) chunks.push(chunk);
+    const { method, url, headers } = req;
+    res.setHeader('Content-Type', 'application/json');
+    res.end(JSON.stringify({ method, url, headers, body: Buffer.concat(chunks).toString('base64') }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => void server.close(),
+  };
+}
+
+/** Below fetch, which will not send every header, method and path. */
+function send(
+  gateway: Gateway,
+  path: string,
+  { method = 'POST', headers = {}, body }: { method?: string; headers?: object; body?: Buffer } = {},
+): Promise<{ status: number; body: Buffer }> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(gateway.base);
+    const options = { hostname, port, path, method, headers: { ...headers }, agent: false };
+    const req = request(options, async (res) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of res) chunks.push(chunk);
+      resolve({ status: res.statusCode ?? 0, body: Buffer.concat(chunks) });
+    });
+    req.on('error', reject);
+    req.end(body);
+  });
+}
+
+async function arrived(...args: Parameters<typeof send>): Promise<Arrived> {
+  const { body } = await send(...args);
+  const echo = JSON.parse(body.toString());
+  return { ...echo, body: Buffer.from(echo.body, 'base64') };
+}
+
+const upstreams = (url: string) => ({ SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND_URL: url });
+
+test('path and query arrive untouched, below the upstream’s own path', async () => {
+  await using echo = await startEcho();
+  await using gateway = await startGateway({ env: upstreams(echo.url) });
+  await using below = await startGateway({ env: upstreams(`${echo.url}/team/tts/`) });
+  for (const path of [
+    '/v1/audio/speech',
+    '/v1/audio/voices/Jos%C3%A9%2Fx?a=1&b=%20&&c=[]',
+    '/v1/audio//a//b?u=http://x//y',
+    "/v1/audio/a'b(c)|d{e}",
+    '/v1/audio/../up',
+  ]) {
+    assert.equal((await arrived(gateway, path)).url, path);
+    assert.equal((await arrived(below, path)).url, `/team/tts${path}`);
+  }
+  const absolute = await arrived(gateway, `http://elsewhere${'/v1/audio/voices?x=1'}`, { method: 'GET' });
+  assert.equal(absolute.url, '/v1/audio/voices?x=1');
+});
+
+test('every method, with its body however it is framed', async () => {
+  await using echo = await startEcho();
+  await using gateway = await startGateway({ env: upstreams(echo.url) });
+  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const) {
+    for (const framing of [{ 'Content-Length': '5' }, { 'Transfer-Encoding': 'chunked' }]) {
+      const seen = await arrived(gateway, '/v1/audio/voices/anna', {
+        ...{ method, headers: framing, body: Buffer.from('hello') },
+      });
+      assert.equal(seen.method, method);
+      assert.equal(seen.body.toString(), 'hello', `${method} ${JSON.stringify(framing)}`);
+    }
+    if (method !== 'POST')
+      assert.equal((await arrived(gateway, '/v1/audio/voices', { method })).body.length, 0);
+  }
+  assert.equal((await send(gateway, '/v1/audio/voices', { method: 'HEAD' })).status, 200);
+});
+
+test('headers arrive, those of the connection do not', async () => {
+  await using echo = await startEcho();
+  await using gateway = await startGateway({ env: upstreams(echo.url) });
+  const { headers } = await arrived(gateway, '/v1/chat/completions', {
+    headers: {
+      ...{ Authorization: 'Bearer secret', 'X-Custom': 'kept', 'Accept-Encoding': 'br', Cookie: 'a=1; b=2' },
+      ...{ Connection: 'keep-alive, X-Hop', 'X-Hop': '1', TE: 'trailers', 'Proxy-Authorization': 'Basic x' },
+      ...{
+        'Keep-Alive': 'timeout=5',
+        Upgrade: 'h2c',
+        'X-Request-ID': 'mine',
+        'Content-Type': 'application/json',
+      },
+    },
+    body: Buffer.from('{}'),
+  });
+  assert.equal(headers.authorization, 'Bearer secret');
+  assert.equal(headers['x-custom'], 'kept');
+  assert.equal(headers['accept-encoding'], 'br');
+  assert.equal(headers.cookie, 'a=1; b=2');
+  assert.equal(headers['x-request-id'], 'mine');
+  assert.equal(headers.host, new URL(echo.url).host);
+  for (const name of ['x-hop', 'te', 'proxy-authorization', 'keep-alive', 'upgrade'])
+    assert.equal(headers[name], undefined, name);
+});
+
+test('a stream arrives byte for byte, each chunk within 5 ms', async () => {
+  await using upstream = await startHostileUpstream();
+  const events = Array.from(
+    { length: 50 },
+    (_, i) => `data: {"n":${i},"text":"ünï ${'x'.repeat(i)}"}\r\n\r\n`,
+  );
+  const sentAt: number[] = [];
+  upstream.behave(async (socket) => {
+    socket.setNoDelay(true);
+    socket.write(head('200 OK', { 'Content-Type': 'text/event-stream' }));
+    for (const event of events) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      sentAt.push(performance.now());
+      socket.write(event);
+    }
+    socket.end();
+  });
+  await using gateway = await startGateway({ env: upstreams(upstream.url) });
+  const response = await fetch(`${gateway.base}/v1/chat/completions`, {
+    method: 'POST',
+    body: '{"stream":true}',
+  });
+  const chunks: Buffer[] = [];
+  const delaysMs: number[] = [];
+  for await (const chunk of response.body ?? []) {
+    delaysMs.push(performance.now() - (sentAt[chunks.length] ?? 0));
+    chunks.push(Buffer.from(chunk));
+  }
+  assert.equal(Buffer.concat(chunks).toString(), events.join(''));
+  delaysMs.sort((a, b) => a - b);
+  // The machine may be busy with other tests; the median is what the gateway itself adds.
+  const median = delaysMs[Math.floor(delaysMs.length / 2)] ?? Number.POSITIVE_INFINITY;
+  assert(median < 5, `median ${median} ms`);
+});
+
+test('headers are passed on before there is any body', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave((socket) => socket.write(head('200 OK', { 'Content-Type': 'text/event-stream' })));
+  await using gateway = await startGateway({ env: upstreams(upstream.url) });
+  const leave = new AbortController();
+  const init = { method: 'POST', body: '{}', signal: leave.signal };
+  const response = await fetch(`${gateway.base}/v1/chat/completions`, init);
+  assert.equal(response.headers.get('content-type'), 'text/event-stream');
+  leave.abort();
+  await until('the upstream is let go', () => upstream.open() === 0, 100);
+});
+
+test('whoever holds the slot, all three are refused at once and told by whom', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(() => undefined);
+  await using gateway = await startGateway({
+    env: upstreams(upstream.url),
+    transcribe: (_s, _o, { signal }) =>
+      new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+  });
+  const speak = (signal: AbortSignal) =>
+    fetch(`${gateway.base}/v1/audio/speech`, { method: 'POST', body: '{}', signal });
+  const chat = (signal: AbortSignal) =>
+    fetch(`${gateway.base}/v1/chat/completions`, { method: 'POST', body: '{}', signal });
+  const listen = (signal: AbortSignal) => post(gateway, form(toneWav(1)), { signal });
+  for (const [holder, hold] of [
+    ['tts', speak],
+    ['llm', chat],
+    ['asr', listen],
+  ] as const) {
+    const leave = new AbortController();
+    const held = hold(leave.signal).catch(() => undefined);
+    await until('it is held', () => gateway.app.slot.status().holder === holder);
+    for (const refused of [speak, chat, listen]) {
+      const response = await refused(AbortSignal.timeout(5000));
+      const { error } = await json(response);
+      assert.equal(response.status, 503);
+      assert.equal(response.headers.get('retry-after'), '5');
+      assert.deepEqual([error.code, error.provider, error.held_by], ['slot_busy', 'voxgate', holder]);
+      assert(error.held_for_ms >= 0);
+    }
+    const { status } = await fetch(`${gateway.base}/v1/models`);
+    assert.equal(status, 200, 'the models list never waits for the slot');
+    leave.abort();
+    await held;
+    await until('it is free', () => gateway.app.slot.status().holder === null);
+  }
+  await until('all were observed', () => gateway.exchanges.length === 15);
+  const classes = gateway.exchanges.filter((e) => e.category).map((e) => e.class);
+  assert.equal(classes.filter((c) => c === '503-busy').length, 9);
+  assert.equal(classes.filter((c) => c === 'client-disconnect').length, 3);
+});
+
+test('one after the other never meets a busy slot', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({
+    env: { ...upstreams(upstream.url), SVC_MODEL_KEEP_ALIVE_SEC: '0' },
+  });
+  for (let i = 0; i < 20; i++) {
+    for (const path of ['/v1/audio/speech', '/v1/chat/completions']) {
+      const response = await fetch(`${gateway.base}${path}`, { method: 'POST', body: '{}' });
+      assert.equal(await response.text(), 'fine');
+    }
+    for (const stream of ['false', 'true']) {
+      const response = await post(gateway, form(toneWav(0.5), { stream }));
+      assert.match(await response.text(), /Hello there/);
+    }
+  }
+});
+
+test('the operator stops whoever holds the slot', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(() => undefined);
+  await using gateway = await startGateway({
+    env: upstreams(upstream.url),
+    transcribe: (_s, _o, { signal }) =>
+      new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+  });
+  for (const ask of [
+    () => fetch(`${gateway.base}/v1/audio/speech`, { method: 'POST', body: '{}' }),
+    () => post(gateway, form(toneWav(1))),
+  ]) {
+    const answer = ask();
+    await until('it is held', () => gateway.app.slot.status().holder !== null && upstream.heads.length > 0);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal(gateway.app.slot.stopHolder(), true);
+    const response = await answer;
+    assert.equal(response.status, 503);
+    assert.equal(response.headers.get('retry-after'), null);
+    assert.equal((await json(response)).error.code, 'stopped_by_operator');
+    assert.equal(gateway.app.slot.status().holder, null);
+  }
+});
+
+test('a client that waits for 100 Continue gets it when the slot is free, the 503 when not', async () => {
+  await using echo = await startEcho();
+  await using gateway = await startGateway({ env: upstreams(echo.url) });
+  const ask = () =>
+    new Promise<{ status: number; continued: boolean; body: string }>((resolve, reject) => {
+      let continued = false;
+      const headers = { Expect: '100-continue', 'Content-Length': '5' };
+      const req = request(`${gateway.base}/v1/audio/speech`, { method: 'POST', headers, agent: false });
+      req.on('continue', () => {
+        continued = true;
+        req.end('hello');
+      });
+      req.on('response', async (res) => {
+        let body = '';
+        for await (const chunk of res) body += chunk;
+        resolve({ status: res.statusCode ?? 0, continued, body });
+      });
+      req.on('error', reject);
+      req.flushHeaders();
+    });
+  const free = await ask();
+  assert.deepEqual([free.status, free.continued], [200, true]);
+  assert.equal(JSON.parse(free.body).headers.expect, undefined);
+  using _held = gateway.app.slot.take('llm', 'test');
+  const busy = await ask();
+  assert.deepEqual([busy.status, busy.continued], [503, false]);
+});
+
+test('a large upload that is refused reads its 503 on a connection that stays in step', async () => {
+  await using gateway = await startGateway();
+  using _held = gateway.app.slot.take('llm', 'test');
+  const { hostname, port } = new URL(gateway.base);
+  const { Agent } = await import('node:http');
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  for (let i = 0; i < 3; i++) {
+    const status = await new Promise<number>((resolve, reject) => {
+      const headers = {
+        'Content-Length': String(30_000_000),
+        'Content-Type': 'multipart/form-data; boundary=x',
+      };
+      const options = { hostname, port, path: '/v1/audio/transcriptions', method: 'POST', headers, agent };
+      const req = request(options, (res) => {
+        res.resume();
+        res.on('end', () => resolve(res.statusCode ?? 0));
+      });
+      req.on('error', reject);
+      req.end(Buffer.alloc(30_000_000));
+    });
+    assert.equal(status, 503);
+  }
+  agent.destroy();
+});
+
+test('the model asked for and the bodies’ sizes are noted', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(wholeAnswer('12345'));
+  await using gateway = await startGateway({ env: upstreams(upstream.url) });
+  const body = JSON.stringify({ messages: [], model: 'llama' });
+  await (
+    await fetch(`${gateway.base}/v1/chat/completions`, {
+      ...{ method: 'POST', body, headers: { 'Content-Type': 'application/json' } },
+    })
+  ).text();
+  await until('it is over', () => gateway.exchanges.length === 1);
+  const [exchange] = gateway.exchanges;
+  assert.equal(exchange?.model, 'llama');
+  assert.equal(exchange?.provider, 'llm');
+  assert.equal(exchange?.bytesIn, body.length);
+  assert.equal(exchange?.bytesOut, 5);
+  assert((exchange?.slotWaitMs ?? 1000) < 100);
+});
+
+async function startDaemon(routes: Record<string, unknown>): Promise<AsyncDisposable & { url: string }> {
+  const server = createServer((req, res) => {
+    const answer = routes[req.url ?? ''];
+    if (answer === undefined) res.writeHead(404).end('{}');
+    else if (answer !== 'hang') res.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function upstreamModels(env: Record<string, string>) {
+  await using gateway = await startGateway({ env });
+  const { data } = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
+  return data.filter((model) => !model.capabilities.includes('asr'));
+}
+
+test('models: the speech upstream and the chat daemon’s models, when they answer', async () => {
+  await using tts = await startDaemon({ '/health': 'ok' });
+  await using openai = await startDaemon({
+    '/v1/models': { data: [{ id: 'llama3:8b', created: 5, owned_by: 'meta' }, { id: 'auto' }] },
+  });
+  await using ollama = await startDaemon({
+    '/api/tags': { models: [{ name: 'hf.co/x/y:Q4', modified_at: '2024-01-01T00:00:00Z' }] },
+  });
+  const found = await upstreamModels({ SVC_TTS_UPSTREAM_URL: tts.url, SVC_LLM_BACKEND_URL: openai.url });
+  assert.deepEqual(
+    found.map((m) => [m.id, m.capabilities[0], m.supports_streaming, m.owned_by]),
+    [
+      ['tts', 'tts', true, 'tts'],
+      ['llama3:8b', 'llm', true, 'meta'],
+    ],
+    'an id of the gateway’s own is not taken over',
+  );
+  assert(!found.some((model) => 'languages' in model));
+  const named = await upstreamModels({
+    ...{ SVC_TTS_UPSTREAM_URL: tts.url, SVC_TTS_MODEL_ID: 'kokoro', SVC_LLM_BACKEND_URL: ollama.url },
+  });
+  assert.deepEqual(
+    named.map((m) => [m.id, m.created]),
+    [
+      ['kokoro', named[0]?.created],
+      ['hf.co/x/y:Q4', 1_704_067_200],
+    ],
+  );
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: ollama.url } });
+  for (const path of ['hf.co/x/y:Q4', encodeURIComponent('hf.co/x/y:Q4')])
+    assert.equal((await json(await fetch(`${gateway.base}/v1/models/${path}`))).id, 'hf.co/x/y:Q4');
+});
+
+test('models: upstreams that are dead, hang, fail or lie yield no entry, within 1.2 s', async () => {
+  await using hanging = await startDaemon({ '/health': 'hang', '/v1/models': 'hang', '/api/tags': 'hang' });
+  await using lying = await startDaemon({
+    ...{ '/v1/models': '<html>', '/api/tags': { models: 'many' } },
+  });
+  await using endless = await startHostileUpstream();
+  endless.behave((socket) => {
+    socket.write(head('200 OK'));
+    const pour = setInterval(() => socket.write('x'.repeat(1_000_000)), 1);
+    socket.on('close', () => clearInterval(pour));
+  });
+  for (const url of ['http://127.0.0.1:9', hanging.url, lying.url, endless.url]) {
+    await using gateway = await startGateway({ env: upstreams(url) });
+    const startedAt = performance.now();
+    const { data } = await json(await fetch(`${gateway.base}/v1/models`));
+    const tookMs = performance.now() - startedAt;
+    assert(tookMs < 1200, `${url}: ${tookMs} ms`);
+    assert(!data.some((m: { capabilities: string[] }) => m.capabilities[0] === 'llm'));
+    const again = performance.now();
+    await (await fetch(`${gateway.base}/v1/models`)).text();
+    assert(performance.now() - again < 100, 'the answer is kept for a moment');
+  }
+});

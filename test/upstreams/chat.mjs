@@ -1,0 +1,165 @@
+/**
+ * `node chat.mjs [PORT]`: a chat daemon, llama.cpp over the generated model of tiny-gguf.mjs. It makes a token only
+ * when the client has taken those before, and none for a client that is gone.
+ */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
+import { clientSignal, HttpError, Jobs, readJson, sendJson, serve } from './http.mjs';
+import { CONTEXT_LENGTH, writeTinyModel } from './tiny-gguf.mjs';
+
+const MODEL = 'tiny';
+/** The weights never choose to end; an answer without `max_tokens` ends here and says so with "stop". */
+const ANSWER_TOKENS = 48;
+/** A prompt leaves this much of the context free; past its end the oldest tokens are forgotten. */
+const RESERVED_TOKENS = 512;
+
+const cache = fileURLToPath(new URL('node_modules/.cache/', import.meta.url));
+mkdirSync(cache, { recursive: true });
+const modelPath = `${cache}tiny.gguf`;
+writeTinyModel(modelPath);
+const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 1, logLevel: LlamaLogLevel.error });
+const model = await llama.loadModel({ modelPath, defaultContextFlashAttention: false });
+
+const startedAt = Math.floor(Date.now() / 1000);
+const jobs = new Jobs();
+let tokens = 0;
+
+serve('chat', Number(process.argv[2] ?? 11434), {
+  'GET /stats': (_req, res) => sendJson(res, 200, { ...jobs, tokens }),
+  'GET /v1/models': (_req, res) => sendJson(res, 200, { object: 'list', data: [modelEntry()] }),
+  'GET /api/tags': (_req, res) => sendJson(res, 200, { models: [ollamaEntry()] }),
+  'POST /v1/chat/completions': chat,
+});
+
+function modelEntry() {
+  return { id: MODEL, object: 'model', created: startedAt, owned_by: 'voxgate-test-upstreams' };
+}
+
+function ollamaEntry() {
+  const name = `${MODEL}:latest`;
+  const modified_at = new Date(startedAt * 1000).toISOString();
+  const details = { format: 'gguf', family: 'llama', parameter_size: '31K', quantization_level: 'F32' };
+  return { name, model: name, modified_at, size: model.size, digest: '', details };
+}
+
+async function chat(req, res) {
+  const request = chatRequest(await readJson(req));
+  const signal = clientSignal(res);
+  await jobs.track(signal, () => (request.stream ? streamed : whole)(res, request, signal));
+}
+
+async function whole(res, request, signal) {
+  let content = '';
+  const usage = counter(request);
+  for await (const piece of generate(request, signal)) {
+    content += piece;
+    usage.count();
+  }
+  const message = { role: 'assistant', content, refusal: null };
+  const choice = { index: 0, message, logprobs: null, finish_reason: request.finish };
+  sendJson(res, 200, { ...envelope('chat.completion'), choices: [choice], usage: usage.total() });
+}
+
+async function streamed(res, request, signal) {
+  res.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+  const head = envelope('chat.completion.chunk');
+  const usage = counter(request);
+  const send = async (data) => {
+    if (!res.write(`data: ${data}\n\n`)) await once(res, 'drain', { signal });
+  };
+  const chunk = (delta, finish_reason = null) => {
+    const choices = [{ index: 0, delta, logprobs: null, finish_reason }];
+    return JSON.stringify({ ...head, choices, ...(request.includeUsage ? { usage: null } : {}) });
+  };
+  await send(chunk({ role: 'assistant', content: '' }));
+  for await (const content of generate(request, signal)) {
+    usage.count();
+    await send(chunk({ content }));
+  }
+  await send(chunk({}, request.finish));
+  if (request.includeUsage) await send(JSON.stringify({ ...head, choices: [], usage: usage.total() }));
+  await send('[DONE]');
+  res.end();
+}
+
+/** One piece of text a token. Leaving the loop ends the generation: the next token is only made when asked for. */
+async function* generate({ prompt, limit, sampling }, signal) {
+  const context = await model.createContext({
+    contextSize: CONTEXT_LENGTH,
+    batchSize: CONTEXT_LENGTH,
+    threads: 1,
+  });
+  try {
+    let made = 0;
+    for await (const token of context.getSequence().evaluate(prompt, sampling)) {
+      signal.throwIfAborted();
+      tokens++;
+      yield model.detokenize([token], false, [token]);
+      if (++made === limit) break;
+    }
+  } finally {
+    await context.dispose();
+  }
+}
+
+function chatRequest(body) {
+  const {
+    messages,
+    stream = false,
+    stream_options,
+    max_tokens,
+    max_completion_tokens,
+    temperature = 1,
+    top_p = 1,
+  } = body;
+  if (body.model !== MODEL && body.model !== `${MODEL}:latest`) {
+    throw new HttpError(404, 'model_not_found', `The model "${body.model}" does not exist.`, 'model');
+  }
+  if (!Array.isArray(messages) || messages.length === 0) {
+    throw new HttpError(400, 'invalid_messages', '"messages" must be a non-empty array.', 'messages');
+  }
+  const asked = max_completion_tokens ?? max_tokens ?? null;
+  if (asked !== null && !(Number.isInteger(asked) && asked > 0)) {
+    throw new HttpError(400, 'invalid_max_tokens', '"max_tokens" must be a positive integer.', 'max_tokens');
+  }
+  const text = messages.map((message) => `${message?.role}: ${plainText(message?.content)}\n`).join('');
+  const prompt = model.tokenize(`${text}assistant:`);
+  if (prompt.length > CONTEXT_LENGTH - RESERVED_TOKENS) {
+    const message = `The prompt of ${prompt.length} tokens does not fit the context of ${CONTEXT_LENGTH}.`;
+    throw new HttpError(400, 'context_length_exceeded', message, 'messages');
+  }
+  const seed = Number.isInteger(body.seed) ? body.seed : undefined;
+  return {
+    prompt: [model.tokens.bos, ...prompt],
+    stream: stream === true,
+    includeUsage: stream_options?.include_usage === true,
+    limit: asked ?? ANSWER_TOKENS,
+    finish: asked === null ? 'stop' : 'length',
+    sampling: { temperature: Number(temperature), topP: Number(top_p), seed },
+  };
+}
+
+/** A text, or the texts among the parts. */
+function plainText(content) {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content))
+    throw new HttpError(400, 'invalid_messages', 'A message has no content.', 'messages');
+  return content.map((part) => (part?.type === 'text' ? part.text : '')).join('');
+}
+
+function envelope(object) {
+  const created = Math.floor(Date.now() / 1000);
+  return { id: `chatcmpl-${randomUUID()}`, object, created, model: MODEL };
+}
+
+function counter({ prompt }) {
+  const prompt_tokens = prompt.length;
+  let completion_tokens = 0;
+  return {
+    count: () => completion_tokens++,
+    total: () => ({ prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens }),
+  };
+}

@@ -1,0 +1,120 @@
+/**
+ * The upstreams as processes of their own, on 127.0.0.1. What they need from npm is installed on first use, from
+ * this folder's lockfile; they end with the process that started them.
+ */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const BUILD = join(HERE, '../../build');
+const READY_LIMIT_MS = 20_000;
+const STOP_LIMIT_MS = 2000;
+
+export interface Upstream extends AsyncDisposable {
+  base: string;
+  pid: number;
+  stop(): Promise<void>;
+}
+
+/** Why this machine cannot run the speech server; null when it can. */
+export function speechLacks(): string | null {
+  const missing = ['espeak-ng', 'ffmpeg'].filter(
+    (name) => spawnSync(name, ['--version']).error !== undefined,
+  );
+  if (missing.length === 0) return null;
+  return `the speech server needs ${missing.join(' and ')}: apt-get install ${missing.join(' ')}`;
+}
+
+/** Why this machine cannot run the chat daemon; null when it can. */
+export function chatLacks(): string | null {
+  if (process.platform === 'linux' && process.arch === 'x64') return null;
+  return `the chat daemon is installed for linux-x64 only, and this is ${process.platform}-${process.arch}`;
+}
+
+/** @param port 0 for a free one */
+export async function startSpeech(port = 0): Promise<Upstream> {
+  const lacks = speechLacks();
+  if (lacks !== null) throw new Error(lacks);
+  return await start('speech.mjs', port);
+}
+
+/** @param port 0 for a free one */
+export async function startChat(port = 0): Promise<Upstream> {
+  const lacks = chatLacks();
+  if (lacks !== null) throw new Error(lacks);
+  install();
+  return await start('chat.mjs', port);
+}
+
+/**
+ * Installed aside and moved in as a whole: a second test file that starts meanwhile, or an install that was cut
+ * short, never sees half a folder.
+ */
+function install(): void {
+  const modules = join(HERE, 'node_modules');
+  const lock = readFileSync(join(HERE, 'package-lock.json'), 'utf8');
+  const stampIn = (folder: string) => join(folder, '.installed-lock.json');
+  const isCurrent = () => existsSync(stampIn(modules)) && readFileSync(stampIn(modules), 'utf8') === lock;
+  if (isCurrent()) return;
+  process.stdout.write('Installing the packages of test/upstreams (85 MB, once)\n');
+  const aside = join(BUILD, `upstreams-${process.pid}`);
+  mkdirSync(aside, { recursive: true });
+  try {
+    for (const name of ['package.json', 'package-lock.json', '.npmrc'])
+      cpSync(join(HERE, name), join(aside, name));
+    execFileSync('npm', ['ci', '--loglevel=error'], { cwd: aside, stdio: ['ignore', 'ignore', 'inherit'] });
+    writeFileSync(stampIn(join(aside, 'node_modules')), lock);
+    if (isCurrent()) return;
+    rmSync(modules, { recursive: true, force: true });
+    renameSync(join(aside, 'node_modules'), modules);
+  } finally {
+    rmSync(aside, { recursive: true, force: true });
+  }
+}
+
+/** The channel to the child is there for its end only: when this process dies it closes, and the child leaves. */
+async function start(script: string, port: number): Promise<Upstream> {
+  const child = spawn(process.execPath, [join(HERE, script), String(port)], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  const base = await address(script, child).catch(async (error: unknown) => {
+    await stop(child);
+    throw error;
+  });
+  return {
+    base,
+    pid: child.pid ?? 0,
+    stop: () => stop(child),
+    [Symbol.asyncDispose]: () => stop(child),
+  };
+}
+
+/** From the line that a server prints once it answers. */
+async function address(script: string, child: ChildProcess): Promise<string> {
+  if (child.stdout === null) throw new Error(`${script} has no output`);
+  const limit = setTimeout(() => child.kill('SIGKILL'), READY_LIMIT_MS);
+  const lines = createInterface({ input: child.stdout });
+  try {
+    for await (const line of lines) {
+      const found = /listening on (http:\S+)$/.exec(line)?.[1];
+      if (found !== undefined) return found;
+    }
+  } finally {
+    clearTimeout(limit);
+    child.stdout.resume();
+  }
+  throw new Error(`${script} ended, or was not ready within ${READY_LIMIT_MS} ms`);
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  const limit = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
+  await ended;
+  clearTimeout(limit);
+}
