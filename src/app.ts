@@ -12,9 +12,10 @@ import { createSlot, type Slot } from './engine/slot.ts';
 import { GatewayError } from './errors.ts';
 import { answerParserError, errorHandler } from './http/error-handler.ts';
 import { linger } from './http/linger.ts';
-import { observe } from './http/observe.ts';
+import { createObserver } from './http/observe.ts';
 import { requestId } from './http/request-id.ts';
 import { mountRoutes } from './http/routes.ts';
+import { stopServer } from './http/stop.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { CATALOGUE, findModel, VOICE_ACTIVITY_ID } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
@@ -43,9 +44,6 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** How long clients may take to read what is on its way to them when the gateway stops. */
-const LAST_ANSWERS_MS = 5000;
-
 export const VERSION: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ).version;
@@ -68,7 +66,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(requestId(), observe(deps.onExchange ?? (() => undefined)), linger());
+  const observer = createObserver(deps.onExchange ?? (() => undefined));
+  app.use(requestId(), observer.watch, linger());
   mountRoutes(app, {
     version: VERSION,
     models: {
@@ -102,14 +101,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
       await using _model = await caches.models.lease(chosen.modelId);
     },
     async close() {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       shutdown.abort(new GatewayError('network', 'The gateway is shutting down', { code: 'shutting_down' }));
-      // A connection falls idle when its last answer is out; one whose client does not read it never does.
-      const idle = setInterval(() => server.closeIdleConnections(), 20);
-      const late = setTimeout(() => server.closeAllConnections(), LAST_ANSWERS_MS);
-      await closed;
-      clearInterval(idle);
-      clearTimeout(late);
+      await stopServer(server, observer.inFlight);
       await Promise.all([caches.models.close(), caches.voiceActivity.close()]);
       uploads.close();
     },

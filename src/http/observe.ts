@@ -35,8 +35,16 @@ export function counts(category: Category): RequestHandler {
   };
 }
 
-export function observe(finished: (exchange: Exchange) => void): RequestHandler {
-  return (req, res, next) => {
+export interface Observer {
+  watch: RequestHandler;
+  /** Requests whose last byte is not out yet. */
+  inFlight(): number;
+}
+
+export function createObserver(finished: (exchange: Exchange) => void): Observer {
+  let inFlight = 0;
+  const watch: RequestHandler = (req, res, next) => {
+    inFlight += 1;
     const at = new Date();
     const startedAt = performance.now();
     const sinceArrival = () => performance.now() - startedAt;
@@ -82,9 +90,14 @@ export function observe(finished: (exchange: Exchange) => void): RequestHandler 
       });
     };
     // A connection broken by a failure closes before whoever failed could say so; a turn of the loop later it has.
-    res.once('close', () => (res.writableFinished ? finish() : setImmediate(finish)));
+    res.once('close', () => {
+      inFlight -= 1;
+      if (res.writableFinished) finish();
+      else setImmediate(finish);
+    });
     next();
   };
+  return { watch, inFlight: () => inFlight };
 }
 
 /** Sees what is written as the response's body, before its framing. */

@@ -7,6 +7,7 @@ import { health } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
 import { counts } from './observe.ts';
 import { mountDocs, openapi } from './openapi.ts';
+import { mountPages } from './pages.ts';
 import { proxied } from './proxied.ts';
 import { type TranscriptionsDeps, transcriptions } from './transcriptions.ts';
 
@@ -76,6 +77,7 @@ export function mountRoutes(app: Express, deps: RouteDeps): void {
     });
   }
   mountDocs(app);
+  mountPages(app);
   app.use((req) => {
     throw new GatewayError('not_found', `Nothing is at ${req.method} ${req.path.slice(0, 200)}`);
   });

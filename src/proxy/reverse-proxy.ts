@@ -87,6 +87,7 @@ export function createReverseProxy(upstream: Upstream): Forward {
     const over = new Promise<void>((resolve, reject) => {
       options.signal.throwIfAborted();
       calls.set(req, { ...options, res, chunked, answered: false, endedBy: undefined, resolve, reject });
+      res.setMaxListeners(20); // the engine and the pipeline wait for its end several times each
       proxy(req, res, reject);
     });
     return over.catch((error) => {

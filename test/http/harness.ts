@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
-import { type Config, readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config.ts';
 import {
   type ChunkOptions,
   type DecodedSegment,
@@ -21,6 +21,8 @@ export interface Script {
   transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
   /** Ids whose weights are on disk. */
   installed?: string[];
+  /** What fetching absent weights does. */
+  ensure?(id: string, signal?: AbortSignal): Promise<unknown>;
   env?: Record<string, string>;
   engine?: null;
 }
@@ -30,6 +32,9 @@ export interface Gateway extends AsyncDisposable {
   app: App;
   /** Uploads now on disk. */
   uploads(): string[];
+  uploadFolders(): string[];
+  /** Requests now waiting for weights. */
+  fetching(): number;
   /** Jobs that began and have not ended. */
   running(): number;
   /** Requests that are over, as observed. */
@@ -42,15 +47,24 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   let running = 0;
   const engine = script.engine === null ? null : scriptedEngine(script, (change) => (running += change));
   const log = winston.createLogger({ silent: true });
+  let fetching = 0;
+  const uploadFolders = () => readdirSync(tmp).map((dir) => join(tmp, dir));
   const exchanges: Exchange[] = [];
   const onExchange = (exchange: Exchange) => void exchanges.push(exchange);
-  const app = buildApp(config, { log, engine, store: scriptedStore(script, config), onExchange });
+  const app = buildApp(config, {
+    log,
+    engine,
+    store: scriptedStore(script, (change) => (fetching += change)),
+    onExchange,
+  });
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;
   return {
     base: `http://127.0.0.1:${port}`,
     app,
-    uploads: () => readdirSync(tmp).flatMap((dir) => readdirSync(join(tmp, dir))),
+    uploads: () => uploadFolders().flatMap((dir) => readdirSync(dir)),
+    uploadFolders,
+    fetching: () => fetching,
     running: () => running,
     exchanges,
     async [Symbol.asyncDispose]() {
@@ -112,11 +126,19 @@ function scriptedEngine(script: Script, count: (change: number) => void): Native
   };
 }
 
-function scriptedStore(script: Script, _config: Config): ModelStore {
+function scriptedStore(script: Script, count: (change: number) => void): ModelStore {
   const installed = new Set(script.installed ?? ['multilingual-base', 'voice-activity']);
   return {
     isInstalled: (id: string) => installed.has(id),
-    ensure: async (id: string) => ({ path: `/nowhere/${id}` }),
+    async ensure(id: string, { signal }: { signal?: AbortSignal } = {}) {
+      count(1);
+      try {
+        await script.ensure?.(id, signal);
+      } finally {
+        count(-1);
+      }
+      return { path: `/nowhere/${id}` };
+    },
   } as unknown as ModelStore;
 }
 

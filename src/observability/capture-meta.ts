@@ -1,0 +1,41 @@
+/** `meta.json` of a capture: a view of the exchange, and the headers without their secrets. */
+import type { Exchange } from './exchange.ts';
+import { type Headers, scrubHeaders } from './scrub-headers.ts';
+
+export interface CaptureMeta {
+  exchange: Exchange;
+  /** With the query. */
+  url: string;
+  requestHeaders: Headers;
+  responseHeaders: Headers;
+  /** Of the error envelope. */
+  errorMessage?: string | undefined;
+}
+
+/** @param truncated a body is not whole: the disk was too slow for it */
+export function renderMeta(meta: CaptureMeta, truncated: boolean): string {
+  const { exchange } = meta;
+  const failed = exchange.errorKind !== undefined || meta.errorMessage !== undefined;
+  return `${JSON.stringify(
+    {
+      request_id: exchange.requestId,
+      method: exchange.method,
+      url: meta.url,
+      request_headers: scrubHeaders(meta.requestHeaders),
+      response_headers: scrubHeaders(meta.responseHeaders),
+      status: exchange.status,
+      class: exchange.class,
+      timings: {
+        at: exchange.at.toISOString(),
+        latency_ms: exchange.latencyMs,
+        slot_wait_ms: exchange.slotWaitMs,
+      },
+      model: exchange.model,
+      route: exchange.route,
+      error: failed ? { kind: exchange.errorKind, message: meta.errorMessage } : undefined,
+      truncated: truncated || undefined,
+    },
+    null,
+    2,
+  )}\n`;
+}

@@ -1,0 +1,93 @@
+/**
+ * A stream of lines into daily files that outlives what happens to files. Each batch opens its file anew, so a file
+ * or folder that was deleted is made again by the next line, and midnight is only another name. A disk that refuses
+ * is tried again every second: lines wait meanwhile, and what was written in part goes on where it stopped, so that
+ * no line is torn or doubled.
+ *
+ * Not winston-daily-rotate-file: measured with 5.0.0, its stream is dead until the next day after ENOSPC, a deleted
+ * file is not made again even with `watchLog`, and what it still holds cannot be counted, hence not bounded.
+ */
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'winston';
+
+export interface LineFileOptions {
+  dir: string;
+  /** The file's name, from the line itself, so that a late write lands where the line belongs. */
+  fileOf(line: string): string;
+  log: Logger;
+  retryMs?: number;
+}
+
+export interface LineFile {
+  /** Takes whole lines with their newline. Never emits an error. */
+  readonly stream: Writable;
+  /** After it, nothing waits for a disk that refuses: one last try, then the lines are lost and counted. */
+  giveUpSoon(): void;
+}
+
+export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOptions): LineFile {
+  const patience = new AbortController();
+  let failing = false;
+
+  async function deliver(lines: string[]): Promise<void> {
+    for (const [name, some] of groupBy(lines, fileOf)) {
+      await persist(join(dir, name), Buffer.from(some.join('')));
+    }
+  }
+
+  async function persist(path: string, data: Buffer): Promise<void> {
+    let done = 0;
+    while (true) {
+      try {
+        await using file = await openToAppend(path);
+        // A new file in place of the one with the beginning of this line: begin the line again.
+        if (done > 0 && (await file.stat()).size === 0) done = data.lastIndexOf('\n', done - 1) + 1;
+        while (done < data.length) done += (await file.write(data, done)).bytesWritten;
+        if (failing) log.info('The access log is being written again', { path });
+        failing = false;
+        return;
+      } catch (error) {
+        if (!failing)
+          log.error('Cannot write the access log; the gateway goes on', { path, error: String(error) });
+        failing = true;
+        if (patience.signal.aborted) {
+          const lost = data.subarray(done).toString().split('\n').length - 1;
+          log.error('Access log lines are lost', { path, lost });
+          return;
+        }
+        await sleep(retryMs, undefined, { ref: false, signal: patience.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  const stream = new Writable({
+    decodeStrings: false,
+    write: (line: string, _encoding, done) => void deliver([line]).then(() => done(), done),
+    writev: (chunks, done) => void deliver(chunks.map(({ chunk }) => chunk)).then(() => done(), done),
+  });
+  return { stream, giveUpSoon: () => patience.abort() };
+}
+
+async function openToAppend(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'a', 0o640);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    await mkdir(dirname(path), { recursive: true });
+    return await open(path, 'a', 0o640);
+  }
+}
+
+function groupBy(lines: string[], keyOf: (line: string) => string): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const line of lines) {
+    const key = keyOf(line);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [line]);
+    else group.push(line);
+  }
+  return groups;
+}

@@ -1,0 +1,235 @@
+/**
+ * Traffic of the last hour, for `GET /admin/api/metrics` and the dashboard (contract 2.4).
+ *
+ * - Counts, total, error rate, audio and percentiles are all of the window, so that they speak of the same
+ *   traffic; counters since the start are Prometheus's. The window is made of whole seconds and ends with the
+ *   current one, by the time a request ended.
+ * - Percentiles are exact, by nearest rank, over what was served: `503-busy` and `client-disconnect` are left
+ *   out, so that shedding load does not look like speed. The slot wait is over all that took the slot.
+ * - Memory is bounded: counts are exact, but percentiles know at most `capacity` samples a category. When the
+ *   window held more, they are of the newest and the snapshot says `window_truncated`.
+ */
+import { CATEGORIES, type Category, type Exchange, TRAFFIC_CLASSES, type TrafficClass } from './exchange.ts';
+import { percentiles } from './percentiles.ts';
+import { createSamples, type Samples } from './samples.ts';
+import { createTraffic, type Traffic } from './traffic.ts';
+
+const RECENT = 50;
+const SERIES_STEP_SEC = 10;
+const SERIES_SPAN_SEC = 3600;
+const MODEL_NAME_CHARS = 128;
+
+/** Null when nothing was measured. */
+type Figure = number | null;
+
+export interface MetricsSample {
+  request_id: string;
+  /** Arrival, ISO 8601 in UTC. */
+  at: string;
+  model: string | null;
+  status: number;
+  class: TrafficClass;
+  latency_ms: number;
+  slot_wait_ms: number | null;
+  audio_sec?: number;
+  rtf?: number;
+  route?: string;
+  provider: string;
+}
+
+export interface CategorySnapshot {
+  total: number;
+  counts: Record<TrafficClass, number>;
+  /** (4xx + 5xx) / total, 0 without traffic. */
+  error_rate: number;
+  latency_ms: { p50: Figure; p95: Figure; p99: Figure; max: Figure };
+  slot_wait_ms: { p50: Figure; p95: Figure; p99: Figure; max: Figure };
+  audio_seconds: number;
+  rtf: { p50: Figure; p95: Figure };
+  /** Only when the percentiles do not cover the whole window. */
+  window_truncated?: true;
+  /** Newest first, every class, however old. */
+  recent: MetricsSample[];
+}
+
+export interface MetricsSnapshot {
+  uptime_sec: number;
+  window_sec: number;
+  slot: { held: boolean; holder: Category | null; held_for_ms: number };
+  /** Only categories that had traffic since the start. */
+  categories: Partial<Record<Category, CategorySnapshot>>;
+}
+
+/** One value a second, oldest first. */
+export type RateSeries = Partial<Record<Category, Record<TrafficClass, number[]>>>;
+
+/** One value a step, oldest first. */
+export interface HistorySeries {
+  stepSec: number;
+  categories: Partial<
+    Record<
+      Category,
+      {
+        counts: Record<TrafficClass, number[]>;
+        latencyMs: { p50: Figure[]; p95: Figure[]; p99: Figure[] };
+        rtfP50: Figure[];
+      }
+    >
+  >;
+}
+
+export interface Metrics {
+  /** An exchange without a category is no inference and is not counted. */
+  record(exchange: Exchange): void;
+  snapshot(slot: { holder: Category | null; heldForMs: number }): MetricsSnapshot;
+  /** Requests in each of the last complete seconds. @param seconds 1 to 600; others are brought into it */
+  perSecond(seconds: number): RateSeries;
+  /** The last hour in steps of 10 s; the last step is the current one, so its counts still grow. */
+  series(): HistorySeries;
+}
+
+export interface MetricsOptions {
+  windowSec: number;
+  /** Samples a category that percentiles can know. */
+  capacity?: number;
+  /** Milliseconds since the process started; must not go back. */
+  now?: () => number;
+}
+
+interface Kept {
+  traffic: Traffic;
+  samples: Samples;
+  recent: MetricsSample[];
+}
+
+export function createMetrics({ windowSec, capacity = 65_536, now }: MetricsOptions): Metrics {
+  const clock = now ?? (() => performance.now());
+  const second = () => Math.floor(clock() / 1000);
+  const kept = new Map<Category, Kept>();
+
+  const begin = (category: Category): Kept => {
+    const fresh: Kept = {
+      traffic: createTraffic(Math.max(windowSec, SERIES_SPAN_SEC)),
+      samples: createSamples(capacity),
+      recent: [],
+    };
+    kept.set(category, fresh);
+    return fresh;
+  };
+
+  /** In the order of CATEGORIES, not of the first request. */
+  const each = <T>(view: (kept: Kept) => T): Partial<Record<Category, T>> => {
+    const views: Partial<Record<Category, T>> = {};
+    for (const category of CATEGORIES) {
+      const its = kept.get(category);
+      if (its !== undefined) views[category] = view(its);
+    }
+    return views;
+  };
+
+  return {
+    record(exchange) {
+      if (exchange.category === undefined) return;
+      const { traffic, samples, recent } = kept.get(exchange.category) ?? begin(exchange.category);
+      const at = second();
+      traffic.add(at, exchange.class, exchange.audioSec ?? 0);
+      const served = exchange.class !== '503-busy' && exchange.class !== 'client-disconnect';
+      const { latencyMs, slotWaitMs = Number.NaN, rtf = Number.NaN } = exchange;
+      if (served) samples.push(at, { latencyMs, slotWaitMs, rtf });
+      else if (!Number.isNaN(slotWaitMs)) {
+        samples.push(at, { latencyMs: Number.NaN, slotWaitMs, rtf: Number.NaN });
+      }
+      recent.unshift(toSample(exchange));
+      if (recent.length > RECENT) recent.pop();
+    },
+    snapshot({ holder, heldForMs }) {
+      const to = second();
+      const from = to - windowSec + 1;
+      return {
+        uptime_sec: Math.round(clock()) / 1000,
+        window_sec: windowSec,
+        slot: { held: holder !== null, holder, held_for_ms: heldForMs },
+        categories: each((its) => summarise(its, from, to)),
+      };
+    },
+    perSecond(seconds) {
+      const count = Math.min(600, Math.max(1, Math.floor(seconds)));
+      return each(({ traffic }) => countSteps(traffic, second() - count, count, 1));
+    },
+    series() {
+      const count = SERIES_SPAN_SEC / SERIES_STEP_SEC;
+      const first = (Math.floor(second() / SERIES_STEP_SEC) + 1) * SERIES_STEP_SEC - SERIES_SPAN_SEC;
+      return {
+        stepSec: SERIES_STEP_SEC,
+        categories: each(({ traffic, samples }) => {
+          const counts = countSteps(traffic, first, count, SERIES_STEP_SEC);
+          const steps = Array.from({ length: count }, (_, k) => {
+            const from = first + k * SERIES_STEP_SEC;
+            const to = from + SERIES_STEP_SEC - 1;
+            return {
+              latency: percentiles(samples.values('latencyMs', from, to), [50, 95, 99]),
+              rtf: percentiles(samples.values('rtf', from, to), [50])[0],
+            };
+          });
+          return {
+            counts,
+            latencyMs: {
+              p50: steps.map((s) => s.latency[0]),
+              p95: steps.map((s) => s.latency[1]),
+              p99: steps.map((s) => s.latency[2]),
+            },
+            rtfP50: steps.map((s) => s.rtf),
+          };
+        }),
+      };
+    },
+  };
+}
+
+function summarise({ traffic, samples, recent }: Kept, from: number, to: number): CategorySnapshot {
+  const { counts, audioSec } = traffic.sum(from, to);
+  const total = TRAFFIC_CLASSES.reduce((sum, name) => sum + counts[name], 0);
+  const spread = (column: 'latencyMs' | 'slotWaitMs') => {
+    const [p50, p95, p99, max] = percentiles(samples.values(column, from, to), [50, 95, 99, 100]);
+    return { p50, p95, p99, max };
+  };
+  const [p50, p95] = percentiles(samples.values('rtf', from, to), [50, 95]);
+  return {
+    total,
+    counts,
+    error_rate: total === 0 ? 0 : (counts['4xx'] + counts['5xx']) / total,
+    latency_ms: spread('latencyMs'),
+    slot_wait_ms: spread('slotWaitMs'),
+    audio_seconds: Math.round(audioSec * 1000) / 1000,
+    rtf: { p50, p95 },
+    ...(samples.truncatedSince(from) ? { window_truncated: true as const } : {}),
+    recent: [...recent],
+  };
+}
+
+function countSteps(traffic: Traffic, first: number, count: number, stepSec: number) {
+  const steps = Array.from({ length: count }, (_, k) => {
+    const from = first + k * stepSec;
+    return traffic.sum(from, from + stepSec - 1).counts;
+  });
+  const named = TRAFFIC_CLASSES.map((name) => [name, steps.map((counts) => counts[name])]);
+  return Object.fromEntries(named) as Record<TrafficClass, number[]>;
+}
+
+function toSample(exchange: Exchange): MetricsSample {
+  const { audioSec, rtf, route } = exchange;
+  return {
+    request_id: exchange.requestId,
+    at: exchange.at.toISOString(),
+    // A client may name anything; fifty of them must stay small.
+    model: exchange.model?.slice(0, MODEL_NAME_CHARS) ?? null,
+    status: exchange.status,
+    class: exchange.class,
+    latency_ms: exchange.latencyMs,
+    slot_wait_ms: exchange.slotWaitMs ?? null,
+    ...(audioSec === undefined ? {} : { audio_sec: audioSec }),
+    ...(rtf === undefined ? {} : { rtf }),
+    ...(route === undefined ? {} : { route }),
+    provider: exchange.provider,
+  };
+}

@@ -1,0 +1,160 @@
+/**
+ * The same traffic as Prometheus series, counted since the start, with those of model loads, the slot and the
+ * process. Labels are of closed sets only: whatever a client names becomes `other` unless the gateway knows it.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { CATEGORIES, type Category, type Exchange } from './exchange.ts';
+
+export interface Prometheus {
+  readonly contentType: string;
+  /** An exchange without a category is no inference and is not counted. */
+  record(exchange: Exchange): void;
+  modelLoaded(id: string, tookSec: number): void;
+  modelUnloaded(id: string): void;
+  /** The text exposition format. */
+  render(): Promise<string>;
+  /** Forgets every series of this gateway. */
+  close(): void;
+}
+
+export interface PrometheusOptions {
+  /** The only values of the label `model`, besides `other`. */
+  knownModels: Iterable<string>;
+  /** Asked at every scrape. */
+  slot(): { holder: Category | null; heldForMs: number };
+}
+
+const DURATIONS_SEC = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
+const WAITS_SEC = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const LOADS_SEC = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120];
+const FACTORS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 2, 5];
+
+let ofProcess: Registry | null = null;
+
+/**
+ * Series of the process belong to the process, not to a gateway in it: the library watches garbage collection
+ * with an observer that it never lets go, so it is started once, however many gateways come and go. Neither it nor
+ * the event loop's histogram keeps the process alive.
+ */
+function processRegistry(): Registry {
+  if (ofProcess === null) {
+    ofProcess = new Registry();
+    collectDefaultMetrics({ register: ofProcess });
+  }
+  return ofProcess;
+}
+
+export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prometheus {
+  const registry = new Registry();
+  const registers = [registry];
+  const known = new Set(knownModels);
+  const modelLabel = (id: string | undefined) => (id !== undefined && known.has(id) ? id : 'other');
+
+  const requests = new Counter({
+    name: 'voxgate_requests_total',
+    help: 'Inference requests that are over, by how they ended.',
+    labelNames: ['category', 'class', 'model'],
+    registers,
+  });
+  const duration = new Histogram({
+    name: 'voxgate_request_duration_seconds',
+    help: 'From arrival to the last byte.',
+    labelNames: ['category', 'class'],
+    buckets: DURATIONS_SEC,
+    registers,
+  });
+  const slotWait = new Histogram({
+    name: 'voxgate_slot_wait_seconds',
+    help: 'From arrival to the slot: upload and validation; nobody queues.',
+    labelNames: ['category'],
+    buckets: WAITS_SEC,
+    registers,
+  });
+  const factor = new Histogram({
+    name: 'voxgate_real_time_factor_ratio',
+    help: 'Seconds the slot was held for a second of audio.',
+    labelNames: ['category', 'model'],
+    buckets: FACTORS,
+    registers,
+  });
+  const audio = new Counter({
+    name: 'voxgate_audio_seconds_total',
+    help: 'Audio worked on.',
+    labelNames: ['category', 'model'],
+    registers,
+  });
+  const bytesIn = new Counter({
+    name: 'voxgate_request_body_bytes_total',
+    help: 'Bytes of request bodies received.',
+    labelNames: ['category'],
+    registers,
+  });
+  const bytesOut = new Counter({
+    name: 'voxgate_response_body_bytes_total',
+    help: 'Bytes of response bodies sent.',
+    labelNames: ['category'],
+    registers,
+  });
+  const loads = new Histogram({
+    name: 'voxgate_model_load_seconds',
+    help: 'Loading a model into memory.',
+    labelNames: ['model'],
+    buckets: LOADS_SEC,
+    registers,
+  });
+  const loaded = new Gauge({
+    name: 'voxgate_model_loaded',
+    help: '1 while the model is in memory.',
+    labelNames: ['model'],
+    registers,
+  });
+  new Gauge({
+    name: 'voxgate_slot_held',
+    help: '1 for the category that holds the inference slot.',
+    labelNames: ['category'],
+    registers,
+    collect() {
+      const { holder } = slot();
+      for (const category of CATEGORIES) this.set({ category }, category === holder ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: 'voxgate_slot_held_seconds',
+    help: 'How long the inference slot has been held; 0 when it is free.',
+    registers,
+    collect() {
+      this.set(slot().heldForMs / 1000);
+    },
+  });
+
+  return {
+    contentType: registry.contentType,
+    record(exchange) {
+      const { category } = exchange;
+      if (category === undefined) return;
+      const model = modelLabel(exchange.model);
+      requests.inc({ category, class: exchange.class, model });
+      ifMeasured(exchange.latencyMs, (ms) =>
+        duration.observe({ category, class: exchange.class }, ms / 1000),
+      );
+      ifMeasured(exchange.slotWaitMs, (ms) => slotWait.observe({ category }, ms / 1000));
+      ifMeasured(exchange.rtf, (rtf) => factor.observe({ category, model }, rtf));
+      ifMeasured(exchange.audioSec, (sec) => audio.inc({ category, model }, sec));
+      ifMeasured(exchange.bytesIn, (bytes) => bytesIn.inc({ category }, bytes));
+      ifMeasured(exchange.bytesOut, (bytes) => bytesOut.inc({ category }, bytes));
+    },
+    modelLoaded(id, tookSec) {
+      const model = modelLabel(id);
+      ifMeasured(tookSec, (sec) => loads.observe({ model }, sec));
+      loaded.set({ model }, 1);
+    },
+    modelUnloaded: (id) => loaded.set({ model: modelLabel(id) }, 0),
+    render: async () => (await registry.metrics()) + (await processRegistry().metrics()),
+    close: () => registry.clear(),
+  };
+}
+
+/** The library throws on what is no number, and a request must not fail for its statistics. */
+function ifMeasured(value: number | undefined, use: (value: number) => void): void {
+  if (value !== undefined && Number.isFinite(value) && value >= 0) use(value);
+}

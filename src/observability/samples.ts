@@ -1,0 +1,71 @@
+/**
+ * The newest measurements of one category, for percentiles. A ring of typed arrays: what it takes is decided when
+ * it is made (28 bytes a sample), however many requests come.
+ */
+
+const COLUMNS = ['latencyMs', 'slotWaitMs', 'rtf'] as const;
+type Column = (typeof COLUMNS)[number];
+
+/** NaN where there is none. */
+export type Measurement = Record<Column, number>;
+
+export interface Samples {
+  /** @param second of arrival in the ring; must not fall */
+  push(second: number, measured: Measurement): void;
+  /**
+   * What was measured in the seconds `from` to `to`, both included, in no order.
+   * The array is the caller's to reorder, until the next call.
+   */
+  values(column: Column, from: number, to: number): Float64Array;
+  /** The ring was too small: samples of `from` or later have been overwritten. */
+  truncatedSince(from: number): boolean;
+}
+
+export function createSamples(capacity: number): Samples {
+  const seconds = new Int32Array(capacity);
+  const columns = {
+    latencyMs: new Float64Array(capacity),
+    slotWaitMs: new Float64Array(capacity),
+    rtf: new Float64Array(capacity),
+  };
+  const scratch = new Float64Array(capacity);
+  let size = 0;
+  let next = 0;
+  let lastOverwritten = -1;
+
+  /** From the oldest, 0, to the newest. */
+  const slotOf = (index: number) => (next - size + index + capacity) % capacity;
+
+  /** Index of the first sample of `second` or later; the seconds never fall. */
+  function firstSince(second: number): number {
+    let low = 0;
+    let high = size;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((seconds[slotOf(middle)] as number) < second) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  return {
+    push(second, measured) {
+      if (size === capacity) lastOverwritten = seconds[next] as number;
+      else size += 1;
+      seconds[next] = second;
+      for (const column of COLUMNS) columns[column][next] = measured[column];
+      next = (next + 1) % capacity;
+    },
+    values(column, from, to) {
+      const source = columns[column];
+      const end = firstSince(to + 1);
+      let count = 0;
+      for (let index = firstSince(from); index < end; index += 1) {
+        const value = source[slotOf(index)] as number;
+        if (Number.isFinite(value)) scratch[count++] = value;
+      }
+      return scratch.subarray(0, count);
+    },
+    truncatedSince: (from) => lastOverwritten >= from,
+  };
+}

@@ -1,0 +1,94 @@
+/** Removes captures by age, then by size, at the start and every half hour (contract 8). */
+import type { Logger } from 'winston';
+import { listCaptures, removeCapture, removeEmptyDays } from './capture-folder.ts';
+
+export interface SweepCandidate {
+  path: string;
+  /** Epoch milliseconds. */
+  at: number;
+  bytes: number;
+  /** Still being written: counts, but is never removed. */
+  busy: boolean;
+}
+
+export interface SweepLimits {
+  maxAgeMs: number;
+  maxBytes: number;
+}
+
+/** Paths to remove: what is older than the limit; then the oldest, until the rest is within the size. */
+export function plan(captures: readonly SweepCandidate[], limits: SweepLimits, now: number): string[] {
+  const doomed = new Set(captures.filter((c) => !c.busy && now - c.at > limits.maxAgeMs));
+  let bytes = captures.reduce((sum, c) => (doomed.has(c) ? sum : sum + c.bytes), 0);
+  const oldestFirst = captures.filter((c) => !c.busy && !doomed.has(c)).sort((a, b) => a.at - b.at);
+  for (const capture of oldestFirst) {
+    if (bytes <= limits.maxBytes) break;
+    doomed.add(capture);
+    bytes -= capture.bytes;
+  }
+  return [...doomed].map((c) => c.path);
+}
+
+export interface Sweeper {
+  /** Sweeps now, or joins the sweep that runs; never rejects. Returns how many captures were removed. */
+  sweep(): Promise<number>;
+  /** Stops after the capture at hand. */
+  close(): Promise<void>;
+}
+
+export interface SweeperOptions {
+  dir: string;
+  /** Of the capture that writes below `dir`. */
+  isOpen(path: string): boolean;
+  /** Days; may be a fraction. */
+  maxDays: number;
+  /** GiB; may be a fraction. */
+  maxGb: number;
+  log: Logger;
+  everyMs?: number;
+  now?: () => number;
+}
+
+export function createSweeper(options: SweeperOptions): Sweeper {
+  const { dir, isOpen, log, everyMs = 30 * 60_000, now = Date.now } = options;
+  const limits = { maxAgeMs: options.maxDays * 86_400_000, maxBytes: options.maxGb * 1024 ** 3 };
+  let running: Promise<number> | null = null;
+  let closed = false;
+
+  async function run(): Promise<number> {
+    let removed = 0;
+    try {
+      const captures = (await listCaptures(dir)).map((c) => ({ ...c, busy: isOpen(c.path) }));
+      for (const path of plan(captures, limits, now())) {
+        if (closed) break;
+        await removeCapture(path);
+        removed += 1;
+      }
+      await removeEmptyDays(dir);
+    } catch (error) {
+      log.error('Cannot sweep the captures', { dir, error: String(error) });
+    }
+    if (removed > 0) log.info('Old captures were removed', { dir, removed });
+    return removed;
+  }
+
+  function sweep(): Promise<number> {
+    running ??= run().finally(() => {
+      running = null;
+    });
+    return running;
+  }
+
+  const timer = setInterval(() => void sweep(), everyMs);
+  timer.unref();
+  void sweep();
+
+  return {
+    sweep,
+    async close() {
+      closed = true;
+      clearInterval(timer);
+      await running;
+    },
+  };
+}

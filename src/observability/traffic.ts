@@ -1,0 +1,45 @@
+/** Requests of one category by class and second. Exact however many come: a cell is five counters and a sum. */
+import { TRAFFIC_CLASSES, type TrafficClass } from './exchange.ts';
+
+const CLASSES = TRAFFIC_CLASSES.length;
+
+export interface Traffic {
+  add(second: number, as: TrafficClass, audioSec: number): void;
+  /** Over the seconds `from` to `to`, both included; seconds that have left the ring count nothing. */
+  sum(from: number, to: number): { counts: Record<TrafficClass, number>; audioSec: number };
+}
+
+/** @param span how many seconds back can be asked for */
+export function createTraffic(span: number): Traffic {
+  const stamps = new Int32Array(span).fill(-1);
+  const counts = new Uint32Array(span * CLASSES);
+  const audio = new Float64Array(span);
+
+  return {
+    add(second, as, audioSec) {
+      const cell = second % span;
+      if (stamps[cell] !== second) {
+        stamps[cell] = second;
+        counts.fill(0, cell * CLASSES, (cell + 1) * CLASSES);
+        audio[cell] = 0;
+      }
+      const at = cell * CLASSES + TRAFFIC_CLASSES.indexOf(as);
+      counts[at] = (counts[at] as number) + 1;
+      audio[cell] = (audio[cell] as number) + audioSec;
+    },
+    sum(from, to) {
+      const total = new Float64Array(CLASSES);
+      let audioSec = 0;
+      for (let second = Math.max(0, from); second <= to; second += 1) {
+        const cell = second % span;
+        if (stamps[cell] !== second) continue;
+        for (let k = 0; k < CLASSES; k += 1) {
+          total[k] = (total[k] as number) + (counts[cell * CLASSES + k] as number);
+        }
+        audioSec += audio[cell] as number;
+      }
+      const named = TRAFFIC_CLASSES.map((name, k) => [name, total[k] as number]);
+      return { counts: Object.fromEntries(named) as Record<TrafficClass, number>, audioSec };
+    },
+  };
+}

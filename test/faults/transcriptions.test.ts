@@ -1,0 +1,263 @@
+/**
+ * What a client, a disk or the engine may do at every stage of a transcription: what the client gets, what the
+ * traffic counts as, and that nothing stays behind.
+ */
+import assert from 'node:assert/strict';
+import { renameSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import type { TrafficClass } from '../../src/observability/exchange.ts';
+import {
+  form,
+  type Gateway,
+  heard,
+  json,
+  post,
+  type Script,
+  startGateway,
+  toneWav,
+  until,
+} from '../http/harness.ts';
+
+type Transcribe = NonNullable<Script['transcribe']>;
+
+/** Two bursts of tone with enough silence between them to be two chunks. */
+const TWO_CHUNKS = Buffer.concat([toneWav(1), Buffer.alloc(16_000 * 2 * 4), toneWav(1).subarray(44)]);
+TWO_CHUNKS.writeUInt32LE(TWO_CHUNKS.length - 8, 4);
+TWO_CHUNKS.writeUInt32LE(TWO_CHUNKS.length - 44, 40);
+
+const untilAborted: Transcribe = (_samples, _options, { signal }) =>
+  new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+
+/** The first chunk is heard, the second is `then`. */
+const firstThen = (then: Transcribe): Transcribe => {
+  let calls = 0;
+  return (...args) => (++calls === 1 ? Promise.resolve(heard(' One.')) : then(...args));
+};
+
+interface Row {
+  name: string;
+  script?: Script;
+  client(gateway: Gateway): Promise<unknown>;
+  class: TrafficClass;
+  status: number;
+  code?: string;
+}
+
+const multipart = (length: number, type = 'multipart/form-data; boundary=x') =>
+  `POST /v1/audio/transcriptions HTTP/1.1\r\nHost: a\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`;
+const PART = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n';
+
+function dial(gateway: Gateway): Socket {
+  const { port, hostname } = new URL(gateway.base);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  return socket;
+}
+
+/** Sends a beginning, waits for `moment`, and is gone. */
+async function sendAndLeave(gateway: Gateway, bytes: string, moment: () => Promise<unknown>): Promise<void> {
+  const socket = dial(gateway);
+  socket.resume();
+  socket.write(bytes, 'latin1');
+  await moment();
+  socket.resetAndDestroy();
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Asks, and leaves when `moment` has come. */
+async function leaveWhen(
+  gateway: Gateway,
+  moment: (response: Promise<Response>) => Promise<unknown>,
+  fields: Record<string, string> = {},
+  file: Buffer = TWO_CHUNKS,
+): Promise<void> {
+  const leave = new AbortController();
+  const response = post(gateway, form(file, fields), { signal: leave.signal });
+  response.catch(() => undefined);
+  await moment(response);
+  leave.abort();
+}
+
+const ROWS: Row[] = [
+  {
+    name: 'leaves after its headers',
+    client: (gateway) => sendAndLeave(gateway, multipart(1000), () => sleep(50)),
+    ...{ class: 'client-disconnect', status: 499 },
+  },
+  {
+    name: 'leaves in the middle of a part’s header',
+    client: (gateway) => sendAndLeave(gateway, multipart(1000) + PART.slice(0, 20), () => sleep(50)),
+    ...{ class: 'client-disconnect', status: 499 },
+  },
+  {
+    name: 'leaves in the middle of its file',
+    client: (gateway) =>
+      sendAndLeave(gateway, `${multipart(1_000_000)}${PART}${'x'.repeat(100_000)}`, () =>
+        until('the file is on disk', () => gateway.uploads().length === 1),
+      ),
+    ...{ class: 'client-disconnect', status: 499 },
+  },
+  {
+    name: 'leaves while weights are fetched',
+    script: {
+      ensure: (_id, signal) =>
+        new Promise((_r, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+    },
+    client: (gateway) => leaveWhen(gateway, () => until('it is fetching', () => gateway.fetching() === 1)),
+    ...{ class: 'client-disconnect', status: 499 },
+  },
+  {
+    name: 'leaves while its first chunk is transcribed',
+    script: { transcribe: untilAborted },
+    client: (gateway) => leaveWhen(gateway, () => until('it runs', () => gateway.running() === 1)),
+    ...{ class: 'client-disconnect', status: 499 },
+  },
+  {
+    name: 'leaves while its second chunk is transcribed',
+    script: { transcribe: firstThen(untilAborted) },
+    client: (gateway) =>
+      leaveWhen(gateway, async () => {
+        await until('it runs', () => gateway.running() === 1);
+        await sleep(50);
+      }),
+    ...{ class: 'client-disconnect', status: 499 },
+  },
+  {
+    name: 'leaves after the first event of a stream',
+    script: { transcribe: firstThen(untilAborted) },
+    client: (gateway) =>
+      leaveWhen(gateway, async (response) => (await response).body?.getReader().read(), { stream: 'true' }),
+    ...{ class: 'client-disconnect', status: 499 },
+  },
+  {
+    name: 'leaves a stream before its first event',
+    script: { transcribe: untilAborted },
+    client: (gateway) => leaveWhen(gateway, (response) => response, { stream: 'true' }),
+    ...{ class: 'client-disconnect', status: 499 },
+  },
+  {
+    name: 'sends a form that ends early',
+    client: (gateway) => {
+      const body = `${PART}abc`;
+      const socket = dial(gateway);
+      socket.write(multipart(body.length) + body);
+      return new Promise((resolve) => socket.once('data', resolve)).finally(() => socket.destroy());
+    },
+    ...{ class: '4xx', status: 400, code: 'malformed' },
+  },
+  {
+    name: 'sends a form without a boundary',
+    client: async (gateway) => {
+      const socket = dial(gateway);
+      socket.write(`${multipart(3, 'multipart/form-data')}abc`);
+      await new Promise((resolve) => socket.once('data', resolve)).finally(() => socket.destroy());
+    },
+    ...{ class: '4xx', status: 400, code: 'malformed' },
+  },
+  {
+    name: 'sends no audio',
+    client: async (gateway) =>
+      (await post(gateway, form(Buffer.from('not audio at all, just words')))).text(),
+    ...{ class: '4xx', status: 400, code: 'malformed' },
+  },
+  {
+    name: 'names no model there is',
+    client: async (gateway) => (await post(gateway, form(toneWav(1), { model: 'gpt-5' }))).text(),
+    ...{ class: '4xx', status: 400, code: 'malformed' },
+  },
+  {
+    name: 'more than the largest upload',
+    script: { env: { SVC_MAX_UPLOAD_MB: '0.01' } },
+    client: async (gateway) => (await post(gateway, form(toneWav(5)))).text(),
+    ...{ class: '4xx', status: 413, code: 'too_large' },
+  },
+  {
+    name: 'weights that cannot be fetched',
+    script: { ensure: async () => Promise.reject(new Error('disk full')) },
+    client: async (gateway) => (await post(gateway, form(toneWav(1)))).text(),
+    ...{ class: '5xx', status: 500, code: 'internal' },
+  },
+  {
+    name: 'an engine that fails',
+    script: { transcribe: async () => Promise.reject(new Error('out of memory')) },
+    client: async (gateway) => (await post(gateway, form(toneWav(1)))).text(),
+    ...{ class: '5xx', status: 500, code: 'internal' },
+  },
+  {
+    name: 'an engine that fails in the middle of a stream',
+    script: { transcribe: firstThen(async () => Promise.reject(new Error('out of memory'))) },
+    client: async (gateway) => {
+      const text = await (await post(gateway, form(TWO_CHUNKS, { stream: 'true' }))).text();
+      assert.match(text, /event: error/);
+      assert(!text.includes('out of memory'));
+    },
+    ...{ class: '5xx', status: 500, code: 'internal' },
+  },
+  {
+    name: 'the operator stops it in the middle of a stream',
+    script: { transcribe: firstThen(untilAborted) },
+    client: async (gateway) => {
+      const response = await post(gateway, form(TWO_CHUNKS, { stream: 'true' }));
+      await until('the second chunk runs', () => gateway.running() === 1);
+      await sleep(50);
+      gateway.app.slot.stopHolder();
+      assert.match(await response.text(), /stopped_by_operator/);
+    },
+    ...{ class: '5xx', status: 503, code: 'network' },
+  },
+  {
+    name: 'refused because another runs',
+    client: async (gateway) => {
+      using _held = gateway.app.slot.take('llm', 'other');
+      await (await post(gateway, form(toneWav(1)))).text();
+    },
+    ...{ class: '503-busy', status: 503, code: 'network' },
+  },
+  {
+    name: 'refused after its upload because another came first',
+    script: { ensure: () => sleep(100) },
+    client: async (gateway) => {
+      const late = post(gateway, form(toneWav(1)));
+      await until('it is past the door', () => gateway.fetching() === 1);
+      using _held = gateway.app.slot.take('tts', 'other');
+      assert.equal((await json(await late)).error.held_by, 'tts');
+    },
+    ...{ class: '503-busy', status: 503, code: 'network' },
+  },
+  {
+    name: 'served',
+    client: async (gateway) => (await post(gateway, form(toneWav(1)))).text(),
+    ...{ class: '2xx', status: 200 },
+  },
+];
+
+for (const row of ROWS) {
+  test(`asr: ${row.name}`, async () => {
+    await using gateway = await startGateway(row.script);
+    await row.client(gateway);
+    await until('it is over', () => gateway.exchanges.length === 1, 3000);
+    const [exchange] = gateway.exchanges;
+    assert.deepEqual(
+      { category: exchange?.category, class: exchange?.class, status: exchange?.status },
+      { category: 'asr', class: row.class, status: row.status },
+    );
+    if (row.code !== undefined) assert.equal(exchange?.errorKind, row.code);
+    await until('nothing runs', () => gateway.running() === 0);
+    await until('the slot is free', () => gateway.app.slot.status().holder === null);
+    await until('no file is left', () => gateway.uploads().length === 0);
+  });
+}
+
+test('asr: a disk that takes no upload is a 500 that hides why, and the next one is served', async () => {
+  await using gateway = await startGateway();
+  const [folder] = gateway.uploadFolders();
+  assert(folder);
+  renameSync(folder, `${folder}-gone`);
+  const response = await post(gateway, form(toneWav(1)));
+  assert.equal(response.status, 500);
+  assert(!(await response.text()).includes('ENOENT'));
+  renameSync(`${folder}-gone`, folder);
+  assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
+});
