@@ -38,7 +38,7 @@ const modelEntry = z
     created: z.int().describe('unix seconds'),
     owned_by: z.string(),
     capabilities: z.array(z.enum(['asr', 'tts', 'llm'])),
-    languages: z.array(z.string()).optional().describe('ISO 639 codes; absent on `auto`'),
+    languages: z.array(z.string()).optional().describe('ISO 639 codes; ASR models only, not `auto`'),
     supports_streaming: z.boolean(),
     is_routing_alias: z.boolean().describe('true only on `auto`'),
     installed: z.boolean().describe('weights on disk'),
@@ -174,13 +174,27 @@ const transcription = (summary: string) => ({
   },
 });
 
+/** The gateway does not look into these: what the upstream takes and gives is its own, in OpenAI's shapes. */
+const passedOn = (tag: string, summary: string, answer: string) => ({
+  post: {
+    summary,
+    tags: [tag],
+    requestBody: { required: true, content: { 'application/json': { schema: z.looseObject({}) } } },
+    responses: {
+      200: { description: 'as the upstream answers', content: { [answer]: { schema: z.unknown() } } },
+      502: failure('upstream: it failed before its answer began'),
+      503: failure('network: the slot is busy (then with Retry-After), or the upstream cannot be reached'),
+    },
+  },
+});
+
 function describeApi(version: string) {
   return createDocument({
     openapi: '3.1.0',
     info: {
       title: 'voxgate',
       version,
-      description: 'Speech to text with the OpenAI API. Details: docs/api.md.',
+      description: 'Speech to text, text to speech and chat with the OpenAI API. Details: docs/api.md.',
     },
     paths: {
       '/health': {
@@ -201,6 +215,8 @@ function describeApi(version: string) {
           responses: { 200: json('the model', modelEntry), 400: FAILURES[400], 404: failure('not_found') },
         },
       },
+      '/v1/audio/speech': passedOn('text to speech', 'speech, by the speech upstream', 'audio/*'),
+      '/v1/chat/completions': passedOn('chat', 'chat, by the chat daemon', 'application/json'),
       '/v1/audio/transcriptions': transcription('speech to text in the language spoken'),
       '/v1/audio/translations': transcription('speech in any language to English text'),
     },

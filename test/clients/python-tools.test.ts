@@ -5,6 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { startGateway } from '../http/harness.ts';
 import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
 
@@ -33,7 +34,13 @@ test('the official OpenAI package of PyPI', async (t) => {
 });
 
 test('schemathesis finds no server error and no answer outside the schema', async () => {
-  await using gateway = await startGateway();
+  await using upstream = await startHostileUpstream();
+  upstream.behave((socket, head) => {
+    const type = head.includes('/speech') ? 'audio/wav' : 'application/json';
+    wholeAnswer('{}', '200 OK', { 'Content-Type': type })(socket, head);
+  });
+  const { url } = upstream;
+  await using gateway = await startGateway({ env: { SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND_URL: url } });
   const checks = 'not_a_server_error,response_schema_conformance,status_code_conformance';
   const args = [
     'run',

@@ -1,0 +1,87 @@
+/** The built gateway as a process of its own, as operators run it, for the benches. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+export interface GatewayProcess extends AsyncDisposable {
+  base: string;
+  /** From the start of the process to the first answer of `/health`. */
+  startedInMs: number;
+  /** Peak resident set, as the kernel counted it (VmHWM). */
+  peakMegabytes(): number;
+  /** User and system time of all its threads so far. */
+  cpuSec(): number;
+}
+
+export async function startGatewayProcess(env: Record<string, string> = {}): Promise<GatewayProcess> {
+  const port = await freePort();
+  const base = `http://127.0.0.1:${port}`;
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, ['dist/main.js', 'serve'], {
+    cwd: ROOT,
+    env: { ...process.env, SVC_PORT: String(port), SVC_LOG_LEVEL: 'error', ...env },
+    stdio: 'inherit',
+  });
+  await answers(`${base}/health`);
+  return {
+    base,
+    startedInMs: performance.now() - startedAt,
+    peakMegabytes: () => peakMegabytes(child),
+    cpuSec: () => cpuSec(child.pid ?? 0),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
+}
+
+export async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
+export async function answers(url: string, limitMs = 20_000): Promise<void> {
+  const deadline = performance.now() + limitMs;
+  while (performance.now() < deadline) {
+    const ok = await fetch(url).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error(`${url} did not answer within ${limitMs / 1000} s`);
+}
+
+function peakMegabytes({ pid }: ChildProcess): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024);
+}
+
+/** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
+export function cpuSec(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+export function median(values: number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = sorted.length / 2;
+  return ((sorted[Math.ceil(half) - 1] ?? Number.NaN) + (sorted[Math.floor(half)] ?? Number.NaN)) / 2;
+}
+
+/** Nearest rank. */
+export function percentile(values: number[], p: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil((p / 100) * sorted.length) - 1)] ?? Number.NaN;
+}
