@@ -11,7 +11,9 @@ const NEEDED = [
   'venv',
   'ffmpeg',
   'espeak-ng',
+  'chromium',
   'curl',
+  'haproxy',
   'prlimit',
   'clang-format',
 ];

@@ -1,6 +1,7 @@
 /**
  * `npm run quickstart`: from a fresh clone to a gateway that has transcribed its first clip, in one command.
- * Each step is skipped when nothing changed since it last ran. `-- --once` stops after the sample.
+ * Each step is skipped when nothing changed since it last ran. `-- --once` stops after the sample. `-- --demo` puts
+ * a speech server (espeak-ng) and a chat daemon (a toy model) behind it, so that all three capabilities answer.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -12,6 +13,7 @@ const MODEL = 'multilingual-base';
 const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3');
 const START_LIMIT_MS = 30_000;
 const once = process.argv.includes('--once');
+const demo = process.argv.includes('--demo');
 
 checkTools();
 install();
@@ -52,10 +54,11 @@ async function serve() {
   const port = process.env.SVC_PORT ?? String(await freePort(8000));
   const host = process.env.SVC_HOST ?? '127.0.0.1';
   const base = `http://${host}:${port}`;
+  const upstreams = demo ? await startUpstreams() : {};
   const gateway = spawn(process.execPath, ['dist/main.js', 'serve'], {
     cwd: ROOT,
     stdio: 'inherit',
-    env: { ...process.env, SVC_PORT: port },
+    env: { ...process.env, ...upstreams, SVC_PORT: port },
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => gateway.kill(signal));
   gateway.on('exit', (code, signal) => process.exit(code ?? (signal === null ? 1 : 0)));
@@ -63,8 +66,57 @@ async function serve() {
   await untilHealthy(base);
   const text = await transcribeSample(base);
   if (text === '') gateway.kill('SIGTERM');
+  if (demo) await showUpstreams(base);
   if (!once) return process.stdout.write('\nCtrl-C stops the gateway.\n');
   gateway.kill('SIGTERM');
+}
+
+/** They end with this process. */
+async function startUpstreams() {
+  const missing = missingTools(['espeak-ng', 'ffmpeg']);
+  if (missing.length > 0) {
+    process.stderr.write(`${describeMissing(missing)}\n`);
+    process.exit(1);
+  }
+  const { tsImport } = await import('tsx/esm/api');
+  const { startSpeech, startChat } = await tsImport('../test/upstreams/start.ts', import.meta.url);
+  const [speech, chat] = [await startSpeech(), await startChat()];
+  return { SVC_TTS_UPSTREAM_URL: speech.base, SVC_LLM_BACKEND_URL: chat.base };
+}
+
+/** Says a sentence, and hears what it said; asks the toy model something. */
+async function showUpstreams(base) {
+  const post = (path, body) =>
+    fetch(base + path, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const said = 'The gateway can speak, and it can hear what it has said.';
+  const speech = await post('/v1/audio/speech', { input: said, voice: 'alloy', model: 'tts' });
+  const audio = await speech.blob();
+  const form = new FormData();
+  form.set('file', audio, 'speech.wav');
+  form.set('model', MODEL);
+  form.set('language', 'en');
+  const heard = await fetch(`${base}/v1/audio/transcriptions`, { method: 'POST', body: form });
+  const chat = await post('/v1/chat/completions', {
+    model: 'tiny',
+    messages: [{ role: 'user', content: 'Say something.' }],
+    max_tokens: 12,
+  });
+  const answer = (await chat.json()).choices?.[0]?.message?.content;
+  process.stdout.write(
+    [
+      `  said         "${said}" (${audio.size} bytes of speech)`,
+      `  heard        "${(await heard.json()).text}"`,
+      `  chat         "${answer}" (random weights: the words mean nothing)`,
+      '',
+      `  speak        curl ${base}/v1/audio/speech -H 'Content-Type: application/json' -d '{"input":"Hello"}' -o hello.wav`,
+      `  chat         curl -N ${base}/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"tiny","stream":true,"messages":[{"role":"user","content":"Hello"}]}'`,
+      '',
+    ].join('\n'),
+  );
 }
 
 async function untilHealthy(base) {

@@ -19,7 +19,7 @@ if (files.length === 0) {
   process.exit(1);
 }
 
-const alone = files.filter((path) => /^test\/(http|model|native)\//.test(path));
+const alone = files.filter((path) => /^test\/(browser|http|model|native)\//.test(path));
 const together = files.filter((path) => !alone.includes(path));
 let failed = false;
 for (const [group, concurrency] of [

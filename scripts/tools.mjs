@@ -20,7 +20,17 @@ const TOOLS = {
   },
   ffmpeg: { commands: ['ffmpeg'], package: 'ffmpeg', why: 'to decode m4a, mp4, webm, opus, aac and aiff' },
   'espeak-ng': { commands: ['espeak-ng'], package: 'espeak-ng', why: 'to test with a speech upstream' },
+  chromium: {
+    commands: ['chromium', 'chromium-browser', 'google-chrome'],
+    package: 'chromium',
+    why: 'to test the pages in a browser',
+  },
   curl: { commands: ['curl'], package: 'curl', why: 'to run the examples of the README' },
+  haproxy: {
+    commands: ['haproxy'],
+    package: 'haproxy',
+    why: 'to test behind a reverse proxy',
+  },
   prlimit: { commands: ['prlimit'], package: 'util-linux', why: 'to bound what ffmpeg may use' },
   'clang-format': { commands: ['clang-format'], package: 'clang-format', why: 'to check the C++ style' },
 };
