@@ -8,13 +8,13 @@
  * gateway's own for the refusals and the load generator's beside it), spread over the cores; what exceeds it is
  * interference.
  */
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
-import { startGatewayProcess } from './gateway.ts';
+import { startGatewayProcess, wavHeader } from './gateway.ts';
 
 const { values } = parseArgs({
   options: { rate: { type: 'string', default: '1000' }, seconds: { type: 'string', default: '30' } },
@@ -23,6 +23,21 @@ const seconds = Number(values.seconds);
 const rate = Number(values.rate);
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3');
+
+/** 16 kHz mono, 16 bits. */
+const SAMPLES = execFileSync('ffmpeg', [
+  '-v',
+  'error',
+  '-i',
+  SAMPLE,
+  '-ar',
+  '16000',
+  '-ac',
+  '1',
+  '-f',
+  's16le',
+  '-',
+]);
 
 await using gateway = await startGatewayProcess();
 await transcribe(2); // the model is in memory
@@ -79,12 +94,11 @@ interface Timed {
 }
 
 async function transcribe(repeats: number): Promise<Timed> {
-  const clip = readFileSync(SAMPLE);
-  const audio = Buffer.concat(Array.from({ length: repeats }, () => clip)); // frames of MP3 stand for themselves
+  const audio = Buffer.concat([wavHeader(SAMPLES.length * repeats), ...Array(repeats).fill(SAMPLES)]);
   const form = new FormData();
   form.set('model', 'multilingual-base');
   form.set('language', 'en');
-  form.set('file', new Blob([Uint8Array.from(audio)]), 'audio.mp3');
+  form.set('file', new Blob([Uint8Array.from(audio)]), 'audio.wav');
   const cpu = gateway.cpuSec();
   const startedAt = performance.now();
   const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body: form });

@@ -7,7 +7,7 @@
  * runs. Memory is the peak resident set the kernel counted (VmHWM), read before and after.
  */
 import { parseArgs } from 'node:util';
-import { startGatewayProcess } from './gateway.ts';
+import { startGatewayProcess, wavHeader } from './gateway.ts';
 
 const { values } = parseArgs({ options: { megabytes: { type: 'string', default: '300' } } });
 const bytes = Number(values.megabytes) * 1024 * 1024;
@@ -44,22 +44,4 @@ async function* parts(head: string, size: number, tail: string): AsyncGenerator<
   for (let left = size - 44; left > 0; left -= zeros.length)
     yield zeros.subarray(0, Math.min(left, zeros.length));
   yield Buffer.from(tail);
-}
-
-/** 16 kHz mono, 16 bits. */
-function wavHeader(dataBytes: number): Uint8Array {
-  const header = Buffer.alloc(44);
-  header.write('RIFF', 0);
-  header.writeUInt32LE(36 + dataBytes, 4);
-  header.write('WAVEfmt ', 8);
-  header.writeUInt32LE(16, 16);
-  header.writeUInt16LE(1, 20);
-  header.writeUInt16LE(1, 22);
-  header.writeUInt32LE(16_000, 24);
-  header.writeUInt32LE(32_000, 28);
-  header.writeUInt16LE(2, 32);
-  header.writeUInt16LE(16, 34);
-  header.write('data', 36);
-  header.writeUInt32LE(dataBytes, 40);
-  return header;
 }

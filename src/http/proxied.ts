@@ -16,8 +16,8 @@ export interface ProxiedDeps {
 export function proxied(category: 'tts' | 'llm', { slot, shutdown, forward }: ProxiedDeps): RequestHandler {
   return async (req, res) => {
     const notes = notesOf(res);
+    using held = slot.take(category, notes.requestId); // first: a refusal must cost nothing more
     const left = clientSignal(res, shutdown);
-    using held = slot.take(category, notes.requestId);
     notes.slotTaken();
     notes.provider = category;
     continueIfAsked(req, res);

@@ -1,5 +1,5 @@
 /** Every request has an id: the caller's when it is well-formed, else 16 hex digits; always echoed (contract 2.6). */
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
 
 const WELL_FORMED = /^[A-Za-z0-9\-_:.]{1,128}$/;
@@ -7,7 +7,7 @@ const WELL_FORMED = /^[A-Za-z0-9\-_:.]{1,128}$/;
 export function requestId(): RequestHandler {
   return (req, res, next) => {
     const given = req.get('X-Request-ID');
-    const id = given !== undefined && WELL_FORMED.test(given) ? given : randomBytes(8).toString('hex');
+    const id = given !== undefined && WELL_FORMED.test(given) ? given : randomUUID().replaceAll('-', '').slice(0, 16);
     res.locals.requestId = id;
     res.setHeader('X-Request-ID', id);
     next();

@@ -1,0 +1,256 @@
+/** The playground: one sound at a time, sent to this gateway's own API. */
+import { createKeyDialog, createWaiting } from './playground/ask.js';
+import { shortTime } from './playground/captions.js';
+import { createChoices } from './playground/choices.js';
+import { createPlayer } from './playground/player.js';
+import { createClient, hasKey, RequestFailed, toFields } from './playground/request.js';
+import { SNIPPETS } from './playground/snippets.js';
+import { createSource } from './playground/source.js';
+import { copy, download } from './playground/take.js';
+import { createTranscript } from './playground/transcript.js';
+
+const el = (id) => document.getElementById(id);
+
+let file = null;
+/** What the last run ended with. */
+let answer = null;
+/** The run in progress, as what can stop it. */
+let running = null;
+
+const keyDialog = {
+  dialog: el('key-dialog'),
+  input: el('key'),
+  wrong: el('key-wrong'),
+  cancel: el('key-cancel'),
+};
+const client = createClient(createKeyDialog(keyDialog));
+const choices = createChoices(el('form'), showCode);
+const transcript = createTranscript(el('transcript'), el('segments'), (sec) => player.seek(sec));
+const player = createPlayer(
+  {
+    audio: el('audio'),
+    wave: el('wave'),
+    play: el('play'),
+    time: el('time'),
+    speed: el('speed'),
+    note: el('player-note'),
+    name: el('file-name'),
+    facts: el('file-facts'),
+  },
+  transcript.follow,
+);
+const busyBox = {
+  box: el('busy'),
+  text: el('busy-text'),
+  countdown: el('countdown'),
+  now: el('retry-now'),
+  after: el('cancel'),
+};
+const waitForSlot = createWaiting(busyBox, say);
+const source = createSource(
+  { input: el('file'), button: el('record'), label: el('record-label'), note: el('record-note') },
+  {
+    file(chosen) {
+      begin();
+      file = chosen;
+      showButtons();
+      showCode();
+      say(`Ready: ${file.name}.`);
+      player.load(file);
+    },
+    recording(levels, sec) {
+      if (sec === 0) {
+        begin();
+        say('Recording.');
+      }
+      player.showRecording(levels, sec);
+    },
+    refused: fail,
+  },
+);
+
+/** A new sound: what belonged to the last one goes. */
+function begin() {
+  running?.abort();
+  running = null;
+  clear();
+  el('player').hidden = false;
+  showButtons();
+}
+
+/* The run */
+
+el('form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  if (file !== null && running === null && !source.isRecording) run();
+});
+for (const id of ['cancel', 'stop-waiting']) el(id).addEventListener('click', () => running?.abort());
+el('measure').addEventListener('click', () => {
+  el('word-times').checked = true;
+  showCode();
+  run();
+});
+
+async function run() {
+  const mine = new AbortController();
+  running = mine;
+  clear();
+  showButtons();
+  // On a narrow screen the result is far below the button.
+  if (el('result').getBoundingClientRect().top > innerHeight - 100) el('player').scrollIntoView();
+  try {
+    await untilServed(toFields(choices.read()), mine.signal);
+  } catch (error) {
+    if (running !== mine) return; // another sound was chosen meanwhile
+    if (mine.signal.aborted) say('Cancelled.');
+    else if (error instanceof RequestFailed) fail(error.message, error.requestId);
+    else throw error;
+  } finally {
+    if (running === mine) {
+      running = null;
+      el('progress').hidden = true;
+      el('take').hidden = transcript.segments.length === 0;
+      showButtons();
+    }
+  }
+}
+
+async function untilServed(fields, signal) {
+  for (;;) {
+    try {
+      return await attempt(fields, signal);
+    } catch (error) {
+      if (error.code !== 'slot_busy') throw error;
+      el('progress').hidden = true;
+      await waitForSlot(error, signal);
+    }
+  }
+}
+
+async function attempt(fields, signal) {
+  const startedAt = performance.now();
+  say(`Sending ${file.name}.`);
+  el('progress').removeAttribute('value');
+  el('progress').hidden = false;
+  await client.transcribe(file, fields, signal, (event) => {
+    if (signal.aborted) return;
+    if (event.type === 'accepted') say('Transcribing.');
+    if (event.type === 'warning') hint(`${event.message}.`);
+    if (event.type === 'transcript.text.delta') {
+      const { segment_id, start, end, delta } = event;
+      transcript.add({ id: Number(segment_id), start, end, text: delta });
+      player.showSegments(transcript.segments);
+      if (player.durationSec > 0) el('progress').value = Math.min(1, end / player.durationSec);
+    }
+    if (event.type === 'transcript.text.done') finish(event, (performance.now() - startedAt) / 1000);
+  });
+}
+
+function finish({ type: _, ...done }, tookSec) {
+  answer = done;
+  const { segments, words, model, route, language, duration, dropped = [] } = done;
+  if (player.durationSec === 0) player.setDuration(duration);
+  transcript.finish(done);
+  transcript.setLanguage(choices.codeOf(language));
+  player.showSegments(segments);
+  const speed = duration / tookSec;
+  el('facts').replaceChildren(
+    badge(model, 'badge accent'),
+    badge(route),
+    ...(segments.length === 0 ? [] : [badge(language)]),
+    badge(`${duration.toFixed(1)} s of sound`),
+    badge(`${tookSec.toFixed(tookSec < 1 ? 2 : 1)} s, ${speed.toFixed(speed < 10 ? 1 : 0)}× real time`),
+  );
+  el('facts').hidden = false;
+  el('estimate').hidden = segments.length === 0 || words !== undefined;
+  for (const { start, end, reason } of dropped) {
+    hint(`Nothing usable was heard from ${shortTime(start)} to ${shortTime(end)} (${reason}).`);
+  }
+  const count = segments.length === 1 ? '1 segment' : `${segments.length} segments`;
+  say(segments.length === 0 ? 'No speech was found.' : `Done: ${count}.`);
+  refreshModels();
+}
+
+/* Text out */
+
+el('take').addEventListener('click', ({ target }) => {
+  const kind = target.dataset.download;
+  if (kind !== undefined) download(kind, transcript.segments, answer, file.name);
+});
+el('copy-text').addEventListener('click', async ({ currentTarget }) => {
+  const lines = transcript.segments.map(({ text }) => text.trim());
+  say(await copy(lines.join('\n'), currentTarget, el('segments')));
+});
+el('copy-code').addEventListener('click', async ({ currentTarget }) =>
+  say(await copy(el('code').textContent, currentTarget, el('code'))),
+);
+for (const radio of document.querySelectorAll('[name="code"]')) radio.addEventListener('change', showCode);
+
+function showCode() {
+  const { value } = document.querySelector('[name="code"]:checked');
+  el('code').textContent = SNIPPETS[value]({
+    base: location.origin,
+    fileName: file?.name ?? 'speech.mp3',
+    fields: toFields(choices.read()),
+    withKey: hasKey(),
+  });
+}
+
+/* The page */
+
+function clear() {
+  answer = null;
+  transcript.clear();
+  player.showSegments([]);
+  for (const id of ['problem', 'facts', 'hints', 'estimate', 'take', 'progress']) el(id).hidden = true;
+  el('hints').replaceChildren();
+}
+
+/** Keyboard focus goes with the button that takes the place of the one in use. */
+function showButtons() {
+  const focused = document.activeElement;
+  el('start').disabled = file === null || source.isRecording;
+  el('start').hidden = running !== null;
+  el('cancel').hidden = running === null;
+  if (focused === el('start') && running !== null) el('cancel').focus();
+  if ((focused === el('cancel') || focused === el('stop-waiting')) && running === null) el('start').focus();
+}
+
+function say(text) {
+  el('status').textContent = text;
+}
+
+function hint(text) {
+  const line = document.createElement('p');
+  line.className = 'notice';
+  line.textContent = text;
+  el('hints').append(line);
+  el('hints').hidden = false;
+}
+
+function fail(message, requestId = null) {
+  el('problem').textContent = requestId === null ? message : `${message}.\nRequest id: ${requestId}`;
+  el('problem').hidden = false;
+  say('That did not work.');
+}
+
+function badge(text, className = 'badge') {
+  const span = document.createElement('span');
+  span.className = className;
+  span.textContent = text;
+  return span;
+}
+
+async function refreshModels() {
+  try {
+    const list = await client.models();
+    choices.setModels(list);
+    if (list.length === 0) choices.say('No model can serve now; the gateway’s log says why.');
+  } catch (error) {
+    choices.say(`The models cannot be listed: ${error.message}`);
+  }
+  showCode();
+}
+
+showCode();
+refreshModels();

@@ -1,0 +1,116 @@
+/** What is asked of the gateway. One list of fields makes the request itself and the code to copy. */
+
+/** @returns {[name: string, value: string][]} */
+export function toFields({ model, language, translate, prompt, wordTimes, granularity }) {
+  const fields = [['model', model]];
+  if (language !== '') fields.push(['language', language]);
+  if (prompt !== '') fields.push(['prompt', prompt]);
+  if (translate) fields.push(['translate', 'true']);
+  if (granularity !== 'sentence') fields.push(['segment_granularity', granularity]);
+  // Only verbose_json has words, and it does not stream.
+  if (!wordTimes) return [...fields, ['stream', 'true']];
+  return [
+    ...fields,
+    ['response_format', 'verbose_json'],
+    ['timestamp_granularities[]', 'word'],
+    ['timestamp_granularities[]', 'segment'],
+  ];
+}
+
+/** A request that was refused or broke, with what the error envelope says. */
+export class RequestFailed extends Error {
+  constructor(error, retryAfterSec) {
+    super(error.message);
+    this.code = error.code ?? null;
+    this.requestId = error.request_id ?? null;
+    this.heldBy = error.held_by ?? null;
+    this.heldForMs = error.held_for_ms ?? 0;
+    this.retryAfterSec = retryAfterSec ?? null;
+  }
+}
+
+const KEY = 'voxgate-api-key';
+
+export const hasKey = () => sessionStorage.getItem(KEY) !== null;
+
+/** @param askForKey (wrong: boolean) => Promise<string | null>; null gives up */
+export function createClient(askForKey) {
+  async function send(path, init) {
+    const key = sessionStorage.getItem(KEY);
+    const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
+    const response = await reach(() => fetch(path, { ...init, headers }), init.signal);
+    if (response.ok) return response;
+    const failure = await toFailure(response);
+    if (response.status !== 401) throw failure;
+    const given = await askForKey(key !== null);
+    if (given === null) throw failure;
+    sessionStorage.setItem(KEY, given);
+    return send(path, init);
+  }
+
+  return {
+    async models() {
+      const { data } = await (await send('/v1/models', {})).json();
+      return data.filter((model) => model.capabilities.includes('asr'));
+    },
+
+    /** Calls `onEvent` for every event of the stream; an answer in one piece is a single `done`. */
+    async transcribe(file, fields, signal, onEvent) {
+      const body = new FormData();
+      for (const [name, value] of fields) body.append(name, value);
+      body.append('file', file, file.name);
+      const response = await send('/v1/audio/transcriptions', { method: 'POST', body, signal });
+      onEvent({ type: 'accepted', model: response.headers.get('X-Voxgate-Model') ?? '' });
+      const whole = !response.headers.get('Content-Type')?.startsWith('text/event-stream');
+      if (whole) {
+        const answer = await reach(() => response.json(), signal);
+        onEvent({ ...answer, type: 'transcript.text.done' });
+        return;
+      }
+      let last = null;
+      for await (const event of readEvents(response.body, signal)) {
+        last = event.type;
+        if (event.type === 'error') throw new RequestFailed(event.error);
+        onEvent(event);
+      }
+      if (last !== 'transcript.text.done') throw new RequestFailed({ message: CUT_SHORT });
+    },
+  };
+}
+
+const CUT_SHORT = 'The connection ended before the transcription did. What had arrived is kept below.';
+
+/** A network failure in words; an abort stays what it is. */
+async function reach(attempt, signal) {
+  try {
+    return await attempt();
+  } catch (error) {
+    if (signal?.aborted) throw signal.reason;
+    throw new RequestFailed({ message: `The gateway cannot be reached (${error.message}). Is it running?` });
+  }
+}
+
+async function toFailure(response) {
+  const retryAfterSec = Number(response.headers.get('Retry-After')) || null;
+  const body = await response.json().catch(() => null);
+  const fallback = { message: `The gateway answered ${response.status} without saying why.` };
+  return new RequestFailed(body?.error ?? fallback, retryAfterSec);
+}
+
+async function* readEvents(body, signal) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const { done, value } = await reader.read().catch(() => {
+      if (signal.aborted) throw signal.reason;
+      throw new RequestFailed({ message: CUT_SHORT });
+    });
+    if (done) return;
+    const blocks = (text + value).split('\n\n');
+    text = blocks.pop();
+    for (const block of blocks) {
+      const data = block.split('\n').filter((line) => line.startsWith('data:'));
+      if (data.length > 0) yield JSON.parse(data.map((line) => line.slice(5)).join('\n'));
+    }
+  }
+}

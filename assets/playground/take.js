@@ -1,0 +1,42 @@
+/** What can be taken from the page: files and the clipboard. */
+import { toSrt, toVtt } from './captions.js';
+
+const TYPES = { srt: 'application/x-subrip', vtt: 'text/vtt', json: 'application/json' };
+
+/** @param answer the gateway's last word as it came; null when it broke off before */
+export function download(kind, segments, answer, sourceName) {
+  const body = {
+    srt: () => toSrt(segments),
+    vtt: () => toVtt(segments),
+    json: () => `${JSON.stringify(answer ?? { segments }, null, 2)}\n`,
+  }[kind]();
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([body], { type: TYPES[kind] }));
+  link.download = `${sourceName.replace(/\.[^.]*$/, '')}.${kind}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/**
+ * Where the clipboard is out of reach (plain http from afar), the text is selected for the reader to copy.
+ * @returns what happened, in words
+ */
+export async function copy(text, button, element) {
+  const before = button.dataset.label ?? button.textContent;
+  button.dataset.label = before;
+  const show = (label) => {
+    button.textContent = label;
+    setTimeout(() => {
+      button.textContent = before;
+    }, 1500);
+  };
+  try {
+    await navigator.clipboard.writeText(text);
+    show('Copied');
+    return 'Copied.';
+  } catch {
+    getSelection().selectAllChildren(element);
+    show('Selected');
+    return 'Selected: copy it with Ctrl+C.';
+  }
+}

@@ -1,0 +1,61 @@
+/** Debian's Chromium, and a page of it that tells of everything a page of ours must not do. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+
+export function launchBrowser(...args: string[]): Promise<Browser> {
+  return chromium.launch({
+    executablePath: findChromium(),
+    args: ['--no-sandbox', '--disable-dev-shm-usage', ...args],
+  });
+}
+
+function findChromium(): string {
+  for (const dir of (process.env.PATH ?? '').split(delimiter)) {
+    for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
+      if (existsSync(join(dir, name))) return join(dir, name);
+    }
+  }
+  throw new Error('No chromium on the PATH. On Debian or Ubuntu: apt-get install chromium');
+}
+
+export interface OpenPage extends AsyncDisposable {
+  page: Page;
+}
+
+/** On disposal fails for script errors, violations of the content security policy and requests to other hosts. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<OpenPage> {
+  const context = await browser.newContext({ acceptDownloads: true, ...options });
+  context.setDefaultTimeout(10_000);
+  await context.grantPermissions(['clipboard-read', 'clipboard-write', 'microphone']);
+  const page = await context.newPage();
+  const wrong: string[] = [];
+  page.on('pageerror', (error) => wrong.push(`error: ${error.stack ?? error.message}`));
+  page.on('dialog', (dialog) => {
+    wrong.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('console', (message) => {
+    // Error statuses are what some tests are about.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      wrong.push(`console: ${message.text()}`);
+  });
+  page.on('request', (request) => {
+    const { protocol, host } = new URL(request.url());
+    if (!['blob:', 'data:'].includes(protocol) && host !== new URL(url).host)
+      wrong.push(`request to ${request.url()}`);
+  });
+  await page.goto(url);
+  return {
+    page,
+    async [Symbol.asyncDispose]() {
+      await context.close();
+      assert.deepEqual(wrong, []);
+    },
+  };
+}

@@ -1,0 +1,503 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import type { Browser, Download, Page } from 'playwright-core';
+import type { DecodedSegment } from '../../src/engine/native.ts';
+import {
+  form,
+  type Gateway,
+  heard,
+  post,
+  type Script,
+  startGateway,
+  toneWav,
+  until,
+  wav,
+} from '../http/harness.ts';
+import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
+import { launchBrowser, openPage } from './browser.ts';
+
+/** A folder: then the pictures of the docs are taken, with real weights. */
+const SHOTS = process.env.VOXGATE_SCREENSHOTS;
+
+let browser: Browser;
+const dir = mkdtempSync(join(tmpdir(), 'voxgate-browser-test-'));
+const microphone = join(dir, 'microphone.wav');
+
+before(async () => {
+  writeFileSync(microphone, toneWav(5));
+  browser = await launchBrowser(
+    '--use-fake-device-for-media-stream',
+    '--use-fake-ui-for-media-stream',
+    `--use-file-for-fake-audio-capture=${microphone}`,
+  );
+});
+after(async () => {
+  await browser?.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const playground = (gateway: Pick<Gateway, 'base'>, options = {}) =>
+  openPage(browser, `${gateway.base}/playground`, options);
+
+/** Speech, a long pause, speech: two chunks. */
+const twoBursts = joined(toneWav(1), toneWav(3, 0), toneWav(1));
+
+function joined(...clips: Buffer[]): Buffer {
+  const all = Buffer.concat(clips.map((clip, i) => (i === 0 ? clip : clip.subarray(44))));
+  all.writeUInt32LE(all.length - 44, 40);
+  return all;
+}
+
+const asFile = (buffer: Buffer, name = 'speech.wav') => ({ name, mimeType: 'audio/wav', buffer });
+const choose = (page: Page, buffer: Buffer, name?: string) =>
+  page.getByLabel('Choose a file').setInputFiles(asFile(buffer, name));
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+const status = (page: Page, text: string | RegExp) =>
+  page.getByRole('status').filter({ hasText: text }).waitFor();
+const segments = (page: Page) => page.locator('.said').allInnerTexts();
+
+/** Says one text a chunk, each after its gate is open. */
+function saying(...texts: string[]): Script & { release(): void } {
+  const waiting: (() => void)[] = [];
+  let n = 0;
+  let opened = 0;
+  return {
+    async transcribe(_samples, _options, { signal }) {
+      const mine = n++;
+      if (mine >= opened) {
+        await new Promise<void>((resolve, reject) => {
+          waiting.push(resolve);
+          signal?.addEventListener('abort', () => reject(signal.reason));
+        });
+      }
+      return heard(texts[mine % texts.length] ?? '');
+    },
+    release() {
+      opened++;
+      waiting.shift()?.();
+    },
+  };
+}
+
+test('segments appear one by one, over a waveform, and light up with the sound', async () => {
+  const script = saying(' One two. Three.', ' Four & <five>.');
+  await using gateway = await startGateway(script);
+  await using open = await playground(gateway);
+  const { page } = open;
+  assert.match(
+    (await page.locator('#model option').allInnerTexts()).join(),
+    /auto,multilingual-base \(installed\)/,
+  );
+  await choose(page, twoBursts);
+  await page.locator('.time').filter({ hasText: '0:00 / 0:05' }).waitFor();
+  await inked(page);
+  await press(page, 'Transcribe');
+  await status(page, 'Transcribing');
+  assert.deepEqual(await segments(page), []);
+  script.release();
+  await page.getByText('Three.').waitFor();
+  assert.deepEqual(await segments(page), ['One two.', 'Three.']);
+  script.release();
+  await status(page, 'Done: 3 segments.');
+  assert.deepEqual(await segments(page), ['One two.', 'Three.', 'Four & <five>.']);
+  assert.match(await page.locator('#facts').innerText(), /multilingual-base[^]*english[^]*5\.0 s of sound/);
+  assert.equal(await page.locator('#segments').getAttribute('lang'), 'en');
+
+  await page.getByText('<five>.').click();
+  assert.deepEqual(await page.locator('.word.now').allInnerTexts(), ['<five>.']);
+  const wave = page.getByRole('slider');
+  const at = Number(await wave.getAttribute('aria-valuenow'));
+  assert(at > 3.8 && at < 5, `${at}`);
+  await wave.click({ position: { x: 1, y: 20 } });
+  assert.equal(await wave.getAttribute('aria-valuetext'), '0:00 of 0:05');
+  await press(page, 'Play');
+  await page.locator('.word.now').filter({ hasText: 'One' }).waitFor();
+  await press(page, 'Pause');
+});
+
+test('downloads are what the gateway itself would write', async () => {
+  await using gateway = await startGateway({
+    transcribe: async () => heard(' One --> <two> & three. Four.'),
+  });
+  await using open = await playground(gateway);
+  const { page } = open;
+  await choose(page, twoBursts, 'my talk.wav');
+  await press(page, 'Transcribe');
+  await status(page, 'Done');
+  for (const format of ['srt', 'vtt']) {
+    const file = await download(page, `Download ${format}`);
+    assert.equal(file.name, `my talk.${format}`);
+    const ours = await (await post(gateway, form(twoBursts, { response_format: format }))).text();
+    assert(ours.length > 100);
+    assert.equal(file.text, ours);
+  }
+  const json = JSON.parse((await download(page, 'Download json')).text);
+  assert.equal(json.segments.length, 4);
+  assert.equal(json.segments[2].id, 2);
+  assert.equal(json.model, 'multilingual-base');
+  await press(page, 'Copy text');
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  assert.match(await clipboard(page), /^One --> <two> & three\.\nFour\.\nOne/);
+});
+
+test('word times are the gateway’s own when asked for', async () => {
+  await using gateway = await startGateway({ transcribe: async () => heard(' One two. Three.') });
+  await using open = await playground(gateway);
+  const { page } = open;
+  await choose(page, twoBursts);
+  await press(page, 'Transcribe');
+  await page.getByText('is estimated').waitFor();
+  await press(page, 'Measure word times');
+  await page.getByText('is estimated').waitFor({ state: 'hidden' });
+  await status(page, 'Done: 4 segments.');
+  const { words } = JSON.parse((await download(page, 'Download json')).text);
+  assert.deepEqual(
+    words.map((w: { word: string }) => w.word),
+    await page.locator('.word').allInnerTexts(),
+  );
+  await page.locator('.word').nth(4).click();
+  assert.equal(await page.getByRole('slider').getAttribute('aria-valuenow'), words[4].start.toFixed(1));
+});
+
+test('the code to copy does the same, whatever is in the names and the prompt', async () => {
+  const asked: string[] = [];
+  await using gateway = await startGateway({
+    transcribe: async (_samples, { prompt, language }) => {
+      asked.push(`${language} ${prompt}`);
+      return heard(' One.');
+    },
+  });
+  const name = `it's "odd"; $(x) \\ @.wav`;
+  const prompt = `@it's "fine"; $HOME \`x\` \\n\n<b>`;
+  writeFileSync(join(dir, name), twoBursts);
+  symlinkSync(new URL('../../node_modules', import.meta.url).pathname, join(dir, 'node_modules'));
+  await using open = await playground(gateway);
+  const { page } = open;
+  await choose(page, twoBursts, name);
+  await page.getByLabel('Language spoken').selectOption('en');
+  await page.getByText('More options').click();
+  await page.getByLabel('Prompt').fill(prompt);
+  const shown = async (language: string) => {
+    await page.getByLabel(language, { exact: true }).check();
+    return (await page.locator('#code').textContent()) ?? '';
+  };
+  await press(page, 'Copy');
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  assert.equal(await clipboard(page), await shown('curl'));
+  const cases: { words: boolean; says: RegExp }[] = [
+    { words: false, says: /"text":"One\. One\."/ },
+    { words: true, says: /"words":\[\{"word":"One\.","start"/ },
+  ];
+  for (const { words, says } of cases) {
+    await page.getByLabel('Word times').setChecked(words);
+    assert.match(await run('sh', ['-c', await shown('curl')]), says);
+    writeFileSync(join(dir, 'snippet.mjs'), await shown('Node'));
+    assert.match(
+      await run(process.execPath, ['snippet.mjs']),
+      words ? /^0 0\.\d+ One\.\n/ : /^One\. One\.\n$/,
+    );
+    writeFileSync(join(dir, 'snippet.py'), await shown('Python'));
+    await run('python3', ['-c', 'import ast; ast.parse(open("snippet.py").read())']);
+  }
+  assert.equal(asked.length, 8);
+  assert(
+    asked.every((one) => one.replace('\r', '') === `en ${prompt}`),
+    asked.join('\n'),
+  );
+});
+
+test('a file that is no sound is refused kindly', async () => {
+  await using gateway = await startGateway();
+  await using open = await playground(gateway);
+  const { page } = open;
+  await choose(page, Buffer.from('no audio '.repeat(99)), '<b>garbage</b>.mp3');
+  await page.getByText(/cannot (decode|play) this/).waitFor();
+  assert.equal(await page.getByRole('heading', { level: 2 }).first().innerText(), '<b>garbage</b>.mp3');
+  await press(page, 'Transcribe');
+  await page
+    .getByRole('alert')
+    .filter({ hasText: /format|audio/i })
+    .waitFor();
+  await status(page, 'That did not work.');
+});
+
+test('busy: says with what, counts down, tries again by itself; waiting can be stopped', async () => {
+  const script = saying(' Held.');
+  await using gateway = await startGateway(script);
+  const held = post(gateway, form(toneWav(1)));
+  await until('the slot is held', () => gateway.running() === 1);
+  await using open = await playground(gateway);
+  const { page } = open;
+  await choose(page, toneWav(1));
+  await press(page, 'Transcribe');
+  await page.locator('#busy-text').filter({ hasText: 'busy with another transcription' }).waitFor();
+  assert.match(await page.locator('#countdown').innerText(), /^[1-5]$/);
+  await press(page, 'Stop waiting');
+  await status(page, 'Cancelled.');
+  assert.equal(await focused(page), 'start');
+  await press(page, 'Transcribe');
+  await page.locator('#busy-text').filter({ hasText: 'busy with another transcription' }).waitFor();
+  await press(page, 'Try now');
+  await page.locator('#busy-text').filter({ hasText: 'busy with another transcription' }).waitFor();
+  script.release();
+  script.release();
+  await (await held).text();
+  await status(page, 'Done: 1 segment.');
+});
+
+test('cancelling stops the engine', async () => {
+  await using gateway = await startGateway(saying(' Never.'));
+  await using open = await playground(gateway);
+  const { page } = open;
+  await choose(page, toneWav(1));
+  await press(page, 'Transcribe');
+  await until('it runs', () => gateway.running() === 1);
+  await press(page, 'Cancel');
+  await status(page, 'Cancelled.');
+  await until('it stopped', () => gateway.running() === 0 && gateway.uploads().length === 0);
+  await page.getByRole('button', { name: 'Transcribe' }).waitFor();
+});
+
+test('a failure in the middle of a stream keeps what had come', async () => {
+  let n = 0;
+  await using gateway = await startGateway({
+    transcribe: async () => {
+      if (n++ > 0) throw new Error('secret');
+      return heard(' Fine.');
+    },
+  });
+  await using open = await playground(gateway);
+  const { page } = open;
+  await choose(page, twoBursts);
+  await press(page, 'Transcribe');
+  await page
+    .getByRole('alert')
+    .filter({ hasText: /Request id: [0-9a-f]{16}/ })
+    .waitFor();
+  assert.deepEqual(await segments(page), ['Fine.']);
+  assert.match((await download(page, 'Download srt')).text, /Fine\./);
+});
+
+test('the microphone', async () => {
+  await using gateway = await startGateway({ transcribe: async () => heard(' Spoken.') });
+  await using open = await playground(gateway);
+  const { page } = open;
+  await press(page, 'Record');
+  await page.getByRole('button', { name: 'Stop (0:01)' }).click();
+  await page.getByRole('heading', { name: 'recording.wav' }).waitFor();
+  await status(page, 'Ready');
+  await press(page, 'Transcribe');
+  await status(page, 'Done: 1 segment.');
+  assert.deepEqual(await segments(page), ['Spoken.']);
+});
+
+test('a file dropped anywhere on the page', async () => {
+  await using gateway = await startGateway();
+  await using open = await playground(gateway);
+  const { page } = open;
+  const dataTransfer = await page.evaluateHandle(`(() => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File(['x'], 'dropped.mp3'));
+    return transfer;
+  })()`);
+  await page.dispatchEvent('h1', 'dragover', { dataTransfer });
+  await page.locator('body.dragging').waitFor();
+  await page.dispatchEvent('h1', 'drop', { dataTransfer });
+  await status(page, 'Ready: dropped.mp3.');
+  assert.equal(await page.locator('body.dragging').count(), 0);
+});
+
+test('what the gateway says is text, never markup', async () => {
+  const evil = '<img src=x onerror=alert(1)>';
+  await using gateway = await startGateway({ transcribe: async () => heard(` ${evil}`) });
+  await using open = await playground(gateway);
+  const { page } = open;
+  await choose(page, toneWav(1), `${evil}.wav`);
+  await press(page, 'Transcribe');
+  await status(page, 'Done');
+  assert.deepEqual(await segments(page), [evil]);
+  assert.equal(await page.locator('img').count(), 1, 'only the logo');
+});
+
+test('the keyboard alone', async () => {
+  const script = saying(' One.');
+  await using gateway = await startGateway(script);
+  await using open = await playground(gateway);
+  const { page } = open;
+  const tabTo = async (id: string) => {
+    for (let i = 0; i < 40; i++) {
+      await page.keyboard.press('Tab');
+      if ((await focused(page)) === id) return;
+    }
+    assert.fail(`no Tab leads to #${id}`);
+  };
+  const chosen = page.waitForEvent('filechooser');
+  await tabTo('file');
+  await page.keyboard.press('Enter');
+  const chooser = await chosen;
+  await chooser.setFiles(asFile(toneWav(8)));
+  await tabTo('language');
+  await page.keyboard.type('ger');
+  assert.equal(await page.getByLabel('Language spoken').inputValue(), 'de');
+  await tabTo('start');
+  await page.keyboard.press('Enter');
+  await until('it runs', () => gateway.running() === 1);
+  assert.equal(await focused(page), 'cancel');
+  await page.keyboard.press('Enter');
+  await status(page, 'Cancelled.');
+  assert.equal(await focused(page), 'start');
+  script.release();
+  script.release();
+  await until('it stopped', () => gateway.running() === 0 && gateway.uploads().length === 0);
+  await page.keyboard.press('Enter');
+  await status(page, 'Done');
+  await tabTo('wave');
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await page.getByRole('slider').getAttribute('aria-valuetext'), '0:05 of 0:08');
+});
+
+test('an API key is asked for once, kept for the tab and never shown', async () => {
+  await using gateway = await startGateway();
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.route('**/v1/**', (route) =>
+    route.request().headers().authorization === 'Bearer right'
+      ? route.continue()
+      : route.fulfill({
+          status: 401,
+          json: { error: { kind: 'unauthorized', message: 'An API key is needed', code: 'invalid_api_key' } },
+        }),
+  );
+  await page.goto(`${gateway.base}/playground`);
+  await page.getByRole('textbox', { name: 'API key' }).fill('wrong');
+  await press(page, 'Use this key');
+  await page.getByText('That key was not accepted.').waitFor();
+  await page.getByRole('textbox', { name: 'API key' }).fill('right');
+  await page.keyboard.press('Enter');
+  await page.getByText('Chooses by language').waitFor();
+  await choose(page, toneWav(1));
+  await press(page, 'Transcribe');
+  await status(page, 'Done');
+  assert.match(await page.locator('#code').innerText(), /Bearer \$VOXGATE_API_KEY/);
+  assert(!(await page.content()).includes('right"'));
+  await context.close();
+});
+
+test('pages and assets carry their headers and revalidate', async () => {
+  await using gateway = await startGateway();
+  for (const path of ['/playground', '/assets/playground.js', '/assets/voxgate.css']) {
+    const response = await fetch(gateway.base + path);
+    assert.equal(response.status, 200, path);
+    assert.match(response.headers.get('content-security-policy') ?? '', /^default-src 'self'; /);
+    assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
+    assert.equal(response.headers.get('referrer-policy'), 'no-referrer');
+    assert.equal(response.headers.get('x-frame-options'), 'DENY');
+    assert.equal(response.headers.get('cache-control'), 'no-cache');
+    const again = await fetch(gateway.base + path, {
+      // Else fetch adds `no-cache`, as a browser does for a forced reload.
+      headers: { 'If-None-Match': response.headers.get('etag') ?? '', 'Cache-Control': 'max-age=0' },
+    });
+    assert.equal(again.status, 304, path);
+  }
+  for (const path of ['/assets/', '/assets/none.js', '/assets/..%2fpackage.json']) {
+    assert.equal((await fetch(gateway.base + path)).status, 404, path);
+  }
+});
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  for (const width of [1280, 360]) {
+    test(`readable and without sideways scrolling: ${colorScheme}, ${width} px`, async () => {
+      await using gateway = await startGateway(reading());
+      await using open = await playground(gateway, { colorScheme, viewport: { width, height: 900 } });
+      const { page } = open;
+      await choose(page, speechLike(), 'inaugural address, january 1961.wav');
+      await press(page, 'Transcribe');
+      await status(page, 'Done');
+      await page.getByText('country', { exact: false }).last().click();
+      await page.getByText('More options').click();
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
+      assert.deepEqual(await faint(page), []);
+    });
+  }
+  test(`screenshot for the docs: ${colorScheme}`, { skip: SHOTS === undefined }, async (t) => {
+    if (!needsWeights(t)) return;
+    await using gateway = await startRealGateway();
+    await gateway.app.preload(MODEL);
+    await using open = await playground(gateway, { colorScheme, viewport: { width: 1280, height: 900 } });
+    const { page } = open;
+    await page.getByLabel('Choose a file').setInputFiles(JFK);
+    await press(page, 'Transcribe');
+    await status(page, 'Done');
+    await page.locator('.word').filter({ hasText: 'Americans' }).click();
+    await page.evaluate('scrollTo(0, 0)');
+    await page.screenshot({ path: join(SHOTS ?? '', `playground-${colorScheme}.png`) });
+  });
+}
+
+const TEXTS = [
+  ' And so, my fellow Americans, ask not what your country can do for you.',
+  ' Ask what you can do for your country.',
+  ' My fellow citizens of the world, ask not what America will do for you, but what together we can do.',
+];
+
+/** A text a chunk, spread over the chunk's length. */
+function reading(): Script {
+  let n = 0;
+  return {
+    async transcribe(samples): Promise<DecodedSegment[]> {
+      const [segment] = heard(TEXTS[n++ % TEXTS.length] ?? '');
+      assert(segment);
+      const step = samples.length / 16 / segment.tokens.length;
+      const tokens = segment.tokens.map((t, i) => ({ ...t, startMs: i * step, endMs: (i + 1) * step }));
+      return [{ ...segment, tokens, endMs: samples.length / 16 }];
+    },
+  };
+}
+
+/** Syllables with pauses between them: three bursts of noise shaped like speech. */
+function speechLike(): Buffer {
+  let seed = 7;
+  const random = () => {
+    seed = (seed * 16_807) % 2_147_483_647;
+    return seed / 2_147_483_647;
+  };
+  const samples: number[] = [];
+  for (const syllables of [22, 13, 30]) {
+    for (let s = 0; s < syllables; s++) {
+      const length = 2000 + random() * 2500;
+      const loud = 0.15 + random() * 0.75;
+      for (let i = 0; i < length; i++) {
+        samples.push(loud * (0.06 + Math.sin((Math.PI * i) / length) ** 2) * (random() * 2 - 1));
+      }
+    }
+    for (let i = 0; i < 36_000; i++) samples.push(0);
+  }
+  return wav(Float32Array.from(samples));
+}
+
+// As text: what runs in the page is no code of this program.
+const focused = (page: Page) => page.evaluate<string>('document.activeElement?.id');
+const clipboard = (page: Page) => page.evaluate<string>('navigator.clipboard.readText()');
+const inked = (page: Page) =>
+  page.waitForFunction(`(() => {
+    const canvas = document.querySelector('canvas');
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return data.some((value, i) => i % 4 === 3 && value > 0);
+  })()`);
+/** Texts whose contrast with what is behind them is too low. */
+const faint = (page: Page) =>
+  page.evaluate<string[]>(readFileSync(new URL('contrast.js', import.meta.url), 'utf8'));
+
+async function download(page: Page, button: string): Promise<{ name: string; text: string }> {
+  const [file]: [Download, void] = await Promise.all([page.waitForEvent('download'), press(page, button)]);
+  return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') };
+}
+
+async function run(command: string, args: string[]): Promise<string> {
+  return (await promisify(execFile)(command, args, { cwd: dir })).stdout;
+}
