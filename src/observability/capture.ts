@@ -20,6 +20,7 @@ import { type CaptureMeta, renderMeta } from './capture-meta.ts';
 import { localDay } from './local-day.ts';
 
 export interface CaptureWriter {
+  /** The chunk is kept, not copied: it must not change afterwards. */
   request(chunk: Buffer): void;
   response(chunk: Buffer): void;
   /** The exchange is over. Without it a capture is never complete. */
@@ -46,7 +47,8 @@ export interface CaptureOptions {
   log: Logger;
   /** The disk refused, every open capture is gone; turn the toggle off here. A later begin() tries again. */
   onFailure?(error: Error): void;
-  /** Bytes of all captures that may wait for the disk; what comes beyond it is cut off its capture. */
+  /** Memory of all open captures, 16 KiB each and what waits for the disk. A chunk beyond it is cut off its
+   * capture, a request beyond it is not captured. */
   maxWaitingBytes?: number;
 }
 
@@ -54,6 +56,8 @@ type Body = 'request' | 'response';
 const BODIES: readonly Body[] = ['request', 'response'];
 /** Of a chunk, besides its bytes. */
 const CHUNK_OVERHEAD = 256;
+/** Of an open capture, mostly the headers of its meta data: captures that wait for a stuck disk are bounded too. */
+const CAPTURE_OVERHEAD = 16 * 1024;
 const BATCH_BYTES = 1024 * 1024;
 const REMEMBERED_REPEATS = 1000;
 const PLACE_ATTEMPTS = 5;
@@ -81,6 +85,7 @@ export function createCapture(options: CaptureOptions): Capture {
   const repeats = new Map<string, number>();
   let waitingBytes = 0;
   let running: Promise<void> | null = null;
+  let skipping = false;
   let closed = false;
 
   async function run(): Promise<void> {
@@ -98,7 +103,15 @@ export function createCapture(options: CaptureOptions): Capture {
   }
 
   function begin(requestId: string, at: Date): CaptureWriter {
-    if (closed) return { request: ignore, response: ignore, finish: ignore, abandon: ignore };
+    if (closed) return NOTHING;
+    if (waitingBytes + CAPTURE_OVERHEAD > maxWaitingBytes) {
+      if (!skipping)
+        log.warn('Too much waits for the disk of the captures; some requests are left out', { dir });
+      skipping = true;
+      return NOTHING;
+    }
+    skipping = false;
+    waitingBytes += CAPTURE_OVERHEAD;
     const capture: Open = {
       wanted: join(dir, localDay(at), captureName(requestId)),
       path: null,
@@ -143,7 +156,8 @@ export function createCapture(options: CaptureOptions): Capture {
 
   /** Nothing more of it will be written. */
   function forget(capture: Open): void {
-    open.delete(capture);
+    if (!open.delete(capture)) return;
+    waitingBytes -= CAPTURE_OVERHEAD;
     for (const body of BODIES) {
       for (const chunk of capture.waiting[body].splice(0)) waitingBytes -= costOf(chunk);
     }
@@ -263,3 +277,4 @@ export function createCapture(options: CaptureOptions): Capture {
 
 const costOf = (chunk: Buffer) => chunk.length + CHUNK_OVERHEAD;
 const ignore = () => undefined;
+const NOTHING: CaptureWriter = { request: ignore, response: ignore, finish: ignore, abandon: ignore };

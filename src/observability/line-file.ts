@@ -42,10 +42,14 @@ export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOpt
     let done = 0;
     while (true) {
       try {
-        await using file = await openToAppend(path);
-        // A new file in place of the one with the beginning of this line: begin the line again.
-        if (done > 0 && (await file.stat()).size === 0) done = data.lastIndexOf('\n', done - 1) + 1;
-        while (done < data.length) done += (await file.write(data, done)).bytesWritten;
+        const file = await openToAppend(path);
+        try {
+          // A new file in place of the one with the beginning of this line: begin the line again.
+          if (done > 0 && (await file.stat()).size === 0) done = data.lastIndexOf('\n', done - 1) + 1;
+          while (done < data.length) done += (await file.write(data, done)).bytesWritten;
+        } finally {
+          await file.close();
+        }
         if (failing) log.info('The access log is being written again', { path });
         failing = false;
         return;

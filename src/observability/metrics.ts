@@ -102,7 +102,7 @@ interface Kept {
   recent: MetricsSample[];
 }
 
-export function createMetrics({ windowSec, capacity = 65_536, now }: MetricsOptions): Metrics {
+export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOptions): Metrics {
   const clock = now ?? (() => performance.now());
   const second = () => Math.floor(clock() / 1000);
   const kept = new Map<Category, Kept>();

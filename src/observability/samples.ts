@@ -31,7 +31,7 @@ export function createSamples(capacity: number): Samples {
   const scratch = new Float64Array(capacity);
   let size = 0;
   let next = 0;
-  let lastOverwritten = -1;
+  let lastOverwritten = Number.NEGATIVE_INFINITY;
 
   /** From the oldest, 0, to the newest. */
   const slotOf = (index: number) => (next - size + index + capacity) % capacity;
@@ -58,11 +58,13 @@ export function createSamples(capacity: number): Samples {
     },
     values(column, from, to) {
       const source = columns[column];
-      const end = firstSince(to + 1);
+      const first = firstSince(from);
       let count = 0;
-      for (let index = firstSince(from); index < end; index += 1) {
-        const value = source[slotOf(index)] as number;
+      let at = slotOf(first);
+      for (let left = firstSince(to + 1) - first; left > 0; left -= 1) {
+        const value = source[at] as number;
         if (Number.isFinite(value)) scratch[count++] = value;
+        at = at + 1 === capacity ? 0 : at + 1;
       }
       return scratch.subarray(0, count);
     },

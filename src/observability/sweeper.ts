@@ -61,8 +61,11 @@ export function createSweeper(options: SweeperOptions): Sweeper {
       const captures = (await listCaptures(dir)).map((c) => ({ ...c, busy: isOpen(c.path) }));
       for (const path of plan(captures, limits, now())) {
         if (closed) break;
-        await removeCapture(path);
-        removed += 1;
+        if (isOpen(path)) continue;
+        // One that cannot be removed must not keep the others.
+        const error = await removeCapture(path).then(() => null, String);
+        if (error === null) removed += 1;
+        else log.error('Cannot remove a capture', { path, error });
       }
       await removeEmptyDays(dir);
     } catch (error) {

@@ -1,0 +1,76 @@
+/** Everything that watches the traffic, joined: one exchange goes to each instrument that is switched on. */
+import type { Logger } from 'winston';
+import type { ObservabilityConfig } from '../config.ts';
+import { type AccessLog, createAccessLog } from './access-log.ts';
+import { type Capture, type CaptureWriter, createCapture } from './capture.ts';
+import type { Category, Exchange } from './exchange.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
+import { createPrometheus, type Prometheus } from './prometheus.ts';
+import { createSweeper } from './sweeper.ts';
+import { createToggles, type Toggles } from './toggles.ts';
+
+export interface Instruments {
+  readonly metrics: Metrics;
+  readonly prometheus: Prometheus;
+  readonly toggles: Toggles;
+  readonly capture: Capture;
+  /** A request is over. */
+  finished(exchange: Exchange): void;
+  /** Null while capture is off. */
+  beginCapture(requestId: string, at: Date): CaptureWriter | null;
+  /** Resolves when everything is on disk. */
+  close(): Promise<void>;
+}
+
+export interface InstrumentsDeps {
+  log: Logger;
+  slot(): { holder: Category | null; heldForMs: number };
+  /** Ids that Prometheus may have as labels. */
+  knownModels: readonly string[];
+}
+
+export function createInstruments(config: ObservabilityConfig, deps: InstrumentsDeps): Instruments {
+  const { log } = deps;
+  const toggles = createToggles({
+    metrics: config.metrics,
+    access_log: config.accessLog,
+    payload: config.payload,
+  });
+  const metrics = createMetrics({ windowSec: config.metricsWindowSec });
+  const prometheus = createPrometheus(deps);
+  const capture = createCapture({
+    dir: config.payloadDir,
+    log,
+    onFailure: () => toggles.set('payload', false),
+  });
+  const sweeper = createSweeper({
+    dir: config.payloadDir,
+    isOpen: capture.isOpen,
+    maxDays: config.payloadMaxDays,
+    maxGb: config.payloadMaxGb,
+    log,
+  });
+  // Made when the first line is written: a gateway with its log switched off leaves no empty folder.
+  let accessLog: AccessLog | null = null;
+
+  return {
+    metrics,
+    prometheus,
+    toggles,
+    capture,
+    finished(exchange) {
+      if (toggles.get('metrics')) {
+        metrics.record(exchange);
+        prometheus.record(exchange);
+      }
+      if (!toggles.get('access_log')) return;
+      accessLog ??= createAccessLog({ dir: config.logDir, log });
+      accessLog.write(exchange);
+    },
+    beginCapture: (requestId, at) => (toggles.get('payload') ? capture.begin(requestId, at) : null),
+    async close() {
+      await Promise.all([sweeper.close(), capture.close(), accessLog?.close()]);
+      prometheus.close();
+    },
+  };
+}

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createAccessLog } from '../../src/observability/access-log.ts';
+import { localDay } from '../../src/observability/local-day.ts';
+import { exchange, folder, onSmallDisk, recordingLog, until } from './observability-fixtures.ts';
+
+const NOON = new Date(2026, 2, 4, 12, 0, 0);
+const FILE = 'access-2026-03-04.jsonl';
+
+const linesOf = (path: string) =>
+  readFileSync(path, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+const idsIn = (path: string) => (existsSync(path) ? linesOf(path).map((line) => line.request_id) : []);
+
+test('a line has exactly the documented fields, the absent ones left out', async (t) => {
+  const dir = folder(t);
+  const access = createAccessLog({ dir: join(dir, 'a', 'b'), log: recordingLog().log, now: () => NOON });
+  access.write(
+    exchange({
+      model: 'm',
+      slotWaitMs: 4,
+      clientIp: '::1',
+      userAgent: 'curl "quoted"\n',
+      audioSec: 2,
+      rtf: 0.1,
+      language: 'en',
+      route: 'requested',
+      errorKind: 'upstream',
+      status: 502,
+      class: '5xx',
+    }),
+  );
+  access.write(exchange({ category: undefined, method: 'GET', path: '/v1/models', provider: 'voxgate' }));
+  await access.close();
+  assert.deepEqual(linesOf(join(dir, 'a', 'b', FILE)), [
+    {
+      ts: NOON.toISOString(),
+      level: 'error',
+      request_id: 'r1',
+      method: 'POST',
+      path: '/v1/audio/transcriptions',
+      category: 'asr',
+      model: 'm',
+      status: 502,
+      class: '5xx',
+      latency_ms: 100,
+      bytes_in: 10,
+      bytes_out: 20,
+      client_ip: '::1',
+      user_agent: 'curl "quoted"\n',
+      extra: {
+        provider: 'multilingual',
+        rtf: 0.1,
+        audio_sec: 2,
+        language: 'en',
+        route: 'requested',
+        slot_wait_ms: 4,
+        error_kind: 'upstream',
+      },
+    },
+    {
+      ts: NOON.toISOString(),
+      level: 'info',
+      request_id: 'r1',
+      method: 'GET',
+      path: '/v1/models',
+      status: 200,
+      class: '2xx',
+      latency_ms: 100,
+      bytes_in: 10,
+      bytes_out: 20,
+      extra: { provider: 'voxgate' },
+    },
+  ]);
+});
+
+test('nothing is lost at close, in order, and close may be called twice', async (t) => {
+  const dir = folder(t);
+  const access = createAccessLog({ dir, log: recordingLog().log, now: () => NOON });
+  for (let n = 0; n < 20_000; n += 1) access.write(exchange({ requestId: `r${n}` }));
+  await Promise.all([access.close(), access.close()]);
+  access.write(exchange({ requestId: 'too late' }));
+  assert.deepEqual(
+    idsIn(join(dir, FILE)),
+    Array.from({ length: 20_000 }, (_, n) => `r${n}`),
+  );
+});
+
+test('midnight is another file, and a line is in the file of its own day', async (t) => {
+  const dir = folder(t);
+  let now = new Date(2026, 2, 4, 23, 59, 59, 999);
+  const access = createAccessLog({ dir, log: recordingLog().log, now: () => now });
+  access.write(exchange({ requestId: 'before' }));
+  now = new Date(2026, 2, 5, 0, 0, 0, 0);
+  access.write(exchange({ requestId: 'after' }));
+  await access.close();
+  assert.deepEqual(readdirSync(dir).sort(), [FILE, 'access-2026-03-05.jsonl']);
+  assert.deepEqual(idsIn(join(dir, FILE)), ['before']);
+  assert.deepEqual(idsIn(join(dir, 'access-2026-03-05.jsonl')), ['after']);
+});
+
+test('a deleted file or folder is made again by the next line, every time', async (t) => {
+  const dir = join(folder(t), 'logs');
+  const { log, lines } = recordingLog();
+  const access = createAccessLog({ dir, log, now: () => NOON });
+  for (const id of ['one', 'two', 'three']) {
+    access.write(exchange({ requestId: id }));
+    await until(`${id} is written`, () => idsIn(join(dir, FILE)).includes(id));
+    if (id === 'one') unlinkSync(join(dir, FILE));
+    if (id === 'two') rmSync(dir, { recursive: true });
+  }
+  assert.deepEqual(idsIn(join(dir, FILE)), ['three']);
+  renameSync(join(dir, FILE), join(dir, 'moved'));
+  access.write(exchange({ requestId: 'four' }));
+  await access.close();
+  assert.deepEqual(idsIn(join(dir, FILE)), ['four']);
+  assert.deepEqual(lines, []);
+});
+
+test('a disk that refuses: one line in the log, the lines wait and arrive when it takes them', async (t) => {
+  const dir = folder(t);
+  const { log, lines } = recordingLog();
+  symlinkSync('/dev/full', join(dir, FILE));
+  const access = createAccessLog({ dir, log, now: () => NOON, retryMs: 10 });
+  access.write(exchange({ requestId: 'one' }));
+  await until('the first failure', () => lines.length > 0);
+  access.write(exchange({ requestId: 'two' }));
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  assert.equal(lines.length, 1);
+  unlinkSync(join(dir, FILE));
+  await until('both lines are there', () => idsIn(join(dir, FILE)).length === 2);
+  access.write(exchange({ requestId: 'three' }));
+  await access.close();
+  assert.deepEqual(idsIn(join(dir, FILE)), ['one', 'two', 'three']);
+  assert.deepEqual(lines, [
+    'error Cannot write the access log; the gateway goes on',
+    'info The access log is being written again',
+  ]);
+});
+
+test('closing does not wait for a disk that refuses, and says how many lines are lost', async (t) => {
+  const dir = folder(t);
+  const { log, lines } = recordingLog();
+  symlinkSync('/dev/full', join(dir, FILE));
+  const access = createAccessLog({ dir, log, now: () => NOON });
+  access.write(exchange());
+  await until('the first failure', () => lines.length > 0);
+  const start = performance.now();
+  await access.close();
+  assert(performance.now() - start < 900, 'waited for the retry');
+  assert.equal(lines.at(-1), 'error Access log lines are lost');
+});
+
+test('a really full disk tears no line and doubles none', (t) =>
+  onSmallDisk(t, 64, async (dir) => {
+    const { log, lines } = recordingLog();
+    const access = createAccessLog({ dir, log, now: () => NOON, retryMs: 10 });
+    writeFileSync(join(dir, 'ballast'), Buffer.alloc(56 * 1024));
+    for (let n = 0; n < 100; n += 1) access.write(exchange({ requestId: `r${n}` }));
+    await until('the disk is full', () => lines.length > 0);
+    const torn = readFileSync(join(dir, FILE), 'utf8');
+    assert(torn !== '' && !torn.endsWith('\n'), 'the disk filled up in the middle of a line');
+    unlinkSync(join(dir, 'ballast'));
+    await access.close();
+    assert.deepEqual(
+      idsIn(join(dir, FILE)),
+      Array.from({ length: 100 }, (_, n) => `r${n}`),
+    );
+  }));
+
+test('a file that vanishes from a full disk takes only its own lines along', (t) =>
+  onSmallDisk(t, 64, async (dir) => {
+    const { log, lines } = recordingLog();
+    const access = createAccessLog({ dir, log, now: () => NOON, retryMs: 10 });
+    writeFileSync(join(dir, 'ballast'), Buffer.alloc(56 * 1024));
+    for (let n = 0; n < 50; n += 1) access.write(exchange({ requestId: `r${n}` }));
+    await until('the disk is full', () => lines.length > 0);
+    const whole = readFileSync(join(dir, FILE), 'utf8').split('\n').length - 1;
+    unlinkSync(join(dir, FILE));
+    unlinkSync(join(dir, 'ballast'));
+    await access.close();
+    assert.deepEqual(
+      idsIn(join(dir, FILE)),
+      Array.from({ length: 50 - whole }, (_, n) => `r${n + whole}`),
+    );
+  }));
+
+test('lines that a stuck disk cannot take are bounded', async (t) => {
+  const dir = folder(t);
+  const { log, lines } = recordingLog();
+  symlinkSync('/dev/full', join(dir, FILE));
+  const access = createAccessLog({ dir, log, now: () => NOON });
+  const userAgent = 'x'.repeat(16_000);
+  for (let n = 0; n < 3000; n += 1) {
+    access.write(exchange({ userAgent }));
+    if (n % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert(lines.includes('error The disk of the access log is too slow; lines are dropped'));
+  await access.close();
+});
+
+test('a folder that cannot be made: a line in the log and no access log', async (t) => {
+  const dir = folder(t);
+  writeFileSync(join(dir, 'file'), '');
+  const { log, lines } = recordingLog();
+  const access = createAccessLog({ dir: join(dir, 'file', 'logs'), log });
+  access.write(exchange());
+  await access.close();
+  assert.deepEqual(lines, ['error Cannot create the folder of the access log; there will be none']);
+});
+
+test('the day is the local one, and the file of today needs no clock to be handed in', async (t) => {
+  const dir = folder(t);
+  const access = createAccessLog({ dir, log: recordingLog().log });
+  const before = localDay(new Date());
+  access.write(exchange());
+  await access.close();
+  const [name] = readdirSync(dir);
+  assert(
+    [before, localDay(new Date())].some((day) => name === `access-${day}.jsonl`),
+    name,
+  );
+});

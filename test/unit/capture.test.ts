@@ -1,0 +1,357 @@
+import assert from 'node:assert/strict';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import { type CaptureOptions, createCapture } from '../../src/observability/capture.ts';
+import { captureName, listCaptures } from '../../src/observability/capture-folder.ts';
+import type { CaptureMeta } from '../../src/observability/capture-meta.ts';
+import { scrubHeaders } from '../../src/observability/scrub-headers.ts';
+import { exchange, folder, onSmallDisk, recordingLog, until } from './observability-fixtures.ts';
+
+const AT = new Date(2026, 2, 4, 12);
+const DAY = '2026-03-04';
+
+function world(t: TestContext, options: Partial<CaptureOptions> = {}) {
+  const dir = options.dir ?? join(folder(t), 'payloads');
+  const { log, lines } = recordingLog();
+  const failures: string[] = [];
+  const capture = createCapture({
+    dir,
+    log,
+    onFailure: (error) => failures.push((error as NodeJS.ErrnoException).code ?? error.message),
+    ...options,
+  });
+  return { capture, dir, lines, failures };
+}
+
+const meta = (over: Partial<CaptureMeta> = {}): CaptureMeta => ({
+  exchange: exchange(),
+  url: '/v1/audio/transcriptions?x=1',
+  requestHeaders: {},
+  responseHeaders: {},
+  ...over,
+});
+const read = (...path: string[]) => readFileSync(join(...path), 'utf8');
+
+test('bodies are kept byte for byte, and the meta data without secrets', async (t) => {
+  const { capture, dir, failures } = world(t);
+  const writer = capture.begin('r1', AT);
+  const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, n) => (n * 31) % 256));
+  for (let from = 0; from < body.length; from += 65_537) writer.request(body.subarray(from, from + 65_537));
+  writer.response(Buffer.from('{"text":'));
+  await until('the folder', () => existsSync(join(dir, DAY, 'r1', 'req.bin')));
+  writer.response(Buffer.from('"hi"}'));
+  writer.finish(
+    meta({
+      exchange: exchange({
+        model: 'm',
+        route: 'auto:hint',
+        slotWaitMs: 3,
+        errorKind: 'upstream',
+        status: 502,
+      }),
+      requestHeaders: {
+        AUTHORIZATION: 'Bearer s3cret',
+        cookie: 's3cret',
+        'x-a': ['1', '2'],
+        gone: undefined,
+      },
+      responseHeaders: { 'Set-Cookie': ['s3cret', 's3cret'], 'content-type': 'application/json' },
+      errorMessage: 'no',
+    }),
+  );
+  await capture.close();
+  const place = join(dir, DAY, 'r1');
+  assert.deepEqual(readdirSync(place).sort(), ['meta.json', 'req.bin', 'resp.bin']);
+  assert(readFileSync(join(place, 'req.bin')).equals(body));
+  assert.equal(read(place, 'resp.bin'), '{"text":"hi"}');
+  assert(!read(place, 'meta.json').includes('s3cret'));
+  assert.deepEqual(JSON.parse(read(place, 'meta.json')), {
+    request_id: 'r1',
+    method: 'POST',
+    url: '/v1/audio/transcriptions?x=1',
+    request_headers: { AUTHORIZATION: '***', cookie: '***', 'x-a': ['1', '2'] },
+    response_headers: { 'Set-Cookie': '***', 'content-type': 'application/json' },
+    status: 502,
+    class: '2xx',
+    timings: { at: '2026-03-04T05:06:07.000Z', latency_ms: 100, slot_wait_ms: 3 },
+    model: 'm',
+    route: 'auto:hint',
+    error: { kind: 'upstream', message: 'no' },
+  });
+  assert.equal(statSync(place).mode & 0o777, 0o700);
+  assert.equal(statSync(join(place, 'req.bin')).mode & 0o777, 0o600);
+  assert.deepEqual(failures, []);
+});
+
+test('every header that carries credentials is scrubbed, in any case', () => {
+  const names = ['Authorization', 'Cookie', 'X-Api-Key', 'Proxy-Authorization', 'Set-Cookie'];
+  const anyCase = fc
+    .tuple(fc.constantFrom(...names), fc.array(fc.boolean(), { minLength: 20, maxLength: 20 }))
+    .map(([name, up]) => [...name].map((c, k) => (up[k] ? c.toUpperCase() : c.toLowerCase())).join(''));
+  fc.assert(
+    fc.property(anyCase, (name) => {
+      assert.deepEqual(scrubHeaders({ [name]: 'secret', 'x-api-keys': 'kept' }), {
+        [name]: '***',
+        'x-api-keys': 'kept',
+      });
+    }),
+  );
+});
+
+test('an id names a folder inside the day, its own when it is well-formed', () => {
+  assert.equal(captureName('a-B_c:1.2'), 'a-B_c:1.2');
+  assert.deepEqual(['.', '..', '...', ''].map(captureName), ['%2E', '%2E%2E', '...', '%']);
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.string({ unit: fc.constantFrom('.', '/', '\\', '\0', '%', 'a') }),
+        fc.string({ unit: 'binary' }),
+      ),
+      (id) => {
+        const place = join('/payloads/day', captureName(id));
+        assert.equal(dirname(place), '/payloads/day');
+        assert(!relative('/payloads/day', place).includes('\0'));
+        assert(captureName(id).length <= 400);
+      },
+    ),
+  );
+});
+
+test('the ids . and .. are captured like others', async (t) => {
+  const { capture, dir } = world(t);
+  for (const id of ['.', '..', 'x'.repeat(128)]) {
+    const writer = capture.begin(id, AT);
+    writer.request(Buffer.from(id));
+    writer.finish(meta());
+  }
+  await capture.close();
+  assert.deepEqual(readdirSync(dirname(dir)), ['payloads']);
+  assert.deepEqual(readdirSync(dir), [DAY]);
+  assert.deepEqual(readdirSync(join(dir, DAY)).sort(), ['%2E', '%2E%2E', 'x'.repeat(128)]);
+});
+
+test('a repeated id never writes into another capture, of this or an earlier run', async (t) => {
+  const first = world(t);
+  const capture = async (w: ReturnType<typeof world>, bodies: string[]) => {
+    const writers = bodies.map(() => w.capture.begin('same', AT));
+    bodies.forEach((body, k) => writers[k]?.request(Buffer.from(body)));
+    for (const writer of writers) writer.finish(meta());
+    await w.capture.close();
+  };
+  await capture(first, ['a', 'b', 'c']);
+  await capture(world(t, { dir: first.dir }), ['d', 'e']);
+  const names = ['same', 'same-2', 'same-3', 'same-4', 'same-5'];
+  assert.deepEqual(readdirSync(join(first.dir, DAY)).sort(), names);
+  assert.deepEqual(
+    names.map((name) => read(first.dir, DAY, name, 'req.bin')),
+    ['a', 'b', 'c', 'd', 'e'],
+  );
+});
+
+test('meta.json is there only when the bodies are complete', async (t) => {
+  const { capture, dir } = world(t);
+  const writer = capture.begin('r1', AT);
+  for (let n = 0; n < 200; n += 1) writer.request(Buffer.alloc(65_536, n));
+  writer.finish(meta());
+  await until('meta.json', () => {
+    const whole = existsSync(join(dir, DAY, 'r1', 'meta.json'));
+    const bytes = whole ? statSync(join(dir, DAY, 'r1', 'req.bin')).size : null;
+    assert(bytes === null || bytes === 200 * 65_536);
+    return whole;
+  });
+  writer.request(Buffer.from('too late'));
+  await capture.close();
+  assert.equal(statSync(join(dir, DAY, 'r1', 'req.bin')).size, 200 * 65_536);
+});
+
+test('what is abandoned or never finished leaves nothing', async (t) => {
+  const { capture, dir } = world(t);
+  const one = capture.begin('one', AT);
+  one.request(Buffer.alloc(100_000));
+  await until('its folder', () => existsSync(join(dir, DAY, 'one')));
+  assert(capture.isOpen(join(dir, DAY, 'one')));
+  one.abandon();
+  one.response(Buffer.from('x'));
+  one.finish(meta());
+  await until('it is gone', () => !existsSync(join(dir, DAY, 'one')));
+  assert(!capture.isOpen(join(dir, DAY, 'one')));
+  capture.begin('two', AT).request(Buffer.from('x'));
+  const three = capture.begin('three', AT);
+  three.finish(meta());
+  three.abandon();
+  await capture.close();
+  assert.deepEqual(readdirSync(join(dir, DAY)), ['three']);
+  capture.begin('late', AT).finish(meta());
+  await capture.close();
+  assert.deepEqual(readdirSync(join(dir, DAY)), ['three']);
+});
+
+test('beyond the bound a body is cut, never holed, and the meta data says so; the memory comes back', async (t) => {
+  const { capture, dir } = world(t, { maxWaitingBytes: 16_384 + 10_000 });
+  const one = capture.begin('one', AT);
+  const chunk = (fill: string) => Buffer.alloc(4000, fill);
+  one.request(chunk('a'));
+  one.request(chunk('b'));
+  one.request(chunk('c'));
+  one.request(Buffer.from('d'));
+  one.response(Buffer.from('small'));
+  await until(
+    'it is written',
+    () => (statSync(join(dir, DAY, 'one', 'resp.bin'), { throwIfNoEntry: false })?.size ?? 0) > 0,
+  );
+  one.request(Buffer.from('e'));
+  one.finish(meta());
+  await until(
+    'it is whole',
+    () => existsSync(join(dir, DAY, 'one', 'meta.json')) && !capture.isOpen(join(dir, DAY, 'one')),
+  );
+  const two = capture.begin('two', AT);
+  two.request(chunk('a'));
+  two.request(chunk('b'));
+  two.finish(meta());
+  await capture.close();
+  assert.equal(read(dir, DAY, 'one', 'req.bin'), `${chunk('a')}${chunk('b')}`);
+  assert.equal(read(dir, DAY, 'one', 'resp.bin'), 'small');
+  assert.equal(JSON.parse(read(dir, DAY, 'one', 'meta.json')).truncated, true);
+  assert.equal(read(dir, DAY, 'two', 'req.bin').length, 8000);
+  assert.equal(JSON.parse(read(dir, DAY, 'two', 'meta.json')).truncated, undefined);
+});
+
+test('requests beyond the bound are left out, with one line in the log', async (t) => {
+  const { capture, dir, lines } = world(t, { maxWaitingBytes: 2 * 16_384 });
+  const writers = ['a', 'b', 'c', 'd'].map((id) => capture.begin(id, AT));
+  for (const writer of writers) writer.finish(meta());
+  await until('the first two', () => existsSync(join(dir, DAY, 'b', 'meta.json')));
+  capture.begin('e', AT).finish(meta());
+  await capture.close();
+  assert.deepEqual(readdirSync(join(dir, DAY)).sort(), ['a', 'b', 'e']);
+  assert.deepEqual(lines, ['warn Too much waits for the disk of the captures; some requests are left out']);
+});
+
+test('many captures at once hold one file open', async (t) => {
+  const { capture, dir, failures } = world(t);
+  const writers = Array.from({ length: 500 }, (_, n) => capture.begin(`r${n}`, AT));
+  let most = 0;
+  for (let round = 0; round < 5; round += 1) {
+    for (const writer of writers) writer.request(Buffer.from(`${round}`));
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    const files = readdirSync('/proc/self/fd').filter((fd) => {
+      try {
+        return readFileSync(`/proc/self/fdinfo/${fd}`) && statSync(`/proc/self/fd/${fd}`).isFile();
+      } catch {
+        return false;
+      }
+    });
+    most = Math.max(most, files.length);
+  }
+  for (const writer of writers) writer.finish(meta());
+  await capture.close();
+  assert(most < 20, `${most} files were open`);
+  const captures = await listCaptures(dir);
+  assert.equal(captures.length, 500);
+  for (const { path } of captures) assert.equal(read(path, 'req.bin'), '01234');
+  assert.deepEqual(failures, []);
+});
+
+test('a full disk: switched off once, the halves removed, the callers undisturbed, and it works again', (t) =>
+  onSmallDisk(t, 64, async (dir) => {
+    const { capture, lines, failures } = world(t, { dir });
+    const whole = capture.begin('whole', AT);
+    whole.request(Buffer.alloc(4000));
+    whole.finish(meta());
+    await until('the first is whole', () => existsSync(join(dir, DAY, 'whole', 'meta.json')));
+    const [one, two] = [capture.begin('one', AT), capture.begin('two', AT)];
+    for (let n = 0; n < 50; n += 1) for (const writer of [one, two]) writer.request(Buffer.alloc(4000));
+    await until('it failed', () => failures.length > 0);
+    one.request(Buffer.alloc(10));
+    two.finish(meta());
+    await until('the halves are gone', () => readdirSync(join(dir, DAY)).length === 1);
+    assert.deepEqual(failures, ['ENOSPC']);
+    assert.deepEqual(lines, ['error Payload capture is switched off: the disk refuses']);
+    const again = capture.begin('again', AT);
+    again.request(Buffer.from('x'));
+    again.finish(meta());
+    await capture.close();
+    assert.deepEqual(readdirSync(join(dir, DAY)).sort(), ['again', 'whole']);
+    assert(existsSync(join(dir, DAY, 'again', 'meta.json')));
+  }));
+
+test('a folder that cannot be made switches capture off', async (t) => {
+  const dir = folder(t);
+  writeFileSync(join(dir, 'file'), '');
+  const { capture, failures, lines } = world(t, { dir: join(dir, 'file', 'payloads') });
+  const writer = capture.begin('r1', AT);
+  writer.request(Buffer.from('x'));
+  writer.finish(meta());
+  await capture.close();
+  assert.deepEqual(failures, ['ENOTDIR']);
+  assert.equal(lines.length, 1);
+});
+
+test('a folder removed by hand loses its captures and nothing else', async (t) => {
+  const { capture, dir, failures } = world(t);
+  const writer = capture.begin('r1', AT);
+  await until('its folder', () => existsSync(join(dir, DAY, 'r1', 'resp.bin')));
+  rmSync(dir, { recursive: true });
+  writer.request(Buffer.from('x'));
+  writer.finish(meta());
+  const next = capture.begin('r2', AT);
+  next.finish(meta());
+  await capture.close();
+  assert.deepEqual(readdirSync(join(dir, DAY)), ['r2']);
+  assert.deepEqual(failures, []);
+});
+
+test('usage counts and clear removes every capture, open ones too, and only captures', async (t) => {
+  const { capture, dir } = world(t);
+  assert.deepEqual(await capture.usage(), { bytes: 0, captures: 0 });
+  assert.equal(await capture.clear(), 0);
+  const done = capture.begin('done', AT);
+  done.request(Buffer.alloc(1000));
+  done.finish(meta());
+  await until('it is whole', () => existsSync(join(dir, DAY, 'done', 'meta.json')));
+  const open = capture.begin('open', AT);
+  open.request(Buffer.alloc(500));
+  await until(
+    'it is open',
+    () => statSync(join(dir, DAY, 'open', 'req.bin'), { throwIfNoEntry: false })?.size === 500,
+  );
+  const metaBytes = statSync(join(dir, DAY, 'done', 'meta.json')).size;
+  assert.deepEqual(await capture.usage(), { bytes: 1500 + metaBytes, captures: 2 });
+  mkdirSync(join(dir, DAY, 'notes'));
+  writeFileSync(join(dir, DAY, 'notes', 'mine.txt'), '');
+  assert.equal(await capture.clear(), 2);
+  open.request(Buffer.from('x'));
+  open.finish(meta());
+  const after = capture.begin('after', AT);
+  after.finish(meta());
+  await capture.close();
+  assert.deepEqual(readdirSync(join(dir, DAY)).sort(), ['after', 'notes']);
+});
+
+test('clear follows no symbolic link', async (t) => {
+  const { capture, dir } = world(t);
+  const outside = join(folder(t), DAY, 'r1');
+  mkdirSync(outside, { recursive: true });
+  writeFileSync(join(outside, 'req.bin'), 'precious');
+  mkdirSync(join(dir, DAY), { recursive: true });
+  symlinkSync(outside, join(dir, DAY, 'linked'));
+  symlinkSync(dirname(outside), join(dir, '2026-03-05'));
+  mkdirSync(join(dir, DAY, 'inner'));
+  symlinkSync(join(outside, 'req.bin'), join(dir, DAY, 'inner', 'req.bin'));
+  assert.equal(await capture.clear(), 0);
+  assert.equal(read(outside, 'req.bin'), 'precious');
+  assert(existsSync(join(dir, DAY, 'inner')));
+});

@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { TrafficClass } from '../../src/observability/exchange.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { percentiles } from '../../src/observability/percentiles.ts';
+import { createToggles, isToggleKey } from '../../src/observability/toggles.ts';
+import { exchange } from './observability-fixtures.ts';
+
+const FREE = { holder: null, heldForMs: 0 };
+
+function world(options: { windowSec?: number; capacity?: number } = {}) {
+  let ms = 0;
+  const metrics = createMetrics({ windowSec: 3600, ...options, now: () => ms });
+  return { metrics, at: (sec: number) => (ms = sec * 1000) };
+}
+
+test('percentiles are those of a sorted list, by nearest rank', () => {
+  const naive = (values: number[], rank: number) =>
+    [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil((rank * values.length) / 100) - 1)] ?? null;
+  const value = fc.oneof(fc.double({ noNaN: true, min: 0, max: 1e6 }), fc.integer({ min: 0, max: 3 }));
+  fc.assert(
+    fc.property(fc.array(value, { maxLength: 300 }), (values) => {
+      const ranks = [1, 50, 95, 99, 100] as const;
+      assert.deepEqual(
+        percentiles(Float64Array.from(values), ranks).map((v) => v && v + 0),
+        ranks.map((rank) => naive(values, rank)).map((v) => v && v + 0),
+      );
+    }),
+  );
+  assert.deepEqual(percentiles(Float64Array.from([4, 1, 3, 2]), [25, 50, 75, 76]), [1, 2, 3, 4]);
+});
+
+test('the snapshot has the documented shape', () => {
+  const { metrics, at } = world();
+  at(12.5);
+  const full = { model: 'm', slotWaitMs: 7, audioSec: 2, rtf: 0.5, route: 'auto:hint', language: 'en' };
+  metrics.record(exchange({ ...full, requestId: 'first' }));
+  metrics.record(exchange({ requestId: 'second', status: 400, class: '4xx', latencyMs: 5 }));
+  assert.deepEqual(metrics.snapshot({ holder: 'tts', heldForMs: 40 }), {
+    uptime_sec: 12.5,
+    window_sec: 3600,
+    slot: { held: true, holder: 'tts', held_for_ms: 40 },
+    categories: {
+      asr: {
+        total: 2,
+        counts: { '2xx': 1, '4xx': 1, '5xx': 0, '503-busy': 0, 'client-disconnect': 0 },
+        error_rate: 0.5,
+        latency_ms: { p50: 5, p95: 100, p99: 100, max: 100 },
+        slot_wait_ms: { p50: 7, p95: 7, p99: 7, max: 7 },
+        audio_seconds: 2,
+        rtf: { p50: 0.5, p95: 0.5 },
+        recent: [
+          {
+            request_id: 'second',
+            at: '2026-03-04T05:06:07.000Z',
+            model: null,
+            status: 400,
+            class: '4xx',
+            latency_ms: 5,
+            slot_wait_ms: null,
+            provider: 'multilingual',
+          },
+          {
+            request_id: 'first',
+            at: '2026-03-04T05:06:07.000Z',
+            model: 'm',
+            status: 200,
+            class: '2xx',
+            latency_ms: 100,
+            slot_wait_ms: 7,
+            audio_sec: 2,
+            rtf: 0.5,
+            route: 'auto:hint',
+            provider: 'multilingual',
+          },
+        ],
+      },
+    },
+  });
+});
+
+test('only inference is counted, and only categories with traffic appear', () => {
+  const { metrics } = world();
+  metrics.record(exchange({ category: undefined }));
+  assert.deepEqual(metrics.snapshot(FREE).categories, {});
+  metrics.record(exchange({ category: 'llm' }));
+  metrics.record(exchange({ category: 'asr' }));
+  assert.deepEqual(Object.keys(metrics.snapshot(FREE).categories), ['asr', 'llm']);
+});
+
+test('shed load and clients that leave are no errors and do not make latency look good', () => {
+  const { metrics } = world();
+  const ends: [TrafficClass, number][] = [
+    ['2xx', 200],
+    ['2xx', 200],
+    ['5xx', 502],
+    ['503-busy', 503],
+    ['503-busy', 503],
+    ['503-busy', 503],
+    ['client-disconnect', 499],
+  ];
+  for (const [as, status] of ends) {
+    const quick = as === '503-busy' || as === 'client-disconnect';
+    metrics.record(exchange({ class: as, status, latencyMs: quick ? 1 : 900 }));
+  }
+  metrics.record(exchange({ class: 'client-disconnect', status: 499, latencyMs: 1, slotWaitMs: 3 }));
+  const asr = metrics.snapshot(FREE).categories.asr;
+  assert.equal(asr?.total, 8);
+  assert.equal(asr?.error_rate, 1 / 8);
+  assert.deepEqual(asr?.latency_ms, { p50: 900, p95: 900, p99: 900, max: 900 });
+  assert.deepEqual(asr?.slot_wait_ms, { p50: 3, p95: 3, p99: 3, max: 3 });
+  assert.equal(asr?.recent.length, 8);
+});
+
+test('traffic leaves with the window, counts and percentiles together; the category stays', () => {
+  const { metrics, at } = world({ windowSec: 60 });
+  metrics.record(exchange({ latencyMs: 500, audioSec: 3 }));
+  at(30);
+  metrics.record(exchange({ latencyMs: 10, audioSec: 1 }));
+  at(59.9);
+  assert.equal(metrics.snapshot(FREE).categories.asr?.total, 2);
+  assert.equal(metrics.snapshot(FREE).categories.asr?.latency_ms.max, 500);
+  at(60);
+  const later = metrics.snapshot(FREE).categories.asr;
+  assert.deepEqual([later?.total, later?.latency_ms.max, later?.audio_seconds], [1, 10, 1]);
+  at(100_000);
+  const empty = metrics.snapshot(FREE).categories.asr;
+  assert.deepEqual([empty?.total, empty?.error_rate, empty?.latency_ms.p50], [0, 0, null]);
+  assert.equal(empty?.recent.length, 2);
+});
+
+test('a second does not count what came exactly a window before it', () => {
+  const { metrics, at } = world();
+  at(10);
+  metrics.record(exchange({ audioSec: 5 }));
+  at(3610);
+  assert.equal(metrics.snapshot(FREE).categories.asr?.total, 0);
+  metrics.record(exchange({ audioSec: 1 }));
+  const asr = metrics.snapshot(FREE).categories.asr;
+  assert.deepEqual([asr?.total, asr?.audio_seconds], [1, 1]);
+});
+
+test('recent holds the last 50, newest first, with names of bounded length', () => {
+  const { metrics } = world();
+  for (let n = 0; n < 120; n += 1) metrics.record(exchange({ requestId: `r${n}`, model: 'x'.repeat(5000) }));
+  const recent = metrics.snapshot(FREE).categories.asr?.recent ?? [];
+  assert.equal(recent.length, 50);
+  assert.deepEqual([recent[0]?.request_id, recent[49]?.request_id], ['r119', 'r70']);
+  assert.equal(recent[0]?.model?.length, 128);
+});
+
+test('beyond the capacity the percentiles are of the newest, and the snapshot says so', () => {
+  const { metrics, at } = world({ windowSec: 60, capacity: 10 });
+  for (let n = 1; n <= 10; n += 1) metrics.record(exchange({ latencyMs: n }));
+  assert.equal(metrics.snapshot(FREE).categories.asr?.window_truncated, undefined);
+  metrics.record(exchange({ latencyMs: 11 }));
+  const asr = metrics.snapshot(FREE).categories.asr;
+  assert.deepEqual([asr?.window_truncated, asr?.total, asr?.latency_ms.p50], [true, 11, 6]);
+  for (let n = 0; n < 100; n += 1) metrics.record(exchange({ class: '503-busy', status: 503 }));
+  assert.equal(
+    metrics.snapshot(FREE).categories.asr?.latency_ms.p50,
+    6,
+    'shed load displaced what was served',
+  );
+  at(61);
+  metrics.record(exchange());
+  assert.equal(metrics.snapshot(FREE).categories.asr?.window_truncated, undefined);
+});
+
+test('counts, percentiles and window agree with a naive record of everything', () => {
+  const step = fc.record({
+    wait: fc.integer({ min: 0, max: 40 }),
+    as: fc.constantFrom<TrafficClass>('2xx', '4xx', '5xx', '503-busy', 'client-disconnect'),
+    latencyMs: fc.integer({ min: 0, max: 50 }),
+    rtf: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 80 }), (steps) => {
+      const { metrics, at } = world({ windowSec: 60 });
+      let now = 0;
+      const all = steps.map((s) => {
+        now += s.wait;
+        at(now);
+        metrics.record(exchange({ class: s.as, latencyMs: s.latencyMs, rtf: s.rtf }));
+        return { ...s, sec: now };
+      });
+      const inside = all.filter((s) => s.sec > now - 60);
+      const served = inside.filter((s) => s.as !== '503-busy' && s.as !== 'client-disconnect');
+      const asr = metrics.snapshot(FREE).categories.asr;
+      assert.equal(asr?.total, inside.length);
+      assert.equal(asr?.counts['4xx'], inside.filter((s) => s.as === '4xx').length);
+      const of = (values: number[]) => percentiles(Float64Array.from(values), [50, 95] as const);
+      assert.deepEqual([asr?.latency_ms.p50, asr?.latency_ms.p95], of(served.map((s) => s.latencyMs)));
+      assert.deepEqual([asr?.rtf.p50, asr?.rtf.p95], of(served.flatMap((s) => s.rtf ?? [])));
+    }),
+  );
+});
+
+test('requests per second: the last complete seconds, oldest first', () => {
+  const { metrics, at } = world();
+  at(100);
+  metrics.record(exchange());
+  at(102.2);
+  metrics.record(exchange());
+  metrics.record(exchange({ class: '4xx', status: 400 }));
+  at(102.9);
+  assert.deepEqual(metrics.perSecond(3).asr?.['2xx'], [0, 1, 0]);
+  at(103);
+  assert.deepEqual(metrics.perSecond(3).asr?.['2xx'], [1, 0, 1]);
+  assert.deepEqual(metrics.perSecond(3).asr?.['4xx'], [0, 0, 1]);
+  assert.equal(metrics.perSecond(1e9).asr?.['2xx'].length, 600);
+  assert.equal(metrics.perSecond(-1).asr?.['2xx'].length, 1);
+});
+
+test('the history of the last hour comes in steps of 10 s, whatever the window', () => {
+  const { metrics, at } = world({ windowSec: 30 });
+  at(5);
+  metrics.record(exchange({ latencyMs: 1, rtf: 0.1 }));
+  metrics.record(exchange({ latencyMs: 3 }));
+  at(35);
+  metrics.record(exchange());
+  at(3599);
+  metrics.record(exchange({ latencyMs: 8, class: '5xx', status: 500 }));
+  const { stepSec, categories } = metrics.series();
+  assert.equal(stepSec, 10);
+  const asr = categories.asr;
+  assert.equal(asr?.counts['2xx'].length, 360);
+  assert.deepEqual(asr?.counts['2xx'].slice(0, 5), [2, 0, 0, 1, 0]);
+  assert.equal(asr?.counts['5xx'][359], 1);
+  assert.deepEqual([asr?.latencyMs.p50[0], asr?.latencyMs.p99[0], asr?.latencyMs.p95[359]], [1, 3, 8]);
+  assert.deepEqual([asr?.latencyMs.p50[1], asr?.rtfP50[0]], [null, 0.1]);
+  at(3600);
+  assert.equal(metrics.series().categories.asr?.counts['2xx'][0], 0);
+});
+
+test('two million requests take no memory, and a full snapshot little time', () => {
+  const { metrics, at } = world();
+  const one = { asr: exchange(), tts: exchange({ category: 'tts' }), llm: exchange({ category: 'llm' }) };
+  const fill = (count: number, from: number) => {
+    for (let n = 0; n < count; n += 1) {
+      at(from + n / 2000);
+      const next = n % 3 === 0 ? one.asr : n % 3 === 1 ? one.tts : one.llm;
+      next.latencyMs = (n * 7919) % 10_007;
+      next.slotWaitMs = n % 97;
+      next.rtf = (n % 89) / 100;
+      metrics.record(next);
+    }
+  };
+  const memory = () => process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers;
+  fill(200_000, 0);
+  metrics.snapshot(FREE);
+  const before = memory();
+  fill(2_000_000, 100);
+  assert(memory() - before < 40 * 1024 * 1024, `grew by ${memory() - before} bytes`);
+
+  const took = Array.from({ length: 9 }, () => {
+    const start = performance.now();
+    metrics.snapshot(FREE);
+    return performance.now() - start;
+  }).sort((a, b) => a - b);
+  // A quarter of this on an idle machine; the best of nine, because tests share the processor.
+  assert((took[0] ?? 0) < 40, `a snapshot took ${took[0]} ms`);
+});
+
+test('toggles are independent, known by name and copied out', () => {
+  const toggles = createToggles({ metrics: true, access_log: true, payload: false });
+  toggles.set('payload', true);
+  toggles.set('metrics', false);
+  const all = toggles.all();
+  assert.deepEqual(all, { metrics: false, access_log: true, payload: true });
+  all.access_log = false;
+  assert.equal(toggles.get('access_log'), true);
+  assert(isToggleKey('payload') && !isToggleKey('toString') && !isToggleKey(undefined));
+});
