@@ -1,5 +1,5 @@
 /** The playground: one sound at a time, sent to this gateway's own API. */
-import { createKeyDialog, createWaiting } from './playground/ask.js';
+import { createKeyDialog } from './key-dialog.js';
 import { shortTime } from './playground/captions.js';
 import { createChoices } from './playground/choices.js';
 import { createPlayer } from './playground/player.js';
@@ -8,6 +8,7 @@ import { SNIPPETS } from './playground/snippets.js';
 import { createSource } from './playground/source.js';
 import { copy, download } from './playground/take.js';
 import { createTranscript } from './playground/transcript.js';
+import { createWaiting } from './playground/wait.js';
 
 const el = (id) => document.getElementById(id);
 

@@ -1,8 +1,12 @@
 /** The composition root: the only place where the parts are constructed and joined. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import type { Logger } from 'winston';
+import { createCaptureAdmin } from './admin/capture-admin.ts';
+import { createModelAdmin } from './admin/model-admin.ts';
+import { adminRoutes } from './admin/routes.ts';
 import { findFfmpeg } from './audio/find-ffmpeg.ts';
 import { openAudio } from './audio/open.ts';
 import type { Config } from './config.ts';
@@ -10,9 +14,12 @@ import { createModelCache } from './engine/cache.ts';
 import type { LoadOptions, NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/native.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import { GatewayError } from './errors.ts';
+import { createApiKeys } from './http/api-key.ts';
 import { answerParserError, errorHandler } from './http/error-handler.ts';
 import { linger } from './http/linger.ts';
+import type { ListedModel } from './http/models.ts';
 import { createObserver } from './http/observe.ts';
+import { protection } from './http/protection.ts';
 import { requestId } from './http/request-id.ts';
 import { mountRoutes } from './http/routes.ts';
 import { stopServer } from './http/stop.ts';
@@ -20,6 +27,7 @@ import { createUploadReceiver } from './http/upload.ts';
 import { CATALOGUE, findModel, VOICE_ACTIVITY_ID } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
 import type { Exchange } from './observability/exchange.ts';
+import { createInstruments, type Instruments } from './observability/instruments.ts';
 import { createInventory } from './proxy/inventory.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
@@ -35,6 +43,8 @@ export interface AppDeps {
   onExchange?(exchange: Exchange): void;
 }
 
+type Caches = ReturnType<typeof createCaches>;
+
 export interface App {
   readonly server: Server;
   readonly slot: Slot;
@@ -44,34 +54,44 @@ export interface App {
   close(): Promise<void>;
 }
 
+/** How long log and captures may take to reach the disk when the gateway stops. */
+const LAST_LINES_MS = 3000;
+
 export const VERSION: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ).version;
 
 export function buildApp(config: Config, deps: AppDeps): App {
-  const { log, store, engine } = deps;
+  const { log, store } = deps;
   const shutdown = new AbortController();
   const slot = createSlot();
-  const caches = createCaches(config, deps);
+  const instruments = createInstruments(config.observability, {
+    log,
+    slot: slot.status,
+    knownModels: [...CATALOGUE.map((model) => model.id), config.tts.modelId],
+  });
+  const caches = createCaches(config, deps, instruments);
   mkdirSync(config.tmpDir, { recursive: true });
   const uploads = createUploadReceiver({ tmpDir: config.tmpDir, maxBytes: config.maxUploadBytes });
   const recognition = createRecognition(config, deps, slot, caches);
-  const list = () => {
-    const loaded = new Set(caches.models.entries().map((entry) => entry.key));
-    return routable(store, engine)
-      .filter((model) => model.servable && (model.installed || config.modelDownload))
-      .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
-  };
+  const observer = createObserver({
+    beginCapture: instruments.beginCapture,
+    finished(exchange) {
+      instruments.finished(exchange);
+      deps.onExchange?.(exchange);
+    },
+  });
 
   const app = express();
+  const server = createServer(app);
   app.disable('x-powered-by');
   app.disable('etag');
-  const observer = createObserver(deps.onExchange ?? (() => undefined));
-  app.use(requestId(), observer.watch, linger());
+  app.use(requestId(), observer.watch, linger(), ...protection(config));
   mountRoutes(app, {
     version: VERSION,
+    apiKeys: createApiKeys(config.apiKeys),
     models: {
-      list,
+      list: () => servable(config, deps, caches),
       upstreams: createInventory(config),
       aliases: config.modelAliases,
       startedAtSec: Math.floor(Date.now() / 1000),
@@ -79,10 +99,29 @@ export function buildApp(config: Config, deps: AppDeps): App {
     transcriptions: { ...recognition, uploads, shutdown: shutdown.signal, log },
     speech: createReverseProxy(speechUpstream(config.tts)),
     chat: createReverseProxy(chatUpstream(config.llm)),
+    prometheus: instruments.prometheus,
+    admin: adminRoutes({
+      version: VERSION,
+      log,
+      slot,
+      metrics: instruments.metrics,
+      toggles: instruments.toggles,
+      captures: createCaptureAdmin({
+        dir: config.observability.payloadDir,
+        capture: instruments.capture,
+        base: () => addressOf(server),
+        apiKey: config.apiKeys[0],
+      }),
+      models: createModelAdmin({
+        catalogue: CATALOGUE.filter((model) => model.engine !== 'silero'),
+        store,
+        cache: caches.models,
+        signal: shutdown.signal,
+      }),
+    }),
   });
   app.use(errorHandler(log));
 
-  const server = createServer(app);
   // An upload may take as long as it needs while it moves; the receiver watches for a stall itself.
   server.requestTimeout = 0;
   // Above the idle time of common reverse proxies, so that they never reuse a connection being closed.
@@ -105,14 +144,39 @@ export function buildApp(config: Config, deps: AppDeps): App {
       await stopServer(server, observer.inFlight);
       await Promise.all([caches.models.close(), caches.voiceActivity.close()]);
       uploads.close();
+      // Last: what ended just now is still to be written. A disk that hangs must not keep the process.
+      await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);
     },
   };
 }
 
-function createCaches(config: Config, { log, store, engine }: AppDeps) {
+function servable(config: Config, { store, engine }: AppDeps, caches: Caches): ListedModel[] {
+  const loaded = new Set(caches.models.entries().map((entry) => entry.key));
+  return routable(store, engine)
+    .filter((model) => model.servable && (model.installed || config.modelDownload))
+    .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
+}
+
+/** Where the server answers, for a request of its own; null before it listens. */
+function addressOf(server: Server): string | null {
+  const address = server.address();
+  if (address === null || typeof address === 'string') return null;
+  const host = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[address.address] ?? address.address;
+  return `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${address.port}`;
+}
+
+function createCaches(
+  config: Config,
+  { log, store, engine }: AppDeps,
+  { prometheus }: Pick<Instruments, 'prometheus'>,
+) {
   const options = {
     keepAliveMs: config.modelKeepAliveMs,
-    onEvent: (event: string, model: string, ms: number) => log.info(event, { model, tookMs: Math.round(ms) }),
+    onEvent(event: 'loaded' | 'unloaded', model: string, ms: number) {
+      log.info(event, { model, tookMs: Math.round(ms) });
+      if (event === 'loaded') prometheus.modelLoaded(model, ms / 1000);
+      else prometheus.modelUnloaded(model);
+    },
   };
   const native = () => {
     if (engine === null) throw new Error('the native engine is not loaded');
@@ -147,7 +211,7 @@ function createRecognition(
   config: Config,
   { store, engine }: AppDeps,
   slot: Slot,
-  caches: ReturnType<typeof createCaches>,
+  caches: Caches,
 ): TranscribeDeps {
   const ffmpeg = once(() => findFfmpeg({ searchPath: config.environment.PATH ?? '' }));
   return {

@@ -24,7 +24,7 @@ const list = z.string().transform((text) =>
     .filter((item) => item !== ''),
 );
 const onOff = z
-  .enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no'])
+  .enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no', 'y', 'n'])
   .transform((word) => isTruthy(word));
 
 const httpUrl = (fallback: string) =>
@@ -74,6 +74,16 @@ const settings = z.object({
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
   SVC_MAX_AUDIO_SEC: number(1, 604_800).default(21_600).describe('longest audio, seconds'),
   SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled (system temp folder)'),
+  SVC_API_KEY: list.default([]).describe('keys of which a request must carry one; empty = open'),
+  SVC_CORS_ORIGINS: list.default([]).describe('sites whose pages may use the API; * = all'),
+  SVC_OBS_METRICS_ENABLED: onOff.default(true).describe('metrics at start'),
+  SVC_OBS_METRICS_WINDOW_SEC: integer(1, 86_400).default(3600).describe('window of the metrics, seconds'),
+  SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('access log at start'),
+  SVC_OBS_LOG_DIR: z.string().min(1).default('logs').describe('folder of the access log'),
+  SVC_OBS_PAYLOAD_ENABLED: onOff.default(false).describe('payload capture at start'),
+  SVC_OBS_PAYLOAD_DIR: z.string().min(1).default('payloads').describe('folder of the captures'),
+  SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500).default(7).describe('age at which captures go, days'),
+  SVC_OBS_PAYLOAD_MAX_GB: number(0, 1_048_576).default(5).describe('size above which the oldest go, GiB'),
   SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
   HF_ENDPOINT: z.url().default('https://huggingface.co').describe('model hub'),
   HF_TOKEN: z.string().min(1).optional().describe('access token for the model hub'),
@@ -84,6 +94,18 @@ export interface UpstreamConfig {
   readonly url: string;
   /** Silence after which a call is given up. */
   readonly timeoutMs: number;
+}
+
+export interface ObservabilityConfig {
+  /** What is on at the start. */
+  readonly metrics: boolean;
+  readonly accessLog: boolean;
+  readonly payload: boolean;
+  readonly metricsWindowSec: number;
+  readonly logDir: string;
+  readonly payloadDir: string;
+  readonly payloadMaxDays: number;
+  readonly payloadMaxGb: number;
 }
 
 export interface Config {
@@ -102,6 +124,10 @@ export interface Config {
   readonly maxUploadBytes: number;
   readonly maxAudioSec: number;
   readonly tmpDir: string;
+  /** Empty: open to everyone who can reach it. */
+  readonly apiKeys: readonly string[];
+  readonly corsOrigins: readonly string[];
+  readonly observability: ObservabilityConfig;
   readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
   readonly hubEndpoint: string;
   readonly hubToken: string | undefined;
@@ -150,6 +176,18 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     maxUploadBytes: Math.floor(s.SVC_MAX_UPLOAD_MB * 1024 * 1024),
     maxAudioSec: s.SVC_MAX_AUDIO_SEC,
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
+    apiKeys: s.SVC_API_KEY,
+    corsOrigins: s.SVC_CORS_ORIGINS.map((origin) => origin.replace(/\/+$/, '')),
+    observability: {
+      metrics: s.SVC_OBS_METRICS_ENABLED,
+      accessLog: s.SVC_OBS_ACCESS_LOG_ENABLED,
+      payload: s.SVC_OBS_PAYLOAD_ENABLED,
+      metricsWindowSec: s.SVC_OBS_METRICS_WINDOW_SEC,
+      logDir: resolve(s.SVC_OBS_LOG_DIR),
+      payloadDir: resolve(s.SVC_OBS_PAYLOAD_DIR),
+      payloadMaxDays: s.SVC_OBS_PAYLOAD_MAX_DAYS,
+      payloadMaxGb: s.SVC_OBS_PAYLOAD_MAX_GB,
+    },
     logLevel: s.SVC_LOG_LEVEL,
     hubEndpoint: s.HF_ENDPOINT.replace(/\/+$/, ''),
     hubToken: s.HF_TOKEN,

@@ -2,10 +2,31 @@
 
 #include <utility>
 #include <vector>
+#ifdef __linux__
+#include <sys/resource.h>
+#endif
 
 namespace voxgate {
 
-Worker::Worker() : thread_([this] { work(); }) {}
+namespace {
+
+// Inference takes every core for seconds; the event loop needs a moment of one now and then, to refuse, to
+// stream, to notice who left. A little niceness lets it go first, and costs inference little beside other
+// programs. On Linux niceness is a thread's own, and what the thread starts (ggml's helpers) inherits it.
+void let_the_event_loop_go_first() {
+#ifdef __linux__
+  constexpr int kStep = 2;
+  setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kStep);
+#endif
+}
+
+} // namespace
+
+Worker::Worker()
+    : thread_([this] {
+        let_the_event_loop_go_first();
+        work();
+      }) {}
 
 Worker::~Worker() {
   stop([] {});

@@ -3,6 +3,7 @@ import type { Logger } from 'winston';
 import type { SlotStatus } from '../engine/slot.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import type { ReplayReport } from '../observability/replay.ts';
 import type { Toggles } from '../observability/toggles.ts';
 
 export interface AdminDeps {
@@ -63,13 +64,4 @@ export interface StoredCapture {
   meta: Readonly<Record<string, unknown>>;
   requestBytes: number;
   responseBytes: number;
-}
-
-export interface ReplayReport {
-  status: { captured: number; now: number };
-  /** Whether status and body are the same, byte for byte. */
-  same: boolean;
-  latencyMs: { captured: number; now: number };
-  /** For people: the first difference, or that there is none. */
-  summary: string;
 }

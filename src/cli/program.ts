@@ -9,6 +9,7 @@ import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';
 import { createLog } from '../observability/log.ts';
 import { registerModelsCommand } from './models.ts';
+import { registerReplayCommand } from './replay.ts';
 import { registerServeCommand } from './serve.ts';
 
 export async function run(argv: string[]): Promise<void> {
@@ -33,6 +34,7 @@ export async function run(argv: string[]): Promise<void> {
       return openStore(config, log, loadEngine(log));
     },
   });
+  registerReplayCommand(program, () => readConfig().config);
   try {
     await program.parseAsync(argv);
   } catch (error) {

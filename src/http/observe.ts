@@ -2,9 +2,12 @@
  * Watches every request from arrival to its last byte and hands on what is known of it then, once, however it
  * ended. Handlers leave what they learn on the way in the request's notes.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { RequestHandler, Response } from 'express';
 import type { GatewayError, Provider } from '../errors.ts';
+import type { CaptureWriter } from '../observability/capture.ts';
 import { type Category, classify, type Exchange } from '../observability/exchange.ts';
+import type { Instruments } from '../observability/instruments.ts';
 
 export interface Notes {
   readonly requestId: string;
@@ -27,7 +30,7 @@ export function notesOf(res: Response): Notes {
   return res.locals.notes;
 }
 
-/** What a route's traffic counts as. */
+/** What a route's traffic counts as. Only what has a category is counted and captured. */
 export function counts(category: Category): RequestHandler {
   return (_req, res, next) => {
     notesOf(res).category = category;
@@ -41,18 +44,26 @@ export interface Observer {
   inFlight(): number;
 }
 
-export function createObserver(finished: (exchange: Exchange) => void): Observer {
+export function createObserver(instruments: Pick<Instruments, 'finished' | 'beginCapture'>): Observer {
   let inFlight = 0;
   const watch: RequestHandler = (req, res, next) => {
     inFlight += 1;
     const at = new Date();
     const startedAt = performance.now();
-    const sinceArrival = () => performance.now() - startedAt;
+    // Rounded once, so that metrics and log agree to the last digit.
+    const sinceArrival = () => Math.round((performance.now() - startedAt) * 100) / 100;
     const clientIp = req.socket.remoteAddress;
     const path = req.originalUrl.split('?', 1)[0] ?? '';
+    const requestHeaders: IncomingHttpHeaders = { ...req.headers };
     let bytesIn = 0;
     let bytesOut = 0;
     let slotWaitMs: number | undefined;
+    let capture: CaptureWriter | null | undefined;
+    const captured = () => {
+      if (capture === undefined)
+        capture = notes.category ? instruments.beginCapture(notes.requestId, at) : null;
+      return capture;
+    };
     const notes: Notes = {
       requestId: res.locals.requestId,
       category: undefined,
@@ -68,26 +79,35 @@ export function createObserver(finished: (exchange: Exchange) => void): Observer
       },
       requestBody: (chunk) => {
         bytesIn += chunk.length;
+        captured()?.request(chunk);
       },
     };
     res.locals.notes = notes;
     onResponseBody(res, (chunk) => {
       bytesOut += chunk.length;
+      // What was refused for want of the slot was not read, and is not worth a folder.
+      if (notes.error?.code !== 'slot_busy') captured()?.response(chunk);
     });
 
     const finish = () => {
       const { error, requestId, category, model, route, language, audioSec, rtf } = notes;
       const left = error === undefined && !res.writableFinished;
       const status = left ? 499 : (error?.status ?? res.statusCode);
-      finished({
+      const exchange: Exchange = {
         ...{ requestId, at, method: req.method, path, category, model, route },
         provider: error?.provider ?? notes.provider,
         status,
         class: classify(status, error?.code ?? null),
         ...{ latencyMs: sinceArrival(), slotWaitMs, bytesIn, bytesOut },
-        ...{ clientIp, userAgent: req.get('User-Agent'), audioSec, rtf, language },
+        ...{ clientIp, userAgent: requestHeaders['user-agent'], audioSec, rtf, language },
         errorKind: left ? 'cancelled' : error?.kind,
-      });
+      };
+      if (exchange.class !== '503-busy') {
+        const responseHeaders = res.getHeaders();
+        const errorMessage = error?.message;
+        captured()?.finish({ exchange, url: req.originalUrl, requestHeaders, responseHeaders, errorMessage });
+      }
+      instruments.finished(exchange);
     };
     // A connection broken by a failure closes before whoever failed could say so; a turn of the loop later it has.
     res.once('close', () => {

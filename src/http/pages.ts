@@ -1,8 +1,10 @@
 /**
- * The pages for people: static files of the top-level `assets` folder, no build step. Nothing of a page may come
- * from elsewhere or stand inline, so that a text shown on it can never become code.
+ * The pages for people: static files of the top-level `assets` folder and of two packages, no build step. Nothing
+ * of a page may come from elsewhere or stand inline, so that a text shown on it can never become code.
  */
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import express, { type Express, type RequestHandler } from 'express';
 
@@ -11,6 +13,14 @@ const ASSETS = fileURLToPath(new URL('../../assets/', import.meta.url));
 
 /** Where a page lives, and its file. */
 const PAGES: Readonly<Record<string, string>> = { '/playground': 'playground.html' };
+
+/** Under `/assets/vendor/`: of these packages only these files. */
+const require = createRequire(import.meta.url);
+const VENDOR = [
+  require.resolve('htmx.org/dist/htmx.min.js'),
+  require.resolve('uplot/dist/uPlot.iife.min.js'),
+  require.resolve('uplot/dist/uPlot.min.css'),
+];
 
 const CONTENT_SECURITY_POLICY = [
   "default-src 'self'",
@@ -37,10 +47,26 @@ export function pageHeaders(): RequestHandler {
 }
 
 export function mountPages(app: Express): void {
-  for (const [path, file] of Object.entries(PAGES)) app.use(path, pageHeaders(), serve(file));
-  app.use('/assets', pageHeaders(), serve('.'));
+  for (const [path, file] of Object.entries(PAGES)) app.use(path, pageHeaders(), serve(join(ASSETS, file)));
+  for (const path of VENDOR) {
+    app.use(`/assets/vendor/${basename(path)}`, pageHeaders(), packed(path), serve(path));
+  }
+  app.use('/assets', pageHeaders(), serve(ASSETS));
+}
+
+/** The copy that a package brings for those who take gzip; the next handler's when there is none. */
+function packed(path: string): RequestHandler {
+  const file = `${path}.gz`;
+  if (!existsSync(file)) return (_req, _res, next) => next();
+  const send = serve(file);
+  return (req, res, next) => {
+    res.vary('Accept-Encoding');
+    if (req.acceptsEncodings('gzip') === false) return next();
+    res.type(extname(path)).set('Content-Encoding', 'gzip');
+    send(req, res, next);
+  };
 }
 
 /** One file, or all of a folder. Unlike `res.sendFile` it has an ETag where the app's are off. */
-const serve = (name: string): RequestHandler =>
-  express.static(join(ASSETS, name), { index: false, redirect: false, cacheControl: false });
+const serve = (path: string): RequestHandler =>
+  express.static(path, { index: false, redirect: false, cacheControl: false });

@@ -1,14 +1,17 @@
 /** The table of contents of the HTTP surface: method, path, chain, handler. */
-import type { Express, RequestHandler } from 'express';
+import type { Express, Request, RequestHandler, Router } from 'express';
 import { GatewayError } from '../errors.ts';
+import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
+import type { ApiKeys } from './api-key.ts';
 import { health } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
 import { counts } from './observe.ts';
 import { mountDocs, openapi } from './openapi.ts';
 import { mountPages } from './pages.ts';
 import { proxied } from './proxied.ts';
+import { mountRows, type RouteRow } from './route-table.ts';
 import { type TranscriptionsDeps, transcriptions } from './transcriptions.ts';
 
 export interface RouteDeps {
@@ -17,20 +20,19 @@ export interface RouteDeps {
   transcriptions: TranscriptionsDeps;
   speech: Forward;
   chat: Forward;
+  apiKeys: ApiKeys;
+  prometheus: Pick<Prometheus, 'contentType' | 'render'>;
+  /** Everything below `/admin`. */
+  admin: Router;
 }
 
-interface RouteRow {
-  method: 'get' | 'post' | 'all';
-  path: string;
-  chain: RequestHandler[];
-  handler: RequestHandler;
-}
-
-function table({ version, models, transcriptions: asr, speech, chat }: RouteDeps): RouteRow[] {
+function table({ transcriptions: asr, ...deps }: RouteDeps): RouteRow[] {
+  const { version, models, speech, chat, prometheus } = deps;
   const recognition = [counts('asr'), admission(asr.slot)];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
     { method: 'get', path: '/openapi.json', chain: [], handler: openapi(version) },
+    { method: 'get', path: '/metrics', chain: [], handler: metricsText(prometheus) },
     { method: 'get', path: '/v1/models', chain: [], handler: listModels(models) },
     { method: 'get', path: '/v1/models/*id', chain: [], handler: getModel(models) },
     {
@@ -61,24 +63,29 @@ function table({ version, models, transcriptions: asr, speech, chat }: RouteDeps
 }
 
 export function mountRoutes(app: Express, deps: RouteDeps): void {
-  const rows = table(deps);
-  for (const path of new Set(rows.map((row) => row.path))) {
-    const here = rows.filter((row) => row.path === path);
-    for (const { method, chain, handler } of here) app[method](path, ...chain, handler);
-    if (here.some((row) => row.method === 'all')) continue;
-    const methods = here.map((row) => row.method.toUpperCase());
-    if (methods.includes('GET')) methods.push('HEAD');
-    app.all(path, (req, res) => {
-      res.setHeader('Allow', methods.join(', '));
-      throw new GatewayError(
-        'method_not_allowed',
-        `${req.method} is not allowed here; use ${methods.join(' or ')}`,
-      );
-    });
-  }
+  app.use(deps.apiKeys.session);
+  app.use(['/v1', '/metrics', '/admin'], except(isDashboardItself, deps.apiKeys.require));
+  mountRows(app, table(deps));
+  app.use(deps.admin);
   mountDocs(app);
   mountPages(app);
   app.use((req) => {
     throw new GatewayError('not_found', `Nothing is at ${req.method} ${req.path.slice(0, 200)}`);
   });
+}
+
+/** The page asks for the key itself; what it then shows comes from below it. */
+const isDashboardItself = (req: Request) =>
+  ['GET', 'HEAD'].includes(req.method) && /^\/admin\/?$/.test(req.baseUrl + req.path);
+
+const except =
+  (exempt: (req: Request) => boolean, handler: RequestHandler): RequestHandler =>
+  (req, res, next) =>
+    exempt(req) ? next() : handler(req, res, next);
+
+/** GET /metrics, for Prometheus. */
+function metricsText({ contentType, render }: RouteDeps['prometheus']): RequestHandler {
+  return async (_req, res) => {
+    res.set('Content-Type', contentType).send(await render());
+  };
 }

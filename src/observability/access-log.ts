@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
-import winston from 'winston';
+import type { Logger } from 'winston';
 import type { Exchange, TrafficClass } from './exchange.ts';
 import { createLineFile } from './line-file.ts';
 import { localDay } from './local-day.ts';
@@ -17,7 +17,7 @@ export interface AccessLog {
 export interface AccessLogOptions {
   /** Created if missing. */
   dir: string;
-  log: winston.Logger;
+  log: Logger;
   now?: () => Date;
   /** How long a disk that refuses is left alone. */
   retryMs?: number;
@@ -43,18 +43,11 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
     fileOf: fileOfLine,
     ...(options.retryMs === undefined ? {} : { retryMs: options.retryMs }),
   });
-  const logger = winston.createLogger({
-    format: winston.format.printf(({ record }) => JSON.stringify(record)),
-    transports: [new winston.transports.Stream({ stream: file.stream, eol: '\n' })],
-  });
   let dropped = 0;
   let closing: Promise<void> | null = null;
 
   async function shut(): Promise<void> {
     file.giveUpSoon();
-    // The logger first: it may still hold lines, and ending the file before it would lose them.
-    logger.end();
-    await once(logger, 'finish');
     file.stream.end();
     await once(file.stream, 'finish');
   }
@@ -70,7 +63,8 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
       if (dropped > 0) log.warn('Access log lines were dropped', { dir, dropped });
       dropped = 0;
       const level = LEVELS[exchange.class];
-      logger.log({ level, message: '', record: toRecord(exchange, level, now()) });
+      // Straight to the file: a logger's pipeline on the way cost four times what the line itself does.
+      file.stream.write(`${JSON.stringify(toRecord(exchange, level, now()))}\n`);
     },
     close() {
       closing ??= shut();

@@ -1,5 +1,5 @@
 /**
- * A stream of lines into daily files that outlives what happens to files. Each batch opens its file anew, so a file
+ * A stream of lines into daily files that outlives what happens to files. Each batch (of a tenth of a second) opens its file anew, so a file
  * or folder that was deleted is made again by the next line, and midnight is only another name. A disk that refuses
  * is tried again every second: lines wait meanwhile, and what was written in part goes on where it stopped, so that
  * no line is torn or doubled.
@@ -28,11 +28,17 @@ export interface LineFile {
   giveUpSoon(): void;
 }
 
+const GATHER_MS = 100;
+
 export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOptions): LineFile {
   const patience = new AbortController();
   let failing = false;
 
+  const rest = (ms: number) =>
+    sleep(ms, undefined, { ref: false, signal: patience.signal }).catch(() => undefined);
+
   async function deliver(lines: string[]): Promise<void> {
+    await rest(GATHER_MS); // more lines come meanwhile: opening the file costs more than writing them
     for (const [name, some] of groupBy(lines, fileOf)) {
       await persist(join(dir, name), Buffer.from(some.join('')));
     }
@@ -62,7 +68,7 @@ export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOpt
           log.error('Access log lines are lost', { path, lost });
           return;
         }
-        await sleep(retryMs, undefined, { ref: false, signal: patience.signal }).catch(() => undefined);
+        await rest(retryMs);
       }
     }
   }

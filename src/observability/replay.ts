@@ -24,7 +24,14 @@ const captureMeta = z.looseObject({
 });
 
 /** Made anew by the client, or of the one connection that there was. */
-const NOT_SENT_AGAIN = ['host', 'content-length', 'transfer-encoding', 'connection', 'expect', 'x-request-id'];
+const NOT_SENT_AGAIN = [
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'expect',
+  'x-request-id',
+];
 
 /**
  * @param base of the gateway, `http://127.0.0.1:8000`
@@ -35,7 +42,8 @@ export async function replay(folder: string, base: string, apiKey?: string): Pro
   const parsed = captureMeta.safeParse(JSON.parse(await readFile(join(folder, CAPTURE_FILES.meta), 'utf8')));
   if (!parsed.success) throw new Error(`${folder} is not a capture: ${parsed.error.issues[0]?.message}`);
   const meta = parsed.data;
-  if (meta.truncated) throw new Error(`${folder} is not whole: its body was cut off when the disk was too slow`);
+  if (meta.truncated)
+    throw new Error(`${folder} is not whole: its body was cut off when the disk was too slow`);
   const request = await readFile(join(folder, CAPTURE_FILES.request));
   const captured = await readFile(join(folder, CAPTURE_FILES.response));
   const startedAt = performance.now();
@@ -58,7 +66,10 @@ export async function replay(folder: string, base: string, apiKey?: string): Pro
   };
 }
 
-function headersOf(captured: Record<string, string | number | string[]>, apiKey: string | undefined): Headers {
+function headersOf(
+  captured: Record<string, string | number | string[]>,
+  apiKey: string | undefined,
+): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(captured)) {
     if (NOT_SENT_AGAIN.includes(name.toLowerCase()) || value === '***') continue;

@@ -41,9 +41,9 @@ export async function openPage(
     void dialog.dismiss();
   });
   page.on('console', (message) => {
-    // Error statuses are what some tests are about.
-    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
-      wrong.push(`console: ${message.text()}`);
+    // Failing requests are what some tests are about; htmx tells of them too.
+    const failed = /^(Failed to load resource|Response Status Error|htmx:(sendError|afterRequest),)/;
+    if (message.type() === 'error' && !failed.test(message.text())) wrong.push(`console: ${message.text()}`);
   });
   page.on('request', (request) => {
     const { protocol, host } = new URL(request.url());

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
-import { startGateway } from '../http/harness.ts';
+import { form, post, startGateway, toneWav } from '../http/harness.ts';
 import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -57,4 +57,19 @@ test('schemathesis finds no server error and no answer outside the schema', asyn
     },
   );
   assert.match(stdout, /No issues found|passed/i);
+});
+
+test('Prometheus’s own Python parser reads /metrics', async () => {
+  await using gateway = await startGateway();
+  await (await post(gateway, form(toneWav(1)))).text();
+  const script = [
+    'import sys, urllib.request',
+    'from prometheus_client.parser import text_string_to_metric_families',
+    'text = urllib.request.urlopen(sys.argv[1]).read().decode()',
+    'families = {family.name: family for family in text_string_to_metric_families(text)}',
+    'samples = [s for s in families["voxgate_requests"].samples if s.name.endswith("_total")]',
+    'print(len(families) > 20, [(s.labels["category"], s.labels["class"], s.value) for s in samples if s.value])',
+  ].join('\n');
+  const { stdout } = await run(join(VENV, 'bin/python'), ['-c', script, `${gateway.base}/metrics`]);
+  assert.equal(stdout.trim(), "True [('asr', '2xx', 1)]");
 });

@@ -298,7 +298,7 @@ const ROWS: Row[] = [
     client: async ({ gateway, path }) => {
       const { port, hostname } = new URL(gateway.base);
       const socket = connect(Number(port), hostname);
-      socket.end(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}`);
+      socket.end(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}`);
       socket.resume();
       return null;
     },

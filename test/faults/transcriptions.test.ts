@@ -45,7 +45,7 @@ interface Row {
 }
 
 const multipart = (length: number, type = 'multipart/form-data; boundary=x') =>
-  `POST /v1/audio/transcriptions HTTP/1.1\r\nHost: a\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`;
+  `POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`;
 const PART = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n';
 
 function dial(gateway: Gateway): Socket {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { type Config, readConfig } from '../../src/config.ts';
 import {
   type ChunkOptions,
   type DecodedSegment,
@@ -39,11 +39,19 @@ export interface Gateway extends AsyncDisposable {
   running(): number;
   /** Requests that are over, as observed. */
   exchanges: Exchange[];
+  config: Config;
 }
 
 export async function startGateway(script: Script = {}): Promise<Gateway> {
   const tmp = mkdtempSync(join(tmpdir(), 'voxgate-http-test-'));
-  const { config } = readConfig({ SVC_PORT: '0', SVC_TMP_DIR: tmp, ...script.env });
+  const aside = mkdtempSync(join(tmpdir(), 'voxgate-http-test-logs-'));
+  const { config } = readConfig({
+    SVC_PORT: '0',
+    SVC_TMP_DIR: tmp,
+    SVC_OBS_LOG_DIR: join(aside, 'logs'),
+    SVC_OBS_PAYLOAD_DIR: join(aside, 'payloads'),
+    ...script.env,
+  });
   let running = 0;
   const engine = script.engine === null ? null : scriptedEngine(script, (change) => (running += change));
   const log = winston.createLogger({ silent: true });
@@ -67,9 +75,10 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     fetching: () => fetching,
     running: () => running,
     exchanges,
+    config,
     async [Symbol.asyncDispose]() {
       await app.close();
-      rmSync(tmp, { recursive: true, force: true });
+      for (const folder of [tmp, aside]) rmSync(folder, { recursive: true, force: true });
     },
   };
 }
@@ -130,6 +139,10 @@ function scriptedStore(script: Script, count: (change: number) => void): ModelSt
   const installed = new Set(script.installed ?? ['multilingual-base', 'voice-activity']);
   return {
     isInstalled: (id: string) => installed.has(id),
+    list: () =>
+      [...installed].map((id) => ({ id, engine: 'whisper', installed: true, bytes: 1000, files: [] })),
+    activity: () => [],
+    pull: async () => undefined,
     async ensure(id: string, { signal }: { signal?: AbortSignal } = {}) {
       count(1);
       try {

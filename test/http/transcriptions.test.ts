@@ -211,7 +211,7 @@ test('a client that waits for 100 Continue gets it when the gateway is free', as
 function expectHead(length: number): string {
   return [
     'POST /v1/audio/transcriptions HTTP/1.1',
-    'Host: voxgate',
+    'Host: localhost',
     'Content-Type: multipart/form-data; boundary=x',
     `Content-Length: ${length}`,
     'Expect: 100-continue',

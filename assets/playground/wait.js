@@ -1,32 +1,5 @@
-/** Moments in which the page needs its reader: the API key, and the wait for a busy gateway. */
+/** The moment in which the page needs its reader's patience: the wait for a busy gateway. */
 import { shortTime } from './captions.js';
-
-/** Two requests that are refused at once ask once. Resolves to null when the reader gives up. */
-export function createKeyDialog({ dialog, input, wrong, cancel }) {
-  let pending = null;
-  cancel.addEventListener('click', () => dialog.close(''));
-
-  const ask = (wasWrong) =>
-    new Promise((resolve) => {
-      input.value = '';
-      wrong.hidden = !wasWrong;
-      dialog.returnValue = '';
-      dialog.showModal();
-      const closed = () => {
-        const key = input.value.trim();
-        input.value = '';
-        resolve(dialog.returnValue === 'use' && key !== '' ? key : null);
-      };
-      dialog.addEventListener('close', closed, { once: true });
-    });
-
-  return (wasWrong) => {
-    pending ??= ask(wasWrong).finally(() => {
-      pending = null;
-    });
-    return pending;
-  };
-}
 
 const HOLDERS = { asr: 'another transcription', tts: 'speech being made', llm: 'a chat' };
 

@@ -1,0 +1,112 @@
+/** The dashboard: htmx asks for the sections, this puts them in politely and says what went wrong. */
+import { createCharts } from './admin/charts.js';
+import { createGateway } from './admin/gateway.js';
+import { putIn } from './admin/polite.js';
+
+const { htmx } = globalThis;
+const LINGER_MS = 8000;
+const RATE_MS = 2000;
+const HISTORY_MS = 10_000;
+
+const gateway = createGateway(refresh);
+const isPoll = ({ requestConfig }) => requestConfig.verb === 'get';
+
+function refresh() {
+  for (const section of document.querySelectorAll('[data-polled]')) htmx.trigger(section, 'refresh');
+  void charts?.drawAll();
+}
+
+/* What comes in */
+
+htmx.defineExtension('polite', {
+  isInlineSwap: (style) => style === 'polite',
+  handleSwap(style, target, fragment) {
+    if (style !== 'polite') return false;
+    for (const time of fragment.querySelectorAll('time')) localise(time);
+    const added = putIn(target, fragment);
+    for (const element of target.querySelectorAll('[data-linger]')) letGo(element);
+    return added;
+  },
+});
+
+/** In the reader's own time zone; the day too when it is another. */
+function localise(time) {
+  const at = new Date(time.dateTime);
+  const today = at.toDateString() === new Date().toDateString();
+  const day = today ? '' : `${at.toLocaleDateString([], { day: 'numeric', month: 'short' })} `;
+  time.title = at.toLocaleString();
+  time.textContent = day + at.toLocaleTimeString([], { hourCycle: 'h23' });
+}
+
+const leaving = new WeakSet();
+function letGo(element) {
+  if (leaving.has(element)) return;
+  leaving.add(element);
+  setTimeout(() => element.remove(), LINGER_MS);
+}
+
+/* What goes wrong; htmx itself swaps nothing then */
+
+document.addEventListener('htmx:beforeRequest', (event) => {
+  // Nobody looks, or nothing would be shown.
+  if (isPoll(event.detail) && (document.hidden || gateway.isLocked)) event.preventDefault();
+});
+document.addEventListener('htmx:afterRequest', ({ detail }) => {
+  if (detail.xhr.status > 0) gateway.reachable();
+});
+for (const name of ['htmx:sendError', 'htmx:timeout']) {
+  document.addEventListener(name, ({ detail }) => {
+    if (isPoll(detail)) gateway.unreachable();
+    else gateway.fail('The gateway cannot be reached; nothing was done.');
+  });
+}
+document.addEventListener('htmx:responseError', ({ detail }) => {
+  gateway.refused(detail.xhr.status, detail.xhr.responseText, !isPoll(detail));
+});
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) refresh();
+});
+
+/* What is asked first */
+
+const confirmation = document.getElementById('confirm-dialog');
+/** What the open question is about. */
+let asked = null;
+document.addEventListener('htmx:confirm', (event) => {
+  const { question, elt, issueRequest } = event.detail;
+  if (!question) return;
+  event.preventDefault();
+  document.getElementById('confirm-text').textContent = question;
+  document.getElementById('confirm-yes').textContent = elt.dataset.confirmLabel;
+  confirmation.returnValue = 'no';
+  asked = { elt, issueRequest };
+  confirmation.showModal();
+});
+confirmation.addEventListener('close', () => {
+  // The event comes late: by then the next question may be open.
+  if (confirmation.open || confirmation.returnValue !== 'yes') return;
+  if (asked.elt.isConnected) asked.issueRequest(true);
+  else gateway.fail('That is over already; nothing was done.');
+});
+
+/* Charts */
+
+const charts = document.getElementById('chart-rate') === null ? null : createCharts(askForSeries);
+
+async function askForSeries(query) {
+  if (document.hidden || gateway.isLocked) return null;
+  try {
+    const response = await fetch(`/admin/api/series${query}`, { signal: AbortSignal.timeout(8000) });
+    if (response.ok) return await response.json();
+    gateway.refused(response.status, await response.text(), false);
+  } catch {
+    // The sections, which are asked for more often, say so.
+  }
+  return null;
+}
+
+if (charts !== null) {
+  void charts.drawAll();
+  setInterval(charts.drawRate, RATE_MS);
+  setInterval(charts.drawAll, HISTORY_MS);
+}

@@ -1,0 +1,97 @@
+/** Whether the gateway answers, and what is said when it does not, refuses, or wants a key first. */
+import { createKeyDialog } from '../key-dialog.js';
+
+const el = (id) => document.getElementById(id);
+
+/** @param refresh draws everything anew */
+export function createGateway(refresh) {
+  const ask = createKeyDialog({
+    dialog: el('key-dialog'),
+    input: el('key'),
+    wrong: el('key-wrong'),
+    cancel: el('key-cancel'),
+  });
+  let awaySince = null;
+  let locked = false;
+
+  el('failed-close').addEventListener('click', () => {
+    el('failed').hidden = true;
+  });
+  el('unlock').addEventListener('click', () => unlock());
+
+  /** Asks until a key is accepted or the reader gives up. */
+  async function unlock() {
+    locked = true;
+    el('locked').hidden = false;
+    for (let wrong = false; ; wrong = true) {
+      const key = await ask(wrong);
+      if (key === null) return;
+      const status = await signIn(key);
+      if (status === 401) continue;
+      if (status >= 400) return fail(`The key could not be tried: the gateway answered ${status}`);
+      break;
+    }
+    locked = false;
+    el('locked').hidden = true;
+    refresh();
+  }
+
+  async function signIn(key) {
+    try {
+      const response = await fetch('/admin/session', {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ key }),
+      });
+      return response.status;
+    } catch {
+      return 503;
+    }
+  }
+
+  function fail(message) {
+    el('failed-text').textContent = message;
+    el('failed').hidden = false;
+  }
+
+  return {
+    /** Without a key nothing is asked for. */
+    get isLocked() {
+      return locked;
+    },
+
+    unreachable() {
+      if (awaySince !== null) return;
+      awaySince = new Date();
+      const since = awaySince.toLocaleTimeString([], { hourCycle: 'h23' });
+      el('unreachable').textContent =
+        `The gateway has not been reachable since ${since}. What you see is from before; this page tries again by itself.`;
+      el('unreachable').hidden = false;
+    },
+
+    reachable() {
+      if (awaySince === null) return;
+      awaySince = null;
+      el('unreachable').hidden = true;
+      refresh();
+    },
+
+    /** @param wanted by the reader: what a poll missed, the next one brings */
+    refused(status, body, wanted) {
+      if (status === 401) {
+        if (!locked) void unlock();
+      } else if (wanted || status !== 503) fail(`${messageOf(body)} (status ${status})`);
+    },
+
+    fail,
+  };
+}
+
+function messageOf(body) {
+  try {
+    const { message, request_id: id } = JSON.parse(body).error;
+    return id === undefined ? message : `${message}; request id ${id}`;
+  } catch {
+    return 'The gateway refused';
+  }
+}

@@ -1,0 +1,52 @@
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../errors.ts';
+import { sendEither, sendHtml } from './answer.ts';
+import type { CaptureAdmin, StoredCapture } from './deps.ts';
+import { capturePage, replayView } from './views/capture.ts';
+
+/** As in the rules for request ids, and never a way to another folder. */
+const REQUEST_ID = /^(?!\.{1,2}$)[A-Za-z0-9\-_:.]{1,128}$/;
+
+async function find(captures: CaptureAdmin, id: string): Promise<StoredCapture> {
+  const found = REQUEST_ID.test(id) ? await captures.find(id) : null;
+  if (found === null) throw gone();
+  return found;
+}
+
+const gone = () =>
+  new GatewayError('not_found', 'Nothing captured under this request id is on disk (any more)');
+
+export function showCapture(captures: CaptureAdmin): RequestHandler {
+  return async (req, res) => {
+    const id = String(req.params.requestId);
+    sendHtml(res, capturePage(id, await find(captures, id)));
+  };
+}
+
+/** A body may be anything, a page with scripts too: it is only ever a file to keep. */
+export function downloadBody(captures: CaptureAdmin, file: 'req.bin' | 'resp.bin'): RequestHandler {
+  return async (req, res, next) => {
+    const id = String(req.params.requestId);
+    const { path } = await find(captures, id);
+    res.attachment(`${id}-${file}`).type('application/octet-stream').set('Cache-Control', 'no-store');
+    res.sendFile(file, { root: path, cacheControl: false }, (error) => {
+      if (error && !res.headersSent && !res.destroyed) {
+        res.removeHeader('Content-Disposition');
+        next(gone());
+      }
+    });
+  };
+}
+
+export function replayCapture(captures: CaptureAdmin): RequestHandler {
+  return async (req, res) => {
+    const id = String(req.params.requestId);
+    const report = await captures.replay(await find(captures, id));
+    sendEither(
+      req,
+      res,
+      () => replayView(id, report),
+      () => report,
+    );
+  };
+}

@@ -1,0 +1,45 @@
+import type { RequestHandler, Response } from 'express';
+import { isTruthy } from '../config.ts';
+import { GatewayError } from '../errors.ts';
+import { isToggleKey, TOGGLE_KEYS } from '../observability/toggles.ts';
+import { sendHtml } from './answer.ts';
+import type { AdminDeps } from './deps.ts';
+import { readForm } from './form.ts';
+import { counted } from './views/format.ts';
+import { observabilityView } from './views/observability.ts';
+
+type Deps = Pick<AdminDeps, 'toggles' | 'captures' | 'log'>;
+
+export function observability(deps: Deps): RequestHandler {
+  return (_req, res) => show(deps, res);
+}
+
+export function toggle(deps: Deps): RequestHandler {
+  return async (req, res) => {
+    const { key, value } = await readForm(req, res);
+    if (!isToggleKey(key)) {
+      throw new GatewayError('malformed', `key must be one of ${TOGGLE_KEYS.join(', ')}`, { param: 'key' });
+    }
+    if (typeof value !== 'string') {
+      throw new GatewayError('malformed', 'value must be sent, once: 1, on, true, yes or y turn it on', {
+        param: 'value',
+      });
+    }
+    deps.toggles.set(key, isTruthy(value));
+    deps.log.info('switched by the operator', { key, on: deps.toggles.get(key) });
+    await show(deps, res);
+  };
+}
+
+export function clearPayload(deps: Deps): RequestHandler {
+  return async (_req, res) => {
+    const deleted = await deps.captures.clear();
+    deps.log.info('captures deleted by the operator', { deleted });
+    await show(deps, res, `${counted(deleted, 'capture')} deleted.`);
+  };
+}
+
+async function show({ toggles, captures }: Deps, res: Response, said: string | null = null): Promise<void> {
+  const usage = await captures.usage();
+  sendHtml(res, observabilityView({ toggles: toggles.all(), captureDir: captures.dir, ...usage }, said));
+}

@@ -1,0 +1,54 @@
+/** The table of contents of the admin room. Who may ask is decided before it. */
+import { Router } from 'express';
+import { pageHeaders } from '../http/pages.ts';
+import { mountRows, type RouteRow } from '../http/route-table.ts';
+import { sendHtml } from './answer.ts';
+import { downloadBody, replayCapture, showCapture } from './captures.ts';
+import type { AdminDeps } from './deps.ts';
+import { changeModel, models, resetAsrState } from './models.ts';
+import { clearPayload, observability, toggle } from './observability.ts';
+import { slot, stopSlot } from './slot.ts';
+import { metrics, series, takeSnapshot } from './traffic.ts';
+import { dashboard } from './views/dashboard.ts';
+import { requestsView } from './views/requests.ts';
+import { summaryView } from './views/summary.ts';
+
+export function adminRoutes(deps: AdminDeps): Router {
+  const { captures, toggles, version } = deps;
+  const row =
+    (method: 'get' | 'post') =>
+    (path: string, handler: RouteRow['handler']): RouteRow => ({ method, path, chain: [], handler });
+  const get = row('get');
+  const post = row('post');
+  const router = Router();
+  router.use('/admin', pageHeaders());
+  mountRows(router, [
+    get('/admin', (_req, res) => sendHtml(res, dashboard())),
+
+    get('/admin/api/metrics', metrics(deps)),
+    get('/admin/api/series', series(deps)),
+    post('/admin/api/observability/toggle', toggle(deps)),
+    post('/admin/api/observability/clear-payload', clearPayload(deps)),
+    post('/admin/api/reset-asr-state', resetAsrState(deps.models)),
+    post('/admin/api/models/:id/pull', changeModel(deps.models, 'pull')),
+    post('/admin/api/models/:id/load', changeModel(deps.models, 'load')),
+    post('/admin/api/models/:id/unload', changeModel(deps.models, 'unload')),
+    post('/admin/api/slot/stop', stopSlot(deps)),
+
+    get('/admin/fragments/summary', (_req, res) =>
+      sendHtml(res, summaryView(takeSnapshot(deps), version, toggles.get('metrics'))),
+    ),
+    get('/admin/fragments/slot', slot(deps)),
+    get('/admin/fragments/observability', observability(deps)),
+    get('/admin/fragments/models', models(deps.models)),
+    get('/admin/fragments/requests', (_req, res) =>
+      sendHtml(res, requestsView(takeSnapshot(deps), toggles.get('payload'))),
+    ),
+
+    get('/admin/captures/:requestId', showCapture(captures)),
+    get('/admin/captures/:requestId/req.bin', downloadBody(captures, 'req.bin')),
+    get('/admin/captures/:requestId/resp.bin', downloadBody(captures, 'resp.bin')),
+    post('/admin/captures/:requestId/replay', replayCapture(captures)),
+  ]);
+  return router;
+}

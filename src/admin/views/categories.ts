@@ -1,0 +1,8 @@
+import type { Category } from '../../observability/exchange.ts';
+
+/** What people call the three capabilities. */
+export const CATEGORY_NAMES: Readonly<Record<Category, string>> = {
+  asr: 'Speech to text',
+  tts: 'Speech',
+  llm: 'Chat',
+};

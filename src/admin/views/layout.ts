@@ -1,0 +1,83 @@
+/** What the admin pages have in common: head, top bar (the playground's own copy must stay the same), dialogs. */
+import { type Html, html } from './html.ts';
+
+/** Without its own styles and without eval: the content security policy allows neither. */
+const HTMX_CONFIG = JSON.stringify({
+  includeIndicatorStyles: false,
+  allowEval: false,
+  historyEnabled: false,
+});
+
+export function layout(title: string, page: Html): Html {
+  return html`<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <meta name="htmx-config" content="${HTMX_CONFIG}">
+    <title>${title} · voxgate</title>
+    <link rel="icon" href="/assets/voxgate.svg" type="image/svg+xml">
+    <link rel="stylesheet" href="/assets/vendor/uPlot.min.css">
+    <link rel="stylesheet" href="/assets/voxgate.css">
+    <link rel="stylesheet" href="/assets/admin.css">
+    <script src="/assets/vendor/htmx.min.js" defer></script>
+    <script src="/assets/vendor/uPlot.iife.min.js" defer></script>
+    <script type="module" src="/assets/admin.js"></script>
+  </head>
+  <body hx-ext="polite" hx-swap="polite">
+    <a class="skip" href="#main">Skip to the content</a>
+    <header class="bar">
+      <a class="brand" href="/playground"><img src="/assets/voxgate.svg" alt="" width="28" height="28">voxgate</a>
+      <nav aria-label="Pages">
+        <a href="/playground">Playground</a>
+        <a href="/admin" aria-current="page">Dashboard</a>
+        <a href="/docs">API</a>
+      </nav>
+    </header>
+    <main id="main" class="page admin">
+      <div id="notices" class="notices" aria-live="assertive">
+        <p id="unreachable" class="notice bad" hidden></p>
+        <div id="locked" class="notice warn row" hidden>
+          <span>This gateway asks for an API key; nothing is shown without it.</span>
+          <button id="unlock" class="small" type="button">Enter the key</button>
+        </div>
+        <div id="failed" class="notice bad row" hidden>
+          <span id="failed-text"></span>
+          <button id="failed-close" class="small" type="button">Dismiss</button>
+        </div>
+      </div>
+      ${page}
+    </main>
+    ${confirmation}
+    ${keyQuestion}
+  </body>
+</html>
+`;
+}
+
+const confirmation = html`<dialog id="confirm-dialog" aria-labelledby="confirm-text">
+      <form method="dialog">
+        <h2 id="confirm-text"></h2>
+        <div class="row">
+          <button id="confirm-yes" class="danger" type="submit" value="yes"></button>
+          <button type="submit" value="no" autofocus>Cancel</button>
+        </div>
+      </form>
+    </dialog>`;
+
+const keyQuestion = html`<dialog id="key-dialog" aria-labelledby="key-title">
+      <form method="dialog">
+        <h2 id="key-title">This gateway asks for an API key</h2>
+        <p id="key-wrong" class="notice bad" role="alert" hidden>That key was not accepted.</p>
+        <div class="field">
+          <label for="key">API key</label>
+          <input id="key" type="password" autocomplete="off" required>
+          <p class="note">Exchanged for a cookie of this browser.</p>
+        </div>
+        <div class="row">
+          <button class="primary" type="submit" value="use">Use this key</button>
+          <button id="key-cancel" type="button">Cancel</button>
+        </div>
+      </form>
+    </dialog>`;

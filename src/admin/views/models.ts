@@ -1,0 +1,84 @@
+import type { AdminModel } from '../deps.ts';
+import { type Action, button, outcome } from './actions.ts';
+import { bytes, counted, duration } from './format.ts';
+import { type Html, html } from './html.ts';
+
+/** While a model is fetched or loaded the section is drawn more often. */
+export function modelsView(models: readonly AdminModel[], said: string | null = null): Html {
+  const resident = models.filter(({ state }) => state === 'resident').length;
+  const moving = models.some(({ state, progress }) => state === 'loading' || progress !== null);
+  return html`<div class="card-head"><h2>Models</h2><div class="row"><span class="note">${resident} in memory</span>${
+    resident > 0 &&
+    button({
+      label: 'Unload all',
+      post: '/admin/api/reset-asr-state',
+      section: 'models',
+      key: 'unload-all',
+      confirm: 'Take every model out of memory? Requests under way keep theirs; the next one loads it again.',
+    })
+  }</div></div>
+${moving && html`<span data-key="faster" hx-get="/admin/fragments/models" hx-target="#models" hx-sync="#models:abort" hx-trigger="every 2s"></span>`}
+${outcome(said)}
+${
+  models.length === 0
+    ? html`<p class="empty soft" data-key="empty">No model can be used here.</p>`
+    : html`<table class="models" data-key="table"><thead><tr><th scope="col">Model</th><th scope="col" class="number wide-only">Size</th><th scope="col">State</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
+<tbody>${models.map(row)}</tbody></table>`
+}`;
+}
+
+function row(model: AdminModel): Html {
+  return html`<tr data-key="${model.id}"><th scope="row">${model.id}<span class="note">${model.family}</span></th>
+<td class="number wide-only">${bytes(model.bytes)}</td>
+<td>${state(model)}</td>
+<td class="actions">${actions(model).map(button)}</td></tr>`;
+}
+
+function state({
+  id,
+  state,
+  installed,
+  leases,
+  idleForMs,
+  progress,
+  failure,
+  bytes: size,
+}: AdminModel): Html {
+  const [label, className] =
+    state === 'resident'
+      ? ['in memory', 'badge good']
+      : state === 'loading'
+        ? ['loading', 'badge accent']
+        : installed
+          ? ['on disk', 'badge']
+          : ['not installed', 'badge'];
+  return html`${progress === null && html`<span class="${className}" data-key="badge">${label}</span>`}
+${leases > 0 && html` <span class="note" data-key="use">${counted(leases, 'request')} now</span>`}
+${idleForMs !== null && html` <span class="note" data-key="idle">idle for ${duration(idleForMs)}</span>`}
+${
+  progress !== null &&
+  html`<div class="fetching" data-key="progress"><span class="note">${progress.phase} ${progress.what}: ${bytes(progress.doneBytes)}${
+    progress.totalBytes !== null && ` of ${bytes(progress.totalBytes)}`
+  }</span><progress aria-label="${id}: ${progress.phase}"${
+    progress.totalBytes !== null &&
+    html` max="${progress.totalBytes}" value="${Math.min(progress.doneBytes, progress.totalBytes)}"`
+  }></progress></div>`
+}
+${failure !== null && html`<p class="failure" data-key="failure">${failure}</p>`}
+${!installed && progress === null && html`<span class="note narrow-only" data-key="size">${bytes(size)}</span>`}`;
+}
+
+/** What makes sense now; nothing while something is under way. */
+function actions({ id, installed, state, progress, bytes: size }: AdminModel): Action[] {
+  const action = (label: string, verb: string, detail = ''): Action => ({
+    label,
+    fullLabel: `${label} ${id}${detail}`,
+    post: `/admin/api/models/${encodeURIComponent(id)}/${verb}`,
+    section: 'models',
+    key: `${verb}-${id}`,
+  });
+  if (progress !== null || state === 'loading') return [];
+  if (state === 'resident') return [action('Unload', 'unload')];
+  if (installed) return [action('Load', 'load')];
+  return [action('Pull', 'pull', `, ${bytes(size)}`)];
+}

@@ -1,0 +1,30 @@
+import type { SlotStatus } from '../../engine/slot.ts';
+import { button, outcome } from './actions.ts';
+import { CATEGORY_NAMES } from './categories.ts';
+import { duration } from './format.ts';
+import { type Html, html } from './html.ts';
+
+/** Only the line that says who holds it is announced: the seconds would be read out without end. */
+export function slotView({ holder, requestId, heldForMs }: SlotStatus, said: string | null = null): Html {
+  const who = holder === null ? 'Free' : `Busy: ${CATEGORY_NAMES[holder].toLowerCase()}`;
+  return html`<div class="card-head"><h2>Inference slot</h2>${
+    holder !== null &&
+    button({
+      label: 'Stop',
+      fullLabel: 'Stop the request that holds the slot',
+      className: 'small danger',
+      post: '/admin/api/slot/stop',
+      section: 'slot',
+      key: `stop-${requestId}`,
+      values: { request_id: requestId ?? '' },
+      confirm: `Stop the ${CATEGORY_NAMES[holder].toLowerCase()} request that is being served? Its client gets an error.`,
+    })
+  }</div>
+${outcome(said)}
+<p class="slot-state ${holder === null ? 'free' : 'busy'}" role="status">${who}</p>
+${
+  holder === null
+    ? html`<p class="soft" data-key="idle">The next request is served at once.</p>`
+    : html`<p class="slot-facts" data-key="held">for <b>${duration(heldForMs)}</b> <span class="soft">by request</span> <code>${requestId}</code></p>`
+}`;
+}

@@ -1,0 +1,48 @@
+/** A tile for each kind of traffic, over the window of the metrics. */
+import { CATEGORIES, type Category } from '../../observability/exchange.ts';
+import type { CategorySnapshot, MetricsSnapshot } from '../../observability/metrics.ts';
+import { CATEGORY_NAMES } from './categories.ts';
+import { duration, milliseconds, percent, ratio } from './format.ts';
+import { type Html, html } from './html.ts';
+
+export function summaryView(snapshot: MetricsSnapshot, version: string, counting: boolean): Html {
+  const tiles = CATEGORIES.flatMap((name) => {
+    const its = snapshot.categories[name];
+    return its === undefined ? [] : [tile(name, its)];
+  });
+  return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. Figures are of the last ${span(snapshot.window_sec)}.</p>
+${!counting && html`<p class="notice warn" data-key="off">Metrics are switched off: no request is counted.</p>`}
+${
+  tiles.length === 0
+    ? html`<div class="card empty" data-key="empty"><p>No requests yet: try the <a href="/playground">playground</a>.</p></div>`
+    : html`<div class="tiles" data-key="tiles">${tiles}</div>`
+}`;
+}
+
+const span = (sec: number) => (sec === 3600 ? 'hour' : duration(sec * 1000).replace(/ 0 (s|min)$/, ''));
+
+function tile(name: Category, its: CategorySnapshot): Html {
+  const { counts, latency_ms: latency, slot_wait_ms: wait } = its;
+  const errors = counts['4xx'] + counts['5xx'];
+  return html`<article class="card tile" data-key="${name}" aria-label="${CATEGORY_NAMES[name]}">
+<div class="card-head"><h2>${CATEGORY_NAMES[name]}</h2><code class="soft">${name}</code></div>
+<dl class="figures main-figures">
+${figure('Requests', its.total)}
+${figure('Errors', percent(its.error_rate), errors > 0 ? 'bad' : '')}
+${name === 'asr' && figure('RTF p50', ratio(its.rtf.p50))}
+</dl>
+<dl class="figures">
+${figure('Latency p50', milliseconds(latency.p50))}
+${figure('p95', milliseconds(latency.p95))}
+${figure('p99', milliseconds(latency.p99))}
+${figure('Slot wait p95', milliseconds(wait.p95))}
+${figure('Busy', counts['503-busy'])}
+${figure('Client left', counts['client-disconnect'])}
+</dl>
+${its.window_truncated && html`<p class="note">Latency is of the newest requests only: there were more than can be kept.</p>`}
+</article>`;
+}
+
+function figure(name: string, value: string | number, className = ''): Html {
+  return html`<div><dt>${name}</dt><dd class="${className}">${value}</dd></div>`;
+}

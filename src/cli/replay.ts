@@ -1,0 +1,24 @@
+/** `voxgate replay <dir>`: a captured request again, for whoever looks for what changed. */
+import type { Command } from 'commander';
+import type { Config } from '../config.ts';
+import { replay } from '../observability/replay.ts';
+
+export function registerReplayCommand(program: Command, config: () => Config): void {
+  program
+    .command('replay')
+    .description('send a captured request again and compare the answers; exit status 1 when they differ')
+    .argument('<dir>', 'a capture: <SVC_OBS_PAYLOAD_DIR>/<date>/<request id>')
+    .option('--url <url>', 'the gateway to ask (default: where SVC_HOST and SVC_PORT say)')
+    .action(async (dir: string, options: { url?: string }) => {
+      const { host, port, apiKeys } = config();
+      const base = options.url ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+      const report = await replay(dir, base, apiKeys[0]).catch((error: Error) => {
+        const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+        throw new Error(`Cannot replay ${dir} at ${base}: ${error.message}${cause}`);
+      });
+      process.stdout.write(
+        `${report.summary}\nstatus   ${report.status.captured} then, ${report.status.now} now\nlatency  ${report.latencyMs.captured} ms then, ${report.latencyMs.now} ms now\n`,
+      );
+      if (!report.same) process.exitCode = 1;
+    });
+}

@@ -1,0 +1,78 @@
+/**
+ * Who may ask. A gateway on a private address is still reached by every browser beside it: a page of another site
+ * can send it requests (cross-site request forgery), and one whose name is made to point here can read the answers
+ * (DNS rebinding). Both are refused by what the browser itself says, `Origin` and `Host`; other clients send no
+ * `Origin`, and are let in.
+ */
+import cors from 'cors';
+import type { Request, RequestHandler } from 'express';
+import { GatewayError } from '../errors.ts';
+
+export interface ProtectionOptions {
+  /** The address the server listens on. */
+  host: string;
+  /** `https://example.org`, or `*`. */
+  corsOrigins: readonly string[];
+}
+
+const READING = ['GET', 'HEAD', 'OPTIONS'];
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1|::ffff:127(\.\d{1,3}){3})$/i;
+
+export function protection({ host, corsOrigins }: ProtectionOptions): RequestHandler[] {
+  const anyOrigin = corsOrigins.includes('*');
+  const isAllowed = (origin: string) => anyOrigin || corsOrigins.includes(origin);
+  const known = new Set([host.toLowerCase(), ...corsOrigins.map((origin) => hostnameOf(origin) ?? '')]);
+  const isKnown = (name: string) => LOOPBACK.test(name) || name.endsWith('.localhost') || known.has(name);
+
+  const refuse: RequestHandler = (req, _res, next) => {
+    const origin = req.get('Origin');
+    const changes = !READING.includes(req.method);
+    if (changes && origin !== undefined && !isOwn(origin, req) && !isAllowed(origin)) {
+      throw new GatewayError(
+        'forbidden',
+        'A page of another site may not do this (SVC_CORS_ORIGINS lists who may)',
+        {
+          code: 'cross_site',
+        },
+      );
+    }
+    // Behind a public address any name may be ours; on loopback only those of this machine are.
+    const name = hostnameOf(`http://${req.get('Host') ?? 'localhost'}`) ?? '';
+    const isPrivate = changes || req.path.startsWith('/admin');
+    if (isPrivate && LOOPBACK.test(host) && !isKnown(name)) {
+      throw new GatewayError(
+        'forbidden',
+        'This server is not known by the name in Host (SVC_CORS_ORIGINS adds names)',
+        {
+          code: 'unknown_host',
+        },
+      );
+    }
+    next();
+  };
+
+  const share = cors({
+    origin: anyOrigin ? '*' : [...corsOrigins],
+    exposedHeaders: ['X-Request-ID', 'X-Voxgate-Model', 'X-Voxgate-Route', 'Retry-After', 'X-Should-Retry'],
+    maxAge: 600,
+  });
+  const shareWithAllowed: RequestHandler = (req, res, next) => {
+    const origin = req.get('Origin');
+    if (origin !== undefined && isAllowed(origin)) share(req, res, next);
+    else next();
+  };
+  return [refuse, shareWithAllowed];
+}
+
+/** Behind a proxy that ends TLS the scheme differs; the name and port are what the browser sees. */
+function isOwn(origin: string, req: Request): boolean {
+  return origin.replace(/^https?:\/\//, '').toLowerCase() === req.get('Host')?.toLowerCase();
+}
+
+function hostnameOf(url: string): string | null {
+  try {
+    return new URL(url).hostname.toLowerCase();
+  } catch {
+    return null;
+  }
+}

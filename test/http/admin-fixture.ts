@@ -1,0 +1,229 @@
+/** The admin room in an app of its own: real metrics, toggles and slot; scripted models and captures. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import express, { type RequestHandler } from 'express';
+import winston from 'winston';
+import type { AdminDeps, AdminModel } from '../../src/admin/deps.ts';
+import { adminRoutes } from '../../src/admin/routes.ts';
+import { createSlot, type Slot } from '../../src/engine/slot.ts';
+import { GatewayError } from '../../src/errors.ts';
+import { errorHandler } from '../../src/http/error-handler.ts';
+import { mountPages } from '../../src/http/pages.ts';
+import { requestId } from '../../src/http/request-id.ts';
+import type { Exchange } from '../../src/observability/exchange.ts';
+import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
+import { createToggles, type Toggles } from '../../src/observability/toggles.ts';
+
+export interface Admin extends AsyncDisposable {
+  base: string;
+  metrics: Metrics;
+  toggles: Toggles;
+  slot: Slot;
+  models: AdminModel[];
+  /** What the pages asked for: `pull cjk`. */
+  asked: string[];
+  /** Ids with a capture. */
+  captured: Set<string>;
+  setClock(sec: number): void;
+  /** As if the gateway were stopped, and started again on the same port. */
+  goAway(): Promise<void>;
+  comeBack(): Promise<void>;
+}
+
+export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-admin-test-'));
+  const startedAt = performance.now();
+  let offsetMs = 0;
+  const metrics = createMetrics({ windowSec: 3600, now: () => performance.now() - startedAt + offsetMs });
+  const toggles = createToggles({ metrics: true, access_log: true, payload: false });
+  const slot = createSlot();
+  const models = someModels();
+  const asked: string[] = [];
+  const captured = new Set<string>();
+  const log = winston.createLogger({ silent: true });
+  const deps: AdminDeps = {
+    ...{ version: '0.1.0', log, metrics, toggles, slot },
+    models: scriptedModels(models, asked),
+    captures: scriptedCaptures(dir, captured),
+  };
+  const app = express();
+  app.disable('etag');
+  app.use(requestId(), notes, ...before, adminRoutes(deps));
+  app.get('/playground', (_req, res) => void res.send('elsewhere'));
+  mountPages(app);
+  app.use(errorHandler(log));
+
+  let server: Server;
+  const listen = async (port: number) => {
+    server = createServer(app);
+    server.on('checkContinue', app);
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    return (server.address() as AddressInfo).port;
+  };
+  const close = async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+  };
+  const port = await listen(0);
+  return {
+    base: `http://127.0.0.1:${port}`,
+    ...{ metrics, toggles, slot, models, asked, captured },
+    setClock(sec) {
+      offsetMs = sec * 1000 - (performance.now() - startedAt);
+    },
+    goAway: close,
+    comeBack: async () => void (await listen(port)),
+    async [Symbol.asyncDispose]() {
+      if (server.listening) await close();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Nobody watches here. */
+const notes: RequestHandler = (_req, res, next) => {
+  res.locals.notes = {};
+  next();
+};
+
+export function model(id: string, more: Partial<AdminModel> = {}): AdminModel {
+  const family = id.split('-')[0] ?? id;
+  const off = { installed: false, bytes: 1_624_555_275, state: 'absent', leases: 0 } as const;
+  return { ...{ id, family }, ...off, idleForMs: null, progress: null, failure: null, ...more };
+}
+
+function someModels(): AdminModel[] {
+  return [
+    model('multilingual-tiny', { installed: true, bytes: 43_537_433 }),
+    model('multilingual-base', { installed: true, bytes: 81_768_585, state: 'resident', idleForMs: 12_000 }),
+    model('multilingual-small', { installed: true, bytes: 264_464_607, state: 'resident', leases: 1 }),
+    model('multilingual-large-v3-turbo', { bytes: 874_188_075 }),
+    model('european', { bytes: 714_000_000 }),
+    model('cjk', { bytes: 262_000_000, failure: 'The download of cjk failed: no space left on the disk' }),
+  ];
+}
+
+function scriptedModels(models: AdminModel[], asked: string[]): AdminDeps['models'] {
+  const find = (id: string) => {
+    const found = models.find((one) => one.id === id);
+    if (found === undefined) throw new GatewayError('not_found', 'no such model');
+    return found;
+  };
+  const unload = (one: AdminModel) => {
+    const was = one.state === 'resident';
+    Object.assign(one, { state: 'absent', idleForMs: null, leases: 0 });
+    return was;
+  };
+  return {
+    list: () => models,
+    pull(id) {
+      asked.push(`pull ${id}`);
+      const progress = {
+        id,
+        phase: 'downloading',
+        what: `${id}.bin`,
+        doneBytes: 0,
+        totalBytes: 262_000_000,
+      } as const;
+      Object.assign(find(id), { progress, failure: null });
+    },
+    load(id) {
+      asked.push(`load ${id}`);
+      find(id).state = 'loading';
+    },
+    unload(id) {
+      asked.push(`unload ${id}`);
+      return unload(find(id));
+    },
+    reset() {
+      asked.push('reset');
+      return { evicted: models.map(unload).filter(Boolean).length, remaining: 0 };
+    },
+  };
+}
+
+function scriptedCaptures(dir: string, captured: Set<string>): AdminDeps['captures'] {
+  return {
+    dir: '/var/lib/voxgate/payloads',
+    async clear() {
+      const count = captured.size;
+      captured.clear();
+      return count;
+    },
+    usage: async () => ({ bytes: captured.size * 2_500_000, captures: captured.size }),
+    async find(id) {
+      if (!captured.has(id)) return null;
+      const path = join(dir, '.kept', id);
+      mkdirSync(path, { recursive: true });
+      writeFileSync(join(path, 'req.bin'), '<script>alert(1)</script>');
+      writeFileSync(join(path, 'resp.bin'), '{"text":"Hello."}');
+      const meta = { method: 'POST', url: '/v1/audio/transcriptions', status: 200, model: '<b>bold</b>' };
+      return { path, meta, requestBytes: 25, responseBytes: 17 };
+    },
+    replay: async ({ path }) => ({
+      status: { captured: 200, now: 200 },
+      same: false,
+      latencyMs: { captured: 812, now: 640 },
+      summary: `<i>The answers differ</i> from byte 9 on: ${path.length > 0}`,
+    }),
+  };
+}
+
+export function exchange(more: Partial<Exchange> = {}): Exchange {
+  return {
+    requestId: 'aaaabbbbccccdddd',
+    at: new Date(),
+    ...{ method: 'POST', path: '/v1/audio/transcriptions', category: 'asr', model: 'multilingual-base' },
+    ...{ route: 'requested', provider: 'voxgate', status: 200, class: '2xx', latencyMs: 812.4 },
+    ...{ slotWaitMs: 3.2, bytesIn: 1000, bytesOut: 200, audioSec: 11, rtf: 0.07 },
+    ...more,
+  };
+}
+
+/** An hour of traffic that looks like some, the same at every call. */
+export function liveUp(admin: Admin): void {
+  let seed = 11;
+  const random = () => {
+    seed = (seed * 16_807) % 2_147_483_647;
+    return seed / 2_147_483_647;
+  };
+  const hex = () =>
+    Math.floor(random() * 0xffffffff)
+      .toString(16)
+      .padStart(8, '0');
+  const span = 3600;
+  for (let sec = 0; sec < span; sec++) {
+    admin.setClock(sec);
+    const busyness =
+      Math.max(0, 0.09 + 0.1 * Math.sin(sec / 260)) + (sec > 3400 ? 0.3 + 0.25 * Math.sin(sec / 14) : 0);
+    for (let n = 0; n < 3; n++) {
+      if (random() > busyness) continue;
+      const latencyMs =
+        350 + 700 * random() + (random() > 0.93 ? 1800 * random() : 0) + 250 * Math.sin(sec / 400);
+      const common = { requestId: hex() + hex(), at: new Date(Date.now() - (span - sec) * 1000), latencyMs };
+      const roll = random();
+      const kind = roll < 0.6 ? ASR : roll < 0.8 ? TTS : LLM;
+      const fate = random();
+      const more = fate < 0.84 ? {} : fate < 0.88 ? WRONG : fate < 0.91 ? BROKEN : fate < 0.97 ? BUSY : LEFT;
+      const rtf = kind === ASR ? 0.05 + 0.05 * random() : 0.8 + 0.2 * random();
+      admin.metrics.record(exchange({ ...common, rtf, audioSec: 4 + 20 * random(), ...kind, ...more }));
+    }
+  }
+  admin.setClock(span);
+}
+
+const ASR: Partial<Exchange> = { route: 'auto:no-hint', model: 'multilingual-small' };
+const TTS: Partial<Exchange> = { category: 'tts', model: 'tts', route: undefined, provider: 'tts' };
+const LLM: Partial<Exchange> = {
+  ...{ category: 'llm', model: 'qwen2.5-0.5b-instruct', route: undefined, provider: 'llm' },
+  ...{ audioSec: undefined, rtf: undefined },
+};
+const NOTHING = { audioSec: undefined, rtf: undefined, slotWaitMs: undefined };
+const WRONG: Partial<Exchange> = { status: 400, class: '4xx', latencyMs: 14, ...NOTHING };
+const BROKEN: Partial<Exchange> = { status: 502, class: '5xx', rtf: undefined };
+const BUSY: Partial<Exchange> = { status: 503, class: '503-busy', latencyMs: 1.4, ...NOTHING };
+const LEFT: Partial<Exchange> = { status: 499, class: 'client-disconnect', rtf: undefined };

@@ -1,0 +1,220 @@
+/** Metrics, access log and captures of real requests: what each says, and that they say the same. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
+import { form, type Gateway, json, post, startGateway, toneWav, until } from './harness.ts';
+
+const day = () => {
+  const now = new Date();
+  return [now.getFullYear(), now.getMonth() + 1, now.getDate()]
+    .map((n) => String(n).padStart(2, '0'))
+    .join('-');
+};
+
+/** The lines on disk once there are `count`. */
+async function accessLog({ config }: Gateway, count: number): Promise<any[]> {
+  const file = join(config.observability.logDir, `access-${day()}.jsonl`);
+  const lines = () => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []);
+  await until(`${count} lines`, () => lines().length >= count, 5000);
+  return lines().map((line) => JSON.parse(line));
+}
+
+const metricsOf = async (gateway: Gateway) => json(await fetch(`${gateway.base}/admin/api/metrics`));
+const captureOf = ({ config }: Gateway, id: string) => join(config.observability.payloadDir, day(), id);
+const meta = async (gateway: Gateway, id: string) => {
+  const file = join(captureOf(gateway, id), 'meta.json');
+  await until(`the capture ${id}`, () => existsSync(file));
+  return JSON.parse(readFileSync(file, 'utf8'));
+};
+
+/** Nearest rank. */
+const percentile = (values: number[], p: number) =>
+  values.toSorted((a, b) => a - b)[Math.ceil((p / 100) * values.length) - 1];
+
+test('percentiles of the metrics are those of the access log', async () => {
+  await using upstream = await startHostileUpstream();
+  const url = upstream.url;
+  await using gateway = await startGateway({ env: { SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND_URL: url } });
+  for (let i = 0; i < 40; i++) {
+    await (await post(gateway, form(toneWav(0.3 + (i % 5) / 10)))).text();
+    await (await fetch(`${gateway.base}/v1/chat/completions`, { method: 'POST', body: '{}' })).text();
+    await (await fetch(`${gateway.base}/v1/audio/voices`)).text();
+  }
+  await (await post(gateway, form(Buffer.from('no audio')))).text();
+  const snapshot = await metricsOf(gateway);
+  const lines = await accessLog(gateway, 122);
+  for (const category of ['asr', 'tts', 'llm']) {
+    const latencies = lines.filter((line) => line.category === category).map((line) => line.latency_ms);
+    const { latency_ms, total, counts, error_rate } = snapshot.categories[category];
+    for (const p of [50, 95, 99])
+      assert.equal(latency_ms[`p${p}`], percentile(latencies, p), `${category} p${p}`);
+    assert.equal(total, latencies.length);
+    assert.equal(counts['2xx'], 40);
+    assert.equal(error_rate, category === 'asr' ? 1 / 41 : 0);
+  }
+  assert.equal(snapshot.categories.asr.audio_seconds > 10, true);
+  assert.equal(snapshot.categories.asr.recent.length, 41);
+});
+
+test('one line for every request, with the decided fields', async () => {
+  await using gateway = await startGateway();
+  const headers = { 'X-Request-ID': 'my:id-1', 'User-Agent': 'tests/1' };
+  await (await post(gateway, form(toneWav(1), { language: 'en' }), { headers })).text();
+  await (await fetch(`${gateway.base}/v1/models?x=1`, { headers })).text();
+  await (await fetch(`${gateway.base}/v1/audio/speech`, { method: 'POST', body: '{}' })).text();
+  const [asr, models, tts] = await accessLog(gateway, 3);
+  assert.deepEqual(
+    [asr.request_id, asr.method, asr.path, asr.category, asr.model, asr.status, asr.class, asr.level],
+    ['my:id-1', 'POST', '/v1/audio/transcriptions', 'asr', 'multilingual-base', 200, '2xx', 'info'],
+  );
+  assert.deepEqual(Object.keys(asr.extra).sort(), [
+    'audio_sec',
+    'language',
+    'provider',
+    'route',
+    'rtf',
+    'slot_wait_ms',
+  ]);
+  assert(
+    asr.bytes_in > 32_000 &&
+      asr.bytes_out > 10 &&
+      asr.client_ip === '127.0.0.1' &&
+      asr.user_agent === 'tests/1',
+  );
+  assert.equal(asr.extra.provider, 'multilingual');
+  assert.deepEqual([models.path, models.status, 'category' in models], ['/v1/models', 200, false]);
+  assert.deepEqual([tts.status, tts.extra.provider, tts.extra.error_kind], [503, 'tts', 'network']);
+});
+
+test('a toggle stops and starts each instrument', async () => {
+  await using gateway = await startGateway();
+  const toggle = (key: string, value: string) => {
+    const data = new FormData();
+    data.append('key', key);
+    data.append('value', value);
+    return fetch(`${gateway.base}/admin/api/observability/toggle`, { method: 'POST', body: data });
+  };
+  const ask = async (id: string) =>
+    (await post(gateway, form(toneWav(0.5)), { headers: { 'X-Request-ID': id } })).text();
+  for (const key of ['metrics', 'access_log']) assert.equal((await toggle(key, 'off')).status, 200);
+  await ask('unseen');
+  for (const key of ['metrics', 'access_log', 'payload']) await (await toggle(key, 'YES')).text();
+  await ask('seen');
+  await meta(gateway, 'seen');
+  assert(!existsSync(captureOf(gateway, 'unseen')));
+  const { asr } = (await metricsOf(gateway)).categories;
+  assert.deepEqual([asr.total, asr.recent[0].request_id], [1, 'seen']);
+  const lines = await accessLog(gateway, 2);
+  assert(
+    lines.some((line) => line.request_id === 'seen') && !lines.some((line) => line.request_id === 'unseen'),
+  );
+});
+
+test('captures: the bodies as they were, the headers without secrets, nothing of what was refused as busy', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(wholeAnswer('spoken', '200 OK', { 'Set-Cookie': 'secret=1' }));
+  await using gateway = await startGateway({
+    env: { SVC_TTS_UPSTREAM_URL: upstream.url, SVC_OBS_PAYLOAD_ENABLED: '1' },
+  });
+  const say = (id: string) =>
+    fetch(`${gateway.base}/v1/audio/speech?v=2`, {
+      method: 'POST',
+      body: '{"input":"hello","model":"tts-1"}',
+      headers: {
+        ...{ 'X-Request-ID': id, 'Content-Type': 'application/json', Authorization: 'Bearer s3cret' },
+        ...{ 'X-Api-Key': 's3cret', Cookie: 's3cret=1', 'X-Kept': 'yes' },
+      },
+    });
+  for (let i = 0; i < 3; i++) assert.equal(await (await say('..')).text(), 'spoken');
+  const first = await meta(gateway, '%2E%2E');
+  await meta(gateway, '%2E%2E-2');
+  await meta(gateway, '%2E%2E-3');
+  const folder = captureOf(gateway, '%2E%2E');
+  assert.equal(readFileSync(join(folder, 'req.bin'), 'utf8'), '{"input":"hello","model":"tts-1"}');
+  assert.equal(readFileSync(join(folder, 'resp.bin'), 'utf8'), 'spoken');
+  assert(!JSON.stringify(first).includes('s3cret') && !JSON.stringify(first).includes('secret=1'));
+  assert.equal(first.request_headers['x-kept'], 'yes');
+  assert.deepEqual(
+    [first.method, first.url, first.status, first.model],
+    ['POST', '/v1/audio/speech?v=2', 200, 'tts-1'],
+  );
+
+  const audio = toneWav(0.5);
+  const response = await post(gateway, form(audio), { headers: { 'X-Request-ID': 'asr-1' } });
+  const answer = Buffer.from(await response.arrayBuffer());
+  await meta(gateway, 'asr-1');
+  assert.deepEqual(readFileSync(join(captureOf(gateway, 'asr-1'), 'resp.bin')), answer);
+  assert(
+    readFileSync(join(captureOf(gateway, 'asr-1'), 'req.bin')).includes(audio),
+    'the form as it was sent',
+  );
+
+  using _held = gateway.app.slot.take('llm', 'x');
+  await (await say('refused')).text();
+  await (await post(gateway, form(audio), { headers: { 'X-Request-ID': 'refused' } })).text();
+  assert(!existsSync(captureOf(gateway, 'refused')));
+});
+
+test('a folder that cannot be written switches capture off and harms no request', async () => {
+  await using gateway = await startGateway({ env: { SVC_OBS_PAYLOAD_ENABLED: '1' } });
+  const { payloadDir } = gateway.config.observability;
+  mkdirSync(join(payloadDir, '..'), { recursive: true });
+  writeFileSync(payloadDir, 'a file where the folder should be');
+  for (let i = 0; i < 3; i++) assert.equal((await post(gateway, form(toneWav(0.5)))).status, 200);
+  const page = await (await fetch(`${gateway.base}/admin/fragments/observability`)).text();
+  assert.match(page, /payload/);
+});
+
+test('a capture is replayed and compared, from the page and from the command line', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(wholeAnswer('one answer'));
+  await using gateway = await startGateway({
+    env: { SVC_LLM_BACKEND_URL: upstream.url, SVC_OBS_PAYLOAD_ENABLED: '1' },
+  });
+  const headers = { 'X-Request-ID': 'again' };
+  await (
+    await fetch(`${gateway.base}/v1/chat/completions`, { method: 'POST', body: '{"a":1}', headers })
+  ).text();
+  await (await post(gateway, form(toneWav(0.5)), { headers: { 'X-Request-ID': 'asr' } })).text();
+  await meta(gateway, 'again');
+  await meta(gateway, 'asr');
+  const page = (id: string) =>
+    fetch(`${gateway.base}/admin/captures/${id}/replay`, { method: 'POST' }).then((response) =>
+      json(response),
+    );
+  assert.equal((await page('again')).same, true);
+  assert.equal((await page('asr')).same, true);
+  upstream.behave(wholeAnswer('one other'));
+  assert.equal((await page('again')).same, false);
+  const { replay } = await import('../../src/observability/replay.ts');
+  const report = await replay(captureOf(gateway, 'again'), gateway.base);
+  assert.match(report.summary, /differ from byte 4 on/);
+  assert.equal((await fetch(`${gateway.base}/admin/captures/none`)).status, 404);
+});
+
+test('Prometheus counts what the metrics count', async () => {
+  await using gateway = await startGateway();
+  await (await post(gateway, form(toneWav(1)))).text();
+  await (await post(gateway, form(Buffer.from('no')))).text();
+  const text = await (await fetch(`${gateway.base}/metrics`)).text();
+  assert.match(text, /voxgate_requests_total\{category="asr",class="2xx",model="multilingual-base"\} 1/);
+  assert.match(text, /voxgate_requests_total\{category="asr",class="4xx",model="other"\} 1/);
+  const dashboard = readFileSync(new URL('../../deploy/grafana-dashboard.json', import.meta.url), 'utf8');
+  const asked = new Set([...dashboard.matchAll(/(?:voxgate|nodejs|process)_\w+/g)].map(([name]) => name));
+  assert(asked.size > 8);
+  for (const name of asked) assert(text.includes(name), `the Grafana dashboard asks for ${name}`);
+});
+
+test('stopping loses no line', async () => {
+  const gateway = await startGateway();
+  const { logDir } = gateway.config.observability;
+  for (let i = 0; i < 50; i++) await (await fetch(`${gateway.base}/health`)).text();
+  const lines: string[] = [];
+  const { app } = gateway;
+  await app.close();
+  for (const name of readdirSync(logDir))
+    lines.push(...readFileSync(join(logDir, name), 'utf8').split('\n').slice(0, -1));
+  assert.equal(lines.length, 50);
+});

@@ -1,0 +1,190 @@
+/** Who may ask: keys, pages of other sites, names that are made to point here. */
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { test } from 'node:test';
+import { startHostileUpstream } from '../faults/hostile-upstream.ts';
+import { type Gateway, startGateway } from './harness.ts';
+
+interface Ask {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+/** Below fetch, which sets Host and Origin itself. */
+function ask(gateway: Gateway, path: string, { method = 'GET', headers = {}, body }: Ask = {}) {
+  return new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; code: string | undefined }>(
+    (resolve, reject) => {
+      const { port } = new URL(gateway.base);
+      const req = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, async (res) => {
+        let text = '';
+        for await (const chunk of res) text += chunk;
+        const code = text.startsWith('{"error"') ? JSON.parse(text).error.code : undefined;
+        resolve({ status: res.statusCode ?? 0, headers: res.headers, code });
+      });
+      req.on('error', reject);
+      req.end(body);
+    },
+  );
+}
+
+const CHAT = '/v1/chat/completions';
+
+test('without keys everything is open; with them /v1, /admin and /metrics want one', async () => {
+  await using open = await startGateway();
+  for (const path of ['/v1/models', '/metrics', '/admin/api/metrics'])
+    assert.equal((await ask(open, path)).status, 200, path);
+  await using closed = await startGateway({ env: { SVC_API_KEY: 'first-key, second-key' } });
+  for (const path of ['/health', '/docs', '/openapi.json', '/playground', '/admin', '/assets/voxgate.css'])
+    assert.equal((await ask(closed, path)).status, 200, path);
+  for (const [method, path] of [
+    ['GET', '/v1/models'],
+    ['GET', '/metrics'],
+    ['GET', '/admin/api/metrics'],
+    ['GET', '/admin/fragments/slot'],
+    ['POST', '/admin/api/reset-asr-state'],
+    ['POST', '/v1/audio/transcriptions'],
+    ['POST', '/v1/audio/speech'],
+    ['POST', CHAT],
+    ['GET', '/v1/nowhere'],
+  ] as const) {
+    for (const Authorization of [
+      undefined,
+      'Bearer',
+      'Bearer ',
+      'Bearer first',
+      'Basic first-key',
+      'first-key',
+    ]) {
+      const seen = await ask(closed, path, { method, headers: Authorization ? { Authorization } : {} });
+      assert.deepEqual(
+        [seen.status, seen.code],
+        [401, 'invalid_api_key'],
+        `${method} ${path} ${Authorization}`,
+      );
+      assert.match(String(seen.headers['www-authenticate']), /^Bearer/);
+    }
+  }
+  for (const Authorization of ['Bearer first-key', 'bearer second-key'])
+    assert.equal((await ask(closed, '/v1/models', { headers: { Authorization } })).status, 200);
+});
+
+test('the gateway’s key is not passed on; any other Authorization is', async () => {
+  await using upstream = await startHostileUpstream();
+  await using closed = await startGateway({ env: { SVC_API_KEY: 'k1', SVC_LLM_BACKEND_URL: upstream.url } });
+  await ask(closed, CHAT, { method: 'POST', headers: { Authorization: 'Bearer k1' }, body: '{}' });
+  assert.doesNotMatch(upstream.heads[0] ?? '', /authorization/i);
+  await using open = await startGateway({ env: { SVC_LLM_BACKEND_URL: upstream.url } });
+  await ask(open, CHAT, { method: 'POST', headers: { Authorization: 'Bearer theirs' }, body: '{}' });
+  assert.match(upstream.heads[1] ?? '', /authorization: Bearer theirs/i);
+});
+
+test('the dashboard’s session: a cookie for a key, until it is taken back or the keys change', async () => {
+  await using gateway = await startGateway({ env: { SVC_API_KEY: 'k1' } });
+  const session = (key: unknown) =>
+    ask(gateway, '/admin/session', {
+      ...{ method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }) },
+    });
+  for (const wrong of ['k2', '', null, { $gt: '' }]) assert.equal((await session(wrong)).status, 401);
+  const given = await session('k1');
+  assert.equal(given.status, 204);
+  const [cookie = ''] = [given.headers['set-cookie'] ?? []].flat();
+  assert.match(cookie, /HttpOnly/);
+  assert.match(cookie, /SameSite=Strict/);
+  assert(!cookie.includes('k1'), 'the key itself is not in it');
+  const Cookie = `theme=dark; ${cookie.split(';')[0]}`;
+  assert.equal((await ask(gateway, '/admin/api/metrics', { headers: { Cookie } })).status, 200);
+  await using changed = await startGateway({ env: { SVC_API_KEY: 'k3' } });
+  assert.equal((await ask(changed, '/admin/api/metrics', { headers: { Cookie } })).status, 401);
+});
+
+test('a page of another site may change nothing, unless it is named', async () => {
+  await using gateway = await startGateway({ env: { SVC_CORS_ORIGINS: 'https://friend.example' } });
+  const { host } = new URL(gateway.base);
+  for (const path of [
+    CHAT,
+    '/v1/audio/speech',
+    '/v1/audio/transcriptions',
+    '/admin/api/reset-asr-state',
+    '/admin/session',
+  ]) {
+    for (const Origin of [
+      'https://evil.example',
+      'null',
+      `http://${host}.evil.example`,
+      'http://127.0.0.1:1',
+    ]) {
+      const seen = await ask(gateway, path, { method: 'POST', headers: { Origin } });
+      assert.deepEqual([seen.status, seen.code], [403, 'cross_site'], `${path} ${Origin}`);
+      assert.equal(seen.headers['access-control-allow-origin'], undefined);
+    }
+    for (const Origin of [`http://${host}`, `https://${host}`, 'https://friend.example'])
+      assert.notEqual(
+        (await ask(gateway, path, { method: 'POST', headers: { Origin } })).status,
+        403,
+        Origin,
+      );
+  }
+  assert.equal((await ask(gateway, '/health', { headers: { Origin: 'https://evil.example' } })).status, 200);
+});
+
+test('a name that was made to point here is refused on loopback', async () => {
+  await using gateway = await startGateway({ env: { SVC_CORS_ORIGINS: 'https://speech.example' } });
+  const { port } = new URL(gateway.base);
+  for (const Host of [
+    'evil.example',
+    `evil.example:${port}`,
+    '127.0.0.1.evil.example',
+    '10.0.0.1',
+    '[::2]',
+  ]) {
+    for (const [method, path] of [
+      ['POST', CHAT],
+      ['GET', '/admin/api/metrics'],
+      ['GET', '/admin/captures/x'],
+    ] as const) {
+      const seen = await ask(gateway, path, { method, headers: { Host } });
+      assert.deepEqual([seen.status, seen.code], [403, 'unknown_host'], `${Host} ${path}`);
+    }
+  }
+  for (const Host of [
+    'localhost',
+    `LOCALHOST:${port}`,
+    '127.0.0.1',
+    '127.8.8.8:80',
+    '[::1]:1',
+    'a.localhost',
+    'speech.example',
+  ])
+    assert.notEqual((await ask(gateway, CHAT, { method: 'POST', headers: { Host } })).status, 403, Host);
+});
+
+test('sites that are named may read answers and ask beforehand; others may not', async () => {
+  await using gateway = await startGateway({
+    env: { SVC_CORS_ORIGINS: 'https://a.example, https://b.example/' },
+  });
+  for (const Origin of ['https://a.example', 'https://b.example']) {
+    const preflight = await ask(gateway, '/v1/audio/transcriptions', {
+      ...{
+        method: 'OPTIONS',
+        headers: {
+          Origin,
+          'Access-Control-Request-Method': 'POST',
+          'Access-Control-Request-Headers': 'authorization',
+        },
+      },
+    });
+    assert.equal(preflight.status, 204);
+    assert.equal(preflight.headers['access-control-allow-origin'], Origin);
+    assert.match(String(preflight.headers['access-control-allow-headers']), /authorization/);
+    const seen = await ask(gateway, '/v1/models', { headers: { Origin } });
+    assert.equal(seen.headers['access-control-allow-origin'], Origin);
+    assert.match(String(seen.headers['access-control-expose-headers']), /X-Request-ID/);
+  }
+  const other = await ask(gateway, '/v1/models', { headers: { Origin: 'https://c.example' } });
+  assert.equal(other.headers['access-control-allow-origin'], undefined);
+  await using everyone = await startGateway({ env: { SVC_CORS_ORIGINS: '*' } });
+  const seen = await ask(everyone, CHAT, { method: 'POST', headers: { Origin: 'https://any.example' } });
+  assert.equal(seen.headers['access-control-allow-origin'], '*');
+  assert.notEqual(seen.status, 403);
+});
