@@ -47,7 +47,12 @@ export class GatewayError extends Error {
   readonly details: Readonly<Record<string, string | number>>;
 
   constructor(kind: ErrorKind, message: string, options: GatewayErrorOptions = {}) {
+    // A refusal is found by its code. Walking the stack for each would be the dearest part of refusing, just when
+    // there is most to refuse.
+    const { stackTraceLimit } = Error;
+    if (kind !== 'internal') Error.stackTraceLimit = 0;
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.kind = kind;
     this.provider = options.provider ?? 'voxgate';
     this.param = options.param ?? null;

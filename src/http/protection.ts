@@ -23,6 +23,7 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
   const isAllowed = (origin: string) => anyOrigin || corsOrigins.includes(origin);
   const known = new Set([host.toLowerCase(), ...corsOrigins.map((origin) => hostnameOf(origin) ?? '')]);
   const isKnown = (name: string) => LOOPBACK.test(name) || name.endsWith('.localhost') || known.has(name);
+  const guardsHost = LOOPBACK.test(host);
 
   const refuse: RequestHandler = (req, _res, next) => {
     const origin = req.get('Origin');
@@ -37,9 +38,9 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
       );
     }
     // Behind a public address any name may be ours; on loopback only those of this machine are.
-    const name = hostnameOf(`http://${req.get('Host') ?? 'localhost'}`) ?? '';
     const isPrivate = changes || req.path.startsWith('/admin');
-    if (isPrivate && LOOPBACK.test(host) && !isKnown(name)) {
+    const named = () => hostnameOf(`http://${req.get('Host') ?? 'localhost'}`) ?? '';
+    if (guardsHost && isPrivate && !isKnown(named())) {
       throw new GatewayError(
         'forbidden',
         'This server is not known by the name in Host (SVC_CORS_ORIGINS adds names)',
