@@ -2,6 +2,7 @@
 import type { Closable, ModelCache } from '../engine/cache.ts';
 import { GatewayError } from '../errors.ts';
 import type { CatalogueModel } from '../models/catalogue.ts';
+import { publishedFile } from '../models/hub.ts';
 import type { ModelStore } from '../models/store.ts';
 import type { AdminModel, ModelAdmin } from './deps.ts';
 
@@ -42,7 +43,7 @@ export function createModelAdmin({ catalogue, store, cache, signal }: ModelAdmin
           id: model.id,
           family: model.provider,
           installed: stored.get(model.id)?.installed ?? false,
-          bytes: stored.get(model.id)?.bytes ?? 0,
+          bytes: stored.get(model.id)?.bytes || (publishedFile(model, 'q8_0')?.bytes ?? 0),
           state: entry?.state ?? 'absent',
           leases: entry?.leases ?? 0,
           idleForMs: entry?.state === 'resident' && entry.leases === 0 ? entry.idleForMs : null,

@@ -75,8 +75,8 @@ function noteRoute(notes: Notes, route: Route): void {
 
 function noteSummary(notes: Notes, { language, durationSec, tookSec }: Summary): void {
   notes.language = language;
-  notes.audioSec = durationSec;
-  notes.rtf = durationSec > 0 ? tookSec / durationSec : undefined;
+  notes.audioSec = Number(durationSec.toFixed(3));
+  notes.rtf = durationSec > 0 ? Number((tookSec / durationSec).toFixed(4)) : undefined;
 }
 
 function logTranscript(log: Logger, { route, summary }: Transcript, notes: Notes): void {
@@ -87,7 +87,7 @@ function logTranscript(log: Logger, { route, summary }: Transcript, notes: Notes
     language: summary.language,
     audioSec: Number(summary.durationSec.toFixed(2)),
     tookMs: Math.round(summary.tookSec * 1000),
-    rtf: notes.rtf === undefined ? undefined : Number(notes.rtf.toFixed(3)),
+    rtf: notes.rtf,
     ...(summary.dropped.length > 0 && { dropped: summary.dropped.length }),
   });
 }

@@ -40,7 +40,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
   const file = createLineFile({
     dir,
     log,
-    fileOf: fileOfLine,
+    fileOf: createFileOfLine(),
     ...(options.retryMs === undefined ? {} : { retryMs: options.retryMs }),
   });
   let dropped = 0;
@@ -82,7 +82,7 @@ const LEVELS: Record<TrafficClass, string> = {
   'client-disconnect': 'info',
 };
 
-/** `ts` comes first: `fileOfLine` reads it there. JSON leaves out what is undefined. */
+/** `ts` comes first: the file's day is read there. JSON leaves out what is undefined. */
 function toRecord(exchange: Exchange, level: string, endedAt: Date) {
   return {
     ts: endedAt.toISOString(),
@@ -112,8 +112,18 @@ function toRecord(exchange: Exchange, level: string, endedAt: Date) {
 }
 
 const TS_PREFIX = '{"ts":"';
+const TO_THE_MINUTE = TS_PREFIX.length + '2026-01-31T23:59'.length;
 
-function fileOfLine(line: string): string {
-  const ts = line.slice(TS_PREFIX.length, line.indexOf('"', TS_PREFIX.length));
-  return `access-${localDay(new Date(ts))}.jsonl`;
+/** Days begin at a full minute everywhere, and the lines of a minute come together: one look at the calendar each. */
+function createFileOfLine(): (line: string) => string {
+  let minute = '';
+  let name = '';
+  return (line) => {
+    const its = line.slice(TS_PREFIX.length, TO_THE_MINUTE);
+    if (its !== minute) {
+      minute = its;
+      name = `access-${localDay(new Date(`${its}Z`))}.jsonl`;
+    }
+    return name;
+  };
 }
