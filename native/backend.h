@@ -94,6 +94,12 @@ struct ChunkEvents {
   std::function<void(double)> progress;
 };
 
+// As in the ChunkOptions of the call that follows on the same samples: it then need not encode them again.
+struct DetectionOptions {
+  int audio_context = 0;
+  bool words = false;
+};
+
 class Backend {
  public:
   Backend() = default;
@@ -109,7 +115,8 @@ class Backend {
 
   // All languages of the model, most probable first; a model of one language answers with that one,
   // one that cannot tell throws Failure{invalid_argument}.
-  virtual std::vector<LanguageProbability> detect_language(std::span<const float> samples, int audio_context,
+  virtual std::vector<LanguageProbability> detect_language(std::span<const float> samples,
+                                                           const DetectionOptions& options,
                                                            const CancelToken& cancel) = 0;
 };
 

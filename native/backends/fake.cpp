@@ -140,7 +140,7 @@ class FakeBackend final : public Backend {
     return segments;
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float>, int,
+  std::vector<LanguageProbability> detect_language(std::span<const float>, const DetectionOptions&,
                                                    const CancelToken& cancel) override {
     for (const auto& step : script_.steps)
       run(step, cancel);

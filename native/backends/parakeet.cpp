@@ -114,7 +114,7 @@ class ParakeetBackend final : public Backend {
     return segments;
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float>, int,
+  std::vector<LanguageProbability> detect_language(std::span<const float>, const DetectionOptions&,
                                                    const CancelToken& cancel) override {
     cancel.check();
     throw Failure(StatusCode::invalid_argument, "This model does not tell the language it hears");

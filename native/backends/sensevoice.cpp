@@ -59,7 +59,7 @@ class SenseVoiceBackend final : public Backend {
     return segments;
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float> samples, int,
+  std::vector<LanguageProbability> detect_language(std::span<const float> samples, const DetectionOptions&,
                                                    const CancelToken& cancel) override {
     encode(samples, "", true, cancel);
     std::vector<float> row;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace voxgate {
 namespace {
@@ -40,6 +41,7 @@ struct Call {
   int windows = 0;
   double progress = 0;
   std::vector<Segment> segments;
+  bool encoded = false; // the first window's encoding is in the state already
 
   void collect(whisper_state& state) {
     for (auto& segment : times.collect(context, state, static_cast<int>(segments.size()))) {
@@ -73,6 +75,14 @@ class GraphAbort {
 
  private:
   whisper_state* state_;
+};
+
+// Takes back what the first window may have asked for, however the call ends.
+struct EncodeAgain {
+  EncodeAgain() = default;
+  EncodeAgain(const EncodeAgain&) = delete;
+  EncodeAgain& operator=(const EncodeAgain&) = delete;
+  ~EncodeAgain() { whisper_tu::skip_encoding(nullptr); }
 };
 
 // The last bytes of a long prompt, from the start of a UTF-8 character: the decoder uses the last tokens.
@@ -111,7 +121,8 @@ class WhisperBackend final : public Backend {
   std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
                                   const ChunkEvents& events, const CancelToken& cancel) override {
     cancel.check();
-    const auto padded = pad(samples);
+    Encoded wanted{options.words, 0, pad(samples)};
+    const auto& padded = wanted.samples;
     whisper_state& state = this->state(options.words);
     const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
     Call call{*context_, events, {&cancel}, {options.words, limit_ms}, 0, 0, {}};
@@ -121,9 +132,12 @@ class WhisperBackend final : public Backend {
     params.prompt_tokens = prompt.data();
     params.prompt_n_tokens = static_cast<int>(prompt.size());
 
+    wanted.audio_context = params.audio_ctx;
+    call.encoded = std::exchange(encoded_, {}) == wanted;
     prepare(state, options.words, params.audio_ctx);
     const whisper_tu::ExactPositions exact(*context_);
     GraphAbort graph_abort(state, call.abort_switch);
+    const EncodeAgain encode_again;
     const int code = whisper_full_with_state(context_.get(), &state, params, padded.data(),
                                              static_cast<int>(padded.size()));
     if (code == -7) { // out of memory for its cache: whisper.cpp has freed the state already
@@ -139,15 +153,18 @@ class WhisperBackend final : public Backend {
     return std::move(call.segments);
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float> samples, int audio_context,
+  std::vector<LanguageProbability> detect_language(std::span<const float> samples,
+                                                   const DetectionOptions& options,
                                                    const CancelToken& cancel) override {
     cancel.check();
     if (!info_.multilingual)
       return {{info_.languages.front(), 1.0F}};
-    const auto padded = pad(samples);
-    whisper_state& state = this->state(false);
+    auto padded = pad(samples);
+    whisper_state& state = this->state(options.words);
     whisper_tu::AbortSwitch abort_switch{&cancel};
-    prepare(state, false, this->audio_context(audio_context, padded.size()));
+    const int audio_context = this->audio_context(options.audio_context, padded.size());
+    encoded_ = {};
+    prepare(state, options.words, audio_context);
     const whisper_tu::ExactPositions exact(*context_);
     const GraphAbort graph_abort(state, abort_switch);
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
@@ -159,10 +176,22 @@ class WhisperBackend final : public Backend {
     if (code < 0)
       throw Failure(StatusCode::inference_failed,
                     "Language detection failed with code " + std::to_string(code));
+    encoded_ = {options.words, audio_context, std::move(padded)};
     return ranked(probabilities);
   }
 
  private:
+  // What the attention caches of a state hold after a detection: the encoding of exactly these samples. A
+  // transcription of the same finds it there and does not encode its first window again, which is most of the
+  // work on a short clip.
+  struct Encoded {
+    bool aligned = false;
+    int audio_context = 0;
+    std::vector<float> samples;
+
+    bool operator==(const Encoded&) const = default;
+  };
+
   // whisper.cpp always looks at a hundred languages; in a model of 99 the last one is another kind of token.
   std::vector<LanguageProbability> ranked(const std::vector<float>& probabilities) const {
     std::vector<LanguageProbability> result;
@@ -238,6 +267,7 @@ class WhisperBackend final : public Backend {
     params.encoder_begin_callback = [](whisper_context*, whisper_state* state, void* user) {
       auto& self = *static_cast<Call*>(user);
       self.times.begin_window(*state);
+      whisper_tu::skip_encoding(self.encoded && self.windows == 0 ? state : nullptr);
       return ++self.windows <= kMaxWindows && !whisper_tu::should_abort(&self.abort_switch);
     };
     params.encoder_begin_callback_user_data = &call;
@@ -259,6 +289,7 @@ class WhisperBackend final : public Backend {
   StatePtr fast_;
   StatePtr aligned_;
   std::array<int, 2> last_context_{}; // of the fast and the aligned state
+  Encoded encoded_;
   bool on_gpu_ = false;
   size_t longest_token_ = 0;
   int threads_ = 1;

@@ -6,6 +6,8 @@
 #include <ggml.h>
 #include <whisper.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 
 // whisper.cpp calls its alignment pass (dynamic time warping) in the middle of whisper_full and asserts where
@@ -32,7 +34,22 @@ template <typename X, typename N> auto pad_positions(X x, N n) {
 #undef GGML_PAD
 #define GGML_PAD(x, n) pad_positions(x, n)
 
+// whisper.cpp encodes the audio to tell its language and once more to transcribe it. See `skip_encoding`.
+namespace {
+thread_local std::array<ggml_backend_sched_t, 3> t_skipped{};
+thread_local int t_skips = 0;
+ggml_status compute_unless_skipped(ggml_backend_sched_t sched, ggml_cgraph* graph) {
+  if (std::find(t_skipped.begin(), t_skipped.end(), sched) == t_skipped.end())
+    return ggml_backend_sched_graph_compute(sched, graph);
+  ++t_skips;
+  return GGML_STATUS_SUCCESS;
+}
+} // namespace
+#define ggml_backend_sched_graph_compute compute_unless_skipped
+
 #include <src/whisper.cpp>
+
+#undef ggml_backend_sched_graph_compute
 
 #undef GGML_PAD
 #undef whisper_exp_compute_token_level_timestamps_dtw
@@ -152,6 +169,16 @@ void forget_audio(whisper_state& state) {
 
 void set_audio_context(whisper_state& state, int audio_context) {
   state.exp_n_audio_ctx = audio_context;
+}
+
+void skip_encoding(const whisper_state* state) {
+  t_skipped = {};
+  if (state != nullptr)
+    t_skipped = {state->sched_conv.sched, state->sched_encode.sched, state->sched_cross.sched};
+}
+
+int encodings_skipped() {
+  return t_skips;
 }
 
 void set_graph_abort(whisper_state& state, AbortSwitch* abort_switch) {

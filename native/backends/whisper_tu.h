@@ -52,6 +52,13 @@ void forget_audio(whisper_state& state);
 
 void set_audio_context(whisper_state& state, int audio_context);
 
+// From here on, on this thread, the audio graphs of this state are built but not run: what they would write
+// is there already. Null ends it. The decoder is not concerned.
+void skip_encoding(const whisper_state* state);
+
+// Audio graphs this thread has skipped so far. Only for the test that they are.
+int encodings_skipped();
+
 // Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.
 void set_graph_abort(whisper_state& state, AbortSwitch* abort_switch);
 

@@ -127,14 +127,15 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
 
 Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxChunkSamples);
-  const int audio_context =
-      read_integer(read_object(info, 1, "options"), "audioContext", 0, info_.audio_context);
+  const auto given = read_object(info, 1, "options");
+  const DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context),
+                                 read_boolean(given, "words")};
   Callbacks callbacks;
   callbacks.owner = Napi::Persistent(Value());
   return start_job(
       info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-      [resident = resident_.get(), samples = std::move(samples), audio_context](const Job& job) -> Result {
-        auto ranked = resident->object()->detect_language(samples, audio_context, *job.cancel);
+      [resident = resident_.get(), samples = std::move(samples), options](const Job& job) -> Result {
+        auto ranked = resident->object()->detect_language(samples, options, *job.cancel);
         return [ranked = std::move(ranked)](Napi::Env e) { return to_js(e, ranked); };
       });
 }

@@ -139,7 +139,7 @@ TEST("parakeet: what it cannot do is refused") {
   options.translate = true;
   CHECK(failure_of([&] { model->transcribe(sweep(16000), options, {}, CancelToken()); }) ==
         StatusCode::invalid_argument);
-  CHECK(failure_of([&] { model->detect_language(sweep(16000), 0, CancelToken()); }) ==
+  CHECK(failure_of([&] { model->detect_language(sweep(16000), {0}, CancelToken()); }) ==
         StatusCode::invalid_argument);
 }
 

@@ -150,7 +150,7 @@ TEST("sensevoice: the longest chunk and the shortest") {
       }
     }
     float sum = 0;
-    for (const auto& guess : backend->detect_language(samples, 0, {}))
+    for (const auto& guess : backend->detect_language(samples, {0}, {}))
       sum += guess.probability;
     CHECK(std::abs(sum - 1) < 1e-5F);
   }

@@ -52,7 +52,7 @@ std::vector<float> samples() {
 }
 
 std::vector<LanguageProbability> languages(const std::string& path) {
-  return load_sensevoice({"sensevoice", path, "cpu", 2}, {})->detect_language(samples(), 0, {});
+  return load_sensevoice({"sensevoice", path, "cpu", 2}, {})->detect_language(samples(), {0}, {});
 }
 
 float probability(const std::vector<LanguageProbability>& ranked, const std::string& language) {

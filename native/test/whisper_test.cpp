@@ -143,7 +143,7 @@ TEST("whisper: no call shows in the next") {
   model->transcribe(noise(kMaxChunkSamples), other, {}, CancelToken());
   other.words = true;
   model->transcribe(noise(16000), other, {}, CancelToken());
-  model->detect_language(noise(100000), 0, CancelToken());
+  model->detect_language(noise(100000), {0}, CancelToken());
 
   CHECK(ids_of(model->transcribe(samples, options, {}, CancelToken())) == greedy);
   CHECK(ids_of(model->transcribe(samples, sampled_options, {}, CancelToken())) == sampled);
@@ -173,10 +173,42 @@ TEST("whisper: an aborted call leaves the model as it was") {
   }
 }
 
+TEST("whisper: what a detection has encoded is not encoded again, and nothing else is taken for it") {
+  const auto model = load_synthetic(2);
+  const auto samples = noise(90000);
+  for (const bool words : {false, true}) {
+    auto options = english();
+    options.words = words;
+    options.audio_context = 400;
+    options.max_tokens = 30;
+    const auto skipped_by = [&](std::span<const float> heard, const ChunkOptions& with) {
+      const int before = whisper_tu::encodings_skipped();
+      model->transcribe(heard, with, {}, CancelToken());
+      return whisper_tu::encodings_skipped() - before;
+    };
+    const auto plain = ids_of(model->transcribe(samples, options, {}, CancelToken()));
+    model->detect_language(samples, {400, words}, CancelToken());
+    const int before = whisper_tu::encodings_skipped();
+    CHECK(ids_of(model->transcribe(samples, options, {}, CancelToken())) == plain);
+    CHECK(whisper_tu::encodings_skipped() - before == 3);
+    CHECK(skipped_by(samples, options) == 0); // used up
+
+    model->detect_language(samples, {400, words}, CancelToken());
+    auto other = samples;
+    other.back() += 0.1F;
+    CHECK(skipped_by(other, options) == 0);
+    model->detect_language(samples, {401, words}, CancelToken());
+    CHECK(skipped_by(samples, options) == 0);
+    model->detect_language(samples, {400, !words}, CancelToken());
+    CHECK(skipped_by(samples, options) == 0);
+    CHECK(ids_of(model->transcribe(samples, options, {}, CancelToken())) == plain);
+  }
+}
+
 TEST("whisper: languages are the model's own and their probabilities sum to one") {
   const auto model = load_synthetic(1);
   CHECK(model->info().languages.size() == 99 && model->info().multilingual);
-  const auto guesses = model->detect_language(noise(30000), 100, CancelToken());
+  const auto guesses = model->detect_language(noise(30000), {100}, CancelToken());
   CHECK(guesses.size() == 99 && guesses[0].probability >= guesses[98].probability);
   double sum = 0;
   for (const auto& guess : guesses)

@@ -102,13 +102,19 @@ export interface JobHooks {
   onProgress?: (fraction: number) => void;
 }
 
+/** As in the transcription that follows on the same samples: it then does not encode them again. */
+export interface DetectionOptions {
+  audioContext: number;
+  words: boolean;
+}
+
 export interface TranscriptionModel {
   readonly info: ModelInfo;
   /** Decodes one chunk of at most 30 s. Runs alone on the model's thread, in order of the calls. */
   transcribe(samples: Float32Array, options: ChunkOptions, hooks?: JobHooks): Promise<DecodedSegment[]>;
   detectLanguage(
     samples: Float32Array,
-    options: { audioContext: number },
+    options: DetectionOptions,
     hooks?: Pick<JobHooks, 'signal'>,
   ): Promise<LanguageGuess>;
   /** Cancels what runs, waits for it and frees the weights. Idempotent. */
@@ -186,7 +192,7 @@ interface AddonHooks {
 interface AddonModel {
   readonly info: ModelInfo;
   transcribe(samples: Float32Array, options: ChunkOptions, hooks: AddonHooks): Job<DecodedSegment[]>;
-  detectLanguage(samples: Float32Array, options: { audioContext: number }): Job<LanguageGuess>;
+  detectLanguage(samples: Float32Array, options: DetectionOptions): Job<LanguageGuess>;
   close(): Promise<void>;
 }
 interface AddonVoiceActivity {

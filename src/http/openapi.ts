@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { createDocument } from 'zod-openapi';
 import { ERROR_KINDS, PROVIDERS } from '../errors.ts';
 import { transcriptionFields } from '../transcription/request.ts';
+import { pageHeaders } from './pages.ts';
 
 const sec = (what: string) => z.number().min(0).describe(`${what}, seconds`);
 
@@ -234,8 +235,10 @@ export function openapi(version: string): RequestHandler {
 export function mountDocs(app: Express): void {
   const options = { swaggerOptions: { url: '/openapi.json', validatorUrl: null } };
   const page = swaggerUi.generateHTML(undefined, options).replaceAll('"./', '"/docs/');
-  app.get('/docs', (_req, res) => {
+  // Swagger's page brings its styles inline.
+  const headers = pageHeaders({ inlineStyles: true });
+  app.get('/docs', headers, (_req, res) => {
     res.type('html').send(page);
   });
-  app.use('/docs', ...swaggerUi.serveFiles(undefined, options));
+  app.use('/docs', headers, ...swaggerUi.serveFiles(undefined, options));
 }

@@ -30,12 +30,16 @@ const CONTENT_SECURITY_POLICY = [
   "form-action 'self'",
   "frame-ancestors 'none'",
   "object-src 'none'",
-].join('; ');
+];
 
-export function pageHeaders(): RequestHandler {
+export function pageHeaders({ inlineStyles = false } = {}): RequestHandler {
+  const policy = [
+    ...CONTENT_SECURITY_POLICY,
+    inlineStyles ? "style-src 'self' 'unsafe-inline'" : "style-src 'self'",
+  ];
   return (_req, res, next) => {
     res.set({
-      'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+      'Content-Security-Policy': policy.join('; '),
       'X-Content-Type-Options': 'nosniff',
       'Referrer-Policy': 'no-referrer',
       'X-Frame-Options': 'DENY',

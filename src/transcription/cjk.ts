@@ -54,7 +54,11 @@ async function decode(
   const heard = await hear('');
   if (allowed.length === 0 || heard?.language === undefined || allowed.includes(heard.language)) return heard;
   // The model chose a language that is ruled out: once more, in the likeliest of the others.
-  const { probabilities } = await model.detectLanguage(chunk.samples, { audioContext: 0 }, { signal });
+  const { probabilities } = await model.detectLanguage(
+    chunk.samples,
+    { audioContext: 0, words: false },
+    { signal },
+  );
   allowed.sort((a, b) => (probabilities[b] ?? 0) - (probabilities[a] ?? 0));
   return await hear(allowed[0] ?? '');
 }

@@ -8,8 +8,6 @@ import type { ChunkRequest, Heading, Heard, Recognizer } from './recognizer.ts';
 import { toSentences } from './sentences.ts';
 import { toWords } from './words.ts';
 
-/** Enough speech to tell the language by; more costs encoder time and changes little. */
-const DETECTION_SEC = 6;
 /** A guess below this does not overrule the language heard before it. */
 const SURE = 0.5;
 
@@ -79,15 +77,17 @@ function summarize(segments: DecodedSegment[]): Outcome {
   };
 }
 
-/** The language of the chunk; a speaker may change it, so each chunk is asked, and an unsure answer is ignored. */
+/**
+ * The language of the chunk; a speaker may change it, so each chunk is asked, and an unsure answer is ignored. The
+ * engine keeps what it encoded for this, so that the first attempt at the text need not encode it again.
+ */
 async function detectLanguage(
   model: TranscriptionModel,
   chunk: Chunk,
-  { before, languages, signal }: ChunkRequest,
+  { before, languages, timed: words, signal }: ChunkRequest,
 ): Promise<Heading> {
-  const samples = chunk.samples.subarray(0, DETECTION_SEC * SAMPLE_RATE);
-  const audioContext = contextFor(samples.length / SAMPLE_RATE, model.info.audioContext);
-  const { probabilities } = await model.detectLanguage(samples, { audioContext }, { signal });
+  const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, model.info.audioContext);
+  const { probabilities } = await model.detectLanguage(chunk.samples, { audioContext, words }, { signal });
   const allowed = Object.entries(probabilities).filter(
     ([code]) => languages.length === 0 || languages.includes(code),
   );

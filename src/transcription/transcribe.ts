@@ -9,6 +9,7 @@ import type { TranscriptionModel, VoiceActivityModel } from '../engine/native.ts
 import type { Slot } from '../engine/slot.ts';
 import { GatewayError } from '../errors.ts';
 import { VOICE_ACTIVITY_ID } from '../models/catalogue.ts';
+import { ahead } from './ahead.ts';
 import { type Chunk, DEFAULT_LIMITS, speechChunks } from './chunks.ts';
 import { type Heading, type Heard, RECOGNIZERS } from './recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
@@ -92,11 +93,13 @@ export async function* transcribe(
   const onAudio = (count: number) => {
     samples += count;
   };
-  for await (const chunk of speechChunks(audio.blocks(), vad.model, {
-    signal,
+  const stop = new AbortController();
+  const chunks = speechChunks(audio.blocks(), vad.model, {
+    signal: AbortSignal.any([signal, stop.signal]),
     onAudio,
     ...cuttingFor(request),
-  })) {
+  });
+  for await (const chunk of ahead(chunks, stop)) {
     const asked = { ...toChunkRequest(request), language, before, timed, signal };
     const { sentences, heading, dropped: reason } = await recognizer.recognize(lease.model, chunk, asked);
     before = heading;

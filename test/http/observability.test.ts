@@ -1,10 +1,19 @@
 /** Metrics, access log and captures of real requests: what each says, and that they say the same. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
-import { form, type Gateway, json, post, startGateway, toneWav, until } from './harness.ts';
+import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 
 const day = () => {
   const now = new Date();
@@ -217,4 +226,38 @@ test('stopping loses no line', async () => {
   for (const name of readdirSync(logDir))
     lines.push(...readFileSync(join(logDir, name), 'utf8').split('\n').slice(0, -1));
   assert.equal(lines.length, 50);
+});
+
+test('reset-asr-state: models leave memory, a request under way keeps its own', async () => {
+  let go: () => void = () => undefined;
+  const waiting = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  await using gateway = await startGateway({ transcribe: () => waiting.then(() => heard(' Still here.')) });
+  const reset = () => fetch(`${gateway.base}/admin/api/reset-asr-state`, { method: 'POST' });
+  assert.deepEqual(await json(await reset()), { evicted: 0, remaining: 0 });
+  const running = post(gateway, form(toneWav(1)));
+  await until('it runs', () => gateway.running() === 1);
+  assert.deepEqual(await json(await reset()), { evicted: 1, remaining: 0 });
+  const loaded = async () => (await json(await fetch(`${gateway.base}/v1/models/multilingual-base`))).loaded;
+  assert.equal(await loaded(), false);
+  go();
+  assert.equal((await json(await running)).text, 'Still here.');
+  await (await post(gateway, form(toneWav(0.5)))).text();
+  assert.equal(await loaded(), true, 'the next request loads it again');
+});
+
+test('the sweeper runs at the start: what is too old goes, what is not stays', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-sweep-'));
+  for (const [date, name] of [
+    ['2020-01-01', 'old'],
+    [day(), 'new'],
+  ] as const) {
+    mkdirSync(join(dir, date, name), { recursive: true });
+    writeFileSync(join(dir, date, name, 'req.bin'), 'x');
+  }
+  await using _gateway = await startGateway({ env: { SVC_OBS_PAYLOAD_DIR: dir } });
+  await until('it is swept', () => !existsSync(join(dir, '2020-01-01')));
+  assert(existsSync(join(dir, day(), 'new')));
+  rmSync(dir, { recursive: true });
 });

@@ -1,0 +1,62 @@
+/** The pages of a whole gateway: Swagger, and the dashboard behind a key with everything real but the engine. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import { form, heard, post, startGateway, toneWav, until } from '../http/harness.ts';
+import { launchBrowser, openPage } from './browser.ts';
+
+let browser: Browser;
+before(async () => {
+  browser = await launchBrowser();
+});
+after(() => browser?.close());
+
+test('Swagger shows every endpoint and tries one', async () => {
+  await using gateway = await startGateway();
+  await using open = await openPage(browser, `${gateway.base}/docs`);
+  const { page } = open;
+  for (const path of ['/v1/audio/transcriptions', '/v1/audio/speech', '/v1/chat/completions', '/v1/models'])
+    await page.locator(`[data-path="${path}"]`).first().waitFor();
+  await page.locator('[data-path="/health"]').first().click();
+  await page.getByRole('button', { name: 'Try it out' }).click();
+  await page.getByRole('button', { name: 'Execute' }).click();
+  await page.locator('.live-responses-table .response-col_status', { hasText: '200' }).waitFor();
+});
+
+test('the dashboard asks for the key once, then shows and steers the gateway', async () => {
+  await using gateway = await startGateway({
+    env: { SVC_API_KEY: 'k1', SVC_OBS_PAYLOAD_ENABLED: '1' },
+    transcribe: (_samples, { language }, { signal }) =>
+      language === 'de'
+        ? new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+        : Promise.resolve(heard(' Hello there.')),
+  });
+  const headers = { Authorization: 'Bearer k1', 'X-Request-ID': 'first' };
+  assert.equal((await post(gateway, form(toneWav(1), { language: 'en' }), { headers })).status, 200);
+
+  await using open = await openPage(browser, `${gateway.base}/admin`);
+  const { page } = open;
+  await page.locator('dialog[open] input').fill('k1');
+  await page.locator('dialog[open] input').press('Enter');
+  await page.getByText('Free', { exact: true }).waitFor();
+
+  const row = page.locator('.models tbody tr').filter({ hasText: 'multilingual-base' }).first();
+  await row.getByText('in memory').waitFor();
+  await row.getByRole('button', { name: /unload/i }).click();
+  await row.getByText('in memory').waitFor({ state: 'detached' });
+
+  const stuck = post(gateway, form(toneWav(1), { language: 'de' }), {
+    headers: { Authorization: 'Bearer k1' },
+  });
+  await until('it runs', () => gateway.running() === 1);
+  await page.getByText(/Busy/).waitFor();
+  await page.getByRole('button', { name: 'Stop the request that holds the slot' }).click();
+  await page.locator('dialog[open]').getByRole('button', { name: /stop/i }).click();
+  assert.equal((await stuck).status, 503);
+  await page.getByText('Free', { exact: true }).waitFor();
+
+  await page.getByRole('link', { name: 'first' }).click();
+  await page.getByText('meta.json').first().waitFor();
+  await page.getByRole('button', { name: 'Replay' }).click();
+  await page.getByText('The same answer').waitFor();
+});
