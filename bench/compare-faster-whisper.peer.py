@@ -23,19 +23,24 @@ def transcribe(model, request):
     begin = time.perf_counter()
     segments, _ = model.transcribe(
         request["audio"],
-        language=request["language"],
+        language=None if request["language"] == "auto" else request["language"],
         beam_size=1,
         word_timestamps=request.get("words", False),
         vad_filter=request.get("vad", False),
     )
-    segments = list(segments)  # a generator: the work happens here
+    heard = []
+    first_ms = None
+    for segment in segments:  # a generator: the work happens here
+        first_ms = first_ms or (time.perf_counter() - begin) * 1000
+        heard.append(segment)
+    segments = heard
     wall_ms = (time.perf_counter() - begin) * 1000
     words = [
         {"word": word.word.strip(), "start": word.start, "end": word.end}
         for segment in segments
         for word in segment.words or []
     ]
-    return {"wall_ms": wall_ms, "text": "".join(segment.text for segment in segments).strip(), "words": words}
+    return {"wall_ms": wall_ms, "first_ms": first_ms or wall_ms, "text": "".join(segment.text for segment in segments).strip(), "words": words}
 
 
 def error_rate(request):

@@ -32,6 +32,8 @@ export interface TimedWord {
 
 export interface Run {
   wallMs: number;
+  /** Until the first segment; the whole time for who gives all at once. */
+  firstMs: number;
   text: string;
   words: TimedWord[];
 }
@@ -40,6 +42,8 @@ export interface Clip {
   audio: string;
   language: string;
   words: boolean;
+  /** Ask the gateway for a stream, so that the first segment can be timed. */
+  stream?: boolean;
 }
 
 export interface Gateway extends AsyncDisposable {
@@ -142,12 +146,12 @@ export async function startPeer(options: {
   return {
     versions: await answer<Record<string, string>>(),
     async transcribe(clip, { vad }) {
-      const result = await ask<{ wall_ms: number; text: string; words: TimedWord[] }>({
+      const result = await ask<{ wall_ms: number; first_ms: number; text: string; words: TimedWord[] }>({
         op: 'transcribe',
         ...clip,
         vad,
       });
-      return { wallMs: result.wall_ms, text: result.text, words: result.words };
+      return { wallMs: result.wall_ms, firstMs: result.first_ms, text: result.text, words: result.words };
     },
     async wordErrorRate(reference, hypothesis, language) {
       const english = language === 'en';
@@ -166,6 +170,7 @@ export async function askGateway(url: string, model: string, clip: Clip): Promis
   form.append('file', await openAsBlob(clip.audio), 'audio');
   form.append('model', model);
   form.append('language', clip.language);
+  if (clip.stream) form.append('stream', 'true');
   if (clip.words) {
     form.append('response_format', 'verbose_json');
     form.append('timestamp_granularities[]', 'word');
@@ -176,11 +181,17 @@ export async function askGateway(url: string, model: string, clip: Clip): Promis
     body: form,
     signal: AbortSignal.timeout(RUN_TIMEOUT_MS),
   });
-  const body = await response.text();
+  let body = '';
+  let firstMs = Number.NaN;
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    if (Number.isNaN(firstMs) && (body + chunk).includes('"delta"')) firstMs = performance.now() - begin;
+    body += chunk;
+  }
   const wallMs = performance.now() - begin;
   if (!response.ok) throw new Error(`The gateway answered ${response.status}: ${body}`);
-  const { text, words = [] } = JSON.parse(body) as { text: string; words?: TimedWord[] };
-  return { wallMs, text, words };
+  const last = clip.stream ? body.slice(body.lastIndexOf('data: ') + 'data: '.length) : body;
+  const { text, words = [] } = JSON.parse(last) as { text: string; words?: TimedWord[] };
+  return { wallMs, firstMs: clip.stream ? firstMs : wallMs, text, words };
 }
 
 export function median(values: number[]): number {

@@ -1,5 +1,5 @@
 /**
- * The gateway against faster-whisper (int8, beam 1) on one clip, on this machine, in one run.
+ * The gateway against faster-whisper (int8, beam 1), and whisper.cpp's server with `--server`, on one clip, on this machine, in one run.
  *
  *   node --import tsx bench/compare-faster-whisper.ts [--model DIR] [--url http://127.0.0.1:8000]
  *
@@ -8,8 +8,10 @@
  * the path of the file. Give the gateway as many threads as `--threads` (SVC_THREADS).
  */
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg } from 'node:os';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
   askGateway,
@@ -22,6 +24,8 @@ import {
   startPeer,
   VENV,
 } from './compare-faster-whisper.peer.ts';
+import { wavHeader } from './gateway.ts';
+import { startWhisperServer } from './whisper-server.peer.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -38,6 +42,13 @@ const { values: options } = parseArgs({
     threads: { type: 'string', default: '2' },
     /** faster-whisper with its own voice activity filter: for long recordings with pauses. */
     vad: { type: 'boolean', default: false },
+    /** Also whisper.cpp's own server, default build, q8_0. */
+    server: { type: 'boolean', default: false },
+    /** The audio so often, with a pause of so many seconds between: a long recording. */
+    repeat: { type: 'string', default: '1' },
+    pause: { type: 'string', default: '0' },
+    /** Time the first segment as well: the gateway streams. */
+    stream: { type: 'boolean', default: false },
     venv: { type: 'string', default: VENV },
     /** Every single time, for whoever wants to judge the spread. */
     json: { type: 'string' },
@@ -50,7 +61,13 @@ if (!Number.isInteger(rounds) || rounds < 1 || rounds > 1000) {
   process.exit(2);
 }
 
-const clip: Clip = { audio: options.audio, language: options.language, words: false };
+const repeat = Number(options.repeat);
+const clip: Clip = {
+  audio: repeat > 1 ? lengthened(options.audio, repeat, Number(options.pause)) : options.audio,
+  language: options.language,
+  words: false,
+  stream: options.stream,
+};
 const reference = referenceText();
 await using gateway = await startGateway({ url: options.url, threads: Number(options.threads) });
 await using peer = await startPeer({
@@ -58,6 +75,7 @@ await using peer = await startPeer({
   model: options.model,
   threads: Number(options.threads),
 });
+await using server = options.server ? await startWhisperServer(Number(options.threads)) : null;
 const contenders: { name: string; run(): Promise<Run>; runs: Run[] }[] = [
   { name: 'voxgate', run: () => askGateway(gateway.url, options['gateway-model'], clip), runs: [] },
   {
@@ -66,6 +84,8 @@ const contenders: { name: string; run(): Promise<Run>; runs: Run[] }[] = [
     runs: [],
   },
 ];
+if (server !== null)
+  contenders.push({ name: 'whisper.cpp server', run: () => server.transcribe(clip), runs: [] });
 
 const loadBefore = loadavg()[0] ?? 0;
 for (const contender of contenders) await contender.run(); // loads the model, fills the caches
@@ -76,32 +96,50 @@ for (let round = 0; round < rounds; round += 1) {
 await report();
 
 function referenceText(): string | null {
-  const given = options.reference;
-  if (given !== undefined) return existsSync(given) ? readFileSync(given, 'utf8') : given;
-  return options.audio === SAMPLE ? SAMPLE_TEXT : null;
+  const given = options.reference ?? (options.audio === SAMPLE ? SAMPLE_TEXT : null);
+  if (given === null) return null;
+  const text = existsSync(given) ? readFileSync(given, 'utf8') : given;
+  return Array(repeat).fill(text).join(' ');
+}
+
+/** A wav of 16 kHz mono in the build folder. */
+function lengthened(audio: string, times: number, pauseSec: number): string {
+  const args = ['-v', 'error', '-i', audio, '-ar', '16000', '-ac', '1', '-f', 's16le', '-'];
+  const once = Buffer.concat([
+    execFileSync('ffmpeg', args, { maxBuffer: 1e9 }),
+    Buffer.alloc(pauseSec * 32_000),
+  ]);
+  const path = join(tmpdir(), `voxgate-bench-${process.pid}.wav`);
+  writeFileSync(path, Buffer.concat([wavHeader(once.length * times), ...Array<Buffer>(times).fill(once)]));
+  process.once('exit', () => rmSync(path, { force: true }));
+  return path;
 }
 
 async function report(): Promise<void> {
   const cpu = cpus();
   const lines = [
-    `${options.audio}, language ${options.language}, ${rounds} rounds in turns, ${options.threads} threads`,
+    `${options.audio} x ${repeat}, language ${options.language}, ${rounds} rounds in turns, ${options.threads} threads`,
     `${cpu[0]?.model} x ${cpu.length}, load before the run ${loadBefore.toFixed(1)}`,
     '',
-    '| | wall time ms, median [min - max] | word error rate |',
-    '|---|---|---|',
+    '| | wall time ms, median [min - max] | first segment ms | ratio to voxgate | word error rate |',
+    '|---|---|---|---|---|',
   ];
-  const medians: number[] = [];
+  const own = median(contenders[0]?.runs.map((run) => run.wallMs) ?? []);
   for (const { name, runs } of contenders) {
     const times = runs.map((run) => run.wallMs);
-    medians.push(median(times));
-    const range = [median(times), Math.min(...times), Math.max(...times)].map((ms) => ms.toFixed(0));
-    lines.push(`| ${name} | ${range[0]} [${range[1]} - ${range[2]}] | ${await worstErrorRate(runs)} |`);
+    const [mid, min, max] = [median(times), Math.min(...times), Math.max(...times)].map((ms) =>
+      ms.toFixed(0),
+    );
+    const first = median(runs.map((run) => run.firstMs)).toFixed(0);
+    const ratio = (median(times) / own).toFixed(2);
+    lines.push(
+      `| ${name} | ${mid} [${min} - ${max}] | ${first} | ${ratio} | ${await worstErrorRate(runs)} |`,
+    );
   }
-  const [own = Number.NaN, other = Number.NaN] = medians;
-  lines.push('', `faster-whisper / voxgate: ${(other / own).toFixed(2)} (above 1: voxgate is faster)`, '');
-  for (const { name, runs } of contenders) {
-    for (const text of new Set(runs.map((run) => run.text))) lines.push(`${name}: ${text}`);
-  }
+  lines.push('');
+  if (repeat === 1)
+    for (const { name, runs } of contenders)
+      for (const text of new Set(runs.map((run) => run.text))) lines.push(`${name}: ${text}`);
   process.stdout.write(`${lines.join('\n')}\n`);
   if (options.json !== undefined)
     writeFileSync(options.json, JSON.stringify({ options, contenders }, null, 2));
