@@ -2,10 +2,8 @@
  * The API's own description (OpenAPI 3.1), made from the schemas the requests are checked with, and served as
  * `/openapi.json` and as a page at `/docs`. Response objects are loose: fields may be added within /v1.
  */
-import type { Express, RequestHandler } from 'express';
-import swaggerUi from 'swagger-ui-express';
+import { type Express, type RequestHandler, Router } from 'express';
 import { z } from 'zod';
-import { createDocument } from 'zod-openapi';
 import { ERROR_KINDS, PROVIDERS } from '../errors.ts';
 import { transcriptionFields } from '../transcription/request.ts';
 import { pageHeaders } from './pages.ts';
@@ -189,7 +187,8 @@ const passedOn = (tag: string, summary: string, answer: string) => ({
   },
 });
 
-function describeApi(version: string) {
+async function describeApi(version: string) {
+  const { createDocument } = await import('zod-openapi');
   return createDocument({
     openapi: '3.1.0',
     info: {
@@ -224,21 +223,35 @@ function describeApi(version: string) {
   });
 }
 
+/** Made when first asked for: what it needs would be a fifth of the time to start. */
 export function openapi(version: string): RequestHandler {
-  const document = describeApi(version);
-  return (_req, res) => {
-    res.json(document);
+  let document: ReturnType<typeof describeApi> | null = null;
+  return async (_req, res) => {
+    document ??= describeApi(version);
+    res.json(await document);
   };
 }
 
-/** The page itself answers at `/docs`; its assets are local files below `/docs/`. */
+/** The page itself answers at `/docs`; its assets are local files below `/docs/`. Loaded when first asked for. */
 export function mountDocs(app: Express): void {
-  const options = { swaggerOptions: { url: '/openapi.json', validatorUrl: null } };
-  const page = swaggerUi.generateHTML(undefined, options).replaceAll('"./', '"/docs/');
+  let loaded: ReturnType<typeof loadDocs> | null = null;
+  const docs = () => {
+    loaded ??= loadDocs();
+    return loaded;
+  };
   // Swagger's page brings its styles inline.
   const headers = pageHeaders({ inlineStyles: true });
-  app.get('/docs', headers, (_req, res) => {
-    res.type('html').send(page);
+  app.get('/docs', headers, async (_req, res) => {
+    res.type('html').send((await docs()).page);
   });
-  app.use('/docs', headers, ...swaggerUi.serveFiles(undefined, options));
+  app.use('/docs', headers, async (req, res, next) => {
+    (await docs()).assets(req, res, next);
+  });
+}
+
+async function loadDocs(): Promise<{ page: string; assets: RequestHandler }> {
+  const { default: swaggerUi } = await import('swagger-ui-express');
+  const options = { swaggerOptions: { url: '/openapi.json', validatorUrl: null } };
+  const page = swaggerUi.generateHTML(undefined, options).replaceAll('"./', '"/docs/');
+  return { page, assets: Router().use(...swaggerUi.serveFiles(undefined, options)) };
 }
