@@ -13,6 +13,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { wavHeader } from '../test/wav.ts';
 import {
   askGateway,
   type Clip,
@@ -24,7 +25,6 @@ import {
   startPeer,
   VENV,
 } from './compare-faster-whisper.peer.ts';
-import { wavHeader } from './gateway.ts';
 import { startWhisperServer } from './whisper-server.peer.ts';
 
 const { values: options } = parseArgs({

@@ -7,7 +7,8 @@
  * runs. Memory is the peak resident set the kernel counted (VmHWM), read before and after.
  */
 import { parseArgs } from 'node:util';
-import { startGatewayProcess, wavHeader } from './gateway.ts';
+import { wavHeader } from '../test/wav.ts';
+import { startGatewayProcess } from './gateway.ts';
 
 const { values } = parseArgs({ options: { megabytes: { type: 'string', default: '300' } } });
 const bytes = Number(values.megabytes) * 1024 * 1024;

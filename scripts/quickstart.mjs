@@ -151,6 +151,8 @@ async function transcribeSample(base) {
       `  real-time factor ${(took / body.duration).toFixed(3)}`,
       '',
       `  transcribe   curl ${base}/v1/audio/transcriptions -F file=@speech.mp3`,
+      `  try it       ${base}/playground`,
+      `  watch it     ${base}/admin`,
       `  explore      ${base}/docs`,
       `  models       ${base}/v1/models`,
       `  health       ${base}/health`,

@@ -1,5 +1,6 @@
 #include "backends/sensevoice_weights.h"
 
+#include "models/ggml_file.h"
 #include "status.h"
 
 #include <ggml.h>
@@ -11,23 +12,8 @@ bool is_plain(int32_t type) {
   return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16;
 }
 
-// Types every compute backend can multiply with.
-bool is_matrix_type(int32_t type) {
-  switch (type) {
-  case GGML_TYPE_Q4_0:
-  case GGML_TYPE_Q4_1:
-  case GGML_TYPE_Q5_0:
-  case GGML_TYPE_Q5_1:
-  case GGML_TYPE_Q8_0:
-  case GGML_TYPE_Q2_K:
-  case GGML_TYPE_Q3_K:
-  case GGML_TYPE_Q4_K:
-  case GGML_TYPE_Q5_K:
-  case GGML_TYPE_Q6_K:
-    return true;
-  default:
-    return is_plain(type);
-  }
+bool is_multipliable(int32_t type) {
+  return is_matrix_type(type) || type == GGML_TYPE_BF16;
 }
 
 void to_floats(const GgufTensor& tensor, const std::vector<char>& raw, std::vector<float>& floats) {
@@ -109,7 +95,7 @@ class SenseVoiceWeights::Binder {
     const GgufTensor& tensor = *found->second;
     if (tensor.shape != shape)
       file_.fail("its tensor " + name + " has an unexpected shape");
-    if (matrix ? !is_matrix_type(tensor.type) : !is_plain(tensor.type))
+    if (matrix ? !is_multipliable(tensor.type) : !is_plain(tensor.type))
       file_.fail("its tensor " + name + " has an unexpected type");
     unbound_.erase(found);
     return tensor;

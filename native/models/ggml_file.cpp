@@ -10,7 +10,9 @@ namespace {
 constexpr int32_t kMaxNameBytes = 256;
 constexpr uint64_t kMaxElements = uint64_t{1} << 31; // whisper.cpp multiplies the shape in int32
 
-bool is_allowed_type(int32_t type) {
+} // namespace
+
+bool is_matrix_type(int32_t type) {
   switch (type) {
   case GGML_TYPE_F32:
   case GGML_TYPE_F16:
@@ -29,8 +31,6 @@ bool is_allowed_type(int32_t type) {
     return false;
   }
 }
-
-} // namespace
 
 GgmlFileReader::GgmlFileReader(const std::string& path) : path_(path), file_(path, std::ios::binary) {
   file_.seekg(0, std::ios::end);
@@ -74,7 +74,7 @@ bool GgmlFileReader::read_tensor_header(TensorHeader& header) {
   header.type = read<int32_t>();
   require(header.dims >= 0 && header.dims <= 4, "a tensor has an impossible number of dimensions");
   require(name_bytes > 0 && name_bytes <= kMaxNameBytes, "a tensor has an impossible name");
-  require(is_allowed_type(header.type), "a tensor has an unknown type");
+  require(is_matrix_type(header.type), "a tensor has an unknown type");
   header.elements = 1;
   for (int i = 0; i < header.dims; ++i) {
     const auto extent = read<int32_t>();

@@ -14,6 +14,9 @@ namespace voxgate {
 
 inline constexpr uint32_t kGgmlMagic = 0x67676d6c;
 
+// A ggml_type that every compute backend can multiply with.
+bool is_matrix_type(int32_t type);
+
 struct TensorHeader {
   int32_t dims = 0;
   int32_t type = 0; // a ggml_type that is known and allowed in these files

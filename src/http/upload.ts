@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { Request, Response } from 'express';
 import multer from 'multer';
 import { GatewayError } from '../errors.ts';
+import { isAlive } from '../models/lock.ts';
 import { notesOf } from './observe.ts';
 
 export interface Upload extends AsyncDisposable {
@@ -143,14 +144,5 @@ function sweepAbandoned(tmpDir: string): void {
     // A folder under our own pid is from an earlier life: in a container every life may have the same one.
     if (Number.isNaN(pid) || (pid !== process.pid && isAlive(pid))) continue;
     rmSync(join(tmpDir, name), { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -98,7 +98,8 @@ function parseOwner(text: string): { pid: number; host: string } | null {
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Whether a process of this machine runs, whoever owns it. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

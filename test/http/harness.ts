@@ -16,6 +16,8 @@ import {
 import type { ModelStore } from '../../src/models/store.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 
+import { wavHeader } from '../wav.ts';
+
 export interface Script {
   /** What the engine hears in one chunk. */
   transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
@@ -166,20 +168,7 @@ export function toneWav(seconds: number, amplitude = 0.5): Buffer {
 /** 16 kHz mono, 16 bits. */
 export function wav(samples: Float32Array): Buffer {
   const data = Int16Array.from(samples, (s) => Math.round(Math.max(-1, Math.min(1, s)) * 32_767));
-  const header = Buffer.alloc(44);
-  header.write('RIFF', 0);
-  header.writeUInt32LE(36 + data.byteLength, 4);
-  header.write('WAVEfmt ', 8);
-  header.writeUInt32LE(16, 16);
-  header.writeUInt16LE(1, 20);
-  header.writeUInt16LE(1, 22);
-  header.writeUInt32LE(16_000, 24);
-  header.writeUInt32LE(32_000, 28);
-  header.writeUInt16LE(2, 32);
-  header.writeUInt16LE(16, 34);
-  header.write('data', 36);
-  header.writeUInt32LE(data.byteLength, 40);
-  return Buffer.concat([header, Buffer.from(data.buffer)]);
+  return Buffer.concat([wavHeader(data.byteLength), Buffer.from(data.buffer)]);
 }
 
 export function form(
