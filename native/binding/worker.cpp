@@ -15,7 +15,7 @@ namespace {
 // programs. On Linux niceness is a thread's own, and what the thread starts (ggml's helpers) inherits it.
 void let_the_event_loop_go_first() {
 #ifdef __linux__
-  constexpr int kStep = 5;
+  constexpr int kStep = 3;
   setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kStep);
 #endif
 }
