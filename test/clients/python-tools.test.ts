@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, post, startGateway, toneWav } from '../http/harness.ts';
 import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
+import { chatLacks, speechLacks, startChat, startSpeech } from '../upstreams/start.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const VENV = join(ROOT, 'build/python-clients');
@@ -31,6 +32,30 @@ test('the official OpenAI package of PyPI', async (t) => {
   const script = join(ROOT, 'test/clients/openai_client.py');
   const { stdout } = await run(join(VENV, 'bin/python'), [script, gateway.base, MODEL, JFK]);
   assert.equal(stdout.trim(), 'ok');
+});
+
+test('the official OpenAI package of PyPI chats, streams and speaks through the gateway', async (t) => {
+  const lacks = speechLacks() ?? chatLacks();
+  if (lacks !== null) return t.skip(lacks);
+  await using speech = await startSpeech();
+  await using chat = await startChat();
+  await using gateway = await startGateway({
+    env: { SVC_TTS_UPSTREAM_URL: speech.base, SVC_LLM_BACKEND_URL: chat.base },
+  });
+  const script = [
+    'import sys, openai',
+    'client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="none", max_retries=0)',
+    'said = [{"role": "user", "content": "Hello"}]',
+    'whole = client.chat.completions.create(model="tiny", messages=said, max_tokens=8)',
+    'parts = client.chat.completions.create(model="tiny", messages=said, max_tokens=8, stream=True)',
+    'text = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)',
+    'with client.audio.speech.with_streaming_response.create(model="tts", voice="alloy", input="Hello.") as speech:',
+    '    audio = b"".join(speech.iter_bytes())',
+    'models = {model.id for model in client.models.list()}',
+    'print(len(whole.choices[0].message.content) > 0, len(text) > 0, audio[:4], {"tts", "tiny"} <= models)',
+  ].join('\n');
+  const { stdout } = await run(join(VENV, 'bin/python'), ['-c', script, gateway.base]);
+  assert.equal(stdout.trim(), "True True b'RIFF' True");
 });
 
 test('schemathesis finds no server error and no answer outside the schema', async () => {
