@@ -6,6 +6,7 @@ import { copyFileSync, existsSync, mkdirSync, openAsBlob, readFileSync, writeFil
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { startGatewayProcess } from './gateway.ts';
 
 const PINS = [
   'faster-whisper==1.2.1',
@@ -77,28 +78,8 @@ function baseCheckpoint(venv: string): string {
 /** The gateway of this checkout on a free port, unless `url` names a running one. */
 export async function startGateway(options: { url: string | undefined; threads: number }): Promise<Gateway> {
   if (options.url !== undefined) return { url: options.url, [Symbol.asyncDispose]: async () => undefined };
-  const child = spawn(process.execPath, ['dist/main.js', 'serve'], {
-    cwd: ROOT,
-    env: { ...process.env, SVC_PORT: '0', SVC_THREADS: String(options.threads) },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const exited = once(child, 'exit');
-  const url = await new Promise<string>((resolve, reject) => {
-    let said = '';
-    child.stderr.on('data', (data) => {
-      said += data;
-      const address = /listens on (http:\S+)/.exec(said)?.[1];
-      if (address !== undefined) resolve(address);
-    });
-    child.once('exit', () => reject(new Error(`The gateway did not start:\n${said}`)));
-  });
-  return {
-    url,
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM');
-      await exited;
-    },
-  };
+  const child = await startGatewayProcess({ SVC_THREADS: String(options.threads) });
+  return { url: child.base, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
 }
 
 /** Makes the environment at the first call; later ones find the pins in it. Returns its Python. */
@@ -192,12 +173,4 @@ export async function askGateway(url: string, model: string, clip: Clip): Promis
   const last = clip.stream ? body.slice(body.lastIndexOf('data: ') + 'data: '.length) : body;
   const { text, words = [] } = JSON.parse(last) as { text: string; words?: TimedWord[] };
   return { wallMs, firstMs: clip.stream ? firstMs : wallMs, text, words };
-}
-
-export function median(values: number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1
-    ? (sorted[middle] ?? Number.NaN)
-    : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }

@@ -8,7 +8,6 @@
  * the path of the file. Give the gateway as many threads as `--threads` (SVC_THREADS).
  */
 
-import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +16,6 @@ import { wavHeader } from '../test/wav.ts';
 import {
   askGateway,
   type Clip,
-  median,
   type Run,
   SAMPLE,
   SAMPLE_TEXT,
@@ -25,6 +23,7 @@ import {
   startPeer,
   VENV,
 } from './compare-faster-whisper.peer.ts';
+import { median, samplesOf } from './gateway.ts';
 import { startWhisperServer } from './whisper-server.peer.ts';
 
 const { values: options } = parseArgs({
@@ -102,13 +101,9 @@ function referenceText(): string | null {
   return Array(repeat).fill(text).join(' ');
 }
 
-/** A wav of 16 kHz mono in the build folder. */
+/** A wav that is removed at the end. */
 function lengthened(audio: string, times: number, pauseSec: number): string {
-  const args = ['-v', 'error', '-i', audio, '-ar', '16000', '-ac', '1', '-f', 's16le', '-'];
-  const once = Buffer.concat([
-    execFileSync('ffmpeg', args, { maxBuffer: 1e9 }),
-    Buffer.alloc(pauseSec * 32_000),
-  ]);
+  const once = Buffer.concat([samplesOf(audio), Buffer.alloc(pauseSec * 32_000)]);
   const path = join(tmpdir(), `voxgate-bench-${process.pid}.wav`);
   writeFileSync(path, Buffer.concat([wavHeader(once.length * times), ...Array<Buffer>(times).fill(once)]));
   process.once('exit', () => rmSync(path, { force: true }));

@@ -1,5 +1,5 @@
 /** The built gateway as a process of its own, as operators run it, for the benches. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -68,7 +68,7 @@ function peakMegabytes({ pid }: ChildProcess): number {
 }
 
 /** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
-export function cpuSec(pid: number): number {
+function cpuSec(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
@@ -84,4 +84,10 @@ export function median(values: number[]): number {
 export function percentile(values: number[], p: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((p / 100) * sorted.length) - 1)] ?? Number.NaN;
+}
+
+/** Decoded to 16 kHz mono, 16 bits, by ffmpeg. */
+export function samplesOf(audio: string): Buffer {
+  const args = ['-v', 'error', '-i', audio, '-ar', '16000', '-ac', '1', '-f', 's16le', '-'];
+  return execFileSync('ffmpeg', args, { maxBuffer: 1e9 });
 }

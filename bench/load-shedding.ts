@@ -8,14 +8,13 @@
  * gateway's own for the refusals and the load generator's beside it), spread over the cores; what exceeds it is
  * interference.
  */
-import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import { wavHeader } from '../test/wav.ts';
-import { startGatewayProcess } from './gateway.ts';
+import { samplesOf, startGatewayProcess } from './gateway.ts';
 
 const { values } = parseArgs({
   options: { rate: { type: 'string', default: '1000' }, seconds: { type: 'string', default: '30' } },
@@ -25,20 +24,7 @@ const rate = Number(values.rate);
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3');
 
-/** 16 kHz mono, 16 bits. */
-const SAMPLES = execFileSync('ffmpeg', [
-  '-v',
-  'error',
-  '-i',
-  SAMPLE,
-  '-ar',
-  '16000',
-  '-ac',
-  '1',
-  '-f',
-  's16le',
-  '-',
-]);
+const SAMPLES = samplesOf(SAMPLE);
 
 await using gateway = await startGatewayProcess();
 await transcribe(2); // the model is in memory

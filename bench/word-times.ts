@@ -11,13 +11,13 @@ import { parseArgs } from 'node:util';
 import {
   askGateway,
   type Clip,
-  median,
   SAMPLE,
   startGateway,
   startPeer,
   type TimedWord,
   VENV,
 } from './compare-faster-whisper.peer.ts';
+import { median } from './gateway.ts';
 
 const { values: options } = parseArgs({
   options: {

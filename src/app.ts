@@ -14,6 +14,7 @@ import { createModelCache } from './engine/cache.ts';
 import type { LoadOptions, NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/native.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import { GatewayError } from './errors.ts';
+import { baseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
 import { answerParserError, errorHandler } from './http/error-handler.ts';
 import { linger } from './http/linger.ts';
@@ -161,8 +162,8 @@ function servable(config: Config, { store, engine }: AppDeps, caches: Caches): L
 function addressOf(server: Server): string | null {
   const address = server.address();
   if (address === null || typeof address === 'string') return null;
-  const host = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[address.address] ?? address.address;
-  return `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${address.port}`;
+  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.address] ?? address.address;
+  return baseUrl(host, address.port);
 }
 
 function createCaches(

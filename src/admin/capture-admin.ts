@@ -1,6 +1,6 @@
 /** Captures as the admin pages see them: the newest of a request, what they take up, one sent again. */
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import type { Capture } from '../observability/capture.ts';
 import { CAPTURE_FILES, captureName } from '../observability/capture-folder.ts';
 import { replay } from '../observability/replay.ts';
@@ -52,15 +52,16 @@ export function createCaptureAdmin(options: CaptureAdminOptions): CaptureAdmin {
 
 /** A request id sent again has `-2`, `-3`… after it; the highest is the newest. */
 async function newestIn(day: string, name: string): Promise<StoredCapture | null> {
-  const repeatOf = (entry: string) => (entry === name ? 1 : Number(entry.slice(name.length + 1)));
+  const repeatOf = (entry: string) => {
+    if (entry === name) return 1;
+    const [before, after = ''] = [entry.slice(0, name.length + 1), entry.slice(name.length + 1)];
+    return before === `${name}-` && /^\d+$/.test(after) ? Number(after) : 0;
+  };
   const entries = (await readdir(day).catch(() => []))
-    .filter(
-      (entry) =>
-        entry === name || new RegExp(`^-\\d+$`).test(entry.startsWith(name) ? entry.slice(name.length) : ''),
-    )
+    .filter((entry) => repeatOf(entry) > 0)
     .sort((a, b) => repeatOf(b) - repeatOf(a));
   for (const entry of entries) {
-    const stored = await read(join(day, basename(entry))).catch(() => null);
+    const stored = await read(join(day, entry)).catch(() => null);
     if (stored !== null) return stored;
   }
   return null;

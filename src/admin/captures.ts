@@ -1,14 +1,15 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
+import { REQUEST_ID } from '../http/request-id.ts';
 import { sendEither, sendHtml } from './answer.ts';
 import type { CaptureAdmin, StoredCapture } from './deps.ts';
 import { capturePage, replayView } from './views/capture.ts';
 
-/** As in the rules for request ids, and never a way to another folder. */
-const REQUEST_ID = /^(?!\.{1,2}$)[A-Za-z0-9\-_:.]{1,128}$/;
+/** Never a way to another folder. */
+const DOTS = /^\.{1,2}$/;
 
 async function find(captures: CaptureAdmin, id: string): Promise<StoredCapture> {
-  const found = REQUEST_ID.test(id) ? await captures.find(id) : null;
+  const found = REQUEST_ID.test(id) && !DOTS.test(id) ? await captures.find(id) : null;
   if (found === null) throw gone();
   return found;
 }

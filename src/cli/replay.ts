@@ -1,6 +1,7 @@
 /** `voxgate replay <dir>`: a captured request again, for whoever looks for what changed. */
 import type { Command } from 'commander';
 import type { Config } from '../config.ts';
+import { baseUrl } from '../http/address.ts';
 import { replay } from '../observability/replay.ts';
 
 export function registerReplayCommand(program: Command, config: () => Config): void {
@@ -11,7 +12,7 @@ export function registerReplayCommand(program: Command, config: () => Config): v
     .option('--url <url>', 'the gateway to ask (default: where SVC_HOST and SVC_PORT say)')
     .action(async (dir: string, options: { url?: string }) => {
       const { host, port, apiKeys } = config();
-      const base = options.url ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+      const base = options.url ?? baseUrl(host, port);
       const report = await replay(dir, base, apiKeys[0]).catch((error: Error) => {
         const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
         throw new Error(`Cannot replay ${dir} at ${base}: ${error.message}${cause}`);

@@ -5,6 +5,7 @@ import type { Logger } from 'winston';
 import { type App, buildApp, VERSION } from '../app.ts';
 import type { Config } from '../config.ts';
 import type { NativeEngine } from '../engine/native.ts';
+import { baseUrl } from '../http/address.ts';
 import type { ModelStore } from '../models/store.ts';
 
 export interface ServeDeps {
@@ -50,8 +51,8 @@ function listen(app: App, config: Config): Promise<string> {
       reject(new Error(`Cannot listen on ${config.host}:${config.port}: ${error.message}${inUse}`));
     });
     app.server.listen(config.port, config.host, () => {
-      const { address, port, family } = app.server.address() as AddressInfo;
-      resolve(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`);
+      const { address, port } = app.server.address() as AddressInfo;
+      resolve(baseUrl(address, port));
     });
   });
 }

@@ -2,13 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
 
-const WELL_FORMED = /^[A-Za-z0-9\-_:.]{1,128}$/;
+/** Contract 2.6. */
+export const REQUEST_ID = /^[A-Za-z0-9\-_:.]{1,128}$/;
 
 export function requestId(): RequestHandler {
   return (req, res, next) => {
     const given = req.get('X-Request-ID');
     const id =
-      given !== undefined && WELL_FORMED.test(given) ? given : randomUUID().replaceAll('-', '').slice(0, 16);
+      given !== undefined && REQUEST_ID.test(given) ? given : randomUUID().replaceAll('-', '').slice(0, 16);
     res.locals.requestId = id;
     res.setHeader('X-Request-ID', id);
     next();

@@ -17,6 +17,7 @@ import {
   startGateway,
   toneWav,
   until,
+  untilAborted,
 } from '../http/harness.ts';
 
 type Transcribe = NonNullable<Script['transcribe']>;
@@ -25,9 +26,6 @@ type Transcribe = NonNullable<Script['transcribe']>;
 const TWO_CHUNKS = Buffer.concat([toneWav(1), Buffer.alloc(16_000 * 2 * 4), toneWav(1).subarray(44)]);
 TWO_CHUNKS.writeUInt32LE(TWO_CHUNKS.length - 8, 4);
 TWO_CHUNKS.writeUInt32LE(TWO_CHUNKS.length - 44, 40);
-
-const untilAborted: Transcribe = (_samples, _options, { signal }) =>
-  new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
 
 /** The first chunk is heard, the second is `then`. */
 const firstThen = (then: Transcribe): Transcribe => {

@@ -85,6 +85,10 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   };
 }
 
+/** An engine that is busy until it is told to stop. */
+export const untilAborted: NonNullable<Script['transcribe']> = (_samples, _options, { signal }) =>
+  new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+
 /** One word a tenth of a second. */
 export function heard(text: string): DecodedSegment[] {
   const tokens = text.split(/(?= )/).map((piece, i) => ({

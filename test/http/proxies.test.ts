@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { modelsListSchema } from '../../src/http/openapi.ts';
 import { head, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
-import { form, type Gateway, json, post, startGateway, toneWav, until } from './harness.ts';
+import { form, type Gateway, json, post, startGateway, toneWav, until, untilAborted } from './harness.ts';
 
 interface Arrived {
   method: string | undefined;
@@ -170,8 +170,7 @@ test('whoever holds the slot, all three are refused at once and told by whom', a
   upstream.behave(() => undefined);
   await using gateway = await startGateway({
     env: upstreams(upstream.url),
-    transcribe: (_s, _o, { signal }) =>
-      new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+    transcribe: untilAborted,
   });
   const speak = (signal: AbortSignal) =>
     fetch(`${gateway.base}/v1/audio/speech`, { method: 'POST', body: '{}', signal });
@@ -228,8 +227,7 @@ test('the operator stops whoever holds the slot', async () => {
   upstream.behave(() => undefined);
   await using gateway = await startGateway({
     env: upstreams(upstream.url),
-    transcribe: (_s, _o, { signal }) =>
-      new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+    transcribe: untilAborted,
   });
   for (const ask of [
     () => fetch(`${gateway.base}/v1/audio/speech`, { method: 'POST', body: '{}' }),

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { VERSION } from '../../src/app.ts';
 import { healthSchema, modelsListSchema } from '../../src/http/openapi.ts';
-import { form, heard, json, post, startGateway, toneWav, until } from './harness.ts';
+import { form, heard, json, post, startGateway, toneWav, until, untilAborted } from './harness.ts';
 
 test('health answers with the version', async () => {
   await using gateway = await startGateway();
@@ -113,8 +113,7 @@ test('a model in use is listed as loaded, and leaves memory when idle', async ()
 
 test('shutting down ends a running request with a 503 and frees what it held', async () => {
   const gateway = await startGateway({
-    transcribe: (_s, _o, { signal }) =>
-      new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+    transcribe: untilAborted,
   });
   const running = post(gateway, form(toneWav(1)));
   await until('it is running', () => gateway.running() === 1);

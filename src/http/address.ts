@@ -1,0 +1,4 @@
+/** @param host a name or an address; an IPv6 one gets its brackets */
+export function baseUrl(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
