@@ -23,8 +23,6 @@ Fbank::Fbank(int mels) {
   for (size_t i = 0; i < kFrame; ++i)
     window_[i] = static_cast<float>(
         0.54 - 0.46 * std::cos(2 * std::numbers::pi * static_cast<double>(i) / (kFrame - 1)));
-  for (size_t i = 0; i < twiddles_.size(); ++i)
-    twiddles_[i] = std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(i) / kFft);
 
   const double low = mel(kLowestHz);
   const double step = (mel(kSampleRate / 2) - low) / (mels + 1);
@@ -47,9 +45,10 @@ std::vector<float> Fbank::operator()(std::span<const float> samples) const {
   const size_t frames = 1 + (samples.size() - kFrame) / kHop;
   std::vector<float> rows;
   rows.reserve(frames * filters_.size());
+  RealFft fft(kFft);
   std::array<float, kBins> power{};
   for (size_t i = 0; i < frames; ++i) {
-    power_spectrum(samples.subspan(i * kHop, kFrame), power);
+    power_spectrum(samples.subspan(i * kHop, kFrame), fft, power);
     for (const auto& filter : filters_) {
       float energy = 0;
       for (size_t j = 0; j < filter.weights.size(); ++j)
@@ -60,41 +59,24 @@ std::vector<float> Fbank::operator()(std::span<const float> samples) const {
   return rows;
 }
 
-void Fbank::power_spectrum(std::span<const float> frame, std::array<float, kBins>& power) const {
+void Fbank::power_spectrum(std::span<const float> frame, RealFft& fft,
+                           std::array<float, kBins>& power) const {
   double mean = 0;
   for (const float sample : frame)
     mean += sample;
   mean = mean / kFrame * kSampleScale;
 
-  // Bit-reversed on the way in, so that the transform below can work in place.
-  std::array<std::complex<double>, kFft> spectrum{};
-  float before =
-      static_cast<float>(frame[0] * kSampleScale - mean); // the first sample is its own predecessor
+  std::array<float, kFrame> windowed{};
+  // The first sample is its own predecessor.
+  auto before = static_cast<float>(frame[0] * kSampleScale - mean);
   for (size_t i = 0; i < kFrame; ++i) {
     const auto now = static_cast<float>(frame[i] * kSampleScale - mean);
-    size_t reversed = 0;
-    for (size_t bit = 1, mirror = kFft / 2; bit < kFft; bit <<= 1, mirror >>= 1)
-      reversed |= (i & bit) != 0 ? mirror : 0;
-    spectrum[reversed] = (now - kPreemphasis * before) * window_[i];
+    windowed[i] = (now - kPreemphasis * before) * window_[i];
     before = now;
   }
-  for (size_t half = 1; half < kFft; half *= 2) {
-    const size_t stride = kFft / (2 * half);
-    for (size_t start = 0; start < kFft; start += 2 * half) {
-      for (size_t k = 0; k < half; ++k) {
-        auto& a = spectrum[start + k];
-        auto& b = spectrum[start + k + half];
-        // Written out: operator* of std::complex looks for infinities, which costs more than the product.
-        const auto w = twiddles_[k * stride];
-        const std::complex<double> turned(b.real() * w.real() - b.imag() * w.imag(),
-                                          b.real() * w.imag() + b.imag() * w.real());
-        b = a - turned;
-        a += turned;
-      }
-    }
-  }
+  const auto spectrum = fft(windowed);
   for (size_t bin = 0; bin < kBins; ++bin)
-    power[bin] = static_cast<float>(std::norm(spectrum[bin]));
+    power[bin] = std::norm(spectrum[bin]);
 }
 
 std::vector<float> stack_frames(std::span<const float> rows, int width, int stack, int stride) {

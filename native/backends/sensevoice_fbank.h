@@ -1,7 +1,8 @@
 #pragma once
 
+#include "audio/real_fft.h"
+
 #include <array>
-#include <complex>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -31,10 +32,9 @@ class Fbank {
     std::vector<float> weights;
   };
 
-  void power_spectrum(std::span<const float> frame, std::array<float, kBins>& power) const;
+  void power_spectrum(std::span<const float> frame, RealFft& fft, std::array<float, kBins>& power) const;
 
   std::array<float, kFrame> window_{};
-  std::array<std::complex<double>, kFft / 2> twiddles_{};
   std::vector<Filter> filters_;
 };
 

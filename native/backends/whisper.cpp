@@ -138,6 +138,7 @@ class WhisperBackend final : public Backend {
     const whisper_tu::ExactPositions exact(*context_);
     GraphAbort graph_abort(state, call.abort_switch);
     const EncodeAgain encode_again;
+    whisper_tu::skip_encoding(call.encoded ? &state : nullptr);
     const int code = whisper_full_with_state(context_.get(), &state, params, padded.data(),
                                              static_cast<int>(padded.size()));
     if (code == -7) { // out of memory for its cache: whisper.cpp has freed the state already

@@ -52,8 +52,8 @@ void forget_audio(whisper_state& state);
 
 void set_audio_context(whisper_state& state, int audio_context);
 
-// From here on, on this thread, the audio graphs of this state are built but not run: what they would write
-// is there already. Null ends it. The decoder is not concerned.
+// From here on, on this thread, no spectrogram is made for this state and its audio graphs are built but not
+// run: what they would write is there already. Null ends it. The decoder is not concerned.
 void skip_encoding(const whisper_state* state);
 
 // Audio graphs this thread has skipped so far. Only for the test that they are.

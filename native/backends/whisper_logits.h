@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+
+namespace voxgate {
+
+// Both for a whole vocabulary, at every token; a logit of minus infinity is a token that may not come.
+
+// logprobs[i] = log(softmax(logits)[i])
+void log_softmax(std::span<const float> logits, std::span<float> logprobs);
+
+// probabilities[i] = exp(logprobs[i]); below exp(-87) it is 0
+void exponentials(std::span<const float> logprobs, std::span<float> probabilities);
+
+} // namespace voxgate

@@ -1,0 +1,16 @@
+// ggml's products of matrices, with ours in front of those it is made for. Compiled in place of ggml's file,
+// once for each CPU library.
+#define llamafile_sgemm llamafile_sgemm_upstream
+#include <ggml-cpu/llamafile/sgemm.cpp>
+#undef llamafile_sgemm
+
+#include "q8_gemm.h"
+
+extern "C" bool llamafile_sgemm(const struct ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
+                                const void* a, int64_t lda, const void* b, int64_t ldb, void* c, int64_t ldc,
+                                int a_type, int b_type, int c_type) {
+  const bool q8 = a_type == GGML_TYPE_Q8_0 && b_type == GGML_TYPE_Q8_0 && c_type == GGML_TYPE_F32;
+  if (q8 && voxgate::q8_gemm(params, m, n, k, a, lda, b, ldb, static_cast<float*>(c), ldc))
+    return true;
+  return llamafile_sgemm_upstream(params, m, n, k, a, lda, b, ldb, c, ldc, a_type, b_type, c_type);
+}

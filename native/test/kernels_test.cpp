@@ -1,0 +1,164 @@
+#include "harness.h"
+
+#include <ggml-backend.h>
+#include <ggml-cpp.h>
+#include <ggml-cpu.h>
+#include <ggml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
+#include <random>
+#include <vector>
+
+// ggml's graphs on the CPU, with the kernels that stand in front of its own, against plain loops.
+
+using namespace voxgate::test;
+
+namespace {
+
+std::vector<float> random_values(size_t count, unsigned seed, float scale = 1) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(count);
+  for (float& value : values)
+    value = normal(generator);
+  return values;
+}
+
+// What is left of values that went through q8_0. The CPU backend rounds activations a little differently than
+// weights are rounded.
+std::vector<float> restored(const std::vector<uint8_t>& bytes, size_t count) {
+  std::vector<float> values(count);
+  ggml_get_type_traits(GGML_TYPE_Q8_0)->to_float(bytes.data(), values.data(), static_cast<int64_t>(count));
+  return values;
+}
+
+std::vector<uint8_t> quantised_weights(const std::vector<float>& values, int64_t width) {
+  const auto rows = static_cast<int64_t>(values.size()) / width;
+  std::vector<uint8_t> bytes(ggml_row_size(GGML_TYPE_Q8_0, width) * static_cast<size_t>(rows));
+  ggml_quantize_chunk(GGML_TYPE_Q8_0, values.data(), bytes.data(), 0, rows, width, nullptr);
+  return bytes;
+}
+
+std::vector<uint8_t> quantised_activations(const std::vector<float>& values) {
+  std::vector<uint8_t> bytes(ggml_row_size(GGML_TYPE_Q8_0, static_cast<int64_t>(values.size())));
+  ggml_get_type_traits_cpu(GGML_TYPE_Q8_0)
+      ->from_float(values.data(), bytes.data(), static_cast<int64_t>(values.size()));
+  return bytes;
+}
+
+struct Graph {
+  explicit Graph(int threads) : backend(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr)) {
+    auto* reg = ggml_backend_dev_backend_reg(ggml_backend_get_device(backend.get()));
+    auto set = reinterpret_cast<ggml_backend_set_n_threads_t>(
+        ggml_backend_reg_get_proc_address(reg, "ggml_backend_set_n_threads"));
+    set(backend.get(), threads);
+  }
+  ggml_context_ptr context{ggml_init({ggml_tensor_overhead() * 16 + ggml_graph_overhead(), nullptr, true})};
+  ggml_backend_ptr backend;
+
+  std::vector<float> run(ggml_tensor* result, const std::function<void()>& fill) {
+    ggml_cgraph* graph = ggml_new_graph(context.get());
+    ggml_build_forward_expand(graph, result);
+    const ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend.get()));
+    fill();
+    CHECK(ggml_backend_graph_compute(backend.get(), graph) == GGML_STATUS_SUCCESS);
+    std::vector<float> values(static_cast<size_t>(ggml_nelements(result)));
+    ggml_backend_tensor_get(result, values.data(), 0, values.size() * sizeof(float));
+    return values;
+  }
+};
+
+struct Product {
+  int64_t m; // rows of weights
+  int64_t n; // columns of activations
+  int64_t k; // depth
+};
+
+std::vector<float> product(const Product& shape, const std::vector<float>& weights,
+                           const std::vector<float>& activations, int threads) {
+  Graph graph(threads);
+  ggml_tensor* a = ggml_new_tensor_2d(graph.context.get(), GGML_TYPE_Q8_0, shape.k, shape.m);
+  ggml_tensor* b = ggml_new_tensor_2d(graph.context.get(), GGML_TYPE_F32, shape.k, shape.n);
+  return graph.run(ggml_mul_mat(graph.context.get(), a, b), [&] {
+    const auto bytes = quantised_weights(weights, shape.k);
+    ggml_backend_tensor_set(a, bytes.data(), 0, bytes.size());
+    ggml_backend_tensor_set(b, activations.data(), 0, activations.size() * sizeof(float));
+  });
+}
+
+// Largest difference to the plain product of the rounded values, as a part of the largest output.
+double worst_difference(const Product& shape, int threads, float scale = 1) {
+  const auto weights = random_values(static_cast<size_t>(shape.m * shape.k), 1, scale);
+  const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2, scale);
+  const auto computed = product(shape, weights, activations, threads);
+  const auto a = restored(quantised_weights(weights, shape.k), weights.size());
+  const auto b = restored(quantised_activations(activations), activations.size());
+  double worst = 0;
+  double largest = 0;
+  for (int64_t column = 0; column < shape.n; ++column) {
+    for (int64_t row = 0; row < shape.m; ++row) {
+      double expected = 0;
+      for (int64_t i = 0; i < shape.k; ++i)
+        expected += static_cast<double>(a[static_cast<size_t>(row * shape.k + i)]) *
+                    static_cast<double>(b[static_cast<size_t>(column * shape.k + i)]);
+      const double got = computed[static_cast<size_t>(column * shape.m + row)];
+      worst = std::max(worst, std::abs(got - expected));
+      largest = std::max(largest, std::abs(expected));
+    }
+  }
+  return worst / largest;
+}
+
+// Integers are multiplied exactly; what differs is the order in which the blocks are added.
+constexpr double kTolerance = 1e-5;
+
+} // namespace
+
+TEST("quantised products are those of plain loops, whatever the shape") {
+  for (const int64_t m : {1, 16, 31, 32, 33, 47, 64, 95, 160})
+    for (const int64_t n : {1, 2, 5, 7, 8, 9, 12, 13, 50})
+      for (const int64_t k : {32, 64, 96, 512})
+        CHECK(worst_difference({m, n, k}, 2) < kTolerance);
+}
+
+TEST("quantised products are the same on any number of threads") {
+  for (const int threads : {1, 2, 3, 4, 7})
+    for (const Product shape : {Product{512, 1, 512}, Product{96, 40, 256}, Product{33, 9, 64}})
+      CHECK(worst_difference(shape, threads) < kTolerance);
+}
+
+TEST("quantised products of more columns than are prepared at once, and deeper than the kernel goes") {
+  CHECK(worst_difference({32, 700, 2048}, 2) < kTolerance);
+  CHECK(worst_difference({64, 12, 8192}, 2) < kTolerance);
+  CHECK(worst_difference({64, 12, 8192 + 32}, 2) < kTolerance);
+}
+
+TEST("quantised products at the ends of what a scale can say") {
+  for (const float scale : {1e-3F, 1e3F})
+    CHECK(worst_difference({64, 16, 512}, 2, scale) < kTolerance);
+  const Product shape{64, 16, 64};
+  const std::vector<float> nothing(64 * 64, 0);
+  const auto computed = product(shape, nothing, std::vector<float>(16 * 64, 1), 2);
+  CHECK(std::ranges::all_of(computed, [](float value) { return value == 0; }));
+}
+
+TEST("GELU is its tanh form, ends of rows included") {
+  for (const int64_t width : {1, 15, 16, 17, 100, 512}) {
+    auto values = random_values(static_cast<size_t>(width) * 3, 3, 4);
+    values.front() = -60;
+    values.back() = 60;
+    Graph graph(2);
+    ggml_tensor* input = ggml_new_tensor_2d(graph.context.get(), GGML_TYPE_F32, width, 3);
+    const auto computed = graph.run(ggml_gelu(graph.context.get(), input), [&] {
+      ggml_backend_tensor_set(input, values.data(), 0, values.size() * sizeof(float));
+    });
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double x = values[i];
+      const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+      CHECK(std::abs(computed[i] - 0.5 * x * (1 + std::tanh(u))) < 5e-3 * std::max(1.0, std::abs(x)));
+    }
+  }
+}
