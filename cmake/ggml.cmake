@@ -54,6 +54,9 @@ foreach(target ggml ggml-base ggml-cpu ggml-cuda)
   endif()
 endforeach()
 
+# So that the failure of a GPU can be thrown from where ggml would end the process (native/backends/gpu_guard.h).
+target_compile_options(ggml-base PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)
+
 if(TARGET ggml-cuda)
   voxgate_finish_cuda()
 endif()

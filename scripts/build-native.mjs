@@ -5,7 +5,7 @@
 //
 // --cpu=all compiles a CPU library for every generation of processors, for packages that run elsewhere.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -100,3 +100,6 @@ run('cmake', [
   '--parallel',
   String(availableParallelism()),
 ]);
+// What `npm run build:cuda` made before this folder was made anew.
+const cuda = join(root, 'build-cuda/lib/libggml-cuda.so');
+if (existsSync(cuda)) copyFileSync(cuda, join(buildDir, options['build-type'], 'libggml-cuda.so'));

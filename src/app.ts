@@ -11,6 +11,8 @@ import { findFfmpeg } from './audio/find-ffmpeg.ts';
 import { openAudio } from './audio/open.ts';
 import type { Config } from './config.ts';
 import { createModelCache } from './engine/cache.ts';
+import { chooseDevice } from './engine/device.ts';
+import { loadWithFallback } from './engine/gpu-fallback.ts';
 import type { LoadOptions, NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/native.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import { GatewayError } from './errors.ts';
@@ -183,17 +185,22 @@ function createCaches(
     if (engine === null) throw new Error('the native engine is not loaded');
     return engine;
   };
-  const device = config.device === 'auto' ? 'cpu' : config.device;
+  const { device, gpu } = chooseDevice(config.device, engine?.info.devices ?? []);
   return {
     models: createModelCache<TranscriptionModel>({
       ...options,
-      load: async (id) =>
-        native().loadModel({
-          backend: engineOf(id),
-          path: (await store.ensure(id)).path,
-          device,
-          threads: config.threads,
-        }),
+      async load(id) {
+        const backend = engineOf(id);
+        const { path } = await store.ensure(id);
+        const load = (on: string) =>
+          native().loadModel({ backend, path, device: on, threads: config.threads });
+        if (!gpu) return load(device);
+        return loadWithFallback({
+          gpu: device,
+          load,
+          onFallback: (error) => log.warn(`${id} goes on on the CPU: ${error.message}`),
+        });
+      },
     }),
     voiceActivity: createModelCache<VoiceActivityModel>({
       ...options,

@@ -98,7 +98,7 @@ EngineInfo engine_info() {
     size_t total_bytes = 0;
     ggml_backend_dev_memory(device, &free_bytes, &total_bytes);
     info.devices.push_back(
-        {ggml_backend_dev_name(device), ggml_backend_dev_description(device), total_bytes});
+        {ggml_backend_dev_name(device), ggml_backend_dev_description(device), is_gpu(device), total_bytes});
   }
   info.cpu_features = cpu_features();
   return info;

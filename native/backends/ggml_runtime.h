@@ -21,6 +21,7 @@ void start_ggml(LogSink sink);
 struct ComputeDevice {
   std::string name;
   std::string description;
+  bool gpu = false;
   uint64_t memory_bytes = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "backend.h"
 
+#include "backends/gpu_guard.h"
 #include "backends/parakeet.h"
 #include "backends/sensevoice.h"
 #include "backends/whisper.h"
@@ -8,12 +9,20 @@
 #endif
 
 namespace voxgate {
+namespace {
+
+template <BackendFactory kLoad>
+std::unique_ptr<Backend> guarded(const LoadOptions& options, const CancelToken& cancel) {
+  return load_guarded(kLoad, options, cancel);
+}
+
+} // namespace
 
 std::span<const BackendEntry> backends() {
   static constexpr BackendEntry entries[] = {
-      {"whisper", load_whisper},
-      {"parakeet", load_parakeet},
-      {"sensevoice", load_sensevoice},
+      {"whisper", guarded<load_whisper>},
+      {"parakeet", guarded<load_parakeet>},
+      {"sensevoice", guarded<load_sensevoice>},
 #ifdef VOXGATE_FAKE_BACKEND
       {"fake", load_fake},
 #endif

@@ -50,6 +50,7 @@ Napi::Object to_js(Napi::Env env, const ComputeDevice& device) {
   auto object = Napi::Object::New(env);
   object.Set("name", device.name);
   object.Set("description", device.description);
+  object.Set("gpu", device.gpu);
   object.Set("memoryBytes", static_cast<double>(device.memory_bytes));
   return object;
 }

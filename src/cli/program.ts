@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import type { Logger } from 'winston';
 import { VERSION } from '../app.ts';
 import { type Config, ConfigError, readConfig } from '../config.ts';
+import { chooseDevice } from '../engine/device.ts';
 import { loadNative, type NativeEngine } from '../engine/native.ts';
 import { createHubSource } from '../models/hub.ts';
 import { createPackageIndexSource } from '../models/package-index.ts';
@@ -48,7 +49,7 @@ function openStore(config: Config, log: Logger, engine: NativeEngine | null): Mo
   return createModelStore({
     dir: config.modelDir,
     download: config.modelDownload,
-    precision: 'q8_0',
+    precision: chooseDevice(config.device, engine?.info.devices ?? []).gpu ? 'f16' : 'q8_0',
     sources: [
       createHubSource({ endpoint: config.hubEndpoint, token: config.hubToken }),
       createPackageIndexSource({ env: config.environment }),

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { Logger } from 'winston';
 import { type App, buildApp, VERSION } from '../app.ts';
 import type { Config } from '../config.ts';
+import { chooseDevice } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/native.ts';
 import { baseUrl } from '../http/address.ts';
 import type { ModelStore } from '../models/store.ts';
@@ -31,12 +32,15 @@ export function registerServeCommand(program: Command, open: () => ServeDeps): v
 async function serve({ config, warnings, log, openStore, loadEngine }: ServeDeps): Promise<void> {
   for (const warning of warnings) log.warn(warning);
   const engine = loadEngine();
+  const { device, warning } = chooseDevice(config.device, engine?.info.devices ?? []);
+  if (warning !== undefined) log.warn(warning);
   const app = buildApp(config, { log, store: openStore(engine), engine });
   const address = await listen(app, config);
   log.info(`voxgate ${VERSION} listens on ${address}`, {
     models: config.modelDir,
     threads: config.threads,
-    devices: engine?.info.devices.map((device) => device.name).join(',') ?? 'none',
+    device: engine === null ? 'none' : device,
+    devices: engine?.info.devices.map(({ name }) => name).join(',') ?? 'none',
   });
   stopOnSignals(app, log);
   for (const model of config.modelPreload) {

@@ -151,11 +151,18 @@ export interface NativeAudioFile {
   close(): void;
 }
 
+export interface ComputeDevice {
+  /** `CPU`, `CUDA0` ... */
+  name: string;
+  description: string;
+  gpu: boolean;
+  memoryBytes: number;
+}
+
 export interface EngineInfo {
   whisperVersion: string;
   ggmlVersion: string;
-  /** e.g. [{ name: 'CPU', description: 'Intel(R) Xeon(R) Processor' }] */
-  devices: { name: string; description: string; memoryBytes: number }[];
+  devices: ComputeDevice[];
   cpuFeatures: string[];
 }
 

@@ -1,0 +1,27 @@
+# ggml's CUDA backend as a library of its own, loaded at run time: a machine without a GPU, its driver or the CUDA
+# libraries leaves it aside and computes on the CPU. scripts/build-cuda.mjs calls this.
+
+set(GGML_CUDA ON CACHE BOOL "" FORCE)
+set(GGML_CPU OFF CACHE BOOL "" FORCE)
+set(GGML_CUDA_NO_VMM ON CACHE BOOL "" FORCE) # else it links libcuda.so, which only machines with a driver have
+set(GGML_CUDA_NCCL OFF CACHE BOOL "" FORCE)
+if(VOXGATE_CUBLAS)
+  foreach(library cublas cublasLt)
+    file(GLOB found "${VOXGATE_CUBLAS}/lib/lib${library}.so.*")
+    if(NOT found)
+      message(FATAL_ERROR "lib${library}.so was not found in ${VOXGATE_CUBLAS}/lib")
+    endif()
+    set(CUDA_${library}_LIBRARY "${found}" CACHE FILEPATH "" FORCE)
+  endforeach()
+endif()
+
+# After ggml's own files: where the libraries lie that it needs at run time.
+function(voxgate_finish_cuda)
+  find_package(CUDAToolkit REQUIRED)
+  set(folders "$ORIGIN" "${CUDAToolkit_LIBRARY_DIR}")
+  if(VOXGATE_CUBLAS)
+    target_include_directories(ggml-cuda SYSTEM PRIVATE "${VOXGATE_CUBLAS}/include")
+    list(APPEND folders "${VOXGATE_CUBLAS}/lib")
+  endif()
+  set_target_properties(ggml-cuda PROPERTIES INSTALL_RPATH "${folders}")
+endfunction()

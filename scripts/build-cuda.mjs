@@ -1,0 +1,113 @@
+// Compiles ggml's CUDA backend and puts it beside the addon, which loads it at run time where there is a GPU.
+//
+//   node scripts/build-cuda.mjs [--architectures=86;90] [--whisper-source=FOLDER] [--jobs=N]
+//
+// --architectures: compute capabilities without the point; this machine's GPU when absent, else all that ggml names,
+// which takes hours. One takes about half an hour on one core. nvcc comes from the CUDA toolkit (PATH, CUDA_HOME or
+// /usr/local/cuda); cuBLAS from the toolkit, or from the Python package index where the toolkit has none.
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { describeMissing, missingTools, ROOT, run } from './tools.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    architectures: { type: 'string', default: '' },
+    'whisper-source': { type: 'string', default: '' },
+    jobs: { type: 'string', default: String(availableParallelism()) },
+  },
+});
+
+/** cuBLAS of the Python package index for each generation of the toolkit. */
+const CUBLAS = {
+  12: { pin: 'nvidia-cublas-cu12==12.9.1.4', folder: 'nvidia/cublas' },
+  13: { pin: 'nvidia-cublas==13.0.2.14', folder: 'nvidia/cu13' },
+};
+const build = join(ROOT, 'build-cuda');
+const library = join(build, 'lib', 'libggml-cuda.so');
+
+function fail(...lines) {
+  process.stderr.write(`${lines.join('\n')}\n`);
+  process.exit(1);
+}
+
+function output(command, args) {
+  const { status, stdout } = spawnSync(command, args, { encoding: 'utf8' });
+  return status === 0 ? stdout : null;
+}
+
+/** nvcc's path and version, [13, 0]. */
+function findCompiler() {
+  const folders = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter(Boolean);
+  const candidates = [
+    ...(process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'nvcc')),
+    ...folders.map((folder) => join(folder, 'bin', 'nvcc')),
+  ];
+  const nvcc = candidates.find((path) => existsSync(path));
+  const version = nvcc && /release (\d+)\.(\d+)/.exec(output(nvcc, ['--version']) ?? '');
+  if (!version) {
+    fail(
+      'The CUDA library cannot be built: nvcc was not found on PATH, in CUDA_HOME or in /usr/local/cuda.',
+      'Install the CUDA toolkit (12.4 or newer), or build without it: npm run build',
+    );
+  }
+  return { nvcc, major: Number(version[1]) };
+}
+
+/** The folder with the toolkit's own headers, as nvcc itself says it. */
+function toolkitHasCublas(nvcc) {
+  const { stderr } = spawnSync(nvcc, ['--dryrun', '-x', 'cu', '-c', '/dev/null'], { encoding: 'utf8' });
+  const top = /^#\$ TOP=(.*)$/m.exec(stderr ?? '')?.[1];
+  return top !== undefined && existsSync(join(top, 'include/cublas_v2.h'));
+}
+
+/** Where cuBLAS lies when it had to be fetched; null when the toolkit brings it. */
+function ensureCublas({ nvcc, major }) {
+  if (toolkitHasCublas(nvcc)) return null;
+  const cublas = CUBLAS[major];
+  if (cublas === undefined) fail(`This toolkit (CUDA ${major}) has no cuBLAS, and none is known for it.`);
+  const target = join(build, 'cublas');
+  const folder = join(target, cublas.folder);
+  if (!existsSync(join(folder, 'include/cublas_v2.h'))) {
+    const missing = missingTools(['python', 'pip']);
+    if (missing.length > 0) fail(describeMissing(missing));
+    const install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--upgrade', '--target', target];
+    run(`cuBLAS (${cublas.pin})`, 'python3', [...install, cublas.pin]);
+  }
+  return folder;
+}
+
+function architectures() {
+  if (options.architectures !== '') return options.architectures;
+  const capabilities = output('nvidia-smi', ['--query-gpu=compute_cap', '--format=csv,noheader']);
+  return [...new Set(capabilities?.trim().split('\n'))].join(';').replaceAll('.', '');
+}
+
+const compiler = findCompiler();
+mkdirSync(build, { recursive: true });
+const cublas = ensureCublas(compiler);
+const chosen = architectures();
+const definitions = [
+  '-DVOXGATE_CUDA=ON',
+  '-DCMAKE_BUILD_TYPE=Release',
+  `-DCMAKE_CUDA_COMPILER=${compiler.nvcc}`,
+  `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(build, 'lib')}`,
+  ...(chosen === '' ? [] : [`-DCMAKE_CUDA_ARCHITECTURES=${chosen}`]),
+  ...(cublas === null ? [] : [`-DVOXGATE_CUBLAS=${cublas}`]),
+  ...(options['whisper-source'] === ''
+    ? []
+    : [`-DWHISPER_SOURCE_DIR=${resolve(options['whisper-source'])}`]),
+];
+run('Configure', 'cmake', ['-S', '.', '-B', build, ...definitions, '--log-level=WARNING']);
+run(`Compile for ${chosen || 'every architecture'}`, 'cmake', [
+  ...['--build', build, '--target', 'ggml-cuda', '--parallel', options.jobs],
+]);
+const beside = join(ROOT, 'build/Release');
+if (existsSync(beside)) copyFileSync(library, join(beside, 'libggml-cuda.so'));
+process.stdout.write(
+  existsSync(beside)
+    ? 'Ready: SVC_DEVICE=auto takes the GPU.\n'
+    : 'Compiled. Now the addon: npm run build:native puts the library beside it.\n',
+);

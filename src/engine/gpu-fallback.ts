@@ -1,0 +1,78 @@
+import { type DecodedSegment, type JobHooks, NativeError, type TranscriptionModel } from './native.ts';
+
+export interface GpuFallbackOptions {
+  /** As `LoadOptions.device` takes it. */
+  gpu: string;
+  load(device: string): Promise<TranscriptionModel>;
+  /** The model runs on the CPU from now on. */
+  onFallback(error: NativeError): void;
+}
+
+/**
+ * A model on a GPU that goes on on the CPU when the GPU has no memory left or fails: while loading, or in the middle
+ * of a chunk, which is then recognised again from its start. What is cancelled or asked wrongly is not a failure of
+ * the GPU.
+ */
+export async function loadWithFallback(options: GpuFallbackOptions): Promise<TranscriptionModel> {
+  let onGpu = true;
+  let model = await options.load(options.gpu).catch(async (error: unknown) => {
+    if (!(error instanceof NativeError)) throw error;
+    return (await moved(error)) ?? Promise.reject(error);
+  });
+
+  /** The model on the CPU; null when the error is not the GPU's. */
+  async function moved(error: unknown): Promise<TranscriptionModel | null> {
+    if (!onGpu || !isGpuFailure(error)) return null;
+    const onCpu = await options.load('cpu');
+    onGpu = false;
+    options.onFallback(error);
+    return onCpu;
+  }
+
+  async function run<T>(call: (model: TranscriptionModel) => Promise<T>): Promise<T> {
+    try {
+      return await call(model);
+    } catch (error) {
+      const failed = model;
+      const onCpu = await moved(error);
+      if (onCpu === null) throw error;
+      model = onCpu;
+      await failed.close();
+      return await call(model);
+    }
+  }
+
+  return {
+    get info() {
+      return model.info;
+    },
+    transcribe: (samples, decoding, hooks = {}) =>
+      run((current) =>
+        onGpu
+          ? transcribeWhole(current, samples, decoding, hooks)
+          : current.transcribe(samples, decoding, hooks),
+      ),
+    detectLanguage: (samples, detection, hooks) =>
+      run((current) => current.detectLanguage(samples, detection, hooks)),
+    close: () => model.close(),
+  };
+}
+
+/** Tells the segments only when the chunk is done, so that a second attempt does not tell them twice. */
+async function transcribeWhole(
+  model: TranscriptionModel,
+  samples: Float32Array,
+  decoding: Parameters<TranscriptionModel['transcribe']>[1],
+  { onSegment, ...hooks }: JobHooks,
+): Promise<DecodedSegment[]> {
+  const segments = await model.transcribe(samples, decoding, hooks);
+  for (const segment of segments) onSegment?.(segment);
+  return segments;
+}
+
+function isGpuFailure(error: unknown): error is NativeError {
+  return (
+    error instanceof NativeError &&
+    (error.code === 'out_of_memory' || error.code === 'inference_failed' || error.code === 'load_failed')
+  );
+}

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { chooseDevice } from '../../src/engine/device.ts';
+import { loadWithFallback } from '../../src/engine/gpu-fallback.ts';
+import { type DecodedSegment, NativeError, type TranscriptionModel } from '../../src/engine/native.ts';
+
+const cpu = { name: 'CPU', description: '', gpu: false, memoryBytes: 0 };
+const cuda = (n: number) => ({ name: `CUDA${n}`, description: '', gpu: true, memoryBytes: 0 });
+
+describe('chooseDevice', () => {
+  it('auto takes the first GPU, and the CPU where there is none', () => {
+    assert.deepEqual(chooseDevice('auto', [cpu, cuda(0), cuda(1)]), { device: 'cuda:0', gpu: true });
+    assert.deepEqual(chooseDevice('auto', [cpu]), { device: 'cpu', gpu: false });
+    assert.deepEqual(chooseDevice('auto', []), { device: 'cpu', gpu: false });
+  });
+  it('what is asked for is taken where it is there', () => {
+    assert.deepEqual(chooseDevice('cpu', [cpu, cuda(0)]), { device: 'cpu', gpu: false });
+    assert.deepEqual(chooseDevice('cuda', [cpu, cuda(0)]), { device: 'cuda:0', gpu: true });
+    assert.deepEqual(chooseDevice('cuda:1', [cuda(0), cpu, cuda(1)]), { device: 'cuda:1', gpu: true });
+  });
+  it('a GPU that is not there: the CPU, and a word about it', () => {
+    const { device, gpu, warning } = chooseDevice('cuda:1', [cpu, cuda(0)]);
+    assert.deepEqual({ device, gpu }, { device: 'cpu', gpu: false });
+    assert.match(warning ?? '', /SVC_DEVICE is cuda:1, but 1 GPU is usable/);
+    assert.match(chooseDevice('cuda', [cpu]).warning ?? '', /0 GPUs are usable/);
+  });
+});
+
+const decoding = {
+  language: 'en',
+  translate: false,
+  prompt: '',
+  temperature: 0,
+  audioContext: 0,
+  maxTokens: 0,
+  words: false,
+};
+
+function model(on: string, fail?: { error: Error; after: number }): TranscriptionModel & { closed: boolean } {
+  const segments: DecodedSegment[] = [0, 1].map((n) => ({
+    startMs: n * 1000,
+    endMs: n * 1000 + 1000,
+    tokens: [],
+    noSpeechProb: 0,
+    language: on,
+  }));
+  return {
+    closed: false,
+    info: {
+      backend: on,
+      languages: ['en'],
+      multilingual: false,
+      audioContext: 1500,
+      textContext: 448,
+      memoryBytes: 1,
+    },
+    async transcribe(_samples, _options, hooks = {}) {
+      segments.forEach((segment, n) => {
+        if (fail && n >= fail.after) throw fail.error;
+        hooks.onSegment?.(segment);
+      });
+      return segments;
+    },
+    async detectLanguage() {
+      if (fail) throw fail.error;
+      return { language: 'en', probability: 1, probabilities: { en: 1 } };
+    },
+    async close() {
+      this.closed = true;
+    },
+  };
+}
+
+describe('loadWithFallback', () => {
+  const failed = new NativeError('inference_failed', 'CUDA error: unspecified launch failure');
+
+  async function loaded(gpu: () => Promise<TranscriptionModel>) {
+    const told: NativeError[] = [];
+    const onCpu = model('cpu');
+    const wrapped = await loadWithFallback({
+      gpu: 'cuda:0',
+      load: (device) => (device === 'cpu' ? Promise.resolve(onCpu) : gpu()),
+      onFallback: (error) => told.push(error),
+    });
+    return { wrapped, told, onCpu };
+  }
+
+  it('a GPU that works is used, and nothing is said', async () => {
+    const { wrapped, told } = await loaded(async () => model('gpu'));
+    const seen: string[] = [];
+    await wrapped.transcribe(new Float32Array(1), decoding, {
+      onSegment: (segment) => seen.push(segment.language ?? ''),
+    });
+    assert.deepEqual(seen, ['gpu', 'gpu']);
+    assert.deepEqual(told, []);
+  });
+
+  it('no memory for the weights: loaded on the CPU', async () => {
+    const error = new NativeError('out_of_memory', 'CUDA error: out of memory');
+    const { wrapped, told } = await loaded(() => Promise.reject(error));
+    assert.equal(wrapped.info.backend, 'cpu');
+    assert.deepEqual(told, [error]);
+  });
+
+  it('lost in the middle of a chunk: recognised again on the CPU, each segment told once', async () => {
+    const onGpu = model('gpu', { error: failed, after: 1 });
+    const { wrapped, told, onCpu } = await loaded(async () => onGpu);
+    const seen: string[] = [];
+    const hooks = { onSegment: (segment: DecodedSegment) => seen.push(segment.language ?? '') };
+    assert.equal((await wrapped.transcribe(new Float32Array(1), decoding, hooks)).length, 2);
+    assert.deepEqual(seen, ['cpu', 'cpu']);
+    assert.equal(onGpu.closed, true);
+    assert.deepEqual(told, [failed]);
+
+    await wrapped.transcribe(new Float32Array(1), decoding, hooks);
+    assert.equal(told.length, 1, 'told once, then the CPU is simply used');
+    await wrapped.close();
+    assert.equal(onCpu.closed, true);
+  });
+
+  it('lost while the language is told', async () => {
+    const { wrapped, told } = await loaded(async () => model('gpu', { error: failed, after: 0 }));
+    const guess = await wrapped.detectLanguage(new Float32Array(1), { audioContext: 0, words: false });
+    assert.equal(guess.language, 'en');
+    assert.deepEqual(told, [failed]);
+  });
+
+  it('what is not the failure of a GPU is passed on', async () => {
+    for (const error of [
+      new NativeError('invalid_argument', 'no'),
+      new NativeError('closed', 'closed'),
+      new DOMException('left', 'AbortError'),
+    ]) {
+      const { wrapped, told } = await loaded(async () => model('gpu', { error, after: 0 }));
+      await assert.rejects(wrapped.transcribe(new Float32Array(1), decoding), error);
+      assert.deepEqual(told, []);
+    }
+  });
+
+  it('a file that no device can use is refused', async () => {
+    const error = new NativeError('load_failed', 'not a model');
+    await assert.rejects(
+      loadWithFallback({
+        gpu: 'cuda:0',
+        load: () => Promise.reject(error),
+        onFallback: () => assert.fail('nothing to go on on'),
+      }),
+      error,
+    );
+  });
+});
