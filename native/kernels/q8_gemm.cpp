@@ -81,6 +81,10 @@ void prepare(const block_q8_0* columns, int64_t ldb, int64_t count, int64_t bloc
   }
 }
 
+__mmask16 first_lanes(int64_t count) {
+  return static_cast<__mmask16>((1U << std::clamp<int64_t>(count, 0, kLanes)) - 1);
+}
+
 // A strip of weights times `kCount` columns.
 template <int kCount>
 void multiply(const block_q8_0* columns, int64_t ldb, const Prepared* prepared, int64_t blocks, float* c,
@@ -212,10 +216,7 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
     const int64_t first_row = job % strips * kRows;
     const int64_t count = std::min<int64_t>(kRows, m - first_row);
     lay_out(rows + first_row * lda, lda, count, k);
-    const std::array<__mmask16, kVectors> stored{
-        static_cast<__mmask16>(_bzhi_u32(0xFFFF, static_cast<unsigned>(std::min<int64_t>(count, kLanes)))),
-        static_cast<__mmask16>(
-            _bzhi_u32(0xFFFF, static_cast<unsigned>(std::max<int64_t>(count - kLanes, 0))))};
+    const std::array<__mmask16, kVectors> stored{first_lanes(count), first_lanes(count - kLanes)};
     for (int64_t column = first_column; column < last_column; column += kColumns) {
       const auto width = static_cast<size_t>(std::min<int64_t>(kColumns, last_column - column));
       kMultiply[width](columns + column * ldb, ldb, t_prepared.data() + (column - first_column) * k, k,
