@@ -29,6 +29,8 @@ const MIN_CONTEXT = 256;
 const CONTEXT_MARGIN_SEC = 1.5;
 const CONTEXT_STEP = 64;
 const MAX_COMPRESSION = 2.4;
+/** Twice what a fast speaker of English reaches; Whisper's loops run to its limit of 224 tokens, 7 a second and more. */
+const MAX_REPEATED_TOKENS_PER_SEC = 6;
 const MIN_AVG_LOGPROB = -1;
 const MAX_NO_SPEECH = 0.6;
 const TEMPERATURES = [0, 0.2, 0.4, 0.6, 0.8, 1];
@@ -47,7 +49,8 @@ export function attemptsFor(durationSec: number, fullContext: number, temperatur
   const first: Attempt = { temperature, audioContext: cut, maxTokens: Math.ceil(24 + 14 * durationSec) };
   const full = { audioContext: 0, maxTokens: 0 };
   if (temperature > 0) return [first, { temperature, ...full }];
-  return [first, ...TEMPERATURES.map((t) => ({ temperature: t, ...full }))];
+  const others = TEMPERATURES.map((t) => ({ temperature: t, ...full }));
+  return cut === 0 ? others : [first, ...others];
 }
 
 /** Bytes of the text over its zlib size: how repetitive it is. */
@@ -56,14 +59,23 @@ export function compressionRatio(text: string): number {
   return bytes.length === 0 ? 0 : bytes.length / deflateSync(bytes).length;
 }
 
-export function judge(outcome: Outcome, attempt: Attempt): Verdict {
+/**
+ * Whether this is a decoder that cannot leave its last words: it says them again faster than anyone speaks. A refrain
+ * or a drill compresses as well, but at the pace of speech.
+ */
+export function isLoop({ text, tokens }: Pick<Outcome, 'text' | 'tokens'>, durationSec: number): boolean {
+  return isRepetitive(text) && tokens > MAX_REPEATED_TOKENS_PER_SEC * durationSec;
+}
+
+function isRepetitive(text: string): boolean {
+  return compressionRatio(text) > MAX_COMPRESSION;
+}
+
+export function judge(outcome: Outcome, attempt: Attempt, durationSec: number): Verdict {
   const unsure = outcome.avgLogprob < MIN_AVG_LOGPROB;
   if (outcome.noSpeechProb > MAX_NO_SPEECH && unsure) return 'silence';
   const capped = attempt.maxTokens > 0 && outcome.tokens >= attempt.maxTokens;
-  return unsure || capped || compressionRatio(outcome.text) > MAX_COMPRESSION ? 'retry' : 'accept';
-}
-
-/** Whether a chunk that no attempt decoded well still holds words rather than a loop. */
-export function isLoop(text: string): boolean {
-  return compressionRatio(text) > MAX_COMPRESSION;
+  // A cut window may have made the repetition; the full one is believed.
+  const repeated = attempt.audioContext > 0 ? isRepetitive(outcome.text) : isLoop(outcome, durationSec);
+  return unsure || capped || repeated ? 'retry' : 'accept';
 }

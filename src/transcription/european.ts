@@ -34,9 +34,11 @@ export const european: Recognizer = {
       },
       { signal: request.signal },
     );
-    const endSec = chunk.startSec + chunk.samples.length / SAMPLE_RATE;
+    const durationSec = chunk.samples.length / SAMPLE_RATE;
+    const endSec = chunk.startSec + durationSec;
     const words = toSpacedWords(segments, chunk.startSec, endSec);
-    if (isLoop(textOf(words))) return { heading, sentences: [], dropped: 'repetition' };
+    if (isLoop({ text: textOf(words), tokens: words.length }, durationSec))
+      return { heading, sentences: [], dropped: 'repetition' };
     const groups = group(words, request, endSec);
     const common = { temperature: 0, noSpeechProb: 0, language: heading.language };
     const parts = toHeard(

@@ -55,11 +55,11 @@ async function decode(
       { signal: request.signal },
     );
     const outcome = summarize(segments);
-    const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt);
+    const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, durationSec);
     if (verdict === 'silence') return 'silence';
     if (verdict === 'accept') return { segments, attempt, outcome };
     const better = best === null || outcome.avgLogprob > best.outcome.avgLogprob;
-    if (better && !isLoop(outcome.text)) best = { segments, attempt, outcome };
+    if (better && !isLoop(outcome, durationSec)) best = { segments, attempt, outcome };
   }
   return best ?? 'repetition';
 }

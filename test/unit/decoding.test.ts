@@ -42,18 +42,36 @@ test('a temperature the client chose is kept', () => {
   assert(attemptsFor(5, 1500, 0.7).every((a) => a.temperature === 0.7));
 });
 
-test('what is believed, retried and taken for silence', () => {
-  assert.equal(judge(good, first), 'accept');
-  assert.equal(judge({ ...good, avgLogprob: -1.2 }, first), 'retry');
-  assert.equal(judge({ ...good, avgLogprob: -1.2, noSpeechProb: 0.9 }, first), 'silence');
-  assert.equal(judge({ ...good, noSpeechProb: 0.9 }, first), 'accept');
-  assert.equal(judge({ ...good, tokens: 100 }, first), 'retry');
-  assert.equal(judge({ ...good, tokens: 100 }, { ...first, maxTokens: 0 }), 'accept');
-  assert.equal(judge({ ...good, text: 'thank you. '.repeat(30) }, first), 'retry');
+test('a clip that fills the window is not decoded twice in the same way', () => {
+  assert.deepEqual(
+    attemptsFor(29.5, 1500, 0).map((a) => a.temperature),
+    [0, 0.2, 0.4, 0.6, 0.8, 1],
+  );
 });
 
-test('repetition compresses, speech does not', () => {
-  assert(isLoop('you know '.repeat(40)));
-  assert(!isLoop(good.text));
+test('what is believed, retried and taken for silence', () => {
+  assert.equal(judge(good, first, 5), 'accept');
+  assert.equal(judge({ ...good, avgLogprob: -1.2 }, first, 5), 'retry');
+  assert.equal(judge({ ...good, avgLogprob: -1.2, noSpeechProb: 0.9 }, first, 5), 'silence');
+  assert.equal(judge({ ...good, noSpeechProb: 0.9 }, first, 5), 'accept');
+  assert.equal(judge({ ...good, tokens: 100 }, first, 5), 'retry');
+  assert.equal(judge({ ...good, tokens: 100 }, { ...first, maxTokens: 0 }, 5), 'accept');
+  assert.equal(judge({ ...good, text: 'thank you. '.repeat(30) }, first, 5), 'retry');
+});
+
+test('repeated speech is asked for again at the full window and then believed; a loop is not', () => {
+  const full = { temperature: 0, audioContext: 0, maxTokens: 0 };
+  const refrain = { ...good, text: `${good.text}. `.repeat(4), tokens: 40 };
+  assert.equal(judge(refrain, first, 12), 'retry');
+  assert.equal(judge(refrain, full, 12), 'accept');
+  const loop = { ...good, text: `${good.text}. `.repeat(22), tokens: 220 };
+  assert.equal(judge(loop, full, 12), 'retry');
+  assert.equal(judge(loop, full, 30), 'retry');
+});
+
+test('a loop compresses and runs faster than speech', () => {
+  assert(isLoop({ text: 'you know '.repeat(40), tokens: 80 }, 10));
+  assert(!isLoop({ text: 'you know '.repeat(20), tokens: 40 }, 10));
+  assert(!isLoop({ text: good.text, tokens: 80 }, 10));
   assert.equal(compressionRatio(''), 0);
 });

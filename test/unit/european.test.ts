@@ -232,7 +232,7 @@ test('without times a chunk is one segment, and silence none', async () => {
 });
 
 test('a loop is dropped and said to be one', async () => {
-  const loop = Array.from({ length: 60 }, (_, i): Piece => [' yeah', i * 100, i * 100 + 80]);
+  const loop = Array.from({ length: 100 }, (_, i): Piece => [' yeah', i * 80, i * 80 + 80]);
   const { sentences, dropped } = await european.recognize(modelOf(...loop).model, chunk, request);
   assert.deepEqual([sentences, dropped], [[], 'repetition']);
 });
