@@ -1,5 +1,5 @@
 /** The built gateway as a process of its own, as operators run it, for the benches. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -27,15 +27,16 @@ export async function startGatewayProcess(env: Record<string, string> = {}): Pro
     env: { ...process.env, SVC_PORT: String(port), SVC_LOG_LEVEL: 'error', ...env },
     stdio: 'inherit',
   });
+  const exited = once(child, 'exit');
   await answers(`${base}/health`);
   return {
     base,
     startedInMs: performance.now() - startedAt,
-    peakMegabytes: () => peakMegabytes(child),
+    peakMegabytes: () => peakMegabytes(child.pid ?? 0),
     cpuSec: () => cpuSec(child.pid ?? 0),
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM');
-      await once(child, 'exit');
+      await exited;
     },
   };
 }
@@ -62,16 +63,35 @@ export async function answers(url: string, limitMs = 20_000): Promise<void> {
   throw new Error(`${url} did not answer within ${limitMs / 1000} s`);
 }
 
-function peakMegabytes({ pid }: ChildProcess): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024);
+/** Peak resident set of a running process, MiB; NaN when it has ended. */
+export function peakMegabytes(pid: number): number {
+  return Math.round(Number(/VmHWM:\s+(\d+)/.exec(readProc(pid, 'status'))?.[1]) / 1024);
 }
 
-/** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
-function cpuSec(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+/** User and system time of a running process, all threads. */
+export function cpuSec(pid: number): number {
+  return ticksSec(pid, 'utime');
+}
+
+/** The same of the processes that this one started and that have ended. */
+export function childrenCpuSec(): number {
+  return ticksSec('self', 'cutime');
+}
+
+/** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: ticks of 10 ms, system time behind user time. */
+function ticksSec(pid: number | 'self', field: 'utime' | 'cutime'): number {
+  const stat = readProc(pid, 'stat');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / 100;
+  const at = field === 'utime' ? 11 : 13;
+  return (Number(fields[at]) + Number(fields[at + 1])) / 100;
+}
+
+function readProc(pid: number | 'self', file: 'stat' | 'status'): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 export function median(values: number[]): number {

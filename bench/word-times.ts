@@ -8,16 +8,12 @@
  */
 
 import { parseArgs } from 'node:util';
-import {
-  askGateway,
-  type Clip,
-  SAMPLE,
-  startGateway,
-  startPeer,
-  type TimedWord,
-  VENV,
-} from './compare-faster-whisper.peer.ts';
+import { fileClip, SAMPLE } from './clips.ts';
 import { median } from './gateway.ts';
+import { startFasterWhisper } from './peers/faster-whisper.ts';
+import type { TimedWord } from './peers/peer.ts';
+import { VENV } from './peers/python.ts';
+import { startVoxgate } from './peers/voxgate.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -35,15 +31,18 @@ const { values: options } = parseArgs({
   },
 });
 
-const clip: Clip = { audio: options.audio, language: options.language, words: true };
-await using gateway = await startGateway({ url: options.url, threads: Number(options.threads) });
-await using peer = await startPeer({
-  venv: options.venv,
-  model: options.model,
+const peerOptions = {
   threads: Number(options.threads),
-});
-const own = (await askGateway(gateway.url, options['gateway-model'], clip)).words;
-const other = (await peer.transcribe(clip, { vad: false })).words;
+  model: options.model,
+  venv: options.venv,
+  gatewayModel: options['gateway-model'],
+  url: options.url,
+};
+const task = { audio: fileClip(options.audio, null).audio, language: options.language, words: true };
+await using gateway = await startVoxgate(peerOptions);
+await using peer = await startFasterWhisper(peerOptions);
+const own = (await gateway.transcribe(task)).words ?? [];
+const other = (await peer.transcribe(task)).words ?? [];
 const pairs = alignWords(own, other);
 
 if (options.list) {

@@ -24,8 +24,8 @@ export interface Outcome {
 export type Verdict = 'accept' | 'retry' | 'silence';
 
 const POSITION_SEC = 0.02;
-/** Below this the decoder loops (2.7 s at 192 positions repeated its sentence dozens of times). */
-const MIN_CONTEXT = 256;
+/** At 192 the decoder loops (2.7 s became dozens of repetitions); at 256 short commands lose a word in 300 more. */
+const MIN_CONTEXT = 320;
 const CONTEXT_MARGIN_SEC = 1.5;
 const CONTEXT_STEP = 64;
 const MAX_COMPRESSION = 2.4;

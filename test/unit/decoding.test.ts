@@ -17,8 +17,8 @@ const good = {
 const first = { temperature: 0, audioContext: 640, maxTokens: 100 };
 
 test('the encoder window covers the clip, the margin and the floor, and never more than the model has', () => {
-  assert.equal(contextFor(0.1, 1500), 256);
-  assert.equal(contextFor(2.9, 1500), 256);
+  assert.equal(contextFor(0.1, 1500), 320);
+  assert.equal(contextFor(2.9, 1500), 320);
   assert.equal(contextFor(11, 1500), 640);
   assert.equal(contextFor(27, 1500), 1472);
   assert.equal(contextFor(29, 1500), 0);

@@ -1,0 +1,112 @@
+/** Clips of real speech with a known text that anyone can get, as 16 kHz mono wav below build/bench-clips. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join, parse } from 'node:path';
+import { wavHeader } from '../test/wav.ts';
+import { samplesOf } from './gateway.ts';
+import { ROOT } from './peers/peer.ts';
+
+export const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3');
+const SAMPLE_TEXT =
+  'And so my fellow Americans, ask not what your country can do for you, ask what you can do for your country.';
+export const CLIP_FOLDER = join(ROOT, 'build/bench-clips');
+export const BYTES_A_SECOND = 32_000;
+export const HEADER_BYTES = 44;
+
+const PACKAGE = 'pocketsphinx-testdata';
+const PACKAGE_DATA = 'usr/share/pocketsphinx/test/data';
+/** numbers.raw is left out: what is said in it is written nowhere. */
+const RAW_TEXTS = {
+  'goforward.raw': 'go forward ten meters',
+  'something.raw': 'go somewhere and do something',
+  'tidigits/dhd.2934z.raw': 'two nine three four zero',
+};
+
+export interface Clip {
+  name: string;
+  /** 16 kHz mono wav. */
+  audio: string;
+  seconds: number;
+  /** What is said in it; null when nobody told. */
+  text: string | null;
+}
+
+/** The recording that comes with whisper.cpp's sources, and those of Debian's pocketsphinx-testdata; English. */
+export function publicClips(): Clip[] {
+  const jfk = storedClip('jfk', () => samplesOf(SAMPLE), SAMPLE_TEXT);
+  const folder = packageFolder();
+  if (folder === null) return [jfk];
+  const raws = Object.entries(RAW_TEXTS).map(([file, text]) =>
+    storedClip(parse(file).name, () => readFileSync(join(folder, file)), text),
+  );
+  return [
+    jfk,
+    ...raws,
+    ...transcribedClips(join(folder, 'librivox'), 'transcription'),
+    ...transcribedClips(join(folder, 'cards'), 'cards.transcription'),
+  ];
+}
+
+/** Every audio file of a folder that has its text beside it, in a .txt of the same name. */
+export function folderClips(folder: string): Clip[] {
+  const names = readdirSync(folder).toSorted();
+  return names
+    .filter((name) => parse(name).ext !== '.txt' && names.includes(`${parse(name).name}.txt`))
+    .map((name) => {
+      const text = readFileSync(join(folder, `${parse(name).name}.txt`), 'utf8').trim();
+      return fileClip(join(folder, name), text);
+    });
+}
+
+/** Decoded anew at each call: another file may have come under the name. */
+export function fileClip(path: string, text: string | null): Clip {
+  return writeClip(`given-${parse(path).name}`, samplesOf(path), text);
+}
+
+/** Written once. */
+export function storedClip(name: string, samples: () => Buffer, text: string): Clip {
+  const audio = join(CLIP_FOLDER, `${name}.wav`);
+  mkdirSync(CLIP_FOLDER, { recursive: true });
+  if (!existsSync(audio)) return writeClip(name, samples(), text);
+  return { name, audio, seconds: (statSync(audio).size - HEADER_BYTES) / BYTES_A_SECOND, text };
+}
+
+function writeClip(name: string, samples: Buffer, text: string | null): Clip {
+  mkdirSync(CLIP_FOLDER, { recursive: true });
+  const audio = join(CLIP_FOLDER, `${name}.wav`);
+  writeFileSync(audio, Buffer.concat([wavHeader(samples.length), samples]));
+  return { name, audio, seconds: samples.length / BYTES_A_SECOND, text };
+}
+
+/** Lines such as `<s> he was not an ill disposed young man </s> (name)`. */
+function transcribedClips(folder: string, file: string): Clip[] {
+  const lines = readFileSync(join(folder, file), 'utf8').matchAll(/<s>\s*(.*?)\s*<\/s>\s*\((.*)\)/g);
+  return [...lines].map(([, text = '', id = '']) =>
+    storedClip(
+      `${parse(folder).name}-${id.split('-').at(-1)}`,
+      () => samplesOf(join(folder, `${id}.wav`)),
+      text,
+    ),
+  );
+}
+
+/** Installed, or unpacked below build/; null, with a line that says why, when it can be had in no way. */
+function packageFolder(): string | null {
+  const unpacked = join(CLIP_FOLDER, PACKAGE);
+  for (const root of ['/', unpacked]) {
+    if (existsSync(join(root, PACKAGE_DATA, 'librivox'))) return join(root, PACKAGE_DATA);
+  }
+  try {
+    mkdirSync(CLIP_FOLDER, { recursive: true });
+    const run = (command: string, args: string[]) =>
+      execFileSync(command, args, { cwd: CLIP_FOLDER, stdio: ['ignore', 'ignore', 'pipe'] });
+    run('apt-get', ['download', PACKAGE]);
+    const archive = readdirSync(CLIP_FOLDER).find((name) => name.startsWith(`${PACKAGE}_`));
+    run('dpkg', ['-x', archive ?? '', unpacked]);
+    return join(unpacked, PACKAGE_DATA);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.trim() : String(error);
+    process.stderr.write(`Without the clips of ${PACKAGE}, which has to come from Debian: ${reason}\n`);
+    return null;
+  }
+}

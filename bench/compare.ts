@@ -1,0 +1,137 @@
+/**
+ * The gateway against its peers on the same clips, on this machine, in one run.
+ *
+ *   npm run bench [-- --only commands,60s --peers voxgate,faster-whisper --rounds 5 --write]
+ *   npm run bench -- --audio FILE --reference TEXT
+ *
+ * All are warm, they take turns, and who goes first changes from clip to clip, so that what else the machine does
+ * falls on all. voxgate and whisper.cpp's server are timed through HTTP, upload included; the others in their own
+ * process, from the path of the file. What is missing is installed or built below build/ at the first run.
+ */
+
+import { writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+import { CLASS_IDS, clipClasses } from './clip-classes.ts';
+import { fileClip, SAMPLE } from './clips.ts';
+import { startErrorRates } from './error-rate.ts';
+import { measure } from './measurement.ts';
+import { findPlace } from './page.ts';
+import { PEERS } from './peers/all.ts';
+import type { StartPeer } from './peers/peer.ts';
+import { VENV } from './peers/python.ts';
+import { type ClassResult, classTable, describeRun } from './report.ts';
+
+const { values: options, tokens } = parseArgs({
+  tokens: true,
+  options: {
+    /** Classes of clips, separated by commas. */
+    only: { type: 'string', default: CLASS_IDS.join() },
+    peers: { type: 'string', default: Object.keys(PEERS).join() },
+    /** For every class; 5 when absent, 3 for 6 min, 1 for 60 min. */
+    rounds: { type: 'string' },
+    threads: { type: 'string', default: '2' },
+    /** This file instead of the classes. */
+    audio: { type: 'string' },
+    /** The text of that file, or a file that holds it. */
+    reference: { type: 'string' },
+    /** A folder of further clips, each with its text in a .txt of the same name. */
+    clips: { type: 'string' },
+    /** Of the clips; the public ones are English and left out for any other. `auto` = to be detected. */
+    language: { type: 'string', default: 'en' },
+    /** faster-whisper with its own voice activity filter, in every class. */
+    vad: { type: 'boolean', default: false },
+    /** The time to the first segment, in every class: the gateway streams. */
+    stream: { type: 'boolean', default: false },
+    /** A folder with Whisper base as ONNX: encoder, decoder, tokens. */
+    'sherpa-onnx': { type: 'string' },
+    /** A CTranslate2 Whisper directory; base from the package index when absent. */
+    model: { type: 'string' },
+    'gateway-model': { type: 'string', default: 'multilingual-base' },
+    /** A running gateway; one is started when absent. */
+    url: { type: 'string' },
+    venv: { type: 'string', default: VENV },
+    /** The tables into docs/performance.md. */
+    write: { type: 'boolean', default: false },
+    /** Every single time and text, for whoever wants to judge the spread. */
+    json: { type: 'string' },
+  },
+});
+
+const only = chosen('only', options.only, CLASS_IDS);
+let peers = chosen('peers', options.peers, Object.keys(PEERS)).map((id): [string, StartPeer] => [
+  id,
+  PEERS[id] ?? refuse(`no peer ${id}`),
+]);
+const rounds = options.rounds === undefined ? undefined : count('rounds', options.rounds);
+const threads = count('threads', options.threads);
+const place = options.write ? findPlace('peers') : null;
+const classes = clipClasses({ ...options, rounds }, only);
+if (classes.length === 0) refuse('there are no clips for these classes');
+
+const load = loadavg()[0] ?? 0;
+const peerOptions = {
+  threads,
+  model: options.model,
+  venv: options.venv,
+  gatewayModel: options['gateway-model'],
+  url: options.url,
+  sherpaOnnx: options['sherpa-onnx'],
+};
+const warmUp = fileClip(SAMPLE, null);
+await using rates = await startErrorRates(options.venv).catch((error: Error) => {
+  process.stderr.write(`Without word error rates: ${error.message}\n`);
+  return null;
+});
+const results: ClassResult[] = [];
+const tables: string[] = [];
+for (const clipClass of classes) {
+  const result = { clipClass, outcomes: await measure(clipClass, peers, peerOptions, warmUp) };
+  results.push(result);
+  peers = peers.filter(([id]) =>
+    result.outcomes.some((outcome) => outcome.id === id && outcome.version !== ''),
+  );
+  tables.push(await classTable(result, rates));
+  process.stdout.write(`${tables.at(-1)}\n\n`);
+  if (options.audio !== undefined) printTexts(result);
+  if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(results, null, 2));
+}
+const run = describeRun(results, { command: commandLine(), threads, load });
+process.stdout.write(`${run}\n`);
+place?.write([run, ...tables].join('\n\n'));
+
+function printTexts({ outcomes }: ClassResult): void {
+  for (const { name, runs } of outcomes) {
+    for (const text of new Set(runs.map((measured) => measured.run.text))) {
+      process.stdout.write(`${name}: ${text}\n`);
+    }
+  }
+}
+
+function chosen(option: string, list: string, known: readonly string[]): string[] {
+  const names = list.split(',');
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) refuse(`--${option} has ${unknown}, which is none of ${known.join(', ')}`);
+  return known.filter((name) => names.includes(name));
+}
+
+function count(option: string, given: string): number {
+  const value = Number(given);
+  return Number.isInteger(value) && value >= 1 && value <= 1000 ? value : refuse(`--${option} is 1 to 1000`);
+}
+
+function refuse(reason: string): never {
+  process.stderr.write(`${reason}\n`);
+  process.exit(2);
+}
+
+/** To repeat the run elsewhere: without the names of files and folders of this machine. */
+function commandLine(): string {
+  const local = new Set(['audio', 'reference', 'clips', 'sherpa-onnx', 'model', 'url', 'venv']);
+  const words = tokens.flatMap((token) => {
+    if (token.kind !== 'option' || ['write', 'json'].includes(token.name)) return [];
+    if (token.value === undefined) return [token.rawName];
+    return [token.rawName, local.has(token.name) ? token.name.toUpperCase() : token.value];
+  });
+  return ['npm run bench', ...(words.length > 0 ? ['--', ...words] : [])].join(' ');
+}

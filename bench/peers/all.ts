@@ -1,0 +1,17 @@
+/** The peers by the names that `--peers` takes, in the order of the tables. */
+import { startFasterWhisper, startFasterWhisperBatched } from './faster-whisper.ts';
+import type { StartPeer } from './peer.ts';
+import { startSherpaOnnx } from './sherpa-onnx.ts';
+import { startVoxgate } from './voxgate.ts';
+import { startWhisperCli, startWhisperServer } from './whisper-cpp.ts';
+import { startWhisperNode } from './whisper-node.ts';
+
+export const PEERS: Record<string, StartPeer> = {
+  voxgate: startVoxgate,
+  'faster-whisper': startFasterWhisper,
+  'faster-whisper-batched': startFasterWhisperBatched,
+  'whisper-server': startWhisperServer,
+  'whisper-cli': startWhisperCli,
+  'whisper-node': startWhisperNode,
+  'sherpa-onnx': startSherpaOnnx,
+};

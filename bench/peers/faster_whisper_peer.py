@@ -1,0 +1,64 @@
+"""faster-whisper behind JSON lines: one request on stdin, one answer on stdout, so that the caller sets the order.
+
+    {"audio": PATH, "language": "en", "words": false, "vad": false}
+        -> {"wall_ms": ..., "first_ms": ..., "text": ..., "words": [{"word", "start", "end"}]}
+
+The clock runs from the path of the file to the last segment: decoding of the audio included, loading of the model not.
+"""
+
+import argparse
+import json
+import sys
+import time
+from importlib.metadata import version
+
+from faster_whisper import BatchedInferencePipeline, WhisperModel
+
+
+def transcribe(model, request, batched):
+    options = {
+        "language": None if request["language"] == "auto" else request["language"],
+        "beam_size": 1,
+        "word_timestamps": request["words"],
+    }
+    if not batched:  # which filters by itself, and has to: its batches are made of what the filter finds
+        options["vad_filter"] = request["vad"]
+    begin = time.perf_counter()
+    segments, _ = model.transcribe(request["audio"], **options)
+    heard = []
+    first_ms = None
+    for segment in segments:  # a generator: the work happens here
+        first_ms = first_ms or (time.perf_counter() - begin) * 1000
+        heard.append(segment)
+    wall_ms = (time.perf_counter() - begin) * 1000
+    words = [
+        {"word": word.word.strip(), "start": word.start, "end": word.end}
+        for segment in heard
+        for word in segment.words or []
+    ]
+    # Segments of the batched mode come without the space between them.
+    text = " ".join(segment.text.strip() for segment in heard)
+    return {"wall_ms": wall_ms, "first_ms": first_ms or wall_ms, "text": text, "words": words}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", help="directory of a CTranslate2 Whisper checkpoint")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batched", action="store_true")
+    options = parser.parse_args()
+    model = WhisperModel(
+        options.model, device="cpu", compute_type="int8", cpu_threads=options.threads, local_files_only=True
+    )
+    if options.batched:
+        model = BatchedInferencePipeline(model)
+    print(json.dumps({name: version(name) for name in ("faster-whisper", "ctranslate2")}), flush=True)
+    for line in sys.stdin:
+        try:
+            answer = transcribe(model, json.loads(line), options.batched)
+        except Exception as error:  # the caller decides what a failed run means
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+main()

