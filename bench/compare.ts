@@ -51,7 +51,7 @@ const { values: options, tokens } = parseArgs({
     /** A running gateway; one is started when absent. */
     url: { type: 'string' },
     venv: { type: 'string', default: VENV },
-    /** The tables into docs/performance.md. */
+    /** Each class's table into its place in docs/performance.md. */
     write: { type: 'boolean', default: false },
     /** Every single time and text, for whoever wants to judge the spread. */
     json: { type: 'string' },
@@ -65,11 +65,10 @@ let peers = chosen('peers', options.peers, Object.keys(PEERS)).map((id): [string
 ]);
 const rounds = options.rounds === undefined ? undefined : count('rounds', options.rounds);
 const threads = count('threads', options.threads);
-const place = options.write ? findPlace('peers') : null;
 const classes = clipClasses({ ...options, rounds }, only);
 if (classes.length === 0) refuse('there are no clips for these classes');
+const places = new Map(options.write ? classes.map(({ id }) => [id, findPlace(id)]) : []);
 
-const load = loadavg()[0] ?? 0;
 const peerOptions = {
   threads,
   model: options.model,
@@ -84,21 +83,20 @@ await using rates = await startErrorRates(options.venv).catch((error: Error) => 
   return null;
 });
 const results: ClassResult[] = [];
-const tables: string[] = [];
 for (const clipClass of classes) {
+  const load = loadavg()[0] ?? 0;
   const result = { clipClass, outcomes: await measure(clipClass, peers, peerOptions, warmUp) };
   results.push(result);
   peers = peers.filter(([id]) =>
     result.outcomes.some((outcome) => outcome.id === id && outcome.version !== ''),
   );
-  tables.push(await classTable(result, rates));
-  process.stdout.write(`${tables.at(-1)}\n\n`);
+  const run = describeRun(result, { command: commandLine(clipClass.id), threads, load });
+  const report = `${await classTable(result, rates)}\n\n${run}`;
+  process.stdout.write(`${report}\n\n`);
+  places.get(clipClass.id)?.write(report);
   if (options.audio !== undefined) printTexts(result);
   if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(results, null, 2));
 }
-const run = describeRun(results, { command: commandLine(), threads, load });
-process.stdout.write(`${run}\n`);
-place?.write([run, ...tables].join('\n\n'));
 
 function printTexts({ outcomes }: ClassResult): void {
   for (const { name, runs } of outcomes) {
@@ -125,13 +123,15 @@ function refuse(reason: string): never {
   process.exit(2);
 }
 
-/** To repeat the run elsewhere: without the names of files and folders of this machine. */
-function commandLine(): string {
+/** To repeat one class elsewhere: without the names of files and folders of this machine. */
+function commandLine(id: string): string {
   const local = new Set(['audio', 'reference', 'clips', 'sherpa-onnx', 'model', 'url', 'venv']);
   const words = tokens.flatMap((token) => {
     if (token.kind !== 'option' || ['write', 'json'].includes(token.name)) return [];
+    if (token.name === 'only') return [];
     if (token.value === undefined) return [token.rawName];
     return [token.rawName, local.has(token.name) ? token.name.toUpperCase() : token.value];
   });
-  return ['npm run bench', ...(words.length > 0 ? ['--', ...words] : [])].join(' ');
+  const only = options.audio === undefined ? ['--only', id] : [];
+  return ['npm run bench --', ...only, ...words].join(' ');
 }

@@ -13,28 +13,21 @@ export interface ClassResult {
 
 const REFERENCE_PEER = 'voxgate';
 
-/** Machine, versions and command; `load`: of the machine before the run. */
-export function describeRun(results: ClassResult[], run: { command: string; threads: number; load: number }) {
+/** Machine, versions and command of one class; `load`: of the machine before it. */
+export function describeRun(
+  { outcomes }: ClassResult,
+  run: { command: string; threads: number; load: number },
+): string {
   const cpu = cpus();
-  const outcomes = results.flatMap(({ outcomes }) => outcomes);
-  const versions = new Map(outcomes.filter((o) => o.version).map((o) => [o.name, o.version]));
-  const leftOut = new Set(
-    results.flatMap(({ clipClass, outcomes }) =>
-      outcomes
-        .filter((o) => o.failure !== null)
-        .map((o) => `- ${o.name} ${o.version === '' ? 'is left out' : `(${clipClass.title})`}: ${reason(o)}`),
-    ),
-  );
+  const versions = outcomes.filter(({ version }) => version !== '').map((o) => `${o.name}: ${o.version}`);
+  const leftOut = outcomes
+    .filter(({ failure }) => failure !== null)
+    .map((outcome) => `Without ${outcome.name}: ${reason(outcome)}.`);
   return [
-    `Machine: ${cpu[0]?.model.trim()}, ${cpu.length} cores, ${Math.round(totalmem() / 2 ** 20)} MB; load before the run ${run.load.toFixed(1)}. Threads of each: ${run.threads}.`,
-    '',
-    ...[...versions].map(([name, version]) => `- ${name}: ${version}`),
+    `${cpu[0]?.model.trim()}, ${cpu.length} cores, ${Math.round(totalmem() / 2 ** 20)} MB, load before ${run.load.toFixed(1)}; ${run.threads} threads each. ${versions.join('; ')}.`,
     ...leftOut,
-    '',
-    '```sh',
-    run.command,
-    '```',
-  ].join('\n');
+    `\`${run.command}\``,
+  ].join('\n\n');
 }
 
 export async function classTable({ clipClass, outcomes }: ClassResult, rates: ErrorRates | null) {
