@@ -28,6 +28,7 @@ interface Contender {
 }
 
 const WARM_UP_LIMIT_SEC = 30;
+const WARM_UP_CLIPS = 6;
 
 /** Processes are started for each class anew, so that a peak of memory belongs to that class. */
 export async function measure(
@@ -50,7 +51,9 @@ export async function measure(
       });
     }
     // Loads weights and fills caches; a long recording would teach nothing that a short one does not.
-    const warming = clipClass.clips.filter(({ seconds }) => seconds <= WARM_UP_LIMIT_SEC);
+    const warming = clipClass.clips
+      .filter(({ seconds }) => seconds <= WARM_UP_LIMIT_SEC)
+      .slice(0, WARM_UP_CLIPS);
     for (const clip of warming.length > 0 ? warming : [warmUp]) {
       for (const contender of contenders) await transcribe(contender, clipClass, clip);
     }
