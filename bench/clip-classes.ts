@@ -39,6 +39,7 @@ export const CLASS_IDS = [
   'longer',
   '60s',
   '6min',
+  '6min-streamed',
   '60min',
   'voices',
 ] as const;
@@ -75,6 +76,12 @@ export function clipClasses(options: ClassOptions, only: string[]): ClipClass[] 
     {
       ...long('6min', 360, 3),
       title: '6 min, pauses of 3 s (faster-whisper with its voice activity filter)',
+      rounds: options.rounds ?? 3,
+      vad: true,
+    },
+    {
+      ...long('6min-streamed', 360, 3),
+      title: 'The same, streamed: voxgate then aligns every word for the times of the segments',
       rounds: options.rounds ?? 3,
       vad: true,
       stream: true,

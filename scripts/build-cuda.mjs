@@ -96,9 +96,7 @@ const definitions = [
   `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(build, 'lib')}`,
   ...(chosen === '' ? [] : [`-DCMAKE_CUDA_ARCHITECTURES=${chosen}`]),
   ...(cublas === null ? [] : [`-DVOXGATE_CUBLAS=${cublas}`]),
-  ...(options['whisper-source'] === ''
-    ? []
-    : [`-DWHISPER_SOURCE_DIR=${resolve(options['whisper-source'])}`]),
+  ...(options['whisper-source'] === '' ? [] : [`-DWHISPER_SOURCE_DIR=${resolve(options['whisper-source'])}`]),
 ];
 run('Configure', 'cmake', ['-S', '.', '-B', build, ...definitions, '--log-level=WARNING']);
 run(`Compile for ${chosen || 'every architecture'}`, 'cmake', [

@@ -1,0 +1,69 @@
+/**
+ * What a transcription costs beside inference: a request of an 11 s wav through HTTP, less what voice activity and
+ * recognition of the same samples take in this process, in turns.
+ *
+ *   node --import tsx bench/overhead.ts
+ */
+import { join } from 'node:path';
+import { readConfig } from '../src/config.ts';
+import { loadNative } from '../src/engine/native.ts';
+import { contextFor } from '../src/transcription/decoding.ts';
+import { fileClip, SAMPLE } from './clips.ts';
+import { median, startGatewayProcess } from './gateway.ts';
+import { upload } from './peers/upload.ts';
+
+const ROUNDS = 25;
+const { audio, seconds } = fileClip(SAMPLE, null);
+const { config } = readConfig();
+const engine = loadNative();
+const weights = (file: string) => join(config.modelDir, file);
+const model = await engine.loadModel({
+  backend: 'whisper',
+  path: weights('ggml-base-q8_0.bin'),
+  device: 'cpu',
+  threads: config.threads,
+});
+const voiceActivity = await engine.loadVoiceActivity({ path: weights('ggml-silero-v6.2.0.bin') });
+await using gateway = await startGatewayProcess();
+
+const request = () =>
+  upload(`${gateway.base}/v1/audio/transcriptions`, audio, { model: 'multilingual-base', language: 'en' });
+
+async function readSamples(): Promise<Float32Array> {
+  const file = await engine.openAudio(audio);
+  const samples = await file.read(Math.ceil(seconds) * 16_000);
+  file.close();
+  return samples ?? new Float32Array();
+}
+
+async function recognize(samples: Float32Array): Promise<void> {
+  await voiceActivity.probabilities(samples, { reset: true });
+  await model.transcribe(samples, {
+    language: 'en',
+    translate: false,
+    prompt: '',
+    temperature: 0,
+    audioContext: contextFor(seconds, model.info.audioContext),
+    maxTokens: 0,
+    words: false,
+  });
+}
+
+const samples = await readSamples();
+const overHttp: number[] = [];
+const inside: number[] = [];
+for (let round = -1; round < ROUNDS; round += 1) {
+  const { wallMs } = await request();
+  const begin = performance.now();
+  await recognize(samples);
+  const tookMs = performance.now() - begin;
+  if (round < 0) continue; // loads the model
+  overHttp.push(wallMs);
+  inside.push(tookMs);
+}
+const [whole, inference] = [median(overHttp), median(inside)];
+process.stdout.write(
+  `${ROUNDS} rounds: ${whole.toFixed(0)} ms through HTTP, ${inference.toFixed(0)} ms of it voice activity and recognition, ${(whole - inference).toFixed(1)} ms all else\n`,
+);
+await model.close();
+await voiceActivity.close();
