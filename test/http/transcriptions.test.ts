@@ -96,9 +96,23 @@ test('a loop is decoded again at the full window, then dropped if it stays one',
     },
   });
   assert.equal((await json(await post(gateway, form(speech)))).text, '');
-  assert.deepEqual(tries[0], [0, 256]);
+  assert.deepEqual(tries[0], [0, 320]);
   assert.deepEqual(tries[1], [0, 0]);
   assert.deepEqual(tries.at(-1), [1, 0]);
+});
+
+test('speech that repeats itself is asked for once more at the full window, and kept', async () => {
+  const windows: number[] = [];
+  const refrain = ' unbelievably'.repeat(8);
+  await using gateway = await startGateway({
+    transcribe: async (_samples, { audioContext }) => {
+      windows.push(audioContext);
+      return heard(refrain);
+    },
+  });
+  const answer = await json(await post(gateway, form(speech)));
+  assert.equal(answer.text.trim(), refrain.trim());
+  assert.deepEqual(windows, [320, 0]);
 });
 
 const badFiles: [string, Uint8Array | null, string][] = [
