@@ -15,13 +15,13 @@ import { createWriteStream, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { readConfig } from '../src/config.ts';
 import { wavHeader } from '../test/wav.ts';
-import { SAMPLE } from './clips.ts';
+import { BYTES_A_SECOND, SAMPLE } from './clips.ts';
 import { median, samplesOf, startGatewayProcess } from './gateway.ts';
 import { findPlace, markdownTable } from './page.ts';
+import { ROOT } from './peers/peer.ts';
 import { upload } from './peers/upload.ts';
 import { DURATIONS, plot } from './plot.ts';
 import { type ModelRun, SHAPES, writeSyntheticModel } from './synthetic-model.ts';
@@ -41,10 +41,8 @@ const { values: options } = parseArgs({
   },
 });
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FOLDER = join(ROOT, 'build/bench-growth');
 const LENGTHS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 10_800];
-const BYTES_PER_SEC = 32_000;
 const CLIP = { sec: 11, words: 22 };
 const rounds = Number(options.rounds);
 const pauseSec = Number(options.pause);
@@ -86,7 +84,7 @@ place?.write(report);
 
 async function runLengths(): Promise<LengthRun[]> {
   // The clip and a pause, over and over.
-  const pattern = Buffer.concat([samplesOf(SAMPLE), Buffer.alloc(pauseSec * BYTES_PER_SEC)]);
+  const pattern = Buffer.concat([samplesOf(SAMPLE), Buffer.alloc(pauseSec * BYTES_A_SECOND)]);
   const runs: LengthRun[] = [];
   for (const sec of LENGTHS.filter((length) => length <= Number(options['up-to']))) {
     const taken: LengthRun[] = [];
@@ -128,8 +126,8 @@ async function runLength(pattern: Buffer, sec: number): Promise<LengthRun> {
 
 async function writeSpeech(path: string, pattern: Buffer, sec: number): Promise<void> {
   async function* parts() {
-    yield wavHeader(sec * BYTES_PER_SEC);
-    for (let left = sec * BYTES_PER_SEC; left > 0; left -= pattern.length) yield pattern.subarray(0, left);
+    yield wavHeader(sec * BYTES_A_SECOND);
+    for (let left = sec * BYTES_A_SECOND; left > 0; left -= pattern.length) yield pattern.subarray(0, left);
   }
   await pipeline(parts, createWriteStream(path));
 }

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wavHeader } from '../test/wav.ts';
 import { BYTES_A_SECOND, CLIP_FOLDER, type Clip, HEADER_BYTES } from './clips.ts';
+import { seededRandom } from './random.ts';
 
 /** As many sentences as `seconds` hold, the pause behind each counted; written once. Null when there are too few. */
 export function longClip(
@@ -55,13 +56,4 @@ function shuffle(clips: Clip[], random: () => number): Clip[] {
     if (a && b) [shuffled[i], shuffled[j]] = [b, a];
   }
   return shuffled;
-}
-
-/** A linear congruential generator (Numerical Recipes): 0..1, enough to mix sentences. */
-function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
 }

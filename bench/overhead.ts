@@ -11,19 +11,21 @@ import { contextFor } from '../src/transcription/decoding.ts';
 import { fileClip, SAMPLE } from './clips.ts';
 import { median, startGatewayProcess } from './gateway.ts';
 import { upload } from './peers/upload.ts';
+import { ggmlBase } from './peers/whisper-cpp.ts';
 
 const ROUNDS = 25;
 const { audio, seconds } = fileClip(SAMPLE, null);
 const { config } = readConfig();
 const engine = loadNative();
-const weights = (file: string) => join(config.modelDir, file);
 const model = await engine.loadModel({
   backend: 'whisper',
-  path: weights('ggml-base-q8_0.bin'),
+  path: ggmlBase(),
   device: 'cpu',
   threads: config.threads,
 });
-const voiceActivity = await engine.loadVoiceActivity({ path: weights('ggml-silero-v6.2.0.bin') });
+const voiceActivity = await engine.loadVoiceActivity({
+  path: join(config.modelDir, 'ggml-silero-v6.2.0.bin'),
+});
 await using gateway = await startGatewayProcess();
 
 const request = () =>

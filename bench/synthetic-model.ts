@@ -16,6 +16,7 @@ import { toHalf } from '../src/models/import/half.ts';
 import { FFT_BINS, melFilters } from '../src/models/import/mel-filters.ts';
 import { SAMPLE } from './clips.ts';
 import { median, samplesOf } from './gateway.ts';
+import { seededRandom } from './random.ts';
 
 interface Shape {
   state: number;
@@ -184,11 +185,8 @@ function equalBlocks(count: number, value: number): Buffer {
 /** Integers from -127 to 127, the same at every call; the scales are still to be written. */
 function randomBlocks(): Buffer {
   const blocks = Buffer.alloc(RANDOM_BLOCKS * BLOCK.bytes);
-  let state = 1;
-  for (let i = 0; i < blocks.length; i++) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0; // Numerical Recipes' generator; the high bits are good
-    blocks.writeInt8(Math.floor((state / 2 ** 32) * 255) - 127, i);
-  }
+  const random = seededRandom(1);
+  for (let i = 0; i < blocks.length; i++) blocks.writeInt8(Math.floor(random() * 255) - 127, i);
   return blocks;
 }
 

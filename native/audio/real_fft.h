@@ -14,8 +14,6 @@ class RealFft {
   // `size` is even and its half a product of 2, 4 and 5: 400, 512 ...
   explicit RealFft(size_t size);
 
-  size_t bins() const { return half_ + 1; }
-
   // `samples`: at most `size`, the rest are zeros. Returns the bins from 0 to the Nyquist frequency, valid
   // until the next call.
   std::span<const std::complex<float>> operator()(std::span<const float> samples);
@@ -26,7 +24,7 @@ class RealFft {
   size_t half_;
   std::vector<size_t> radices_;
   std::vector<Complex> turns_;  // exp(-2 pi i k / size), k < size
-  std::vector<Complex> values_; // bins() each
+  std::vector<Complex> values_; // a bin and its mirror, up to the Nyquist frequency
   std::vector<Complex> spare_;
 };
 

@@ -15,14 +15,11 @@ export interface GpuFallbackOptions {
  */
 export async function loadWithFallback(options: GpuFallbackOptions): Promise<TranscriptionModel> {
   let onGpu = true;
-  let model = await options.load(options.gpu).catch(async (error: unknown) => {
-    if (!(error instanceof NativeError)) throw error;
-    return (await moved(error)) ?? Promise.reject(error);
-  });
+  let model = await options.load(options.gpu).catch(moveToCpu);
 
-  /** The model on the CPU; null when the error is not the GPU's. */
-  async function moved(error: unknown): Promise<TranscriptionModel | null> {
-    if (!onGpu || !isGpuFailure(error)) return null;
+  /** The model on the CPU. @throws the error itself when it is not the GPU's */
+  async function moveToCpu(error: unknown): Promise<TranscriptionModel> {
+    if (!onGpu || !isGpuFailure(error)) throw error;
     const onCpu = await options.load('cpu');
     onGpu = false;
     options.onFallback(error);
@@ -34,9 +31,7 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
       return await call(model);
     } catch (error) {
       const failed = model;
-      const onCpu = await moved(error);
-      if (onCpu === null) throw error;
-      model = onCpu;
+      model = await moveToCpu(error);
       await failed.close();
       return await call(model);
     }

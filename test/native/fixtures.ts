@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/native.ts';
 import { loadNative } from '../../src/engine/native.ts';
+import { wavHeader } from '../wav.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'voxgate-native-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -46,19 +47,7 @@ export function textOf(segments: readonly { tokens: readonly { bytes: Uint8Array
 }
 
 export function wav(samples: Int16Array, sampleRate = 16_000, channels = 1): Uint8Array {
-  const header = Buffer.alloc(44);
-  header.write('RIFF', 0);
-  header.writeUInt32LE(36 + samples.byteLength, 4);
-  header.write('WAVEfmt ', 8);
-  header.writeUInt32LE(16, 16);
-  header.writeUInt16LE(1, 20);
-  header.writeUInt16LE(channels, 22);
-  header.writeUInt32LE(sampleRate, 24);
-  header.writeUInt32LE(sampleRate * channels * 2, 28);
-  header.writeUInt16LE(channels * 2, 32);
-  header.writeUInt16LE(16, 34);
-  header.write('data', 36);
-  header.writeUInt32LE(samples.byteLength, 40);
+  const header = wavHeader(samples.byteLength, sampleRate, channels);
   return Buffer.concat([header, new Uint8Array(samples.buffer)]);
 }
 

@@ -7,6 +7,7 @@ import { after, test } from 'node:test';
 import { type ChunkOptions, loadNative, NativeError } from '../../src/engine/native.ts';
 import { european } from '../../src/transcription/european.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
+import { chunkOptions } from './fixtures.ts';
 
 const SAMPLE_RATE = 16_000;
 const path = new URL('./data/parakeet-script.bin', import.meta.url).pathname;
@@ -14,15 +15,7 @@ const engine = loadNative(process.env.VOXGATE_ADDON);
 const model = await engine.loadModel({ backend: 'parakeet', path, device: 'cpu', threads: 2 });
 after(() => model.close());
 
-const options: ChunkOptions = {
-  language: 'en',
-  translate: false,
-  prompt: '',
-  temperature: 0,
-  audioContext: 0,
-  maxTokens: 0,
-  words: true,
-};
+const options: ChunkOptions = { ...chunkOptions, words: true };
 
 function sweep(durationSec: number): Float32Array {
   return Float32Array.from(

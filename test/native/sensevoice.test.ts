@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { type ChunkOptions, loadNative } from '../../src/engine/native.ts';
 import { cjk } from '../../src/transcription/cjk.ts';
+import { chunkOptions } from './fixtures.ts';
 
 const SAMPLE_RATE = 16_000;
 const PIECE_SEC = 0.24;
@@ -24,15 +25,7 @@ after(async () => {
   await tones.close();
 });
 
-const options: ChunkOptions = {
-  language: '',
-  translate: false,
-  prompt: '',
-  temperature: 0,
-  audioContext: 0,
-  maxTokens: 0,
-  words: true,
-};
+const options: ChunkOptions = { ...chunkOptions, language: '', words: true };
 
 /** The recording the reference was computed of, from its start again where it ends. */
 function signal(length: number): Float32Array {

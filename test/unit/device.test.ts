@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { chooseDevice } from '../../src/engine/device.ts';
 import { loadWithFallback } from '../../src/engine/gpu-fallback.ts';
 import { type DecodedSegment, NativeError, type TranscriptionModel } from '../../src/engine/native.ts';
+import { chunkOptions } from '../native/fixtures.ts';
 
 const cpu = { name: 'CPU', description: '', gpu: false, memoryBytes: 0 };
 const cuda = (n: number) => ({ name: `CUDA${n}`, description: '', gpu: true, memoryBytes: 0 });
@@ -25,16 +26,6 @@ describe('chooseDevice', () => {
     assert.match(chooseDevice('cuda', [cpu]).warning ?? '', /0 GPUs are usable/);
   });
 });
-
-const decoding = {
-  language: 'en',
-  translate: false,
-  prompt: '',
-  temperature: 0,
-  audioContext: 0,
-  maxTokens: 0,
-  words: false,
-};
 
 function model(on: string, fail?: { error: Error; after: number }): TranscriptionModel & { closed: boolean } {
   const segments: DecodedSegment[] = [0, 1].map((n) => ({
@@ -88,7 +79,7 @@ describe('loadWithFallback', () => {
   it('a GPU that works is used, and nothing is said', async () => {
     const { wrapped, told } = await loaded(async () => model('gpu'));
     const seen: string[] = [];
-    await wrapped.transcribe(new Float32Array(1), decoding, {
+    await wrapped.transcribe(new Float32Array(1), chunkOptions, {
       onSegment: (segment) => seen.push(segment.language ?? ''),
     });
     assert.deepEqual(seen, ['gpu', 'gpu']);
@@ -107,12 +98,12 @@ describe('loadWithFallback', () => {
     const { wrapped, told, onCpu } = await loaded(async () => onGpu);
     const seen: string[] = [];
     const hooks = { onSegment: (segment: DecodedSegment) => seen.push(segment.language ?? '') };
-    assert.equal((await wrapped.transcribe(new Float32Array(1), decoding, hooks)).length, 2);
+    assert.equal((await wrapped.transcribe(new Float32Array(1), chunkOptions, hooks)).length, 2);
     assert.deepEqual(seen, ['cpu', 'cpu']);
     assert.equal(onGpu.closed, true);
     assert.deepEqual(told, [failed]);
 
-    await wrapped.transcribe(new Float32Array(1), decoding, hooks);
+    await wrapped.transcribe(new Float32Array(1), chunkOptions, hooks);
     assert.equal(told.length, 1, 'told once, then the CPU is simply used');
     await wrapped.close();
     assert.equal(onCpu.closed, true);
@@ -132,7 +123,7 @@ describe('loadWithFallback', () => {
       new DOMException('left', 'AbortError'),
     ]) {
       const { wrapped, told } = await loaded(async () => model('gpu', { error, after: 0 }));
-      await assert.rejects(wrapped.transcribe(new Float32Array(1), decoding), error);
+      await assert.rejects(wrapped.transcribe(new Float32Array(1), chunkOptions), error);
       assert.deepEqual(told, []);
     }
   });
