@@ -71,10 +71,19 @@ test('a bad setting stops the start with one sentence', () => {
   assert.equal(stderr.trim().split('\n').length, 1);
 });
 
-test('voxgate --help shows the commands', () => {
-  const { stdout } = spawnSync('npx', ['voxgate', '--help'], { cwd: ROOT, encoding: 'utf8' });
-  for (const command of ['serve', 'models']) assert.match(stdout, new RegExp(`^\\s+${command}`, 'm'));
-});
+// npx links the command once and keeps the link: what it links to has to come out of the build executable.
+for (const [name, command, ...args] of [
+  ['as npx finds it', 'npx', 'voxgate'],
+  ['as a program', 'dist/main.js'],
+] as const)
+  test(`voxgate --help, ${name}, shows the commands`, () => {
+    const { status, stdout, stderr } = spawnSync(command, [...args, '--help'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stderr);
+    for (const command of ['serve', 'models']) assert.match(stdout, new RegExp(`^\\s+${command}`, 'm'));
+  });
 
 test(`voxgate models list shows ${MODEL}`, () => {
   const { stdout } = spawnSync(process.execPath, ['dist/main.js', 'models', 'list'], {
