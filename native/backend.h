@@ -12,9 +12,13 @@
 
 // The one interface of a speech model, and its contract.
 //
-// Threads: a backend is loaded, used and destroyed on one thread, the thread of its model. Calls never
-// overlap, so an implementation needs no locks. It may start helper threads inside a call, all of which end
-// with the call. The callbacks of a call run on that same thread, during the call.
+// Threads: a backend is loaded, used and destroyed on one thread, its own. Its calls never overlap, so an
+// implementation needs no locks. It may start helper threads inside a call, all of which end with the call.
+// The callbacks of a call run on that same thread, during the call.
+//
+// Lanes: a model may offer further backends on the same weights, each with a thread and working memory of its
+// own, so that several chunks are decoded at once. Only weights, which nobody changes, and the number of
+// threads are shared among them.
 //
 // Ownership: spans and references are borrowed for the call only. Nothing of one call may influence the next:
 // the same samples with the same options give the same tokens, whatever ran before, also after an abort.
@@ -49,6 +53,7 @@ struct ModelInfo {
   bool finds_language = false; // while transcribing: ChunkOptions::language may then be empty
   int audio_context = 0;       // encoder positions of a full window; 0 where a call cannot choose them
   int text_context = 0;        // decoder positions; 0 where there is no decoder
+  int lanes = 1;               // how many chunks are worth decoding at once, this backend included
   uint64_t memory_bytes = 0;
 };
 
@@ -100,6 +105,11 @@ struct DetectionOptions {
   bool words = false;
 };
 
+class Backend;
+// Makes one more lane. May be called on any thread, also while other lanes compute or when the backend it
+// came from is gone; throws Failure{closed} when all lanes are.
+using LaneFactory = std::function<std::unique_ptr<Backend>()>;
+
 class Backend {
  public:
   Backend() = default;
@@ -108,6 +118,9 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual const ModelInfo& info() const = 0;
+
+  // Empty where there is one lane only (ModelInfo::lanes).
+  virtual LaneFactory lane_factory() const { return {}; }
 
   // At least one and at most kMaxChunkSamples samples. Returns every segment, also those already emitted.
   virtual std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,

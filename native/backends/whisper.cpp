@@ -22,14 +22,14 @@ constexpr size_t kMaxPromptBytes = 4096; // far above the 224 tokens that are us
 // A window may end after 20 ms of audio and the next starts there; bad weights would encode a chunk 1500
 // times.
 constexpr int kMaxWindows = 16;
+// Small models gain most from several lanes, and large ones need most memory for each.
+constexpr int kMaxLanes = 4;
+constexpr uint64_t kMaxLaneMemory = uint64_t{1} << 30; // of all lanes but the first
 
-struct FreeContext {
-  void operator()(whisper_context* context) const { whisper_free(context); }
-};
 struct FreeState {
   void operator()(whisper_state* state) const { whisper_free_state(state); }
 };
-using ContextPtr = std::unique_ptr<whisper_context, FreeContext>;
+using ContextPtr = std::shared_ptr<whisper_context>;
 using StatePtr = std::unique_ptr<whisper_state, FreeState>;
 
 // What the C callbacks of one call share. It lives on the stack of that call.
@@ -101,11 +101,17 @@ std::vector<std::string> language_codes(const whisper_context& context) {
   return codes;
 }
 
+whisper_context_params context_params(int gpu) {
+  auto params = whisper_context_default_params();
+  params.use_gpu = gpu >= 0;
+  params.gpu_device = std::max(gpu, 0);
+  return params;
+}
+
 class WhisperBackend final : public Backend {
  public:
-  WhisperBackend(ContextPtr context, const LoadOptions& options) : context_(std::move(context)) {
-    threads_ = std::max(1, options.threads);
-    on_gpu_ = options.device != "cpu";
+  WhisperBackend(ContextPtr context, std::shared_ptr<Team> team, bool on_gpu)
+      : context_(std::move(context)), team_(std::move(team)), on_gpu_(on_gpu) {
     longest_token_ = whisper_tu::longest_token(*context_);
     info_.backend = "whisper";
     info_.languages = language_codes(*context_);
@@ -113,10 +119,24 @@ class WhisperBackend final : public Backend {
     info_.audio_context = whisper_n_audio_ctx(context_.get());
     info_.text_context = whisper_n_text_ctx(context_.get());
     state(false); // made now, so that a machine too small fails the load and not the first request
-    info_.memory_bytes = whisper_tu::memory_bytes(*context_) + whisper_tu::memory_bytes(*fast_);
+    const auto lane_bytes = whisper_tu::memory_bytes(*fast_);
+    const auto affordable = static_cast<int>(std::min<uint64_t>(kMaxLaneMemory / lane_bytes, kMaxLanes));
+    info_.lanes = on_gpu ? 1 : std::min({1 + affordable, kMaxLanes, team_->threads()});
+    info_.memory_bytes = whisper_tu::memory_bytes(*context_) + lane_bytes;
   }
 
   const ModelInfo& info() const override { return info_; }
+
+  LaneFactory lane_factory() const override {
+    if (info_.lanes == 1)
+      return {};
+    return [whole = std::weak_ptr(context_), team = team_]() -> std::unique_ptr<Backend> {
+      const auto weights = whole.lock();
+      if (!weights)
+        throw Failure(StatusCode::closed, "The model was closed");
+      return std::make_unique<WhisperBackend>(whisper_tu::view_of(weights, context_params(-1)), team, false);
+    };
+  }
 
   std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
                                   const ChunkEvents& events, const CancelToken& cancel) override {
@@ -136,6 +156,7 @@ class WhisperBackend final : public Backend {
     call.encoded = std::exchange(encoded_, {}) == wanted;
     prepare(state, options.words, params.audio_ctx);
     const whisper_tu::ExactPositions exact(*context_);
+    const whisper_tu::OnTeam on_team(*team_);
     GraphAbort graph_abort(state, call.abort_switch);
     const EncodeAgain encode_again;
     whisper_tu::skip_encoding(call.encoded ? &state : nullptr);
@@ -167,12 +188,14 @@ class WhisperBackend final : public Backend {
     encoded_ = {};
     prepare(state, options.words, audio_context);
     const whisper_tu::ExactPositions exact(*context_);
+    const whisper_tu::OnTeam on_team(*team_);
     const GraphAbort graph_abort(state, abort_switch);
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
     int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(),
-                                             static_cast<int>(padded.size()), threads_);
+                                             static_cast<int>(padded.size()), team_->threads());
     if (code == 0)
-      code = whisper_lang_auto_detect_with_state(context_.get(), &state, 0, threads_, probabilities.data());
+      code = whisper_lang_auto_detect_with_state(context_.get(), &state, 0, team_->threads(),
+                                                 probabilities.data());
     cancel.check();
     if (code < 0)
       throw Failure(StatusCode::inference_failed,
@@ -249,7 +272,7 @@ class WhisperBackend final : public Backend {
 
   whisper_full_params full_params(const ChunkOptions& options, Call& call) const {
     auto params = whisper_full_default_params(WHISPER_SAMPLING_GREEDY);
-    params.n_threads = threads_;
+    params.n_threads = team_->threads();
     params.language = options.language.c_str();
     params.translate = options.translate;
     params.no_context = true;
@@ -287,13 +310,13 @@ class WhisperBackend final : public Backend {
   }
 
   ContextPtr context_; // outlives the states, which use its weights
+  std::shared_ptr<Team> team_;
   StatePtr fast_;
   StatePtr aligned_;
   std::array<int, 2> last_context_{}; // of the fast and the aligned state
   Encoded encoded_;
-  bool on_gpu_ = false;
+  bool on_gpu_;
   size_t longest_token_ = 0;
-  int threads_ = 1;
   ModelInfo info_;
 };
 
@@ -303,15 +326,14 @@ std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelTo
   const int gpu = gpu_index(options.device);
   check_whisper_file(options.path);
   cancel.check();
-  auto params = whisper_context_default_params();
-  params.use_gpu = gpu >= 0;
-  params.gpu_device = std::max(gpu, 0);
-  ContextPtr context(whisper_init_from_file_with_params_no_state(options.path.c_str(), params));
+  ContextPtr context(whisper_init_from_file_with_params_no_state(options.path.c_str(), context_params(gpu)),
+                     whisper_free);
   if (!context)
     throw Failure(StatusCode::load_failed,
                   "Cannot use model file " + options.path + ": its weights do not fit");
   cancel.check();
-  return std::make_unique<WhisperBackend>(std::move(context), options);
+  return std::make_unique<WhisperBackend>(std::move(context), std::make_shared<Team>(options.threads),
+                                          gpu >= 0);
 }
 
 } // namespace voxgate

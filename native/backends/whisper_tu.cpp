@@ -14,6 +14,10 @@
 #include <cstddef>
 #include <span>
 #include <vector>
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 // whisper.cpp calls its alignment pass (dynamic time warping) in the middle of whisper_full and asserts where
 // the pass cannot work. Renaming the function and declaring an overload that fits the call's argument types
@@ -51,21 +55,55 @@ template <typename X, typename N> auto pad_positions(X x, N n) {
 #undef GGML_PAD
 #define GGML_PAD(x, n) pad_positions(x, n)
 
-// whisper.cpp encodes the audio to tell its language and once more to transcribe it. See `skip_encoding`.
+// Where whisper.cpp computes a graph. It encodes the audio to tell its language and once more to transcribe
+// it, see `skip_encoding`; and the threads it was given at the start of the call may have other work by now.
 namespace {
 thread_local std::array<ggml_backend_sched_t, 3> t_skipped{};
 thread_local int t_skips = 0;
-ggml_status compute_unless_skipped(ggml_backend_sched_t sched, ggml_cgraph* graph) {
-  if (std::find(t_skipped.begin(), t_skipped.end(), sched) == t_skipped.end())
-    return ggml_backend_sched_graph_compute(sched, graph);
-  ++t_skips;
-  return GGML_STATUS_SUCCESS;
+thread_local const voxgate::Team* t_team = nullptr;
+void set_threads(ggml_backend_sched_t sched, int threads);
+ggml_status compute_graph(ggml_backend_sched_t sched, ggml_cgraph* graph) {
+  if (std::find(t_skipped.begin(), t_skipped.end(), sched) != t_skipped.end()) {
+    ++t_skips;
+    return GGML_STATUS_SUCCESS;
+  }
+  if (t_team != nullptr)
+    set_threads(sched, t_team->share());
+  return ggml_backend_sched_graph_compute(sched, graph);
 }
 } // namespace
-#define ggml_backend_sched_graph_compute compute_unless_skipped
+#define ggml_backend_sched_graph_compute compute_graph
+
+// What is read from end to end for every token, the weights of the decoder and the encoded audio, lies in
+// large pages: a processor's prefetching ends with the page.
+namespace {
+ggml_backend_buffer_t in_large_pages(ggml_backend_buffer_t buffer) {
+#ifdef __linux__
+  if (buffer != nullptr && ggml_backend_buffer_is_host(buffer)) {
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<uintptr_t>(ggml_backend_buffer_get_base(buffer));
+    const auto first = (begin + page - 1) / page * page;
+    const auto last = (begin + ggml_backend_buffer_get_size(buffer)) / page * page;
+    if (first < last) // a kernel that has none is as fast as before
+      static_cast<void>(madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
+  }
+#endif
+  return buffer;
+}
+ggml_backend_buffer_t alloc_weights(ggml_context* context, ggml_backend_buffer_type_t type) {
+  return in_large_pages(ggml_backend_alloc_ctx_tensors_from_buft(context, type));
+}
+ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend) {
+  return in_large_pages(ggml_backend_alloc_ctx_tensors(context, backend));
+}
+} // namespace
+#define ggml_backend_alloc_ctx_tensors_from_buft alloc_weights
+#define ggml_backend_alloc_ctx_tensors alloc_cache
 
 #include <src/whisper.cpp>
 
+#undef ggml_backend_alloc_ctx_tensors
+#undef ggml_backend_alloc_ctx_tensors_from_buft
 #undef ggml_backend_sched_graph_compute
 
 #undef GGML_PAD
@@ -77,6 +115,13 @@ namespace {
 constexpr int kMedianWidth = 7; // as in whisper_full
 
 thread_local int t_alignments = 0;
+
+// A function that only some of ggml's backends have, or null.
+template <typename Function> Function door(ggml_backend_t backend, const char* name) {
+  ggml_backend_dev_t device = ggml_backend_get_device(backend);
+  ggml_backend_reg_t reg = device != nullptr ? ggml_backend_dev_backend_reg(device) : nullptr;
+  return reg != nullptr ? reinterpret_cast<Function>(ggml_backend_reg_get_proc_address(reg, name)) : nullptr;
+}
 
 // Pushes a spare segment behind the results while the alignment writes its times. The pass steps its iterator
 // past the last token it fills and reads where the next one would be, outside the results.
@@ -143,6 +188,30 @@ bool should_abort(void* abort_switch) {
   return self->armed && self->cancel != nullptr && self->cancel->cancelled();
 }
 
+std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> whole,
+                                         const whisper_context_params& params) {
+  auto view = std::make_unique<whisper_context>();
+  view->t_load_us = whole->t_load_us;
+  view->t_start_us = whole->t_start_us;
+  view->wtype = whole->wtype;
+  view->itype = whole->itype;
+  view->params = params;
+  view->model = whole->model; // pointers to the tensors
+  view->vocab = whole->vocab;
+  view->path_model = whole->path_model;
+  return {view.release(), [whole = std::move(whole)](whisper_context* context) { delete context; }};
+}
+
+OnTeam::OnTeam(Team& team) : team_(team) {
+  team_.join();
+  t_team = &team_;
+}
+
+OnTeam::~OnTeam() {
+  t_team = nullptr;
+  team_.leave();
+}
+
 void use_alignment(whisper_context& context, bool aligned) {
   auto& params = context.params;
   const auto& hparams = context.model.hparams;
@@ -200,13 +269,7 @@ int encodings_skipped() {
 
 void set_graph_abort(whisper_state& state, AbortSwitch* abort_switch) {
   for (ggml_backend_t backend : state.backends) {
-    ggml_backend_dev_t device = ggml_backend_get_device(backend);
-    ggml_backend_reg_t reg = device != nullptr ? ggml_backend_dev_backend_reg(device) : nullptr;
-    if (reg == nullptr)
-      continue;
-    auto set = reinterpret_cast<ggml_backend_set_abort_callback_t>(
-        ggml_backend_reg_get_proc_address(reg, "ggml_backend_set_abort_callback"));
-    if (set != nullptr)
+    if (auto set = door<ggml_backend_set_abort_callback_t>(backend, "ggml_backend_set_abort_callback"))
       set(backend, abort_switch != nullptr ? should_abort : nullptr, abort_switch);
   }
 }
@@ -251,6 +314,17 @@ uint64_t memory_bytes(const whisper_state& state) {
 }
 
 } // namespace voxgate::whisper_tu
+
+namespace {
+void set_threads(ggml_backend_sched_t sched, int threads) {
+  for (int i = 0; i < ggml_backend_sched_get_n_backends(sched); ++i) {
+    ggml_backend_t backend = ggml_backend_sched_get_backend(sched, i);
+    if (auto set =
+            voxgate::whisper_tu::door<ggml_backend_set_n_threads_t>(backend, "ggml_backend_set_n_threads"))
+      set(backend, threads);
+  }
+}
+} // namespace
 
 static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
                          size_t first_segment, int segments, int seek, int frames, int filter_width,

@@ -1,12 +1,15 @@
 #pragma once
 
+#include "backends/team.h"
 #include "cancel.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 struct whisper_context;
+struct whisper_context_params;
 struct whisper_state;
 
 // Doors into the private structs of whisper.cpp, for what its C API does not offer. whisper_tu.cpp compiles
@@ -23,6 +26,23 @@ struct AbortSwitch {
 
 // A ggml_abort_callback over an AbortSwitch.
 bool should_abort(void* abort_switch);
+
+// A context of its own over the weights of another one, which it keeps: what is set in it, as below, is set
+// for one lane. Safe while other views are in use.
+std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> whole,
+                                         const whisper_context_params& params);
+
+// While it lives, graphs of this thread are computed by the thread's share of the team.
+class OnTeam {
+ public:
+  explicit OnTeam(Team& team);
+  OnTeam(const OnTeam&) = delete;
+  OnTeam& operator=(const OnTeam&) = delete;
+  ~OnTeam();
+
+ private:
+  Team& team_;
+};
 
 // How states are made and run from here on. One context serves both kinds of state, but flash attention lays
 // out the attention caches differently and hides the weights the alignment needs, so a state must always be

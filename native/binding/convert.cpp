@@ -137,6 +137,7 @@ Napi::Object to_js(Napi::Env env, const ModelInfo& info) {
   object.Set("multilingual", info.multilingual);
   object.Set("audioContext", info.audio_context);
   object.Set("textContext", info.text_context);
+  object.Set("lanes", info.lanes);
   object.Set("memoryBytes", static_cast<double>(info.memory_bytes));
   return object;
 }

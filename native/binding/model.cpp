@@ -12,7 +12,28 @@ namespace {
 struct Loaded {
   std::shared_ptr<Resident<Backend>> resident;
   ModelInfo info;
+  LaneFactory lane_factory;
 };
+
+using Maker = std::function<std::unique_ptr<Backend>(const CancelToken&)>;
+
+// Makes a backend on a thread of its own; the promise is for the model that wraps it.
+Napi::Object start_making(Napi::Env env, Maker make) {
+  auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
+  Callbacks callbacks;
+  callbacks.holding = resident;
+  Worker& worker = resident->worker();
+  return start_job(env, worker, std::move(callbacks), StatusCode::load_failed,
+                   [resident = resident.get(), make = std::move(make)](const Job& job) -> Result {
+                     auto& backend = resident->object() = make(*job.cancel);
+                     return [info = backend->info(), lanes = backend->lane_factory(),
+                             job](Napi::Env e) -> Napi::Value {
+                       auto held = job.environment->find(job.id)->holding;
+                       Loaded loaded{std::static_pointer_cast<Resident<Backend>>(held), info, lanes};
+                       return job.environment->model_class.New({Napi::External<Loaded>::New(e, &loaded)});
+                     };
+                   });
+}
 
 BackendFactory find_backend(Napi::Object options, const std::string& name) {
   std::string names;
@@ -57,7 +78,8 @@ ChunkEvents events_of(const Job& job) {
 void Model::define(Napi::Env env, Napi::Object exports) {
   const auto constructor = DefineClass(
       env, "Model",
-      {InstanceAccessor<&Model::info>("info"), InstanceMethod<&Model::transcribe>("transcribe"),
+      {InstanceAccessor<&Model::info>("info"), InstanceMethod<&Model::lane>("lane"),
+       InstanceMethod<&Model::transcribe>("transcribe"),
        InstanceMethod<&Model::detect_language>("detectLanguage"), InstanceMethod<&Model::close>("close")});
   Environment::of(env).model_class = Napi::Persistent(constructor);
   exports.Set("loadModel", Napi::Function::New(env, load, "loadModel"));
@@ -68,19 +90,14 @@ Napi::Value Model::load(const Napi::CallbackInfo& info) {
   const auto js_options = read_object(info, 0, "options");
   const auto options = read_load_options(js_options);
   const auto factory = find_backend(js_options, options.backend);
-  auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
-  Callbacks callbacks;
-  callbacks.holding = resident;
-  Worker& worker = resident->worker();
-  return start_job(env, worker, std::move(callbacks), StatusCode::load_failed,
-                   [resident = resident.get(), options, factory](const Job& job) -> Result {
-                     resident->object() = factory(options, *job.cancel);
-                     return [info = resident->object()->info(), job](Napi::Env e) -> Napi::Value {
-                       auto held = job.environment->find(job.id)->holding;
-                       Loaded loaded{std::static_pointer_cast<Resident<Backend>>(held), info};
-                       return job.environment->model_class.New({Napi::External<Loaded>::New(e, &loaded)});
-                     };
-                   });
+  return start_making(env,
+                      [options, factory](const CancelToken& cancel) { return factory(options, cancel); });
+}
+
+Napi::Value Model::lane(const Napi::CallbackInfo& info) {
+  if (!lane_factory_)
+    throw make_error(info.Env(), {StatusCode::invalid_argument, "This model has one lane"});
+  return start_making(info.Env(), [make = lane_factory_](const CancelToken&) { return make(); });
 }
 
 Model::Model(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Model>(info) {
@@ -89,6 +106,7 @@ Model::Model(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Model>(info) {
   auto* loaded = info[0].As<Napi::External<Loaded>>().Data();
   resident_ = loaded->resident;
   info_ = loaded->info;
+  lane_factory_ = std::move(loaded->lane_factory);
   // So that the collector knows what an unreferenced model weighs.
   external_bytes_ = static_cast<int64_t>(info_.memory_bytes);
   Napi::MemoryManagement::AdjustExternalMemory(info.Env(), external_bytes_);

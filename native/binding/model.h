@@ -15,6 +15,7 @@ class Model : public Napi::ObjectWrap<Model> {
  private:
   static Napi::Value load(const Napi::CallbackInfo& info);
   Napi::Value info(const Napi::CallbackInfo& info);
+  Napi::Value lane(const Napi::CallbackInfo& info);
   Napi::Value transcribe(const Napi::CallbackInfo& info);
   Napi::Value detect_language(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
@@ -22,6 +23,7 @@ class Model : public Napi::ObjectWrap<Model> {
 
   std::shared_ptr<Resident<Backend>> resident_;
   ModelInfo info_;
+  LaneFactory lane_factory_;
   int64_t external_bytes_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// ggml's operations, with two steps inside them done another way. Compiled in place of ggml's file, once for
-// each CPU library.
+// ggml's operations, with three steps inside them done another way. Compiled in place of ggml's file, once
+// for each CPU library.
 #include <ggml-cpu.h>
 #include <ggml-impl.h>
 #include <vec.h>
@@ -28,5 +28,34 @@ void vec_gelu(const int n, float* y, const float* x) {
 } // namespace
 #define ggml_vec_gelu_f32 vec_gelu
 #endif
+
+// Attention of one query: ggml has each thread sum a part of what is attended to, in 16 bits, and joins the
+// parts, so the result would depend on how many threads compute. Here a thread takes whole heads: the calls
+// hand over 64-bit rows, so this fits them better than the function they were written for.
+static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(const ggml_compute_params* params,
+                                                              ggml_tensor* dst, int first_row, int last_row,
+                                                              int64_t first, int64_t last, float* partials,
+                                                              int64_t stride);
+static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(const ggml_compute_params* params,
+                                                              ggml_tensor* dst, int64_t first_row,
+                                                              int64_t last_row, int64_t first, int64_t last,
+                                                              float* partials, int64_t stride) {
+  const auto row = static_cast<int>(first_row);
+  if (partials == nullptr) {
+    ggml_compute_forward_flash_attn_ext_f16_one_chunk(params, dst, row, static_cast<int>(last_row), first,
+                                                      last, partials, stride);
+    return;
+  }
+  const int64_t positions = dst->src[1]->ne[1];
+  const int64_t part = (positions + params->nth - 1) / params->nth;
+  const int64_t threads = (positions + part - 1) / part; // the rest of them is given no part, and not asked
+  if (first_row % threads == params->ith) {
+    ggml_compute_forward_flash_attn_ext_f16_one_chunk(params, dst, row, row + 1, int64_t{0}, positions,
+                                                      partials, stride);
+  } else {
+    partials[first_row * stride] = -INFINITY; // the highest score
+    partials[first_row * stride + 1] = 0;     // the sum: nothing
+  }
+}
 
 #include <ggml-cpu/ops.cpp>

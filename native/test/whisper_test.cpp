@@ -16,10 +16,10 @@ using namespace voxgate::test;
 
 namespace {
 
-std::unique_ptr<Backend> load_synthetic(unsigned seed) {
+std::unique_ptr<Backend> load_synthetic(unsigned seed, int threads = 1) {
   const auto path = temporary("synthetic.bin");
   write_file(path, synthetic_whisper(seed));
-  return load_whisper({"whisper", path, "cpu", 1}, CancelToken());
+  return load_whisper({"whisper", path, "cpu", threads}, CancelToken());
 }
 
 std::vector<float> noise(size_t count) {
@@ -45,6 +45,16 @@ std::vector<int32_t> ids_of(const std::vector<Segment>& segments) {
       ids.push_back(token.id);
   }
   return ids;
+}
+
+// Ids and probabilities, to the last bit.
+std::vector<std::pair<int32_t, float>> tokens_of(const std::vector<Segment>& segments) {
+  std::vector<std::pair<int32_t, float>> tokens;
+  for (const auto& segment : segments) {
+    for (const auto& token : segment.tokens)
+      tokens.emplace_back(token.id, token.logprob);
+  }
+  return tokens;
 }
 
 void check_times(const std::vector<Segment>& segments, int64_t limit_ms) {
@@ -254,4 +264,69 @@ TEST("whisper: real weights hear the speech, with and without words") {
     }
   }
   CHECK(moments > 15);
+}
+
+TEST("whisper: how many threads compute changes nothing") {
+  const auto samples = noise(12 * kSampleRate);
+  for (const bool words : {false, true}) {
+    auto options = english();
+    options.audio_context = 640; // above 512 ggml divides the attention of a token among the threads
+    options.words = words;
+    const auto alone = tokens_of(load_synthetic(3, 1)->transcribe(samples, options, {}, CancelToken()));
+    CHECK(!alone.empty());
+    for (const int threads : {2, 3, 5})
+      CHECK(tokens_of(load_synthetic(3, threads)->transcribe(samples, options, {}, CancelToken())) == alone);
+  }
+}
+
+TEST("whisper: lanes give side by side what one gives alone") {
+  const auto first = load_synthetic(5, 2);
+  CHECK(first->info().lanes == 2);
+  CHECK(load_synthetic(5, 1)->info().lanes == 1);
+  CHECK(!load_synthetic(5, 1)->lane_factory());
+  const auto samples = noise(12 * kSampleRate);
+  auto options = english();
+  options.audio_context = 640;
+  const auto plain = tokens_of(first->transcribe(samples, options, {}, CancelToken()));
+  options.words = true;
+  const auto aligned = tokens_of(first->transcribe(samples, options, {}, CancelToken()));
+
+  // One aligns while the other does not, which is set in what lanes do not share.
+  std::vector<std::vector<std::pair<int32_t, float>>> heard;
+  std::thread other([&, make = first->lane_factory()] {
+    const auto lane = make();
+    for (int i = 0; i < 3; ++i)
+      heard.push_back(tokens_of(lane->transcribe(samples, options, {}, CancelToken())));
+  });
+  auto untimed = options;
+  untimed.words = false;
+  for (int i = 0; i < 3; ++i)
+    CHECK(tokens_of(first->transcribe(samples, untimed, {}, CancelToken())) == plain);
+  other.join();
+  CHECK(heard.size() == 3);
+  for (const auto& tokens : heard)
+    CHECK(tokens == aligned);
+}
+
+TEST("whisper: a lane that is cancelled leaves the others alone, and the last one takes the weights along") {
+  auto first = load_synthetic(6, 3);
+  const auto make = first->lane_factory();
+  auto second = make();
+  auto third = make();
+  const auto samples = noise(5 * kSampleRate);
+  const auto expected = tokens_of(first->transcribe(samples, english(), {}, CancelToken()));
+  CancelToken cancelled;
+  std::thread other([&] {
+    cancelled.cancel();
+    CHECK(failure_of([&] { second->transcribe(samples, english(), {}, cancelled); }) ==
+          StatusCode::cancelled);
+  });
+  CHECK(tokens_of(first->transcribe(samples, english(), {}, CancelToken())) == expected);
+  other.join();
+  first.reset();
+  CHECK(tokens_of(second->transcribe(samples, english(), {}, CancelToken())) == expected);
+  second.reset();
+  CHECK(tokens_of(third->transcribe(samples, english(), {}, CancelToken())) == expected);
+  third.reset();
+  CHECK(failure_of([&] { make(); }) == StatusCode::closed);
 }

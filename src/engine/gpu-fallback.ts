@@ -37,7 +37,7 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
     }
   }
 
-  return {
+  const movable: TranscriptionModel = {
     get info() {
       return model.info;
     },
@@ -49,8 +49,10 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
       ),
     detectLanguage: (samples, detection, hooks) =>
       run((current) => current.detectLanguage(samples, detection, hooks)),
+    lane: async (index) => (onGpu ? movable : model.lane(index)),
     close: () => model.close(),
   };
+  return movable;
 }
 
 /** Tells the segments only when the chunk is done, so that a second attempt does not tell them twice. */

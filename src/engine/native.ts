@@ -42,6 +42,8 @@ export interface ModelInfo {
   audioContext: number;
   /** Decoder positions (448 for Whisper). */
   textContext: number;
+  /** How many chunks are worth decoding at once. */
+  lanes: number;
   /** Weights and buffers held, bytes. */
   memoryBytes: number;
 }
@@ -108,15 +110,25 @@ export interface DetectionOptions {
   words: boolean;
 }
 
-export interface TranscriptionModel {
+/** Decodes chunks one after the other, in the order of the calls, on a thread of its own. */
+export interface Lane {
   readonly info: ModelInfo;
-  /** Decodes one chunk of at most 30 s. Runs alone on the model's thread, in order of the calls. */
+  /** Decodes one chunk of at most 30 s. */
   transcribe(samples: Float32Array, options: ChunkOptions, hooks?: JobHooks): Promise<DecodedSegment[]>;
   detectLanguage(
     samples: Float32Array,
     options: DetectionOptions,
     hooks?: Pick<JobHooks, 'signal'>,
   ): Promise<LanguageGuess>;
+}
+
+export interface TranscriptionModel extends Lane {
+  /**
+   * The lane of a number below `info.lanes`; 0 is the model itself. Lanes work at the same time and share the weights
+   * and the threads of the model. One is made when it is first asked for, and closed with the model; where there is
+   * no memory for it, it is the model itself.
+   */
+  lane(index: number): Promise<Lane>;
   /** Cancels what runs, waits for it and frees the weights. Idempotent. */
   close(): Promise<void>;
 }
@@ -198,6 +210,7 @@ interface AddonHooks {
 }
 interface AddonModel {
   readonly info: ModelInfo;
+  lane(): Job<AddonModel>;
   transcribe(samples: Float32Array, options: ChunkOptions, hooks: AddonHooks): Job<DecodedSegment[]>;
   detectLanguage(samples: Float32Array, options: DetectionOptions): Job<LanguageGuess>;
   close(): Promise<void>;
@@ -268,7 +281,7 @@ async function run<T>(
 }
 type Guard = <V>(hook: ((value: V) => void) | undefined) => ((value: V) => void) | undefined;
 
-function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
+function wrapLane(addon: Addon, model: AddonModel): Lane & Closing {
   let closing: Promise<void> | undefined;
   return {
     info: model.info,
@@ -285,6 +298,39 @@ function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
     detectLanguage: (samples, options, hooks = {}) =>
       run(addon, () => model.detectLanguage(samples, options), hooks.signal),
     close: () => (closing ??= model.close()),
+  };
+}
+interface Closing {
+  close(): Promise<void>;
+}
+
+function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
+  const first = wrapLane(addon, model);
+  const others = new Map<number, Promise<Lane & Closing>>();
+
+  async function addLane(): Promise<Lane & Closing> {
+    try {
+      return wrapLane(addon, await run(addon, () => model.lane()));
+    } catch (error) {
+      if (error instanceof NativeError && error.code === 'out_of_memory') return first;
+      throw error;
+    }
+  }
+
+  return {
+    ...first,
+    lane: async (index) => {
+      if (index === 0) return first;
+      const made = others.get(index) ?? addLane();
+      others.set(index, made);
+      made.catch(() => others.delete(index)); // the next request may have better luck
+      return made;
+    },
+    close: async () => {
+      const made = await Promise.allSettled(others.values());
+      const lanes = made.flatMap((lane) => (lane.status === 'fulfilled' ? [lane.value] : []));
+      await Promise.all([first, ...lanes].map((lane) => lane.close()));
+    },
   };
 }
 

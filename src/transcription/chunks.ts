@@ -16,6 +16,8 @@ import {
 export interface Chunk {
   /** Of the first sample, seconds from the start of the audio. */
   startSec: number;
+  /** Behind the last sample. Further from the start than `samples` are long where silence was left out of them. */
+  endSec: number;
   /** 16 kHz mono. */
   samples: Float32Array;
   /** Where in the whole audio there is speech, seconds. */
@@ -23,7 +25,7 @@ export interface Chunk {
 }
 
 export interface ChunkLimits {
-  /** Longest chunk, seconds. */
+  /** Longest chunk, seconds; a span that is longer is a chunk of its own. */
   maxSec: number;
   /** A longer silence between two spans ends the chunk. */
   maxGapSec: number;
@@ -100,12 +102,37 @@ export async function* speechChunks(
   for (const group of [...rest, ...packer.finish()]) yield toChunk(group, audio);
 }
 
+/**
+ * Short chunks put together, without the silence between them: times in them mean nothing then, but the model hears
+ * what was said before, and computes fewer windows that are wider than what is in them.
+ */
+export async function* joinedChunks(chunks: AsyncGenerator<Chunk>, maxSec: number): AsyncGenerator<Chunk> {
+  let held: Chunk | null = null;
+  for await (const chunk of chunks) {
+    if (held !== null && held.samples.length + chunk.samples.length <= maxSec * SAMPLE_RATE) {
+      held = join(held, chunk);
+      continue;
+    }
+    if (held !== null) yield held;
+    held = chunk;
+  }
+  if (held !== null) yield held;
+}
+
+function join(a: Chunk, b: Chunk): Chunk {
+  const samples = new Float32Array(a.samples.length + b.samples.length);
+  samples.set(a.samples);
+  samples.set(b.samples, a.samples.length);
+  return { startSec: a.startSec, endSec: b.endSec, samples, speech: [...a.speech, ...b.speech] };
+}
+
 function toChunk(group: Span[], audio: ReturnType<typeof createTape>): Chunk {
   const start = (group[0]?.start ?? 0) * WINDOW_SAMPLES;
-  const end = (group.at(-1)?.end ?? 0) * WINDOW_SAMPLES;
+  const samples = audio.copy(start, (group.at(-1)?.end ?? 0) * WINDOW_SAMPLES);
   return {
     startSec: start / SAMPLE_RATE,
-    samples: audio.copy(start, end),
+    endSec: (start + samples.length) / SAMPLE_RATE,
+    samples,
     speech: group.map((s) => ({ startSec: s.start * WINDOW_SEC, endSec: s.end * WINDOW_SEC })),
   };
 }

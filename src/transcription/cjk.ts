@@ -1,5 +1,5 @@
 /** The SenseVoice family: one chunk of speech in, sentences out. One pass of the model hears language and text. */
-import type { DecodedSegment, TranscriptionModel } from '../engine/native.ts';
+import type { DecodedSegment, Lane } from '../engine/native.ts';
 import type { Chunk } from './chunks.ts';
 import { toHeard } from './heard.ts';
 import type { ChunkRequest, Heading, Recognizer } from './recognizer.ts';
@@ -11,9 +11,9 @@ import { isUnspaced, toWords } from './words.ts';
 const FIRST_LANGUAGE = 'zh';
 
 export const cjk: Recognizer = {
-  async recognize(model, chunk, request) {
-    const segment = await decode(model, chunk, request);
-    const heading = headingOf(segment, request);
+  async recognize(lane, chunk, request) {
+    const segment = await decode(lane, chunk, request);
+    const heading = await headingOf(segment, request);
     if (segment === undefined) return { heading, sentences: [] };
     const words = unspaced(toWords([segment], 'mul', chunk.startSec, chunk.speech));
     const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
@@ -31,7 +31,7 @@ export const cjk: Recognizer = {
 
 /** Undefined when the model heard no words. */
 async function decode(
-  model: TranscriptionModel,
+  lane: Lane,
   chunk: Chunk,
   { language, languages, taskType, signal }: ChunkRequest,
 ): Promise<DecodedSegment | undefined> {
@@ -45,16 +45,16 @@ async function decode(
       words: true,
     };
     const itn = taskType !== 'transcribe_raw';
-    const segments = await model.transcribe(chunk.samples, { ...options, language: as, itn }, { signal });
+    const segments = await lane.transcribe(chunk.samples, { ...options, language: as, itn }, { signal });
     return segments[0];
   };
-  const allowed = model.info.languages.filter((code) => languages.includes(code));
+  const allowed = lane.info.languages.filter((code) => languages.includes(code));
   if (language !== undefined) return await hear(language);
   if (allowed.length === 1) return await hear(allowed[0] ?? '');
   const heard = await hear('');
   if (allowed.length === 0 || heard?.language === undefined || allowed.includes(heard.language)) return heard;
   // The model chose a language that is ruled out: once more, in the likeliest of the others.
-  const { probabilities } = await model.detectLanguage(
+  const { probabilities } = await lane.detectLanguage(
     chunk.samples,
     { audioContext: 0, words: false },
     { signal },
@@ -63,9 +63,13 @@ async function decode(
   return await hear(allowed[0] ?? '');
 }
 
-function headingOf(segment: DecodedSegment | undefined, { language, before }: ChunkRequest): Heading {
+async function headingOf(
+  segment: DecodedSegment | undefined,
+  { language, before }: ChunkRequest,
+): Promise<Heading> {
   if (language !== undefined) return { language, probability: 1 };
-  if (segment?.language === undefined) return before ?? { language: FIRST_LANGUAGE, probability: 0 };
+  if (segment?.language === undefined)
+    return (await before()) ?? { language: FIRST_LANGUAGE, probability: 0 };
   return { language: segment.language, probability: segment.languageProbability ?? 0 };
 }
 

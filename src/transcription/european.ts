@@ -19,12 +19,12 @@ const INSTANT_SEC = 0.3;
 const UNTOLD: Heading = { language: 'en', probability: 0 };
 
 export const european: Recognizer = {
-  async recognize(model, chunk, request) {
+  async recognize(lane, chunk, request) {
     const heading = request.language === undefined ? UNTOLD : { language: request.language, probability: 1 };
-    const segments = await model.transcribe(
+    const segments = await lane.transcribe(
       chunk.samples,
       {
-        language: model.info.languages[0] ?? UNTOLD.language,
+        language: lane.info.languages[0] ?? UNTOLD.language,
         translate: false,
         prompt: '',
         temperature: 0,

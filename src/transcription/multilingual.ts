@@ -1,6 +1,6 @@
 /** The Whisper family: one chunk of speech in, sentences out. */
 import { SAMPLE_RATE } from '../audio/decoder.ts';
-import type { DecodedSegment, TranscriptionModel } from '../engine/native.ts';
+import type { DecodedSegment, Lane } from '../engine/native.ts';
 import type { Chunk } from './chunks.ts';
 import { type Attempt, attemptsFor, contextFor, isLoop, judge, type Outcome } from './decoding.ts';
 import { toHeard } from './heard.ts';
@@ -12,12 +12,12 @@ import { toWords } from './words.ts';
 const SURE = 0.5;
 
 export const multilingual: Recognizer = {
-  async recognize(model, chunk, request) {
+  async recognize(lane, chunk, request) {
     const heading =
       request.language === undefined
-        ? await detectLanguage(model, chunk, request)
+        ? await detectLanguage(lane, chunk, request)
         : { language: request.language, probability: 1 };
-    const decoded = await decode(model, chunk, heading.language, request);
+    const decoded = await decode(lane, chunk, heading.language, request);
     if (decoded === 'silence') return { heading, sentences: [] };
     if (decoded === 'repetition') return { heading, sentences: [], dropped: decoded };
     return { heading, sentences: sentencesOf(decoded, chunk, heading.language, request) };
@@ -40,7 +40,7 @@ interface Decoded {
 
 /** The first attempt that can be believed, else the surest one that is not a loop. */
 async function decode(
-  model: TranscriptionModel,
+  lane: Lane,
   chunk: Chunk,
   language: string,
   request: ChunkRequest,
@@ -48,8 +48,8 @@ async function decode(
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   const { translate, prompt } = request;
   let best: Decoded | null = null;
-  for (const attempt of attemptsFor(durationSec, model.info.audioContext, request.temperature)) {
-    const segments = await model.transcribe(
+  for (const attempt of attemptsFor(durationSec, lane.info.audioContext, request.temperature)) {
+    const segments = await lane.transcribe(
       chunk.samples,
       { language, translate, prompt, words: request.timed, ...attempt },
       { signal: request.signal },
@@ -82,18 +82,20 @@ function summarize(segments: DecodedSegment[]): Outcome {
  * engine keeps what it encoded for this, so that the first attempt at the text need not encode it again.
  */
 async function detectLanguage(
-  model: TranscriptionModel,
+  lane: Lane,
   chunk: Chunk,
   { before, languages, timed: words, signal }: ChunkRequest,
 ): Promise<Heading> {
-  const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, model.info.audioContext);
-  const { probabilities } = await model.detectLanguage(chunk.samples, { audioContext, words }, { signal });
+  const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
+  const { probabilities } = await lane.detectLanguage(chunk.samples, { audioContext, words }, { signal });
   const allowed = Object.entries(probabilities).filter(
     ([code]) => languages.length === 0 || languages.includes(code),
   );
   const total = allowed.reduce((sum, [, probability]) => sum + probability, 0);
   const [top] = allowed.sort(([, a], [, b]) => b - a);
-  if (top === undefined) return before ?? { language: 'en', probability: 0 };
-  const guess = { language: top[0], probability: total > 0 ? top[1] / total : 0 };
-  return before !== null && guess.probability < SURE ? before : guess;
+  const guess =
+    top === undefined
+      ? { language: 'en', probability: 0 }
+      : { language: top[0], probability: total > 0 ? top[1] / total : 0 };
+  return guess.probability < SURE ? ((await before()) ?? guess) : guess;
 }

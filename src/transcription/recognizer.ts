@@ -1,5 +1,5 @@
 /** What every model family offers the use case: one chunk of speech in, sentences out. */
-import type { TranscriptionModel } from '../engine/native.ts';
+import type { Lane } from '../engine/native.ts';
 import type { Chunk } from './chunks.ts';
 import { cjk } from './cjk.ts';
 import { european } from './european.ts';
@@ -12,8 +12,8 @@ export interface ChunkRequest {
   language: string | undefined;
   /** The languages to choose among; empty = all of the model's. */
   languages: readonly string[];
-  /** What was heard in the chunk before, when it is to be detected. */
-  before: Heading | null;
+  /** What was heard in the chunk before, which may still be worked on; null for the first. */
+  before(): Promise<Heading | null>;
   translate: boolean;
   prompt: string;
   temperature: number;
@@ -45,7 +45,7 @@ export interface Recognition {
 
 export interface Recognizer {
   /** @throws `request.signal.reason` when aborted */
-  recognize(model: TranscriptionModel, chunk: Chunk, request: ChunkRequest): Promise<Recognition>;
+  recognize(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<Recognition>;
 }
 
 export const RECOGNIZERS: Readonly<Record<Family, Recognizer>> = { multilingual, european, cjk };

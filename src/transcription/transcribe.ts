@@ -9,8 +9,8 @@ import type { TranscriptionModel, VoiceActivityModel } from '../engine/native.ts
 import type { Slot } from '../engine/slot.ts';
 import { GatewayError } from '../errors.ts';
 import { VOICE_ACTIVITY_ID } from '../models/catalogue.ts';
-import { ahead } from './ahead.ts';
-import { type Chunk, DEFAULT_LIMITS, speechChunks } from './chunks.ts';
+import { type Chunk, DEFAULT_LIMITS, joinedChunks, speechChunks } from './chunks.ts';
+import { onLanes } from './lanes.ts';
 import { type Heading, type Heard, RECOGNIZERS } from './recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
 import { languagesOf, type Route, type RouteRequest } from './routing.ts';
@@ -94,14 +94,25 @@ export async function* transcribe(
     samples += count;
   };
   const stop = new AbortController();
-  const chunks = speechChunks(audio.blocks(), vad.model, {
-    signal: AbortSignal.any([signal, stop.signal]),
+  const stopped = AbortSignal.any([signal, stop.signal]);
+  const cut = speechChunks(audio.blocks(), vad.model, {
+    signal: stopped,
     onAudio,
-    ...cuttingFor(request),
+    ...cuttingFor(request, route),
   });
-  for await (const chunk of ahead(chunks, stop)) {
-    const asked = { ...toChunkRequest(request), language, before, timed, signal };
-    const { sentences, heading, dropped: reason } = await recognizer.recognize(lease.model, chunk, asked);
+  // Whose language is not known may speak another one after a pause, and whoever wants times wants the real ones.
+  const joins = route.family === 'multilingual' && language !== undefined && !timed;
+  const chunks = joins ? joinedChunks(cut, PACKED_SEC) : cut;
+  const asked = { ...toChunkRequest(request), language, timed, signal: stopped };
+  const heard = onLanes({
+    chunks,
+    model: lease.model,
+    firstAlone: request.stream,
+    stop,
+    recognize: (lane, chunk, previous) =>
+      recognizer.recognize(lane, chunk, { ...asked, before: async () => (await previous)?.heading ?? null }),
+  });
+  for await (const { chunk, sentences, heading, dropped: reason } of heard) {
     before = heading;
     if (sentences.length > 0) spoken.add(heading, chunk.samples.length);
     if (reason !== undefined) dropped.push({ ...extent(chunk), reason });
@@ -132,9 +143,14 @@ function cannotTranslate(route: Route): GatewayError {
 
 /** A stream is cut finer, so that the first words come soon and the rest without long waits. */
 const STREAM_MAX_SEC = 14;
+/**
+ * Whisper computes as many positions as a chunk needs, each attending to all of them: short chunks are packed up to
+ * this length, which took the least time a second of speech; docs/performance.md has the figures.
+ */
+const PACKED_SEC = 12;
 
 /** What the client tuned, over the gateway's own values. */
-function cuttingFor({ voiceActivity, stream }: TranscriptionRequest) {
+function cuttingFor({ voiceActivity, stream }: TranscriptionRequest, { family }: Route) {
   const { threshold, prefixPaddingMs, silenceDurationMs } = voiceActivity;
   const windows = (ms: number) => Math.max(1, Math.round(ms / 1000 / WINDOW_SEC));
   const segmenter: SegmenterOptions = {
@@ -144,7 +160,8 @@ function cuttingFor({ voiceActivity, stream }: TranscriptionRequest) {
     ...(prefixPaddingMs !== undefined && { padding: windows(prefixPaddingMs) }),
     ...(silenceDurationMs !== undefined && { minSilence: windows(silenceDurationMs) }),
   };
-  return { segmenter, limits: stream ? { ...DEFAULT_LIMITS, maxSec: STREAM_MAX_SEC } : DEFAULT_LIMITS };
+  const maxSec = family === 'multilingual' ? PACKED_SEC : stream ? STREAM_MAX_SEC : DEFAULT_LIMITS.maxSec;
+  return { segmenter, limits: { ...DEFAULT_LIMITS, maxSec } };
 }
 
 function toChunkRequest({
@@ -161,8 +178,8 @@ function toChunkRequest({
   return { prompt: led, languages, temperature, translate, granularity, taskType };
 }
 
-function extent({ startSec, samples }: Chunk) {
-  return { start: startSec, end: startSec + samples.length / SAMPLE_RATE };
+function extent({ startSec, endSec }: Chunk) {
+  return { start: startSec, end: endSec };
 }
 
 /** The hint in the model's own terms; a language that an explicitly named model lacks is the client's mistake. */

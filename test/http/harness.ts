@@ -12,6 +12,7 @@ import {
   type JobHooks,
   loadNative,
   type NativeEngine,
+  type TranscriptionModel,
 } from '../../src/engine/native.ts';
 import type { ModelStore } from '../../src/models/store.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
@@ -21,6 +22,8 @@ import { wavHeader } from '../wav.ts';
 export interface Script {
   /** What the engine hears in one chunk. */
   transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
+  /** How many chunks the model takes at once; one. */
+  lanes?: number;
   /** Ids whose weights are on disk. */
   installed?: string[];
   /** What fetching absent weights does. */
@@ -118,26 +121,31 @@ function scriptedEngine(script: Script, count: (change: number) => void): Native
         ),
       close: async () => undefined,
     }),
-    loadModel: async () => ({
-      info: {
-        backend: 'fake',
-        languages,
-        multilingual: true,
-        audioContext: 1500,
-        textContext: 448,
-        memoryBytes: 0,
-      },
-      async transcribe(samples, options, hooks = {}) {
-        count(1);
-        try {
-          return await (script.transcribe?.(samples, options, hooks) ?? heard(' Hello there.'));
-        } finally {
-          count(-1);
-        }
-      },
-      detectLanguage: async () => ({ language: 'en', probability: 0.9, probabilities: { en: 0.9 } }),
-      close: async () => undefined,
-    }),
+    loadModel: async () => {
+      const model: TranscriptionModel = {
+        info: {
+          backend: 'fake',
+          languages,
+          multilingual: true,
+          audioContext: 1500,
+          textContext: 448,
+          lanes: script.lanes ?? 1,
+          memoryBytes: 0,
+        },
+        async transcribe(samples, options, hooks = {}) {
+          count(1);
+          try {
+            return await (script.transcribe?.(samples, options, hooks) ?? heard(' Hello there.'));
+          } finally {
+            count(-1);
+          }
+        },
+        detectLanguage: async () => ({ language: 'en', probability: 0.9, probabilities: { en: 0.9 } }),
+        lane: async () => model,
+        close: async () => undefined,
+      };
+      return model;
+    },
   };
 }
 

@@ -27,7 +27,7 @@ function sweep(durationSec: number): Float32Array {
 const request: ChunkRequest = {
   language: 'de',
   languages: [],
-  before: null,
+  before: async () => null,
   translate: false,
   prompt: '',
   temperature: 0,
@@ -37,7 +37,7 @@ const request: ChunkRequest = {
 const hear = (durationSec: number, changes: Partial<ChunkRequest> = {}) =>
   european.recognize(
     model,
-    { startSec: 100, samples: sweep(durationSec), speech: [] },
+    { startSec: 100, endSec: 100 + durationSec, samples: sweep(durationSec), speech: [] },
     { ...request, ...changes },
   );
 const rounded = (value: number) => Number(value.toFixed(3));

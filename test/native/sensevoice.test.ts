@@ -50,11 +50,11 @@ function whistle(pieces: string[]): Float32Array {
 function hear(pieces: string[], language?: string, startSec = 0) {
   return cjk.recognize(
     tones,
-    { startSec, samples: whistle(pieces), speech: [] },
+    { startSec, endSec: startSec + 1, samples: whistle(pieces), speech: [] },
     {
       language,
       languages: [],
-      before: null,
+      before: async () => null,
       translate: false,
       prompt: '',
       temperature: 0,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import type { TranscriptionModel, VoiceActivityModel } from '../../src/engine/native.ts';
+import type { Lane, TranscriptionModel, VoiceActivityModel } from '../../src/engine/native.ts';
 import { loadNative } from '../../src/engine/native.ts';
 import { chunkOptions, speechFile, textOf } from './fixtures.ts';
 
@@ -69,6 +69,39 @@ describe('whisper', { skip: whisper.skip }, () => {
       controller.signal.reason,
     );
     assert.deepEqual(await ids(), first);
+  });
+
+  it('has lanes that give side by side what one gives alone', async () => {
+    const tokensOn = async (lane: Lane, signal?: AbortSignal) =>
+      (await lane.transcribe(speech, options, { signal })).flatMap((s) =>
+        s.tokens.map((t) => [t.id, t.logprob]),
+      );
+    const alone = await tokensOn(model);
+    assert.equal(model.info.lanes, 2);
+    const second = await model.lane(1);
+    assert.equal(await model.lane(1), second, 'made once');
+    const leaving = new AbortController();
+    const [first, other] = await Promise.all([tokensOn(model), tokensOn(second)]);
+    assert.deepEqual([first, other], [alone, alone]);
+    const left = tokensOn(second, leaving.signal);
+    const staying = tokensOn(await model.lane(0));
+    setTimeout(() => leaving.abort(), 20);
+    await assert.rejects(left, { name: 'AbortError' });
+    assert.deepEqual(await staying, alone);
+  });
+
+  it('closes its lanes with itself, while they work', async () => {
+    const short = await loadNative().loadModel({
+      backend: 'whisper',
+      path: whisper.path,
+      device: 'cpu',
+      threads: 2,
+    });
+    const lane = await short.lane(1);
+    const running = assert.rejects(lane.transcribe(speech, options), { code: 'closed' });
+    await short.close();
+    await running;
+    await assert.rejects(short.lane(2), { code: 'closed' });
   });
 
   it('stops within a moment in the middle of the encoder', async () => {

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Chunk, createPacker, DEFAULT_LIMITS, speechChunks } from '../../src/transcription/chunks.ts';
+import {
+  type Chunk,
+  createPacker,
+  DEFAULT_LIMITS,
+  joinedChunks,
+  speechChunks,
+} from '../../src/transcription/chunks.ts';
 import { WINDOW_SAMPLES } from '../../src/transcription/voice-activity.ts';
 
 /** A detector that takes a sample's own value as its probability: the audio spells out the speech. */
@@ -64,9 +70,10 @@ test('two sentences with a short pause are one chunk, with a long pause two', as
 test('a chunk holds exactly the audio at its place', async () => {
   const audio = audioOf([100, 0], [60, 0.8], [90, 0], [40, 0.7], [60, 0]);
   const { chunks } = await chunksOf(audio, 7);
-  for (const { startSec, samples } of chunks) {
+  for (const { startSec, endSec, samples } of chunks) {
     const at = Math.round(startSec * 16_000);
     assert.deepEqual(samples, audio.slice(at, at + samples.length));
+    assert.equal(Math.round((endSec - startSec) * 16_000), samples.length);
   }
 });
 
@@ -101,3 +108,38 @@ test('a group that can no longer grow is given out without waiting for the next 
   assert.deepEqual(packer.settle(120), [[{ start: 0, end: 50 }]]);
   assert.deepEqual(packer.finish(), []);
 });
+
+test('joined: every sample once and in order, none longer than allowed but what was already, none that could join', async () => {
+  const lengths = fc.array(fc.integer({ min: 1, max: 15 }), { maxLength: 30 });
+  await fc.assert(
+    fc.asyncProperty(lengths, async (seconds) => {
+      let at = 0;
+      const parts = seconds.map((sec, i): Chunk => {
+        const startSec = at;
+        at += sec + 2; // the silence between them
+        const samples = new Float32Array(sec * 16_000).fill(i);
+        return { startSec, endSec: startSec + sec, samples, speech: [{ startSec, endSec: startSec + sec }] };
+      });
+      const out: Chunk[] = [];
+      for await (const chunk of joinedChunks(given(parts), 12)) out.push(chunk);
+
+      assert.deepEqual(
+        out.flatMap((c) => c.speech),
+        parts.flatMap((c) => c.speech),
+      );
+      const whole = (chunks: Chunk[]) => Buffer.concat(chunks.map((c) => Buffer.from(c.samples.buffer)));
+      assert(whole(out).equals(whole(parts)));
+      for (const [i, { startSec, endSec, samples, speech }] of out.entries()) {
+        assert.deepEqual([startSec, endSec], [speech[0]?.startSec, speech.at(-1)?.endSec]);
+        assert(samples.length <= 12 * 16_000 || speech.length === 1);
+        const first = out[i + 1]?.speech[0];
+        if (first) assert(samples.length / 16_000 + first.endSec - first.startSec > 12);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+async function* given(chunks: Chunk[]) {
+  yield* chunks;
+}

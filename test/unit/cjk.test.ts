@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ChunkOptions, DecodedSegment, TranscriptionModel } from '../../src/engine/native.ts';
+import type { ChunkOptions, DecodedSegment, Lane } from '../../src/engine/native.ts';
 import { cjk } from '../../src/transcription/cjk.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
 
@@ -18,7 +18,7 @@ function segmentOf(pieces: readonly string[], rest: Partial<DecodedSegment> = {}
   return { startMs: 0, endMs: pieces.length * 100, tokens, noSpeechProb: 0.01, ...tags, ...rest };
 }
 
-interface Fake extends TranscriptionModel {
+interface Fake extends Lane {
   calls: ChunkOptions[];
 }
 
@@ -33,6 +33,7 @@ function modelOf(answer: DecodedSegment[], probabilities: Record<string, number>
       multilingual: true,
       audioContext: 0,
       textContext: 0,
+      lanes: 1,
       memoryBytes: 0,
     },
     async transcribe(_samples, options, hooks) {
@@ -41,17 +42,16 @@ function modelOf(answer: DecodedSegment[], probabilities: Record<string, number>
       return answer.map((s) => (options.language === '' ? s : { ...s, language: options.language }));
     },
     detectLanguage: async () => ({ language: 'zh', probability: 1, probabilities }),
-    close: async () => {},
   };
 }
 
-const chunk = { startSec: 10, samples: new Float32Array(16_000), speech: [] };
+const chunk = { startSec: 10, endSec: 11, samples: new Float32Array(16_000), speech: [] };
 
-function recognize(model: TranscriptionModel, request: Partial<ChunkRequest> = {}) {
+function recognize(model: Lane, request: Partial<ChunkRequest> = {}) {
   return cjk.recognize(model, chunk, {
     language: undefined,
     languages: [],
-    before: null,
+    before: async () => null,
     translate: false,
     prompt: '',
     temperature: 0,
@@ -178,7 +178,10 @@ test('task_type transcribe_raw asks for bare text, the others do not', async () 
 test('no speech: no sentences, and the language stays what it was', async () => {
   const before = { language: 'ja', probability: 0.8 };
   const nothing = modelOf([]);
-  assert.deepEqual(await recognize(nothing, { before }), { heading: before, sentences: [] });
+  assert.deepEqual(await recognize(nothing, { before: async () => before }), {
+    heading: before,
+    sentences: [],
+  });
   assert.deepEqual((await recognize(nothing)).heading, { language: 'zh', probability: 0 });
   assert.deepEqual((await recognize(nothing, { language: 'ko' })).heading, {
     language: 'ko',

@@ -43,6 +43,7 @@ function model(on: string, fail?: { error: Error; after: number }): Transcriptio
       multilingual: false,
       audioContext: 1500,
       textContext: 448,
+      lanes: on === 'cpu' ? 2 : 1,
       memoryBytes: 1,
     },
     async transcribe(_samples, _options, hooks = {}) {
@@ -55,6 +56,9 @@ function model(on: string, fail?: { error: Error; after: number }): Transcriptio
     async detectLanguage() {
       if (fail) throw fail.error;
       return { language: 'en', probability: 1, probabilities: { en: 1 } };
+    },
+    async lane(index) {
+      return index === 0 ? this : model(`${on} lane ${index}`);
     },
     async close() {
       this.closed = true;
@@ -83,6 +87,8 @@ describe('loadWithFallback', () => {
       onSegment: (segment) => seen.push(segment.language ?? ''),
     });
     assert.deepEqual(seen, ['gpu', 'gpu']);
+    assert.equal(wrapped.info.lanes, 1);
+    assert.equal(await wrapped.lane(0), wrapped);
     assert.deepEqual(told, []);
   });
 
@@ -105,6 +111,9 @@ describe('loadWithFallback', () => {
 
     await wrapped.transcribe(new Float32Array(1), chunkOptions, hooks);
     assert.equal(told.length, 1, 'told once, then the CPU is simply used');
+    const second = await wrapped.lane(1);
+    const [segment] = await second.transcribe(new Float32Array(1), chunkOptions);
+    assert.equal(segment?.language, 'cpu lane 1', 'with every lane it has');
     await wrapped.close();
     assert.equal(onCpu.closed, true);
   });

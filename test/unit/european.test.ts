@@ -142,11 +142,11 @@ function modelOf(...pieces: Piece[]) {
   return { model, asked };
 }
 
-const chunk = { startSec: 10, samples: new Float32Array(160_000), speech: [] };
+const chunk = { startSec: 10, endSec: 20, samples: new Float32Array(160_000), speech: [] };
 const request: ChunkRequest = {
   language: undefined,
   languages: [],
-  before: { language: 'fr', probability: 1 },
+  before: async () => ({ language: 'fr', probability: 1 }),
   translate: false,
   prompt: 'a prompt',
   temperature: 0.5,

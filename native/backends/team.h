@@ -1,0 +1,24 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+
+namespace voxgate {
+
+// The threads of a model, divided among the lanes that compute at the moment. How many take part must not
+// change what is computed.
+class Team {
+ public:
+  explicit Team(int threads) : threads_(std::max(1, threads)) {}
+
+  int threads() const { return threads_; }
+  int share() const { return std::max(1, threads_ / std::max(1, busy_.load())); }
+  void join() { ++busy_; }
+  void leave() { --busy_; }
+
+ private:
+  int threads_;
+  std::atomic<int> busy_{0};
+};
+
+} // namespace voxgate

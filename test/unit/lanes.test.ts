@@ -1,0 +1,195 @@
+/** Chunks side by side on scripted lanes: the order, who waits for whom, and every way to end early. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lane, TranscriptionModel } from '../../src/engine/native.ts';
+import type { Chunk } from '../../src/transcription/chunks.ts';
+import { type LaneWork, onLanes } from '../../src/transcription/lanes.ts';
+import type { Recognition } from '../../src/transcription/recognizer.ts';
+
+interface Source {
+  chunks: AsyncGenerator<Chunk>;
+  /** Chunks taken from it so far. */
+  taken: number;
+  closed: boolean;
+}
+
+function source(count: number, stop: AbortController): Source {
+  async function* read() {
+    try {
+      for (; it.taken < count && !stop.signal.aborted; it.taken += 1) {
+        await sleep(1);
+        yield { startSec: it.taken, endSec: it.taken + 1, samples: new Float32Array(1), speech: [] };
+      }
+    } finally {
+      it.closed = true;
+    }
+  }
+  const it: Source = { chunks: read(), taken: 0, closed: false };
+  return it;
+}
+
+function modelOf(lanes: number) {
+  const asked: number[] = [];
+  const info = { lanes } as TranscriptionModel['info'];
+  const lane = async (index: number) => {
+    asked.push(index);
+    return { name: index } as unknown as Lane;
+  };
+  return { model: { info, lane } as unknown as TranscriptionModel, asked };
+}
+
+const heardIn = (chunk: Chunk): Recognition => ({
+  sentences: [],
+  heading: { language: String(chunk.startSec), probability: 1 },
+});
+
+interface Case extends Partial<LaneWork> {
+  count: number;
+  lanes: number;
+}
+
+function start({ count, lanes, ...work }: Case) {
+  const stop = new AbortController();
+  const from = source(count, stop);
+  const { model, asked } = modelOf(lanes);
+  let busy = 0;
+  const seen = { busiest: 0, begun: [] as number[] };
+  const recognize: LaneWork['recognize'] = async (lane, chunk, before) => {
+    busy += 1;
+    seen.busiest = Math.max(seen.busiest, busy);
+    seen.begun.push(chunk.startSec);
+    try {
+      if (work.recognize) return await work.recognize(lane, chunk, before);
+      await sleep(chunk.startSec % 3 === 0 ? 12 : 2);
+      return heardIn(chunk);
+    } finally {
+      busy -= 1;
+    }
+  };
+  const heard = onLanes({ chunks: from.chunks, model, firstAlone: false, stop, ...work, recognize });
+  return { heard, from, asked, seen, stop, busy: () => busy };
+}
+
+async function starts(heard: AsyncIterable<{ chunk: Chunk }>): Promise<number[]> {
+  const all: number[] = [];
+  for await (const { chunk } of heard) all.push(chunk.startSec);
+  return all;
+}
+
+for (const lanes of [1, 2, 4])
+  test(`${lanes} at once, in order, each on a lane of its own`, async () => {
+    const taken = new Map<Lane, number>();
+    const { heard, from, seen, busy } = start({
+      count: 20,
+      lanes,
+      recognize: async (lane, chunk) => {
+        const key = (lane as unknown as { name: number }).name as unknown as Lane;
+        taken.set(key, (taken.get(key) ?? 0) + 1);
+        assert.equal(taken.get(key), 1, 'two chunks on one lane');
+        await sleep(chunk.startSec % 3 === 0 ? 12 : 2);
+        taken.set(key, 0);
+        return heardIn(chunk);
+      },
+    });
+    assert.deepEqual(
+      await starts(heard),
+      Array.from({ length: 20 }, (_, i) => i),
+    );
+    assert.equal(seen.busiest, lanes);
+    assert.deepEqual([taken.size, busy(), from.closed], [lanes, 0, true]);
+  });
+
+test('one chunk asks for no second lane', async () => {
+  const { heard, asked } = start({ count: 1, lanes: 4 });
+  assert.deepEqual(await starts(heard), [0]);
+  assert.deepEqual(asked, [0]);
+});
+
+test('the next chunk is prepared while one is worked on, and no more than a few', async () => {
+  for (const lanes of [1, 3]) {
+    const { heard, from } = start({ count: 50, lanes });
+    await heard.next();
+    await sleep(40); // whoever asks for no more gets no more
+    assert(from.taken >= lanes + 1 && from.taken <= 2 * lanes + 1, `${from.taken} taken for ${lanes} lanes`);
+    await heard.return(undefined);
+  }
+});
+
+test('the first alone: nothing else begins before it is done', async () => {
+  let first = false;
+  const { heard, seen } = start({
+    count: 6,
+    lanes: 3,
+    firstAlone: true,
+    recognize: async (_lane, chunk) => {
+      assert(first || chunk.startSec === 0);
+      await sleep(10);
+      first = true;
+      return heardIn(chunk);
+    },
+  });
+  assert.equal((await starts(heard)).length, 6);
+  assert.equal(seen.busiest, 3);
+});
+
+test('each may wait for what is heard in the one before', async () => {
+  const { heard } = start({
+    count: 8,
+    lanes: 3,
+    recognize: async (_lane, chunk, before) => {
+      const previous = await before;
+      assert.equal(previous?.heading.language, chunk.startSec === 0 ? undefined : String(chunk.startSec - 1));
+      return heardIn(chunk);
+    },
+  });
+  assert.equal((await starts(heard)).length, 8);
+});
+
+test('a failure is thrown in its turn, after what was heard before it, and when no lane works any more', async () => {
+  const { heard, from, busy, stop } = start({
+    count: 20,
+    lanes: 3,
+    recognize: async (_lane, chunk) => {
+      if (chunk.startSec === 4) throw new Error('broken');
+      await sleep(10);
+      return heardIn(chunk);
+    },
+  });
+  const before: number[] = [];
+  await assert.rejects(async () => {
+    for await (const { chunk } of heard) before.push(chunk.startSec);
+  }, /broken/);
+  assert.deepEqual(before, [0, 1, 2, 3]);
+  assert.deepEqual([busy(), from.closed, stop.signal.aborted], [0, true, true]);
+});
+
+test('a source that fails: what was heard before it, then its error', async () => {
+  async function* chunks() {
+    yield { startSec: 0, endSec: 1, samples: new Float32Array(1), speech: [] };
+    yield { startSec: 1, endSec: 2, samples: new Float32Array(1), speech: [] };
+    throw new Error('cannot be decoded');
+  }
+  const { heard, busy } = start({ count: 0, lanes: 2, chunks: chunks() });
+  const before: number[] = [];
+  await assert.rejects(async () => {
+    for await (const { chunk } of heard) before.push(chunk.startSec);
+  }, /cannot be decoded/);
+  assert.deepEqual([before, busy()], [[0, 1], 0]);
+});
+
+test('whoever leaves stops the work, and waits for its end', async () => {
+  const { heard, from, busy, stop } = start({
+    count: 20,
+    lanes: 2,
+    recognize: async (_lane, chunk) => {
+      if (chunk.startSec > 0) await sleep(60_000, undefined, { signal: stop.signal });
+      return heardIn(chunk);
+    },
+  });
+  for await (const { chunk } of heard) {
+    assert.equal(chunk.startSec, 0);
+    break;
+  }
+  assert.deepEqual([busy(), from.closed, stop.signal.aborted], [0, true, true]);
+});
