@@ -1,72 +1,93 @@
 #include "vad/silero.h"
 
-#include "backends/ggml_runtime.h"
-#include "models/ggml_file.h"
-
-#include <whisper.h>
+#include "vad/silero_layers.h"
+#include "vad/silero_weights.h"
 
 #include <algorithm>
-#include <array>
 
 namespace voxgate {
 namespace {
 
 constexpr size_t kWindow = 512;
-constexpr size_t kBlock = 128 * kWindow; // about 4 s: how long a cancel may go unseen, some 10 ms of work
-
-// The graph in whisper.cpp is written for exactly this network; a file with other numbers would be read into
-// tensors of the wrong size.
-void check_file(const std::string& path) {
-  GgmlFileReader reader(path);
-  reader.require(reader.remaining() >= 8 && reader.read<uint32_t>() == kGgmlMagic, "it is not a ggml model");
-  const auto name_bytes = reader.read<int32_t>();
-  reader.require(name_bytes > 0 && name_bytes < 64, "it is not a Silero model");
-  reader.require(reader.read_string(static_cast<uint64_t>(name_bytes)).starts_with("silero"),
-                 "it is not a Silero model");
-  reader.read<std::array<int32_t, 3>>(); // version
-  constexpr std::array<int32_t, 19> expected{512, 64, 4,  129, 128, 3,   128, 64,  3, 64,
-                                             64,  3,  64, 128, 3,   128, 128, 128, 1};
-  reader.require(reader.read<std::array<int32_t, 19>>() == expected,
-                 "its network is not the one of Silero 5 or 6");
-  int tensors = 0;
-  TensorHeader tensor;
-  for (; reader.read_tensor_header(tensor); ++tensors)
-    reader.skip(tensor.bytes);
-  reader.require(tensors == 15, "it is incomplete");
-}
+constexpr size_t kHop = 128;     // of the spectrum
+constexpr size_t kMirrored = 64; // samples on either side of a window
+constexpr size_t kBins = 129;
 
 } // namespace
 
-void SileroVad::Free::operator()(whisper_vad_context* context) const {
-  whisper_vad_free(context);
-}
+// As `whisper_vad_build_graph` of whisper.cpp defines it, which is Silero's own; but whisper.cpp rounds what
+// goes into a convolution to half precision, and this does not. Nothing goes from window to window but the
+// state.
+struct SileroVad::Network {
+  explicit Network(const SileroWeights& weights)
+      : stft(weights.stft, {}, 2 * kBins, 2 * kHop),
+        encoder{{weights.encoder[0].weight, weights.encoder[0].bias, 128, 3},
+                {weights.encoder[1].weight, weights.encoder[1].bias, 64, 3},
+                {weights.encoder[2].weight, weights.encoder[2].bias, 64, 3},
+                {weights.encoder[3].weight, weights.encoder[3].bias, 128, 3}},
+        input(weights.input.weight, weights.input.bias, 4 * kSileroHidden, 1),
+        recurrent(weights.recurrent.weight, weights.recurrent.bias, 4 * kSileroHidden, 1),
+        output(weights.output) {}
 
-SileroVad::SileroVad(const std::string& path) {
-  gpu_index("cpu");
-  check_file(path);
-  auto params = whisper_vad_default_context_params();
-  params.n_threads = 1; // the network is so small that a second thread only adds waiting
-  params.use_gpu = false;
-  context_.reset(whisper_vad_init_from_file_with_params(path.c_str(), params));
-  if (!context_)
-    throw Failure(StatusCode::load_failed, "Cannot use model file " + path + ": its weights do not fit");
-}
+  // The last window is padded with zeros. What an earlier batch left in the windows past it does no harm.
+  void place(std::span<const float> block) {
+    for (size_t window = 0; window * kWindow < block.size(); ++window) {
+      const auto rest = block.subspan(window * kWindow);
+      float* begin = samples.at(window, 1) + kMirrored;
+      float* end = begin + kWindow;
+      std::fill(std::copy_n(rest.begin(), std::min(kWindow, rest.size()), begin), end, 0.0F);
+      std::reverse_copy(begin + 1, begin + 1 + kMirrored, begin - kMirrored);
+      std::reverse_copy(end - 1 - kMirrored, end - 1, end);
+    }
+  }
+
+  // `block`: at most a batch.
+  void probabilities(std::span<const float> block, std::span<float> out) {
+    place(block);
+    convolve(stft, samples, 1, 1, false, spectrum);
+    magnitudes(spectrum, magnitude);
+    convolve(encoder[0], magnitude, 0, 1, true, encoded[0]);
+    convolve(encoder[1], encoded[0], 0, 2, true, encoded[1]);
+    convolve(encoder[2], encoded[1], 0, 2, true, encoded[2]);
+    convolve(encoder[3], encoded[2], 0, 1, true, encoded[3]);
+    convolve(input, encoded[3], 1, 1, false, gates);
+    for (size_t window = 0; window < out.size(); ++window) {
+      advance(recurrent, gates.at(window, 1), state);
+      out[window] = probability(output.weight, output.bias[0], state);
+    }
+  }
+
+  const SileroLayer stft;
+  const SileroLayer encoder[4];
+  const SileroLayer input;
+  const SileroLayer recurrent;
+  const SileroWeights::Linear output;
+  SileroState state;
+
+  SileroFrames samples{(kWindow + 2 * kMirrored) / kHop, kHop};
+  SileroFrames spectrum{4, 288}; // 2 * kBins, and what fills the last panel
+  SileroFrames magnitude{4, kBins};
+  SileroFrames encoded[4]{{4, 128}, {2, 64}, {1, 64}, {1, 128}};
+  SileroFrames gates{1, 4 * kSileroHidden};
+};
+
+SileroVad::SileroVad(const std::string& path)
+    : network_(std::make_unique<Network>(read_silero_weights(path))) {}
+
+SileroVad::~SileroVad() = default;
 
 std::vector<float> SileroVad::probabilities(std::span<const float> samples, bool reset,
                                             const CancelToken& cancel) {
   cancel.check();
   if (reset)
-    whisper_vad_reset_state(context_.get());
-  std::vector<float> result;
-  result.reserve((samples.size() + kWindow - 1) / kWindow);
-  while (!samples.empty()) {
+    network_->state = {};
+  std::vector<float> result((samples.size() + kWindow - 1) / kWindow);
+  for (size_t begin = 0; begin < result.size(); begin += kSileroBatch) {
     cancel.check();
-    const auto block = samples.first(std::min(kBlock, samples.size()));
-    samples = samples.subspan(block.size());
-    if (!whisper_vad_detect_speech_no_reset(context_.get(), block.data(), static_cast<int>(block.size())))
-      throw Failure(StatusCode::inference_failed, "The voice activity model failed");
-    const float* probs = whisper_vad_probs(context_.get());
-    result.insert(result.end(), probs, probs + whisper_vad_n_probs(context_.get()));
+    const size_t count = std::min(kSileroBatch, result.size() - begin);
+    const auto rest = samples.subspan(begin * kWindow);
+    network_->probabilities(rest.first(std::min(count * kWindow, rest.size())),
+                            std::span(result).subspan(begin, count));
   }
   return result;
 }

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-struct whisper_vad_context;
-
 namespace voxgate {
 
 // Speech probabilities of Silero VAD, one for 512 samples (32 ms). What to make of them is decided elsewhere.
@@ -17,15 +15,14 @@ namespace voxgate {
 class SileroVad {
  public:
   explicit SileroVad(const std::string& path);
+  ~SileroVad();
 
   // Without `reset` the stream of the previous call goes on. The last window is padded with zeros.
   std::vector<float> probabilities(std::span<const float> samples, bool reset, const CancelToken& cancel);
 
  private:
-  struct Free {
-    void operator()(whisper_vad_context* context) const;
-  };
-  std::unique_ptr<whisper_vad_context, Free> context_;
+  struct Network;
+  std::unique_ptr<Network> network_;
 };
 
 } // namespace voxgate
