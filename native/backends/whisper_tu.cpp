@@ -199,7 +199,12 @@ std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> 
   view->model = whole->model; // pointers to the tensors
   view->vocab = whole->vocab;
   view->path_model = whole->path_model;
-  return {view.release(), [whole = std::move(whole)](whisper_context* context) { delete context; }};
+  // Lets go of the weights itself: a weak pointer to the view would keep what this holds.
+  const auto free_view = [whole = std::move(whole)](whisper_context* context) mutable {
+    delete context;
+    whole.reset();
+  };
+  return {view.release(), free_view};
 }
 
 OnTeam::OnTeam(Team& team) : team_(team) {

@@ -313,6 +313,7 @@ TEST("whisper: a lane that is cancelled leaves the others alone, and the last on
   const auto make = first->lane_factory();
   auto second = make();
   auto third = make();
+  const auto make_of_third = third->lane_factory(); // keeps nothing
   const auto samples = noise(5 * kSampleRate);
   const auto expected = tokens_of(first->transcribe(samples, english(), {}, CancelToken()));
   CancelToken cancelled;
@@ -329,4 +330,5 @@ TEST("whisper: a lane that is cancelled leaves the others alone, and the last on
   CHECK(tokens_of(third->transcribe(samples, english(), {}, CancelToken())) == expected);
   third.reset();
   CHECK(failure_of([&] { make(); }) == StatusCode::closed);
+  CHECK(failure_of([&] { make_of_third(); }) == StatusCode::closed);
 }
