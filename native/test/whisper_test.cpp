@@ -293,7 +293,7 @@ TEST("whisper: lanes give side by side what one gives alone") {
 
   // One aligns while the other does not, which is set in what lanes do not share.
   std::vector<std::vector<std::pair<int32_t, float>>> heard;
-  std::thread other([&, make = first->lane_factory()] {
+  std::jthread other([&, make = first->lane_factory()] {
     const auto lane = make();
     for (int i = 0; i < 3; ++i)
       heard.push_back(tokens_of(lane->transcribe(samples, options, {}, CancelToken())));
@@ -317,13 +317,14 @@ TEST("whisper: a lane that is cancelled leaves the others alone, and the last on
   const auto samples = noise(5 * kSampleRate);
   const auto expected = tokens_of(first->transcribe(samples, english(), {}, CancelToken()));
   CancelToken cancelled;
-  std::thread other([&] {
+  StatusCode outcome{};
+  std::jthread other([&] {
     cancelled.cancel();
-    CHECK(failure_of([&] { second->transcribe(samples, english(), {}, cancelled); }) ==
-          StatusCode::cancelled);
+    outcome = failure_of([&] { second->transcribe(samples, english(), {}, cancelled); });
   });
   CHECK(tokens_of(first->transcribe(samples, english(), {}, CancelToken())) == expected);
   other.join();
+  CHECK(outcome == StatusCode::cancelled);
   first.reset();
   CHECK(tokens_of(second->transcribe(samples, english(), {}, CancelToken())) == expected);
   second.reset();
