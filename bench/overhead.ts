@@ -6,7 +6,7 @@
  */
 import { join } from 'node:path';
 import { readConfig } from '../src/config.ts';
-import { loadNative } from '../src/engine/native.ts';
+import { loadNative } from '../src/engine/addon.ts';
 import { contextFor } from '../src/transcription/decoding.ts';
 import { fileClip, SAMPLE } from './clips.ts';
 import { median, startGatewayProcess } from './gateway.ts';

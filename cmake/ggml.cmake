@@ -14,7 +14,7 @@ if(VOXGATE_TESTS)
   set(GGML_OPENMP OFF CACHE BOOL "" FORCE)
 else()
   # ggml's own threads spin at every step of a graph: on a machine that does anything else, a step waits for a thread
-  # that is not running while the other burns its core. OpenMP's soon sleep (engine/native.ts says how soon).
+  # that is not running while the other burns its core. OpenMP's soon sleep (src/engine/addon.ts says how soon).
   set(GGML_OPENMP ON CACHE BOOL "" FORCE)
   set(BUILD_SHARED_LIBS ON)
   set(GGML_BACKEND_DL ON CACHE BOOL "" FORCE)

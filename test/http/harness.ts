@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
+import { loadNative } from '../../src/engine/addon.ts';
 import {
   type ChunkOptions,
   type DecodedSegment,
   type JobHooks,
-  loadNative,
   type NativeEngine,
   type TranscriptionModel,
 } from '../../src/engine/native.ts';

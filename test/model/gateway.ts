@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test';
 import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { loadNative } from '../../src/engine/native.ts';
+import { loadNative } from '../../src/engine/addon.ts';
 import { VOICE_ACTIVITY_ID } from '../../src/models/catalogue.ts';
 import { createModelStore, type ModelStore } from '../../src/models/store.ts';
 

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { loadNative } from '../../src/engine/native.ts';
+import { loadNative } from '../../src/engine/addon.ts';
 import { findModel, VOICE_ACTIVITY_ID } from '../../src/models/catalogue.ts';
 import { hashFile } from '../../src/models/disk.ts';
 import { createHubSource } from '../../src/models/hub.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { loadNative } from '../../src/engine/native.ts';
+import { loadNative } from '../../src/engine/addon.ts';
 import { sine, speechFile, temporaryFile, wav } from './fixtures.ts';
 
 const native = loadNative();

@@ -3,16 +3,16 @@ import { spawnSync } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { loadNative } from '../../src/engine/native.ts';
+import { loadNative } from '../../src/engine/addon.ts';
 import { chunkOptions, fakeModelFile, speechFile, textOf } from './fixtures.ts';
 
-const nativeUrl = new URL('../../src/engine/native.ts', import.meta.url).href;
+const addonUrl = new URL('../../src/engine/addon.ts', import.meta.url).href;
 const fake = (path: string) => ({ backend: 'fake' as const, path, device: 'cpu', threads: 1 });
 
 /** Runs a script that has `native`, `path` and `options`, in a process of its own. */
 function runScript(path: string, body: string, flags: string[] = []) {
   const script = `
-    import { loadNative } from ${JSON.stringify(nativeUrl)};
+    import { loadNative } from ${JSON.stringify(addonUrl)};
     const native = loadNative();
     const load = () => native.loadModel(${JSON.stringify(fake(path))});
     const options = ${JSON.stringify(chunkOptions)};
@@ -98,7 +98,7 @@ describe('a worker thread', () => {
       (async () => {
         const { register } = await import('tsx/esm/api');
         register();
-        const { loadNative } = await import(${JSON.stringify(nativeUrl)});
+        const { loadNative } = await import(${JSON.stringify(addonUrl)});
         const native = loadNative();
         native.setLogger(() => {});
         const model = await native.loadModel(${JSON.stringify(fake(path))});

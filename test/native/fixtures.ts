@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
+import { loadNative } from '../../src/engine/addon.ts';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/native.ts';
-import { loadNative } from '../../src/engine/native.ts';
 import { wavHeader } from '../wav.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'voxgate-native-'));

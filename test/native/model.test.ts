@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadNative } from '../../src/engine/native.ts';
+import { loadNative } from '../../src/engine/addon.ts';
 import { chunkOptions, fakeModelFile, loadFake, temporaryFile, textOf } from './fixtures.ts';
 
 const second = new Float32Array(16_000);

@@ -4,7 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { type ChunkOptions, loadNative, NativeError } from '../../src/engine/native.ts';
+import { loadNative } from '../../src/engine/addon.ts';
+import { type ChunkOptions, NativeError } from '../../src/engine/native.ts';
 import { european } from '../../src/transcription/european.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
 import { chunkOptions } from './fixtures.ts';

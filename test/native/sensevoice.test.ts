@@ -7,7 +7,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { type ChunkOptions, loadNative } from '../../src/engine/native.ts';
+import { loadNative } from '../../src/engine/addon.ts';
+import { type ChunkOptions } from '../../src/engine/native.ts';
 import { cjk } from '../../src/transcription/cjk.ts';
 import { chunkOptions } from './fixtures.ts';
 

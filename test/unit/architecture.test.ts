@@ -74,10 +74,10 @@ test('Express is used only in http/, admin/, proxy/ and app.ts', () => {
   }
 });
 
-test('only engine/native.ts loads the addon, only config.ts reads settings from the environment', () => {
+test('only engine/addon.ts loads the addon, only config.ts reads settings from the environment', () => {
   for (const path of files) {
     const source = readFileSync(join(SRC, path), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
-    if (path !== 'engine/native.ts') assert(!/\.node['"`]/.test(source), `${path} names a .node file`);
+    if (path !== 'engine/addon.ts') assert(!/\.node['"`]/.test(source), `${path} names a .node file`);
     if (path !== 'config.ts')
       assert(!/process\.env\.(SVC|HF)_|process\.env\[/.test(source), `${path} reads a setting`);
   }

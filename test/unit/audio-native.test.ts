@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import test, { after } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
-import { loadNative, type NativeEngine, NativeError } from '../../src/engine/native.ts';
+import { loadNative } from '../../src/engine/addon.ts';
+import { type NativeEngine, NativeError } from '../../src/engine/native.ts';
 import {
   collect,
   folder,

@@ -1,0 +1,221 @@
+/** The addon as a `NativeEngine`. This file alone loads it. */
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import {
+  type AudioFileInfo,
+  type ChunkOptions,
+  type DecodedSegment,
+  type DetectionOptions,
+  type EngineInfo,
+  type Lane,
+  type LanguageGuess,
+  type LoadOptions,
+  type LogLevel,
+  type ModelInfo,
+  type NativeAudioFile,
+  type NativeEngine,
+  NativeError,
+  type NativeErrorCode,
+  type TranscriptionModel,
+  type VoiceActivityModel,
+} from './native.ts';
+
+/** What the addon itself exports; its calls settle when the native work has ended, and are cancelled by number. */
+interface Addon {
+  engineInfo(): EngineInfo;
+  setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
+  cancel(id: number): void;
+  loadModel(options: LoadOptions): Job<AddonModel>;
+  loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
+  openAudio(options: { path: string }): Job<AddonAudioFile>;
+  quantize(options: { source: string; target: string; type: string }): Job<void>;
+}
+interface Job<T> {
+  promise: Promise<T>;
+  id: number;
+}
+interface AddonHooks {
+  onSegment: ((segment: DecodedSegment) => void) | undefined;
+  onProgress: ((fraction: number) => void) | undefined;
+}
+interface AddonModel {
+  readonly info: ModelInfo;
+  lane(): Job<AddonModel>;
+  transcribe(samples: Float32Array, options: ChunkOptions, hooks: AddonHooks): Job<DecodedSegment[]>;
+  detectLanguage(samples: Float32Array, options: DetectionOptions): Job<LanguageGuess>;
+  close(): Promise<void>;
+}
+interface AddonVoiceActivity {
+  probabilities(samples: Float32Array, options: { reset: boolean }): Job<Float32Array>;
+  close(): Promise<void>;
+}
+interface AddonAudioFile {
+  readonly info: AudioFileInfo;
+  read(options: { maxSamples: number }): Job<Float32Array | null>;
+  close(): void;
+}
+
+const codes: ReadonlySet<unknown> = new Set<NativeErrorCode>([
+  'load_failed',
+  'bad_audio',
+  'inference_failed',
+  'out_of_memory',
+  'closed',
+  'invalid_argument',
+]);
+
+function toNativeError(error: unknown): unknown {
+  if (!(error instanceof Error) || !('code' in error) || !codes.has(error.code)) return error;
+  return new NativeError(error.code as NativeErrorCode, error.message);
+}
+
+/**
+ * Starts a native call and waits for its end, also when it was aborted: only then is the thread free and the memory
+ * given back. A hook that throws ends the call with what it threw.
+ */
+async function run<T>(
+  addon: Addon,
+  start: (guard: Guard) => Job<T>,
+  signal?: AbortSignal | undefined,
+): Promise<T> {
+  signal?.throwIfAborted();
+  let thrown: { error: unknown } | undefined;
+  let id = 0;
+  const cancel = () => addon.cancel(id);
+  const guard: Guard = (hook) =>
+    hook &&
+    ((value) => {
+      if (thrown || signal?.aborted) return;
+      try {
+        hook(value);
+      } catch (error) {
+        thrown = { error };
+        cancel();
+      }
+    });
+  try {
+    const job = start(guard);
+    id = job.id;
+    signal?.addEventListener('abort', cancel, { once: true });
+    const result = await job.promise;
+    signal?.throwIfAborted();
+    if (thrown) throw thrown.error;
+    return result;
+  } catch (error) {
+    if (thrown) throw thrown.error;
+    signal?.throwIfAborted();
+    throw toNativeError(error);
+  } finally {
+    signal?.removeEventListener('abort', cancel);
+  }
+}
+type Guard = <V>(hook: ((value: V) => void) | undefined) => ((value: V) => void) | undefined;
+
+function wrapLane(addon: Addon, model: AddonModel): Lane & Closing {
+  let closing: Promise<void> | undefined;
+  return {
+    info: model.info,
+    transcribe: (samples, options, hooks = {}) =>
+      run(
+        addon,
+        (guard) =>
+          model.transcribe(samples, options, {
+            onSegment: guard(hooks.onSegment),
+            onProgress: guard(hooks.onProgress),
+          }),
+        hooks.signal,
+      ),
+    detectLanguage: (samples, options, hooks = {}) =>
+      run(addon, () => model.detectLanguage(samples, options), hooks.signal),
+    close: () => (closing ??= model.close()),
+  };
+}
+interface Closing {
+  close(): Promise<void>;
+}
+
+function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
+  const first = wrapLane(addon, model);
+  const others = new Map<number, Promise<Lane & Closing>>();
+
+  async function addLane(): Promise<Lane & Closing> {
+    try {
+      return wrapLane(addon, await run(addon, () => model.lane()));
+    } catch (error) {
+      if (error instanceof NativeError && error.code === 'out_of_memory') return first;
+      throw error;
+    }
+  }
+
+  return {
+    ...first,
+    lane: async (index) => {
+      if (index === 0) return first;
+      const made = others.get(index) ?? addLane();
+      others.set(index, made);
+      made.catch(() => others.delete(index)); // the next request may have better luck
+      return made;
+    },
+    close: async () => {
+      const made = await Promise.allSettled(others.values());
+      const lanes = made.flatMap((lane) => (lane.status === 'fulfilled' ? [lane.value] : []));
+      await Promise.all([first, ...lanes].map((lane) => lane.close()));
+    },
+  };
+}
+
+function wrapVoiceActivity(addon: Addon, model: AddonVoiceActivity): VoiceActivityModel {
+  let closing: Promise<void> | undefined;
+  return {
+    probabilities: (samples, options, hooks = {}) =>
+      run(addon, () => model.probabilities(samples, options), hooks.signal),
+    close: () => (closing ??= model.close()),
+  };
+}
+
+function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
+  return {
+    info: file.info,
+    read: (maxSamples) => run(addon, () => file.read({ maxSamples })),
+    close: () => file.close(),
+  };
+}
+
+function loadAddon(path: string): Addon {
+  // GNU's OpenMP runtime reads this when the addon brings it in: how long a thread spins for the others before it
+  // sleeps. Spinning for ever costs ten times the decoding where anything else runs, sleeping at once four times
+  // where nothing does; docs/performance.md has the figures.
+  if (process.env.OMP_WAIT_POLICY === undefined) process.env.GOMP_SPINCOUNT ??= '1000';
+  try {
+    return createRequire(import.meta.url)(path) as Addon;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(
+      [
+        `The native addon cannot be loaded on ${process.platform}-${process.arch} with Node ${process.version}.`,
+        `Tried: ${path}`,
+        `Reason: ${reason}`,
+        'Either it was not compiled yet, or it was compiled on another system, or a library beside it is missing.',
+        'Compile it here with: npm run build:native',
+      ].join('\n'),
+      { cause },
+    );
+  }
+}
+
+/** Compiled output is as deep below the package root as the source: src/engine and dist/engine. */
+const defaultPath = fileURLToPath(new URL('../../build/Release/voxgate.node', import.meta.url));
+
+/** Loads the addon; several calls, also from worker threads, share one copy of the library. */
+export function loadNative(path: string = defaultPath): NativeEngine {
+  const addon = loadAddon(path);
+  return {
+    info: addon.engineInfo(),
+    setLogger: (write) => addon.setLogger(write),
+    loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
+    loadVoiceActivity: async (options) =>
+      wrapVoiceActivity(addon, await run(addon, () => addon.loadVoiceActivity(options))),
+    openAudio: async (file) => wrapAudioFile(addon, await run(addon, () => addon.openAudio({ path: file }))),
+    quantize: (options) => run(addon, () => addon.quantize(options)),
+  };
+}
