@@ -1,5 +1,6 @@
 #include "backends/whisper_tu.h"
 
+#include "backends/large_pages.h"
 #include "backends/whisper_logits.h"
 #include "backends/whisper_mel.h"
 
@@ -14,10 +15,6 @@
 #include <cstddef>
 #include <span>
 #include <vector>
-#ifdef __linux__
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
 
 // whisper.cpp calls its alignment pass (dynamic time warping) in the middle of whisper_full and asserts where
 // the pass cannot work. Renaming the function and declaring an overload that fits the call's argument types
@@ -74,20 +71,11 @@ ggml_status compute_graph(ggml_backend_sched_t sched, ggml_cgraph* graph) {
 } // namespace
 #define ggml_backend_sched_graph_compute compute_graph
 
-// What is read from end to end for every token, the weights of the decoder and the encoded audio, lies in
-// large pages: a processor's prefetching ends with the page.
+// The weights and the encoded audio are read from end to end for every token.
 namespace {
 ggml_backend_buffer_t in_large_pages(ggml_backend_buffer_t buffer) {
-#ifdef __linux__
-  if (buffer != nullptr && ggml_backend_buffer_is_host(buffer)) {
-    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto begin = reinterpret_cast<uintptr_t>(ggml_backend_buffer_get_base(buffer));
-    const auto first = (begin + page - 1) / page * page;
-    const auto last = (begin + ggml_backend_buffer_get_size(buffer)) / page * page;
-    if (first < last) // a kernel that has none is as fast as before
-      static_cast<void>(madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
-  }
-#endif
+  if (buffer != nullptr && ggml_backend_buffer_is_host(buffer))
+    voxgate::ask_for_large_pages(ggml_backend_buffer_get_base(buffer), ggml_backend_buffer_get_size(buffer));
   return buffer;
 }
 ggml_backend_buffer_t alloc_weights(ggml_context* context, ggml_backend_buffer_type_t type) {

@@ -1,0 +1,22 @@
+#include "backends/large_pages.h"
+
+#ifdef __linux__
+#include <cstdint>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+namespace voxgate {
+
+void ask_for_large_pages([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) {
+#ifdef __linux__
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const auto first = (address + page - 1) / page * page;
+  const auto last = (address + bytes) / page * page;
+  if (first < last) // advice, so a refusal is no failure
+    static_cast<void>(madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
+#endif
+}
+
+} // namespace voxgate
