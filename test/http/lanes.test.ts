@@ -1,0 +1,133 @@
+/** Requests on a model of two lanes: several chunks are worked on at once, and the answer does not show it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SAMPLE_RATE } from '../../src/audio/decoder.ts';
+import { form, type Gateway, heard, json, post, type Script, startGateway, until, wav } from './harness.ts';
+
+/** Tones of these lengths, in seconds, each with 4 s of silence behind it. */
+const LENGTHS = [3, 1, 2, 4, 1.5];
+const TEXT = LENGTHS.map((sec) => `Heard for ${sec} seconds.`).join(' ');
+
+const audio = wav(
+  Float32Array.from(
+    LENGTHS.flatMap((sec) => [
+      ...Array.from({ length: sec * SAMPLE_RATE }, (_, i) => 0.5 * Math.sin(i / 10)),
+      ...new Array<number>(4 * SAMPLE_RATE).fill(0),
+    ]),
+  ),
+);
+
+/** Which tone a chunk is, by its length: up to 0.4 s of silence belong to it. */
+function toneOf(samples: Float32Array): number {
+  const sec = samples.length / SAMPLE_RATE;
+  return LENGTHS.findLast((length) => sec >= length && sec < length + 0.49) ?? 0;
+}
+
+async function slotIsFree(gateway: Gateway): Promise<void> {
+  await until('no job is left', () => gateway.running() === 0 && gateway.uploads().length === 0);
+}
+
+function gatewayWith(transcribe: NonNullable<Script['transcribe']>) {
+  let most = 0;
+  const started = startGateway({
+    lanes: 2,
+    async transcribe(...call) {
+      most = Math.max(most, (await started).running());
+      return transcribe(...call);
+    },
+  });
+  return { started, most: () => most };
+}
+
+test('the text is in the order of the speech, whatever is heard first', async () => {
+  const { started, most } = gatewayWith(async (samples) => {
+    await sleep(10 * toneOf(samples));
+    return heard(` Heard for ${toneOf(samples)} seconds.`);
+  });
+  await using gateway = await started;
+  const body = await json(await post(gateway, form(audio)));
+  assert.equal(body.text, TEXT);
+  assert.equal(most(), 2);
+});
+
+test('of given language and without times short speech is one chunk; with times each keeps its own', async () => {
+  const chunks: number[] = [];
+  const { started } = gatewayWith(async (samples) => {
+    chunks.push(samples.length / SAMPLE_RATE);
+    return heard(' Text.');
+  });
+  await using gateway = await started;
+  assert.equal((await post(gateway, form(audio, { language: 'en' }))).status, 200);
+  const speech = LENGTHS.reduce((sum, sec) => sum + sec, 0);
+  assert.equal(chunks.length, 2, 'packed up to 12 s');
+  const packed = chunks.reduce((sum, sec) => sum + sec, 0);
+  assert(packed >= speech && packed < speech + 0.5 * LENGTHS.length, `${packed} s of ${speech} s of speech`);
+
+  const timed = { language: 'en', response_format: 'verbose_json' };
+  const body = await json(await post(gateway, form(audio, timed)));
+  let at = 0;
+  assert.equal(body.segments.length, LENGTHS.length);
+  for (const [i, sec] of LENGTHS.entries()) {
+    const { start, end } = body.segments[i];
+    assert(
+      start >= at - 0.3 && end <= at + sec + 0.5,
+      `segment ${i} at ${start} to ${end}, spoken from ${at}`,
+    );
+    at += sec + 4;
+  }
+});
+
+test('the first delta of a stream has the model to itself', async () => {
+  let release = () => {};
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const begun: number[] = [];
+  const { started } = gatewayWith(async (samples) => {
+    begun.push(toneOf(samples));
+    if (begun.length === 1) await gate;
+    return heard(' Text.');
+  });
+  await using gateway = await started;
+  const response = await post(gateway, form(audio, { stream: 'true' }));
+  await until('the first chunk is worked on', () => begun.length === 1);
+  await sleep(30);
+  assert.deepEqual(begun, [3]);
+  release();
+  assert.match(await response.text(), /transcript\.text\.done/);
+  assert.equal(begun.length, LENGTHS.length);
+});
+
+test('a client that leaves stops every lane, and frees the slot', async () => {
+  let stopped = 0;
+  const { started } = gatewayWith(
+    (_samples, _options, { signal }) =>
+      new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => {
+          stopped += 1;
+          reject(signal.reason);
+        });
+      }),
+  );
+  await using gateway = await started;
+  const client = new AbortController();
+  const request = post(gateway, form(audio), { signal: client.signal });
+  await until('both lanes work', () => gateway.running() === 2);
+  client.abort();
+  await assert.rejects(request);
+  await slotIsFree(gateway);
+  assert.equal(stopped, 2);
+});
+
+test('an engine that fails on one lane: the other is stopped, and the answer is its error', async () => {
+  const { started } = gatewayWith(async (samples, _options, { signal }) => {
+    if (toneOf(samples) === 1) throw new Error('broken');
+    await sleep(toneOf(samples) === 3 ? 20 : 60_000, undefined, { signal });
+    return heard(' Text.');
+  });
+  await using gateway = await started;
+  const response = await post(gateway, form(audio));
+  assert.equal(response.status, 500);
+  await slotIsFree(gateway);
+});
