@@ -217,7 +217,7 @@ test('Prometheus counts what the metrics count', async () => {
 });
 
 test('stopping loses no line', async () => {
-  const gateway = await startGateway();
+  await using gateway = await startGateway();
   const { logDir } = gateway.config.observability;
   for (let i = 0; i < 50; i++) await (await fetch(`${gateway.base}/health`)).text();
   const lines: string[] = [];
