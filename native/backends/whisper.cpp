@@ -134,7 +134,10 @@ class WhisperBackend final : public Backend {
       const auto weights = whole.lock();
       if (!weights)
         throw Failure(StatusCode::closed, "The model was closed");
-      return std::make_unique<WhisperBackend>(whisper_tu::view_of(weights, context_params(-1)), team, false);
+      auto lane =
+          std::make_unique<WhisperBackend>(whisper_tu::view_of(weights, context_params(-1)), team, false);
+      lane->info_.memory_bytes -= whisper_tu::memory_bytes(*weights); // counted once
+      return lane;
     };
   }
 

@@ -284,6 +284,7 @@ TEST("whisper: lanes give side by side what one gives alone") {
   CHECK(first->info().lanes == 2);
   CHECK(load_synthetic(5, 1)->info().lanes == 1);
   CHECK(!load_synthetic(5, 1)->lane_factory());
+  CHECK(first->lane_factory()()->info().memory_bytes < first->info().memory_bytes);
   const auto samples = noise(12 * kSampleRate);
   auto options = english();
   options.audio_context = 640;
