@@ -185,12 +185,21 @@ test('a source that fails: what was heard before it, then its error', async () =
 });
 
 test('whoever leaves stops the work, and waits for its end', async () => {
+  let begin = () => {};
+  const second = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
   const { heard, from, busy, stop } = start({
     count: 20,
     lanes: 2,
     recognize: async (_lane, chunk) => {
+      if (chunk.startSec === 0) {
+        await second;
+        return heardIn(chunk);
+      }
+      begin();
       // An engine takes a moment to stop.
-      if (chunk.startSec > 0) await sleep(60_000, undefined, { signal: stop.signal }).catch(() => sleep(20));
+      await sleep(60_000, undefined, { signal: stop.signal }).catch(() => sleep(20));
       return heardIn(chunk);
     },
   });
