@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SAMPLE_RATE } from '../../src/audio/decoder.ts';
+import { gateOf } from '../gate.ts';
 import { form, type Gateway, heard, json, post, type Script, startGateway, until, wav } from './harness.ts';
 
 /** Tones of these lengths, in seconds, each with 4 s of silence behind it. */
@@ -29,19 +30,6 @@ async function slotIsFree(gateway: Gateway): Promise<void> {
 }
 
 const gatewayWith = (transcribe: NonNullable<Script['transcribe']>) => startGateway({ lanes: 2, transcribe });
-
-/** Opens when it was asked for that often. */
-function gateOf(times: number): () => Promise<void> {
-  let open = () => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return () => {
-    times -= 1;
-    if (times === 0) open();
-    return opened;
-  };
-}
 
 test('the text is in the order of the speech, whatever is heard first', async () => {
   const both = gateOf(2);

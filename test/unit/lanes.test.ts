@@ -6,6 +6,7 @@ import type { Lane, TranscriptionModel } from '../../src/engine/native.ts';
 import type { Chunk } from '../../src/transcription/chunks.ts';
 import { type LaneWork, onLanes } from '../../src/transcription/lanes.ts';
 import type { Recognition } from '../../src/transcription/recognizer.ts';
+import { gateOf } from '../gate.ts';
 
 interface Source {
   chunks: AsyncGenerator<Chunk>;
@@ -81,10 +82,7 @@ for (const lanes of [1, 2, 4])
   test(`${lanes} at once, in order, each on a lane of its own`, async () => {
     const working = new Set<Lane>();
     const used = new Set<Lane>();
-    let allWork = () => {};
-    const everyLane = new Promise<void>((resolve) => {
-      allWork = resolve;
-    });
+    const everyLane = gateOf(lanes);
     const { heard, from, seen, busy } = start({
       count: 20,
       lanes,
@@ -92,8 +90,7 @@ for (const lanes of [1, 2, 4])
         assert(!working.has(lane), 'two chunks on one lane');
         working.add(lane);
         used.add(lane);
-        if (working.size === lanes) allWork();
-        await everyLane;
+        await everyLane();
         await sleep(chunk.startSec % 3 === 0 ? 12 : 2);
         working.delete(lane);
         return heardIn(chunk);
@@ -185,21 +182,14 @@ test('a source that fails: what was heard before it, then its error', async () =
 });
 
 test('whoever leaves stops the work, and waits for its end', async () => {
-  let begin = () => {};
-  const second = new Promise<void>((resolve) => {
-    begin = resolve;
-  });
+  const both = gateOf(2);
   const { heard, from, busy, stop } = start({
     count: 20,
     lanes: 2,
     recognize: async (_lane, chunk) => {
-      if (chunk.startSec === 0) {
-        await second;
-        return heardIn(chunk);
-      }
-      begin();
+      await both();
       // An engine takes a moment to stop.
-      await sleep(60_000, undefined, { signal: stop.signal }).catch(() => sleep(20));
+      if (chunk.startSec > 0) await sleep(60_000, undefined, { signal: stop.signal }).catch(() => sleep(20));
       return heardIn(chunk);
     },
   });
