@@ -4,8 +4,8 @@ import { createServer, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import type { Logger } from 'winston';
-import { createCaptureAdmin } from './admin/capture-admin.ts';
-import { createModelAdmin } from './admin/model-admin.ts';
+import { createCaptureActions } from './admin/capture-actions.ts';
+import { createModelActions } from './admin/model-actions.ts';
 import { adminRoutes } from './admin/routes.ts';
 import { findFfmpeg } from './audio/find-ffmpeg.ts';
 import { openAudio } from './audio/open.ts';
@@ -13,19 +13,19 @@ import type { Config } from './config.ts';
 import { createModelCache } from './engine/cache.ts';
 import { chooseDevice } from './engine/device.ts';
 import { loadWithFallback } from './engine/gpu-fallback.ts';
-import type { LoadOptions, NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/native.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
+import type { LoadOptions, NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/types.ts';
 import { GatewayError } from './errors.ts';
 import { baseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
 import { answerParserError, errorHandler } from './http/error-handler.ts';
+import { stopServer } from './http/graceful-stop.ts';
 import { linger } from './http/linger.ts';
 import type { ListedModel } from './http/models.ts';
 import { createObserver } from './http/observe.ts';
 import { protection } from './http/protection.ts';
 import { requestId } from './http/request-id.ts';
 import { mountRoutes } from './http/routes.ts';
-import { stopServer } from './http/stop.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { CATALOGUE, findModel, VOICE_ACTIVITY_ID } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
@@ -109,13 +109,13 @@ export function buildApp(config: Config, deps: AppDeps): App {
       slot,
       metrics: instruments.metrics,
       toggles: instruments.toggles,
-      captures: createCaptureAdmin({
+      captures: createCaptureActions({
         dir: config.observability.payloadDir,
         capture: instruments.capture,
         base: () => addressOf(server),
         apiKey: config.apiKeys[0],
       }),
-      models: createModelAdmin({
+      models: createModelActions({
         catalogue: CATALOGUE.filter((model) => model.engine !== 'silero'),
         store,
         cache: caches.models,

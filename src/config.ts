@@ -7,13 +7,7 @@ import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
-
-const TRUTHY = ['1', 'on', 'true', 'yes', 'y'];
-
-/** The rule of contract 4.6: these words turn a switch on, anything else turns it off. */
-export function isTruthy(value: string): boolean {
-  return TRUTHY.includes(value.trim().toLowerCase());
-}
+import { isTruthy } from './truthy.ts';
 
 const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
 const integer = (min: number, max: number) => number(min, max).int();

@@ -6,7 +6,7 @@
 
 namespace voxgate {
 
-// The only makers of JavaScript errors. Each has a `code` from engine/native.ts (and `cancelled`, which the
+// The only makers of JavaScript errors. Each has a `code` from engine/types.ts (and `cancelled`, which the
 // TypeScript side turns into the reason of the signal).
 Napi::Error make_error(Napi::Env env, const Status& status);
 

@@ -2,8 +2,8 @@
 import type { Logger } from 'winston';
 import type { SlotStatus } from '../engine/slot.ts';
 import type { ModelProgress } from '../models/source.ts';
+import type { ReplayReport } from '../observability/capture/replay.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { ReplayReport } from '../observability/replay.ts';
 import type { Toggles } from '../observability/toggles.ts';
 
 export interface AdminDeps {
@@ -12,12 +12,12 @@ export interface AdminDeps {
   metrics: Pick<Metrics, 'snapshot' | 'series' | 'perSecond'>;
   toggles: Toggles;
   slot: { status(): SlotStatus; stopHolder(): boolean };
-  captures: CaptureAdmin;
-  models: ModelAdmin;
+  captures: CaptureActions;
+  models: ModelActions;
 }
 
 /** A model as an operator sees it. */
-export interface AdminModel {
+export interface ModelStatus {
   id: string;
   family: string;
   installed: boolean;
@@ -34,8 +34,8 @@ export interface AdminModel {
   failure: string | null;
 }
 
-export interface ModelAdmin {
-  list(): AdminModel[];
+export interface ModelActions {
+  list(): ModelStatus[];
   /** Begins; `list` shows how it goes. Unknown ids throw `not_found`. */
   pull(id: string): void;
   /** Begins; needs no slot. */
@@ -46,7 +46,7 @@ export interface ModelAdmin {
   reset(): { evicted: number; remaining: number };
 }
 
-export interface CaptureAdmin {
+export interface CaptureActions {
   dir: string;
   /** Deletes every capture; how many there were. */
   clear(): Promise<number>;

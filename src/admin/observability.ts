@@ -1,7 +1,7 @@
 import type { RequestHandler, Response } from 'express';
-import { isTruthy } from '../config.ts';
 import { GatewayError } from '../errors.ts';
 import { isToggleKey, TOGGLE_KEYS } from '../observability/toggles.ts';
+import { isTruthy } from '../truthy.ts';
 import { sendHtml } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
 import { readForm } from './form.ts';

@@ -35,7 +35,7 @@ function addUp(rates: RateSeries): Record<TrafficClass, number[]> | null {
   if (all[0] === undefined) return null;
   const sum = (name: TrafficClass) =>
     Array.from({ length: RATE_SPAN_SEC }, (_, at) =>
-      all.reduce((total, its) => total + (its[name][at] ?? 0), 0),
+      all.reduce((total, entry) => total + (entry[name][at] ?? 0), 0),
     );
   return Object.fromEntries(TRAFFIC_CLASSES.map((name) => [name, sum(name)])) as Record<
     TrafficClass,

@@ -4,11 +4,11 @@
  */
 
 import { open } from 'node:fs/promises';
-import type { NativeEngine } from '../engine/native.ts';
+import type { NativeEngine } from '../engine/types.ts';
 import { BLOCK_SAMPLES, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
-import { isBadAudio, openNativeDecoder } from './native.ts';
+import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
 import { refuseAudio } from './refusal.ts';
 import {
   type Container,

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { VOICE_ACTIVITY_ID } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
-import { createProgressView } from '../models/progress.ts';
 import type { ModelStore, StoredModel, WaitOptions } from '../models/store.ts';
+import { createProgressView } from './progress.ts';
 
 export interface ModelsCommandDeps {
   openStore(): Promise<ModelStore>;

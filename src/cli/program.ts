@@ -5,7 +5,7 @@ import { VERSION } from '../app.ts';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { loadNative } from '../engine/addon.ts';
 import { chooseDevice } from '../engine/device.ts';
-import { type NativeEngine } from '../engine/native.ts';
+import { type NativeEngine } from '../engine/types.ts';
 import { createHubSource } from '../models/hub.ts';
 import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';

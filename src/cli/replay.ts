@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config.ts';
 import { baseUrl } from '../http/address.ts';
-import { replay } from '../observability/replay.ts';
+import { replay } from '../observability/capture/replay.ts';
 
 export function registerReplayCommand(program: Command, config: () => Config): void {
   program

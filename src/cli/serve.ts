@@ -5,7 +5,7 @@ import type { Logger } from 'winston';
 import { type App, buildApp, VERSION } from '../app.ts';
 import type { Config } from '../config.ts';
 import { chooseDevice } from '../engine/device.ts';
-import type { NativeEngine } from '../engine/native.ts';
+import type { NativeEngine } from '../engine/types.ts';
 import { baseUrl } from '../http/address.ts';
 import type { ModelStore } from '../models/store.ts';
 

@@ -18,7 +18,7 @@ import {
   type NativeErrorCode,
   type TranscriptionModel,
   type VoiceActivityModel,
-} from './native.ts';
+} from './types.ts';
 
 /** What the addon itself exports; its calls settle when the native work has ended, and are cancelled by number. */
 interface Addon {

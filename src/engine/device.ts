@@ -1,4 +1,4 @@
-import type { ComputeDevice } from './native.ts';
+import type { ComputeDevice } from './types.ts';
 
 export interface ChosenDevice {
   /** As `LoadOptions.device` takes it. */

@@ -1,4 +1,4 @@
-import { type DecodedSegment, type JobHooks, NativeError, type TranscriptionModel } from './native.ts';
+import { type DecodedSegment, type JobHooks, NativeError, type TranscriptionModel } from './types.ts';
 
 export interface GpuFallbackOptions {
   /** As `LoadOptions.device` takes it. */

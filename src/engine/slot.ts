@@ -2,8 +2,9 @@
  * The one inference slot of the gateway (contract 3): whoever holds it runs, everyone else is refused at once.
  * There is no queue, so that a client always learns within milliseconds whether it is being served.
  */
+
+import type { Category } from '../category.ts';
 import { GatewayError } from '../errors.ts';
-import type { Category } from '../observability/exchange.ts';
 
 export interface SlotStatus {
   holder: Category | null;

@@ -4,9 +4,10 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { RequestHandler, Response } from 'express';
+import { type Category } from '../category.ts';
 import type { GatewayError, Provider } from '../errors.ts';
-import type { CaptureWriter } from '../observability/capture.ts';
-import { type Category, classify, type Exchange } from '../observability/exchange.ts';
+import type { CaptureWriter } from '../observability/capture/capture.ts';
+import { classify, type Exchange } from '../observability/exchange.ts';
 import type { Instruments } from '../observability/instruments.ts';
 
 export interface Notes {
@@ -31,7 +32,7 @@ export function notesOf(res: Response): Notes {
 }
 
 /** What a route's traffic counts as. Only what has a category is counted and captured. */
-export function counts(category: Category): RequestHandler {
+export function countAs(category: Category): RequestHandler {
   return (_req, res, next) => {
     notesOf(res).category = category;
     next();

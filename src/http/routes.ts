@@ -7,10 +7,10 @@ import { admission } from './admission.ts';
 import type { ApiKeys } from './api-key.ts';
 import { health } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
-import { counts } from './observe.ts';
+import { countAs } from './observe.ts';
 import { mountDocs, openapi } from './openapi.ts';
 import { mountPages } from './pages.ts';
-import { proxied } from './proxied.ts';
+import { passthrough } from './passthrough.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
 import { type TranscriptionsDeps, transcriptions } from './transcriptions.ts';
 
@@ -28,7 +28,7 @@ export interface RouteDeps {
 
 function table({ transcriptions: asr, ...deps }: RouteDeps): RouteRow[] {
   const { version, models, speech, chat, prometheus } = deps;
-  const recognition = [counts('asr'), admission(asr.slot)];
+  const recognition = [countAs('asr'), admission(asr.slot)];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
     { method: 'get', path: '/openapi.json', chain: [], handler: openapi(version) },
@@ -50,14 +50,14 @@ function table({ transcriptions: asr, ...deps }: RouteDeps): RouteRow[] {
     {
       method: 'post',
       path: '/v1/chat/completions',
-      chain: [counts('llm')],
-      handler: proxied('llm', { ...asr, forward: chat }),
+      chain: [countAs('llm')],
+      handler: passthrough('llm', { ...asr, forward: chat }),
     },
     {
       method: 'all',
       path: '/v1/audio/*path',
-      chain: [counts('tts')],
-      handler: proxied('tts', { ...asr, forward: speech }),
+      chain: [countAs('tts')],
+      handler: passthrough('tts', { ...asr, forward: speech }),
     },
   ];
 }

@@ -5,9 +5,9 @@ import { showsTimes, type Transcript } from '../transcription/formats.ts';
 import { parseRequest, type TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import { type Summary, type TranscribeDeps, transcribe } from '../transcription/transcribe.ts';
-import { type Answer, eventAnswer, wholeAnswer } from './answers.ts';
 import { clientSignal } from './client-signal.ts';
 import { type Notes, notesOf } from './observe.ts';
+import { type Answer, eventAnswer, wholeAnswer } from './transcription-response.ts';
 import type { UploadReceiver } from './upload.ts';
 
 export interface TranscriptionsDeps extends TranscribeDeps {
@@ -47,8 +47,8 @@ async function listen(
   const segments: Transcript['segments'] = [];
   let route: Route | undefined;
   let summary: Summary | undefined;
-  const errand = { ...input, requestId: notes.requestId, timed: showsTimes(request) };
-  for await (const event of transcribe(request, errand, deps)) {
+  const listening = { ...input, requestId: notes.requestId, timed: showsTimes(request) };
+  for await (const event of transcribe(request, listening, deps)) {
     if (event.type === 'started') {
       route = event.route;
       noteRoute(notes, route);

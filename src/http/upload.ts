@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { Request, Response } from 'express';
 import multer from 'multer';
 import { GatewayError } from '../errors.ts';
-import { isAlive } from '../models/lock.ts';
+import { isAlive } from '../process-alive.ts';
 import { notesOf } from './observe.ts';
 
 export interface Upload extends AsyncDisposable {

@@ -1,6 +1,7 @@
 import { open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isAlive } from '../process-alive.ts';
 
 /**
  * One process at a time for one model. A lock is a file that its owner touches; it is dead when its process is gone
@@ -95,15 +96,5 @@ function parseOwner(text: string): { pid: number; host: string } | null {
     return typeof pid === 'number' && typeof host === 'string' ? { pid, host } : null;
   } catch {
     return null;
-  }
-}
-
-/** Whether a process of this machine runs, whoever owns it. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -47,7 +47,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
   let closing: Promise<void> | null = null;
 
   async function shut(): Promise<void> {
-    file.giveUpSoon();
+    file.stopRetrying();
     file.stream.end();
     await once(file.stream, 'finish');
   }
@@ -119,10 +119,10 @@ function createFileOfLine(): (line: string) => string {
   let minute = '';
   let name = '';
   return (line) => {
-    const its = line.slice(TS_PREFIX.length, TO_THE_MINUTE);
-    if (its !== minute) {
-      minute = its;
-      name = `access-${localDay(new Date(`${its}Z`))}.jsonl`;
+    const current = line.slice(TS_PREFIX.length, TO_THE_MINUTE);
+    if (current !== minute) {
+      minute = current;
+      name = `access-${localDay(new Date(`${current}Z`))}.jsonl`;
     }
     return name;
   };

@@ -2,11 +2,8 @@
  * What is known of one request when it is over. `http/observe.ts` makes one for each; metrics, access log and
  * Prometheus series are views of it, so that they can never disagree.
  */
+import type { Category } from '../category.ts';
 import type { ErrorKind, Provider } from '../errors.ts';
-
-/** The three capabilities, as traffic is counted (contract 2.4) and the slot is held. */
-export const CATEGORIES = ['asr', 'tts', 'llm'] as const;
-export type Category = (typeof CATEGORIES)[number];
 
 /** `503-busy` is load shedding and `client-disconnect` the client's own choice: neither is an error. */
 export const TRAFFIC_CLASSES = ['2xx', '4xx', '5xx', '503-busy', 'client-disconnect'] as const;

@@ -1,12 +1,13 @@
 /** Everything that watches the traffic, joined: one exchange goes to each instrument that is switched on. */
 import type { Logger } from 'winston';
+import type { Category } from '../category.ts';
 import type { ObservabilityConfig } from '../config.ts';
 import { type AccessLog, createAccessLog } from './access-log.ts';
-import { type Capture, type CaptureWriter, createCapture } from './capture.ts';
-import type { Category, Exchange } from './exchange.ts';
+import { type Capture, type CaptureWriter, createCapture } from './capture/capture.ts';
+import { createSweeper } from './capture/sweeper.ts';
+import type { Exchange } from './exchange.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createPrometheus, type Prometheus } from './prometheus.ts';
-import { createSweeper } from './sweeper.ts';
 import { createToggles, type Toggles } from './toggles.ts';
 
 export interface Instruments {

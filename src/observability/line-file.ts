@@ -25,22 +25,22 @@ export interface LineFile {
   /** Takes whole lines with their newline. Never emits an error. */
   readonly stream: Writable;
   /** After it, nothing waits for a disk that refuses: one last try, then the lines are lost and counted. */
-  giveUpSoon(): void;
+  stopRetrying(): void;
 }
 
 const GATHER_MS = 100;
 
 export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOptions): LineFile {
-  const patience = new AbortController();
+  const lastTry = new AbortController();
   let failing = false;
 
-  const rest = (ms: number) =>
-    sleep(ms, undefined, { ref: false, signal: patience.signal }).catch(() => undefined);
+  const pause = (ms: number) =>
+    sleep(ms, undefined, { ref: false, signal: lastTry.signal }).catch(() => undefined);
 
   async function deliver(lines: string[]): Promise<void> {
-    await rest(GATHER_MS); // more lines come meanwhile: opening the file costs more than writing them
-    for (const [name, some] of groupBy(lines, fileOf)) {
-      await persist(join(dir, name), Buffer.from(some.join('')));
+    await pause(GATHER_MS); // more lines come meanwhile: opening the file costs more than writing them
+    for (const [name, batch] of groupBy(lines, fileOf)) {
+      await persist(join(dir, name), Buffer.from(batch.join('')));
     }
   }
 
@@ -63,12 +63,12 @@ export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOpt
         if (!failing)
           log.error('Cannot write the access log; the gateway goes on', { path, error: String(error) });
         failing = true;
-        if (patience.signal.aborted) {
+        if (lastTry.signal.aborted) {
           const lost = data.subarray(done).toString().split('\n').length - 1;
           log.error('Access log lines are lost', { path, lost });
           return;
         }
-        await rest(retryMs);
+        await pause(retryMs);
       }
     }
   }
@@ -78,7 +78,7 @@ export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOpt
     write: (line: string, _encoding, done) => void deliver([line]).then(() => done(), done),
     writev: (chunks, done) => void deliver(chunks.map(({ chunk }) => chunk)).then(() => done(), done),
   });
-  return { stream, giveUpSoon: () => patience.abort() };
+  return { stream, stopRetrying: () => lastTry.abort() };
 }
 
 async function openToAppend(path: string): Promise<FileHandle> {

@@ -9,7 +9,8 @@
  * - Memory is bounded: counts are exact, but percentiles know at most `capacity` samples a category. When the
  *   window held more, they are of the newest and the snapshot says `window_truncated`.
  */
-import { CATEGORIES, type Category, type Exchange, TRAFFIC_CLASSES, type TrafficClass } from './exchange.ts';
+import { CATEGORIES, type Category } from '../category.ts';
+import { type Exchange, TRAFFIC_CLASSES, type TrafficClass } from './exchange.ts';
 import { percentiles } from './percentiles.ts';
 import { createSamples, type Samples } from './samples.ts';
 import { createTraffic, type Traffic } from './traffic.ts';
@@ -121,8 +122,8 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
   const each = <T>(view: (kept: Kept) => T): Partial<Record<Category, T>> => {
     const views: Partial<Record<Category, T>> = {};
     for (const category of CATEGORIES) {
-      const its = kept.get(category);
-      if (its !== undefined) views[category] = view(its);
+      const entry = kept.get(category);
+      if (entry !== undefined) views[category] = view(entry);
     }
     return views;
   };
@@ -149,7 +150,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
         uptime_sec: Math.round(clock()) / 1000,
         window_sec: windowSec,
         slot: { held: holder !== null, holder, held_for_ms: heldForMs },
-        categories: each((its) => summarise(its, from, to)),
+        categories: each((entry) => summarise(entry, from, to)),
       };
     },
     perSecond(seconds) {

@@ -3,7 +3,8 @@
  * process. Labels are of closed sets only: whatever a client names becomes `other` unless the gateway knows it.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { CATEGORIES, type Category, type Exchange } from './exchange.ts';
+import { CATEGORIES, type Category } from '../category.ts';
+import { type Exchange } from './exchange.ts';
 
 export interface Prometheus {
   readonly contentType: string;

@@ -1,7 +1,8 @@
 /** A service that requests are passed on to, and what its failures mean to a client. */
+
+import type { Category } from '../category.ts';
 import type { UpstreamConfig } from '../config.ts';
 import { GatewayError } from '../errors.ts';
-import type { Category } from '../observability/exchange.ts';
 
 export interface Upstream extends UpstreamConfig {
   readonly category: Exclude<Category, 'asr'>;

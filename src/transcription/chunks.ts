@@ -4,7 +4,7 @@
  * only from the last finished chunk to the newest block: memory does not grow with the length of the file.
  */
 import { SAMPLE_RATE } from '../audio/decoder.ts';
-import type { VoiceActivityModel } from '../engine/native.ts';
+import type { VoiceActivityModel } from '../engine/types.ts';
 import {
   createSegmenter,
   type SegmenterOptions,
@@ -85,7 +85,7 @@ export async function* speechChunks(
 ): AsyncGenerator<Chunk> {
   const segmenter = createSegmenter(options.segmenter);
   const packer = createPacker(options.limits ?? DEFAULT_LIMITS);
-  const audio = createTape();
+  const audio = createAudioWindow();
   let first = true;
 
   for await (const block of blocks) {
@@ -126,7 +126,7 @@ function join(a: Chunk, b: Chunk): Chunk {
   return { startSec: a.startSec, endSec: b.endSec, samples, speech: [...a.speech, ...b.speech] };
 }
 
-function toChunk(group: Span[], audio: ReturnType<typeof createTape>): Chunk {
+function toChunk(group: Span[], audio: ReturnType<typeof createAudioWindow>): Chunk {
   const start = (group[0]?.start ?? 0) * WINDOW_SAMPLES;
   const samples = audio.copy(start, (group.at(-1)?.end ?? 0) * WINDOW_SAMPLES);
   return {
@@ -138,7 +138,7 @@ function toChunk(group: Span[], audio: ReturnType<typeof createTape>): Chunk {
 }
 
 /** The audio not yet used up, addressed by its position in the whole. */
-function createTape() {
+function createAudioWindow() {
   let parts: { at: number; samples: Float32Array }[] = [];
   let length = 0;
   return {

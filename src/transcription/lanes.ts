@@ -3,9 +3,9 @@
  * Meanwhile the next ones are decoded and searched for speech.
  */
 import { pMapIterable } from 'p-map';
-import type { Lane, TranscriptionModel } from '../engine/native.ts';
+import type { Lane, TranscriptionModel } from '../engine/types.ts';
 import type { Chunk } from './chunks.ts';
-import type { Recognition } from './recognizer.ts';
+import type { Recognition } from './recognizers/recognizer.ts';
 
 /** Chunks in hand for each lane: the one it works on, and one that waits for it or was done before its turn. */
 const IN_HAND = 2;

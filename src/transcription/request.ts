@@ -1,7 +1,7 @@
 /** What a client asks for, checked and in the terms of the domain. The schema is also the API's documentation. */
 import { z } from 'zod';
-import { isTruthy } from '../config.ts';
 import { GatewayError } from '../errors.ts';
+import { isTruthy } from '../truthy.ts';
 import { parseLanguage } from './languages.ts';
 
 const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;

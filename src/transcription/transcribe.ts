@@ -5,13 +5,13 @@
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
-import type { TranscriptionModel, VoiceActivityModel } from '../engine/native.ts';
 import type { Slot } from '../engine/slot.ts';
+import type { TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
 import { VOICE_ACTIVITY_ID } from '../models/catalogue.ts';
 import { type Chunk, DEFAULT_LIMITS, joinedChunks, speechChunks } from './chunks.ts';
 import { onLanes } from './lanes.ts';
-import { type Heading, type Heard, RECOGNIZERS } from './recognizer.ts';
+import { type DetectedLanguage, RECOGNIZERS, type UnnumberedSegment } from './recognizers/recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
 import { languagesOf, type Route, type RouteRequest } from './routing.ts';
 import type { Segment } from './segment.ts';
@@ -50,9 +50,9 @@ export type TranscriptionEvent =
 /** How far below the threshold of its beginning speech may fall and still go on. */
 const HYSTERESIS = 0.15;
 /** Without speech there is nothing to tell the language by: the model family's first one is reported. */
-const NO_SPEECH: Heading = { language: 'en', probability: 0 };
+const NO_SPEECH: DetectedLanguage = { language: 'en', probability: 0 };
 
-export interface Errand {
+export interface TranscribeInput {
   audioPath: string;
   requestId: string;
   /** Whether the caller shows times: sentences and words are then aligned, otherwise only text is made. */
@@ -67,7 +67,7 @@ export interface Errand {
  */
 export async function* transcribe(
   request: TranscriptionRequest,
-  { audioPath, requestId, timed, signal: caller }: Errand,
+  { audioPath, requestId, timed, signal: caller }: TranscribeInput,
   deps: TranscribeDeps,
 ): AsyncGenerator<TranscriptionEvent> {
   const route = deps.route(request);
@@ -86,7 +86,7 @@ export async function* transcribe(
   await using lease = await deps.models.lease(route.modelId);
 
   let samples = 0;
-  let before: Heading | null = null;
+  let before: DetectedLanguage | null = null;
   const dropped: Summary['dropped'] = [];
   const spoken = createLanguageTally();
   const number = createSegmentNumbering();
@@ -195,7 +195,7 @@ function languageFor(route: Route, hint: string | undefined): string | undefined
 }
 
 /** Numbers the segments and puts a space where two chunks of a spaced script would run together. */
-function createSegmentNumbering(): (heard: Heard) => Segment {
+function createSegmentNumbering(): (heard: UnnumberedSegment) => Segment {
   let id = 0;
   let before = '';
   return (heard) => {
@@ -210,14 +210,14 @@ function createSegmentNumbering(): (heard: Heard) => Segment {
 function createLanguageTally() {
   const heard = new Map<string, { samples: number; probability: number }>();
   return {
-    add({ language, probability }: Heading, samples: number) {
+    add({ language, probability }: DetectedLanguage, samples: number) {
       const so = heard.get(language) ?? { samples: 0, probability: 0 };
       heard.set(language, {
         samples: so.samples + samples,
         probability: Math.max(so.probability, probability),
       });
     },
-    most(): Heading | null {
+    most(): DetectedLanguage | null {
       const [top] = [...heard].sort(([, a], [, b]) => b.samples - a.samples);
       return top === undefined ? null : { language: top[0], probability: top[1].probability };
     },

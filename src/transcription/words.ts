@@ -4,7 +4,7 @@
  * other Whisper system. Pure.
  */
 import { TextDecoder } from 'node:util';
-import type { DecodedSegment, Token } from '../engine/native.ts';
+import type { DecodedSegment, Token } from '../engine/types.ts';
 import type { Word } from './segment.ts';
 
 /** Written without spaces: what tokens spell in such a script are words. `mul`: any language, several in a line. */

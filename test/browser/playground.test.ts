@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Browser, Download, Page } from 'playwright-core';
-import type { DecodedSegment } from '../../src/engine/native.ts';
+import type { DecodedSegment } from '../../src/engine/types.ts';
 import {
   form,
   type Gateway,

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import express, { type RequestHandler } from 'express';
 import winston from 'winston';
-import type { AdminDeps, AdminModel } from '../../src/admin/deps.ts';
+import type { AdminDeps, ModelStatus } from '../../src/admin/deps.ts';
 import { adminRoutes } from '../../src/admin/routes.ts';
 import { createSlot, type Slot } from '../../src/engine/slot.ts';
 import { GatewayError } from '../../src/errors.ts';
@@ -22,7 +22,7 @@ export interface Admin extends AsyncDisposable {
   metrics: Metrics;
   toggles: Toggles;
   slot: Slot;
-  models: AdminModel[];
+  models: ModelStatus[];
   /** What the pages asked for: `pull cjk`. */
   asked: string[];
   /** Ids with a capture. */
@@ -90,13 +90,13 @@ const notes: RequestHandler = (_req, res, next) => {
   next();
 };
 
-export function model(id: string, more: Partial<AdminModel> = {}): AdminModel {
+export function model(id: string, more: Partial<ModelStatus> = {}): ModelStatus {
   const family = id.split('-')[0] ?? id;
   const off = { installed: false, bytes: 1_624_555_275, state: 'absent', leases: 0 } as const;
   return { ...{ id, family }, ...off, idleForMs: null, progress: null, failure: null, ...more };
 }
 
-function someModels(): AdminModel[] {
+function someModels(): ModelStatus[] {
   return [
     model('multilingual-tiny', { installed: true, bytes: 43_537_433 }),
     model('multilingual-base', { installed: true, bytes: 81_768_585, state: 'resident', idleForMs: 12_000 }),
@@ -107,13 +107,13 @@ function someModels(): AdminModel[] {
   ];
 }
 
-function scriptedModels(models: AdminModel[], asked: string[]): AdminDeps['models'] {
+function scriptedModels(models: ModelStatus[], asked: string[]): AdminDeps['models'] {
   const find = (id: string) => {
     const found = models.find((one) => one.id === id);
     if (found === undefined) throw new GatewayError('not_found', 'no such model');
     return found;
   };
-  const unload = (one: AdminModel) => {
+  const unload = (one: ModelStatus) => {
     const was = one.state === 'resident';
     Object.assign(one, { state: 'absent', idleForMs: null, leases: 0 });
     return was;

@@ -13,7 +13,7 @@ import {
   type JobHooks,
   type NativeEngine,
   type TranscriptionModel,
-} from '../../src/engine/native.ts';
+} from '../../src/engine/types.ts';
 import type { ModelStore } from '../../src/models/store.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 

@@ -8,7 +8,7 @@ import { form, type Gateway, heard, json, post, type Script, startGateway, until
 
 /** Tones of these lengths, in seconds, each with 4 s of silence behind it. */
 const LENGTHS = [3, 1, 2, 4, 1.5];
-const TEXT = LENGTHS.map((sec) => `Heard for ${sec} seconds.`).join(' ');
+const TEXT = LENGTHS.map((sec) => `UnnumberedSegment for ${sec} seconds.`).join(' ');
 
 const audio = wav(
   Float32Array.from(
@@ -36,7 +36,7 @@ test('the text is in the order of the speech, whatever is heard first', async ()
   await using gateway = await gatewayWith(async (samples) => {
     await both();
     await sleep(10 * toneOf(samples));
-    return heard(` Heard for ${toneOf(samples)} seconds.`);
+    return heard(` UnnumberedSegment for ${toneOf(samples)} seconds.`);
   });
   const body = await json(await post(gateway, form(audio)));
   assert.equal(body.text, TEXT);

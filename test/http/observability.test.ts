@@ -197,7 +197,7 @@ test('a capture is replayed and compared, from the page and from the command lin
   assert.equal((await page('asr')).same, true);
   upstream.behave(wholeAnswer('one other'));
   assert.equal((await page('again')).same, false);
-  const { replay } = await import('../../src/observability/replay.ts');
+  const { replay } = await import('../../src/observability/capture/replay.ts');
   const report = await replay(captureOf(gateway, 'again'), gateway.base);
   assert.match(report.summary, /differ from byte 4 on/);
   assert.equal((await fetch(`${gateway.base}/admin/captures/none`)).status, 404);

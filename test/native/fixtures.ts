@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import type { ChunkOptions, TranscriptionModel } from '../../src/engine/native.ts';
+import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
 import { wavHeader } from '../wav.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'voxgate-native-'));

@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import { type ChunkOptions, NativeError } from '../../src/engine/native.ts';
-import { european } from '../../src/transcription/european.ts';
-import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
+import { type ChunkOptions, NativeError } from '../../src/engine/types.ts';
+import { european } from '../../src/transcription/recognizers/parakeet.ts';
+import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 import { chunkOptions } from './fixtures.ts';
 
 const SAMPLE_RATE = 16_000;

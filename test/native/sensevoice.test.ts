@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import { type ChunkOptions } from '../../src/engine/native.ts';
-import { cjk } from '../../src/transcription/cjk.ts';
+import { type ChunkOptions } from '../../src/engine/types.ts';
+import { cjk } from '../../src/transcription/recognizers/sensevoice.ts';
 import { chunkOptions } from './fixtures.ts';
 
 const SAMPLE_RATE = 16_000;

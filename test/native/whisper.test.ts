@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import type { Lane, TranscriptionModel, VoiceActivityModel } from '../../src/engine/native.ts';
+import type { Lane, TranscriptionModel, VoiceActivityModel } from '../../src/engine/types.ts';
 import { chunkOptions, speechFile, textOf } from './fixtures.ts';
 
 function weights(variable: string): { path: string; skip: string | false } {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Ffmpeg, findFfmpeg } from '../../src/audio/find-ffmpeg.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
-import { type NativeAudioFile, NativeError } from '../../src/engine/native.ts';
+import { type NativeAudioFile, NativeError } from '../../src/engine/types.ts';
 import { GatewayError } from '../../src/errors.ts';
 
 export const RATE = 16_000;

@@ -7,7 +7,7 @@ import test, { after } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import { loadNative } from '../../src/engine/addon.ts';
-import { type NativeEngine, NativeError } from '../../src/engine/native.ts';
+import { type NativeEngine, NativeError } from '../../src/engine/types.ts';
 import {
   collect,
   folder,

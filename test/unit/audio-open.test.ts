@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import test, { after } from 'node:test';
 import { BLOCK_SAMPLES } from '../../src/audio/decoder.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
-import { NativeError } from '../../src/engine/native.ts';
+import { NativeError } from '../../src/engine/types.ts';
 import {
   collect,
   createFakeEngine,

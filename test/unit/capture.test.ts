@@ -12,10 +12,10 @@ import {
 import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { type CaptureOptions, createCapture } from '../../src/observability/capture.ts';
-import { captureName, listCaptures } from '../../src/observability/capture-folder.ts';
-import type { CaptureMeta } from '../../src/observability/capture-meta.ts';
-import { scrubHeaders } from '../../src/observability/scrub-headers.ts';
+import { type CaptureOptions, createCapture } from '../../src/observability/capture/capture.ts';
+import { captureName, listCaptures } from '../../src/observability/capture/capture-folder.ts';
+import type { CaptureMeta } from '../../src/observability/capture/capture-meta.ts';
+import { scrubHeaders } from '../../src/observability/capture/scrub-headers.ts';
 import { exchange, folder, onSmallDisk, recordingLog, until } from './observability-fixtures.ts';
 
 const AT = new Date(2026, 2, 4, 12);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { chooseDevice } from '../../src/engine/device.ts';
 import { loadWithFallback } from '../../src/engine/gpu-fallback.ts';
-import { type DecodedSegment, NativeError, type TranscriptionModel } from '../../src/engine/native.ts';
+import { type DecodedSegment, NativeError, type TranscriptionModel } from '../../src/engine/types.ts';
 import { chunkOptions } from '../native/fixtures.ts';
 
 const cpu = { name: 'CPU', description: '', gpu: false, memoryBytes: 0 };

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lane, TranscriptionModel } from '../../src/engine/native.ts';
+import type { Lane, TranscriptionModel } from '../../src/engine/types.ts';
 import type { Chunk } from '../../src/transcription/chunks.ts';
 import { type LaneWork, onLanes } from '../../src/transcription/lanes.ts';
-import type { Recognition } from '../../src/transcription/recognizer.ts';
+import type { Recognition } from '../../src/transcription/recognizers/recognizer.ts';
 import { gateOf } from '../gate.ts';
 
 interface Source {

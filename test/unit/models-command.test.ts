@@ -3,8 +3,8 @@ import { PassThrough } from 'node:stream';
 import { afterEach, test } from 'node:test';
 import { Command } from 'commander';
 import { registerModelsCommand } from '../../src/cli/models.ts';
+import { createProgressView } from '../../src/cli/progress.ts';
 import { CATALOGUE, findModel, localFile } from '../../src/models/catalogue.ts';
-import { createProgressView } from '../../src/models/progress.ts';
 import type { ModelStore } from '../../src/models/store.ts';
 
 afterEach(() => {

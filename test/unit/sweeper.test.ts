@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileS
 import { join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
+import { createSweeper, plan, type SweeperOptions } from '../../src/observability/capture/sweeper.ts';
 import { endOfLocalDay, localDay } from '../../src/observability/local-day.ts';
-import { createSweeper, plan, type SweeperOptions } from '../../src/observability/sweeper.ts';
 import { folder, recordingLog, until } from './observability-fixtures.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { DecodedSegment } from '../../src/engine/native.ts';
+import type { DecodedSegment } from '../../src/engine/types.ts';
 import { toWords } from '../../src/transcription/words.ts';
 
 /** Tokens of 100 ms each, one after the other. */

@@ -1,4 +1,4 @@
-import type { Category } from '../../observability/exchange.ts';
+import type { Category } from '../../category.ts';
 
 /** What people call the three capabilities. */
 export const CATEGORY_NAMES: Readonly<Record<Category, string>> = {

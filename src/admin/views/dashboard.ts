@@ -1,5 +1,5 @@
 /** The frame of the dashboard. It holds no data, so that it can be shown to whoever has yet to give a key. */
-import { CATEGORIES } from '../../observability/exchange.ts';
+import { CATEGORIES } from '../../category.ts';
 import { CATEGORY_NAMES } from './categories.ts';
 import { type Html, html } from './html.ts';
 import { layout } from './layout.ts';

@@ -1,10 +1,10 @@
-import type { AdminModel } from '../deps.ts';
+import type { ModelStatus } from '../deps.ts';
 import { type Action, button, outcome } from './actions.ts';
 import { bytes, counted, duration } from './format.ts';
 import { type Html, html } from './html.ts';
 
 /** While a model is fetched or loaded the section is drawn more often. */
-export function modelsView(models: readonly AdminModel[], said: string | null = null): Html {
+export function modelsView(models: readonly ModelStatus[], said: string | null = null): Html {
   const resident = models.filter(({ state }) => state === 'resident').length;
   const moving = models.some(({ state, progress }) => state === 'loading' || progress !== null);
   return html`<div class="card-head"><h2>Models</h2><div class="row"><span class="note">${resident} in memory</span>${
@@ -27,7 +27,7 @@ ${
 }`;
 }
 
-function row(model: AdminModel): Html {
+function row(model: ModelStatus): Html {
   return html`<tr data-key="${model.id}"><th scope="row">${model.id}<span class="note">${model.family}</span></th>
 <td class="number wide-only">${bytes(model.bytes)}</td>
 <td>${state(model)}</td>
@@ -43,7 +43,7 @@ function state({
   progress,
   failure,
   bytes: size,
-}: AdminModel): Html {
+}: ModelStatus): Html {
   const [label, className] =
     state === 'resident'
       ? ['in memory', 'badge good']
@@ -69,7 +69,7 @@ ${!installed && progress === null && html`<span class="note narrow-only" data-ke
 }
 
 /** What makes sense now; nothing while something is under way. */
-function actions({ id, installed, state, progress, bytes: size }: AdminModel): Action[] {
+function actions({ id, installed, state, progress, bytes: size }: ModelStatus): Action[] {
   const action = (label: string, verb: string, detail = ''): Action => ({
     label,
     fullLabel: `${label} ${id}${detail}`,

@@ -1,5 +1,5 @@
 /** A tile for each kind of traffic, over the window of the metrics. */
-import { CATEGORIES, type Category } from '../../observability/exchange.ts';
+import { CATEGORIES, type Category } from '../../category.ts';
 import type { CategorySnapshot, MetricsSnapshot } from '../../observability/metrics.ts';
 import { CATEGORY_NAMES } from './categories.ts';
 import { duration, milliseconds, percent, ratio } from './format.ts';
@@ -7,8 +7,8 @@ import { type Html, html } from './html.ts';
 
 export function summaryView(snapshot: MetricsSnapshot, version: string, counting: boolean): Html {
   const tiles = CATEGORIES.flatMap((name) => {
-    const its = snapshot.categories[name];
-    return its === undefined ? [] : [tile(name, its)];
+    const entry = snapshot.categories[name];
+    return entry === undefined ? [] : [tile(name, entry)];
   });
   return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. Figures are of the last ${span(snapshot.window_sec)}.</p>
 ${!counting && html`<p class="notice warn" data-key="off">Metrics are switched off: no request is counted.</p>`}
@@ -21,15 +21,15 @@ ${
 
 const span = (sec: number) => (sec === 3600 ? 'hour' : duration(sec * 1000).replace(/ 0 (s|min)$/, ''));
 
-function tile(name: Category, its: CategorySnapshot): Html {
-  const { counts, latency_ms: latency, slot_wait_ms: wait } = its;
+function tile(name: Category, entry: CategorySnapshot): Html {
+  const { counts, latency_ms: latency, slot_wait_ms: wait } = entry;
   const errors = counts['4xx'] + counts['5xx'];
   return html`<article class="card tile" data-key="${name}" aria-label="${CATEGORY_NAMES[name]}">
 <div class="card-head"><h2>${CATEGORY_NAMES[name]}</h2><code class="soft">${name}</code></div>
 <dl class="figures main-figures">
-${figure('Requests', its.total)}
-${figure('Errors', percent(its.error_rate), errors > 0 ? 'bad' : '')}
-${name === 'asr' && figure('RTF p50', ratio(its.rtf.p50))}
+${figure('Requests', entry.total)}
+${figure('Errors', percent(entry.error_rate), errors > 0 ? 'bad' : '')}
+${name === 'asr' && figure('RTF p50', ratio(entry.rtf.p50))}
 </dl>
 <dl class="figures">
 ${figure('Latency p50', milliseconds(latency.p50))}
@@ -39,7 +39,7 @@ ${figure('Slot wait p95', milliseconds(wait.p95))}
 ${figure('Busy', counts['503-busy'])}
 ${figure('Client left', counts['client-disconnect'])}
 </dl>
-${its.window_truncated && html`<p class="note">Latency is of the newest requests only: there were more than can be kept.</p>`}
+${entry.window_truncated && html`<p class="note">Latency is of the newest requests only: there were more than can be kept.</p>`}
 </article>`;
 }
 

@@ -3,20 +3,20 @@
  * one pass, without a prompt, a temperature or another attempt, and gives every token its time. A sentence ends
  * with its chunk at the latest: chunks are cut at pauses, and where nobody pauses for 30 s, in the middle.
  */
-import { SAMPLE_RATE } from '../audio/decoder.ts';
-import type { DecodedSegment } from '../engine/native.ts';
-import { isLoop } from './decoding.ts';
-import { toHeard } from './heard.ts';
-import type { ChunkRequest, Heading, Heard, Recognizer } from './recognizer.ts';
-import type { Word } from './segment.ts';
-import { toSentences } from './sentences.ts';
-import { type Subtitle, toSubtitles } from './subtitles.ts';
-import { spell } from './words.ts';
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import type { DecodedSegment } from '../../engine/types.ts';
+import { isLoop } from '../decoding.ts';
+import type { Word } from '../segment.ts';
+import { toSegments } from '../segments.ts';
+import { toSentences } from '../sentences.ts';
+import { type Subtitle, toSubtitles } from '../subtitles.ts';
+import { spell } from '../words.ts';
+import type { ChunkRequest, DetectedLanguage, Recognizer, UnnumberedSegment } from './recognizer.ts';
 
 /** What a word gets whose tokens all took no time, if the next one leaves it that much. */
 const INSTANT_SEC = 0.3;
 /** The model hears 25 languages and never says which one it heard; the hint is only recorded. */
-const UNTOLD: Heading = { language: 'en', probability: 0 };
+const UNTOLD: DetectedLanguage = { language: 'en', probability: 0 };
 
 export const european: Recognizer = {
   async recognize(lane, chunk, request) {
@@ -41,7 +41,7 @@ export const european: Recognizer = {
       return { heading, sentences: [], dropped: 'repetition' };
     const groups = group(words, request, endSec);
     const common = { temperature: 0, noSpeechProb: 0, language: heading.language };
-    const parts = toHeard(
+    const parts = toSegments(
       groups.map((part) => part.words),
       chunk,
       common,
@@ -61,7 +61,7 @@ function group(words: Word[], request: ChunkRequest, endSec: number): Subtitle[]
 }
 
 /** A subtitle may stay longer than its last word. */
-function timesOf(group: Subtitle | undefined, { start, end }: Heard) {
+function timesOf(group: Subtitle | undefined, { start, end }: UnnumberedSegment) {
   return { start: group?.start ?? start, end: group?.end ?? end };
 }
 

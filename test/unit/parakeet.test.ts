@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ChunkOptions, TranscriptionModel } from '../../src/engine/native.ts';
-import { european, toSpacedWords } from '../../src/transcription/european.ts';
-import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
+import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
+import { european, toSpacedWords } from '../../src/transcription/recognizers/parakeet.ts';
+import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 
 type Piece = [text: string, startMs: number, endMs: number];
 

@@ -1,6 +1,6 @@
 import { SingleBar } from 'cli-progress';
-import { megabytes } from './disk.ts';
-import type { ModelProgress } from './source.ts';
+import { megabytes } from '../models/disk.ts';
+import type { ModelProgress } from '../models/source.ts';
 
 /** Shows one model's progress: a bar on a terminal, a line now and then in a log. */
 

@@ -1,13 +1,13 @@
 /** Words gathered into groups become segments, with the figures the API gives for each. Pure. */
 import type { Chunk } from './chunks.ts';
 import { compressionRatio } from './decoding.ts';
-import type { Heard } from './recognizer.ts';
+import type { UnnumberedSegment } from './recognizers/recognizer.ts';
 import type { Word } from './segment.ts';
 
 /** What is the same for every group of one chunk. */
-type Common = Pick<Heard, 'temperature' | 'noSpeechProb' | 'language' | 'emotion' | 'event'>;
+type Common = Pick<UnnumberedSegment, 'temperature' | 'noSpeechProb' | 'language' | 'emotion' | 'event'>;
 
-export function toHeard(groups: Word[][], chunk: Chunk, common: Common): Heard[] {
+export function toSegments(groups: Word[][], chunk: Chunk, common: Common): UnnumberedSegment[] {
   return groups.map((words) => {
     const text = words.map((word) => word.text).join('');
     return {

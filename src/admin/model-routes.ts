@@ -1,15 +1,15 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { sendEither, sendHtml } from './answer.ts';
-import type { ModelAdmin } from './deps.ts';
+import type { ModelActions } from './deps.ts';
 import { counted } from './views/format.ts';
 import { modelsView } from './views/models.ts';
 
-export function models(admin: ModelAdmin): RequestHandler {
+export function models(admin: ModelActions): RequestHandler {
   return (_req, res) => sendHtml(res, modelsView(admin.list()));
 }
 
-export function changeModel(admin: ModelAdmin, verb: 'pull' | 'load' | 'unload'): RequestHandler {
+export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload'): RequestHandler {
   return (req, res) => {
     const id = String(req.params.id);
     const find = () => admin.list().find((model) => model.id === id);
@@ -26,7 +26,7 @@ export function changeModel(admin: ModelAdmin, verb: 'pull' | 'load' | 'unload')
   };
 }
 
-export function resetAsrState(admin: ModelAdmin): RequestHandler {
+export function resetAsrState(admin: ModelActions): RequestHandler {
   return (req, res) => {
     const { evicted, remaining } = admin.reset();
     const left = remaining === 0 ? '' : ` ${remaining} remain.`;

@@ -1,5 +1,5 @@
 /** `meta.json` of a capture: a view of the exchange, and the headers without their secrets. */
-import type { Exchange } from './exchange.ts';
+import type { Exchange } from '../exchange.ts';
 import { type Headers, scrubHeaders } from './scrub-headers.ts';
 
 export interface CaptureMeta {

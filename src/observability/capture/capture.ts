@@ -9,6 +9,7 @@ import { constants } from 'node:fs';
 import { appendFile, mkdir, rename, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Logger } from 'winston';
+import { localDay } from '../local-day.ts';
 import {
   CAPTURE_FILES,
   captureName,
@@ -17,7 +18,6 @@ import {
   removeEmptyDays,
 } from './capture-folder.ts';
 import { type CaptureMeta, renderMeta } from './capture-meta.ts';
-import { localDay } from './local-day.ts';
 
 export interface CaptureWriter {
   /** The chunk is kept, not copied: it must not change afterwards. */

@@ -1,10 +1,10 @@
 /** Captures as the admin pages see them: the newest of a request, what they take up, one sent again. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Capture } from '../observability/capture.ts';
-import { CAPTURE_FILES, captureName } from '../observability/capture-folder.ts';
-import { replay } from '../observability/replay.ts';
-import type { CaptureAdmin, StoredCapture } from './deps.ts';
+import type { Capture } from '../observability/capture/capture.ts';
+import { CAPTURE_FILES, captureName } from '../observability/capture/capture-folder.ts';
+import { replay } from '../observability/capture/replay.ts';
+import type { CaptureActions, StoredCapture } from './deps.ts';
 
 export interface CaptureAdminOptions {
   dir: string;
@@ -19,7 +19,7 @@ const USAGE_KEPT_MS = 5000;
 /** Of a folder that cannot be read; what writes to it says why. */
 const NOTHING = { bytes: 0, captures: 0 };
 
-export function createCaptureAdmin(options: CaptureAdminOptions): CaptureAdmin {
+export function createCaptureActions(options: CaptureAdminOptions): CaptureActions {
   const { dir, capture, now = () => performance.now() } = options;
   let usage: { answer: ReturnType<Capture['usage']>; until: number } | null = null;
 

@@ -1,11 +1,11 @@
 /** What every model family offers the use case: one chunk of speech in, sentences out. */
-import type { Lane } from '../engine/native.ts';
-import type { Chunk } from './chunks.ts';
-import { cjk } from './cjk.ts';
-import { european } from './european.ts';
-import { multilingual } from './multilingual.ts';
-import type { Family } from './routing.ts';
-import type { Segment } from './segment.ts';
+import type { Lane } from '../../engine/types.ts';
+import type { Chunk } from '../chunks.ts';
+import type { Family } from '../routing.ts';
+import type { Segment } from '../segment.ts';
+import { european } from './parakeet.ts';
+import { cjk } from './sensevoice.ts';
+import { multilingual } from './whisper.ts';
 
 export interface ChunkRequest {
   /** ISO 639 code the client gave, known to the model; undefined = to be detected. */
@@ -13,7 +13,7 @@ export interface ChunkRequest {
   /** The languages to choose among; empty = all of the model's. */
   languages: readonly string[];
   /** What was heard in the chunk before, which may still be worked on; null for the first. */
-  before(): Promise<Heading | null>;
+  before(): Promise<DetectedLanguage | null>;
   translate: boolean;
   prompt: string;
   temperature: number;
@@ -27,18 +27,18 @@ export interface ChunkRequest {
 }
 
 /** A language and how sure the model is of it (0..1; 1 when the client gave it). */
-export interface Heading {
+export interface DetectedLanguage {
   language: string;
   probability: number;
 }
 
 /** A segment before it has its number. */
-export type Heard = Omit<Segment, 'id'>;
+export type UnnumberedSegment = Omit<Segment, 'id'>;
 
 export interface Recognition {
   /** None when the chunk holds no words. */
-  sentences: Heard[];
-  heading: Heading;
+  sentences: UnnumberedSegment[];
+  heading: DetectedLanguage;
   /** Why speech was found but no text can be given: the engine only repeats itself. */
   dropped?: 'repetition';
 }

@@ -6,7 +6,7 @@
 import type { Dirent } from 'node:fs';
 import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { endOfLocalDay } from './local-day.ts';
+import { endOfLocalDay } from '../local-day.ts';
 
 export const CAPTURE_FILES = {
   request: 'req.bin',

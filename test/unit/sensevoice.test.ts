@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ChunkOptions, DecodedSegment, Lane } from '../../src/engine/native.ts';
-import { cjk } from '../../src/transcription/cjk.ts';
-import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
+import type { ChunkOptions, DecodedSegment, Lane } from '../../src/engine/types.ts';
+import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
+import { cjk } from '../../src/transcription/recognizers/sensevoice.ts';
 
 /** Tokens of 100 ms each, one after the other. */
 function segmentOf(pieces: readonly string[], rest: Partial<DecodedSegment> = {}): DecodedSegment {

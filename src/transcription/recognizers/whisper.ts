@@ -1,12 +1,12 @@
 /** The Whisper family: one chunk of speech in, sentences out. */
-import { SAMPLE_RATE } from '../audio/decoder.ts';
-import type { DecodedSegment, Lane } from '../engine/native.ts';
-import type { Chunk } from './chunks.ts';
-import { type Attempt, attemptsFor, contextFor, isLoop, judge, type Outcome } from './decoding.ts';
-import { toHeard } from './heard.ts';
-import type { ChunkRequest, Heading, Heard, Recognizer } from './recognizer.ts';
-import { toSentences } from './sentences.ts';
-import { toWords } from './words.ts';
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import type { DecodedSegment, Lane } from '../../engine/types.ts';
+import type { Chunk } from '../chunks.ts';
+import { type Attempt, attemptsFor, contextFor, isLoop, judge, type Outcome } from '../decoding.ts';
+import { toSegments } from '../segments.ts';
+import { toSentences } from '../sentences.ts';
+import { toWords } from '../words.ts';
+import type { ChunkRequest, DetectedLanguage, Recognizer, UnnumberedSegment } from './recognizer.ts';
 
 /** A guess below this does not overrule the language heard before it. */
 const SURE = 0.5;
@@ -24,12 +24,17 @@ export const multilingual: Recognizer = {
   },
 };
 
-function sentencesOf(decoded: Decoded, chunk: Chunk, language: string, request: ChunkRequest): Heard[] {
+function sentencesOf(
+  decoded: Decoded,
+  chunk: Chunk,
+  language: string,
+  request: ChunkRequest,
+): UnnumberedSegment[] {
   const { segments, attempt, outcome } = decoded;
   const words = toWords(segments, request.translate ? 'en' : language, chunk.startSec, chunk.speech);
   const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
   const { temperature } = attempt;
-  return toHeard(groups, chunk, { temperature, noSpeechProb: outcome.noSpeechProb, language });
+  return toSegments(groups, chunk, { temperature, noSpeechProb: outcome.noSpeechProb, language });
 }
 
 interface Decoded {
@@ -85,7 +90,7 @@ async function detectLanguage(
   lane: Lane,
   chunk: Chunk,
   { before, languages, timed: words, signal }: ChunkRequest,
-): Promise<Heading> {
+): Promise<DetectedLanguage> {
   const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
   const { probabilities } = await lane.detectLanguage(chunk.samples, { audioContext, words }, { signal });
   const allowed = Object.entries(probabilities).filter(

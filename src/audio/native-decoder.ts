@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { type AudioFileInfo, type NativeEngine, NativeError } from '../engine/native.ts';
+import { type AudioFileInfo, type NativeEngine, NativeError } from '../engine/types.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits } from './decoder.ts';
 
 /**

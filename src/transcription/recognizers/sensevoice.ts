@@ -1,11 +1,11 @@
 /** The SenseVoice family: one chunk of speech in, sentences out. One pass of the model hears language and text. */
-import type { DecodedSegment, Lane } from '../engine/native.ts';
-import type { Chunk } from './chunks.ts';
-import { toHeard } from './heard.ts';
-import type { ChunkRequest, Heading, Recognizer } from './recognizer.ts';
-import type { Word } from './segment.ts';
-import { toSentences } from './sentences.ts';
-import { isUnspaced, toWords } from './words.ts';
+import type { DecodedSegment, Lane } from '../../engine/types.ts';
+import type { Chunk } from '../chunks.ts';
+import type { Word } from '../segment.ts';
+import { toSegments } from '../segments.ts';
+import { toSentences } from '../sentences.ts';
+import { isUnspaced, toWords } from '../words.ts';
+import type { ChunkRequest, DetectedLanguage, Recognizer } from './recognizer.ts';
 
 /** Reported where nothing was heard and nothing was asked for: the first language of the model. */
 const FIRST_LANGUAGE = 'zh';
@@ -18,7 +18,7 @@ export const cjk: Recognizer = {
     const words = unspaced(toWords([segment], 'mul', chunk.startSec, chunk.speech));
     const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
     const { emotion, event, noSpeechProb } = segment;
-    const sentences = toHeard(groups, chunk, {
+    const sentences = toSegments(groups, chunk, {
       temperature: 0,
       noSpeechProb,
       language: heading.language,
@@ -66,7 +66,7 @@ async function decode(
 async function headingOf(
   segment: DecodedSegment | undefined,
   { language, before }: ChunkRequest,
-): Promise<Heading> {
+): Promise<DetectedLanguage> {
   if (language !== undefined) return { language, probability: 1 };
   if (segment?.language === undefined)
     return (await before()) ?? { language: FIRST_LANGUAGE, probability: 0 };

@@ -2,13 +2,13 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { REQUEST_ID } from '../http/request-id.ts';
 import { sendEither, sendHtml } from './answer.ts';
-import type { CaptureAdmin, StoredCapture } from './deps.ts';
+import type { CaptureActions, StoredCapture } from './deps.ts';
 import { capturePage, replayView } from './views/capture.ts';
 
 /** Never a way to another folder. */
 const DOTS = /^\.{1,2}$/;
 
-async function find(captures: CaptureAdmin, id: string): Promise<StoredCapture> {
+async function find(captures: CaptureActions, id: string): Promise<StoredCapture> {
   const found = REQUEST_ID.test(id) && !DOTS.test(id) ? await captures.find(id) : null;
   if (found === null) throw gone();
   return found;
@@ -17,7 +17,7 @@ async function find(captures: CaptureAdmin, id: string): Promise<StoredCapture> 
 const gone = () =>
   new GatewayError('not_found', 'Nothing captured under this request id is on disk (any more)');
 
-export function showCapture(captures: CaptureAdmin): RequestHandler {
+export function showCapture(captures: CaptureActions): RequestHandler {
   return async (req, res) => {
     const id = String(req.params.requestId);
     sendHtml(res, capturePage(id, await find(captures, id)));
@@ -25,7 +25,7 @@ export function showCapture(captures: CaptureAdmin): RequestHandler {
 }
 
 /** A body may be anything, a page with scripts too: it is only ever a file to keep. */
-export function downloadBody(captures: CaptureAdmin, file: 'req.bin' | 'resp.bin'): RequestHandler {
+export function downloadBody(captures: CaptureActions, file: 'req.bin' | 'resp.bin'): RequestHandler {
   return async (req, res, next) => {
     const id = String(req.params.requestId);
     const { path } = await find(captures, id);
@@ -39,7 +39,7 @@ export function downloadBody(captures: CaptureAdmin, file: 'req.bin' | 'resp.bin
   };
 }
 
-export function replayCapture(captures: CaptureAdmin): RequestHandler {
+export function replayCapture(captures: CaptureActions): RequestHandler {
   return async (req, res) => {
     const id = String(req.params.requestId);
     const report = await captures.replay(await find(captures, id));

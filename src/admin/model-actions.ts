@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts';
 import type { CatalogueModel } from '../models/catalogue.ts';
 import { publishedFile } from '../models/hub.ts';
 import type { ModelStore } from '../models/store.ts';
-import type { AdminModel, ModelAdmin } from './deps.ts';
+import type { ModelActions, ModelStatus } from './deps.ts';
 
 export interface ModelAdminOptions {
   catalogue: readonly CatalogueModel[];
@@ -14,7 +14,7 @@ export interface ModelAdminOptions {
   signal: AbortSignal;
 }
 
-export function createModelAdmin({ catalogue, store, cache, signal }: ModelAdminOptions): ModelAdmin {
+export function createModelActions({ catalogue, store, cache, signal }: ModelAdminOptions): ModelActions {
   const failures = new Map<string, string>();
 
   const known = (id: string): string => {
@@ -37,7 +37,7 @@ export function createModelAdmin({ catalogue, store, cache, signal }: ModelAdmin
       const entries = new Map(cache.entries().map((entry) => [entry.key, entry]));
       const activity = new Map(store.activity().map((progress) => [progress.id, progress]));
       const stored = new Map(store.list().map((model) => [model.id, model]));
-      return catalogue.map((model): AdminModel => {
+      return catalogue.map((model): ModelStatus => {
         const entry = entries.get(model.id);
         return {
           id: model.id,

@@ -13,7 +13,10 @@ export interface ProxiedDeps {
   forward: Forward;
 }
 
-export function proxied(category: 'tts' | 'llm', { slot, shutdown, forward }: ProxiedDeps): RequestHandler {
+export function passthrough(
+  category: 'tts' | 'llm',
+  { slot, shutdown, forward }: ProxiedDeps,
+): RequestHandler {
   return async (req, res) => {
     const notes = notesOf(res);
     using held = slot.take(category, notes.requestId); // first: a refusal must cost nothing more
