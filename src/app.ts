@@ -11,10 +11,10 @@ import { findFfmpeg } from './audio/find-ffmpeg.ts';
 import { openAudio } from './audio/open.ts';
 import type { Config } from './config.ts';
 import { createModelCache } from './engine/cache.ts';
-import { chooseDevice } from './engine/device.ts';
+import type { ChosenDevice } from './engine/device.ts';
 import { loadWithFallback } from './engine/gpu-fallback.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
-import type { LoadOptions, NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/types.ts';
+import type { NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/types.ts';
 import { GatewayError } from './errors.ts';
 import { baseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
@@ -27,21 +27,23 @@ import { protection } from './http/protection.ts';
 import { requestId } from './http/request-id.ts';
 import { mountRoutes } from './http/routes.ts';
 import { createUploadReceiver } from './http/upload.ts';
-import { CATALOGUE, findModel, VOICE_ACTIVITY_ID } from './models/catalogue.ts';
+import { CATALOGUE, type CatalogueModel, findModel, VOICE_ACTIVITY } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
 import type { Exchange } from './observability/exchange.ts';
 import { createInstruments, type Instruments } from './observability/instruments.ts';
 import { createInventory } from './proxy/inventory.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
-import { type Family, type RoutableModel, type Route, route } from './transcription/routing.ts';
-import type { TranscribeDeps } from './transcription/transcribe.ts';
+import { type RoutableModel, route } from './transcription/routing.ts';
+import type { TranscriptionDeps } from './transcription/session.ts';
 
 export interface AppDeps {
   log: Logger;
   store: ModelStore;
-  /** Null when the addon cannot be loaded: everything but transcription still works. */
-  engine: NativeEngine | null;
+  /** `missingEngine` when the addon cannot be loaded: everything but transcription still works. */
+  engine: NativeEngine;
+  /** Where models run. */
+  device: ChosenDevice;
   /** Told of every request when it is over. */
   onExchange?(exchange: Exchange): void;
 }
@@ -76,7 +78,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const caches = createCaches(config, deps, instruments);
   mkdirSync(config.tmpDir, { recursive: true });
   const uploads = createUploadReceiver({ tmpDir: config.tmpDir, maxBytes: config.maxUploadBytes });
-  const recognition = createRecognition(config, deps, slot, caches);
+  const transcription = createTranscription(config, deps, slot, caches);
   const observer = createObserver({
     beginCapture: instruments.beginCapture,
     finished(exchange) {
@@ -99,7 +101,15 @@ export function buildApp(config: Config, deps: AppDeps): App {
       aliases: config.modelAliases,
       startedAtSec: Math.floor(Date.now() / 1000),
     },
-    transcriptions: { ...recognition, uploads, shutdown: shutdown.signal, log },
+    slot,
+    shutdown: shutdown.signal,
+    transcriptions: {
+      transcription,
+      openAudio: createAudioOpener(config, deps),
+      uploads,
+      shutdown: shutdown.signal,
+      log,
+    },
     speech: createReverseProxy(speechUpstream(config.tts)),
     chat: createReverseProxy(chatUpstream(config.llm)),
     prometheus: instruments.prometheus,
@@ -116,7 +126,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
         apiKey: config.apiKeys[0],
       }),
       models: createModelActions({
-        catalogue: CATALOGUE.filter((model) => model.engine !== 'silero'),
+        catalogue: CATALOGUE,
         store,
         cache: caches.models,
         signal: shutdown.signal,
@@ -137,10 +147,10 @@ export function buildApp(config: Config, deps: AppDeps): App {
     server,
     slot,
     async preload(modelId) {
-      const chosen = recognition.route({ model: modelId, language: undefined, translate: false });
-      await recognition.ensureWeights(chosen.modelId, shutdown.signal);
-      await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY_ID);
-      await using _model = await caches.models.lease(chosen.modelId);
+      const chosen = transcription.route({ model: modelId, language: undefined, translate: false });
+      await transcription.ensureWeights(chosen.model.id, shutdown.signal);
+      await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
+      await using _model = await caches.models.lease(chosen.model.id);
     },
     async close() {
       shutdown.abort(new GatewayError('network', 'The gateway is shutting down', { code: 'shutting_down' }));
@@ -170,7 +180,7 @@ function addressOf(server: Server): string | null {
 
 function createCaches(
   config: Config,
-  { log, store, engine }: AppDeps,
+  { log, store, engine, device: { device, gpu } }: AppDeps,
   { prometheus }: Pick<Instruments, 'prometheus'>,
 ) {
   const options = {
@@ -181,19 +191,14 @@ function createCaches(
       else prometheus.modelUnloaded(model);
     },
   };
-  const native = () => {
-    if (engine === null) throw new Error('the native engine is not loaded');
-    return engine;
-  };
-  const { device, gpu } = chooseDevice(config.device, engine?.info.devices ?? []);
   return {
     models: createModelCache<TranscriptionModel>({
       ...options,
       async load(id) {
-        const backend = engineOf(id);
+        const { family } = catalogueModel(id);
         const { path } = await store.ensure(id);
         const load = (on: string) =>
-          native().loadModel({ backend, path, device: on, threads: config.threads });
+          engine.loadModel({ backend: family, path, device: on, threads: config.threads });
         if (!gpu) return load(device);
         return loadWithFallback({
           gpu: device,
@@ -204,60 +209,50 @@ function createCaches(
     }),
     voiceActivity: createModelCache<VoiceActivityModel>({
       ...options,
-      load: async (id) => native().loadVoiceActivity({ path: (await store.ensure(id)).path }),
+      load: async (id) => engine.loadVoiceActivity({ path: (await store.ensure(id)).path }),
     }),
   };
 }
 
-function engineOf(id: string): LoadOptions['backend'] {
-  const engine = findModel(id)?.engine;
-  if (engine === undefined || engine === 'silero') throw new Error(`${id} is not a recognition model`);
-  return engine;
+function catalogueModel(id: string): CatalogueModel {
+  const model = findModel(id);
+  if (model === undefined) throw new Error(`${id} is not a recognition model`);
+  return model;
 }
 
-function createRecognition(
+function createTranscription(
   config: Config,
   { store, engine }: AppDeps,
   slot: Slot,
   caches: Caches,
-): TranscribeDeps {
-  const ffmpeg = once(() => findFfmpeg({ searchPath: config.environment.PATH ?? '' }));
+): TranscriptionDeps {
   return {
     route: (request) =>
       route(request, routable(store, engine), {
         defaultSize: config.modelDefaultSize,
         aliases: config.modelAliases,
       }),
-    unavailable: (chosen) => unavailable(chosen, engine),
     async ensureWeights(modelId, signal) {
-      await store.ensure(VOICE_ACTIVITY_ID, { signal });
+      await store.ensure(VOICE_ACTIVITY.id, { signal });
       await store.ensure(modelId, { signal });
-    },
-    openAudio: (path, signal) => {
-      if (engine === null) throw new Error('the native engine is not loaded');
-      return openAudio(path, { engine, ffmpeg: ffmpeg(), maxAudioSec: config.maxAudioSec, signal });
     },
     slot,
     ...caches,
   };
 }
 
-function routable(store: ModelStore, engine: NativeEngine | null): RoutableModel[] {
-  return CATALOGUE.filter((model) => model.engine !== 'silero').map((model) => ({
-    id: model.id,
-    family: model.provider as Family,
-    servable: unavailable({ family: model.provider as Family }, engine) === null,
-    installed: store.isInstalled(model.id),
-  }));
+function createAudioOpener(config: Config, { engine }: AppDeps) {
+  const ffmpeg = once(() => findFfmpeg({ searchPath: config.environment.PATH ?? '' }));
+  return (path: string, signal: AbortSignal) =>
+    openAudio(path, { engine, ffmpeg: ffmpeg(), maxAudioSec: config.maxAudioSec, signal });
 }
 
-function unavailable({ family }: Pick<Route, 'family'>, engine: NativeEngine | null): GatewayError | null {
-  if (engine !== null) return null;
-  const why = 'the native engine could not be loaded; the start log says why';
-  return new GatewayError('network', `The ${family} backend is not available: ${why}`, {
-    provider: family,
-    code: 'backend_unavailable',
-  });
+function routable(store: ModelStore, engine: NativeEngine): RoutableModel[] {
+  return CATALOGUE.map((model) => ({
+    ...model,
+    servable: engine.info.families.includes(model.family),
+    installed: store.isInstalled(model.id),
+  }));
 }
 
 /** Looked for when first needed, so that it does not delay the start. */

@@ -7,6 +7,7 @@ import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { SIZES } from './models/catalogue.ts';
 import { isTruthy } from './truthy.ts';
 
 const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
@@ -24,18 +25,6 @@ const onOff = z
 const httpUrl = (fallback: string) =>
   z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' }).default(fallback);
 
-const MULTILINGUAL_SIZES = [
-  'tiny',
-  'base',
-  'small',
-  'medium',
-  'large-v1',
-  'large-v2',
-  'large-v3',
-  'large-v3-turbo',
-  'distil-large-v3',
-] as const;
-
 const settings = z.object({
   SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
   SVC_PORT: integer(0, 65535).default(8000).describe('port to listen on; 0 picks a free one'),
@@ -50,10 +39,7 @@ const settings = z.object({
     .describe('silence after which it is given up, seconds'),
   SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept (XDG cache, voxgate/models)'),
   SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether absent weights may be downloaded'),
-  SVC_MODEL_DEFAULT_SIZE: z
-    .enum(MULTILINGUAL_SIZES)
-    .default('small')
-    .describe('multilingual size that `auto` prefers'),
+  SVC_MODEL_DEFAULT_SIZE: z.enum(SIZES).default('small').describe('multilingual size that `auto` prefers'),
   SVC_MODEL_KEEP_ALIVE_SEC: number(-1, 31_536_000)
     .default(300)
     .describe('idle seconds before a model leaves memory; 0 at once, -1 never'),

@@ -20,12 +20,9 @@ const STATUS_OF_KIND = {
 export type ErrorKind = keyof typeof STATUS_OF_KIND;
 export const ERROR_KINDS = Object.keys(STATUS_OF_KIND) as [ErrorKind, ...ErrorKind[]];
 
-/** Who produced the failure: the gateway itself or the backend it speaks for. */
-export const PROVIDERS = ['voxgate', 'multilingual', 'european', 'cjk', 'tts', 'llm'] as const;
-export type Provider = (typeof PROVIDERS)[number];
-
 export interface GatewayErrorOptions {
-  provider?: Provider;
+  /** Who produced the failure: `voxgate` itself (the default), or the model family or upstream it speaks for. */
+  provider?: string;
   /** The request field at fault, as OpenAI's `error.param`. */
   param?: string;
   /** A short stable identifier, as OpenAI's `error.code`, e.g. `slot_busy`. */
@@ -40,7 +37,7 @@ export interface GatewayErrorOptions {
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly kind: ErrorKind;
-  readonly provider: Provider;
+  readonly provider: string;
   readonly param: string | null;
   readonly code: string | null;
   readonly retryAfterSec: number | undefined;

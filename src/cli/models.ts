@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { VOICE_ACTIVITY_ID } from '../models/catalogue.ts';
+import { VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, StoredModel, WaitOptions } from '../models/store.ts';
 import { createProgressView } from './progress.ts';
@@ -37,7 +37,7 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
       work(stderr, async (options) => {
         const store = await deps.openStore();
         // No model hears anything without it.
-        await store.pull(VOICE_ACTIVITY_ID, options);
+        await store.pull(VOICE_ACTIVITY.id, options);
         const { path } = await store.pull(id, options);
         stdout.write(`${path}\n`);
       }),
@@ -84,7 +84,7 @@ async function work(
 function table(dir: string, models: readonly StoredModel[]): string {
   const rows = models.map((model) => [
     model.id,
-    model.engine,
+    model.family,
     model.installed
       ? `${megabytes(model.bytes)} (${model.files.map((file) => file.file).join(', ')})`
       : 'not installed',

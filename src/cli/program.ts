@@ -4,7 +4,8 @@ import type { Logger } from 'winston';
 import { VERSION } from '../app.ts';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { loadNative } from '../engine/addon.ts';
-import { chooseDevice } from '../engine/device.ts';
+import { type ChosenDevice, chooseDevice } from '../engine/device.ts';
+import { missingEngine } from '../engine/missing-engine.ts';
 import { type NativeEngine } from '../engine/types.ts';
 import { createHubSource } from '../models/hub.ts';
 import { createPackageIndexSource } from '../models/package-index.ts';
@@ -21,19 +22,13 @@ export async function run(argv: string[]): Promise<void> {
   registerServeCommand(program, () => {
     const { config, warnings } = readConfig();
     const log = createLog(config.logLevel);
-    return {
-      config,
-      warnings,
-      log,
-      loadEngine: () => loadEngine(log),
-      openStore: (engine) => openStore(config, log, engine),
-    };
+    return { config, warnings, log, ...openEngine(config, log) };
   });
   registerModelsCommand(program, {
     openStore: async () => {
       const { config } = readConfig();
       const log = createLog(config.logLevel === 'info' ? 'warn' : config.logLevel);
-      return openStore(config, log, loadEngine(log));
+      return openEngine(config, log).store;
     },
   });
   registerReplayCommand(program, () => readConfig().config);
@@ -46,28 +41,35 @@ export async function run(argv: string[]): Promise<void> {
   }
 }
 
-function openStore(config: Config, log: Logger, engine: NativeEngine | null): ModelStore {
-  return createModelStore({
+/** The engine, the device chosen for it, and the weights in the precision of that device. */
+function openEngine(
+  config: Config,
+  log: Logger,
+): { engine: NativeEngine; device: ChosenDevice; store: ModelStore } {
+  const engine = loadEngine(log);
+  const device = chooseDevice(config.device, engine.info.devices);
+  const store = createModelStore({
     dir: config.modelDir,
     download: config.modelDownload,
-    precision: chooseDevice(config.device, engine?.info.devices ?? []).gpu ? 'f16' : 'q8_0',
+    precision: device.gpu ? 'f16' : 'q8_0',
     sources: [
       createHubSource({ endpoint: config.hubEndpoint, token: config.hubToken }),
       createPackageIndexSource({ env: config.environment }),
     ],
-    quantize: engine === null ? null : (job) => engine.quantize(job),
+    quantize: engine.info.families.includes('whisper') ? (job) => engine.quantize(job) : null,
     log,
   });
+  return { engine, device, store };
 }
 
-function loadEngine(log: Logger): NativeEngine | null {
+function loadEngine(log: Logger): NativeEngine {
   try {
     const engine = loadNative();
-    // What goes wrong in a call is thrown from it; the libraries' own words are for who looks closer.
+    // What goes wrong in a call is thrown from it; the libraries' own words are for a closer look.
     engine.setLogger((level, message) => log.debug(`${level}: ${message.trimEnd()}`));
     return engine;
   } catch (error) {
     log.error((error as Error).message);
-    return null;
+    return missingEngine();
   }
 }

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { Logger } from 'winston';
 import { type App, buildApp, VERSION } from '../app.ts';
 import type { Config } from '../config.ts';
-import { chooseDevice } from '../engine/device.ts';
+import type { ChosenDevice } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { baseUrl } from '../http/address.ts';
 import type { ModelStore } from '../models/store.ts';
@@ -13,8 +13,9 @@ export interface ServeDeps {
   config: Config;
   warnings: string[];
   log: Logger;
-  openStore(engine: NativeEngine | null): ModelStore;
-  loadEngine(): NativeEngine | null;
+  engine: NativeEngine;
+  device: ChosenDevice;
+  store: ModelStore;
 }
 
 /** How long running work may take to notice the end before the process leaves anyway. */
@@ -29,18 +30,16 @@ export function registerServeCommand(program: Command, open: () => ServeDeps): v
     });
 }
 
-async function serve({ config, warnings, log, openStore, loadEngine }: ServeDeps): Promise<void> {
+async function serve({ config, warnings, log, engine, device, store }: ServeDeps): Promise<void> {
   for (const warning of warnings) log.warn(warning);
-  const engine = loadEngine();
-  const { device, warning } = chooseDevice(config.device, engine?.info.devices ?? []);
-  if (warning !== undefined) log.warn(warning);
-  const app = buildApp(config, { log, store: openStore(engine), engine });
+  if (device.warning !== undefined) log.warn(device.warning);
+  const app = buildApp(config, { log, store, engine, device });
   const address = await listen(app, config);
   log.info(`voxgate ${VERSION} listens on ${address}`, {
     models: config.modelDir,
     threads: config.threads,
-    device: engine === null ? 'none' : device,
-    devices: engine?.info.devices.map(({ name }) => name).join(',') ?? 'none',
+    device: engine.info.families.length === 0 ? 'none' : device.device,
+    devices: engine.info.devices.map(({ name }) => name).join(',') || 'none',
   });
   stopOnSignals(app, log);
   for (const model of config.modelPreload) {

@@ -210,7 +210,7 @@ const defaultPath = fileURLToPath(new URL('../../build/Release/voxgate.node', im
 export function loadNative(path: string = defaultPath): NativeEngine {
   const addon = loadAddon(path);
   return {
-    info: addon.engineInfo(),
+    info: { ...addon.engineInfo(), families: ['whisper', 'parakeet', 'sensevoice'] },
     setLogger: (write) => addon.setLogger(write),
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
     loadVoiceActivity: async (options) =>

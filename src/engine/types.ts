@@ -24,7 +24,8 @@ export class NativeError extends Error {
 }
 
 export interface LoadOptions {
-  backend: 'whisper' | 'parakeet' | 'sensevoice' | 'fake';
+  /** The model family, by the name of its native backend. */
+  backend: string;
   path: string;
   device: string; // 'cpu' | 'cuda:0' ...
   threads: number;
@@ -173,6 +174,8 @@ export interface EngineInfo {
   ggmlVersion: string;
   devices: ComputeDevice[];
   cpuFeatures: string[];
+  /** The model families that this build can load, by the names of their backends. */
+  families: string[];
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';

@@ -2,7 +2,7 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import type { Inventory, UpstreamModel } from '../proxy/inventory.ts';
-import { languagesOf, type RoutableModel, resolveAlias } from '../transcription/routing.ts';
+import { type RoutableModel, resolveAlias } from '../transcription/routing.ts';
 
 export interface ListedModel extends RoutableModel {
   loaded: boolean;
@@ -16,9 +16,6 @@ export interface ModelsDeps {
   aliases: Readonly<Record<string, string>>;
   startedAtSec: number;
 }
-
-/** The European engine decodes a whole chunk at once; the others give each segment as it is decoded. */
-export const streams = (model: Pick<RoutableModel, 'family'>) => model.family !== 'european';
 
 export function listModels(deps: ModelsDeps): RequestHandler {
   return async (_req, res) => {
@@ -78,15 +75,15 @@ function recognitionEntries(deps: ModelsDeps) {
   });
   return [
     entry('auto', {
-      supports_streaming: (installed.length > 0 ? installed : models).every(streams),
+      supports_streaming: (installed.length > 0 ? installed : models).every((model) => model.streams),
       is_routing_alias: true,
       installed: installed.length > 0,
       loaded: models.some((model) => model.loaded),
     }),
     ...[...installed, ...models.filter((model) => !model.installed)].map((model) =>
       entry(model.id, {
-        languages: languagesOf(model),
-        supports_streaming: streams(model),
+        languages: model.languages,
+        supports_streaming: model.streams,
         is_routing_alias: false,
         installed: model.installed,
         loaded: model.loaded,

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { RequestHandler, Response } from 'express';
 import { type Category } from '../category.ts';
-import type { GatewayError, Provider } from '../errors.ts';
+import type { GatewayError } from '../errors.ts';
 import type { CaptureWriter } from '../observability/capture/capture.ts';
 import { classify, type Exchange } from '../observability/exchange.ts';
 import type { Instruments } from '../observability/instruments.ts';
@@ -15,7 +15,7 @@ export interface Notes {
   category: Category | undefined;
   model: string | undefined;
   route: string | undefined;
-  provider: Provider;
+  provider: string;
   language: string | undefined;
   audioSec: number | undefined;
   rtf: number | undefined;

@@ -4,7 +4,8 @@
  */
 import { type Express, type RequestHandler, Router } from 'express';
 import { z } from 'zod';
-import { ERROR_KINDS, PROVIDERS } from '../errors.ts';
+import { ERROR_KINDS } from '../errors.ts';
+import { PROVIDERS } from '../models/catalogue.ts';
 import { transcriptionFields } from '../transcription/request.ts';
 import { pageHeaders } from './pages.ts';
 

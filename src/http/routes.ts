@@ -1,5 +1,6 @@
 /** The table of contents of the HTTP surface: method, path, chain, handler. */
 import type { Express, Request, RequestHandler, Router } from 'express';
+import type { Slot } from '../engine/slot.ts';
 import { GatewayError } from '../errors.ts';
 import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
@@ -12,12 +13,14 @@ import { mountDocs, openapi } from './openapi.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
-import { type TranscriptionsDeps, transcriptions } from './transcriptions.ts';
+import { type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
 
 export interface RouteDeps {
   version: string;
   models: ModelsDeps;
-  transcriptions: TranscriptionsDeps;
+  slot: Slot;
+  shutdown: AbortSignal;
+  transcriptions: TranscriptionHandlerDeps;
   speech: Forward;
   chat: Forward;
   apiKeys: ApiKeys;
@@ -26,9 +29,9 @@ export interface RouteDeps {
   admin: Router;
 }
 
-function table({ transcriptions: asr, ...deps }: RouteDeps): RouteRow[] {
-  const { version, models, speech, chat, prometheus } = deps;
-  const recognition = [countAs('asr'), admission(asr.slot)];
+function table(deps: RouteDeps): RouteRow[] {
+  const { version, models, slot, shutdown, speech, chat, prometheus } = deps;
+  const recognition = [countAs('asr'), admission(slot)];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
     { method: 'get', path: '/openapi.json', chain: [], handler: openapi(version) },
@@ -39,25 +42,25 @@ function table({ transcriptions: asr, ...deps }: RouteDeps): RouteRow[] {
       method: 'post',
       path: '/v1/audio/transcriptions',
       chain: recognition,
-      handler: transcriptions(asr, 'transcribe'),
+      handler: transcriptions(deps.transcriptions, 'transcribe'),
     },
     {
       method: 'post',
       path: '/v1/audio/translations',
       chain: recognition,
-      handler: transcriptions(asr, 'translate'),
+      handler: transcriptions(deps.transcriptions, 'translate'),
     },
     {
       method: 'post',
       path: '/v1/chat/completions',
       chain: [countAs('llm')],
-      handler: passthrough('llm', { ...asr, forward: chat }),
+      handler: passthrough('llm', { slot, shutdown, forward: chat }),
     },
     {
       method: 'all',
       path: '/v1/audio/*path',
       chain: [countAs('tts')],
-      handler: passthrough('tts', { ...asr, forward: speech }),
+      handler: passthrough('tts', { slot, shutdown, forward: speech }),
     },
   ];
 }

@@ -6,10 +6,9 @@ import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import type { Segment } from '../transcription/segment.ts';
 import { errorEnvelope, noteFailure, toGatewayError } from './error-handler.ts';
-import { streams } from './models.ts';
 import { type EventStream, startEventStream } from './sse.ts';
 
-export interface Answer extends Disposable {
+export interface TranscriptionAnswer extends Disposable {
   begin(route: Route): void;
   segment(segment: Segment): Promise<void>;
   end(transcript: Transcript): Promise<void>;
@@ -17,7 +16,7 @@ export interface Answer extends Disposable {
   fail(thrown: unknown): Promise<void>;
 }
 
-export function wholeAnswer(request: TranscriptionRequest, res: Response): Answer {
+export function wholeAnswer(request: TranscriptionRequest, res: Response): TranscriptionAnswer {
   const startedAt = performance.now();
   return {
     begin: (route) => setRoute(res, route),
@@ -39,7 +38,7 @@ export function eventAnswer(
   request: TranscriptionRequest,
   res: Response,
   { signal, log }: { signal: AbortSignal; log: Logger },
-): Answer {
+): TranscriptionAnswer {
   let open: { out: EventStream; incremental: boolean } | null = null;
   const begun = () => {
     if (open === null) throw new Error('The transcription did not start');
@@ -48,7 +47,7 @@ export function eventAnswer(
   return {
     begin(route) {
       setRoute(res, route);
-      open = { out: startEventStream(res), incremental: streams(route) };
+      open = { out: startEventStream(res), incremental: route.model.streams };
     },
     async segment(segment) {
       const { out, incremental } = begun();
@@ -81,7 +80,7 @@ function downgraded({ route, segments }: Transcript, request: TranscriptionReque
   const warning = {
     type: 'warning',
     code: 'streaming_unsupported',
-    message: `${route.modelId} does not stream; the whole text follows at once`,
+    message: `${route.model.id} does not stream; the whole text follows at once`,
   };
   if (first === undefined || last === undefined) return [warning];
   const words = segments.flatMap((segment) => segment.words);
@@ -89,5 +88,5 @@ function downgraded({ route, segments }: Transcript, request: TranscriptionReque
 }
 
 function setRoute(res: Response, route: Route): void {
-  res.set({ 'X-Voxgate-Model': route.modelId, 'X-Voxgate-Route': route.reason });
+  res.set({ 'X-Voxgate-Model': route.model.id, 'X-Voxgate-Route': route.reason });
 }

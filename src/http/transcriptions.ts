@@ -1,23 +1,29 @@
-/** POST /v1/audio/transcriptions and /v1/audio/translations: fields to a request, the use case, its answer. */
+/** POST /v1/audio/transcriptions and /v1/audio/translations: fields to a request, a session of it, its answer. */
 import type { RequestHandler } from 'express';
 import type { Logger } from 'winston';
+import type { AudioSource } from '../audio/open.ts';
 import { showsTimes, type Transcript } from '../transcription/formats.ts';
 import { parseRequest, type TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
-import { type Summary, type TranscribeDeps, transcribe } from '../transcription/transcribe.ts';
+import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
 import { clientSignal } from './client-signal.ts';
 import { type Notes, notesOf } from './observe.ts';
-import { type Answer, eventAnswer, wholeAnswer } from './transcription-response.ts';
+import { eventAnswer, type TranscriptionAnswer, wholeAnswer } from './transcription-response.ts';
 import type { UploadReceiver } from './upload.ts';
 
-export interface TranscriptionsDeps extends TranscribeDeps {
+export interface TranscriptionHandlerDeps {
+  transcription: TranscriptionDeps;
+  openAudio(path: string, signal: AbortSignal): Promise<AudioSource>;
   uploads: UploadReceiver;
   shutdown: AbortSignal;
   log: Logger;
 }
 
 /** @param task `translate` makes English of whatever is spoken (the translations endpoint) */
-export function transcriptions(deps: TranscriptionsDeps, task: 'transcribe' | 'translate'): RequestHandler {
+export function transcriptions(
+  deps: TranscriptionHandlerDeps,
+  task: 'transcribe' | 'translate',
+): RequestHandler {
   return async (req, res) => {
     const notes = notesOf(res);
     const signal = clientSignal(res, deps.shutdown);
@@ -28,8 +34,8 @@ export function transcriptions(deps: TranscriptionsDeps, task: 'transcribe' | 't
       ? eventAnswer(request, res, { signal, log: deps.log })
       : wholeAnswer(request, res);
     try {
-      const transcript = await listen(request, { audioPath: upload.path, signal }, answer, deps, notes);
-      await answer.end(transcript); // after the iteration: the slot is free before the client knows the end
+      const transcript = await listen({ request, path: upload.path, signal }, answer, deps, notes);
+      await answer.end(transcript); // after the session: the slot is free before the client knows the end
       logTranscript(deps.log, transcript, notes);
     } catch (thrown) {
       await answer.fail(thrown);
@@ -38,39 +44,35 @@ export function transcriptions(deps: TranscriptionsDeps, task: 'transcribe' | 't
 }
 
 async function listen(
-  request: TranscriptionRequest,
-  input: { audioPath: string; signal: AbortSignal },
-  answer: Answer,
-  deps: TranscriptionsDeps,
+  { request, path, signal }: { request: TranscriptionRequest; path: string; signal: AbortSignal },
+  answer: TranscriptionAnswer,
+  deps: TranscriptionHandlerDeps,
   notes: Notes,
 ): Promise<Transcript> {
+  const input = {
+    openAudio: (opening: AbortSignal) => deps.openAudio(path, opening),
+    requestId: notes.requestId,
+    timed: showsTimes(request),
+    signal,
+  };
+  await using session = await openTranscription(request, input, deps.transcription);
+  noteRoute(notes, session.route);
+  answer.begin(session.route);
   const segments: Transcript['segments'] = [];
-  let route: Route | undefined;
-  let summary: Summary | undefined;
-  const listening = { ...input, requestId: notes.requestId, timed: showsTimes(request) };
-  for await (const event of transcribe(request, listening, deps)) {
-    if (event.type === 'started') {
-      route = event.route;
-      noteRoute(notes, route);
-      answer.begin(route);
-    } else if (event.type === 'segment') {
-      segments.push(event.segment);
-      await answer.segment(event.segment);
-    } else {
-      summary = event.summary;
-      noteSummary(notes, summary);
-    }
+  for await (const segment of session.segments()) {
+    segments.push(segment);
+    await answer.segment(segment);
   }
-  if (route === undefined || summary === undefined)
-    throw new Error('The transcription ended without its last event');
-  return { route, segments, summary };
+  const summary = session.summary();
+  noteSummary(notes, summary);
+  return { route: session.route, segments, summary };
 }
 
 function noteRoute(notes: Notes, route: Route): void {
   notes.slotTaken();
-  notes.model = route.modelId;
+  notes.model = route.model.id;
   notes.route = route.reason;
-  notes.provider = route.family;
+  notes.provider = route.model.provider;
 }
 
 function noteSummary(notes: Notes, { language, durationSec, tookSec }: Summary): void {
@@ -82,7 +84,7 @@ function noteSummary(notes: Notes, { language, durationSec, tookSec }: Summary):
 function logTranscript(log: Logger, { route, summary }: Transcript, notes: Notes): void {
   log.info('transcribed', {
     requestId: notes.requestId,
-    model: route.modelId,
+    model: route.model.id,
     route: route.reason,
     language: summary.language,
     audioSec: Number(summary.durationSec.toFixed(2)),

@@ -1,13 +1,14 @@
-import type { Provider } from '../errors.ts';
-
 /**
- * Every model the gateway knows, pinned: revision, size and SHA-256 of each file as the hub's own LFS metadata
- * gives them. The store uses a file only when both match, so a moved tag or a cut download can never be loaded.
- * Which engines this build can run is the caller's business.
+ * Every model the gateway knows: this is the one place that knows a model's family, size, languages, abilities and
+ * files; routing, the models list, imports and downloads derive from it. Files are pinned by revision, size and
+ * SHA-256 as the hub's own LFS metadata gives them, so a moved tag or a cut download can never be loaded.
+ *
+ * A family is the model architecture. Its name is the name of its recognizer (`transcription/recognizers/`) and of
+ * its backend (`native/backends/`), and is what the native engine is asked for.
  */
+import { WHISPER_LANGUAGES } from './whisper-languages.ts';
 
 export type Precision = 'q8_0' | 'f16';
-export type ModelEngine = 'whisper' | 'parakeet' | 'sensevoice' | 'silero';
 
 export interface HubFile {
   repo: string;
@@ -20,56 +21,120 @@ export interface HubFile {
   sha256: string | null;
 }
 
-/** A file this program writes itself, from a pinned source, byte for byte the same everywhere. */
-interface DerivedFile {
+/** A file that this program writes itself, from a pinned source, byte for byte the same everywhere. */
+export interface DerivedFile {
   file: string;
   precision: Precision;
   bytes: number;
   sha256: string;
 }
 
-export interface CatalogueModel {
+/** Dimensions by which an imported checkpoint is recognized. */
+export type CheckpointShape = readonly [
+  state: number,
+  audioLayers: number,
+  textLayers: number,
+  mels: number,
+  vocabulary: number,
+];
+
+/** Weights that the store keeps. */
+export interface Weights {
   id: string;
-  engine: ModelEngine;
-  /** Named in errors about this model. */
-  provider: Provider;
+  family: string;
+  /** Named in errors about these weights (`error.provider`, contract 2.1). */
+  provider: string;
   files: Partial<Record<Precision, HubFile>>;
   derived: readonly DerivedFile[];
+  /** Whether the q8_0 file can be made here from the f16 one. */
+  quantizable?: boolean;
+  /** Present where a CTranslate2 checkpoint of these weights can be imported. */
+  checkpoint?: CheckpointShape;
 }
 
-/** The voice activity model; it is no model of its own in the API. */
-export const VOICE_ACTIVITY_ID = 'voice-activity';
+/** A model that transcribes. */
+export interface CatalogueModel extends Weights {
+  /** What `SVC_MODEL_DEFAULT_SIZE` may name; absent on models of one size. */
+  size?: string;
+  /** Other names that requests may use. */
+  aliases: readonly string[];
+  /** The codes it can be asked for, as the model spells them. */
+  languages: readonly string[];
+  /** Hints for which `auto` prefers it to the default size. */
+  preferredFor: readonly string[];
+  /** `constrains`: the model writes the language it was told. `recorded`: it hears the language by itself. */
+  languageHint: 'constrains' | 'recorded';
+  /** Whether `stream=true` gives each segment when it is decoded. */
+  streams: boolean;
+  /** Whether it was trained to write English from other languages. */
+  translates: boolean;
+}
+
+const EUROPEAN_LANGUAGES = 'bg hr cs da nl en et fi fr de el hu it lv lt mt pl pt ro ru sk sl es sv uk'.split(
+  ' ',
+);
 
 const WHISPER_REPO = 'ggerganov/whisper.cpp';
 const WHISPER_REVISION = '5359861c739e955e79d9a303bcbc70fb988958b1';
 
 type Pin = [bytes: number, sha256: string];
 
-function whisper(size: string, f16: Pin, q8?: Pin, derived: DerivedFile[] = []): CatalogueModel {
-  const hubFile = (file: string, [bytes, sha256]: Pin): HubFile => ({
-    repo: WHISPER_REPO,
-    revision: WHISPER_REVISION,
-    file,
-    bytes,
-    sha256,
-  });
-  const files: CatalogueModel['files'] = { f16: hubFile(`ggml-${size}.bin`, f16) };
-  if (q8) files.q8_0 = hubFile(`ggml-${size}-q8_0.bin`, q8);
-  return { id: `multilingual-${size}`, engine: 'whisper', provider: 'multilingual', files, derived };
+interface WhisperSize {
+  checkpoint: CheckpointShape;
+  f16: Pin;
+  /** Absent where the hub has none: it is then quantized here. */
+  q8_0?: Pin;
+  derived?: DerivedFile[];
+  /** Further names of the size, as `whisper-<name>`. */
+  names?: string[];
+  aliases?: string[];
+  languages?: readonly string[];
+  translates?: boolean;
+  source?: { repo: string; revision: string };
 }
 
+/** Only the third generation of the vocabulary has a Cantonese token. */
+const BEFORE_CANTONESE = WHISPER_LANGUAGES.filter((code) => code !== 'yue');
+
+function whisper(size: string, known: WhisperSize): CatalogueModel {
+  const source = known.source ?? { repo: WHISPER_REPO, revision: WHISPER_REVISION };
+  const hubFile = (file: string, [bytes, sha256]: Pin): HubFile => ({ ...source, file, bytes, sha256 });
+  const published = ['whisper-', 'openai/whisper-', 'Systran/faster-whisper-'];
+  const names = [size, ...(known.names ?? [])];
+  return {
+    id: `multilingual-${size}`,
+    family: 'whisper',
+    provider: 'multilingual',
+    size,
+    aliases: [...names.flatMap((name) => published.map((prefix) => prefix + name)), ...(known.aliases ?? [])],
+    languages: known.languages ?? BEFORE_CANTONESE,
+    preferredFor: [],
+    languageHint: 'constrains',
+    streams: true,
+    translates: known.translates ?? true,
+    files: {
+      f16: hubFile(`ggml-${size}.bin`, known.f16),
+      ...(known.q8_0 && { q8_0: hubFile(`ggml-${size}-q8_0.bin`, known.q8_0) }),
+    },
+    derived: known.derived ?? [],
+    quantizable: true,
+    checkpoint: known.checkpoint,
+  };
+}
+
+/** Within a family in the order of the work they take: "the next smaller, then the next larger" walks it. */
 export const CATALOGUE: readonly CatalogueModel[] = [
-  whisper(
-    'tiny',
-    [77691713, 'be07e048e1e599ad46341c8d2a135645097a538221678b7acdd1b1919c6e1b21'],
-    [43537433, 'c2085835d3f50733e2ff6e4b41ae8a2b8d8110461e18821b09a15c40c42d1cca'],
-  ),
-  whisper(
-    'base',
-    [147951465, '60ed5bc3dd14eea856493d334349b405782ddcaf0028d4b5df4088345fba2efe'],
-    [81768585, 'c577b9a86e7e048a0b7eada054f4dd79a56bbfa911fbdacf900ac5b567cbb7d9'],
-    // From the package index: the checkpoint's tokens are in rank order there, so the bytes differ.
-    [
+  whisper('tiny', {
+    checkpoint: [384, 4, 4, 80, 51865],
+    f16: [77691713, 'be07e048e1e599ad46341c8d2a135645097a538221678b7acdd1b1919c6e1b21'],
+    q8_0: [43537433, 'c2085835d3f50733e2ff6e4b41ae8a2b8d8110461e18821b09a15c40c42d1cca'],
+  }),
+  whisper('base', {
+    checkpoint: [512, 6, 6, 80, 51865],
+    f16: [147951465, '60ed5bc3dd14eea856493d334349b405782ddcaf0028d4b5df4088345fba2efe'],
+    q8_0: [81768585, 'c577b9a86e7e048a0b7eada054f4dd79a56bbfa911fbdacf900ac5b567cbb7d9'],
+    // Made from the package index: the checkpoint's tokens are in rank order there, so the bytes differ.
+    derived: [
       {
         file: 'ggml-base.bin',
         precision: 'f16',
@@ -83,49 +148,64 @@ export const CATALOGUE: readonly CatalogueModel[] = [
         sha256: '81cfccb75eb8eb4eecf9829be7448c60e3d4abcb5bdb0f00e2c8a726f7ae2f25',
       },
     ],
-  ),
-  whisper(
-    'small',
-    [487601967, '1be3a9b2063867b937e64e2ec7483364a79917e157fa98c5d94b5c1fffea987b'],
-    [264464607, '49c8fb02b65e6049d5fa6c04f81f53b867b5ec9540406812c643f177317f779f'],
-  ),
-  whisper(
-    'medium',
-    [1533763059, '6c14d5adee5f86394037b4e4e8b59f1673b6cee10e3cf0b11bbdbee79c156208'],
-    [823369779, '42a1ffcbe4167d224232443396968db4d02d4e8e87e213d3ee2e03095dea6502'],
-  ),
-  // The hub has no q8_0 of large-v1, large-v3 and distil-large-v3: they are quantised here.
-  whisper('large-v1', [3094623691, '7d99f41a10525d0206bddadd86760181fa920438b6b33237e3118ff6c83bb53d']),
-  whisper(
-    'large-v2',
-    [3094623691, '9a423fe4d40c82774b6af34115b8b935f34152246eb19e80e376071d3f999487'],
-    [1656129691, 'fef54e6d898246a65c8285bfa83bd1807e27fadf54d5d4e81754c47634737e8c'],
-  ),
-  whisper('large-v3', [3095033483, '64d182b440b98d5203c4f9bd541544d84c605196c4f7b845dfa11fb23594d1e2']),
-  whisper(
-    'large-v3-turbo',
-    [1624555275, '1fc70f774d38eb169993ac391eea357ef47c88757ef72ee5943879b7e8e2bc69'],
-    [874188075, '317eb69c11673c9de1e1f0d459b253999804ec71ac4c23c17ecf5fbe24e259a1'],
-  ),
-  {
-    id: 'multilingual-distil-large-v3',
-    engine: 'whisper',
-    provider: 'multilingual',
-    files: {
-      f16: {
-        repo: 'distil-whisper/distil-large-v3-ggml',
-        revision: '0d78dd96ed9fc152325f63b53788fec3b43de031',
-        file: 'ggml-distil-large-v3.bin',
-        bytes: 1519521155,
-        sha256: '2883a11b90fb10ed592d826edeaee7d2929bf1ab985109fe9e1e7b4d2b69a298',
-      },
+  }),
+  whisper('small', {
+    checkpoint: [768, 12, 12, 80, 51865],
+    f16: [487601967, '1be3a9b2063867b937e64e2ec7483364a79917e157fa98c5d94b5c1fffea987b'],
+    q8_0: [264464607, '49c8fb02b65e6049d5fa6c04f81f53b867b5ec9540406812c643f177317f779f'],
+  }),
+  whisper('medium', {
+    checkpoint: [1024, 24, 24, 80, 51865],
+    f16: [1533763059, '6c14d5adee5f86394037b4e4e8b59f1673b6cee10e3cf0b11bbdbee79c156208'],
+    q8_0: [823369779, '42a1ffcbe4167d224232443396968db4d02d4e8e87e213d3ee2e03095dea6502'],
+  }),
+  whisper('large-v3-turbo', {
+    checkpoint: [1280, 32, 4, 128, 51866],
+    f16: [1624555275, '1fc70f774d38eb169993ac391eea357ef47c88757ef72ee5943879b7e8e2bc69'],
+    q8_0: [874188075, '317eb69c11673c9de1e1f0d459b253999804ec71ac4c23c17ecf5fbe24e259a1'],
+    languages: WHISPER_LANGUAGES,
+    // Its fine-tuning left out translation (openai/whisper, discussion 2363).
+    translates: false,
+    names: ['turbo'],
+    aliases: ['turbo'],
+  }),
+  whisper('distil-large-v3', {
+    checkpoint: [1280, 32, 2, 128, 51866],
+    f16: [1519521155, '2883a11b90fb10ed592d826edeaee7d2929bf1ab985109fe9e1e7b4d2b69a298'],
+    source: {
+      repo: 'distil-whisper/distil-large-v3-ggml',
+      revision: '0d78dd96ed9fc152325f63b53788fec3b43de031',
     },
-    derived: [],
-  },
+    // Distilled on English speech alone.
+    languages: ['en'],
+    translates: false,
+  }),
+  whisper('large-v1', {
+    checkpoint: [1280, 32, 32, 80, 51865],
+    f16: [3094623691, '7d99f41a10525d0206bddadd86760181fa920438b6b33237e3118ff6c83bb53d'],
+  }),
+  whisper('large-v2', {
+    checkpoint: [1280, 32, 32, 80, 51865],
+    f16: [3094623691, '9a423fe4d40c82774b6af34115b8b935f34152246eb19e80e376071d3f999487'],
+    q8_0: [1656129691, 'fef54e6d898246a65c8285bfa83bd1807e27fadf54d5d4e81754c47634737e8c'],
+  }),
+  whisper('large-v3', {
+    checkpoint: [1280, 32, 32, 128, 51866],
+    f16: [3095033483, '64d182b440b98d5203c4f9bd541544d84c605196c4f7b845dfa11fb23594d1e2'],
+    languages: WHISPER_LANGUAGES,
+    names: ['large'],
+    aliases: ['large-v3'],
+  }),
   {
     id: 'european',
-    engine: 'parakeet',
+    family: 'parakeet',
     provider: 'european',
+    aliases: ['parakeet-tdt-0.6b-v3', 'nvidia/parakeet-tdt-0.6b-v3'],
+    languages: EUROPEAN_LANGUAGES,
+    preferredFor: EUROPEAN_LANGUAGES,
+    languageHint: 'recorded',
+    streams: false,
+    translates: false,
     files: {
       q8_0: {
         repo: 'ggml-org/parakeet-GGUF',
@@ -146,8 +226,15 @@ export const CATALOGUE: readonly CatalogueModel[] = [
   },
   {
     id: 'cjk',
-    engine: 'sensevoice',
+    family: 'sensevoice',
     provider: 'cjk',
+    aliases: ['sensevoice-small', 'FunAudioLLM/SenseVoiceSmall', 'iic/SenseVoiceSmall'],
+    languages: ['zh', 'yue', 'en', 'ja', 'ko'],
+    // English is served better elsewhere.
+    preferredFor: ['zh', 'yue', 'ja', 'ko'],
+    languageHint: 'constrains',
+    streams: true,
+    translates: false,
     files: {
       q8_0: {
         repo: 'handy-computer/SenseVoiceSmall-gguf',
@@ -166,33 +253,45 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     },
     derived: [],
   },
-  {
-    id: VOICE_ACTIVITY_ID,
-    engine: 'silero',
-    provider: 'voxgate',
-    files: {
-      f16: {
-        repo: 'ggml-org/whisper-vad',
-        revision: '9ffd54a1e1ee413ddf265af9913beaf518d1639b',
-        file: 'ggml-silero-v6.2.0.bin',
-        bytes: 885098,
-        sha256: '2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987',
-      },
+];
+
+/** Finds speech for every model; it is no model of its own in the API. */
+export const VOICE_ACTIVITY: Weights = {
+  id: 'voice-activity',
+  family: 'silero',
+  provider: 'voxgate',
+  files: {
+    f16: {
+      repo: 'ggml-org/whisper-vad',
+      revision: '9ffd54a1e1ee413ddf265af9913beaf518d1639b',
+      file: 'ggml-silero-v6.2.0.bin',
+      bytes: 885098,
+      sha256: '2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987',
     },
-    derived: [],
   },
+  derived: [],
+};
+
+/** Everything that the store can hold. */
+export const ALL_WEIGHTS: readonly Weights[] = [...CATALOGUE, VOICE_ACTIVITY];
+
+/** The sizes that `SVC_MODEL_DEFAULT_SIZE` may name, smallest first. */
+export const SIZES: readonly string[] = CATALOGUE.flatMap(({ size }) => size ?? []);
+
+/** Every value of `error.provider`: the gateway, the recognition models, the two upstreams. */
+export const PROVIDERS: readonly string[] = [
+  ...new Set(['voxgate', ...CATALOGUE.map(({ provider }) => provider), 'tts', 'llm']),
 ];
 
 export function findModel(id: string): CatalogueModel | undefined {
   return CATALOGUE.find((model) => model.id === id);
 }
 
-/** Where the weights of one precision lie in the models folder; the q8_0 of a Whisper may be made here. */
-export function localFile(model: CatalogueModel, precision: Precision): string | undefined {
-  const published = model.files[precision]?.file;
+/** Where the weights of one precision lie in the models folder; undefined where there are none. */
+export function localFile(weights: Weights, precision: Precision): string | undefined {
+  const published = weights.files[precision]?.file;
   if (published !== undefined) return published;
-  if (precision === 'q8_0' && model.engine === 'whisper') {
-    return model.files.f16?.file.replace(/\.bin$/, '-q8_0.bin');
-  }
+  if (precision === 'q8_0' && weights.quantizable)
+    return weights.files.f16?.file.replace(/\.bin$/, '-q8_0.bin');
   return undefined;
 }

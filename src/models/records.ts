@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { CatalogueModel } from './catalogue.ts';
+import type { Weights } from './catalogue.ts';
 import { hashFile } from './disk.ts';
 import type { ReportProgress } from './source.ts';
 
@@ -34,11 +34,11 @@ interface Pin {
 
 export interface Records {
   /** Trusted to be what it is named; hashes only what is not known yet. */
-  verify(model: CatalogueModel, file: string, signal: AbortSignal, report: ReportProgress): Promise<Verdict>;
+  verify(model: Weights, file: string, signal: AbortSignal, report: ReportProgress): Promise<Verdict>;
   /** For a file this program has just written and hashed. */
   write(file: string, sha256: string, origin: Origin): Promise<void>;
   /** By presence and size alone; returns the size. */
-  glance(model: CatalogueModel, file: string): number | null;
+  glance(model: Weights, file: string): number | null;
 }
 
 export function createRecords(dir: string): Records {
@@ -104,7 +104,7 @@ export function createRecords(dir: string): Records {
   };
 }
 
-function pinsOf(model: CatalogueModel, file: string): Pin[] {
+function pinsOf(model: Weights, file: string): Pin[] {
   return [...Object.values(model.files), ...model.derived].filter((pin) => pin.file === file);
 }
 

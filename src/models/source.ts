@@ -1,4 +1,4 @@
-import type { CatalogueModel, Precision } from './catalogue.ts';
+import type { Precision, Weights } from './catalogue.ts';
 
 type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quantising';
 
@@ -14,7 +14,7 @@ export interface ModelProgress {
 export type ReportProgress = (progress: Omit<ModelProgress, 'id'>) => void;
 
 export interface FetchRequest {
-  model: CatalogueModel;
+  model: Weights;
   precision: Precision;
   /** The models folder; the finished file goes here under its catalogue name, whole or not at all. */
   dir: string;
@@ -33,6 +33,6 @@ interface FetchedFile {
 /** A place weights come from. What it returns has been verified against a pinned or published hash. */
 export interface ModelSource {
   readonly name: string;
-  offers(model: CatalogueModel): boolean;
+  offers(model: Weights): boolean;
   fetch(request: FetchRequest): Promise<FetchedFile>;
 }

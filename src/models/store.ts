@@ -1,7 +1,7 @@
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GatewayError } from '../errors.ts';
-import { CATALOGUE, type CatalogueModel, localFile, type ModelEngine, type Precision } from './catalogue.ts';
+import { ALL_WEIGHTS, localFile, type Precision, type Weights } from './catalogue.ts';
 import { hashFile, requireSpace, syncFolder } from './disk.ts';
 import { publishedFile } from './hub.ts';
 import { notImportable } from './import/failure.ts';
@@ -22,13 +22,13 @@ export interface ModelStoreOptions {
   /** Null without the native addon: then an f16 file is left as it is. */
   quantize: ((job: { source: string; target: string; type: 'q8_0' }) => Promise<void>) | null;
   log: { info(message: string): void; warn(message: string): void };
-  catalogue?: readonly CatalogueModel[];
+  catalogue?: readonly Weights[];
   lockTimes?: LockTimes;
 }
 
 export interface StoredModel {
   id: string;
-  engine: ModelEngine;
+  family: string;
   installed: boolean;
   bytes: number;
   files: { file: string; precision: Precision; bytes: number }[];
@@ -60,13 +60,13 @@ export interface ModelStore {
 const PRECISIONS: readonly Precision[] = ['q8_0', 'f16'];
 
 export function createModelStore(options: ModelStoreOptions): ModelStore {
-  const { dir, precision, log, catalogue = CATALOGUE } = options;
+  const { dir, precision, log, catalogue = ALL_WEIGHTS } = options;
   const records = createRecords(dir);
   const jobs = createSharedJobs<string, string>();
   const current = new Map<string, ModelProgress>();
   const listeners = new Map<string, Set<(progress: ModelProgress) => void>>();
 
-  function find(id: string): CatalogueModel {
+  function find(id: string): Weights {
     const model = catalogue.find((entry) => entry.id === id);
     if (model) return model;
     throw new GatewayError(
@@ -86,7 +86,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     };
   }
 
-  function storedFiles(model: CatalogueModel): StoredModel['files'] {
+  function storedFiles(model: Weights): StoredModel['files'] {
     const names = PRECISIONS.flatMap((kind) => {
       const file = localFile(model, kind);
       return file === undefined ? [] : [{ file, precision: kind }];
@@ -99,7 +99,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
 
   /** A verified path, the f16 file the wanted one can be made from, or null for nothing at all. */
   async function onDisk(
-    model: CatalogueModel,
+    model: Weights,
     signal: AbortSignal,
     report: ReportProgress,
   ): Promise<{ path: string } | { quantise: string } | null> {
@@ -112,7 +112,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       if (verdict.state === 'mismatch') complaints.push(`${verdict.path}: ${verdict.explanation}`);
       if (verdict.state !== 'good') continue;
       const makeable = kind === 'f16' && precision === 'q8_0' && localFile(model, 'q8_0') !== undefined;
-      if (makeable && model.engine === 'whisper' && options.quantize && complaints.length === 0) {
+      if (makeable && model.quantizable && options.quantize && complaints.length === 0) {
         return { quantise: verdict.path };
       }
       for (const complaint of complaints) log.warn(`Not used: ${complaint}`);
@@ -127,7 +127,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   }
 
   async function fetchFrom(
-    model: CatalogueModel,
+    model: Weights,
     scratch: string,
     signal: AbortSignal,
     report: ReportProgress,
@@ -158,7 +158,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   }
 
   async function quantise(
-    model: CatalogueModel,
+    model: Weights,
     source: string,
     scratch: string,
     signal: AbortSignal,
@@ -215,7 +215,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     }
   }
 
-  async function provide(model: CatalogueModel, mayFetch: boolean, signal: AbortSignal): Promise<string> {
+  async function provide(model: Weights, mayFetch: boolean, signal: AbortSignal): Promise<string> {
     const report = reporter(model.id);
     try {
       const found = await onDisk(model, signal, report);
@@ -316,7 +316,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       catalogue.map((model) => {
         const files = storedFiles(model);
         const bytes = files.reduce((sum, entry) => sum + entry.bytes, 0);
-        return { id: model.id, engine: model.engine, installed: files.length > 0, bytes, files };
+        return { id: model.id, family: model.family, installed: files.length > 0, bytes, files };
       }),
     isInstalled(id) {
       const model = catalogue.find((entry) => entry.id === id);

@@ -3,7 +3,7 @@
  * Prometheus series are views of it, so that they can never disagree.
  */
 import type { Category } from '../category.ts';
-import type { ErrorKind, Provider } from '../errors.ts';
+import type { ErrorKind } from '../errors.ts';
 
 /** `503-busy` is load shedding and `client-disconnect` the client's own choice: neither is an error. */
 export const TRAFFIC_CLASSES = ['2xx', '4xx', '5xx', '503-busy', 'client-disconnect'] as const;
@@ -21,7 +21,7 @@ export interface Exchange {
   model?: string | undefined;
   /** `requested`, or `auto:` and the rule. */
   route?: string | undefined;
-  provider: Provider;
+  provider: string;
   /** As it ended: 499 for a client that left, the failure's own after a stream broke. */
   status: number;
   class: TrafficClass;

@@ -70,15 +70,15 @@ export function createPacker(limits: ChunkLimits) {
 }
 
 /**
- * Detects speech in blocks of audio and yields it in chunks. `onAudio` hears the length of each block, so that
- * the caller knows the duration when the last one has passed.
+ * Detects speech in blocks of audio and yields it in chunks. `onBlock` gets each block before it is
+ * searched: every other pass over the same audio listens there.
  */
 export async function* speechChunks(
   blocks: AsyncIterable<Float32Array>,
   vad: VoiceActivityModel,
   options: {
     signal: AbortSignal;
-    onAudio(samples: number): void;
+    onBlock(block: Float32Array): void;
     segmenter?: SegmenterOptions;
     limits?: ChunkLimits;
   },
@@ -89,7 +89,7 @@ export async function* speechChunks(
   let first = true;
 
   for await (const block of blocks) {
-    options.onAudio(block.length);
+    options.onBlock(block);
     audio.append(block);
     const probabilities = await vad.probabilities(block, { reset: first }, { signal: options.signal });
     first = false;

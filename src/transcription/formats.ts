@@ -4,7 +4,7 @@ import { languageName } from './languages.ts';
 import type { TranscriptionRequest } from './request.ts';
 import type { Route } from './routing.ts';
 import type { Segment, Word } from './segment.ts';
-import type { Summary } from './transcribe.ts';
+import type { Summary } from './session.ts';
 
 export interface Transcript {
   route: Route;
@@ -57,7 +57,7 @@ export function toDone({ route, segments, summary }: Transcript, request: Transc
     usage: usage(summary),
     language: languageShown(summary, request),
     duration: seconds(summary.durationSec),
-    model: route.modelId,
+    model: route.model.id,
     route: route.reason,
     segments: segments.map((segment) => toWireSegment(segment, request)),
     ...logprobs(segments, request),
@@ -112,7 +112,7 @@ function verbose({ route, segments, summary }: Transcript, request: Transcriptio
     usage: usage(summary),
     language_code: request.translate ? 'en' : summary.language,
     language_probability: round(summary.languageProbability, 4),
-    model: route.modelId,
+    model: route.model.id,
     route: route.reason,
     ...(summary.dropped.length > 0 && {
       dropped: summary.dropped.map((d) => ({

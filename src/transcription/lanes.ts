@@ -11,7 +11,7 @@ import type { Recognition } from './recognizers/recognizer.ts';
 const IN_HAND = 2;
 
 /** What was heard in a chunk. */
-export interface HeardChunk extends Recognition {
+export interface ChunkRecognition extends Recognition {
   chunk: Chunk;
 }
 
@@ -23,19 +23,19 @@ export interface LaneWork {
   /** Aborted when nobody wants more: the chunks and the work on them have to end then. */
   stop: AbortController;
   /** @param before what is heard in the chunk before; null for the first */
-  recognize(lane: Lane, chunk: Chunk, before: Promise<HeardChunk> | null): Promise<Recognition>;
+  recognize(lane: Lane, chunk: Chunk, before: Promise<ChunkRecognition> | null): Promise<Recognition>;
 }
 
 /** When the iteration is over, however it ended, no lane works any more. */
-export async function* onLanes(work: LaneWork): AsyncGenerator<HeardChunk> {
+export async function* onLanes(work: LaneWork): AsyncGenerator<ChunkRecognition> {
   const { chunks, model, firstAlone, stop } = work;
   const lanes = model.info.lanes;
   const free = Array.from({ length: lanes }, (_, i) => i);
-  const running = new Set<Promise<HeardChunk>>();
-  let before: Promise<HeardChunk> | null = null;
-  let first: Promise<HeardChunk> | null = null;
+  const running = new Set<Promise<ChunkRecognition>>();
+  let before: Promise<ChunkRecognition> | null = null;
+  let first: Promise<ChunkRecognition> | null = null;
 
-  async function start(chunk: Chunk, previous: Promise<HeardChunk> | null): Promise<HeardChunk> {
+  async function start(chunk: Chunk, previous: Promise<ChunkRecognition> | null): Promise<ChunkRecognition> {
     if (firstAlone) await first;
     const index = free.shift() ?? 0;
     try {
@@ -45,7 +45,7 @@ export async function* onLanes(work: LaneWork): AsyncGenerator<HeardChunk> {
     }
   }
 
-  async function hear(chunk: Chunk): Promise<HeardChunk> {
+  async function hear(chunk: Chunk): Promise<ChunkRecognition> {
     const heard = start(chunk, before);
     before = heard;
     first ??= heard;

@@ -1,8 +1,9 @@
 /**
- * Languages of the Whisper family: ISO 639 code and the lower-case English name OpenAI's API reports.
- * Source: the tokenizer table of the Whisper paper's reference code (Radford et al. 2022).
+ * Languages by ISO 639 code and lower-case English name. OpenAI's API reports the names of Whisper's tokenizer table
+ * (Radford et al. 2022, reference code); every other language has its name in the Unicode CLDR (`Intl`).
  */
 
+/** Whisper's own names, which differ from CLDR's for some languages. */
 const NAMES: Readonly<Record<string, string>> = {
   en: 'english',
   zh: 'chinese',
@@ -131,25 +132,42 @@ const OTHER_NAMES = new Map(
   }),
 );
 
-const CODES = new Map(Object.entries(NAMES).map(([code, name]) => [name, code]));
+/** `fallback: 'none'` gives undefined for a code that no language has. */
+const CLDR = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' });
+/** Codes that stand for no language: several, undetermined, none, without a code. */
+const NO_LANGUAGE = new Set(['mul', 'und', 'zxx', 'mis']);
 
-export const LANGUAGE_CODES: readonly string[] = Object.keys(NAMES);
+/** Names to codes; Whisper's names win over CLDR's. */
+const CODES = new Map([
+  ...twoLetterCodes().map((code) => [cldrName(code) ?? code, code] as const),
+  ...Object.entries(NAMES).map(([code, name]) => [name, code] as const),
+]);
 
 /**
  * The code for what a client wrote: an ISO 639 code or an English name, any case, with region or script subtags
- * ignored (`pt-BR`, `zh_Hant`). Undefined when it is no language known here.
+ * ignored (`pt-BR`, `zh_Hant`). Undefined when it is no language.
  */
 export function parseLanguage(text: string): string | undefined {
   const whole = text.trim().toLowerCase();
-  const primary = whole.split(/[-_]/)[0] ?? '';
+  const primary = whole.split(/[-_]/, 1)[0] ?? '';
   for (const candidate of [whole, primary]) {
     const code = OTHER_NAMES.get(candidate) ?? CODES.get(candidate) ?? candidate;
-    if (Object.hasOwn(NAMES, code)) return code;
+    if (Object.hasOwn(NAMES, code) || cldrName(code) !== undefined) return code;
   }
   return undefined;
 }
 
-/** `en` -> `english`; a code without a name here stands for itself. */
+/** `en` -> `english`; a code without a name stands for itself. */
 export function languageName(code: string): string {
-  return NAMES[code] ?? code;
+  return (Object.hasOwn(NAMES, code) ? NAMES[code] : cldrName(code)) ?? code;
+}
+
+function cldrName(code: string): string | undefined {
+  if (!/^[a-z]{2,3}$/.test(code) || NO_LANGUAGE.has(code)) return undefined;
+  return CLDR.of(code)?.toLowerCase();
+}
+
+function twoLetterCodes(): string[] {
+  const letters = [...'abcdefghijklmnopqrstuvwxyz'];
+  return letters.flatMap((a) => letters.map((b) => a + b)).filter((code) => cldrName(code) !== undefined);
 }

@@ -4,13 +4,9 @@
  */
 import { distance } from 'fastest-levenshtein';
 import { GatewayError } from '../errors.ts';
-import { LANGUAGE_CODES } from './languages.ts';
+import { CATALOGUE, type CatalogueModel } from '../models/catalogue.ts';
 
-export type Family = 'multilingual' | 'european' | 'cjk';
-
-export interface RoutableModel {
-  id: string;
-  family: Family;
+export interface RoutableModel extends CatalogueModel {
   /** Its engine runs in this process. */
   servable: boolean;
   /** Weights on disk. */
@@ -18,8 +14,7 @@ export interface RoutableModel {
 }
 
 export interface Route {
-  modelId: string;
-  family: Family;
+  model: RoutableModel;
   /** Why, for the response headers and the log: `requested`, or `auto:` and the rule that decided. */
   reason: string;
 }
@@ -32,51 +27,13 @@ export interface RouteRequest {
   translate: boolean;
 }
 
-const CJK_LANGUAGES = ['zh', 'yue', 'en', 'ja', 'ko'];
-/** The tonal and CJK hints that prefer the CJK backend; English is better served elsewhere. */
-const CJK_HINTS = ['zh', 'yue', 'ja', 'ko'];
-const EUROPEAN_LANGUAGES = 'bg hr cs da nl en et fi fr de el hu it lv lt mt pl pt ro ru sk sl es sv uk'.split(
-  ' ',
-);
+/** Names of OpenAI's own models, and what else means the gateway's choice. */
+const MEANS_AUTO = ['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', 'gpt-4o-transcribe-diarize'];
 
-/** Smallest first: "next smaller, then next larger" walks this order. */
-const SIZES = 'tiny base small medium large-v3-turbo distil-large-v3 large-v1 large-v2 large-v3'.split(' ');
-const SIZE_NAMES = [...SIZES, 'large', 'turbo'];
-
-/** Only the third generation of Whisper's vocabulary has a Cantonese token. */
-const HAS_CANTONESE = /large-v3/;
-
-const SIZE_OF_ALIAS: Readonly<Record<string, string>> = { large: 'large-v3', turbo: 'large-v3-turbo' };
-
-const BUILT_IN_ALIASES: Readonly<Record<string, string>> = {
-  'whisper-1': 'auto',
-  'gpt-4o-transcribe': 'auto',
-  'gpt-4o-mini-transcribe': 'auto',
-  'gpt-4o-transcribe-diarize': 'auto',
-  'large-v3': 'multilingual-large-v3',
-  turbo: 'multilingual-large-v3-turbo',
-  ...Object.fromEntries(
-    SIZE_NAMES.flatMap((name) => {
-      const id = `multilingual-${SIZE_OF_ALIAS[name] ?? name}`;
-      return [`whisper-${name}`, `openai/whisper-${name}`, `Systran/faster-whisper-${name}`].map((a) => [
-        a,
-        id,
-      ]);
-    }),
-  ),
-  'parakeet-tdt-0.6b-v3': 'european',
-  'nvidia/parakeet-tdt-0.6b-v3': 'european',
-  'sensevoice-small': 'cjk',
-  'FunAudioLLM/SenseVoiceSmall': 'cjk',
-  'iic/SenseVoiceSmall': 'cjk',
-};
-
-/** ISO codes a model can be asked for. */
-export function languagesOf(model: Pick<RoutableModel, 'id' | 'family'>): readonly string[] {
-  if (model.family === 'european') return EUROPEAN_LANGUAGES;
-  if (model.family === 'cjk') return CJK_LANGUAGES;
-  return HAS_CANTONESE.test(model.id) ? LANGUAGE_CODES : LANGUAGE_CODES.filter((code) => code !== 'yue');
-}
+const BUILT_IN_ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
+  ...MEANS_AUTO.map((name) => [name, 'auto']),
+  ...CATALOGUE.flatMap(({ id, aliases }) => aliases.map((name) => [name, id])),
+]);
 
 /** The id an alias stands for; any other name stands for itself. */
 export function resolveAlias(name: string, further: Readonly<Record<string, string>>): string {
@@ -102,48 +59,46 @@ export function route(
       'auto',
       ...Object.keys({ ...BUILT_IN_ALIASES, ...options.aliases }),
     ]);
-  return { modelId: found.id, family: found.family, reason: 'requested' };
+  return { model: found, reason: 'requested' };
 }
 
 function autoRoute(request: RouteRequest, models: readonly RoutableModel[], defaultSize: string): Route {
-  const { language, translate } = request;
-  const [family, rule] = preferredFamily(language, translate);
-  const bySize = sizesFrom(defaultSize).map((size) => `multilingual-${size}`);
-  const order = family === 'multilingual' ? bySize : [family, ...bySize];
-  // What else is on disk is the last resort, unless the job or the language is beyond it.
-  const others = ['european', 'cjk'].filter((id) => !translate && !order.includes(id));
-  const candidates = [...order, ...others]
-    .map((id) => models.find((model) => model.id === id))
-    .filter((model) => model !== undefined)
-    .filter((model) => model.servable && (language === undefined || canServe(model, language)));
+  const { translate } = request;
+  // A language that no model has leaves the choice as it is without a hint: the model then detects what it can.
+  const language = models.some((model) => canServe(model, request.language)) ? request.language : undefined;
+  const { preferred, rule } = preference(models, request);
+  const bySize = sizesFrom(models, defaultSize);
+  const order = preferred === undefined ? bySize : [preferred, ...bySize];
+  const candidates = [...order, ...models.filter((model) => !order.includes(model))].filter(
+    (model) => model.servable && canServe(model, language) && (!translate || model.translates),
+  );
   // Without any engine the preference is named all the same, so that the error can say what is missing.
-  const chosen = candidates.find((model) => model.installed) ??
-    candidates[0] ?? { id: order[0] ?? family, family };
-  const preferred = chosen.id === order[0];
-  return {
-    modelId: chosen.id,
-    family: chosen.family,
-    reason: `auto:${preferred ? rule : `${rule}-fallback`}`,
-  };
+  const model = candidates.find(({ installed }) => installed) ?? candidates[0] ?? order[0];
+  if (model === undefined) throw new Error('The catalogue holds no model');
+  return { model, reason: `auto:${model === order[0] ? rule : `${rule}-fallback`}` };
 }
 
-function preferredFamily(language: string | undefined, translate: boolean): [Family, string] {
-  if (translate) return ['multilingual', 'translate'];
-  if (language === undefined) return ['multilingual', 'no-hint'];
-  if (CJK_HINTS.includes(language)) return ['cjk', 'cjk-language'];
-  if (EUROPEAN_LANGUAGES.includes(language)) return ['european', 'european-language'];
-  return ['multilingual', 'other-language'];
+function preference(
+  models: readonly RoutableModel[],
+  { language, translate }: RouteRequest,
+): { preferred: RoutableModel | undefined; rule: string } {
+  if (translate) return { preferred: undefined, rule: 'translate' };
+  if (language === undefined) return { preferred: undefined, rule: 'no-hint' };
+  const preferred = models.find((model) => model.preferredFor.includes(language));
+  return { preferred, rule: preferred === undefined ? 'other-language' : `${preferred.id}-language` };
 }
 
 /** Cantonese is close enough to Mandarin for the older Whisper models to write it as such. */
-function canServe(model: RoutableModel, language: string): boolean {
-  return languagesOf(model).includes(language) || (language === 'yue' && model.family === 'multilingual');
+function canServe(model: CatalogueModel, language: string | undefined): boolean {
+  if (language === undefined || model.languages.includes(language)) return true;
+  return language === 'yue' && model.size !== undefined && model.languages.includes('zh');
 }
 
-/** The size itself, then smaller ones from large to small, then larger ones from small to large. */
-function sizesFrom(size: string): string[] {
-  const at = SIZES.indexOf(size);
-  return [size, ...SIZES.slice(0, at).reverse(), ...SIZES.slice(at + 1)];
+/** The model of the default size, then smaller ones from large to small, then larger ones from small to large. */
+function sizesFrom(models: readonly RoutableModel[], size: string): RoutableModel[] {
+  const sized = models.filter((model) => model.size !== undefined);
+  const at = sized.findIndex((model) => model.size === size);
+  return [...sized.slice(at, at + 1), ...sized.slice(0, at).reverse(), ...sized.slice(at + 1)];
 }
 
 function unknownModel(asked: string, known: string[]): GatewayError {

@@ -35,3 +35,19 @@ export interface Segment {
   emotion?: string;
   event?: string;
 }
+
+/** A segment before it has its number. */
+export type UnnumberedSegment = Omit<Segment, 'id'>;
+
+/** Numbers the segments and puts a space where two chunks of a spaced script would run together. */
+export function createSegmentNumbering(): (segment: UnnumberedSegment) => Segment {
+  let id = 0;
+  let before = '';
+  return (segment) => {
+    const runsTogether = /[\p{L}\p{N}\p{P}]$/u.test(before) && /^[\p{L}\p{N}]/u.test(segment.text);
+    const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}。！？]/u;
+    const space = runsTogether && !unspaced.test(before.slice(-1)) && !unspaced.test(segment.text[0] ?? '');
+    before = segment.text;
+    return { ...segment, id: id++, text: space ? ` ${segment.text}` : segment.text };
+  };
+}

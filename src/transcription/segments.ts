@@ -1,8 +1,8 @@
 /** Words gathered into groups become segments, with the figures the API gives for each. Pure. */
 import type { Chunk } from './chunks.ts';
 import { compressionRatio } from './decoding.ts';
-import type { UnnumberedSegment } from './recognizers/recognizer.ts';
-import type { Word } from './segment.ts';
+
+import type { UnnumberedSegment, Word } from './segment.ts';
 
 /** What is the same for every group of one chunk. */
 type Common = Pick<UnnumberedSegment, 'temperature' | 'noSpeechProb' | 'language' | 'emotion' | 'event'>;

@@ -7,6 +7,7 @@ import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
+import { missingEngine } from '../../src/engine/missing-engine.ts';
 import {
   type ChunkOptions,
   type DecodedSegment,
@@ -58,7 +59,8 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     ...script.env,
   });
   let running = 0;
-  const engine = script.engine === null ? null : scriptedEngine(script, (change) => (running += change));
+  const engine =
+    script.engine === null ? missingEngine() : scriptedEngine(script, (change) => (running += change));
   const log = winston.createLogger({ silent: true });
   let fetching = 0;
   const uploadFolders = () => readdirSync(tmp).map((dir) => join(tmp, dir));
@@ -67,6 +69,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   const app = buildApp(config, {
     log,
     engine,
+    device: { device: 'cpu', gpu: false },
     store: scriptedStore(script, (change) => (fetching += change)),
     onExchange,
   });
@@ -154,7 +157,7 @@ function scriptedStore(script: Script, count: (change: number) => void): ModelSt
   return {
     isInstalled: (id: string) => installed.has(id),
     list: () =>
-      [...installed].map((id) => ({ id, engine: 'whisper', installed: true, bytes: 1000, files: [] })),
+      [...installed].map((id) => ({ id, family: 'whisper', installed: true, bytes: 1000, files: [] })),
     activity: () => [],
     pull: async () => undefined,
     async ensure(id: string, { signal }: { signal?: AbortSignal } = {}) {

@@ -8,7 +8,7 @@ import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
-import { VOICE_ACTIVITY_ID } from '../../src/models/catalogue.ts';
+import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createModelStore, type ModelStore } from '../../src/models/store.ts';
 
 export const MODEL = 'multilingual-base';
@@ -38,7 +38,12 @@ export async function startRealGateway(files: Record<string, string> = {}): Prom
     quantize: (job) => engine.quantize(job),
     log,
   });
-  const app = buildApp(config, { log, engine, store: { ...store, ...overlay(store, files) } });
+  const app = buildApp(config, {
+    log,
+    engine,
+    device: { device: 'cpu', gpu: false },
+    store: { ...store, ...overlay(store, files) },
+  });
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;
   return {
@@ -75,7 +80,7 @@ export function needsWeights(t: TestContext): boolean {
     quantize: null,
     log: { info: () => undefined, warn: () => undefined },
   });
-  const missing = [MODEL, VOICE_ACTIVITY_ID].filter((id) => !store.isInstalled(id));
+  const missing = [MODEL, VOICE_ACTIVITY.id].filter((id) => !store.isInstalled(id));
   if (missing.length === 0) return true;
   t.skip(`weights of ${missing.join(', ')} are not in ${config.modelDir}: npx voxgate models pull ${MODEL}`);
   return false;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { CatalogueModel } from '../../src/models/catalogue.ts';
+import type { Weights } from '../../src/models/catalogue.ts';
 
 /** A real HTTP server that behaves as the hub does, or misbehaves as it is told to. */
 
@@ -64,7 +64,7 @@ export function someWeights(bytes = 300_000): Buffer {
 }
 
 /** A catalogue of one model whose q8_0 is published, or has to be made from the f16. */
-export function oneModel(f16: Buffer, q8?: Buffer): CatalogueModel {
+export function oneModel(f16: Buffer, q8?: Buffer): Weights {
   const published = (file: string, data: Buffer) => ({
     repo: 'some/repo',
     revision: 'abc',
@@ -74,7 +74,8 @@ export function oneModel(f16: Buffer, q8?: Buffer): CatalogueModel {
   });
   return {
     id: 'multilingual-base',
-    engine: 'whisper',
+    family: 'whisper',
+    quantizable: true,
     provider: 'multilingual',
     files: {
       f16: published('ggml-base.bin', f16),

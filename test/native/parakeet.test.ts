@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import { type ChunkOptions, NativeError } from '../../src/engine/types.ts';
-import { european } from '../../src/transcription/recognizers/parakeet.ts';
+import { recognizer as parakeet } from '../../src/transcription/recognizers/parakeet.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 import { chunkOptions } from './fixtures.ts';
 
@@ -36,7 +36,7 @@ const request: ChunkRequest = {
   signal: new AbortController().signal,
 };
 const hear = (durationSec: number, changes: Partial<ChunkRequest> = {}) =>
-  european.recognize(
+  parakeet.recognize(
     model,
     { startSec: 100, endSec: 100 + durationSec, samples: sweep(durationSec), speech: [] },
     { ...request, ...changes },
@@ -82,8 +82,8 @@ test('a clip shorter than the text gives what fits, inside the clip', async () =
 });
 
 test('words and sentences, with all fields', async () => {
-  const { sentences, heading } = await hear(12);
-  assert.deepEqual(heading, { language: 'de', probability: 1 });
+  const { sentences, detected } = await hear(12);
+  assert.deepEqual(detected, { language: 'de', probability: 1 });
   assert.deepEqual(
     sentences.map((s) => [s.text, rounded(s.start), rounded(s.end)]),
     [

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import { type ChunkOptions } from '../../src/engine/types.ts';
-import { cjk } from '../../src/transcription/recognizers/sensevoice.ts';
+import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
 import { chunkOptions } from './fixtures.ts';
 
 const SAMPLE_RATE = 16_000;
@@ -49,7 +49,7 @@ function whistle(pieces: string[]): Float32Array {
 }
 
 function hear(pieces: string[], language?: string, startSec = 0) {
-  return cjk.recognize(
+  return sensevoice.recognize(
     tones,
     { startSec, endSec: startSec + 1, samples: whistle(pieces), speech: [] },
     {
@@ -91,13 +91,13 @@ test('random weights give the tokens, the text and the probabilities of the refe
 });
 
 test('what is whistled is written: sentences, words, times, tags', async () => {
-  const { sentences, heading } = await hear(
+  const { sentences, detected } = await hear(
     ['你', '好', '。', '▁hello', '▁wor', 'ld', '.', 'こん', 'にち', 'は', '！'],
     undefined,
     5,
   );
-  assert.equal(heading.language, 'zh');
-  assert(heading.probability > 0.99);
+  assert.equal(detected.language, 'zh');
+  assert(detected.probability > 0.99);
   assert.deepEqual(
     sentences.map((s) => s.text),
     ['你好。', ' hello world.', 'こんにちは！'],

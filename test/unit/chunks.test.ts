@@ -45,7 +45,7 @@ async function chunksOf(
   let heard = 0;
   const options = {
     signal: new AbortController().signal,
-    onAudio: (n: number) => {
+    onBlock: ({ length: n }: Float32Array) => {
       heard += n;
     },
   };

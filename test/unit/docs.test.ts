@@ -4,8 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig } from '../../src/config.ts';
-import { ERROR_KINDS, GatewayError, PROVIDERS } from '../../src/errors.ts';
+import { ERROR_KINDS, GatewayError } from '../../src/errors.ts';
 import * as api from '../../src/http/openapi.ts';
+import { PROVIDERS } from '../../src/models/catalogue.ts';
 import { transcriptionFields } from '../../src/transcription/request.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;

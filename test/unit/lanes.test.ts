@@ -43,7 +43,7 @@ function modelOf(count: number) {
 
 const heardIn = (chunk: Chunk): Recognition => ({
   sentences: [],
-  heading: { language: String(chunk.startSec), probability: 1 },
+  detected: { language: String(chunk.startSec), probability: 1 },
 });
 
 interface Case extends Partial<LaneWork> {
@@ -142,7 +142,10 @@ test('each may wait for what is heard in the one before', async () => {
     lanes: 3,
     recognize: async (_lane, chunk, before) => {
       const previous = await before;
-      assert.equal(previous?.heading.language, chunk.startSec === 0 ? undefined : String(chunk.startSec - 1));
+      assert.equal(
+        previous?.detected.language,
+        chunk.startSec === 0 ? undefined : String(chunk.startSec - 1),
+      );
       return heardIn(chunk);
     },
   });

@@ -25,7 +25,7 @@ async function run(args: string[], store: Partial<ModelStore>) {
 
 const listed = {
   id: 'multilingual-base',
-  engine: 'whisper' as const,
+  family: 'whisper' as const,
   installed: true,
   bytes: 81768585,
   files: [{ file: 'ggml-base-q8_0.bin', precision: 'q8_0' as const, bytes: 81768585 }],

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../../src/errors.ts';
-import type { CatalogueModel } from '../../src/models/catalogue.ts';
+import type { Weights } from '../../src/models/catalogue.ts';
 import { createHubSource } from '../../src/models/hub.ts';
 import { acquireLock } from '../../src/models/lock.ts';
 import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
@@ -33,7 +33,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-function store(model: CatalogueModel, changes: Partial<ModelStoreOptions> = {}) {
+function store(model: Weights, changes: Partial<ModelStoreOptions> = {}) {
   return createModelStore({
     dir,
     download: true,
@@ -89,7 +89,7 @@ test('fetches the published precision once, then serves it from disk', async () 
   assert.deepEqual(first.list(), [
     {
       id: ID,
-      engine: 'whisper',
+      family: 'whisper',
       installed: true,
       bytes: weights.length,
       files: [{ file: 'ggml-base-q8_0.bin', precision: 'q8_0', bytes: weights.length }],

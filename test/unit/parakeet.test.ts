@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
-import { european, toSpacedWords } from '../../src/transcription/recognizers/parakeet.ts';
+import { recognizer as parakeet, toSpacedWords } from '../../src/transcription/recognizers/parakeet.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 
 type Piece = [text: string, startMs: number, endMs: number];
@@ -164,7 +164,7 @@ const spoken: Piece[] = [
 
 test('a chunk is one call, and every sentence carries all fields', async () => {
   const { model, asked } = modelOf(...spoken);
-  const { sentences, heading } = await european.recognize(model, chunk, request);
+  const { sentences, detected } = await parakeet.recognize(model, chunk, request);
   assert.equal(asked.length, 1);
   assert.deepEqual(asked[0], {
     language: 'bg',
@@ -175,7 +175,7 @@ test('a chunk is one call, and every sentence carries all fields', async () => {
     maxTokens: 0,
     words: true,
   });
-  assert.deepEqual(heading, { language: 'en', probability: 0 });
+  assert.deepEqual(detected, { language: 'en', probability: 0 });
   assert.deepEqual(
     sentences.map((s) => [s.text, s.start, s.end]),
     [
@@ -202,15 +202,15 @@ test('a chunk is one call, and every sentence carries all fields', async () => {
 
 test('a hint is recorded, whatever it says, and does not reach the model', async () => {
   const { model, asked } = modelOf(...spoken);
-  const { sentences, heading } = await european.recognize(model, chunk, { ...request, language: 'ja' });
-  assert.deepEqual(heading, { language: 'ja', probability: 1 });
+  const { sentences, detected } = await parakeet.recognize(model, chunk, { ...request, language: 'ja' });
+  assert.deepEqual(detected, { language: 'ja', probability: 1 });
   assert.equal(sentences[0]?.language, 'ja');
   assert.equal(asked[0]?.language, 'bg');
 });
 
 test('subtitles where they are asked for, within the chunk', async () => {
   const { model } = modelOf([' One', 0, 400], ['.', 400, 400], [' Two', 9700, 9900], ['.', 9900, 9900]);
-  const { sentences } = await european.recognize(model, chunk, { ...request, granularity: 'subtitle' });
+  const { sentences } = await parakeet.recognize(model, chunk, { ...request, granularity: 'subtitle' });
   assert.deepEqual(
     sentences.map((s) => [s.text, s.start, s.end]),
     [
@@ -222,17 +222,17 @@ test('subtitles where they are asked for, within the chunk', async () => {
 
 test('without times a chunk is one segment, and silence none', async () => {
   const untimed = { ...request, timed: false, granularity: 'subtitle' as const };
-  const { sentences } = await european.recognize(modelOf(...spoken).model, chunk, untimed);
+  const { sentences } = await parakeet.recognize(modelOf(...spoken).model, chunk, untimed);
   assert.deepEqual(
     sentences.map((s) => s.text),
     [' One two. Three.'],
   );
   for (const nothing of [modelOf(), modelOf(['', 0, 80])])
-    assert.deepEqual((await european.recognize(nothing.model, chunk, untimed)).sentences, []);
+    assert.deepEqual((await parakeet.recognize(nothing.model, chunk, untimed)).sentences, []);
 });
 
 test('a loop is dropped and said to be one', async () => {
   const loop = Array.from({ length: 100 }, (_, i): Piece => [' yeah', i * 80, i * 80 + 80]);
-  const { sentences, dropped } = await european.recognize(modelOf(...loop).model, chunk, request);
+  const { sentences, dropped } = await parakeet.recognize(modelOf(...loop).model, chunk, request);
   assert.deepEqual([sentences, dropped], [[], 'repetition']);
 });

@@ -1,25 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
-import { LANGUAGE_CODES, parseLanguage } from '../../src/transcription/languages.ts';
-import { type Family, languagesOf, type RoutableModel, route } from '../../src/transcription/routing.ts';
+import { CATALOGUE, findModel } from '../../src/models/catalogue.ts';
+import { WHISPER_LANGUAGES } from '../../src/models/whisper-languages.ts';
+import { parseLanguage } from '../../src/transcription/languages.ts';
+import { type RoutableModel, route } from '../../src/transcription/routing.ts';
 
-const SIZES = 'tiny base small medium large-v1 large-v2 large-v3 large-v3-turbo distil-large-v3'.split(' ');
-const ALL = [...SIZES.map((s) => `multilingual-${s}`), 'european', 'cjk'];
 const settings = { defaultSize: 'small', aliases: {} };
 
 function models(...installed: string[]): RoutableModel[] {
-  return ALL.map((id) => ({
-    id,
-    family: (id.startsWith('multilingual') ? 'multilingual' : id) as Family,
-    servable: true,
-    installed: installed.includes(id),
-  }));
+  return CATALOGUE.map((model) => ({ ...model, servable: true, installed: installed.includes(model.id) }));
 }
 
 function auto(language: string | undefined, installed: string[], translate = false) {
-  const { modelId, reason } = route({ model: 'auto', language, translate }, models(...installed), settings);
-  return [modelId, reason];
+  const { model, reason } = route({ model: 'auto', language, translate }, models(...installed), settings);
+  return [model.id, reason];
 }
 
 const everything = ['multilingual-small', 'european', 'cjk'];
@@ -64,8 +59,8 @@ test('auto leaves out what this build cannot run, and names its preference when 
   const request = { model: 'auto', language: 'zh', translate: false };
   const without = (...families: string[]) =>
     models(...everything).map((m) => ({ ...m, servable: !families.includes(m.family) }));
-  assert.equal(route(request, without('cjk'), settings).modelId, 'multilingual-small');
-  assert.equal(route(request, without('cjk', 'multilingual', 'european'), settings).modelId, 'cjk');
+  assert.equal(route(request, without('sensevoice'), settings).model.id, 'multilingual-small');
+  assert.equal(route(request, without('sensevoice', 'whisper', 'parakeet'), settings).model.id, 'cjk');
 });
 
 test('auto with only another family on disk uses it when it has the language', () => {
@@ -83,7 +78,7 @@ test('auto over every hint and every combination of installed backends', () => {
   const sizes = ['multilingual-small', 'multilingual-base', 'multilingual-large-v3'];
   for (let set = 0; set < 2 ** backends.length; set++) {
     const installed = backends.filter((_, i) => set & (1 << i));
-    for (const hint of [undefined, ...LANGUAGE_CODES]) {
+    for (const hint of [undefined, ...WHISPER_LANGUAGES]) {
       for (const translate of [false, true]) {
         const has = (id: string) =>
           hint === undefined ||
@@ -123,16 +118,13 @@ test('an id and its aliases mean the same model', () => {
     'openai/whisper-base',
     'Systran/faster-whisper-base',
   ]) {
-    assert.deepEqual(resolve(name), {
-      modelId: 'multilingual-base',
-      family: 'multilingual',
-      reason: 'requested',
-    });
+    const { model, reason } = resolve(name);
+    assert.deepEqual([model.id, reason], ['multilingual-base', 'requested']);
   }
-  assert.equal(resolve('turbo').modelId, 'multilingual-large-v3-turbo');
-  assert.equal(resolve('openai/whisper-large').modelId, 'multilingual-large-v3');
-  assert.equal(resolve('nvidia/parakeet-tdt-0.6b-v3').modelId, 'european');
-  assert.equal(resolve('iic/SenseVoiceSmall').modelId, 'cjk');
+  assert.equal(resolve('turbo').model.id, 'multilingual-large-v3-turbo');
+  assert.equal(resolve('openai/whisper-large').model.id, 'multilingual-large-v3');
+  assert.equal(resolve('nvidia/parakeet-tdt-0.6b-v3').model.id, 'european');
+  assert.equal(resolve('iic/SenseVoiceSmall').model.id, 'cjk');
   for (const name of [
     'whisper-1',
     'gpt-4o-transcribe',
@@ -148,7 +140,7 @@ test('an alias from the settings wins over a built-in one', () => {
     ...settings,
     aliases: { 'whisper-1': 'multilingual-tiny' },
   });
-  assert.equal(chosen.modelId, 'multilingual-tiny');
+  assert.equal(chosen.model.id, 'multilingual-tiny');
 });
 
 for (const [asked, nearest] of [
@@ -173,8 +165,8 @@ for (const [asked, nearest] of [
 }
 
 test('Cantonese is asked only of models that have it', () => {
-  assert(languagesOf({ id: 'multilingual-large-v3', family: 'multilingual' }).includes('yue'));
-  assert(!languagesOf({ id: 'multilingual-base', family: 'multilingual' }).includes('yue'));
+  assert(findModel('multilingual-large-v3')?.languages.includes('yue'));
+  assert(!findModel('multilingual-base')?.languages.includes('yue'));
 });
 
 for (const [text, code] of [

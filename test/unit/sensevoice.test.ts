@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ChunkOptions, DecodedSegment, Lane } from '../../src/engine/types.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
-import { cjk } from '../../src/transcription/recognizers/sensevoice.ts';
+import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
 
 /** Tokens of 100 ms each, one after the other. */
 function segmentOf(pieces: readonly string[], rest: Partial<DecodedSegment> = {}): DecodedSegment {
@@ -48,7 +48,7 @@ function modelOf(answer: DecodedSegment[], probabilities: Record<string, number>
 const chunk = { startSec: 10, endSec: 11, samples: new Float32Array(16_000), speech: [] };
 
 function recognize(model: Lane, request: Partial<ChunkRequest> = {}) {
-  return cjk.recognize(model, chunk, {
+  return sensevoice.recognize(model, chunk, {
     language: undefined,
     languages: [],
     before: async () => null,
@@ -104,8 +104,8 @@ test('words are told apart by script: characters in Han, whole words in Latin', 
 });
 
 test('every field of a segment', async () => {
-  const { sentences, heading } = await recognize(modelOf([segmentOf(['好', '的', '。'])]));
-  assert.deepEqual(heading, { language: 'zh', probability: 0.9 });
+  const { sentences, detected } = await recognize(modelOf([segmentOf(['好', '的', '。'])]));
+  assert.deepEqual(detected, { language: 'zh', probability: 0.9 });
   const { words, ...fields } = sentences[0] ?? assert.fail();
   assert.equal(words.length, 2);
   assert.deepEqual(
@@ -138,7 +138,7 @@ test('emotion and event in lower case, and unknown where the model cannot tell',
 test('one call a chunk: the language that was asked for, else the model finds it', async () => {
   const model = modelOf([segmentOf(['好'])]);
   const asked = await recognize(model, { language: 'yue' });
-  assert.deepEqual(asked.heading, { language: 'yue', probability: 1 });
+  assert.deepEqual(asked.detected, { language: 'yue', probability: 1 });
   assert.equal(asked.sentences[0]?.language, 'yue');
   await recognize(model);
   assert.deepEqual(
@@ -149,8 +149,8 @@ test('one call a chunk: the language that was asked for, else the model finds it
 
 test('a language that is ruled out is not reported', async () => {
   const model = modelOf([segmentOf(['好'])], { zh: 0.6, ja: 0.1, ko: 0.3 });
-  const { heading } = await recognize(model, { languages: ['ja', 'ko', 'de'] });
-  assert.equal(heading.language, 'ko');
+  const { detected } = await recognize(model, { languages: ['ja', 'ko', 'de'] });
+  assert.equal(detected.language, 'ko');
   assert.deepEqual(
     model.calls.map((call) => call.language),
     ['', 'ko'],
@@ -179,11 +179,11 @@ test('no speech: no sentences, and the language stays what it was', async () => 
   const before = { language: 'ja', probability: 0.8 };
   const nothing = modelOf([]);
   assert.deepEqual(await recognize(nothing, { before: async () => before }), {
-    heading: before,
+    detected: before,
     sentences: [],
   });
-  assert.deepEqual((await recognize(nothing)).heading, { language: 'zh', probability: 0 });
-  assert.deepEqual((await recognize(nothing, { language: 'ko' })).heading, {
+  assert.deepEqual((await recognize(nothing)).detected, { language: 'zh', probability: 0 });
+  assert.deepEqual((await recognize(nothing, { language: 'ko' })).detected, {
     language: 'ko',
     probability: 1,
   });

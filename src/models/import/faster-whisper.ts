@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CATALOGUE, type CheckpointShape } from '../catalogue.ts';
 import { type Checkpoint, openCheckpoint } from './ctranslate2.ts';
 import { notImportable } from './failure.ts';
 import { readVocabulary } from './vocabulary.ts';
@@ -34,24 +35,12 @@ export async function openFasterWhisper(dir: string): Promise<FasterWhisper> {
   }
 }
 
-type Signature = [state: number, audioLayers: number, textLayers: number, mels: number, vocab: number];
-
-const SIGNATURES: Record<string, Signature> = {
-  'multilingual-tiny': [384, 4, 4, 80, 51865],
-  'multilingual-base': [512, 6, 6, 80, 51865],
-  'multilingual-small': [768, 12, 12, 80, 51865],
-  'multilingual-medium': [1024, 24, 24, 80, 51865],
-  'multilingual-large-v1': [1280, 32, 32, 80, 51865],
-  'multilingual-large-v2': [1280, 32, 32, 80, 51865],
-  'multilingual-large-v3': [1280, 32, 32, 128, 51866],
-  'multilingual-large-v3-turbo': [1280, 32, 4, 128, 51866],
-  'multilingual-distil-large-v3': [1280, 32, 2, 128, 51866],
-};
-
 /** The catalogue id a checkpoint belongs under; large-v1 and large-v2 look the same from outside. */
 export function identifyWhisper(shape: WhisperShape, wanted?: string): string {
-  const signature: Signature = [shape.state, shape.audioLayers, shape.textLayers, shape.mels, shape.vocab];
-  const fitting = Object.keys(SIGNATURES).filter((id) => SIGNATURES[id]?.join() === signature.join());
+  const found: CheckpointShape = [shape.state, shape.audioLayers, shape.textLayers, shape.mels, shape.vocab];
+  const fitting = CATALOGUE.filter(({ checkpoint }) => checkpoint?.join() === found.join()).map(
+    ({ id }) => id,
+  );
   if (wanted !== undefined) {
     if (fitting.includes(wanted)) return wanted;
     throw notImportable(

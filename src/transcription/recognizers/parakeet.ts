@@ -6,21 +6,23 @@
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment } from '../../engine/types.ts';
 import { isLoop } from '../decoding.ts';
-import type { Word } from '../segment.ts';
+import type { UnnumberedSegment, Word } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { type Subtitle, toSubtitles } from '../subtitles.ts';
 import { spell } from '../words.ts';
-import type { ChunkRequest, DetectedLanguage, Recognizer, UnnumberedSegment } from './recognizer.ts';
+import type { ChunkRequest, DetectedLanguage, Recognizer } from './recognizer.ts';
 
 /** What a word gets whose tokens all took no time, if the next one leaves it that much. */
 const INSTANT_SEC = 0.3;
 /** The model hears 25 languages and never says which one it heard; the hint is only recorded. */
 const UNTOLD: DetectedLanguage = { language: 'en', probability: 0 };
 
-export const european: Recognizer = {
+export const recognizer: Recognizer = {
+  packing: { maxSec: 29, joinsAcrossPauses: false },
+
   async recognize(lane, chunk, request) {
-    const heading = request.language === undefined ? UNTOLD : { language: request.language, probability: 1 };
+    const detected = request.language === undefined ? UNTOLD : { language: request.language, probability: 1 };
     const segments = await lane.transcribe(
       chunk.samples,
       {
@@ -38,15 +40,15 @@ export const european: Recognizer = {
     const endSec = chunk.startSec + durationSec;
     const words = toSpacedWords(segments, chunk.startSec, endSec);
     if (isLoop({ text: textOf(words), tokens: words.length }, durationSec))
-      return { heading, sentences: [], dropped: 'repetition' };
+      return { detected, sentences: [], dropped: 'repetition' };
     const groups = group(words, request, endSec);
-    const common = { temperature: 0, noSpeechProb: 0, language: heading.language };
+    const common = { temperature: 0, noSpeechProb: 0, language: detected.language };
     const parts = toSegments(
       groups.map((part) => part.words),
       chunk,
       common,
     );
-    return { heading, sentences: parts.map((part, i) => ({ ...part, ...timesOf(groups[i], part) })) };
+    return { detected, sentences: parts.map((part, i) => ({ ...part, ...timesOf(groups[i], part) })) };
   },
 };
 

@@ -1,11 +1,7 @@
 /** What every model family offers the use case: one chunk of speech in, sentences out. */
 import type { Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
-import type { Family } from '../routing.ts';
-import type { Segment } from '../segment.ts';
-import { european } from './parakeet.ts';
-import { cjk } from './sensevoice.ts';
-import { multilingual } from './whisper.ts';
+import type { UnnumberedSegment } from '../segment.ts';
 
 export interface ChunkRequest {
   /** ISO 639 code the client gave, known to the model; undefined = to be detected. */
@@ -32,20 +28,24 @@ export interface DetectedLanguage {
   probability: number;
 }
 
-/** A segment before it has its number. */
-export type UnnumberedSegment = Omit<Segment, 'id'>;
-
 export interface Recognition {
   /** None when the chunk holds no words. */
   sentences: UnnumberedSegment[];
-  heading: DetectedLanguage;
+  detected: DetectedLanguage;
   /** Why speech was found but no text can be given: the engine only repeats itself. */
   dropped?: 'repetition';
 }
 
+/** How speech is put together for a family. */
+export interface Packing {
+  /** Longest chunk, seconds, at most 30. */
+  maxSec: number;
+  /** Whether chunks gain from being joined across long pauses, where nobody asked for times. */
+  joinsAcrossPauses: boolean;
+}
+
 export interface Recognizer {
+  readonly packing: Packing;
   /** @throws `request.signal.reason` when aborted */
   recognize(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<Recognition>;
 }
-
-export const RECOGNIZERS: Readonly<Record<Family, Recognizer>> = { multilingual, european, cjk };

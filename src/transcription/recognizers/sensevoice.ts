@@ -10,22 +10,24 @@ import type { ChunkRequest, DetectedLanguage, Recognizer } from './recognizer.ts
 /** Reported where nothing was heard and nothing was asked for: the first language of the model. */
 const FIRST_LANGUAGE = 'zh';
 
-export const cjk: Recognizer = {
+export const recognizer: Recognizer = {
+  packing: { maxSec: 29, joinsAcrossPauses: false },
+
   async recognize(lane, chunk, request) {
     const segment = await decode(lane, chunk, request);
-    const heading = await headingOf(segment, request);
-    if (segment === undefined) return { heading, sentences: [] };
+    const detected = await detectedLanguage(segment, request);
+    if (segment === undefined) return { detected, sentences: [] };
     const words = unspaced(toWords([segment], 'mul', chunk.startSec, chunk.speech));
     const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
     const { emotion, event, noSpeechProb } = segment;
     const sentences = toSegments(groups, chunk, {
       temperature: 0,
       noSpeechProb,
-      language: heading.language,
+      language: detected.language,
       ...(emotion !== undefined && { emotion: spelled(emotion) }),
       ...(event !== undefined && { event: spelled(event) }),
     });
-    return { heading, sentences };
+    return { detected, sentences };
   },
 };
 
@@ -63,7 +65,7 @@ async function decode(
   return await hear(allowed[0] ?? '');
 }
 
-async function headingOf(
+async function detectedLanguage(
   segment: DecodedSegment | undefined,
   { language, before }: ChunkRequest,
 ): Promise<DetectedLanguage> {

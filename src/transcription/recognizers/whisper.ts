@@ -3,24 +3,31 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import { type Attempt, attemptsFor, contextFor, isLoop, judge, type Outcome } from '../decoding.ts';
+import type { UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { toWords } from '../words.ts';
-import type { ChunkRequest, DetectedLanguage, Recognizer, UnnumberedSegment } from './recognizer.ts';
+import type { ChunkRequest, DetectedLanguage, Recognizer } from './recognizer.ts';
 
 /** A guess below this does not overrule the language heard before it. */
 const SURE = 0.5;
 
-export const multilingual: Recognizer = {
+export const recognizer: Recognizer = {
+  /**
+   * Whisper computes as many positions as a chunk needs, each attending to all of them: short chunks packed up to
+   * this length take the least time for a second of speech; docs/performance.md has the figures.
+   */
+  packing: { maxSec: 12, joinsAcrossPauses: true },
+
   async recognize(lane, chunk, request) {
-    const heading =
+    const detected =
       request.language === undefined
         ? await detectLanguage(lane, chunk, request)
         : { language: request.language, probability: 1 };
-    const decoded = await decode(lane, chunk, heading.language, request);
-    if (decoded === 'silence') return { heading, sentences: [] };
-    if (decoded === 'repetition') return { heading, sentences: [], dropped: decoded };
-    return { heading, sentences: sentencesOf(decoded, chunk, heading.language, request) };
+    const decoded = await decode(lane, chunk, detected.language, request);
+    if (decoded === 'silence') return { detected, sentences: [] };
+    if (decoded === 'repetition') return { detected, sentences: [], dropped: decoded };
+    return { detected, sentences: sentencesOf(decoded, chunk, detected.language, request) };
   },
 };
 

@@ -1,0 +1,27 @@
+/** How the audio of a request is cut: the model family's packing, with what the client tuned over it. Pure. */
+import { type ChunkLimits, DEFAULT_LIMITS } from './chunks.ts';
+import type { Packing } from './recognizers/recognizer.ts';
+import type { TranscriptionRequest } from './request.ts';
+import { DEFAULT_SEGMENTER, type SegmenterOptions, WINDOW_SEC } from './voice-activity.ts';
+
+/** Speech goes on until it has fallen this far below the threshold of its beginning. */
+const HYSTERESIS = 0.15;
+/** A stream is cut finer, so that the first words come soon and the rest without long waits. */
+const STREAM_MAX_SEC = 14;
+
+export function cuttingFor(
+  { voiceActivity, stream }: Pick<TranscriptionRequest, 'voiceActivity' | 'stream'>,
+  { maxSec }: Packing,
+): { segmenter: SegmenterOptions; limits: ChunkLimits } {
+  const { threshold, prefixPaddingMs, silenceDurationMs } = voiceActivity;
+  const windows = (ms: number) => Math.max(1, Math.round(ms / 1000 / WINDOW_SEC));
+  const segmenter: SegmenterOptions = {
+    ...DEFAULT_SEGMENTER,
+    ...(stream && { maxSpeech: windows(STREAM_MAX_SEC * 1000) }),
+    ...(threshold !== undefined && { threshold, endThreshold: Math.max(0.01, threshold - HYSTERESIS) }),
+    ...(prefixPaddingMs !== undefined && { padding: windows(prefixPaddingMs) }),
+    ...(silenceDurationMs !== undefined && { minSilence: windows(silenceDurationMs) }),
+  };
+  const limits = { ...DEFAULT_LIMITS, maxSec: stream ? Math.min(maxSec, STREAM_MAX_SEC) : maxSec };
+  return { segmenter, limits };
+}
