@@ -37,7 +37,9 @@ export function toPeaks(samples, count) {
 /** 16 bits, mono: what the gateway reads without help of other programs, and players can seek in. */
 export function toWav(samples, name) {
   const view = new DataView(new ArrayBuffer(44 + samples.length * 2));
-  const text = (at, value) => [...value].forEach((c, i) => view.setUint8(at + i, c.charCodeAt(0)));
+  const text = (at, value) => {
+    for (const [i, char] of [...value].entries()) view.setUint8(at + i, char.charCodeAt(0));
+  };
   text(0, 'RIFF');
   view.setUint32(4, 36 + samples.length * 2, true);
   text(8, 'WAVEfmt ');

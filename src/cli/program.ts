@@ -6,7 +6,7 @@ import { type Config, ConfigError, readConfig } from '../config.ts';
 import { loadNative } from '../engine/addon.ts';
 import { type ChosenDevice, chooseDevice } from '../engine/device.ts';
 import { missingEngine } from '../engine/missing-engine.ts';
-import { type NativeEngine } from '../engine/types.ts';
+import type { NativeEngine } from '../engine/types.ts';
 import { createHubSource } from '../models/hub.ts';
 import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';

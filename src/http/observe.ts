@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { RequestHandler, Response } from 'express';
-import { type Category } from '../category.ts';
+import type { Category } from '../category.ts';
 import type { GatewayError } from '../errors.ts';
 import type { CaptureWriter } from '../observability/capture/capture.ts';
 import { classify, type Exchange } from '../observability/exchange.ts';

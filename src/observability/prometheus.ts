@@ -4,7 +4,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { CATEGORIES, type Category } from '../category.ts';
-import { type Exchange } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 
 export interface Prometheus {
   readonly contentType: string;

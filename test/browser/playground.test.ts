@@ -105,7 +105,10 @@ test('segments appear one by one, over a waveform, and light up with the sound',
   script.release();
   await status(page, 'Done: 3 segments.');
   assert.deepEqual(await segments(page), ['One two.', 'Three.', 'Four & <five>.']);
-  assert.match(await page.locator('#facts').innerText(), /multilingual-base[^]*english[^]*5\.0 s of sound/);
+  assert.match(
+    await page.locator('#facts').innerText(),
+    /multilingual-base[\s\S]*english[\s\S]*5\.0 s of sound/,
+  );
   assert.equal(await page.locator('#segments').getAttribute('lang'), 'en');
 
   await page.getByText('<five>.').click();
@@ -494,7 +497,7 @@ const faint = (page: Page) =>
   page.evaluate<string[]>(readFileSync(new URL('contrast.js', import.meta.url), 'utf8'));
 
 async function download(page: Page, button: string): Promise<{ name: string; text: string }> {
-  const [file]: [Download, void] = await Promise.all([page.waitForEvent('download'), press(page, button)]);
+  const [file]: [Download, unknown] = await Promise.all([page.waitForEvent('download'), press(page, button)]);
   return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') };
 }
 

@@ -154,7 +154,7 @@ test('clear-payload: says how many there were', async () => {
   admin.captured.add('one').add('two');
   assert.match(
     await fragment(await get(admin, '/admin/fragments/observability')),
-    /2 captures.*4\.8 MiB[^]*Delete all/,
+    /2 captures.*4\.8 MiB[\s\S]*Delete all/,
   );
   const text = await fragment(await post(admin, '/admin/api/observability/clear-payload'));
   assert.match(text, /2 captures deleted\./);
@@ -191,7 +191,7 @@ test('slot: who holds it, and stopping only whom was meant', async () => {
   assert.match(await fragment(await get(admin, '/admin/fragments/slot')), /Free/);
   assert.deepEqual(await stop(), { stopped: false });
   using hold = admin.slot.take('tts', 'abc:1');
-  assert.match(await fragment(await get(admin, '/admin/fragments/slot')), /Busy: speech[^]*abc:1/);
+  assert.match(await fragment(await get(admin, '/admin/fragments/slot')), /Busy: speech[\s\S]*abc:1/);
   assert.deepEqual(await stop(fields({ request_id: 'another' })), { stopped: false });
   assert.equal(hold.signal.aborted, false);
   const body = fields({ request_id: 'abc:1' });
@@ -294,7 +294,7 @@ test('the page holds no data, and the same top bar as the playground', async () 
   assert(!page.includes('multilingual-'));
   assert(!/<script(?![^>]* src=)|<style|style=|\son\w+=/.test(page), 'nothing inline');
   const bar = (text: string) =>
-    /<header[^]*<\/header>/.exec(text)?.[0].replaceAll(' aria-current="page"', '').replace(/\s+/g, ' ');
+    /<header[\s\S]*<\/header>/.exec(text)?.[0].replaceAll(' aria-current="page"', '').replace(/\s+/g, ' ');
   const playground = readFileSync(new URL('../../assets/playground.html', import.meta.url), 'utf8');
   assert.equal(bar(page), bar(playground));
   assert.match(page, /<a href="\/admin" aria-current="page">/);

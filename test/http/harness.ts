@@ -8,12 +8,12 @@ import { type App, buildApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { missingEngine } from '../../src/engine/missing-engine.ts';
-import {
-  type ChunkOptions,
-  type DecodedSegment,
-  type JobHooks,
-  type NativeEngine,
-  type TranscriptionModel,
+import type {
+  ChunkOptions,
+  DecodedSegment,
+  JobHooks,
+  NativeEngine,
+  TranscriptionModel,
 } from '../../src/engine/types.ts';
 import type { ModelStore } from '../../src/models/store.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';

@@ -155,7 +155,7 @@ function makeVariable(name: string, shape: number[], type: WeightType, zeros = f
     if (dtype === 'float32') data.writeFloatLE(value, i * 4);
     if (dtype === 'float16') data.writeUInt16LE(toHalf(value), i * 2);
     if (dtype === 'bfloat16')
-      data.writeUInt16LE(new Uint32Array(Float32Array.of(value).buffer)[0]! >>> 16, i * 2);
+      data.writeUInt16LE((new Uint32Array(Float32Array.of(value).buffer)[0] ?? 0) >>> 16, i * 2);
     if (dtype === 'int8') data.writeInt8(value * scaleOf(Math.floor(i / (shape[1] ?? 1))), i);
   }
   const variable: Variable = { name, shape, type: dtype, data };

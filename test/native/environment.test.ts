@@ -131,7 +131,7 @@ describe('the addon', () => {
 
   it('that is missing is explained', () => {
     assert.throws(() => loadNative('/nowhere/voxgate.node'), {
-      message: /cannot be loaded on \w+-\w+[^]*\/nowhere\/voxgate\.node[^]*npm run build:native/,
+      message: /cannot be loaded on \w+-\w+[\s\S]*\/nowhere\/voxgate\.node[\s\S]*npm run build:native/,
     });
   });
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import { type ChunkOptions } from '../../src/engine/types.ts';
+import type { ChunkOptions } from '../../src/engine/types.ts';
 import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
 import { chunkOptions } from './fixtures.ts';
 

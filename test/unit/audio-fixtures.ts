@@ -15,7 +15,7 @@ export const folder = mkdtempSync(join(tmpdir(), 'voxgate-audio-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 export function requireFfmpeg(): Ffmpeg {
-  const ffmpeg = findFfmpeg({ searchPath: process.env['PATH'] ?? '' });
+  const ffmpeg = findFfmpeg({ searchPath: process.env.PATH ?? '' });
   assert.ok(ffmpeg, 'these tests need ffmpeg (on Debian: apt-get install ffmpeg)');
   return ffmpeg;
 }

@@ -146,7 +146,7 @@ test('a repeated id never writes into another capture, of this or an earlier run
   const first = world(t);
   const capture = async (w: ReturnType<typeof world>, bodies: string[]) => {
     const writers = bodies.map(() => w.capture.begin('same', AT));
-    bodies.forEach((body, k) => writers[k]?.request(Buffer.from(body)));
+    for (const [k, body] of bodies.entries()) writers[k]?.request(Buffer.from(body));
     for (const writer of writers) writer.finish(meta());
     await w.capture.close();
   };

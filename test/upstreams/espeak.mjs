@@ -47,7 +47,9 @@ export async function* speak({ text, voice, speed, signal }) {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const children = [espeak, ffmpeg];
-  const kill = () => children.forEach((child) => child.kill('SIGKILL'));
+  const kill = () => {
+    for (const child of children) child.kill('SIGKILL');
+  };
   const ended = Promise.all(children.map(exit));
   // Awaited only after the last sample; a failure before that must not count as unhandled.
   ended.catch(kill);

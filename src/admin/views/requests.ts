@@ -1,6 +1,6 @@
 /** The newest requests of every kind, by the time they arrived. */
 import { CATEGORIES, type Category } from '../../category.ts';
-import { type TrafficClass } from '../../observability/exchange.ts';
+import type { TrafficClass } from '../../observability/exchange.ts';
 import type { MetricsSample, MetricsSnapshot } from '../../observability/metrics.ts';
 import { milliseconds, ratio, seconds } from './format.ts';
 import { type Html, html } from './html.ts';
