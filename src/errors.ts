@@ -29,7 +29,7 @@ export interface GatewayErrorOptions {
   code?: string;
   /** Seconds for `Retry-After`; only back-pressure carries it. */
   retryAfterSec?: number;
-  /** Further members of the `error` object, e.g. `held_by`. */
+  /** Further members of the `error` object; `heldBy` is `held_by` on the wire. */
   details?: Record<string, string | number>;
   cause?: unknown;
 }

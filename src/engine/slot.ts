@@ -47,7 +47,7 @@ export function createSlot(now: () => number = () => performance.now()): Slot {
       {
         code: 'slot_busy',
         retryAfterSec: RETRY_AFTER_SEC,
-        details: { held_by: holder, held_for_ms: heldForMs },
+        details: { heldBy: holder, heldForMs },
       },
     );
   };

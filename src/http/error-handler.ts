@@ -22,7 +22,14 @@ const OPENAI_TYPE: Record<ErrorKind, string> = {
 export function errorEnvelope(error: GatewayError, res: Response | null) {
   const { kind, provider, message, param, code, details, status } = error;
   const id = status >= 500 && res !== null ? { request_id: res.locals.requestId } : {};
-  return { error: { kind, provider, message, type: OPENAI_TYPE[kind], param, code, ...details, ...id } };
+  const type = OPENAI_TYPE[kind];
+  return { error: { kind, provider, message, type, param, code, ...wireNames(details), ...id } };
+}
+
+/** `heldForMs` -> `held_for_ms`. */
+function wireNames(details: GatewayError['details']): Record<string, string | number> {
+  const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(details).map(([name, value]) => [snakeCase(name), value]));
 }
 
 /** Never shows what an unexpected error says: that is for the log, found by the request id. */

@@ -69,6 +69,6 @@ export function silentError(status: number, { category, name }: Upstream): Gatew
   return new GatewayError('upstream', `The ${name} answered ${status} without a body`, {
     provider: category,
     code: 'upstream_failed',
-    details: { upstream_status: status },
+    details: { upstreamStatus: status },
   });
 }

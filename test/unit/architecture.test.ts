@@ -1,8 +1,10 @@
 /** The house rules of docs/architecture.md, held by a test. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { basename, dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
+import { CATALOGUE } from '../../src/models/catalogue.ts';
+import { recognizerOf } from '../../src/transcription/recognizers/registry.ts';
 
 const SRC = new URL('../../src/', import.meta.url).pathname;
 const files = readdirSync(SRC, { recursive: true })
@@ -13,7 +15,7 @@ const files = readdirSync(SRC, { recursive: true })
 const FLOORS = [
   ['main.ts'],
   ['cli'],
-  ['app.ts'],
+  ['app.ts', 'config.ts'],
   ['admin'],
   ['http'],
   ['transcription', 'proxy'],
@@ -21,7 +23,8 @@ const FLOORS = [
   ['engine'],
   ['observability'],
 ];
-const ANYONE = ['errors.ts', 'config.ts', 'category.ts', 'truthy.ts', 'process-alive.ts'];
+/** The ground: anyone may stand on it, so it stands on nothing. */
+const ANYONE = ['errors.ts', 'category.ts', 'truthy.ts', 'process-alive.ts'];
 
 const roomOf = (path: string) => path.split('/')[0] ?? path;
 const floorOf = (room: string) => FLOORS.findIndex((floor) => floor.includes(room));
@@ -48,6 +51,7 @@ test('imports point down', () => {
       if (!target.startsWith('.')) continue;
       const other = roomOf(normalize(join(dirname(path), target)));
       if (other === room || ANYONE.includes(other)) continue;
+      if (other === 'config.ts' && typeOnly) continue; // settings are handed down; their types may be named
 
       const down = floorOf(other) > floorOf(room);
       const neighbourType = floorOf(other) === floorOf(room) && typeOnly;
@@ -74,11 +78,87 @@ test('Express is used only in http/, admin/, proxy/ and app.ts', () => {
   }
 });
 
-test('only engine/addon.ts loads the addon, only config.ts reads settings from the environment', () => {
+/** The code of a file without its comments, and without what stands in quotes when `quotes` is false. */
+function codeOf(path: string, { quotes = true } = {}): string {
+  const code = readFileSync(join(SRC, path), 'utf8').replace(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/.*/g, '');
+  return quotes ? code : code.replace(/'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/g, "''");
+}
+
+test('no imports go in a circle', () => {
+  const targets = new Map(
+    files.map((path) => [
+      path,
+      importsOf(path)
+        .filter(({ target }) => target.startsWith('.'))
+        .map(({ target }) => normalize(join(dirname(path), target))),
+    ]),
+  );
+  const done = new Set<string>();
+  const visit = (path: string, way: string[]): void => {
+    assert(!way.includes(path), `a circle: ${[...way.slice(way.indexOf(path)), path].join(' -> ')}`);
+    if (done.has(path)) return;
+    for (const target of targets.get(path) ?? []) visit(target, [...way, path]);
+    done.add(path);
+  };
+  for (const path of files) visit(path, []);
+});
+
+test('only engine/addon.ts loads the addon', () => {
+  for (const path of files.filter((path) => path !== 'engine/addon.ts'))
+    assert(!/\.node['"`]/.test(codeOf(path)), `${path} names a .node file`);
+});
+
+test('only config.ts reads the environment; addon.ts sets what the OpenMP runtime reads from it', () => {
+  for (const path of files.filter((path) => path !== 'config.ts')) {
+    const code =
+      path === 'engine/addon.ts'
+        ? codeOf(path).replace(/process\.env\.(OMP_WAIT_POLICY|GOMP_SPINCOUNT)\b/g, '')
+        : codeOf(path);
+    assert(!/process\.env|\bdotenv\b/.test(code), `${path} reads the environment`);
+  }
+});
+
+test('parts are constructed in their own room, in app.ts and in cli/', () => {
+  for (const path of files.filter((path) => !['app.ts', 'cli'].includes(roomOf(path)))) {
+    const source = readFileSync(join(SRC, path), 'utf8');
+    for (const [, names = '', target = ''] of source.matchAll(
+      /import (?!type)[^{;]*\{([^}]*)\} from '(\.[^']+)'/g,
+    )) {
+      const room = roomOf(normalize(join(dirname(path), target)));
+      if (room === roomOf(path)) continue;
+      const made = names.split(',').filter((name) => /^\s*create[A-Z]/.test(name));
+      assert.deepEqual(made, [], `${path} constructs what belongs to ${room}`);
+    }
+  }
+});
+
+/** Where names of the wire and of file formats (snake_case) belong: what others read or send is spelled there. */
+const WIRE =
+  /^(http|admin|observability|models)\/|^proxy\/inventory\.ts$|^transcription\/(formats|request)\.ts$|^errors\.ts$/;
+
+test('wire names stay where something enters or leaves the process', () => {
+  for (const path of files.filter((path) => !WIRE.test(path))) {
+    const names = codeOf(path, { quotes: false }).match(/\b[a-z][a-z0-9]*(_[a-z0-9]+)+\b/g) ?? [];
+    assert.deepEqual([...new Set(names)], [], `${path} uses wire names`);
+  }
+});
+
+test('every family of the catalogue has a recognizer of its name, and no other file poses as one', async () => {
+  const families = [...new Set(CATALOGUE.map(({ family }) => family))].sort();
+  for (const family of families) {
+    const recognizer = await recognizerOf(family);
+    assert.equal(typeof recognizer.recognize, 'function', family);
+  }
+  const named = files
+    .filter((path) => path.startsWith('transcription/recognizers/'))
+    .map((path) => basename(path, '.ts'))
+    .filter((name) => !['recognizer', 'registry'].includes(name));
+  assert.deepEqual(named.sort(), families);
+});
+
+test('no source file is longer than 300 lines', () => {
   for (const path of files) {
-    const source = readFileSync(join(SRC, path), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
-    if (path !== 'engine/addon.ts') assert(!/\.node['"`]/.test(source), `${path} names a .node file`);
-    if (path !== 'config.ts')
-      assert(!/process\.env\.(SVC|HF)_|process\.env\[/.test(source), `${path} reads a setting`);
+    const lines = readFileSync(join(SRC, path), 'utf8').split('\n').length - 1;
+    assert(lines <= 300, `${path} has ${lines} lines: two jobs in one?`);
   }
 });

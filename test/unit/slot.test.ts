@@ -27,7 +27,7 @@ test('a held slot refuses every category at once, with what the client needs to 
         assert.equal(error.status, 503);
         assert.equal(error.code, 'slot_busy');
         assert.equal(error.retryAfterSec, 5);
-        assert.deepEqual(error.details, { held_by: 'tts', held_for_ms: 1234 });
+        assert.deepEqual(error.details, { heldBy: 'tts', heldForMs: 1234 });
         return true;
       },
     );
