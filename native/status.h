@@ -23,7 +23,7 @@ struct Status {
 };
 
 // The one exception thrown on purpose below the binding. It never crosses a thread boundary as an exception:
-// `guarded` turns it (and whatever else was thrown) into a Status at the top of each job.
+// `start_job` (binding/job.cpp) turns it, and any other exception, into a Status at the top of each job.
 class Failure : public std::exception {
  public:
   Failure(StatusCode code, std::string message) : status_{code, std::move(message)} {}

@@ -1,11 +1,11 @@
 #include "backend.h"
 
 #include "backends/gpu_guard.h"
-#include "backends/parakeet.h"
-#include "backends/sensevoice.h"
-#include "backends/whisper.h"
+#include "backends/parakeet/parakeet_backend.h"
+#include "backends/sensevoice/sensevoice_backend.h"
+#include "backends/whisper/whisper_backend.h"
 #ifdef VOXGATE_FAKE_BACKEND
-#include "backends/fake.h"
+#include "backends/fake/fake_backend.h"
 #endif
 
 namespace voxgate {

@@ -1,8 +1,8 @@
 #include "harness.h"
 
 #include "backend.h"
-#include "backends/parakeet.h"
-#include "backends/parakeet_tu.h"
+#include "backends/parakeet/parakeet_backend.h"
+#include "backends/parakeet/parakeet_internals.h"
 
 #include <parakeet.h>
 
@@ -82,11 +82,11 @@ TEST("parakeet: a cancelled graph stops between two operations") {
   // This function looks at no callback of its own, so only the graph can notice.
   const auto encode = [&] { return parakeet_encode_with_state(context.get(), state.get(), 0, 1); };
   CancelToken cancel;
-  parakeet_tu::set_graph_abort(*state, &cancel);
+  parakeet_internals::set_graph_abort(*state, &cancel);
   CHECK(encode() == 0);
   cancel.cancel();
   CHECK(encode() != 0);
-  parakeet_tu::set_graph_abort(*state, nullptr);
+  parakeet_internals::set_graph_abort(*state, nullptr);
   CHECK(encode() == 0);
 }
 

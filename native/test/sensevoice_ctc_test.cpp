@@ -1,6 +1,6 @@
 #include "harness.h"
 
-#include "backends/sensevoice_ctc.h"
+#include "backends/sensevoice/sensevoice_ctc.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "harness.h"
 
-#include "backends/sensevoice.h"
+#include "backends/sensevoice/sensevoice_backend.h"
 
 #include <ggml-cpp.h>
 #include <gguf.h>

@@ -1,8 +1,8 @@
 #include "harness.h"
 
 #include "audio/real_fft.h"
-#include "backends/whisper_logits.h"
-#include "backends/whisper_mel.h"
+#include "backends/whisper/whisper_logits.h"
+#include "backends/whisper/whisper_mel.h"
 
 #include <algorithm>
 #include <array>

@@ -2,9 +2,9 @@
 #include "synthetic_whisper.h"
 
 #include "audio/audio_file.h"
-#include "backends/whisper.h"
-#include "backends/whisper_prompt.h"
-#include "backends/whisper_tu.h"
+#include "backends/whisper/whisper_backend.h"
+#include "backends/whisper/whisper_internals.h"
+#include "backends/whisper/whisper_prompt.h"
 
 #include <chrono>
 #include <cmath>
@@ -130,9 +130,9 @@ TEST("whisper: words are aligned behind our guard") {
   auto options = english();
   options.words = true;
   options.max_tokens = 12;
-  const int before = whisper_tu::alignments_done();
+  const int before = whisper_internals::alignments_done();
   CHECK(!model->transcribe(noise(80000), options, {}, CancelToken()).empty());
-  CHECK(whisper_tu::alignments_done() > before);
+  CHECK(whisper_internals::alignments_done() > before);
 }
 
 TEST("whisper: no call shows in the next") {
@@ -192,15 +192,15 @@ TEST("whisper: what a detection has encoded is not encoded again, and nothing el
     options.audio_context = 400;
     options.max_tokens = 30;
     const auto skipped_by = [&](std::span<const float> heard, const ChunkOptions& with) {
-      const int before = whisper_tu::encodings_skipped();
+      const int before = whisper_internals::encodings_skipped();
       model->transcribe(heard, with, {}, CancelToken());
-      return whisper_tu::encodings_skipped() - before;
+      return whisper_internals::encodings_skipped() - before;
     };
     const auto plain = ids_of(model->transcribe(samples, options, {}, CancelToken()));
     model->detect_language(samples, {400, words}, CancelToken());
-    const int before = whisper_tu::encodings_skipped();
+    const int before = whisper_internals::encodings_skipped();
     CHECK(ids_of(model->transcribe(samples, options, {}, CancelToken())) == plain);
-    CHECK(whisper_tu::encodings_skipped() - before == 3);
+    CHECK(whisper_internals::encodings_skipped() - before == 3);
     CHECK(skipped_by(samples, options) == 0); // used up
 
     model->detect_language(samples, {400, words}, CancelToken());

@@ -1,9 +1,9 @@
-#include "backends/whisper.h"
+#include "backends/whisper/whisper_backend.h"
 
 #include "backends/ggml_runtime.h"
-#include "backends/whisper_prompt.h"
-#include "backends/whisper_times.h"
-#include "backends/whisper_tu.h"
+#include "backends/whisper/whisper_internals.h"
+#include "backends/whisper/whisper_prompt.h"
+#include "backends/whisper/whisper_times.h"
 #include "models/ggml_file.h"
 
 #include <whisper.h>
@@ -36,7 +36,7 @@ using StatePtr = std::unique_ptr<whisper_state, FreeState>;
 struct Call {
   const whisper_context& context;
   const ChunkEvents& events;
-  whisper_tu::AbortSwitch abort_switch;
+  whisper_internals::AbortSwitch abort_switch;
   SegmentTimes times;
   int windows = 0;
   double progress = 0;
@@ -62,14 +62,14 @@ struct Call {
 // so it must be taken back however the call ends.
 class GraphAbort {
  public:
-  GraphAbort(whisper_state& state, whisper_tu::AbortSwitch& abort_switch) : state_(&state) {
-    whisper_tu::set_graph_abort(state, &abort_switch);
+  GraphAbort(whisper_state& state, whisper_internals::AbortSwitch& abort_switch) : state_(&state) {
+    whisper_internals::set_graph_abort(state, &abort_switch);
   }
   GraphAbort(const GraphAbort&) = delete;
   GraphAbort& operator=(const GraphAbort&) = delete;
   ~GraphAbort() {
     if (state_ != nullptr)
-      whisper_tu::set_graph_abort(*state_, nullptr);
+      whisper_internals::set_graph_abort(*state_, nullptr);
   }
   void state_is_gone() { state_ = nullptr; }
 
@@ -82,7 +82,7 @@ struct EncodeAgain {
   EncodeAgain() = default;
   EncodeAgain(const EncodeAgain&) = delete;
   EncodeAgain& operator=(const EncodeAgain&) = delete;
-  ~EncodeAgain() { whisper_tu::skip_encoding(nullptr); }
+  ~EncodeAgain() { whisper_internals::skip_encoding(nullptr); }
 };
 
 // The last bytes of a long prompt, from the start of a UTF-8 character: the decoder uses the last tokens.
@@ -96,7 +96,7 @@ std::string_view prompt_tail(std::string_view prompt) {
 
 std::vector<std::string> language_codes(const whisper_context& context) {
   std::vector<std::string> codes;
-  for (int id = 0; id < whisper_tu::language_count(context); ++id)
+  for (int id = 0; id < whisper_internals::language_count(context); ++id)
     codes.emplace_back(whisper_lang_str(id));
   return codes;
 }
@@ -110,19 +110,19 @@ whisper_context_params context_params(int gpu) {
 
 class WhisperBackend final : public Backend {
  public:
-  WhisperBackend(ContextPtr context, std::shared_ptr<Team> team, bool on_gpu)
-      : context_(std::move(context)), team_(std::move(team)), on_gpu_(on_gpu) {
-    longest_token_ = whisper_tu::longest_token(*context_);
+  WhisperBackend(ContextPtr context, std::shared_ptr<ThreadBudget> budget, bool on_gpu)
+      : context_(std::move(context)), budget_(std::move(budget)), on_gpu_(on_gpu) {
+    longest_token_ = whisper_internals::longest_token(*context_);
     info_.backend = "whisper";
     info_.languages = language_codes(*context_);
     info_.multilingual = info_.languages.size() > 1;
     info_.audio_context = whisper_n_audio_ctx(context_.get());
     info_.text_context = whisper_n_text_ctx(context_.get());
     state(false); // made now, so that a machine too small fails the load and not the first request
-    const auto lane_bytes = whisper_tu::memory_bytes(*fast_);
+    const auto lane_bytes = whisper_internals::memory_bytes(*fast_);
     const auto affordable = static_cast<int>(std::min<uint64_t>(kMaxLaneMemory / lane_bytes, kMaxLanes));
-    info_.lanes = on_gpu ? 1 : std::min({1 + affordable, kMaxLanes, team_->threads()});
-    info_.memory_bytes = whisper_tu::memory_bytes(*context_) + lane_bytes;
+    info_.lanes = on_gpu ? 1 : std::min({1 + affordable, kMaxLanes, budget_->threads()});
+    info_.memory_bytes = whisper_internals::memory_bytes(*context_) + lane_bytes;
   }
 
   const ModelInfo& info() const override { return info_; }
@@ -130,13 +130,13 @@ class WhisperBackend final : public Backend {
   LaneFactory lane_factory() const override {
     if (info_.lanes == 1)
       return {};
-    return [whole = std::weak_ptr(context_), team = team_]() -> std::unique_ptr<Backend> {
+    return [whole = std::weak_ptr(context_), budget = budget_]() -> std::unique_ptr<Backend> {
       const auto weights = whole.lock();
       if (!weights)
         throw Failure(StatusCode::closed, "The model was closed");
-      auto lane =
-          std::make_unique<WhisperBackend>(whisper_tu::view_of(weights, context_params(-1)), team, false);
-      lane->info_.memory_bytes -= whisper_tu::memory_bytes(*weights); // counted once
+      auto lane = std::make_unique<WhisperBackend>(whisper_internals::view_of(weights, context_params(-1)),
+                                                   budget, false);
+      lane->info_.memory_bytes -= whisper_internals::memory_bytes(*weights); // counted once
       return lane;
     };
   }
@@ -158,11 +158,11 @@ class WhisperBackend final : public Backend {
     wanted.audio_context = params.audio_ctx;
     call.encoded = std::exchange(encoded_, {}) == wanted;
     prepare(state, options.words, params.audio_ctx);
-    const whisper_tu::ExactPositions exact(*context_);
-    const whisper_tu::OnTeam on_team(*team_);
+    const whisper_internals::ExactPositions exact(*context_);
+    const whisper_internals::BudgetScope budget_scope(*budget_);
     GraphAbort graph_abort(state, call.abort_switch);
     const EncodeAgain encode_again;
-    whisper_tu::skip_encoding(call.encoded ? &state : nullptr);
+    whisper_internals::skip_encoding(call.encoded ? &state : nullptr);
     const int code = whisper_full_with_state(context_.get(), &state, params, padded.data(),
                                              static_cast<int>(padded.size()));
     if (code == -7) { // out of memory for its cache: whisper.cpp has freed the state already
@@ -186,18 +186,18 @@ class WhisperBackend final : public Backend {
       return {{info_.languages.front(), 1.0F}};
     auto padded = pad(samples);
     whisper_state& state = this->state(options.words);
-    whisper_tu::AbortSwitch abort_switch{&cancel};
+    whisper_internals::AbortSwitch abort_switch{&cancel};
     const int audio_context = this->audio_context(options.audio_context, padded.size());
     encoded_ = {};
     prepare(state, options.words, audio_context);
-    const whisper_tu::ExactPositions exact(*context_);
-    const whisper_tu::OnTeam on_team(*team_);
+    const whisper_internals::ExactPositions exact(*context_);
+    const whisper_internals::BudgetScope budget_scope(*budget_);
     const GraphAbort graph_abort(state, abort_switch);
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
     int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(),
-                                             static_cast<int>(padded.size()), team_->threads());
+                                             static_cast<int>(padded.size()), budget_->threads());
     if (code == 0)
-      code = whisper_lang_auto_detect_with_state(context_.get(), &state, 0, team_->threads(),
+      code = whisper_lang_auto_detect_with_state(context_.get(), &state, 0, budget_->threads(),
                                                  probabilities.data());
     cancel.check();
     if (code < 0)
@@ -235,7 +235,7 @@ class WhisperBackend final : public Backend {
   }
 
   whisper_state& state(bool aligned) {
-    whisper_tu::use_alignment(*context_, aligned);
+    whisper_internals::use_alignment(*context_, aligned);
     StatePtr& slot = aligned ? aligned_ : fast_;
     if (!slot)
       slot.reset(whisper_init_state(context_.get()));
@@ -246,12 +246,12 @@ class WhisperBackend final : public Backend {
 
   // Nothing of an earlier call may show in the next: not its random numbers, not its audio.
   void prepare(whisper_state& state, bool aligned, int audio_context) {
-    whisper_tu::reset_sampling(state);
+    whisper_internals::reset_sampling(state);
     int& last = last_context_[aligned ? 1 : 0];
     if (on_gpu_ && last != audio_context)
-      whisper_tu::forget_audio(state);
+      whisper_internals::forget_audio(state);
     last = audio_context;
-    whisper_tu::set_audio_context(state, audio_context);
+    whisper_internals::set_audio_context(state, audio_context);
   }
 
   static std::vector<float> pad(std::span<const float> samples) {
@@ -262,7 +262,7 @@ class WhisperBackend final : public Backend {
 
   std::vector<int32_t> prompt_tokens(const std::string& prompt) const {
     return tokenize_prompt(prompt_tail(prompt), longest_token_, [this](std::string_view piece) {
-      return whisper_tu::find_token(*context_, piece);
+      return whisper_internals::find_token(*context_, piece);
     });
   }
 
@@ -275,7 +275,7 @@ class WhisperBackend final : public Backend {
 
   whisper_full_params full_params(const ChunkOptions& options, Call& call) const {
     auto params = whisper_full_default_params(WHISPER_SAMPLING_GREEDY);
-    params.n_threads = team_->threads();
+    params.n_threads = budget_->threads();
     params.language = options.language.c_str();
     params.translate = options.translate;
     params.no_context = true;
@@ -289,13 +289,13 @@ class WhisperBackend final : public Backend {
     params.no_speech_thold = 2;
     params.print_progress = false;
     params.print_timestamps = false;
-    params.abort_callback = whisper_tu::should_abort;
+    params.abort_callback = whisper_internals::should_abort;
     params.abort_callback_user_data = &call.abort_switch;
     params.encoder_begin_callback = [](whisper_context*, whisper_state* state, void* user) {
       auto& self = *static_cast<Call*>(user);
       self.times.begin_window(*state);
-      whisper_tu::skip_encoding(self.encoded && self.windows == 0 ? state : nullptr);
-      return ++self.windows <= kMaxWindows && !whisper_tu::should_abort(&self.abort_switch);
+      whisper_internals::skip_encoding(self.encoded && self.windows == 0 ? state : nullptr);
+      return ++self.windows <= kMaxWindows && !whisper_internals::should_abort(&self.abort_switch);
     };
     params.encoder_begin_callback_user_data = &call;
     // In the aligned state the callback comes before the times are there; those are collected at the end.
@@ -313,7 +313,7 @@ class WhisperBackend final : public Backend {
   }
 
   ContextPtr context_; // outlives the states, which use its weights
-  std::shared_ptr<Team> team_;
+  std::shared_ptr<ThreadBudget> budget_;
   StatePtr fast_;
   StatePtr aligned_;
   std::array<int, 2> last_context_{}; // of the fast and the aligned state
@@ -335,7 +335,7 @@ std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelTo
     throw Failure(StatusCode::load_failed,
                   "Cannot use model file " + options.path + ": its weights do not fit");
   cancel.check();
-  return std::make_unique<WhisperBackend>(std::move(context), std::make_shared<Team>(options.threads),
+  return std::make_unique<WhisperBackend>(std::move(context), std::make_shared<ThreadBudget>(options.threads),
                                           gpu >= 0);
 }
 

@@ -12,11 +12,11 @@ struct parakeet_context;
 struct parakeet_state;
 struct parakeet_token_data;
 
-// Doors into the private structs of parakeet.cpp, for what its C API does not offer. parakeet_tu.cpp compiles
-// parakeet.cpp itself, so a new version that moves these fields fails to compile there instead of
+// Doors into the private structs of parakeet.cpp, for what its C API does not offer. parakeet_internals.cpp
+// compiles parakeet.cpp itself, so a new version that moves these fields fails to compile there instead of
 // misbehaving.
 
-namespace voxgate::parakeet_tu {
+namespace voxgate::parakeet_internals {
 
 // Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.
 void set_graph_abort(parakeet_state& state, const CancelToken* cancel);
@@ -42,4 +42,4 @@ const std::string& piece(const parakeet_context& context, int32_t id);
 uint64_t memory_bytes(const parakeet_context& context);
 uint64_t memory_bytes(const parakeet_state& state);
 
-} // namespace voxgate::parakeet_tu
+} // namespace voxgate::parakeet_internals

@@ -1,4 +1,4 @@
-#include "backends/whisper_mel.h"
+#include "backends/whisper/whisper_mel.h"
 
 #include "audio/real_fft.h"
 

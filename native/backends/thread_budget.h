@@ -5,11 +5,11 @@
 
 namespace voxgate {
 
-// The threads of a model, divided among the lanes that compute at the moment. How many take part must not
-// change what is computed.
-class Team {
+// The number of threads a model may use, divided among the lanes that compute at the moment. How many threads
+// take part must not change what is computed.
+class ThreadBudget {
  public:
-  explicit Team(int threads) : threads_(std::max(1, threads)) {}
+  explicit ThreadBudget(int threads) : threads_(std::max(1, threads)) {}
 
   int threads() const { return threads_; }
   int share() const { return std::max(1, threads_ / std::max(1, busy_.load())); }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/team.h"
+#include "backends/thread_budget.h"
 #include "cancel.h"
 
 #include <cstdint>
@@ -12,10 +12,11 @@ struct whisper_context;
 struct whisper_context_params;
 struct whisper_state;
 
-// Doors into the private structs of whisper.cpp, for what its C API does not offer. whisper_tu.cpp compiles
-// whisper.cpp itself, so a new version that moves these fields fails to compile there instead of misbehaving.
+// Doors into the private structs of whisper.cpp, for what its C API does not offer. whisper_internals.cpp
+// compiles whisper.cpp itself, so a new version that moves these fields fails to compile there instead of
+// misbehaving.
 
-namespace voxgate::whisper_tu {
+namespace voxgate::whisper_internals {
 
 // Handed to whisper.cpp as the user data of its abort callback. `armed` is cleared during the alignment pass,
 // whose decoder must not fail: whisper.cpp would abort() the process.
@@ -32,16 +33,16 @@ bool should_abort(void* abort_switch);
 std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> whole,
                                          const whisper_context_params& params);
 
-// While it lives, graphs of this thread are computed by the thread's share of the team.
-class OnTeam {
+// While it lives, graphs of this thread are computed by the thread's share of the budget.
+class BudgetScope {
  public:
-  explicit OnTeam(Team& team);
-  OnTeam(const OnTeam&) = delete;
-  OnTeam& operator=(const OnTeam&) = delete;
-  ~OnTeam();
+  explicit BudgetScope(ThreadBudget& budget);
+  BudgetScope(const BudgetScope&) = delete;
+  BudgetScope& operator=(const BudgetScope&) = delete;
+  ~BudgetScope();
 
  private:
-  Team& team_;
+  ThreadBudget& budget_;
 };
 
 // How states are made and run from here on. One context serves both kinds of state, but flash attention lays
@@ -94,4 +95,4 @@ int language_count(const whisper_context& context);
 uint64_t memory_bytes(const whisper_context& context);
 uint64_t memory_bytes(const whisper_state& state);
 
-} // namespace voxgate::whisper_tu
+} // namespace voxgate::whisper_internals

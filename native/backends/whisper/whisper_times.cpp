@@ -1,6 +1,6 @@
-#include "backends/whisper_times.h"
+#include "backends/whisper/whisper_times.h"
 
-#include "backends/whisper_tu.h"
+#include "backends/whisper/whisper_internals.h"
 
 #include <whisper.h>
 
@@ -46,7 +46,7 @@ std::vector<Segment> SegmentTimes::collect(const whisper_context& context, whisp
       token.id = data.id;
       token.logprob = data.plog;
       if (is_text)
-        token.bytes = whisper_tu::token_bytes(context, data.id);
+        token.bytes = whisper_internals::token_bytes(context, data.id);
       token.start_ms = std::clamp(start, floor_ms_, limit_ms_);
       token.end_ms = std::clamp(end, token.start_ms, limit_ms_);
       floor_ms_ = aligned_ ? token.end_ms : token.start_ms;

@@ -1,4 +1,4 @@
-#include "backends/sensevoice_fbank.h"
+#include "backends/sensevoice/sensevoice_fbank.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "backends/sensevoice_weights.h"
+#include "backends/sensevoice/sensevoice_weights.h"
 
 #include "models/ggml_file.h"
 #include "status.h"

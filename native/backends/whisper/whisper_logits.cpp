@@ -1,4 +1,4 @@
-#include "backends/whisper_logits.h"
+#include "backends/whisper/whisper_logits.h"
 
 #include "exponential.h"
 

@@ -1,4 +1,4 @@
-#include "backends/parakeet_tu.h"
+#include "backends/parakeet/parakeet_internals.h"
 
 #include <ggml-alloc.h>
 #include <ggml-backend.h>
@@ -21,7 +21,7 @@
 
 #undef ggml_graph_node
 
-namespace voxgate::parakeet_tu {
+namespace voxgate::parakeet_internals {
 
 bool should_abort(void* cancel_token) {
   return static_cast<const CancelToken*>(cancel_token)->cancelled();
@@ -96,4 +96,4 @@ uint64_t memory_bytes(const parakeet_state& state) {
   return bytes;
 }
 
-} // namespace voxgate::parakeet_tu
+} // namespace voxgate::parakeet_internals

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backend.h"
-#include "backends/sensevoice_shape.h"
+#include "backends/sensevoice/sensevoice_shape.h"
 
 #include <functional>
 

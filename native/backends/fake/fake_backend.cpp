@@ -1,4 +1,4 @@
-#include "backends/fake.h"
+#include "backends/fake/fake_backend.h"
 
 #include <algorithm>
 #include <chrono>

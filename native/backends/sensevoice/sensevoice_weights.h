@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/sensevoice_shape.h"
+#include "backends/sensevoice/sensevoice_shape.h"
 #include "cancel.h"
 
 #include <ggml-cpp.h>

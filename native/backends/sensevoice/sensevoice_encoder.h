@@ -1,7 +1,7 @@
 #pragma once
 
-#include "backends/sensevoice_compute.h"
-#include "backends/sensevoice_weights.h"
+#include "backends/sensevoice/sensevoice_compute.h"
+#include "backends/sensevoice/sensevoice_weights.h"
 
 #include <array>
 #include <span>

@@ -1,8 +1,8 @@
-#include "backends/whisper_tu.h"
+#include "backends/whisper/whisper_internals.h"
 
 #include "backends/large_pages.h"
-#include "backends/whisper_logits.h"
-#include "backends/whisper_mel.h"
+#include "backends/whisper/whisper_logits.h"
+#include "backends/whisper/whisper_mel.h"
 
 #include <ggml-alloc.h>
 #include <ggml-backend.h>
@@ -57,15 +57,15 @@ template <typename X, typename N> auto pad_positions(X x, N n) {
 namespace {
 thread_local std::array<ggml_backend_sched_t, 3> t_skipped{};
 thread_local int t_skips = 0;
-thread_local const voxgate::Team* t_team = nullptr;
+thread_local const voxgate::ThreadBudget* t_budget = nullptr;
 void set_threads(ggml_backend_sched_t sched, int threads);
 ggml_status compute_graph(ggml_backend_sched_t sched, ggml_cgraph* graph) {
   if (std::find(t_skipped.begin(), t_skipped.end(), sched) != t_skipped.end()) {
     ++t_skips;
     return GGML_STATUS_SUCCESS;
   }
-  if (t_team != nullptr)
-    set_threads(sched, t_team->share());
+  if (t_budget != nullptr)
+    set_threads(sched, t_budget->share());
   return ggml_backend_sched_graph_compute(sched, graph);
 }
 } // namespace
@@ -97,7 +97,7 @@ ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend)
 #undef GGML_PAD
 #undef whisper_exp_compute_token_level_timestamps_dtw
 
-namespace voxgate::whisper_tu {
+namespace voxgate::whisper_internals {
 namespace {
 
 constexpr int kMedianWidth = 7; // as in whisper_full
@@ -105,7 +105,7 @@ constexpr int kMedianWidth = 7; // as in whisper_full
 thread_local int t_alignments = 0;
 
 // A function that only some of ggml's backends have, or null.
-template <typename Function> Function door(ggml_backend_t backend, const char* name) {
+template <typename Function> Function backend_proc(ggml_backend_t backend, const char* name) {
   ggml_backend_dev_t device = ggml_backend_get_device(backend);
   ggml_backend_reg_t reg = device != nullptr ? ggml_backend_dev_backend_reg(device) : nullptr;
   return reg != nullptr ? reinterpret_cast<Function>(ggml_backend_reg_get_proc_address(reg, name)) : nullptr;
@@ -195,14 +195,14 @@ std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> 
   return {view.release(), free_view};
 }
 
-OnTeam::OnTeam(Team& team) : team_(team) {
-  team_.join();
-  t_team = &team_;
+BudgetScope::BudgetScope(ThreadBudget& budget) : budget_(budget) {
+  budget_.join();
+  t_budget = &budget_;
 }
 
-OnTeam::~OnTeam() {
-  t_team = nullptr;
-  team_.leave();
+BudgetScope::~BudgetScope() {
+  t_budget = nullptr;
+  budget_.leave();
 }
 
 void use_alignment(whisper_context& context, bool aligned) {
@@ -262,7 +262,8 @@ int encodings_skipped() {
 
 void set_graph_abort(whisper_state& state, AbortSwitch* abort_switch) {
   for (ggml_backend_t backend : state.backends) {
-    if (auto set = door<ggml_backend_set_abort_callback_t>(backend, "ggml_backend_set_abort_callback"))
+    if (auto set =
+            backend_proc<ggml_backend_set_abort_callback_t>(backend, "ggml_backend_set_abort_callback"))
       set(backend, abort_switch != nullptr ? should_abort : nullptr, abort_switch);
   }
 }
@@ -306,14 +307,14 @@ uint64_t memory_bytes(const whisper_state& state) {
   return bytes;
 }
 
-} // namespace voxgate::whisper_tu
+} // namespace voxgate::whisper_internals
 
 namespace {
 void set_threads(ggml_backend_sched_t sched, int threads) {
   for (int i = 0; i < ggml_backend_sched_get_n_backends(sched); ++i) {
     ggml_backend_t backend = ggml_backend_sched_get_backend(sched, i);
-    if (auto set =
-            voxgate::whisper_tu::door<ggml_backend_set_n_threads_t>(backend, "ggml_backend_set_n_threads"))
+    if (auto set = voxgate::whisper_internals::backend_proc<ggml_backend_set_n_threads_t>(
+            backend, "ggml_backend_set_n_threads"))
       set(backend, threads);
   }
 }
@@ -322,7 +323,7 @@ void set_threads(ggml_backend_sched_t sched, int threads) {
 static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
                          size_t first_segment, int segments, int seek, int frames, int filter_width,
                          int threads) {
-  using namespace voxgate::whisper_tu;
+  using namespace voxgate::whisper_internals;
   auto& abort_switch = *static_cast<AbortSwitch*>(params.abort_callback_user_data);
   // The median filter asserts that it is narrower than the window (in positions of two frames), the pass that
   // the window is no longer than what was encoded. Without alignment the tokens keep t_dtw == -1.

@@ -1,4 +1,4 @@
-#include "backends/whisper_prompt.h"
+#include "backends/whisper/whisper_prompt.h"
 
 #include <algorithm>
 

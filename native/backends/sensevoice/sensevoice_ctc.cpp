@@ -1,4 +1,4 @@
-#include "backends/sensevoice_ctc.h"
+#include "backends/sensevoice/sensevoice_ctc.h"
 
 #include "status.h"
 

@@ -1,8 +1,8 @@
-#include "backends/sensevoice.h"
+#include "backends/sensevoice/sensevoice_backend.h"
 
-#include "backends/sensevoice_ctc.h"
-#include "backends/sensevoice_encoder.h"
-#include "backends/sensevoice_fbank.h"
+#include "backends/sensevoice/sensevoice_ctc.h"
+#include "backends/sensevoice/sensevoice_encoder.h"
+#include "backends/sensevoice/sensevoice_fbank.h"
 
 #include <algorithm>
 

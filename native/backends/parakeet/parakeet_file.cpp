@@ -1,4 +1,4 @@
-#include "backends/parakeet_file.h"
+#include "backends/parakeet/parakeet_file.h"
 
 #include "models/ggml_file.h"
 

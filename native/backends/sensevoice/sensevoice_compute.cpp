@@ -1,4 +1,4 @@
-#include "backends/sensevoice_compute.h"
+#include "backends/sensevoice/sensevoice_compute.h"
 
 #include "backends/ggml_runtime.h"
 #include "status.h"
@@ -6,7 +6,7 @@
 namespace voxgate {
 namespace {
 
-template <typename Function> Function procedure(ggml_backend_t backend, const char* name) {
+template <typename Function> Function backend_proc(ggml_backend_t backend, const char* name) {
   ggml_backend_dev_t device = ggml_backend_get_device(backend);
   ggml_backend_reg_t reg = device != nullptr ? ggml_backend_dev_backend_reg(device) : nullptr;
   return reg != nullptr ? reinterpret_cast<Function>(ggml_backend_reg_get_proc_address(reg, name)) : nullptr;
@@ -39,7 +39,7 @@ GraphCompute::GraphCompute(const std::string& device, int threads, size_t max_no
     backends_.push_back(start(gpu(index)));
   backends_.push_back(start(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)));
   const auto set_threads =
-      procedure<ggml_backend_set_n_threads_t>(backends_.back().get(), "ggml_backend_set_n_threads");
+      backend_proc<ggml_backend_set_n_threads_t>(backends_.back().get(), "ggml_backend_set_n_threads");
   if (set_threads != nullptr)
     set_threads(backends_.back().get(), threads);
 
@@ -84,7 +84,7 @@ void GraphCompute::set_abort(const CancelToken* cancel) {
   const auto should_abort = [](void* user) { return static_cast<const CancelToken*>(user)->cancelled(); };
   for (const auto& backend : backends_) {
     const auto set =
-        procedure<ggml_backend_set_abort_callback_t>(backend.get(), "ggml_backend_set_abort_callback");
+        backend_proc<ggml_backend_set_abort_callback_t>(backend.get(), "ggml_backend_set_abort_callback");
     if (set != nullptr)
       set(backend.get(), cancel != nullptr ? +should_abort : nullptr, const_cast<CancelToken*>(cancel));
   }

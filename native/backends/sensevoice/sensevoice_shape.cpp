@@ -1,7 +1,7 @@
-#include "backends/sensevoice_shape.h"
+#include "backends/sensevoice/sensevoice_shape.h"
 
 #include "backend.h"
-#include "backends/sensevoice_fbank.h"
+#include "backends/sensevoice/sensevoice_fbank.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
-#include "backends/parakeet.h"
+#include "backends/parakeet/parakeet_backend.h"
 
 #include "backends/ggml_runtime.h"
-#include "backends/parakeet_file.h"
-#include "backends/parakeet_tu.h"
+#include "backends/parakeet/parakeet_file.h"
+#include "backends/parakeet/parakeet_internals.h"
 
 #include <parakeet.h>
 
@@ -31,11 +31,11 @@ using StatePtr = std::unique_ptr<parakeet_state, FreeState>;
 class GraphAbort {
  public:
   GraphAbort(parakeet_state& state, const CancelToken& cancel) : state_(state) {
-    parakeet_tu::set_graph_abort(state, &cancel);
+    parakeet_internals::set_graph_abort(state, &cancel);
   }
   GraphAbort(const GraphAbort&) = delete;
   GraphAbort& operator=(const GraphAbort&) = delete;
-  ~GraphAbort() { parakeet_tu::set_graph_abort(state_, nullptr); }
+  ~GraphAbort() { parakeet_internals::set_graph_abort(state_, nullptr); }
 
  private:
   parakeet_state& state_;
@@ -72,7 +72,7 @@ class ParakeetBackend final : public Backend {
  public:
   ParakeetBackend(ContextPtr context, const LoadOptions& options, size_t vocabulary)
       : context_(std::move(context)), threads_(std::max(1, options.threads)), vocabulary_(vocabulary) {
-    parakeet_tu::set_audio_context(*context_, kMelFrames);
+    parakeet_internals::set_audio_context(*context_, kMelFrames);
     state_.reset(parakeet_init_state(context_.get()));
     if (!state_)
       throw Failure(StatusCode::out_of_memory, "Not enough memory for the buffers of the model");
@@ -80,7 +80,8 @@ class ParakeetBackend final : public Backend {
     info_.languages = {"bg", "hr", "cs", "da", "nl", "en", "et", "fi", "fr", "de", "el", "hu", "it",
                        "lv", "lt", "mt", "pl", "pt", "ro", "ru", "sk", "sl", "es", "sv", "uk"};
     info_.multilingual = true;
-    info_.memory_bytes = parakeet_tu::memory_bytes(*context_) + parakeet_tu::memory_bytes(*state_);
+    info_.memory_bytes =
+        parakeet_internals::memory_bytes(*context_) + parakeet_internals::memory_bytes(*state_);
   }
 
   const ModelInfo& info() const override { return info_; }
@@ -96,10 +97,10 @@ class ParakeetBackend final : public Backend {
     {
       const GraphAbort graph_abort(*state_, cancel);
       const bool done =
-          parakeet_tu::run(*context_, *state_, padded, threads_, cancel,
-                           [&](const parakeet_token_data& token, std::span<const float> logits) {
-                             logprobs.push_back(logprob(logits.first(vocabulary_ + 1), token.id));
-                           });
+          parakeet_internals::run(*context_, *state_, padded, threads_, cancel,
+                                  [&](const parakeet_token_data& token, std::span<const float> logits) {
+                                    logprobs.push_back(logprob(logits.first(vocabulary_ + 1), token.id));
+                                  });
       cancel.check();
       if (!done)
         throw Failure(StatusCode::inference_failed, "Parakeet could not compute its graph");
@@ -125,10 +126,10 @@ class ParakeetBackend final : public Backend {
   std::vector<Segment> collect(const std::vector<float>& logprobs, int64_t limit_ms) const {
     Segment segment;
     int64_t floor_ms = 0;
-    for (const auto& data : parakeet_tu::tokens(*state_)) {
+    for (const auto& data : parakeet_internals::tokens(*state_)) {
       Token token;
       token.id = data.id;
-      token.bytes = spelled(parakeet_tu::piece(*context_, data.id));
+      token.bytes = spelled(parakeet_internals::piece(*context_, data.id));
       token.logprob = logprobs.at(segment.tokens.size());
       if (!std::isfinite(token.logprob))
         throw Failure(StatusCode::inference_failed, "The model computed numbers that are not finite");

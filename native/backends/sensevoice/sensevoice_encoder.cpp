@@ -1,4 +1,4 @@
-#include "backends/sensevoice_encoder.h"
+#include "backends/sensevoice/sensevoice_encoder.h"
 
 #include "status.h"
 
