@@ -18,7 +18,7 @@ const { audio, seconds } = fileClip(SAMPLE, null);
 const { config } = readConfig();
 const engine = loadNative();
 const model = await engine.loadModel({
-  backend: 'whisper',
+  family: 'whisper',
   path: ggmlBase(),
   device: 'cpu',
   threads: config.threads,

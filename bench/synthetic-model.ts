@@ -197,7 +197,7 @@ async function measure(path: string, rounds: number): Promise<ModelRun> {
   const before = forgetPeak();
   const begin = performance.now();
   const model = await engine.loadModel({
-    backend: 'whisper',
+    family: 'whisper',
     path,
     device: 'cpu',
     threads: readConfig().config.threads,

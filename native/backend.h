@@ -40,14 +40,14 @@ inline constexpr int kSampleRate = 16000;
 inline constexpr size_t kMaxChunkSamples = 30 * kSampleRate + kSampleRate / 2;
 
 struct LoadOptions {
-  std::string backend;
+  std::string family; // "whisper", "parakeet" ...: which kind of model the file holds
   std::string path;
   std::string device; // "cpu", "cuda", "cuda:1" ...
   int threads = 1;
 };
 
 struct ModelInfo {
-  std::string backend;
+  std::string family;
   std::vector<std::string> languages; // in the model's own order
   bool multilingual = false;
   bool finds_language = false; // while transcribing: ChunkOptions::language may then be empty
@@ -140,7 +140,7 @@ struct BackendEntry {
   BackendFactory load;
 };
 
-// Every backend of this build, by the name LoadOptions::backend asks for (backends/registry.cpp).
+// Every backend of this build, by the name LoadOptions::family asks for (backends/registry.cpp).
 std::span<const BackendEntry> backends();
 
 } // namespace voxgate

@@ -198,7 +198,7 @@ function createCaches(
         const { family } = catalogueModel(id);
         const { path } = await store.ensure(id);
         const load = (on: string) =>
-          engine.loadModel({ backend: family, path, device: on, threads: config.threads });
+          engine.loadModel({ family, path, device: on, threads: config.threads });
         if (!gpu) return load(device);
         return loadWithFallback({
           gpu: device,

@@ -101,7 +101,7 @@ std::vector<float> read_samples(const Napi::CallbackInfo& info, size_t index, si
 }
 
 LoadOptions read_load_options(Napi::Object options) {
-  return {read_string(options, "backend"), read_string(options, "path"), read_string(options, "device"),
+  return {read_string(options, "family"), read_string(options, "path"), read_string(options, "device"),
           read_integer(options, "threads", 1, kMaxThreads)};
 }
 
@@ -132,7 +132,7 @@ Napi::FunctionReference read_callback(Napi::Object hooks, const std::string& nam
 
 Napi::Object to_js(Napi::Env env, const ModelInfo& info) {
   auto object = Napi::Object::New(env);
-  object.Set("backend", info.backend);
+  object.Set("family", info.family);
   object.Set("languages", strings_to_js(env, info.languages));
   object.Set("multilingual", info.multilingual);
   object.Set("audioContext", info.audio_context);

@@ -43,7 +43,7 @@ BackendFactory find_backend(Napi::Object options, const std::string& name) {
     names += names.empty() ? "" : " or ";
     names += entry.name;
   }
-  throw argument_error(options.Env(), names, "backend", options.Get("backend"));
+  throw argument_error(options.Env(), names, "family", options.Get("family"));
 }
 
 // What a backend reports goes to JavaScript by the same way as the end of the call, so it arrives before it.
@@ -89,7 +89,7 @@ Napi::Value Model::load(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
   const auto js_options = read_object(info, 0, "options");
   const auto options = read_load_options(js_options);
-  const auto factory = find_backend(js_options, options.backend);
+  const auto factory = find_backend(js_options, options.family);
   return start_making(env,
                       [options, factory](const CancelToken& cancel) { return factory(options, cancel); });
 }

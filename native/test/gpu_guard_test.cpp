@@ -20,7 +20,7 @@ void end_as_ggml_does() {
 
 class Failing final : public Backend {
  public:
-  Failing() { info_.backend = "failing"; }
+  Failing() { info_.family = "failing"; }
   const ModelInfo& info() const override { return info_; }
   std::vector<Segment> transcribe(std::span<const float>, const ChunkOptions&, const ChunkEvents&,
                                   const CancelToken&) override {
@@ -51,7 +51,7 @@ std::unique_ptr<Backend> load(const char* device) {
 TEST("gpu guard: a GPU that fails throws, and is not asked again") {
   g_failure = nullptr;
   const auto model = load("cuda");
-  CHECK(model->info().backend == "failing");
+  CHECK(model->info().family == "failing");
   CHECK(model->transcribe({}, {}, {}, CancelToken()).size() == 1);
   g_failure = "CUDA error: an illegal memory access was encountered";
   CHECK(failure_of([&] { model->transcribe({}, {}, {}, CancelToken()); }) == StatusCode::inference_failed);

@@ -7,7 +7,7 @@
  */
 
 export type NativeErrorCode =
-  | 'load_failed' // the file is not a model this backend can use
+  | 'load_failed' // the file is not a model of this family
   | 'bad_audio' // the file cannot be decoded
   | 'inference_failed'
   | 'out_of_memory'
@@ -25,14 +25,14 @@ export class NativeError extends Error {
 
 export interface LoadOptions {
   /** The model family, by the name of its native backend. */
-  backend: string;
+  family: string;
   path: string;
   device: string; // 'cpu' | 'cuda:0' ...
   threads: number;
 }
 
 export interface ModelInfo {
-  backend: string;
+  family: string;
   /** ISO 639 codes the model can be asked for, in the model's own order. */
   languages: string[];
   multilingual: boolean;

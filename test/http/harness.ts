@@ -127,7 +127,7 @@ function scriptedEngine(script: Script, count: (change: number) => void): Native
     loadModel: async () => {
       const model: TranscriptionModel = {
         info: {
-          backend: 'fake',
+          family: 'fake',
           languages,
           multilingual: true,
           audioContext: 1500,

@@ -7,7 +7,7 @@ import { loadNative } from '../../src/engine/addon.ts';
 import { chunkOptions, fakeModelFile, speechFile, textOf } from './fixtures.ts';
 
 const addonUrl = new URL('../../src/engine/addon.ts', import.meta.url).href;
-const fake = (path: string) => ({ backend: 'fake' as const, path, device: 'cpu', threads: 1 });
+const fake = (path: string) => ({ family: 'fake' as const, path, device: 'cpu', threads: 1 });
 
 /** Runs a script that has `native`, `path` and `options`, in a process of its own. */
 function runScript(path: string, body: string, flags: string[] = []) {
@@ -139,7 +139,7 @@ describe('the addon', () => {
     const native = loadNative();
     const lines: [string, string][] = [];
     native.setLogger((level, message) => lines.push([level, message]));
-    const broken = { backend: 'whisper', path: speechFile, device: 'cpu', threads: 1 } as const;
+    const broken = { family: 'whisper', path: speechFile, device: 'cpu', threads: 1 } as const;
     await assert.rejects(native.loadModel(broken), { code: 'load_failed' });
     await sleep(10);
     native.setLogger(null);

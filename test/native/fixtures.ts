@@ -18,14 +18,14 @@ export function temporaryFile(content: string | Uint8Array = ''): string {
   return path;
 }
 
-/** A model that plays these lines; see native/backends/fake.h for what they can be. */
+/** A model that plays these lines; see native/backends/fake/fake_backend.h for what they can be. */
 export function fakeModelFile(...lines: string[]): string {
   return temporaryFile(`${['voxgate-fake 1', ...lines].join('\n')}\n`);
 }
 
 export function loadFake(...lines: string[]): Promise<TranscriptionModel> {
   return loadNative().loadModel({
-    backend: 'fake',
+    family: 'fake',
     path: fakeModelFile(...lines),
     device: 'cpu',
     threads: 1,

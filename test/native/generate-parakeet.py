@@ -8,7 +8,7 @@
 How the script gets into the weights: the prediction network is an LSTM whose gates are tied to "take the input,
 forget the rest", so its output says which token came last; the joint network ignores the encoder and turns that into
 the next token and its duration. The durations' logits are 118 below the token's: after a softmax over both together
-nothing is left of them, which is what parakeet.cpp 1.9.1 reads without the repair in parakeet_tu.cpp.
+nothing is left of them, which is what parakeet.cpp 1.9.1 reads without the repair in parakeet_internals.cpp.
 """
 import argparse
 import struct

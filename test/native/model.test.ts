@@ -72,8 +72,8 @@ describe('a failure', () => {
       code: 'load_failed',
       message: 'the disk is on fire',
     });
-    for (const backend of ['fake', 'whisper'] as const) {
-      const load = loadNative().loadModel({ backend, path: '/nowhere', device: 'cpu', threads: 1 });
+    for (const family of ['fake', 'whisper'] as const) {
+      const load = loadNative().loadModel({ family, path: '/nowhere', device: 'cpu', threads: 1 });
       await assert.rejects(load, { code: 'load_failed', message: /\/nowhere/ });
     }
   });
@@ -87,7 +87,7 @@ describe('a failure', () => {
     ]) {
       const path = temporaryFile(content);
       const native = loadNative();
-      await assert.rejects(native.loadModel({ backend: 'whisper', path, device: 'cpu', threads: 1 }), {
+      await assert.rejects(native.loadModel({ family: 'whisper', path, device: 'cpu', threads: 1 }), {
         code: 'load_failed',
       });
       await assert.rejects(native.loadVoiceActivity({ path }), { code: 'load_failed' });
@@ -194,7 +194,7 @@ describe('close', () => {
     await model.close();
     await assert.rejects(model.transcribe(second, chunkOptions), { code: 'closed' });
     await assert.rejects(model.detectLanguage(second, { audioContext: 0, words: false }), { code: 'closed' });
-    assert.equal(model.info.backend, 'fake');
+    assert.equal(model.info.family, 'fake');
   });
 });
 
@@ -260,9 +260,9 @@ describe('an argument error', () => {
   });
 
   it('of a load names the choices', async () => {
-    const options = { backend: 'fake', path: fakeModelFile(), device: 'cpu', threads: 1 } as const;
+    const options = { family: 'fake', path: fakeModelFile(), device: 'cpu', threads: 1 } as const;
     const load = (changed: object) => loadNative().loadModel({ ...options, ...changed });
-    await assert.rejects(load({ backend: 'magic' }), { code: 'invalid_argument', message: /whisper.*fake/ });
+    await assert.rejects(load({ family: 'magic' }), { code: 'invalid_argument', message: /whisper.*fake/ });
     await assert.rejects(load({ threads: 0 }), { code: 'invalid_argument' });
     await assert.rejects(load({ path: undefined }), {
       message: 'Expected a string for path but received undefined',

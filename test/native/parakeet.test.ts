@@ -13,7 +13,7 @@ import { chunkOptions } from './fixtures.ts';
 const SAMPLE_RATE = 16_000;
 const path = new URL('./data/parakeet-script.bin', import.meta.url).pathname;
 const engine = loadNative(process.env.VOXGATE_ADDON);
-const model = await engine.loadModel({ backend: 'parakeet', path, device: 'cpu', threads: 2 });
+const model = await engine.loadModel({ family: 'parakeet', path, device: 'cpu', threads: 2 });
 after(() => model.close());
 
 const options: ChunkOptions = { ...chunkOptions, words: true };
@@ -44,7 +44,7 @@ const hear = (durationSec: number, changes: Partial<ChunkRequest> = {}) =>
 const rounded = (value: number) => Number(value.toFixed(3));
 
 test('the model says what it is', () => {
-  assert.equal(model.info.backend, 'parakeet');
+  assert.equal(model.info.family, 'parakeet');
   assert.equal(model.info.languages.length, 25);
   assert(model.info.languages.includes('en') && !model.info.languages.includes('ja'));
   assert(model.info.memoryBytes > 35_000);
@@ -151,7 +151,7 @@ test('what the model cannot do is refused with a sentence', async () => {
 
 test('a file that is no such model is refused', async () => {
   const load = (file: string) =>
-    engine.loadModel({ backend: 'parakeet', path: file, device: 'cpu', threads: 1 });
+    engine.loadModel({ family: 'parakeet', path: file, device: 'cpu', threads: 1 });
   const failed = (error: unknown) => error instanceof NativeError && error.code === 'load_failed';
   await assert.rejects(load('/nowhere'), failed);
   await assert.rejects(load(new URL(import.meta.url).pathname), failed);

@@ -18,7 +18,7 @@ const data = (name: string) => new URL(`./data/sensevoice/${name}`, import.meta.
 const readJson = <T>(name: string) => JSON.parse(readFileSync(data(name), 'utf8')) as T;
 
 const engine = loadNative();
-const load = (path: string) => engine.loadModel({ backend: 'sensevoice', path, device: 'cpu', threads: 2 });
+const load = (path: string) => engine.loadModel({ family: 'sensevoice', path, device: 'cpu', threads: 2 });
 const random = await load(data('random/model.gguf'));
 const tones = await load(data('tones.gguf'));
 after(async () => {

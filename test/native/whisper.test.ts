@@ -26,7 +26,7 @@ describe('whisper', { skip: whisper.skip }, () => {
   before(async () => {
     speech = await readSpeech();
     model = await loadNative().loadModel({
-      backend: 'whisper',
+      family: 'whisper',
       path: whisper.path,
       device: 'cpu',
       threads: 2,
@@ -92,7 +92,7 @@ describe('whisper', { skip: whisper.skip }, () => {
 
   it('closes its lanes with itself, while they work', async () => {
     const short = await loadNative().loadModel({
-      backend: 'whisper',
+      family: 'whisper',
       path: whisper.path,
       device: 'cpu',
       threads: 2,

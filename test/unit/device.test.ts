@@ -38,7 +38,7 @@ function model(on: string, fail?: { error: Error; after: number }): Transcriptio
   return {
     closed: false,
     info: {
-      backend: on,
+      family: on,
       languages: ['en'],
       multilingual: false,
       audioContext: 1500,
@@ -95,7 +95,7 @@ describe('loadWithFallback', () => {
   it('no memory for the weights: loaded on the CPU', async () => {
     const error = new NativeError('out_of_memory', 'CUDA error: out of memory');
     const { wrapped, told } = await loaded(() => Promise.reject(error));
-    assert.equal(wrapped.info.backend, 'cpu');
+    assert.equal(wrapped.info.family, 'cpu');
     assert.deepEqual(told, [error]);
   });
 

@@ -28,7 +28,7 @@ function modelOf(answer: DecodedSegment[], probabilities: Record<string, number>
   return {
     calls,
     info: {
-      backend: 'sensevoice',
+      family: 'sensevoice',
       languages: ['zh', 'en', 'yue', 'ja', 'ko'],
       multilingual: true,
       audioContext: 0,

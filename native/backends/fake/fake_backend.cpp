@@ -111,7 +111,7 @@ Script read_script(const std::string& path) {
 class FakeBackend final : public Backend {
  public:
   explicit FakeBackend(Script script) : script_(std::move(script)) {
-    info_.backend = "fake";
+    info_.family = "fake";
     for (const auto& guess : script_.languages)
       info_.languages.push_back(guess.language);
     info_.multilingual = info_.languages.size() > 1;

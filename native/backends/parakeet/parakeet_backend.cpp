@@ -76,7 +76,7 @@ class ParakeetBackend final : public Backend {
     state_.reset(parakeet_init_state(context_.get()));
     if (!state_)
       throw Failure(StatusCode::out_of_memory, "Not enough memory for the buffers of the model");
-    info_.backend = "parakeet";
+    info_.family = "parakeet";
     info_.languages = {"bg", "hr", "cs", "da", "nl", "en", "et", "fi", "fr", "de", "el", "hu", "it",
                        "lv", "lt", "mt", "pl", "pt", "ro", "ru", "sk", "sl", "es", "sv", "uk"};
     info_.multilingual = true;

@@ -26,7 +26,7 @@ class SenseVoiceBackend final : public Backend {
                     const LoadOptions& options, const CancelToken& cancel)
       : shape_(shape), vocabulary_(std::move(vocabulary)), fbank_(shape.mels),
         encoder_(file, shape, options.device, std::max(1, options.threads), max_frames(shape), cancel) {
-    info_.backend = "sensevoice";
+    info_.family = "sensevoice";
     for (const auto& language : shape_.languages)
       info_.languages.push_back(language.code);
     info_.multilingual = true;

@@ -113,7 +113,7 @@ class WhisperBackend final : public Backend {
   WhisperBackend(ContextPtr context, std::shared_ptr<ThreadBudget> budget, bool on_gpu)
       : context_(std::move(context)), budget_(std::move(budget)), on_gpu_(on_gpu) {
     longest_token_ = whisper_internals::longest_token(*context_);
-    info_.backend = "whisper";
+    info_.family = "whisper";
     info_.languages = language_codes(*context_);
     info_.multilingual = info_.languages.size() > 1;
     info_.audio_context = whisper_n_audio_ctx(context_.get());
