@@ -133,14 +133,14 @@ class Backend {
                                                            const CancelToken& cancel) = 0;
 };
 
-using BackendFactory = std::unique_ptr<Backend> (*)(const LoadOptions& options, const CancelToken& cancel);
+// Whether this build can load models of that family: "whisper", "parakeet" ...
+bool has_family(std::string_view name);
 
-struct BackendEntry {
-  std::string_view name;
-  BackendFactory load;
-};
+// Every family of this build, sorted by name.
+std::vector<std::string_view> family_names();
 
-// Every backend of this build, by the name LoadOptions::family asks for (backends/registry.cpp).
-std::span<const BackendEntry> backends();
+// Loads a model of the family that `options` names, behind the guard of gpu_guard.h. Throws
+// Failure{invalid_argument}, which names the families there are, when this build does not have that one.
+std::unique_ptr<Backend> load_model(const LoadOptions& options, const CancelToken& cancel);
 
 } // namespace voxgate

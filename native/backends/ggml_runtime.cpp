@@ -1,10 +1,10 @@
 #include "backends/ggml_runtime.h"
 
+#include "backends/registry.h"
 #include "status.h"
 
 #include <ggml-backend.h>
 #include <ggml.h>
-#include <parakeet.h>
 #include <whisper.h>
 
 #include <charconv>
@@ -80,8 +80,11 @@ void start_ggml(LogSink sink) {
   static std::once_flag once;
   std::call_once(once, [sink] {
     g_sink = sink;
-    whisper_log_set(forward_log, nullptr);
-    parakeet_log_set(forward_log, nullptr);
+    ggml_log_set(forward_log, nullptr);
+    for (const auto* family = FamilyRegistration::first(); family != nullptr; family = family->next) {
+      if (family->set_log != nullptr)
+        family->set_log(forward_log, nullptr);
+    }
     // Never let ggml search by itself: its default is the folder of the executable and the working directory.
     const auto folder = library_folder();
     ggml_backend_load_all_from_path(folder.empty() ? "." : folder.string().c_str());

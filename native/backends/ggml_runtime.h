@@ -13,9 +13,9 @@ enum class LogLevel { debug, info, warn, error };
 
 using LogSink = void (*)(LogLevel level, const char* text);
 
-// Loads the compute backends (shared libraries beside this library) and routes every log line of ggml,
-// whisper.cpp and parakeet.cpp to `sink`, which may be called by any thread. Only the first call acts; a
-// later one gives the same sink.
+// Loads the compute backends (shared libraries beside this library) and routes every log line of ggml and of
+// the families' libraries to `sink`, which may be called by any thread. Only the first call acts; a later one
+// gives the same sink.
 void start_ggml(LogSink sink);
 
 struct ComputeDevice {

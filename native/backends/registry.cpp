@@ -1,33 +1,52 @@
-#include "backend.h"
+#include "backends/registry.h"
 
 #include "backends/gpu_guard.h"
-#include "backends/parakeet/parakeet_backend.h"
-#include "backends/sensevoice/sensevoice_backend.h"
-#include "backends/whisper/whisper_backend.h"
-#ifdef VOXGATE_FAKE_BACKEND
-#include "backends/fake/fake_backend.h"
-#endif
+
+#include <algorithm>
 
 namespace voxgate {
 namespace {
 
-template <BackendFactory kLoad>
-std::unique_ptr<Backend> guarded(const LoadOptions& options, const CancelToken& cancel) {
-  return load_guarded(kLoad, options, cancel);
+constinit const FamilyRegistration* g_first = nullptr;
+
+const FamilyRegistration* find(std::string_view name) {
+  const auto* family = g_first;
+  while (family != nullptr && family->name != name)
+    family = family->next;
+  return family;
 }
 
 } // namespace
 
-std::span<const BackendEntry> backends() {
-  static constexpr BackendEntry entries[] = {
-      {"whisper", guarded<load_whisper>},
-      {"parakeet", guarded<load_parakeet>},
-      {"sensevoice", guarded<load_sensevoice>},
-#ifdef VOXGATE_FAKE_BACKEND
-      {"fake", load_fake},
-#endif
-  };
-  return entries;
+FamilyRegistration::FamilyRegistration(std::string_view family_name, BackendFactory load_family,
+                                       SetLog set_family_log)
+    : name(family_name), load(load_family), set_log(set_family_log), next(g_first) {
+  g_first = this;
+}
+
+const FamilyRegistration* FamilyRegistration::first() {
+  return g_first;
+}
+
+bool has_family(std::string_view name) {
+  return find(name) != nullptr;
+}
+
+std::vector<std::string_view> family_names() {
+  std::vector<std::string_view> names;
+  for (const auto* family = g_first; family != nullptr; family = family->next)
+    names.push_back(family->name);
+  std::ranges::sort(names);
+  return names;
+}
+
+std::unique_ptr<Backend> load_model(const LoadOptions& options, const CancelToken& cancel) {
+  if (const auto* family = find(options.family))
+    return load_guarded(family->load, options, cancel);
+  std::string message = "There is no model family \"" + options.family + "\" in this build; it has";
+  for (const auto name : family_names())
+    message.append(message.ends_with("has") ? " " : ", ").append(name);
+  throw Failure(StatusCode::invalid_argument, message);
 }
 
 } // namespace voxgate

@@ -35,15 +35,13 @@ Napi::Object start_making(Napi::Env env, Maker make) {
                    });
 }
 
-BackendFactory find_backend(Napi::Object options, const std::string& name) {
-  std::string names;
-  for (const auto& entry : backends()) {
-    if (entry.name == name)
-      return entry.load;
-    names += names.empty() ? "" : " or ";
-    names += entry.name;
-  }
-  throw argument_error(options.Env(), names, "family", options.Get("family"));
+void check_family(Napi::Object options, const std::string& family) {
+  if (has_family(family))
+    return;
+  std::string known;
+  for (const auto name : family_names())
+    known.append(known.empty() ? "" : " or ").append(name);
+  throw argument_error(options.Env(), known, "family", options.Get("family"));
 }
 
 // What a backend reports goes to JavaScript by the same way as the end of the call, so it arrives before it.
@@ -89,9 +87,8 @@ Napi::Value Model::load(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
   const auto js_options = read_object(info, 0, "options");
   const auto options = read_load_options(js_options);
-  const auto factory = find_backend(js_options, options.family);
-  return start_making(env,
-                      [options, factory](const CancelToken& cancel) { return factory(options, cancel); });
+  check_family(js_options, options.family);
+  return start_making(env, [options](const CancelToken& cancel) { return load_model(options, cancel); });
 }
 
 Napi::Value Model::lane(const Napi::CallbackInfo& info) {

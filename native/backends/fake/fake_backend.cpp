@@ -1,5 +1,6 @@
 #include "backends/fake/fake_backend.h"
 
+#include "backends/registry.h"
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -162,6 +163,8 @@ class FakeBackend final : public Backend {
   Script script_;
   ModelInfo info_;
 };
+
+const FamilyRegistration registration{"fake", load_fake};
 
 } // namespace
 

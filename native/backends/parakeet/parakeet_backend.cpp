@@ -3,6 +3,7 @@
 #include "backends/ggml_runtime.h"
 #include "backends/parakeet/parakeet_file.h"
 #include "backends/parakeet/parakeet_internals.h"
+#include "backends/registry.h"
 
 #include <parakeet.h>
 
@@ -150,6 +151,8 @@ class ParakeetBackend final : public Backend {
   size_t vocabulary_;
   ModelInfo info_;
 };
+
+const FamilyRegistration registration{"parakeet", load_parakeet, parakeet_log_set};
 
 } // namespace
 

@@ -1,5 +1,6 @@
 #include "backends/sensevoice/sensevoice_backend.h"
 
+#include "backends/registry.h"
 #include "backends/sensevoice/sensevoice_ctc.h"
 #include "backends/sensevoice/sensevoice_encoder.h"
 #include "backends/sensevoice/sensevoice_fbank.h"
@@ -90,6 +91,8 @@ class SenseVoiceBackend final : public Backend {
   SenseVoiceEncoder encoder_;
   ModelInfo info_;
 };
+
+const FamilyRegistration registration{"sensevoice", load_sensevoice};
 
 } // namespace
 

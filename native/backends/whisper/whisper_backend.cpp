@@ -1,6 +1,7 @@
 #include "backends/whisper/whisper_backend.h"
 
 #include "backends/ggml_runtime.h"
+#include "backends/registry.h"
 #include "backends/whisper/whisper_internals.h"
 #include "backends/whisper/whisper_prompt.h"
 #include "backends/whisper/whisper_times.h"
@@ -322,6 +323,8 @@ class WhisperBackend final : public Backend {
   size_t longest_token_ = 0;
   ModelInfo info_;
 };
+
+const FamilyRegistration registration{"whisper", load_whisper, whisper_log_set};
 
 } // namespace
 
