@@ -2,14 +2,30 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ConfigError, readConfig } from '../../src/config.ts';
 
-test('the defaults are those of the docs', () => {
+const SEC = 1000;
+
+test('the defaults are those of the contract', () => {
   const { config, warnings } = readConfig({ XDG_CACHE_HOME: '/cache' });
-  assert.equal(config.host, '127.0.0.1');
-  assert.equal(config.port, 8000);
+  const { tts, llm, observability } = config;
+  assert.deepEqual([config.host, config.port], ['127.0.0.1', 8000]);
   assert.equal(config.modelDir, '/cache/voxgate/models');
-  assert.equal(config.modelKeepAliveMs, 300_000);
+  assert.equal(config.modelDownload, true);
+  assert.equal(config.modelKeepAliveMs, 300 * SEC);
   assert.equal(config.modelDefaultSize, 'small');
+  assert.equal(config.device, 'auto');
+  assert.deepEqual(tts, { url: 'http://127.0.0.1:8091', timeoutMs: 600 * SEC, modelId: 'tts' });
+  assert.deepEqual(llm, { url: 'http://127.0.0.1:11434', timeoutMs: 600 * SEC });
   assert.equal(config.maxUploadBytes, 2048 * 1024 * 1024);
+  assert.equal(config.maxAudioSec, 6 * 3600);
+  assert.deepEqual([config.apiKeys, config.corsOrigins], [[], []]);
+  assert.deepEqual(
+    { metrics: observability.metrics, accessLog: observability.accessLog, payload: observability.payload },
+    { metrics: true, accessLog: true, payload: false },
+  );
+  assert.equal(observability.metricsWindowSec, 60 * 60);
+  assert.equal(observability.payloadMaxDays, 7);
+  assert.equal(observability.payloadMaxGb, 5);
+  assert.equal(config.hubEndpoint, 'https://huggingface.co');
   assert(config.threads >= 1);
   assert.deepEqual(warnings, []);
   assert(Object.isFrozen(config));

@@ -94,6 +94,16 @@ test('settings', () => {
   assert.deepEqual(readConfig(Object.fromEntries(documented.map((name) => [name, '']))).warnings, []);
 });
 
+test('a setting left out means what the docs say it does', () => {
+  const { environment: _, ...unset } = readConfig({}).config;
+  const rows = [...read('docs/configuration.md').matchAll(/^\| `(\w+)`\s*\| `([^`$]+)`\s*\|/gm)];
+  assert(rows.length > 20, `${rows.length} defaults`);
+  for (const [, name = '', documented] of rows) {
+    const { environment: _, ...set } = readConfig({ [name]: documented }).config;
+    assert.deepEqual(set, unset, `${name} is documented as ${documented}`);
+  }
+});
+
 test('every figure of the README’s commands exists as a script', () => {
   const { scripts } = JSON.parse(read('package.json'));
   for (const [, name] of read('README.md').matchAll(/npm run (?:--silent )?([\w:]+)/g))
