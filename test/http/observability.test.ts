@@ -54,6 +54,7 @@ test('percentiles of the metrics are those of the access log', async () => {
   await (await post(gateway, form(Buffer.from('no audio')))).text();
   const snapshot = await metricsOf(gateway);
   const lines = await accessLog(gateway, 122);
+  assert.equal(snapshot.window_sec, 3600);
   for (const category of ['asr', 'tts', 'llm']) {
     const latencies = lines.filter((line) => line.category === category).map((line) => line.latency_ms);
     const { latency_ms, total, counts, error_rate } = snapshot.categories[category];

@@ -93,6 +93,31 @@ test('models: auto first, installed before the rest, aliases found by name', asy
   assert.deepEqual(byAlias, base);
 });
 
+test('models: european does not stream, every other recognition model does', async () => {
+  await using gateway = await startGateway();
+  const { data } = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
+  const streaming = new Map(data.map((model) => [model.id, model.supports_streaming]));
+  assert.equal(streaming.get('european'), false);
+  assert.equal(streaming.get('cjk'), true);
+  const multilingual = data.filter(({ id }) => id.startsWith('multilingual-'));
+  assert.equal(multilingual.length, 9);
+  for (const { id, supports_streaming } of multilingual) assert.equal(supports_streaming, true, id);
+});
+
+for (const [installed, streams] of [
+  [['multilingual-base', 'cjk'], true],
+  [['cjk'], true],
+  [['european'], false],
+  [['multilingual-base', 'european'], false],
+  [['multilingual-base', 'european', 'cjk'], false],
+] as const) {
+  test(`models: auto ${streams ? 'streams' : 'does not stream'} with ${installed.join(', ')} installed`, async () => {
+    await using gateway = await startGateway({ installed: [...installed, 'voice-activity'] });
+    const auto = await json(await fetch(`${gateway.base}/v1/models/auto`));
+    assert.equal(auto.supports_streaming, streams);
+  });
+}
+
 test('models that are neither on disk nor to be downloaded are not listed', async () => {
   await using gateway = await startGateway({ env: { SVC_MODEL_DOWNLOAD: 'off' } });
   const { data } = await json(await fetch(`${gateway.base}/v1/models`));
