@@ -15,12 +15,8 @@ import { test } from 'node:test';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 
-const day = () => {
-  const now = new Date();
-  return [now.getFullYear(), now.getMonth() + 1, now.getDate()]
-    .map((n) => String(n).padStart(2, '0'))
-    .join('-');
-};
+const day = (at = new Date()) =>
+  [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((n) => String(n).padStart(2, '0')).join('-');
 
 /** The lines on disk once there are `count`. */
 async function accessLog({ config }: Gateway, count: number): Promise<any[]> {
@@ -36,6 +32,15 @@ const meta = async (gateway: Gateway, id: string) => {
   const file = join(captureOf(gateway, id), 'meta.json');
   await until(`the capture ${id}`, () => existsSync(file));
   return JSON.parse(readFileSync(file, 'utf8'));
+};
+
+const ask = async (gateway: Gateway, id: string) =>
+  (await post(gateway, form(toneWav(0.5)), { headers: { 'X-Request-ID': id } })).text();
+const toggle = (gateway: Gateway, key: string, value: string) => {
+  const data = new FormData();
+  data.append('key', key);
+  data.append('value', value);
+  return fetch(`${gateway.base}/admin/api/observability/toggle`, { method: 'POST', body: data });
 };
 
 /** Nearest rank. */
@@ -100,18 +105,10 @@ test('one line for every request, with the decided fields', async () => {
 
 test('a toggle stops and starts each instrument', async () => {
   await using gateway = await startGateway();
-  const toggle = (key: string, value: string) => {
-    const data = new FormData();
-    data.append('key', key);
-    data.append('value', value);
-    return fetch(`${gateway.base}/admin/api/observability/toggle`, { method: 'POST', body: data });
-  };
-  const ask = async (id: string) =>
-    (await post(gateway, form(toneWav(0.5)), { headers: { 'X-Request-ID': id } })).text();
-  for (const key of ['metrics', 'access_log']) assert.equal((await toggle(key, 'off')).status, 200);
-  await ask('unseen');
-  for (const key of ['metrics', 'access_log', 'payload']) await (await toggle(key, 'YES')).text();
-  await ask('seen');
+  for (const key of ['metrics', 'access_log']) assert.equal((await toggle(gateway, key, 'off')).status, 200);
+  await ask(gateway, 'unseen');
+  for (const key of ['metrics', 'access_log', 'payload']) await (await toggle(gateway, key, 'YES')).text();
+  await ask(gateway, 'seen');
   await meta(gateway, 'seen');
   assert(!existsSync(captureOf(gateway, 'unseen')));
   const { asr } = (await metricsOf(gateway)).categories;
@@ -161,20 +158,37 @@ test('captures: the bodies as they were, the headers without secrets, nothing of
     'the form as it was sent',
   );
 
-  using _held = gateway.app.slot.take('llm', 'x');
-  await (await say('refused')).text();
-  await (await post(gateway, form(audio), { headers: { 'X-Request-ID': 'refused' } })).text();
+  {
+    using _held = gateway.app.slot.take('llm', 'x');
+    assert.equal((await say('refused')).status, 503);
+    assert.equal((await post(gateway, form(audio), { headers: { 'X-Request-ID': 'refused' } })).status, 503);
+  }
+  // Captures are written in the order of the requests: once this one is there, theirs would be too.
+  await ask(gateway, 'after');
+  await meta(gateway, 'after');
   assert(!existsSync(captureOf(gateway, 'refused')));
 });
 
-test('a folder that cannot be written switches capture off and harms no request', async () => {
+test('a folder that cannot be written switches capture off, harms no request, and can be switched on again', async () => {
   await using gateway = await startGateway({ env: { SVC_OBS_PAYLOAD_ENABLED: '1' } });
   const { payloadDir } = gateway.config.observability;
+  const shown = async () => {
+    const page = await (await fetch(`${gateway.base}/admin/fragments/observability`)).text();
+    return /aria-checked="(true|false)" aria-labelledby="switch-payload"/.exec(page)?.[1];
+  };
   mkdirSync(join(payloadDir, '..'), { recursive: true });
   writeFileSync(payloadDir, 'a file where the folder should be');
+  assert.equal(await shown(), 'true');
   for (let i = 0; i < 3; i++) assert.equal((await post(gateway, form(toneWav(0.5)))).status, 200);
-  const page = await (await fetch(`${gateway.base}/admin/fragments/observability`)).text();
-  assert.match(page, /payload/);
+  const deadline = Date.now() + 2000;
+  while ((await shown()) !== 'false') assert(Date.now() < deadline, 'the switch still shows that it is on');
+
+  rmSync(payloadDir);
+  await ask(gateway, 'while-off');
+  await (await toggle(gateway, 'payload', 'on')).text();
+  await ask(gateway, 'again');
+  assert.equal((await meta(gateway, 'again')).status, 200);
+  assert.deepEqual(readdirSync(join(payloadDir, day())), ['again']);
 });
 
 test('a capture is replayed and compared, from the page and from the command line', async () => {
@@ -248,17 +262,25 @@ test('reset-asr-state: models leave memory, a request under way keeps its own', 
   assert.equal(await loaded(), true, 'the next request loads it again');
 });
 
-test('the sweeper runs at the start: what is too old goes, what is not stays', async () => {
+test('the sweeper runs at the start: what is too old goes, then the oldest above the size, the rest stays', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-sweep-'));
-  for (const [date, name] of [
-    ['2020-01-01', 'old'],
-    [day(), 'new'],
+  t.after(() => rmSync(dir, { recursive: true }));
+  const yesterday = day(new Date(Date.now() - 86_400_000));
+  for (const [date, name, bytes] of [
+    ['2020-01-01', 'old', 1],
+    [yesterday, 'large', 4000],
+    [day(), 'new', 1],
   ] as const) {
     mkdirSync(join(dir, date, name), { recursive: true });
-    writeFileSync(join(dir, date, name, 'req.bin'), 'x');
+    writeFileSync(join(dir, date, name, 'req.bin'), Buffer.alloc(bytes));
   }
-  await using _gateway = await startGateway({ env: { SVC_OBS_PAYLOAD_DIR: dir } });
-  await until('it is swept', () => !existsSync(join(dir, '2020-01-01')));
+  {
+    await using _gateway = await startGateway({ env: { SVC_OBS_PAYLOAD_DIR: dir } });
+    await until('the old one is swept', () => !existsSync(join(dir, '2020-01-01')));
+    assert.deepEqual(readdirSync(dir).sort(), [yesterday, day()]);
+  }
+  const env = { SVC_OBS_PAYLOAD_DIR: dir, SVC_OBS_PAYLOAD_MAX_GB: '0.000001' };
+  await using _gateway = await startGateway({ env });
+  await until('the large one is swept', () => !existsSync(join(dir, yesterday)));
   assert(existsSync(join(dir, day(), 'new')));
-  rmSync(dir, { recursive: true });
 });
