@@ -17,3 +17,25 @@ export function wavHeader(dataBytes: number, sampleRate = 16_000, channels = 1):
   header.writeUInt32LE(dataBytes, 40);
   return header;
 }
+
+/**
+ * A whole file.
+ * @param samples 16 bits, or from -1 to 1; what lies beyond is cut off
+ */
+export function wav(samples: Int16Array | Float32Array, sampleRate = 16_000, channels = 1): Buffer {
+  const data =
+    samples instanceof Int16Array
+      ? samples
+      : Int16Array.from(samples, (s) => Math.round(Math.max(-1, Math.min(1, s)) * 32_767));
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return Buffer.concat([wavHeader(data.byteLength, sampleRate, channels), bytes]);
+}
+
+/** Files of one rate, one after the other. */
+export function joinWavs(...files: Buffer[]): Buffer {
+  const data = Buffer.concat(files.map((file) => file.subarray(44)));
+  const header = Buffer.from(files[0]?.subarray(0, 44) ?? wavHeader(0));
+  header.writeUInt32LE(36 + data.length, 4);
+  header.writeUInt32LE(data.length, 40);
+  return Buffer.concat([header, data]);
+}

@@ -16,9 +16,9 @@ import {
   startGateway,
   toneWav,
   until,
-  wav,
 } from '../http/harness.ts';
 import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
+import { joinWavs, wav } from '../wav.ts';
 import { launchBrowser, openPage } from './browser.ts';
 
 /** A folder: then the pictures of the docs are taken, with real weights. */
@@ -45,13 +45,7 @@ const playground = (gateway: Pick<Gateway, 'base'>, options = {}) =>
   openPage(browser, `${gateway.base}/playground`, options);
 
 /** Speech, a long pause, speech: two chunks. */
-const twoBursts = joined(toneWav(1), toneWav(3, 0), toneWav(1));
-
-function joined(...clips: Buffer[]): Buffer {
-  const all = Buffer.concat(clips.map((clip, i) => (i === 0 ? clip : clip.subarray(44))));
-  all.writeUInt32LE(all.length - 44, 40);
-  return all;
-}
+const twoBursts = joinWavs(toneWav(1), toneWav(3, 0), toneWav(1));
 
 const asFile = (buffer: Buffer, name = 'speech.wav') => ({ name, mimeType: 'audio/wav', buffer });
 const choose = (page: Page, buffer: Buffer, name?: string) =>

@@ -19,13 +19,12 @@ import {
   until,
   untilAborted,
 } from '../http/harness.ts';
+import { joinWavs } from '../wav.ts';
 
 type Transcribe = NonNullable<Script['transcribe']>;
 
 /** Two bursts of tone with enough silence between them to be two chunks. */
-const TWO_CHUNKS = Buffer.concat([toneWav(1), Buffer.alloc(16_000 * 2 * 4), toneWav(1).subarray(44)]);
-TWO_CHUNKS.writeUInt32LE(TWO_CHUNKS.length - 8, 4);
-TWO_CHUNKS.writeUInt32LE(TWO_CHUNKS.length - 44, 40);
+const TWO_CHUNKS = joinWavs(toneWav(1), toneWav(4, 0), toneWav(1));
 
 /** The first chunk is heard, the second is `then`. */
 const firstThen = (then: Transcribe): Transcribe => {

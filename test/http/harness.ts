@@ -18,7 +18,7 @@ import type {
 import type { ModelStore } from '../../src/models/store.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 
-import { wavHeader } from '../wav.ts';
+import { wav } from '../wav.ts';
 
 export interface Script {
   /** What the engine hears in one chunk. */
@@ -178,12 +178,6 @@ export function toneWav(seconds: number, amplitude = 0.5): Buffer {
   return wav(
     Float32Array.from({ length: count }, (_, i) => amplitude * Math.sin((2 * Math.PI * 440 * i) / 16_000)),
   );
-}
-
-/** 16 kHz mono, 16 bits. */
-export function wav(samples: Float32Array): Buffer {
-  const data = Int16Array.from(samples, (s) => Math.round(Math.max(-1, Math.min(1, s)) * 32_767));
-  return Buffer.concat([wavHeader(data.byteLength), Buffer.from(data.buffer)]);
 }
 
 export function form(

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SAMPLE_RATE } from '../../src/audio/decoder.ts';
 import { gateOf } from '../gate.ts';
-import { form, type Gateway, heard, json, post, type Script, startGateway, until, wav } from './harness.ts';
+import { wav } from '../wav.ts';
+import { form, type Gateway, heard, json, post, type Script, startGateway, until } from './harness.ts';
 
 /** Tones of these lengths, in seconds, each with 4 s of silence behind it. */
 const LENGTHS = [3, 1, 2, 4, 1.5];

@@ -1,7 +1,8 @@
 /** What holds no speech gives no text: the complaint users of Whisper make most often. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { form, json, wav } from '../http/harness.ts';
+import { form, json } from '../http/harness.ts';
+import { wav } from '../wav.ts';
 import { MODEL, needsWeights, type RealGateway, startRealGateway } from './gateway.ts';
 import { SOUNDS } from './sounds.ts';
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import { sine, speechFile, temporaryFile, wav } from './fixtures.ts';
+import { wav } from '../wav.ts';
+import { sine, speechFile, temporaryFile } from './fixtures.ts';
 
 const native = loadNative();
 

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
-import { wavHeader } from '../wav.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'voxgate-native-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -44,11 +43,6 @@ export const chunkOptions: ChunkOptions = {
 
 export function textOf(segments: readonly { tokens: readonly { bytes: Uint8Array }[] }[]): string {
   return Buffer.concat(segments.flatMap((s) => s.tokens.map((t) => t.bytes))).toString('utf8');
-}
-
-export function wav(samples: Int16Array, sampleRate = 16_000, channels = 1): Uint8Array {
-  const header = wavHeader(samples.byteLength, sampleRate, channels);
-  return Buffer.concat([header, new Uint8Array(samples.buffer)]);
 }
 
 export function sine(hertz: number, seconds: number, sampleRate = 16_000): Int16Array {

@@ -42,31 +42,13 @@ export function write(name: string, content: string | Uint8Array): string {
   return path;
 }
 
-/** 16-bit mono PCM with the sizes in its header right. */
-export function wavOf(samples: Int16Array, sampleRate = RATE): Buffer {
-  const header = Buffer.from('RIFF....WAVEfmt ................data....', 'latin1');
-  const data = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);
-  const full = Buffer.concat([header, Buffer.alloc(44 - header.length), data]);
-  full.writeUInt32LE(full.length - 8, 4);
-  full.writeUInt32LE(16, 16);
-  full.writeUInt16LE(1, 20);
-  full.writeUInt16LE(1, 22);
-  full.writeUInt32LE(sampleRate, 24);
-  full.writeUInt32LE(sampleRate * 2, 28);
-  full.writeUInt16LE(2, 32);
-  full.writeUInt16LE(16, 34);
-  full.write('data', 36, 'latin1');
-  full.writeUInt32LE(data.length, 40);
-  return full;
-}
-
 export interface FakeEngine {
   openAudio(path: string): Promise<NativeAudioFile>;
   opened: number;
   closed: number;
 }
 
-/** Reads what `wavOf` writes at 16 kHz, and nothing else; `failAtRead` (from 1) makes that read fail. */
+/** Reads what `wav` writes at 16 kHz, and nothing else; `failAtRead` (from 1) makes that read fail. */
 export function createFakeEngine(options: { failAtRead?: number; error?: Error } = {}): FakeEngine {
   const engine: FakeEngine = {
     opened: 0,

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ffmpeg } from '../../src/audio/find-ffmpeg.ts';
 import { findFfmpeg } from '../../src/audio/find-ffmpeg.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
+import { wav } from '../wav.ts';
 import {
   collect,
   createFakeEngine,
@@ -15,7 +16,6 @@ import {
   refusal,
   requireFfmpeg,
   runFfmpeg,
-  wavOf,
   write,
 } from './audio-fixtures.ts';
 
@@ -23,7 +23,7 @@ const real = requireFfmpeg();
 const HOUR_SEC = 3600;
 const long = join(folder, 'long.m4a');
 runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=16000:cl=mono', '-t', String(HOUR_SEC), '-c:a', 'aac', long);
-const longWav = write('long.wav', wavOf(new Int16Array(120 * RATE)));
+const longWav = write('long.wav', wav(new Int16Array(120 * RATE)));
 const options = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => ({
   engine: createFakeEngine(),
   ffmpeg: real,
@@ -60,8 +60,8 @@ test('a source that is never read is closed all the same', async () => {
     await using source = await openAudio(long, options());
     assert.equal(openHandles().children, baseline.children + 1);
     assert.ok(Math.abs((source.durationSec ?? 0) - HOUR_SEC) < 1);
-    await using wav = await openAudio(longWav, options({ engine }));
-    assert.equal(wav.durationSec, 120);
+    await using file = await openAudio(longWav, options({ engine }));
+    assert.equal(file.durationSec, 120);
   }
   assert.equal(engine.closed, 1);
 });

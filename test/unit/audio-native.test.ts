@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { type NativeEngine, NativeError } from '../../src/engine/types.ts';
+import { wav } from '../wav.ts';
 import {
   collect,
   folder,
@@ -18,7 +19,6 @@ import {
   refusal,
   requireFfmpeg,
   runFfmpeg,
-  wavOf,
   write,
 } from './audio-fixtures.ts';
 
@@ -111,23 +111,23 @@ test('cut files give what there is, or a refusal', { skip }, async () => {
 
 test('empty, tiny, too long, endless by its header', { skip }, async () => {
   await assert.rejects(
-    openAudio(write('none', wavOf(new Int16Array(0))), alone({ ffmpeg })),
+    openAudio(write('none', wav(new Int16Array(0))), alone({ ffmpeg })),
     refusal('empty_audio'),
   );
-  assert.equal((await collect(write('tiny', wavOf(new Int16Array(160))), alone())).samples.length, 160);
+  assert.equal((await collect(write('tiny', wav(new Int16Array(160))), alone())).samples.length, 160);
   const bomb = join(folder, 'bomb.flac');
   runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=16000:cl=mono', '-t', '3600', bomb);
   await assert.rejects(openAudio(bomb, alone({ maxAudioSec: 30 })), refusal('audio_too_long'));
   const long = join(folder, 'long.mp3');
   runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=16000:cl=mono', '-t', '90', '-c:a', 'libmp3lame', long);
   await assert.rejects(collect(long, alone({ maxAudioSec: 30 })), refusal('audio_too_long'));
-  const piped = wavOf(new Int16Array(2 * RATE));
+  const piped = wav(new Int16Array(2 * RATE));
   piped.writeUInt32LE(0x7ffff000, 40);
   assert.equal((await collect(write('piped', piped), alone())).samples.length, 2 * RATE);
 });
 
 test('abort and early leave close the file', { skip }, async () => {
-  const path = write('two-minutes', wavOf(new Int16Array(120 * RATE)));
+  const path = write('two-minutes', wav(new Int16Array(120 * RATE)));
   for (let round = 0; round < 20; round += 1) {
     const controller = new AbortController();
     const reason = new Error('gone');

@@ -7,6 +7,7 @@ import test, { after } from 'node:test';
 import { BLOCK_SAMPLES } from '../../src/audio/decoder.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import { NativeError } from '../../src/engine/types.ts';
+import { wav } from '../wav.ts';
 import {
   collect,
   createFakeEngine,
@@ -19,7 +20,6 @@ import {
   requireFfmpeg,
   runFfmpeg,
   TONE,
-  wavOf,
   write,
 } from './audio-fixtures.ts';
 
@@ -137,7 +137,7 @@ test('tags in front of the audio, and Ogg files put end to end', async () => {
 test('a wav goes to the addon; blocks have the promised size', async () => {
   const engine = createFakeEngine();
   const samples = silence(40.5).fill(8192);
-  const audio = await collect(write('long.bin', wavOf(samples)), withBoth({ engine }));
+  const audio = await collect(write('long.bin', wav(samples)), withBoth({ engine }));
   assert.deepEqual(
     audio.blocks.map((block) => block.length),
     [BLOCK_SAMPLES, BLOCK_SAMPLES, samples.length - 2 * BLOCK_SAMPLES],
@@ -155,13 +155,13 @@ test('ffmpeg gives the same blocks, and the same samples as one run of it', asyn
 });
 
 test('10 ms are audio; none are not; a data size of 0 or of hours is not believed', async () => {
-  const tiny = await collect(write('tiny', wavOf(silence(0.01))), withBoth());
+  const tiny = await collect(write('tiny', wav(silence(0.01))), withBoth());
   assert.equal(tiny.samples.length, 160);
-  const empty = write('empty.wav', wavOf(silence(0)));
+  const empty = write('empty.wav', wav(silence(0)));
   await assert.rejects(openAudio(empty, withBoth()), refusal('empty_audio'));
   await assert.rejects(openAudio(empty, withoutFfmpeg()), refusal('undecodable_audio'));
   for (const size of [0, 0x7ffff000, 0xffffffff]) {
-    const piped = wavOf(silence(2));
+    const piped = wav(silence(2));
     piped.writeUInt32LE(size, 40);
     const audio = await collect(write('piped.wav', piped), withBoth());
     assert.equal(audio.samples.length, 2 * RATE, `data size ${size}`);
@@ -296,9 +296,9 @@ test('too long: by the header at once, by decoding where the header is silent', 
   const silent = join(folder, 'silent.webm');
   runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=48000:cl=mono', '-t', '40', '-live', '1', '-f', 'webm', silent);
   await assert.rejects(collect(silent, withBoth(limit)), refusal('audio_too_long'));
-  const wav = write('long.wav', wavOf(silence(32)));
-  await assert.rejects(openAudio(wav, withBoth(limit)), refusal('audio_too_long'));
-  const exact = await collect(write('exact.wav', wavOf(silence(30))), withBoth(limit));
+  const long = write('long.wav', wav(silence(32)));
+  await assert.rejects(openAudio(long, withBoth(limit)), refusal('audio_too_long'));
+  const exact = await collect(write('exact.wav', wav(silence(30))), withBoth(limit));
   assert.equal(exact.samples.length, 30 * RATE);
 });
 
@@ -313,7 +313,7 @@ test('without ffmpeg the formats that need it are refused with the remedy', asyn
 });
 
 test("damage in the middle ends the audio; a failure that is not the file's passes through", async () => {
-  const path = write('damaged.wav', wavOf(silence(3)));
+  const path = write('damaged.wav', wav(silence(3)));
   const blockSamples = 512 * 20;
   const damaged = createFakeEngine({ failAtRead: 3 });
   assert.equal(
