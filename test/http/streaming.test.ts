@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deltaSchema, doneSchema } from '../../src/http/openapi.ts';
+import { deltaSchema, doneSchema, warningSchema } from '../../src/http/openapi.ts';
 import { startEventStream } from '../../src/http/sse.ts';
+import { joinWavs } from '../wav.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 
 /** Speech, a long pause, speech: two chunks. */
-const twoChunks = Buffer.concat([toneWav(2), toneWav(4, 0).subarray(44), toneWav(2).subarray(44)]);
-twoChunks.writeUInt32LE(twoChunks.length - 44, 40);
+const twoChunks = joinWavs(toneWav(2), toneWav(4, 0), toneWav(2));
 
 type Event = any;
 
@@ -81,9 +81,44 @@ test('the first delta leaves before the second chunk is transcribed', async () =
   assert.equal((await stream.next()).value.type, 'transcript.text.done');
 });
 
+test('a model that does not stream says so, then gives its whole text as one delta, then is done', async () => {
+  let n = 0;
+  await using gateway = await startGateway({
+    installed: ['european', 'voice-activity'],
+    transcribe: async () => heard(n++ === 0 ? ' One. Two.' : ' Three.'),
+  });
+  const fields = { model: 'european', stream: 'true', 'include[]': 'logprobs' };
+  const [warning, delta, done, ...more] = await all(await post(gateway, form(twoChunks, fields)));
+  assert.equal(n, 2, 'two chunks');
+  assert.deepEqual(more, []);
+  warningSchema.parse(warning);
+  assert.deepEqual([warning.type, warning.code], ['warning', 'streaming_unsupported']);
+  assert.match(warning.message, /^european does not stream/);
+  deltaSchema.parse(delta);
+  assert.equal(delta.delta, 'One. Two. Three.');
+  assert.equal(delta.logprobs.length, 3);
+  doneSchema.parse(done);
+  assert.equal(done.text, delta.delta);
+  assert.deepEqual([delta.start, delta.end], [done.segments[0].start, done.segments.at(-1).end]);
+});
+
+test('a model that does not stream warns of it even when there is no speech', async () => {
+  await using gateway = await startGateway({ installed: ['european', 'voice-activity'] });
+  const fields = { model: 'european', stream: 'true' };
+  const list = await all(await post(gateway, form(toneWav(2, 0), fields)));
+  assert.deepEqual(
+    list.map((e) => [e.type, e.text]),
+    [
+      ['warning', undefined],
+      ['transcript.text.done', ''],
+    ],
+  );
+});
+
 test('logprobs are in every event when asked for', async () => {
   await using gateway = await startGateway();
   const list = await all(await post(gateway, form(toneWav(2), { stream: 'yes', 'include[]': 'logprobs' })));
+  assert.equal(list.length, 2);
   for (const event of list) {
     assert.deepEqual(event.logprobs[0], {
       token: ' Hello',

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errorEnvelopeSchema, jsonSchema, verboseSchema } from '../../src/http/openapi.ts';
+import { joinWavs } from '../wav.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 
 const speech = toneWav(2);
@@ -113,6 +115,75 @@ test('speech that repeats itself is asked for once more at the full window, and 
   const answer = await json(await post(gateway, form(speech)));
   assert.equal(answer.text.trim(), refrain.trim());
   assert.deepEqual(windows, [320, 0]);
+});
+
+/** Speech of 2 s, 4 s of silence, speech of 2 s. */
+const apart = joinWavs(toneWav(2), toneWav(4, 0), toneWav(2));
+
+for (const [what, fields, expected] of [
+  ['nothing', {}, [2.2, 2.2]],
+  ['auto', { chunking_strategy: 'auto' }, [2.2, 2.2]],
+  ['a silence of 5 s', { chunking_strategy: '{"type": "server_vad", "silence_duration_ms": 5000}' }, [8]],
+  [
+    'a padding of 1 s',
+    { 'chunking_strategy[type]': 'server_vad', 'chunking_strategy[prefix_padding_ms]': '1000' },
+    [2.27, 3], // behind speech no more than half the silence that ended it
+  ],
+  ['a threshold above what it hears', { chunking_strategy: '{"type": "server_vad", "threshold": 0.95}' }, []],
+] as [string, Record<string, string>, number[]][]) {
+  test(`chunking_strategy with ${what} decides what the engine is given`, async () => {
+    const given: number[] = [];
+    await using gateway = await startGateway({
+      transcribe: async (samples) => {
+        given.push(samples.length / 16_000);
+        return heard(' Text.');
+      },
+    });
+    assert.equal((await post(gateway, form(apart, fields))).status, 200);
+    assert.equal(given.length, expected.length, `${given}`);
+    // To a window of 32 ms.
+    for (const [i, sec] of expected.entries()) assert(Math.abs((given[i] ?? 0) - sec) < 0.033, `${given}`);
+  });
+}
+
+for (const [task_type, itn, isRich] of [
+  [undefined, true, false],
+  ['transcribe', true, false],
+  ['transcribe_raw', false, false],
+  ['rich', true, true],
+] as const) {
+  test(`task_type ${task_type ?? 'left out'} reaches the cjk engine and shapes the answer`, async () => {
+    const asked: unknown[] = [];
+    await using gateway = await startGateway({
+      installed: ['cjk', 'voice-activity'],
+      transcribe: async (_samples, options) => {
+        asked.push(options.itn);
+        return heard(' 好').map((segment) => ({ ...segment, emotion: 'HAPPY', event: 'BGM' }));
+      },
+    });
+    const fields = { model: 'cjk', response_format: 'verbose_json', ...(task_type && { task_type }) };
+    const { segments } = await json(await post(gateway, form(speech, fields)));
+    assert.deepEqual(asked, [itn]);
+    const [{ emotion, event }] = segments;
+    assert.deepEqual([emotion, event], isRich ? ['happy', 'bgm'] : [undefined, undefined]);
+  });
+}
+
+test('OpenAI-Processing-Ms is how long it took, in whole milliseconds', async () => {
+  await using gateway = await startGateway({
+    transcribe: async () => {
+      await sleep(80);
+      return heard(' Text.');
+    },
+  });
+  for (const response_format of ['json', 'text', 'verbose_json']) {
+    const startedAt = performance.now();
+    const response = await post(gateway, form(speech, { response_format }));
+    const tookMs = performance.now() - startedAt;
+    const said = response.headers.get('openai-processing-ms') ?? '';
+    assert.match(said, /^\d+$/, response_format);
+    assert(Number(said) >= 79 && Number(said) <= Math.ceil(tookMs), `${said} of ${tookMs} ms`);
+  }
 });
 
 const badFiles: [string, Uint8Array | null, string][] = [
