@@ -171,7 +171,7 @@ const ROWS: Row[] = [
     ...{ class: '4xx', status: 413, code: 'too_large' },
   },
   {
-    name: 'weights that cannot be fetched',
+    name: 'a model store that fails in an unexpected way',
     script: { ensure: async () => Promise.reject(new Error('disk full')) },
     client: async (gateway) => (await post(gateway, form(toneWav(1)))).text(),
     ...{ class: '5xx', status: 500, code: 'internal' },

@@ -29,6 +29,8 @@ export interface Script {
   installed?: string[];
   /** What fetching absent weights does. */
   ensure?(id: string, signal?: AbortSignal): Promise<unknown>;
+  /** A real one instead; then `installed` and `ensure` mean nothing. */
+  store?: ModelStore;
   env?: Record<string, string>;
   engine?: null;
 }
@@ -70,7 +72,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     log,
     engine,
     device: { device: 'cpu', gpu: false },
-    store: scriptedStore(script, (change) => (fetching += change)),
+    store: script.store ?? scriptedStore(script, (change) => (fetching += change)),
     onExchange,
   });
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
