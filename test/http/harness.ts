@@ -1,5 +1,6 @@
 /** A real gateway on a free port with a scripted engine, so that HTTP behaviour is tested without weights. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,6 +34,7 @@ export interface Script {
   store?: ModelStore;
   env?: Record<string, string>;
   engine?: null;
+  beforeListening?(server: Server): void;
 }
 
 export interface Gateway extends AsyncDisposable {
@@ -75,6 +77,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     store: script.store ?? scriptedStore(script, (change) => (fetching += change)),
     onExchange,
   });
+  script.beforeListening?.(app.server);
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;
   return {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 import { deltaSchema, doneSchema, warningSchema } from '../../src/http/openapi.ts';
 import { startEventStream } from '../../src/http/sse.ts';
@@ -203,6 +204,24 @@ test('a comment keeps the connection alive until the first event', async () => {
   await stream.send({ type: 'x' }, new AbortController().signal);
   await new Promise((resolve) => setTimeout(resolve, 35));
   assert.deepEqual(written.slice(before), ['event: x\ndata: {"type":"x"}\n\n']);
+});
+
+test('a client that takes nothing is waited for until the limit, one that takes again is served', async () => {
+  const written: string[] = [];
+  const res = Object.assign(new EventEmitter(), {
+    status: () => res,
+    set: () => res,
+    flushHeaders: () => undefined,
+    write: (text: string) => written.push(text) < 0,
+    end: () => undefined,
+  });
+  const stream = startEventStream(res as never, { stallMs: 50 });
+  const signal = AbortSignal.timeout(2000);
+  const taken = stream.send({ type: 'taken' }, signal);
+  res.emit('drain');
+  await taken;
+  await assert.rejects(stream.send({ type: 'x' }, signal), { kind: 'cancelled', message: /read nothing/ });
+  assert.equal(written.length, 2);
 });
 
 test('translations are English by the multilingual family', async () => {

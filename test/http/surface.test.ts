@@ -1,9 +1,20 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { VERSION } from '../../src/app.ts';
 import { healthSchema, modelsListSchema } from '../../src/http/openapi.ts';
-import { form, heard, json, post, startGateway, toneWav, until, untilAborted } from './harness.ts';
+import {
+  form,
+  type Gateway,
+  heard,
+  json,
+  post,
+  startGateway,
+  toneWav,
+  until,
+  untilAborted,
+} from './harness.ts';
 
 test('health answers with the version', async () => {
   await using gateway = await startGateway();
@@ -49,6 +60,20 @@ test('unknown paths, wrong methods and undecodable paths carry the envelope', as
   }
 });
 
+/** Everything the server sends until it closes the connection. */
+async function replyTo(gateway: Gateway, bytes: string): Promise<string> {
+  const { port, hostname } = new URL(gateway.base);
+  const socket = connect(Number(port), hostname, () => socket.write(bytes));
+  let text = '';
+  socket.on('data', (data) => {
+    text += data;
+  });
+  socket.on('error', () => undefined);
+  socket.setTimeout(5000, () => socket.destroy());
+  await once(socket, 'close');
+  return text;
+}
+
 for (const [what, bytes, status] of [
   ['no HTTP at all', 'hello\r\n\r\n', 400],
   ['a bad header', 'GET /health HTTP/1.1\r\nHost: localhost\r\nbad header\r\n\r\n', 400],
@@ -60,20 +85,29 @@ for (const [what, bytes, status] of [
 ] as const) {
   test(`${what} carries the envelope too`, async () => {
     await using gateway = await startGateway();
-    const { port, hostname } = new URL(gateway.base);
-    const reply = await new Promise<string>((resolve) => {
-      let text = '';
-      const socket = connect(Number(port), hostname, () => socket.write(bytes));
-      socket.on('data', (data) => {
-        text += data;
-      });
-      socket.on('error', () => undefined);
-      socket.on('close', () => resolve(text));
-    });
+    const reply = await replyTo(gateway, bytes);
     assert.match(reply, new RegExp(`^HTTP/1\\.1 ${status} `));
     assert.equal(JSON.parse(reply.split('\r\n\r\n')[1] ?? '').error.kind, 'malformed');
   });
 }
+
+test('headers that do not come to their end in time are a 408, with the envelope', async () => {
+  let limitMs = 0;
+  await using gateway = await startGateway({
+    beforeListening(server) {
+      limitMs = server.headersTimeout;
+      // How often Node looks is a property of the server that its types leave out.
+      Object.assign(server, { headersTimeout: 100, connectionsCheckingInterval: 20 });
+    },
+  });
+  assert(limitMs > 0 && limitMs <= 60_000, `the gateway itself waits for ${limitMs} ms`);
+  const reply = await replyTo(gateway, 'GET /health HTTP/1.1\r\nHost: localhost\r\n');
+  assert.match(reply, /^HTTP\/1\.1 408 Request Timeout\r\n/);
+  assert.match(reply, /\r\nConnection: close\r\n/);
+  const { error } = JSON.parse(reply.split('\r\n\r\n')[1] ?? '');
+  assert.deepEqual([error.kind, error.provider], ['malformed', 'voxgate']);
+  assert.equal((await fetch(`${gateway.base}/health`)).status, 200, 'others are served');
+});
 
 test('models: auto first, installed before the rest, aliases found by name', async () => {
   await using gateway = await startGateway({ installed: ['multilingual-base', 'multilingual-large-v3'] });

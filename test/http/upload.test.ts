@@ -1,0 +1,101 @@
+/** Uploads that come slowly, or not at all: the receiver alone in a server, with a short limit. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import express from 'express';
+import { GatewayError } from '../../src/errors.ts';
+import { clientSignal } from '../../src/http/client-signal.ts';
+import { createUploadReceiver } from '../../src/http/upload.ts';
+import { form, post, startGateway, toneWav, until } from './harness.ts';
+
+const STALL_MS = 500;
+const HEAD = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n';
+const END = '\r\n--x--\r\n';
+
+interface Receiver extends AsyncDisposable {
+  /** Begins an upload whose file has this many bytes. */
+  dial(fileBytes: number): Socket;
+  /** What became of each upload: the bytes of its file, or the reason why there is none. */
+  ended: unknown[];
+  files(): string[];
+}
+
+async function startReceiver(): Promise<Receiver> {
+  const tmp = mkdtempSync(join(tmpdir(), 'voxgate-upload-test-'));
+  const uploads = createUploadReceiver({ tmpDir: tmp, maxBytes: 1e6, stallMs: STALL_MS });
+  const ended: unknown[] = [];
+  const app = express();
+  app.post('/', async (req, res) => {
+    res.locals.notes = { requestBody: () => undefined };
+    const signal = clientSignal(res, new AbortController().signal);
+    try {
+      await using upload = await uploads.receive(req, res, signal);
+      ended.push(upload.bytes);
+      res.send('whole');
+    } catch (error) {
+      ended.push(error);
+      res.destroy();
+    }
+  });
+  const server = createServer(app);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    ended,
+    dial(fileBytes) {
+      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      const length = HEAD.length + fileBytes + END.length;
+      socket.write(
+        `POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: ${length}\r\n\r\n${HEAD}`,
+      );
+      return socket;
+    },
+    files: () => readdirSync(tmp).flatMap((dir) => readdirSync(join(tmp, dir))),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      rmSync(tmp, { recursive: true });
+    },
+  };
+}
+
+test('an upload that stalls is given up after the limit, and leaves no file', async () => {
+  await using receiver = await startReceiver();
+  const socket = receiver.dial(100_000);
+  socket.write('x'.repeat(50_000));
+  const sentAt = performance.now();
+  await until('the file is on disk', () => receiver.files().length === 1);
+  await until('it is given up', () => receiver.ended.length === 1, 10 * STALL_MS);
+  assert(performance.now() - sentAt >= STALL_MS - 5, 'not before the limit');
+  await until('its connection is closed', () => socket.resume().destroyed);
+  const [error] = receiver.ended;
+  assert(error instanceof GatewayError);
+  assert.equal(error.kind, 'cancelled');
+  await until('the file is gone', () => receiver.files().length === 0);
+});
+
+test('an upload that moves may take many times the limit', async () => {
+  await using receiver = await startReceiver();
+  const socket = receiver.dial(12_000);
+  for (let i = 0; i < 12; i++) {
+    await sleep(STALL_MS / 5);
+    socket.write('x'.repeat(1000));
+  }
+  socket.write(END);
+  await until('it has ended', () => receiver.ended.length === 1);
+  assert.deepEqual(receiver.ended, [12_000]);
+  socket.destroy();
+});
+
+test('the limit of the gateway itself is a minute', async (t) => {
+  await using gateway = await startGateway();
+  const timers = t.mock.method(globalThis, 'setTimeout');
+  assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
+  const delays = timers.mock.calls.map((call) => call.arguments[1]);
+  assert(delays.includes(60_000), `timers of ${delays.join(', ')} ms`);
+});
