@@ -41,7 +41,7 @@ export interface MetricsSample {
 export interface CategorySnapshot {
   total: number;
   counts: Record<TrafficClass, number>;
-  /** (4xx + 5xx) / total, 0 without traffic. */
+  /** (4xx + 5xx) / (2xx + 4xx + 5xx): of what was served; 0 when nothing was. */
   error_rate: number;
   latency_ms: { p50: Figure; p95: Figure; p99: Figure; max: Figure };
   slot_wait_ms: { p50: Figure; p95: Figure; p99: Figure; max: Figure };
@@ -190,6 +190,8 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
 function summarise({ traffic, samples, recent }: Kept, from: number, to: number): CategorySnapshot {
   const { counts, audioSec } = traffic.sum(from, to);
   const total = TRAFFIC_CLASSES.reduce((sum, name) => sum + counts[name], 0);
+  const errors = counts['4xx'] + counts['5xx'];
+  const served = errors + counts['2xx'];
   const spread = (column: 'latencyMs' | 'slotWaitMs') => {
     const [p50, p95, p99, max] = percentiles(samples.values(column, from, to), [50, 95, 99, 100]);
     return { p50, p95, p99, max };
@@ -198,7 +200,7 @@ function summarise({ traffic, samples, recent }: Kept, from: number, to: number)
   return {
     total,
     counts,
-    error_rate: total === 0 ? 0 : (counts['4xx'] + counts['5xx']) / total,
+    error_rate: served === 0 ? 0 : errors / served,
     latency_ms: spread('latencyMs'),
     slot_wait_ms: spread('slotWaitMs'),
     audio_seconds: Math.round(audioSec * 1000) / 1000,

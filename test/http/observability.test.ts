@@ -229,6 +229,9 @@ test('Prometheus counts what the metrics count', async () => {
   const asked = new Set([...dashboard.matchAll(/(?:voxgate|nodejs|process)_\w+/g)].map(([name]) => name));
   assert(asked.size > 8);
   for (const name of asked) assert(text.includes(name), `the Grafana dashboard asks for ${name}`);
+  const [, errors, served] = /"(sum by \S+ \(rate\(\S*4xx\|5xx\S*) \/ (.*)",$/m.exec(dashboard) ?? [];
+  assert(errors);
+  assert.equal(served, errors.replace('4xx|5xx', '2xx|4xx|5xx'), 'its error rate is that of the metrics');
 });
 
 test('stopping loses no line', async () => {

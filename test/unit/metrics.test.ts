@@ -107,10 +107,18 @@ test('shed load and clients that leave are no errors and do not make latency loo
   metrics.record(exchange({ class: 'client-disconnect', status: 499, latencyMs: 1, slotWaitMs: 3 }));
   const asr = metrics.snapshot(FREE).categories.asr;
   assert.equal(asr?.total, 8);
-  assert.equal(asr?.error_rate, 1 / 8);
+  assert.equal(asr?.error_rate, 1 / 3, 'of the three that were served');
   assert.deepEqual(asr?.latency_ms, { p50: 900, p95: 900, p99: 900, max: 900 });
   assert.deepEqual(asr?.slot_wait_ms, { p50: 3, p95: 3, p99: 3, max: 3 });
   assert.equal(asr?.recent.length, 8);
+});
+
+test('the error rate is 0 where nothing was served', () => {
+  const { metrics } = world();
+  metrics.record(exchange({ class: '503-busy', status: 503 }));
+  metrics.record(exchange({ class: 'client-disconnect', status: 499 }));
+  const asr = metrics.snapshot(FREE).categories.asr;
+  assert.deepEqual([asr?.total, asr?.error_rate], [2, 0]);
 });
 
 test('traffic leaves with the window, counts and percentiles together; the category stays', () => {
