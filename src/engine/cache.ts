@@ -45,6 +45,9 @@ interface Resident<M> {
   timer: NodeJS.Timeout | null;
 }
 
+/** Node takes a longer delay for one millisecond (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 export function createModelCache<M extends Closable>(options: CacheOptions<M>): ModelCache<M> {
   const now = options.now ?? (() => performance.now());
   const current = new Map<string, Resident<M>>();
@@ -98,8 +101,15 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
     if (resident.leases > 0) return;
     resident.idleSince = now();
     if (resident.evicted || options.keepAliveMs === 0) return shut(resident);
-    if (options.keepAliveMs === Number.POSITIVE_INFINITY) return;
-    resident.timer = setTimeout(() => void shut(resident), options.keepAliveMs);
+    shutAfter(resident, options.keepAliveMs);
+  }
+
+  function shutAfter(resident: Resident<M>, ms: number): void {
+    const next = Math.min(ms, LONGEST_TIMER_MS);
+    resident.timer = setTimeout(() => {
+      if (ms > next) shutAfter(resident, ms - next);
+      else void shut(resident);
+    }, next);
     resident.timer.unref();
   }
 

@@ -23,6 +23,9 @@ function world(keepAliveMs: number) {
   return { cache, events, loads: () => loads };
 }
 
+/** What Node's timers can count to; a longer delay is taken for one millisecond. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 test('several leases share one load', async () => {
@@ -65,12 +68,54 @@ test('keep-alive 0 closes at the last release, before the release is over', asyn
 });
 
 test('keep-alive Infinity never closes by itself', async () => {
-  const { cache, events } = world(Number.POSITIVE_INFINITY);
-  await (await cache.lease('a'))[Symbol.asyncDispose]();
-  await settle();
-  assert.deepEqual(events, ['load a 1']);
-  await cache.close();
-  assert.deepEqual(events, ['load a 1', 'close a 1']);
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { cache, events } = world(Number.POSITIVE_INFINITY);
+    await (await cache.lease('a'))[Symbol.asyncDispose]();
+    for (let n = 0; n < 3; n++) mock.timers.tick(LONGEST_TIMER_MS);
+    await settle();
+    assert.deepEqual(events, ['load a 1']);
+    await cache.close();
+    assert.deepEqual(events, ['load a 1', 'close a 1']);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('a keep-alive longer than one timer can wait is waited out', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const yearMs = 365 * 24 * 3600 * 1000;
+    const { cache, events } = world(yearMs);
+    await (await cache.lease('a'))[Symbol.asyncDispose]();
+    const timers = Math.floor(yearMs / LONGEST_TIMER_MS);
+    for (let n = 0; n < timers; n++) mock.timers.tick(LONGEST_TIMER_MS);
+    mock.timers.tick((yearMs % LONGEST_TIMER_MS) - 1);
+    await settle();
+    assert.deepEqual(events, ['load a 1']);
+    mock.timers.tick(1);
+    await settle();
+    assert.deepEqual(events, ['load a 1', 'close a 1']);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('a lease ends the wait of a long keep-alive, also after its first timer', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { cache, events } = world(LONGEST_TIMER_MS + 1000);
+    await (await cache.lease('a'))[Symbol.asyncDispose]();
+    mock.timers.tick(LONGEST_TIMER_MS);
+    const lease = await cache.lease('a');
+    mock.timers.tick(2000);
+    await settle();
+    assert.deepEqual(events, ['load a 1']);
+    await lease[Symbol.asyncDispose]();
+    await cache.close();
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test('an evicted model lives until its lease ends, while the next request loads anew', async () => {
