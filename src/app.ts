@@ -197,8 +197,7 @@ function createCaches(
       async load(id) {
         const { family } = catalogueModel(id);
         const { path } = await store.ensure(id);
-        const load = (on: string) =>
-          engine.loadModel({ family, path, device: on, threads: config.threads });
+        const load = (on: string) => engine.loadModel({ family, path, device: on, threads: config.threads });
         if (!gpu) return load(device);
         return loadWithFallback({
           gpu: device,

@@ -19,7 +19,9 @@ const list = z.string().transform((text) =>
     .filter((item) => item !== ''),
 );
 const onOff = z
-  .enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no', 'y', 'n'])
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no', 'y', 'n']))
   .transform((word) => isTruthy(word));
 
 const httpUrl = (fallback: string) =>
@@ -65,7 +67,7 @@ const settings = z.object({
   SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500).default(7).describe('age at which captures go, days'),
   SVC_OBS_PAYLOAD_MAX_GB: number(0, 1_048_576).default(5).describe('size above which the oldest go, GiB'),
   SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
-  HF_ENDPOINT: z.url().default('https://huggingface.co').describe('model hub'),
+  HF_ENDPOINT: httpUrl('https://huggingface.co').describe('model hub'),
   HF_TOKEN: z.string().min(1).optional().describe('access token for the model hub'),
 });
 

@@ -11,6 +11,7 @@ import { createHubSource } from '../models/hub.ts';
 import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';
 import { createLog } from '../observability/log.ts';
+import { checkModelSettings } from './model-settings.ts';
 import { registerModelsCommand } from './models.ts';
 import { registerReplayCommand } from './replay.ts';
 import { registerServeCommand } from './serve.ts';
@@ -21,6 +22,7 @@ export async function run(argv: string[]): Promise<void> {
     .version(VERSION);
   registerServeCommand(program, () => {
     const { config, warnings } = readConfig();
+    checkModelSettings(config);
     const log = createLog(config.logLevel);
     return { config, warnings, log, ...openEngine(config, log) };
   });

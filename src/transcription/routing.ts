@@ -35,9 +35,10 @@ const BUILT_IN_ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
   ...CATALOGUE.flatMap(({ id, aliases }) => aliases.map((name) => [name, id])),
 ]);
 
-/** The id an alias stands for; any other name stands for itself. */
+/** The id an alias stands for; any other name stands for itself. A further alias may stand for a built-in one. */
 export function resolveAlias(name: string, further: Readonly<Record<string, string>>): string {
-  return new Map(Object.entries({ ...BUILT_IN_ALIASES, ...further })).get(name) ?? name;
+  const meant = new Map(Object.entries(further)).get(name) ?? name;
+  return new Map(Object.entries(BUILT_IN_ALIASES)).get(meant) ?? meant;
 }
 
 /**

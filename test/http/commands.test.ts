@@ -59,17 +59,21 @@ test('npm start answers /health within a second, and leaves on SIGTERM', async (
   assert.equal(child.exitCode, 0);
 });
 
-test('a bad setting stops the start with one sentence', () => {
-  const env = { ...process.env, SVC_PORT: 'http' };
-  const { status, stderr } = spawnSync(process.execPath, ['dist/main.js', 'serve'], {
-    cwd: ROOT,
-    env,
-    encoding: 'utf8',
+for (const [name, value, sentence] of [
+  ['SVC_PORT', 'http', /^voxgate: SVC_PORT cannot be "http"/],
+  ['SVC_MODEL_PRELOAD', 'multilingual-bse', /^voxgate: SVC_MODEL_PRELOAD cannot hold "multilingual-bse"/],
+  ['SVC_MODEL_ALIASES', 'x=nope', /^voxgate: SVC_MODEL_ALIASES cannot hold "x=nope"/],
+] as const) {
+  test(`${name}=${value} stops the start with one sentence`, () => {
+    const env = { ...process.env, SVC_PORT: '0', [name]: value };
+    const { status, stderr } = spawnSync(process.execPath, ['dist/main.js', 'serve'], {
+      ...{ cwd: ROOT, env, encoding: 'utf8', timeout: 20_000 },
+    });
+    assert.equal(status, 2, stderr);
+    assert.match(stderr, sentence);
+    assert.equal(stderr.trim().split('\n').length, 1);
   });
-  assert.equal(status, 2);
-  assert.match(stderr, /^voxgate: SVC_PORT cannot be "http"/);
-  assert.equal(stderr.trim().split('\n').length, 1);
-});
+}
 
 // npx links the command once and keeps the link: what it links to has to come out of the build executable.
 for (const [name, command, ...args] of [

@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type CatalogueModel, VOICE_ACTIVITY_ID } from '../../src/models/catalogue.ts';
+import { VOICE_ACTIVITY, type Weights } from '../../src/models/catalogue.ts';
 import { createHubSource } from '../../src/models/hub.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import { type HubServer, oneModel, someWeights, startHub } from '../model/hub-server.ts';
@@ -16,7 +16,7 @@ const base = oneModel(weights, weights);
 const BASE_FILE = 'ggml-base-q8_0.bin';
 const VOICE_ACTIVITY_FILE = 'voice-activity.bin';
 
-const withFile = (model: Partial<CatalogueModel>, file: string): CatalogueModel => {
+const withFile = (model: Partial<Weights>, file: string): Weights => {
   const { f16 } = base.files;
   assert(f16);
   return { ...base, ...model, files: { f16: { ...f16, file } } };
@@ -24,7 +24,7 @@ const withFile = (model: Partial<CatalogueModel>, file: string): CatalogueModel 
 const catalogue = [
   base,
   withFile({ id: 'multilingual-tiny' }, 'tiny.bin'),
-  withFile({ id: VOICE_ACTIVITY_ID, engine: 'silero', provider: 'voxgate' }, VOICE_ACTIVITY_FILE),
+  withFile({ id: VOICE_ACTIVITY.id, family: 'silero', provider: 'voxgate' }, VOICE_ACTIVITY_FILE),
 ];
 
 interface World extends AsyncDisposable {

@@ -262,7 +262,10 @@ describe('an argument error', () => {
   it('of a load names the choices', async () => {
     const options = { family: 'fake', path: fakeModelFile(), device: 'cpu', threads: 1 } as const;
     const load = (changed: object) => loadNative().loadModel({ ...options, ...changed });
-    await assert.rejects(load({ family: 'magic' }), { code: 'invalid_argument', message: /fake or parakeet or sensevoice or whisper/ });
+    await assert.rejects(load({ family: 'magic' }), {
+      code: 'invalid_argument',
+      message: /fake or parakeet or sensevoice or whisper/,
+    });
     await assert.rejects(load({ threads: 0 }), { code: 'invalid_argument' });
     await assert.rejects(load({ path: undefined }), {
       message: 'Expected a string for path but received undefined',

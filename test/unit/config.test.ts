@@ -46,6 +46,15 @@ test('aliases are name=id pairs', () => {
   assert.deepEqual(config.modelAliases, { mine: 'multilingual-base', other: 'cjk' });
 });
 
+test('a switch takes each of its words in any case', () => {
+  const metrics = (word: string) =>
+    readConfig({ SVC_OBS_METRICS_ENABLED: word }).config.observability.metrics;
+  const spellings = (words: string[]) =>
+    words.flatMap((word) => [word, word.toUpperCase(), word[0]?.toUpperCase() + word.slice(1)]);
+  for (const word of spellings(['1', 'on', 'true', 'yes', 'y'])) assert.equal(metrics(word), true, word);
+  for (const word of spellings(['0', 'off', 'false', 'no', 'n'])) assert.equal(metrics(word), false, word);
+});
+
 for (const [name, value] of [
   ['SVC_PORT', '70000'],
   ['SVC_PORT', 'http'],
@@ -54,7 +63,9 @@ for (const [name, value] of [
   ['SVC_DEVICE', 'tpu'],
   ['SVC_MODEL_ALIASES', 'mine'],
   ['SVC_LOG_LEVEL', 'loud'],
+  ['SVC_OBS_METRICS_ENABLED', 'Truely'],
   ['HF_ENDPOINT', 'somewhere'],
+  ['HF_ENDPOINT', 'mailto:hub@example.org'],
 ] as const) {
   test(`${name}=${value} stops the start with a sentence naming it`, () => {
     assert.throws(

@@ -143,6 +143,14 @@ test('an alias from the settings wins over a built-in one', () => {
   assert.equal(chosen.model.id, 'multilingual-tiny');
 });
 
+test('an alias from the settings may stand for a built-in one', () => {
+  const aliases = { mine: 'whisper-large', ours: 'whisper-1' };
+  const chosen = (model: string) =>
+    route({ model, language: undefined, translate: false }, models(), { ...settings, aliases });
+  assert.equal(chosen('mine').modelId, 'multilingual-large-v3');
+  assert.match(chosen('ours').reason, /^auto:/);
+});
+
 for (const [asked, nearest] of [
   ['multilingual-bse', 'multilingual-base'],
   ['wisper-1', 'whisper-1'],

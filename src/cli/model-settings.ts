@@ -1,0 +1,28 @@
+/**
+ * The settings that name models, checked against the models there are. `config.ts` stands
+ * below routing, so it cannot do this, and a name with a typing error must stop the start, not fail the requests that use it.
+ */
+import { type Config, ConfigError } from '../config.ts';
+import { CATALOGUE } from '../models/catalogue.ts';
+import { type RoutableModel, route } from '../transcription/routing.ts';
+
+/** @throws ConfigError naming the setting, the value and the nearest known names */
+export function checkModelSettings(
+  config: Pick<Config, 'modelPreload' | 'modelAliases' | 'modelDefaultSize'>,
+): void {
+  const check = (setting: string, value: string, name: string, aliases: Config['modelAliases']) => {
+    const asked = { model: name, language: undefined, translate: false };
+    try {
+      route(asked, known(), { defaultSize: config.modelDefaultSize, aliases });
+    } catch (error) {
+      throw new ConfigError(`${setting} cannot hold "${value}": ${(error as Error).message}`);
+    }
+  };
+  // An alias is looked up once, so it may stand for a built-in name but not for another alias of the settings.
+  for (const [alias, id] of Object.entries(config.modelAliases))
+    check('SVC_MODEL_ALIASES', `${alias}=${id}`, id, {});
+  for (const name of config.modelPreload) check('SVC_MODEL_PRELOAD', name, name, config.modelAliases);
+}
+
+const known = (): RoutableModel[] =>
+  CATALOGUE.map((model) => ({ ...model, servable: true, installed: false }));

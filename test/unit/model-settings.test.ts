@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checkModelSettings } from '../../src/cli/model-settings.ts';
+import { ConfigError, readConfig } from '../../src/config.ts';
+
+const check = (env: Record<string, string>) => checkModelSettings(readConfig(env).config);
+
+test('ids, built-in aliases, aliases of the settings and auto can be preloaded', () => {
+  check({});
+  check({ SVC_MODEL_PRELOAD: 'multilingual-base, cjk, whisper-small, auto' });
+  check({ SVC_MODEL_PRELOAD: 'mine', SVC_MODEL_ALIASES: 'mine=european' });
+});
+
+test('an alias may stand for an id, for auto or for a built-in alias', () => {
+  check({ SVC_MODEL_ALIASES: 'a=multilingual-large-v3,b=auto,c=whisper-small,whisper-1=cjk' });
+});
+
+for (const [setting, value, nearest] of [
+  ['SVC_MODEL_PRELOAD', 'multilingual-bse', /multilingual-base/],
+  ['SVC_MODEL_PRELOAD', 'cjk,voice-activity', /nearest are/],
+  ['SVC_MODEL_PRELOAD', 'Multilingual-Base', /multilingual-base/],
+  ['SVC_MODEL_ALIASES', 'x=nope', /nearest are/],
+  ['SVC_MODEL_ALIASES', 'x=european,y=x', /nearest are/],
+] as const) {
+  test(`${setting}=${value} is refused with a sentence that names it and the nearest ids`, () => {
+    assert.throws(
+      () => check({ [setting]: value }),
+      (error: unknown) => {
+        assert(error instanceof ConfigError);
+        assert.match(error.message, nearest);
+        const wrong = value.split(',').at(-1) ?? '';
+        assert(error.message.startsWith(`${setting} cannot hold "${wrong}": `), error.message);
+        return true;
+      },
+    );
+  });
+}
