@@ -34,7 +34,7 @@ import { createInstruments, type Instruments } from './observability/instruments
 import { createInventory } from './proxy/inventory.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
-import { type RoutableModel, route } from './transcription/routing.ts';
+import { modelIdFor, type RoutableModel, route } from './transcription/routing.ts';
 import type { TranscriptionDeps } from './transcription/session.ts';
 
 export interface AppDeps {
@@ -129,6 +129,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
         catalogue: CATALOGUE,
         store,
         cache: caches.models,
+        modelId: (name) => modelIdFor(name, config),
         signal: shutdown.signal,
       }),
     }),

@@ -6,7 +6,7 @@ import { CAPTURE_FILES, captureName } from '../observability/capture/capture-fol
 import { replay } from '../observability/capture/replay.ts';
 import type { CaptureActions, StoredCapture } from './deps.ts';
 
-export interface CaptureAdminOptions {
+export interface CaptureActionsOptions {
   dir: string;
   capture: Capture;
   /** Where this gateway answers; null before it listens. */
@@ -19,7 +19,7 @@ const USAGE_KEPT_MS = 5000;
 /** Of a folder that cannot be read; what writes to it says why. */
 const NOTHING = { bytes: 0, captures: 0 };
 
-export function createCaptureActions(options: CaptureAdminOptions): CaptureActions {
+export function createCaptureActions(options: CaptureActionsOptions): CaptureActions {
   const { dir, capture, now = () => performance.now() } = options;
   let usage: { answer: ReturnType<Capture['usage']>; until: number } | null = null;
 

@@ -36,7 +36,9 @@ export interface ModelStatus {
 
 export interface ModelActions {
   list(): ModelStatus[];
-  /** Begins; `list` shows how it goes. Unknown ids throw `not_found`. */
+  /** The id of a model named by its id or an alias; throws `not_found` for any other name. */
+  find(name: string): string;
+  /** Begins; `list` shows how it goes. */
   pull(id: string): void;
   /** Begins; needs no slot. */
   load(id: string): void;

@@ -6,21 +6,31 @@ import { publishedFile } from '../models/hub.ts';
 import type { ModelStore } from '../models/store.ts';
 import type { ModelActions, ModelStatus } from './deps.ts';
 
-export interface ModelAdminOptions {
+export interface ModelActionsOptions {
   catalogue: readonly CatalogueModel[];
   store: Pick<ModelStore, 'list' | 'pull' | 'activity'>;
   cache: ModelCache<Closable>;
+  /** The id that a name stands for; an unknown name stands for itself. */
+  modelId(name: string): string;
   /** Ends downloads begun from here. */
   signal: AbortSignal;
 }
 
-export function createModelActions({ catalogue, store, cache, signal }: ModelAdminOptions): ModelActions {
+export function createModelActions({
+  catalogue,
+  store,
+  cache,
+  modelId,
+  signal,
+}: ModelActionsOptions): ModelActions {
   const failures = new Map<string, string>();
 
-  const known = (id: string): string => {
+  const find = (name: string): string => {
+    const id = modelId(name);
     if (catalogue.some((model) => model.id === id)) return id;
-    throw new GatewayError('not_found', `There is no model "${id.slice(0, 80)}"`, {
+    throw new GatewayError('not_found', `There is no model "${name.slice(0, 80)}"`, {
       code: 'model_not_found',
+      param: 'id',
     });
   };
 
@@ -52,16 +62,17 @@ export function createModelActions({ catalogue, store, cache, signal }: ModelAdm
         };
       });
     },
+    find,
     pull(id) {
-      begin(known(id), () => store.pull(id, { signal }));
+      begin(id, () => store.pull(id, { signal }));
     },
     load(id) {
-      begin(known(id), async () => {
+      begin(id, async () => {
         const lease = await cache.lease(id);
         await lease[Symbol.asyncDispose]();
       });
     },
-    unload: (id) => cache.evict(known(id)) > 0,
+    unload: (id) => cache.evict(id) > 0,
     reset() {
       const evicted = cache.evict();
       return { evicted, remaining: cache.entries().length };

@@ -1,5 +1,4 @@
 import type { RequestHandler } from 'express';
-import { GatewayError } from '../errors.ts';
 import { sendEither, sendHtml } from './answer.ts';
 import type { ModelActions } from './deps.ts';
 import { counted } from './views/format.ts';
@@ -11,17 +10,14 @@ export function models(admin: ModelActions): RequestHandler {
 
 export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload'): RequestHandler {
   return (req, res) => {
-    const id = String(req.params.id);
-    const find = () => admin.list().find((model) => model.id === id);
-    if (find() === undefined) {
-      throw new GatewayError('not_found', 'There is no such model', { code: 'model_not_found', param: 'id' });
-    }
+    // An alias may hold slashes.
+    const id = admin.find([req.params.id].flat().join('/'));
     admin[verb](id);
     sendEither(
       req,
       res,
       () => modelsView(admin.list()),
-      () => ({ id, state: find()?.state }),
+      () => ({ id, state: admin.list().find((model) => model.id === id)?.state }),
     );
   };
 }

@@ -30,9 +30,9 @@ export function adminRoutes(deps: AdminDeps): Router {
     post('/admin/api/observability/toggle', toggle(deps)),
     post('/admin/api/observability/clear-payload', clearPayload(deps)),
     post('/admin/api/reset-asr-state', resetAsrState(deps.models)),
-    post('/admin/api/models/:id/pull', changeModel(deps.models, 'pull')),
-    post('/admin/api/models/:id/load', changeModel(deps.models, 'load')),
-    post('/admin/api/models/:id/unload', changeModel(deps.models, 'unload')),
+    post('/admin/api/models/*id/pull', changeModel(deps.models, 'pull')),
+    post('/admin/api/models/*id/load', changeModel(deps.models, 'load')),
+    post('/admin/api/models/*id/unload', changeModel(deps.models, 'unload')),
     post('/admin/api/slot/stop', stopSlot(deps)),
 
     get('/admin/fragments/summary', (_req, res) =>

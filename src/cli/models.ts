@@ -6,6 +6,8 @@ import { createProgressView } from './progress.ts';
 
 export interface ModelsCommandDeps {
   openStore(): Promise<ModelStore>;
+  /** The id that a name given by the operator stands for; an unknown name stands for itself. */
+  modelId(name: string): string;
   /** For tests; the process's own streams otherwise. */
   stdout?: NodeJS.WritableStream;
   stderr?: NodeJS.WriteStream;
@@ -31,14 +33,14 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
 
   models
     .command('pull')
-    .argument('<id>', 'a model id of `voxgate models list`')
+    .argument('<id>', 'a model id of `voxgate models list`, or an alias')
     .description('fetch a model, even where SVC_MODEL_DOWNLOAD is off')
-    .action((id: string) =>
+    .action((name: string) =>
       work(stderr, async (options) => {
         const store = await deps.openStore();
         // No model hears anything without it.
         await store.pull(VOICE_ACTIVITY.id, options);
-        const { path } = await store.pull(id, options);
+        const { path } = await store.pull(deps.modelId(name), options);
         stdout.write(`${path}\n`);
       }),
     );
@@ -48,8 +50,9 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     .argument('<dir>', 'folder of a faster-whisper (CTranslate2) model')
     .option('--id <id>', 'which model it is, where that cannot be seen (large-v1 or large-v2)')
     .description('take the weights of a faster-whisper folder')
-    .action((dir: string, { id }: { id?: string }) =>
+    .action((dir: string, { id: name }: { id?: string }) =>
       work(stderr, async (options) => {
+        const id = name === undefined ? undefined : deps.modelId(name);
         const imported = await (await deps.openStore()).import(dir, { ...options, id });
         stdout.write(`${imported.id} ${imported.path}\n`);
       }),

@@ -11,6 +11,7 @@ import { createHubSource } from '../models/hub.ts';
 import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';
 import { createLog } from '../observability/log.ts';
+import { modelIdFor } from '../transcription/routing.ts';
 import { checkModelSettings } from './model-settings.ts';
 import { registerModelsCommand } from './models.ts';
 import { registerReplayCommand } from './replay.ts';
@@ -32,6 +33,7 @@ export async function run(argv: string[]): Promise<void> {
       const log = createLog(config.logLevel === 'info' ? 'warn' : config.logLevel);
       return openEngine(config, log).store;
     },
+    modelId: (name) => modelIdFor(name, readConfig().config),
   });
   registerReplayCommand(program, () => readConfig().config);
   try {

@@ -41,6 +41,15 @@ export function resolveAlias(name: string, further: Readonly<Record<string, stri
   return new Map(Object.entries(BUILT_IN_ALIASES)).get(meant) ?? meant;
 }
 
+/** The id where one model is meant, not a choice among them: `auto` is then the size that it prefers. */
+export function modelIdFor(
+  name: string,
+  settings: { modelAliases: Readonly<Record<string, string>>; modelDefaultSize: string },
+): string {
+  const id = resolveAlias(name, settings.modelAliases);
+  return id === 'auto' ? `multilingual-${settings.modelDefaultSize}` : id;
+}
+
 /**
  * @param aliases further names from the settings, over the built-in ones
  * @throws GatewayError malformed for an unknown model, naming the nearest ids

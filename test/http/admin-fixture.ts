@@ -110,7 +110,7 @@ function someModels(): ModelStatus[] {
 function scriptedModels(models: ModelStatus[], asked: string[]): AdminDeps['models'] {
   const find = (id: string) => {
     const found = models.find((one) => one.id === id);
-    if (found === undefined) throw new GatewayError('not_found', 'no such model');
+    if (found === undefined) throw new GatewayError('not_found', 'no such model', { param: 'id' });
     return found;
   };
   const unload = (one: ModelStatus) => {
@@ -120,6 +120,7 @@ function scriptedModels(models: ModelStatus[], asked: string[]): AdminDeps['mode
   };
   return {
     list: () => models,
+    find: (name) => find(name).id,
     pull(id) {
       asked.push(`pull ${id}`);
       const progress = {

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
@@ -49,6 +49,8 @@ export interface Gateway extends AsyncDisposable {
   running(): number;
   /** Requests that are over, as observed. */
   exchanges: Exchange[];
+  /** Ids of the recognition models that were loaded, in order. */
+  loads: string[];
   config: Config;
 }
 
@@ -63,8 +65,9 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     ...script.env,
   });
   let running = 0;
+  const loads: string[] = [];
   const engine =
-    script.engine === null ? missingEngine() : scriptedEngine(script, (change) => (running += change));
+    script.engine === null ? missingEngine() : scriptedEngine(script, (change) => (running += change), loads);
   const log = winston.createLogger({ silent: true });
   let fetching = 0;
   const uploadFolders = () => readdirSync(tmp).map((dir) => join(tmp, dir));
@@ -88,6 +91,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     fetching: () => fetching,
     running: () => running,
     exchanges,
+    loads,
     config,
     async [Symbol.asyncDispose]() {
       await app.close();
@@ -113,7 +117,7 @@ export function heard(text: string): DecodedSegment[] {
 }
 
 /** The real addon decodes; a loud window is speech; the script says what was said. */
-function scriptedEngine(script: Script, count: (change: number) => void): NativeEngine {
+function scriptedEngine(script: Script, count: (change: number) => void, loads: string[]): NativeEngine {
   const native = loadNative();
   const languages = ['en', 'de', 'fr', 'zh'];
   return {
@@ -129,7 +133,8 @@ function scriptedEngine(script: Script, count: (change: number) => void): Native
         ),
       close: async () => undefined,
     }),
-    loadModel: async () => {
+    loadModel: async ({ path }) => {
+      loads.push(basename(path));
       const model: TranscriptionModel = {
         info: {
           family: 'fake',

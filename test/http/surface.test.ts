@@ -151,6 +151,31 @@ for (const [installed, streams] of [
     assert.equal(auto.supports_streaming, streams);
   });
 }
+test('an operator may name a model by its alias, and slashes in it need no encoding', async () => {
+  await using gateway = await startGateway({ env: { SVC_MODEL_ALIASES: 'mine=multilingual-base' } });
+  const ask = async (path: string) => {
+    const response = await fetch(`${gateway.base}/admin/api/models/${path}`, { method: 'POST' });
+    return response.status === 200 ? json(response) : response.status;
+  };
+  for (const name of [
+    ...['multilingual-base', 'whisper-base', 'openai/whisper-base', 'mine'],
+    'Systran%2Ffaster-whisper-base',
+  ]) {
+    assert.equal((await ask(`${name}/load`)).id, 'multilingual-base', name);
+    await until('it is in memory', () => gateway.loads.at(-1) === 'multilingual-base');
+    const unloaded = await ask(`${name}/unload`);
+    assert.deepEqual(unloaded, { id: 'multilingual-base', state: 'absent' });
+    gateway.loads.length = 0;
+  }
+  assert.equal((await ask('whisper-1/pull')).id, 'multilingual-small', 'the size that auto prefers');
+  for (const name of ['nope', 'voice-activity', 'constructor']) assert.equal(await ask(`${name}/load`), 404);
+});
+
+test('preload takes an alias', async () => {
+  await using gateway = await startGateway();
+  await gateway.app.preload('openai/whisper-base');
+  assert.deepEqual(gateway.loads, ['multilingual-base']);
+});
 
 test('models that are neither on disk nor to be downloaded are not listed', async () => {
   await using gateway = await startGateway({ env: { SVC_MODEL_DOWNLOAD: 'off' } });

@@ -6,6 +6,7 @@ import { registerModelsCommand } from '../../src/cli/models.ts';
 import { createProgressView } from '../../src/cli/progress.ts';
 import { CATALOGUE, findModel, localFile } from '../../src/models/catalogue.ts';
 import type { ModelStore } from '../../src/models/store.ts';
+import { modelIdFor } from '../../src/transcription/routing.ts';
 
 afterEach(() => {
   process.exitCode = undefined;
@@ -16,6 +17,7 @@ async function run(args: string[], store: Partial<ModelStore>) {
   const program = new Command().exitOverride().configureOutput({ writeErr() {} });
   registerModelsCommand(program, {
     openStore: async () => ({ dir: '/models', ...store }) as ModelStore,
+    modelId: (name) => modelIdFor(name, { modelAliases: { mine: 'cjk' }, modelDefaultSize: 'tiny' }),
     stdout,
     stderr: stderr as unknown as NodeJS.WriteStream,
   });
@@ -52,6 +54,22 @@ test('pull: the path on stdout, progress on stderr, 0', async () => {
   assert.equal(out, '/models/cjk\n');
   assert.equal(err, 'downloading x.bin 5.0 MB of 20 MB\n');
   assert.equal(code, 0);
+});
+
+test('pull and import take an alias wherever they take an id; auto is the size that it prefers', async () => {
+  const pull: ModelStore['pull'] = async (id) => ({ path: id });
+  for (const [name, id] of [
+    ['whisper-small', 'multilingual-small'],
+    ['openai/whisper-large', 'multilingual-large-v3'],
+    ['mine', 'cjk'],
+    ['auto', 'multilingual-tiny'],
+    ['whisper-1', 'multilingual-tiny'],
+    ['no such model', 'no such model'],
+  ] as const)
+    assert.equal((await run(['pull', name], { pull })).out, `${id}\n`);
+  const take: ModelStore['import'] = async (_source, options) => ({ id: options?.id ?? '', path: '/x' });
+  const { out } = await run(['import', '/dir', '--id', 'whisper-large-v2'], { import: take });
+  assert.equal(out, 'multilingual-large-v2 /x\n');
 });
 
 test('a failure is one line on stderr and exit code 1', async () => {

@@ -147,7 +147,7 @@ test('an alias from the settings may stand for a built-in one', () => {
   const aliases = { mine: 'whisper-large', ours: 'whisper-1' };
   const chosen = (model: string) =>
     route({ model, language: undefined, translate: false }, models(), { ...settings, aliases });
-  assert.equal(chosen('mine').modelId, 'multilingual-large-v3');
+  assert.equal(chosen('mine').model.id, 'multilingual-large-v3');
   assert.match(chosen('ours').reason, /^auto:/);
 });
 
