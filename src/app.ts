@@ -129,6 +129,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
         catalogue: CATALOGUE,
         store,
         cache: caches.models,
+        voiceActivity: caches.voiceActivity,
         modelId: (name) => modelIdFor(name, config),
         signal: shutdown.signal,
       }),

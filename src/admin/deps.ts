@@ -44,7 +44,7 @@ export interface ModelActions {
   load(id: string): void;
   /** Out of memory; requests under way keep theirs. True when it was resident. */
   unload(id: string): boolean;
-  /** Every model out of memory (contract 3). */
+  /** Every model out of memory (contract 3); `remaining` are those that a request under way still uses. */
   reset(): { evicted: number; remaining: number };
 }
 

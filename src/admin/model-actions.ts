@@ -10,6 +10,7 @@ export interface ModelActionsOptions {
   catalogue: readonly CatalogueModel[];
   store: Pick<ModelStore, 'list' | 'pull' | 'activity'>;
   cache: ModelCache<Closable>;
+  voiceActivity: Pick<ModelCache<Closable>, 'evict'>;
   /** The id that a name stands for; an unknown name stands for itself. */
   modelId(name: string): string;
   /** Ends downloads begun from here. */
@@ -20,6 +21,7 @@ export function createModelActions({
   catalogue,
   store,
   cache,
+  voiceActivity,
   modelId,
   signal,
 }: ModelActionsOptions): ModelActions {
@@ -75,7 +77,8 @@ export function createModelActions({
     unload: (id) => cache.evict(id) > 0,
     reset() {
       const evicted = cache.evict();
-      return { evicted, remaining: cache.entries().length };
+      voiceActivity.evict(); // it belongs to the recognition of speech, but no client knows it as a model
+      return { evicted, remaining: cache.lingering() };
     },
   };
 }

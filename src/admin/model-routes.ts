@@ -25,7 +25,7 @@ export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload
 export function resetAsrState(admin: ModelActions): RequestHandler {
   return (req, res) => {
     const { evicted, remaining } = admin.reset();
-    const left = remaining === 0 ? '' : ` ${remaining} remain.`;
+    const left = remaining === 0 ? '' : ` ${counted(remaining, 'model')} in memory until the request ends.`;
     sendEither(
       req,
       res,

@@ -24,6 +24,8 @@ export interface ModelCache<M extends Closable> {
   entries(): CacheEntry[];
   /** Forgets every model, or one; returns how many were evicted. */
   evict(key?: string): number;
+  /** Evicted models that are still in memory, because a request under way uses them. */
+  lingering(): number;
   close(): Promise<void>;
 }
 
@@ -51,6 +53,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 export function createModelCache<M extends Closable>(options: CacheOptions<M>): ModelCache<M> {
   const now = options.now ?? (() => performance.now());
   const current = new Map<string, Resident<M>>();
+  const lingering = new Set<Resident<M>>();
   const closing = new Set<Promise<void>>();
 
   function begin(key: string): Resident<M> {
@@ -71,19 +74,20 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
         options.onEvent?.('loaded', key, now() - startedAt);
       },
       // A failed load is forgotten, so that the next request tries again.
-      () => drop(resident),
+      () => forget(resident),
     );
     return resident;
   }
 
-  function drop(resident: Resident<M>): void {
+  function forget(resident: Resident<M>): void {
+    lingering.delete(resident);
     resident.evicted = true;
     if (resident.timer !== null) clearTimeout(resident.timer);
     if (current.get(resident.key) === resident) current.delete(resident.key);
   }
 
   function shut(resident: Resident<M>): Promise<void> {
-    drop(resident);
+    forget(resident);
     const startedAt = now();
     const done = resident.loading
       .then((model) => model.close())
@@ -143,13 +147,17 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
     evict(key) {
       const chosen = [...current.values()].filter((r) => key === undefined || r.key === key);
       for (const resident of chosen) {
-        if (resident.leases > 0) drop(resident);
-        else void shut(resident);
+        if (resident.leases === 0) void shut(resident);
+        else {
+          forget(resident);
+          lingering.add(resident);
+        }
       }
       return chosen.length;
     },
+    lingering: () => lingering.size,
     async close() {
-      for (const resident of current.values()) void shut(resident);
+      for (const resident of [...current.values(), ...lingering]) void shut(resident);
       await Promise.all(closing);
     },
   };

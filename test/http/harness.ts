@@ -49,7 +49,7 @@ export interface Gateway extends AsyncDisposable {
   running(): number;
   /** Requests that are over, as observed. */
   exchanges: Exchange[];
-  /** Ids of the recognition models that were loaded, in order. */
+  /** Ids of the models that were loaded, in order. */
   loads: string[];
   config: Config;
 }
@@ -126,13 +126,16 @@ function scriptedEngine(script: Script, count: (change: number) => void, loads: 
     setLogger: () => undefined,
     openAudio: (path) => native.openAudio(path),
     quantize: (options) => native.quantize(options),
-    loadVoiceActivity: async () => ({
-      probabilities: async (samples) =>
-        Float32Array.from({ length: Math.ceil(samples.length / 512) }, (_, i) =>
-          samples.subarray(i * 512, (i + 1) * 512).some((s) => Math.abs(s) > 0.01) ? 0.9 : 0,
-        ),
-      close: async () => undefined,
-    }),
+    loadVoiceActivity: async ({ path }) => {
+      loads.push(basename(path));
+      return {
+        probabilities: async (samples) =>
+          Float32Array.from({ length: Math.ceil(samples.length / 512) }, (_, i) =>
+            samples.subarray(i * 512, (i + 1) * 512).some((s) => Math.abs(s) > 0.01) ? 0.9 : 0,
+          ),
+        close: async () => undefined,
+      };
+    },
     loadModel: async ({ path }) => {
       loads.push(basename(path));
       const model: TranscriptionModel = {

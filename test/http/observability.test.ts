@@ -256,13 +256,27 @@ test('reset-asr-state: models leave memory, a request under way keeps its own', 
   assert.deepEqual(await json(await reset()), { evicted: 0, remaining: 0 });
   const running = post(gateway, form(toneWav(1)));
   await until('it runs', () => gateway.running() === 1);
-  assert.deepEqual(await json(await reset()), { evicted: 1, remaining: 0 });
+  assert.equal(gateway.loads.at(-1), 'multilingual-base');
+  assert.deepEqual(await json(await reset()), { evicted: 1, remaining: 1 }, 'in use, so still in memory');
+  assert.deepEqual(await json(await reset()), { evicted: 0, remaining: 1 });
   const loaded = async () => (await json(await fetch(`${gateway.base}/v1/models/multilingual-base`))).loaded;
   assert.equal(await loaded(), false);
   go();
   assert.equal((await json(await running)).text, 'Still here.');
+  assert.deepEqual(await json(await reset()), { evicted: 0, remaining: 0 });
   await (await post(gateway, form(toneWav(0.5)))).text();
   assert.equal(await loaded(), true, 'the next request loads it again');
+});
+
+test('reset-asr-state takes the voice activity model out of memory too', async () => {
+  await using gateway = await startGateway();
+  const reset = async () =>
+    json(await fetch(`${gateway.base}/admin/api/reset-asr-state`, { method: 'POST' }));
+  for (const round of [1, 2]) {
+    await (await post(gateway, form(toneWav(0.5)))).text();
+    assert.equal(gateway.loads.filter((id) => id === 'voice-activity').length, round);
+    assert.deepEqual(await reset(), { evicted: 1, remaining: 0 }, 'recognition models are counted');
+  }
 });
 
 test('the sweeper runs at the start: what is too old goes, then the oldest above the size, the rest stays', async (t) => {

@@ -174,7 +174,7 @@ test('an operator may name a model by its alias, and slashes in it need no encod
 test('preload takes an alias', async () => {
   await using gateway = await startGateway();
   await gateway.app.preload('openai/whisper-base');
-  assert.deepEqual(gateway.loads, ['multilingual-base']);
+  assert.deepEqual(gateway.loads, ['voice-activity', 'multilingual-base']);
 });
 
 test('models that are neither on disk nor to be downloaded are not listed', async () => {

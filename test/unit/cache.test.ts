@@ -125,7 +125,9 @@ test('an evicted model lives until its lease ends, while the next request loads 
   assert.deepEqual(cache.entries(), []);
   const fresh = await cache.lease('a');
   assert.notEqual(fresh.model.n, old.model.n);
+  assert.equal(cache.lingering(), 1);
   await old[Symbol.asyncDispose]();
+  assert.equal(cache.lingering(), 0);
   assert.deepEqual(events, ['load a 1', 'load a 2', 'close a 1']);
   await fresh[Symbol.asyncDispose]();
   await cache.close();
@@ -139,6 +141,27 @@ test('evicting one key leaves the others, and an idle model goes at once', async
   await settle();
   assert.deepEqual(events, ['load a 1', 'load b 2', 'close a 1']);
   await cache.close();
+});
+
+test('several evicted models that are in use linger, and closing the cache ends them', async () => {
+  const { cache, events } = world(1000);
+  for (const key of ['a', 'b', 'a']) {
+    await cache.lease(key);
+    cache.evict();
+  }
+  assert.equal(cache.lingering(), 3);
+  await cache.close();
+  assert.equal(cache.lingering(), 0);
+  assert.deepEqual(events.slice(3).sort(), ['close a 1', 'close a 3', 'close b 2']);
+});
+
+test('a load that fails after it was evicted does not linger', async () => {
+  const { cache } = world(1000);
+  const lease = cache.lease('broken');
+  cache.evict();
+  assert.equal(cache.lingering(), 1);
+  await assert.rejects(lease);
+  assert.equal(cache.lingering(), 0);
 });
 
 test('a failed load reaches everyone who waited and is tried again by the next', async () => {
