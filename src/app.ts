@@ -167,8 +167,10 @@ export function buildApp(config: Config, deps: AppDeps): App {
 
 function servable(config: Config, { store, engine }: AppDeps, caches: Caches): ListedModel[] {
   const loaded = new Set(caches.models.entries().map((entry) => entry.key));
+  // No model hears anything without the voice activity model.
+  const complete = store.isInstalled(VOICE_ACTIVITY_ID);
   return routable(store, engine)
-    .filter((model) => model.servable && (model.installed || config.modelDownload))
+    .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
     .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
 }
 

@@ -186,6 +186,20 @@ test('models that are neither on disk nor to be downloaded are not listed', asyn
   );
 });
 
+test('without the voice activity weights no model can serve, so none is listed when downloads are off', async () => {
+  const ids = async (env: Record<string, string>) => {
+    await using gateway = await startGateway({ env, installed: ['multilingual-base'] });
+    const { data } = await json(await fetch(`${gateway.base}/v1/models`));
+    assert.equal(
+      (await fetch(`${gateway.base}/v1/models/multilingual-base`)).status,
+      data.length ? 200 : 404,
+    );
+    return data.map((model: { id: string }) => model.id);
+  };
+  assert.deepEqual(await ids({ SVC_MODEL_DOWNLOAD: 'off' }), []);
+  assert((await ids({ SVC_MODEL_DOWNLOAD: 'on' })).includes('multilingual-base'), 'they would be downloaded');
+});
+
 test('a model in use is listed as loaded, and leaves memory when idle', async () => {
   await using gateway = await startGateway({ env: { SVC_MODEL_KEEP_ALIVE_SEC: '0.05' } });
   await (await post(gateway, form(toneWav(1)))).text();
