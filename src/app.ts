@@ -168,7 +168,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
 function servable(config: Config, { store, engine }: AppDeps, caches: Caches): ListedModel[] {
   const loaded = new Set(caches.models.entries().map((entry) => entry.key));
   // No model hears anything without the voice activity model.
-  const complete = store.isInstalled(VOICE_ACTIVITY_ID);
+  const complete = store.isInstalled(VOICE_ACTIVITY.id);
   return routable(store, engine)
     .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
     .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
@@ -201,11 +201,18 @@ function createCaches(
       async load(id) {
         const { family } = catalogueModel(id);
         const { path } = await store.ensure(id);
-        const load = (on: string) => engine.loadModel({ family, path, device: on, threads: config.threads });
-        if (!gpu) return load(device);
+        const load = (on: string, file: string) =>
+          engine.loadModel({ family, path: file, device: on, threads: config.threads });
+        if (!gpu) return load(device, path);
+        // Half precision suits a GPU; a CPU is slower with it than with its own eight bits.
+        const forCpu = () =>
+          store.ensure(id, { precision: 'q8_0' }).catch((error: Error) => {
+            log.warn(`${id} has no weights for the CPU and keeps those of the GPU: ${error.message}`);
+            return { path };
+          });
         return loadWithFallback({
           gpu: device,
-          load,
+          load: async (on) => load(on, on === 'cpu' ? (await forCpu()).path : path),
           onFallback: (error) => log.warn(`${id} goes on on the CPU: ${error.message}`),
         });
       },

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { Logger } from 'winston';
 import { type App, buildApp, VERSION } from '../app.ts';
 import type { Config } from '../config.ts';
-import type { ChosenDevice } from '../engine/device.ts';
+import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { baseUrl } from '../http/address.ts';
 import type { ModelStore } from '../models/store.ts';
@@ -32,7 +32,11 @@ export function registerServeCommand(program: Command, open: () => ServeDeps): v
 
 async function serve({ config, warnings, log, engine, device, store }: ServeDeps): Promise<void> {
   for (const warning of warnings) log.warn(warning);
-  if (device.warning !== undefined) log.warn(device.warning);
+  if (engine.info.families.length > 0) {
+    const { devices, cudaLibrary } = engine.info;
+    const cpu = explainCpu(config.device, devices, { library: cudaLibrary, present: hasGpu() });
+    if (cpu !== null) log.log(cpu.level, cpu.message);
+  }
   const app = buildApp(config, { log, store, engine, device });
   const address = await listen(app, config);
   log.info(`voxgate ${VERSION} listens on ${address}`, {

@@ -1,5 +1,7 @@
 /** The addon as a `NativeEngine`. This file alone loads it. */
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   type AudioFileInfo,
@@ -22,7 +24,7 @@ import {
 
 /** What the addon itself exports; its calls settle when the native work has ended, and are cancelled by number. */
 interface Addon {
-  engineInfo(): EngineInfo;
+  engineInfo(): Omit<EngineInfo, 'cudaLibrary'>;
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   cancel(id: number): void;
   loadModel(options: LoadOptions): Job<AddonModel>;
@@ -210,7 +212,11 @@ const defaultPath = fileURLToPath(new URL('../../build/Release/voxgate.node', im
 export function loadNative(path: string = defaultPath): NativeEngine {
   const addon = loadAddon(path);
   return {
-    info: { ...addon.engineInfo(), families: ['whisper', 'parakeet', 'sensevoice'] },
+    info: {
+      ...addon.engineInfo(),
+      families: ['whisper', 'parakeet', 'sensevoice'],
+      cudaLibrary: existsSync(join(dirname(path), 'libggml-cuda.so')),
+    },
     setLogger: (write) => addon.setLogger(write),
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
     loadVoiceActivity: async (options) =>

@@ -10,7 +10,14 @@ export function missingEngine(): NativeEngine {
     });
   };
   return {
-    info: { whisperVersion: '', ggmlVersion: '', devices: [], cpuFeatures: [], families: [] },
+    info: {
+      whisperVersion: '',
+      ggmlVersion: '',
+      devices: [],
+      cpuFeatures: [],
+      families: [],
+      cudaLibrary: false,
+    },
     setLogger: () => undefined,
     loadModel: refuse,
     loadVoiceActivity: refuse,

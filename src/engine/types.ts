@@ -173,6 +173,8 @@ export interface EngineInfo {
   whisperVersion: string;
   ggmlVersion: string;
   devices: ComputeDevice[];
+  /** ggml's CUDA library lies beside the addon, whether it finds a GPU or not. */
+  cudaLibrary: boolean;
   cpuFeatures: string[];
   /** The model families that this build can load, by the names of their backends. */
   families: string[];

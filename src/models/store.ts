@@ -39,6 +39,11 @@ export interface WaitOptions {
   onProgress?: ((progress: ModelProgress) => void) | undefined;
 }
 
+export interface EnsureOptions extends WaitOptions {
+  /** Wanted in place of the store's own; what is on disk in the other one serves where it cannot be made of it. */
+  precision?: Precision | undefined;
+}
+
 interface ImportOptions extends WaitOptions {
   id?: string | undefined;
 }
@@ -49,7 +54,7 @@ export interface ModelStore {
   /** By name and size only: cheap enough for every GET /v1/models. */
   isInstalled(id: string): boolean;
   /** The path of verified weights; fetches, converts and quantises what is missing, once however many ask. */
-  ensure(id: string, options?: WaitOptions): Promise<{ path: string }>;
+  ensure(id: string, options?: EnsureOptions): Promise<{ path: string }>;
   pull(id: string, options?: WaitOptions): Promise<{ path: string }>;
   /** Takes the weights of a faster-whisper folder. */
   import(source: string, options?: ImportOptions): Promise<{ id: string; path: string }>;
@@ -100,6 +105,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   /** A verified path, the f16 file the wanted one can be made from, or null for nothing at all. */
   async function onDisk(
     model: Weights,
+    precision: Precision,
     signal: AbortSignal,
     report: ReportProgress,
   ): Promise<{ path: string } | { quantise: string } | null> {
@@ -128,6 +134,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
 
   async function fetchFrom(
     model: Weights,
+    precision: Precision,
     scratch: string,
     signal: AbortSignal,
     report: ReportProgress,
@@ -215,10 +222,15 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     }
   }
 
-  async function provide(model: Weights, mayFetch: boolean, signal: AbortSignal): Promise<string> {
+  async function provide(
+    model: Weights,
+    precision: Precision,
+    mayFetch: boolean,
+    signal: AbortSignal,
+  ): Promise<string> {
     const report = reporter(model.id);
     try {
-      const found = await onDisk(model, signal, report);
+      const found = await onDisk(model, precision, signal, report);
       if (found && 'path' in found) return found.path;
       if (!found && !mayFetch) {
         throw new GatewayError(
@@ -228,10 +240,10 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
         );
       }
       return await alone(model.id, signal, report, async (scratch) => {
-        let now = await onDisk(model, signal, report);
+        let now = await onDisk(model, precision, signal, report);
         if (!now) {
-          await fetchFrom(model, scratch, signal, report);
-          now = await onDisk(model, signal, report);
+          await fetchFrom(model, precision, scratch, signal, report);
+          now = await onDisk(model, precision, signal, report);
         }
         if (now && 'path' in now) return now.path;
         if (!now) throw new Error(`the source of ${model.id} left no file in ${dir}`);
@@ -266,11 +278,13 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     }
   }
 
-  function wait(id: string, mayFetch: boolean, waiting: WaitOptions): Promise<{ path: string }> {
+  function wait(id: string, mayFetch: boolean, waiting: EnsureOptions): Promise<{ path: string }> {
     return listening(id, waiting, async () => {
       const model = find(id);
-      const key = mayFetch ? id : `${id} as it is`;
-      return { path: await jobs.join(key, (signal) => provide(model, mayFetch, signal), waiting.signal) };
+      const wanted = waiting.precision ?? precision;
+      const key = `${id} ${wanted} ${mayFetch ? 'fetched' : 'as it is'}`;
+      const path = await jobs.join(key, (signal) => provide(model, wanted, mayFetch, signal), waiting.signal);
+      return { path };
     });
   }
 

@@ -99,7 +99,7 @@ const ROWS: Row[] = [
   {
     name: 'leaves while weights are fetched',
     script: {
-      ensure: (_id, signal) =>
+      ensure: (_id, { signal }) =>
         new Promise((_r, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
     },
     client: (gateway) => leaveWhen(gateway, () => until('it is fetching', () => gateway.fetching() === 1)),

@@ -55,7 +55,9 @@ test('npm start answers /health within a second, and leaves on SIGTERM', async (
   }
   t.diagnostic(`start to first /health: ${Date.now() - startedAt} ms`);
   child.kill('SIGTERM');
-  assert.match(await done, /listens on http:\/\/127\.0\.0\.1:/);
+  const log = await done;
+  assert.match(log, /listens on http:\/\/127\.0\.0\.1:/);
+  assert.match(log, /device=cuda|models run on the CPU/i, 'the log says where models run, and why');
   assert.equal(child.exitCode, 0);
 });
 

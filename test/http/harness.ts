@@ -8,15 +8,18 @@ import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
+import { chooseDevice } from '../../src/engine/device.ts';
 import { missingEngine } from '../../src/engine/missing-engine.ts';
 import type {
   ChunkOptions,
+  ComputeDevice,
   DecodedSegment,
   JobHooks,
+  LoadOptions,
   NativeEngine,
   TranscriptionModel,
 } from '../../src/engine/types.ts';
-import type { ModelStore } from '../../src/models/store.ts';
+import type { EnsureOptions, ModelStore } from '../../src/models/store.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 
 import { wav } from '../wav.ts';
@@ -24,12 +27,16 @@ import { wav } from '../wav.ts';
 export interface Script {
   /** What the engine hears in one chunk. */
   transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
+  /** What loading a model does beside making the scripted one. */
+  load?(options: LoadOptions): void;
+  /** What the engine computes on; what the real one finds. */
+  devices?: ComputeDevice[];
   /** How many chunks the model takes at once; one. */
   lanes?: number;
   /** Ids whose weights are on disk. */
   installed?: string[];
   /** What fetching absent weights does. */
-  ensure?(id: string, signal?: AbortSignal): Promise<unknown>;
+  ensure?(id: string, options: EnsureOptions): Promise<unknown>;
   /** A real one instead; then `installed` and `ensure` mean nothing. */
   store?: ModelStore;
   env?: Record<string, string>;
@@ -76,7 +83,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   const app = buildApp(config, {
     log,
     engine,
-    device: { device: 'cpu', gpu: false },
+    device: chooseDevice(config.device, engine.info.devices),
     store: script.store ?? scriptedStore(script, (change) => (fetching += change)),
     onExchange,
   });
@@ -122,7 +129,7 @@ function scriptedEngine(script: Script, count: (change: number) => void, loads: 
   const languages = ['en', 'de', 'fr', 'zh'];
   return {
     ...native,
-    info: native.info,
+    info: { ...native.info, ...(script.devices && { devices: script.devices }) },
     setLogger: () => undefined,
     openAudio: (path) => native.openAudio(path),
     quantize: (options) => native.quantize(options),
@@ -136,8 +143,9 @@ function scriptedEngine(script: Script, count: (change: number) => void, loads: 
         close: async () => undefined,
       };
     },
-    loadModel: async ({ path }) => {
-      loads.push(basename(path));
+    loadModel: async (options) => {
+      script.load?.(options);
+      loads.push(basename(options.path));
       const model: TranscriptionModel = {
         info: {
           family: 'fake',
@@ -173,14 +181,14 @@ function scriptedStore(script: Script, count: (change: number) => void): ModelSt
       [...installed].map((id) => ({ id, family: 'whisper', installed: true, bytes: 1000, files: [] })),
     activity: () => [],
     pull: async () => undefined,
-    async ensure(id: string, { signal }: { signal?: AbortSignal } = {}) {
+    async ensure(id: string, { signal, precision }: EnsureOptions = {}) {
       count(1);
       try {
-        await script.ensure?.(id, signal);
+        await script.ensure?.(id, { signal, precision });
       } finally {
         count(-1);
       }
-      return { path: `/nowhere/${id}` };
+      return { path: join('/nowhere', precision ?? '', id) };
     },
   } as unknown as ModelStore;
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { NativeError } from '../../src/engine/types.ts';
 import { errorEnvelopeSchema, jsonSchema, verboseSchema } from '../../src/http/openapi.ts';
 import { joinWavs } from '../wav.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
@@ -370,6 +371,43 @@ test('an engine that fails is a 500 that hides why, and the slot is free', async
   const error = await assertRefused(await post(gateway, form(speech)), 500, { kind: 'internal' });
   assert(!JSON.stringify(error).includes('secret'));
   await assertIdle(gateway);
+});
+
+test('a GPU without memory: the CPU goes on with its own weights, and GPU weights never run on it', async () => {
+  const asked: string[] = [];
+  let full = true;
+  await using gateway = await startGateway({
+    devices: [{ name: 'CUDA0', description: 'one', gpu: true, memoryBytes: 1 }],
+    env: { SVC_MODEL_KEEP_ALIVE_SEC: '0' },
+    load({ device, path }) {
+      asked.push(`${device} ${path}`);
+      if (full && device !== 'cpu') throw new NativeError('out_of_memory', 'CUDA error: out of memory');
+    },
+  });
+  assert.equal((await post(gateway, form(speech))).status, 200);
+  full = false;
+  assert.equal((await post(gateway, form(speech))).status, 200);
+  assert.deepEqual(asked, [
+    'cuda:0 /nowhere/multilingual-base',
+    'cpu /nowhere/q8_0/multilingual-base',
+    'cuda:0 /nowhere/multilingual-base',
+  ]);
+});
+
+test('the CPU goes on with the weights of the GPU when its own cannot be made', async () => {
+  const asked: string[] = [];
+  await using gateway = await startGateway({
+    devices: [{ name: 'CUDA0', description: 'one', gpu: true, memoryBytes: 1 }],
+    load({ device, path }) {
+      asked.push(`${device} ${path}`);
+      if (device !== 'cpu') throw new NativeError('out_of_memory', 'CUDA error: out of memory');
+    },
+    ensure: async (_id, { precision }) => {
+      if (precision !== undefined) throw new Error('no space left on the disk');
+    },
+  });
+  assert.equal((await post(gateway, form(speech))).status, 200);
+  assert.deepEqual(asked, ['cuda:0 /nowhere/multilingual-base', 'cpu /nowhere/multilingual-base']);
 });
 
 test('without the addon a transcription is a permanent 503 of the backend, and no ASR model is listed', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { chooseDevice } from '../../src/engine/device.ts';
+import { chooseDevice, explainCpu } from '../../src/engine/device.ts';
 import { loadWithFallback } from '../../src/engine/gpu-fallback.ts';
 import { type DecodedSegment, NativeError, type TranscriptionModel } from '../../src/engine/types.ts';
 import { chunkOptions } from '../native/fixtures.ts';
@@ -19,11 +19,47 @@ describe('chooseDevice', () => {
     assert.deepEqual(chooseDevice('cuda', [cpu, cuda(0)]), { device: 'cuda:0', gpu: true });
     assert.deepEqual(chooseDevice('cuda:1', [cuda(0), cpu, cuda(1)]), { device: 'cuda:1', gpu: true });
   });
-  it('a GPU that is not there: the CPU, and a word about it', () => {
-    const { device, gpu, warning } = chooseDevice('cuda:1', [cpu, cuda(0)]);
-    assert.deepEqual({ device, gpu }, { device: 'cpu', gpu: false });
-    assert.match(warning ?? '', /SVC_DEVICE is cuda:1, but 1 GPU is usable/);
-    assert.match(chooseDevice('cuda', [cpu]).warning ?? '', /0 GPUs are usable/);
+  it('the CPU stands in for a GPU that is not there', () => {
+    assert.deepEqual(chooseDevice('cuda:1', [cpu, cuda(0)]), { device: 'cpu', gpu: false });
+  });
+});
+
+describe('explainCpu', () => {
+  const here = { library: true, present: true };
+
+  it('nothing is said where a GPU is used or the CPU was asked for', () => {
+    assert.equal(explainCpu('auto', [cpu, cuda(0)], here), null);
+    assert.equal(explainCpu('cuda', [cpu, cuda(0)], here), null);
+    assert.equal(explainCpu('cpu', [cpu], { library: false, present: true }), null);
+  });
+  it('a machine with a GPU and a build without its library: a warning with the command that builds it', () => {
+    for (const wanted of ['auto', 'cuda']) {
+      const said = explainCpu(wanted, [cpu], { library: false, present: true });
+      assert.equal(said?.level, 'warn');
+      assert.match(said.message, /models run on the CPU/i);
+      assert.match(said.message, /npm run build:cuda/);
+      assert.match(said.message, /experimental/);
+      assert.match(said.message, /SVC_DEVICE=cpu/);
+    }
+  });
+  it('a library that finds no GPU: a warning that sends to the driver', () => {
+    const said = explainCpu('auto', [cpu], here);
+    assert.equal(said?.level, 'warn');
+    assert.match(said.message, /nvidia-smi/);
+    assert.doesNotMatch(said.message, /build:cuda/);
+  });
+  it('a machine without a GPU: a fact, not a warning', () => {
+    const said = explainCpu('auto', [cpu], { library: false, present: false });
+    assert.equal(said?.level, 'info');
+    assert.match(said.message, /no NVIDIA GPU/);
+  });
+  it('a GPU asked for by number that is not there: a warning that names what there is', () => {
+    const said = explainCpu('cuda:1', [cpu, cuda(0)], here);
+    assert.equal(said?.level, 'warn');
+    assert.match(said.message, /SVC_DEVICE is cuda:1, but 1 GPU is usable/);
+    const none = explainCpu('cuda', [cpu], { library: false, present: false });
+    assert.match(none?.message ?? '', /SVC_DEVICE is cuda, but 0 GPUs are usable.*build:cuda/);
+    assert.equal(none?.level, 'warn');
   });
 });
 

@@ -118,6 +118,16 @@ test('f16 is left alone where f16 is wanted', async () => {
   assert.equal(quantizeCalls, 0);
 });
 
+test('where f16 is wanted the CPU can still have its own file, made from what is there', async () => {
+  const onGpu = store(unpublished, { precision: 'f16' });
+  await onGpu.ensure(ID);
+  const [cpu, gpu] = await Promise.all([onGpu.ensure(ID, { precision: 'q8_0' }), onGpu.ensure(ID)]);
+  assert.equal(cpu.path, join(dir, 'ggml-base-q8_0.bin'));
+  assert.deepEqual(await readFile(cpu.path), quantised);
+  assert.equal(gpu.path, join(dir, 'ggml-base.bin'));
+  assert.equal(hub.requests.length, 1, 'nothing was fetched for it');
+});
+
 test('a published file put there by hand is recognised, verified and used with downloads off', async () => {
   await writeFile(join(dir, 'ggml-base-q8_0.bin'), weights);
   const offline = store(published, { download: false });
