@@ -20,7 +20,9 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1|::ffff:127(\.\d{1,3}
 
 export function protection({ host, corsOrigins }: ProtectionOptions): RequestHandler[] {
   const anyOrigin = corsOrigins.includes('*');
-  const isAllowed = (origin: string) => anyOrigin || corsOrigins.includes(origin);
+  // The admin room is for its own pages only: a site that may use the API may not steer the gateway.
+  const isAllowed = (origin: string, req: Request) =>
+    !isAdmin(req) && (anyOrigin || corsOrigins.includes(origin));
   const known = new Set([host.toLowerCase(), ...corsOrigins.map((origin) => hostnameOf(origin) ?? '')]);
   const isKnown = (name: string) => LOOPBACK.test(name) || name.endsWith('.localhost') || known.has(name);
   const guardsHost = LOOPBACK.test(host);
@@ -28,7 +30,7 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
   const refuse: RequestHandler = (req, _res, next) => {
     const origin = req.get('Origin');
     const changes = !READING.includes(req.method);
-    if (changes && origin !== undefined && !isOwn(origin, req) && !isAllowed(origin)) {
+    if (changes && origin !== undefined && !isOwn(origin, req) && !isAllowed(origin, req)) {
       throw new GatewayError(
         'forbidden',
         'A page of another site may not do this (SVC_CORS_ORIGINS lists who may)',
@@ -38,7 +40,7 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
       );
     }
     // Behind a public address any name may be ours; on loopback only those of this machine are.
-    const isPrivate = changes || req.path.startsWith('/admin');
+    const isPrivate = changes || isAdmin(req);
     const named = () => hostnameOf(`http://${req.get('Host') ?? 'localhost'}`) ?? '';
     if (guardsHost && isPrivate && !isKnown(named())) {
       throw new GatewayError(
@@ -59,11 +61,15 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
   });
   const shareWithAllowed: RequestHandler = (req, res, next) => {
     const origin = req.get('Origin');
-    if (origin !== undefined && isAllowed(origin)) share(req, res, next);
+    if (corsOrigins.length > 0 && !anyOrigin) res.vary('Origin');
+    if (origin !== undefined && isAllowed(origin, req)) share(req, res, next);
     else next();
   };
   return [refuse, shareWithAllowed];
 }
+
+/** In any case: what is protected must not depend on how strictly the router compares. */
+const isAdmin = (req: Request) => /^\/admin(\/|$)/i.test(req.path);
 
 /** Behind a proxy that ends TLS the scheme differs; the name and port are what the browser sees. */
 function isOwn(origin: string, req: Request): boolean {

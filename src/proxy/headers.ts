@@ -26,11 +26,14 @@ export function stripRequestHeaders(headers: IncomingHttpHeaders): void {
   delete headers.expect;
 }
 
-/** As they came, repeated ones too. The framing is made anew, and the request id is the gateway's own. */
+/**
+ * As they came, repeated ones too. The framing is made anew, and the request id is the gateway's own; so is the say
+ * in which sites may read the answer: a second `Access-Control-Allow-Origin` would make browsers refuse it.
+ */
 export function responseHeaders({ headers, rawHeaders }: IncomingMessage): [name: string, value: string][] {
   const dropped = hopByHop(headers.connection).add('transfer-encoding').add('x-request-id');
   const pairs: [string, string][] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2)
     pairs.push([String(rawHeaders[i]), String(rawHeaders[i + 1])]);
-  return pairs.filter(([name]) => !dropped.has(name.toLowerCase()));
+  return pairs.filter(([name]) => !dropped.has(name.toLowerCase()) && !/^access-control-/i.test(name));
 }

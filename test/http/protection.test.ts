@@ -118,7 +118,8 @@ test('a page of another site may change nothing, unless it is named', async () =
       assert.deepEqual([seen.status, seen.code], [403, 'cross_site'], `${path} ${Origin}`);
       assert.equal(seen.headers['access-control-allow-origin'], undefined);
     }
-    for (const Origin of [`http://${host}`, `https://${host}`, 'https://friend.example'])
+    const named = path.startsWith('/admin') ? [] : ['https://friend.example'];
+    for (const Origin of [`http://${host}`, `https://${host}`, ...named])
       assert.notEqual(
         (await ask(gateway, path, { method: 'POST', headers: { Origin } })).status,
         403,
@@ -187,4 +188,35 @@ test('sites that are named may read answers and ask beforehand; others may not',
   const seen = await ask(everyone, CHAT, { method: 'POST', headers: { Origin: 'https://any.example' } });
   assert.equal(seen.headers['access-control-allow-origin'], '*');
   assert.notEqual(seen.status, 403);
+});
+
+test('the admin room is shared with no site, not even with all of them', async () => {
+  for (const SVC_CORS_ORIGINS of ['*', 'https://friend.example']) {
+    await using gateway = await startGateway({ env: { SVC_CORS_ORIGINS } });
+    const { host } = new URL(gateway.base);
+    const Origin = 'https://friend.example';
+    for (const path of ['/admin', '/admin/api/metrics', '/admin/session', '/ADMIN/api/metrics']) {
+      const seen = await ask(gateway, path, { headers: { Origin } });
+      assert.equal(seen.headers['access-control-allow-origin'], undefined, path);
+      const headers = { Origin, 'Access-Control-Request-Method': 'POST' };
+      const preflight = await ask(gateway, path, { method: 'OPTIONS', headers });
+      assert.equal(preflight.headers['access-control-allow-origin'], undefined, path);
+    }
+    for (const path of ['/admin/api/reset-asr-state', '/admin/session', '/Admin/api/reset-asr-state']) {
+      const seen = await ask(gateway, path, { method: 'POST', headers: { Origin } });
+      assert.deepEqual([seen.status, seen.code], [403, 'cross_site'], path);
+    }
+    const own = { method: 'POST', headers: { Origin: `http://${host}` } };
+    assert.equal((await ask(gateway, '/admin/api/reset-asr-state', own)).status, 200);
+  }
+});
+
+test('an answer that depends on the asking site says so to caches', async () => {
+  await using gateway = await startGateway({ env: { SVC_CORS_ORIGINS: 'https://friend.example' } });
+  for (const headers of [
+    {},
+    { Origin: 'https://evil.example' },
+    { Origin: 'https://friend.example' },
+  ] as const)
+    assert.match(String((await ask(gateway, '/v1/models', { headers })).headers.vary), /Origin/);
 });

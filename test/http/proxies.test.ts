@@ -35,14 +35,14 @@ function send(
   gateway: Gateway,
   path: string,
   { method = 'POST', headers = {}, body }: { method?: string; headers?: object; body?: Buffer } = {},
-): Promise<{ status: number; body: Buffer }> {
+): Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer }> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(gateway.base);
     const options = { hostname, port, path, method, headers: { ...headers }, agent: false };
     const req = request(options, async (res) => {
       const chunks: Buffer[] = [];
       for await (const chunk of res) chunks.push(chunk);
-      resolve({ status: res.statusCode ?? 0, body: Buffer.concat(chunks) });
+      resolve({ status: res.statusCode ?? 0, headers: res.headers, body: Buffer.concat(chunks) });
     });
     req.on('error', reject);
     req.end(body);
@@ -78,7 +78,7 @@ test('path and query arrive untouched, below the upstream’s own path', async (
 test('every method, with its body however it is framed', async () => {
   await using echo = await startEcho();
   await using gateway = await startGateway({ env: upstreams(echo.url) });
-  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const) {
+  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const) {
     for (const framing of [{ 'Content-Length': '5' }, { 'Transfer-Encoding': 'chunked' }]) {
       const seen = await arrived(gateway, '/v1/audio/voices/anna', {
         ...{ method, headers: framing, body: Buffer.from('hello') },
@@ -90,6 +90,50 @@ test('every method, with its body however it is framed', async () => {
       assert.equal((await arrived(gateway, '/v1/audio/voices', { method })).body.length, 0);
   }
   assert.equal((await send(gateway, '/v1/audio/voices', { method: 'HEAD' })).status, 200);
+});
+
+test('OPTIONS is answered here: no upstream sees it, and no slot is taken', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({ env: upstreams(upstream.url) });
+  using _held = gateway.app.slot.take('llm', 'test');
+  for (const [path, allow] of [
+    ['/v1/audio/speech', 'GET, POST, PUT, PATCH, DELETE, HEAD'],
+    ['/v1/audio/voices/anna', 'GET, POST, PUT, PATCH, DELETE, HEAD'],
+    ['/v1/chat/completions', 'POST'],
+    ['/v1/audio/transcriptions', 'POST'],
+    ['/v1/models', 'GET, HEAD'],
+  ] as const) {
+    for (const headers of [{}, { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'POST' }]) {
+      const answer = await send(gateway, path, { method: 'OPTIONS', headers });
+      assert.equal(answer.status, 204, path);
+      assert.equal(answer.headers.allow, allow);
+      assert.equal(answer.headers['access-control-allow-origin'], undefined);
+    }
+  }
+  assert.deepEqual(upstream.heads, []);
+  await until('all were observed', () => gateway.exchanges.length === 10);
+  assert(gateway.exchanges.every((exchange) => exchange.category === undefined));
+});
+
+test('an upstream’s Access-Control headers stay behind; who may read is decided here', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(
+    wholeAnswer('{}', '200 OK', {
+      ...{ 'access-control-allow-origin': '*', 'Access-Control-Allow-Credentials': 'true' },
+      ...{ 'Access-Control-Expose-Headers': 'X-Secret', 'X-Kept': 'yes' },
+    }),
+  );
+  const friend = 'https://friend.example';
+  await using gateway = await startGateway({
+    env: { ...upstreams(upstream.url), SVC_CORS_ORIGINS: friend },
+  });
+  const own = await send(gateway, '/v1/audio/speech');
+  assert.equal(own.headers['x-kept'], 'yes');
+  assert(!Object.keys(own.headers).some((name) => name.startsWith('access-control-')));
+  const shared = await send(gateway, '/v1/audio/speech', { headers: { Origin: friend } });
+  assert.equal(shared.headers['access-control-allow-origin'], friend);
+  assert.equal(shared.headers['access-control-allow-credentials'], undefined);
+  assert.doesNotMatch(String(shared.headers['access-control-expose-headers']), /X-Secret/);
 });
 
 test('headers arrive, those of the connection do not', async () => {
