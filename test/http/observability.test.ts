@@ -9,6 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -216,6 +217,34 @@ test('a capture is replayed and compared, from the page and from the command lin
   const report = await replay(captureOf(gateway, 'again'), gateway.base);
   assert.match(report.summary, /differ from byte 4 on/);
   assert.equal((await fetch(`${gateway.base}/admin/captures/none`)).status, 404);
+});
+
+test('what a browser said of its page is not said again by a replay', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({
+    env: { SVC_LLM_BACKEND_URL: upstream.url, SVC_OBS_PAYLOAD_ENABLED: '1' },
+  });
+  const { port } = new URL(gateway.base);
+  const context = {
+    ...{ Origin: gateway.base, Referer: `${gateway.base}/playground`, 'Sec-Fetch-Site': 'same-origin' },
+    ...{ 'Sec-Fetch-Mode': 'cors', 'Sec-CH-UA': '"Chromium"', 'X-Custom': 'kept', 'X-Request-ID': 'page' },
+  };
+  await new Promise<void>((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, path: '/v1/chat/completions', method: 'POST', agent: false };
+    const req = request({ ...options, headers: context }, (res) => res.resume().on('end', resolve));
+    req.on('error', reject);
+    req.end('{}');
+  });
+  await meta(gateway, 'page');
+  // Elsewhere, as from the command line to another gateway: there the page's site is a foreign one.
+  await using elsewhere = await startGateway({ env: { SVC_LLM_BACKEND_URL: upstream.url } });
+  const { replay } = await import('../../src/observability/replay.ts');
+  const report = await replay(captureOf(gateway, 'page'), elsewhere.base);
+  assert.deepEqual([report.status.now, report.same], [200, true]);
+  const again = upstream.heads[1] ?? '';
+  assert.match(again, /^x-custom: kept/im);
+  // fetch adds a Sec-Fetch-Mode of its own; what the page sent must not come with it.
+  assert.doesNotMatch(again, /^(origin|referer|sec-fetch-site|sec-ch-ua)/im);
 });
 
 test('Prometheus counts what the metrics count', async () => {

@@ -23,15 +23,12 @@ const captureMeta = z.looseObject({
   truncated: z.boolean().optional(),
 });
 
-/** Made anew by the client, or of the one connection that there was. */
-const NOT_SENT_AGAIN = [
-  'host',
-  'content-length',
-  'transfer-encoding',
-  'connection',
-  'expect',
-  'x-request-id',
-];
+/**
+ * Headers that the client makes anew, that belong to the one connection there was, or that say which page a browser
+ * sent the request from: sent to another address, a page's Origin would be that of a foreign site and be refused.
+ */
+const NOT_SENT_AGAIN =
+  /^(host|content-length|transfer-encoding|connection|expect|x-request-id|origin|referer|sec-.*)$/i;
 
 /**
  * @param base of the gateway, `http://127.0.0.1:8000`
@@ -72,7 +69,7 @@ function headersOf(
 ): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(captured)) {
-    if (NOT_SENT_AGAIN.includes(name.toLowerCase()) || value === '***') continue;
+    if (NOT_SENT_AGAIN.test(name) || value === '***') continue;
     headers.set(name, [value].flat().join(', '));
   }
   if (apiKey !== undefined) headers.set('Authorization', `Bearer ${apiKey}`);
