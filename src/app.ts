@@ -132,6 +132,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
         voiceActivity: caches.voiceActivity,
         modelId: (name) => modelIdFor(name, config),
         signal: shutdown.signal,
+        log,
       }),
     }),
   });

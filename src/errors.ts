@@ -62,3 +62,9 @@ export class GatewayError extends Error {
     return STATUS_OF_KIND[this.kind];
   }
 }
+
+/** The message with those of its causes: for the log and the command line, never for a client. */
+export function fullMessage(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${fullMessage(error.cause)}`;
+}

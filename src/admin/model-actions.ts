@@ -1,6 +1,7 @@
 /** Models as the admin pages see and move them: on disk, in memory, on their way. */
+import type { Logger } from 'winston';
 import type { Closable, ModelCache } from '../engine/cache.ts';
-import { GatewayError } from '../errors.ts';
+import { fullMessage, GatewayError } from '../errors.ts';
 import type { CatalogueModel } from '../models/catalogue.ts';
 import { publishedFile } from '../models/hub.ts';
 import type { ModelStore } from '../models/store.ts';
@@ -15,6 +16,7 @@ export interface ModelActionsOptions {
   modelId(name: string): string;
   /** Ends downloads begun from here. */
   signal: AbortSignal;
+  log: Pick<Logger, 'warn'>;
 }
 
 export function createModelActions({
@@ -24,6 +26,7 @@ export function createModelActions({
   voiceActivity,
   modelId,
   signal,
+  log,
 }: ModelActionsOptions): ModelActions {
   const failures = new Map<string, string>();
 
@@ -36,11 +39,14 @@ export function createModelActions({
     });
   };
 
-  /** Nobody waits for it: how it ends is seen in the list. */
+  /** Nobody waits for it: how it ends is seen in the list, and why in the log, which alone may name paths. */
   const begin = (id: string, work: () => Promise<unknown>) => {
     failures.delete(id);
-    work().catch((error: Error) => {
-      if (!signal.aborted) failures.set(id, error.message);
+    work().catch((error: unknown) => {
+      if (signal.aborted) return;
+      const said = error instanceof GatewayError ? error.message : `${id} could not be loaded`;
+      failures.set(id, `${said}; the log says why`);
+      log.warn(`a pull or load of ${id} from the dashboard failed: ${fullMessage(error)}`);
     });
   };
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { fullMessage } from '../errors.ts';
 import { VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, StoredModel, WaitOptions } from '../models/store.ts';
@@ -80,7 +81,7 @@ async function work(
     view.close();
   }
   if (failure === undefined) return;
-  stderr.write(`${failure instanceof Error ? failure.message : String(failure)}\n`);
+  stderr.write(`${fullMessage(failure)}\n`);
   process.exitCode = interrupt.signal.aborted ? 130 : 1;
 }
 

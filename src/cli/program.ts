@@ -7,6 +7,7 @@ import { loadNative } from '../engine/addon.ts';
 import { type ChosenDevice, chooseDevice } from '../engine/device.ts';
 import { missingEngine } from '../engine/missing-engine.ts';
 import type { NativeEngine } from '../engine/types.ts';
+import { fullMessage } from '../errors.ts';
 import { createHubSource } from '../models/hub.ts';
 import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';
@@ -39,8 +40,7 @@ export async function run(argv: string[]): Promise<void> {
   try {
     await program.parseAsync(argv);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`voxgate: ${message}\n`);
+    process.stderr.write(`voxgate: ${fullMessage(error)}\n`);
     process.exitCode = error instanceof ConfigError ? 2 : 1;
   }
 }

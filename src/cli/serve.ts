@@ -6,6 +6,7 @@ import { type App, buildApp, VERSION } from '../app.ts';
 import type { Config } from '../config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
+import { fullMessage } from '../errors.ts';
 import { baseUrl } from '../http/address.ts';
 import type { ModelStore } from '../models/store.ts';
 
@@ -47,7 +48,7 @@ async function serve({ config, warnings, log, engine, device, store }: ServeDeps
   });
   stopOnSignals(app, log);
   for (const model of config.modelPreload) {
-    await app.preload(model).catch((error: Error) => log.error(`cannot preload ${model}: ${error.message}`));
+    await app.preload(model).catch((error) => log.error(`cannot preload ${model}: ${fullMessage(error)}`));
   }
 }
 

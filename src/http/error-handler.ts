@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
-import { type ErrorKind, GatewayError } from '../errors.ts';
+import { type ErrorKind, fullMessage, GatewayError } from '../errors.ts';
 import { notesOf } from './observe.ts';
 
 /** OpenAI's `error.type` for our kinds. */
@@ -51,6 +51,8 @@ export function noteFailure(log: Logger, error: GatewayError, res: Response): vo
   const context = { requestId: res.locals.requestId, method: res.req.method, path: res.req.path };
   if (kind === 'internal') log.error('request failed', { ...context, cause: describe(error.cause) });
   else if (kind === 'upstream') log.warn('upstream failed', { ...context, code, reason: message });
+  else if (kind === 'network' && error.cause !== undefined)
+    log.warn('request failed', { ...context, code, reason: fullMessage(error) });
   else log.debug('request refused', { ...context, kind, code, reason: message });
 }
 

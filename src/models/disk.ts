@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, statfs } from 'node:fs/promises';
-import { GatewayError } from '../errors.ts';
 
 /** Left free for everything else that writes to the same disk. */
 const MARGIN_BYTES = 64 * 1024 * 1024;
@@ -10,10 +9,8 @@ export async function requireSpace(dir: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dir);
   const free = bavail * bsize;
   if (free < bytes + MARGIN_BYTES) {
-    throw new GatewayError(
-      'network',
+    throw new Error(
       `Not enough space in ${dir}: ${megabytes(bytes)} are needed and ${megabytes(free)} are free. Free some, or set SVC_MODEL_DIR to another disk.`,
-      { code: 'download_failed' },
     );
   }
 }

@@ -156,7 +156,7 @@ async function startOf(
   }
   const after = Number(response.headers['retry-after']);
   throw new DownloadError(
-    `${host} answered ${status} for ${request.url}`,
+    `${host} answered ${status} for ${new URL(request.url).pathname}`,
     status === 429 || status >= 500,
     after > 0 ? after * 1000 : undefined,
   );

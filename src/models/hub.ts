@@ -22,8 +22,10 @@ export function publishedFile(model: Weights, precision: Precision): HubFile | u
 
 export function createHubSource({ endpoint = DEFAULT_HUB, token, limits }: HubOptions = {}): ModelSource {
   const base = endpoint.replace(/\/+$/, '');
+  const { origin, pathname } = new URL(base);
   return {
-    name: `hub ${base}`,
+    // Not the address itself: it may carry credentials, and the name is written into the log.
+    name: `hub ${origin}${pathname.replace(/\/$/, '')}`,
     offers: () => true,
     async fetch({ model, precision, dir, signal, report }) {
       const published = publishedFile(model, precision);

@@ -1,6 +1,6 @@
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { GatewayError } from '../errors.ts';
+import { fullMessage, GatewayError } from '../errors.ts';
 import { ALL_WEIGHTS, localFile, type Precision, type Weights } from './catalogue.ts';
 import { hashFile, requireSpace, syncFolder } from './disk.ts';
 import { publishedFile } from './hub.ts';
@@ -125,11 +125,13 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       return { path: verdict.path };
     }
     if (complaints.length === 0) return null;
-    throw new GatewayError(
-      'network',
-      `The weights of ${model.id} are not what they should be. ${complaints.join('; ')}. Nothing was changed: move the file away to have it fetched again.`,
-      { provider: model.provider, code: 'model_not_installed' },
-    );
+    throw new GatewayError('network', `The weights of ${model.id} are not what they should be`, {
+      provider: model.provider,
+      code: 'model_not_installed',
+      cause: new Error(
+        `${complaints.join('; ')}. Nothing was changed: move the file away to have it fetched again.`,
+      ),
+    });
   }
 
   async function fetchFrom(
@@ -140,7 +142,6 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     report: ReportProgress,
   ): Promise<void> {
     const failures: string[] = [];
-    let cause: unknown;
     for (const source of options.sources.filter((candidate) => candidate.offers(model))) {
       log.info(`Fetching ${model.id} from ${source.name}.`);
       try {
@@ -150,18 +151,17 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
         return;
       } catch (error) {
         signal.throwIfAborted();
-        cause = error;
-        const message = error instanceof Error ? error.message : String(error);
-        failures.push(`${source.name}: ${message}`);
-        log.warn(`Could not fetch ${model.id} from ${source.name}: ${message}`);
+        failures.push(`${source.name}: ${fullMessage(error)}`);
+        log.warn(`Could not fetch ${model.id} from ${source.name}: ${fullMessage(error)}`);
       }
     }
     const file = publishedFile(model, precision)?.file;
-    throw new GatewayError(
-      'network',
-      `Could not get the weights of ${model.id} (${failures.join('; ') || 'no source has them'}). Check the network and HF_ENDPOINT, or put ${file} into ${dir}.`,
-      { provider: model.provider, code: 'download_failed', cause },
-    );
+    const why = failures.join('; ') || 'no source has them';
+    throw new GatewayError('network', `Could not get the weights of ${model.id}`, {
+      provider: model.provider,
+      code: 'download_failed',
+      cause: new Error(`${why}. Check the network and HF_ENDPOINT, or put ${file} into ${dir}.`),
+    });
   }
 
   async function quantise(
@@ -235,8 +235,12 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       if (!found && !mayFetch) {
         throw new GatewayError(
           'network',
-          `The weights of ${model.id} are not in ${dir} and SVC_MODEL_DOWNLOAD is off. Run 'voxgate models pull ${model.id}'.`,
-          { provider: model.provider, code: 'model_not_installed' },
+          `The weights of ${model.id} are not on this server, and SVC_MODEL_DOWNLOAD is off`,
+          {
+            provider: model.provider,
+            code: 'model_not_installed',
+            cause: new Error(`Nothing is in ${dir}. Run 'voxgate models pull ${model.id}'.`),
+          },
         );
       }
       return await alone(model.id, signal, report, async (scratch) => {
@@ -252,8 +256,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof GatewayError) throw error;
-      const message = error instanceof Error ? error.message : String(error);
-      throw new GatewayError('network', `Could not prepare the weights of ${model.id}: ${message}`, {
+      throw new GatewayError('network', `Could not prepare the weights of ${model.id}`, {
         provider: model.provider,
         code: 'download_failed',
         cause: error,

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { html } from '../../src/admin/views/html.ts';
 import { TOGGLE_KEYS } from '../../src/observability/toggles.ts';
 import { type Admin, exchange, model, startAdmin } from './admin-fixture.ts';
+import { startGateway, until } from './harness.ts';
 
 const EVIL = '<img src=x onerror=alert(1)>';
 const HTMX = { 'HX-Request': 'true' };
@@ -316,4 +317,18 @@ test('html: values are escaped, templates are not, nothing is nothing', () => {
   const inner = html`<b>${'"<&>\''}</b>`;
   assert.equal(inner.text, '<b>&quot;&lt;&amp;&gt;&#39;</b>');
   assert.equal(html`${inner}${[inner, 0]}${null}${undefined}${false}`.text, `${inner}${inner}0`);
+});
+
+test('the dashboard says that a pull or a load failed; the log says why', async () => {
+  await using gateway = await startGateway({
+    ensure: async (id) => {
+      if (id === 'cjk') throw new Error('EACCES: /srv/models/cjk.gguf');
+    },
+  });
+  const act = (verb: string) => fetch(`${gateway.base}/admin/api/models/cjk/${verb}`, { method: 'POST' });
+  const page = async () => (await fetch(`${gateway.base}/admin/fragments/models`)).text();
+  await act('load');
+  await until('the log has it', () => gateway.logged.some((line) => line.includes('/srv/models/cjk.gguf')));
+  assert.match(await page(), /the log says why/);
+  assert.doesNotMatch(await page(), /EACCES|srv/);
 });

@@ -4,6 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { Writable } from 'node:stream';
 import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config.ts';
@@ -58,6 +59,8 @@ export interface Gateway extends AsyncDisposable {
   exchanges: Exchange[];
   /** Ids of the models that were loaded, in order. */
   loads: string[];
+  /** The operator's log, a line of JSON each. */
+  logged: string[];
   config: Config;
 }
 
@@ -75,7 +78,13 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   const loads: string[] = [];
   const engine =
     script.engine === null ? missingEngine() : scriptedEngine(script, (change) => (running += change), loads);
-  const log = winston.createLogger({ silent: true });
+  const logged: string[] = [];
+  const write = (line: Buffer, _encoding: string, done: () => void) => {
+    logged.push(line.toString());
+    done();
+  };
+  const transport = new winston.transports.Stream({ stream: new Writable({ write }) });
+  const log = winston.createLogger({ format: winston.format.json(), transports: [transport] });
   let fetching = 0;
   const uploadFolders = () => readdirSync(tmp).map((dir) => join(tmp, dir));
   const exchanges: Exchange[] = [];
@@ -99,6 +108,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     running: () => running,
     exchanges,
     loads,
+    logged,
     config,
     async [Symbol.asyncDispose]() {
       await app.close();

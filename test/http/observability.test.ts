@@ -238,7 +238,7 @@ test('what a browser said of its page is not said again by a replay', async () =
   await meta(gateway, 'page');
   // Elsewhere, as from the command line to another gateway: there the page's site is a foreign one.
   await using elsewhere = await startGateway({ env: { SVC_LLM_BACKEND_URL: upstream.url } });
-  const { replay } = await import('../../src/observability/replay.ts');
+  const { replay } = await import('../../src/observability/capture/replay.ts');
   const report = await replay(captureOf(gateway, 'page'), elsewhere.base);
   assert.deepEqual([report.status.now, report.same], [200, true]);
   const again = upstream.heads[1] ?? '';

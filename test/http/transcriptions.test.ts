@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NativeError } from '../../src/engine/types.ts';
+import { GatewayError } from '../../src/errors.ts';
 import { errorEnvelopeSchema, jsonSchema, verboseSchema } from '../../src/http/openapi.ts';
 import { joinWavs } from '../wav.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
@@ -423,4 +424,20 @@ test('without the addon a transcription is a permanent 503 of the backend, and n
   const listed = await json(await fetch(`${gateway.base}/v1/models`));
   assert.deepEqual(listed, { object: 'list', data: [] });
   assert.equal((await fetch(`${gateway.base}/health`)).status, 200);
+});
+
+test('why weights are missing is for the log, not for the client', async () => {
+  await using gateway = await startGateway({
+    ensure: async () => {
+      const cause = new Error('ENOSPC in /srv/models, 12 MB are free');
+      throw new GatewayError('network', 'The weights cannot be had', { code: 'download_failed', cause });
+    },
+  });
+  for (const stream of ['false', 'true']) {
+    const response = await post(gateway, form(speech, { stream }));
+    const id = response.headers.get('x-request-id');
+    assert.equal(response.status, 503);
+    assert.doesNotMatch(await response.text(), /ENOSPC|srv|MB/);
+    assert(gateway.logged.some((line) => line.includes('/srv/models') && line.includes(String(id))));
+  }
 });

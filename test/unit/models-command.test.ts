@@ -74,10 +74,10 @@ test('pull and import take an alias wherever they take an id; auto is the size t
 
 test('a failure is one line on stderr and exit code 1', async () => {
   const pull: ModelStore['pull'] = async () => {
-    throw new Error('no network');
+    throw new Error('no weights', { cause: new Error('no network') });
   };
   const { out, err, code } = await run(['pull', 'cjk'], { pull });
-  assert.deepEqual([out, err, code], ['', 'no network\n', 1]);
+  assert.deepEqual([out, err, code], ['', 'no weights: no network\n', 1], 'with what a client is not told');
 });
 
 test('Ctrl-C aborts the work and exits with 130', async () => {

