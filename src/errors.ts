@@ -27,6 +27,8 @@ export interface GatewayErrorOptions {
   param?: string;
   /** A short stable identifier, as OpenAI's `error.code`, e.g. `slot_busy`. */
   code?: string;
+  /** An HTTP status that says more than the kind's, of the same hundred. */
+  status?: number;
   /** Seconds for `Retry-After`; only back-pressure carries it. */
   retryAfterSec?: number;
   /** Further members of the `error` object; `heldBy` is `held_by` on the wire. */
@@ -40,6 +42,7 @@ export class GatewayError extends Error {
   readonly provider: string;
   readonly param: string | null;
   readonly code: string | null;
+  readonly status: number;
   readonly retryAfterSec: number | undefined;
   readonly details: Readonly<Record<string, string | number>>;
 
@@ -54,12 +57,9 @@ export class GatewayError extends Error {
     this.provider = options.provider ?? 'voxgate';
     this.param = options.param ?? null;
     this.code = options.code ?? null;
+    this.status = options.status ?? STATUS_OF_KIND[kind];
     this.retryAfterSec = options.retryAfterSec;
     this.details = options.details ?? {};
-  }
-
-  get status(): number {
-    return STATUS_OF_KIND[this.kind];
   }
 }
 

@@ -31,10 +31,9 @@ export function downloadBody(captures: CaptureActions, file: 'req.bin' | 'resp.b
     const { path } = await find(captures, id);
     res.attachment(`${id}-${file}`).type('application/octet-stream').set('Cache-Control', 'no-store');
     res.sendFile(file, { root: path, cacheControl: false }, (error) => {
-      if (error && !res.headersSent && !res.destroyed) {
-        res.removeHeader('Content-Disposition');
-        next(gone());
-      }
+      // Only of a capture that was swept meanwhile; a range that is not in it is another matter.
+      const isGone = error && 'status' in error && error.status === 404;
+      if (error && !res.headersSent && !res.destroyed) next(isGone ? gone() : error);
     });
   };
 }

@@ -1,9 +1,11 @@
 /** The only place that writes an error status. Whatever is thrown leaves as the envelope of contract 2.1. */
+import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import { type ErrorKind, fullMessage, GatewayError } from '../errors.ts';
 import { notesOf } from './observe.ts';
+import { httpRefusal } from './refusals.ts';
 
 /** OpenAI's `error.type` for our kinds. */
 const OPENAI_TYPE: Record<ErrorKind, string> = {
@@ -35,9 +37,10 @@ function wireNames(details: GatewayError['details']): Record<string, string | nu
 /** Never shows what an unexpected error says: that is for the log, found by the request id. */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
-  // Express refuses a path it cannot decode with a URIError that carries a client status.
-  const status = (error as { status?: unknown } | null)?.status;
-  if (status === 400) return new GatewayError('malformed', 'The request cannot be understood');
+  // What Express and its middleware refuse carries a status: a path that cannot be decoded, a body, a range.
+  const { status, type } = Object(error) as { status?: unknown; type?: unknown };
+  if (type === 'request.aborted') return new GatewayError('cancelled', 'The client closed the request');
+  if (typeof status === 'number' && status >= 400 && status < 500) return httpRefusal(status);
   return new GatewayError('internal', 'The gateway failed; the log tells more under the request id', {
     code: 'internal_error',
     cause: error,
@@ -56,6 +59,16 @@ export function noteFailure(log: Logger, error: GatewayError, res: Response): vo
   else log.debug('request refused', { ...context, kind, code, reason: message });
 }
 
+/** What a handler has said of a content that it then could not send. */
+const OF_THE_CONTENT = [
+  'Accept-Ranges',
+  'Content-Disposition',
+  'Content-Encoding',
+  'Content-Type',
+  'ETag',
+  'Last-Modified',
+];
+
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (thrown, req, res, _next) => {
     const error = toGatewayError(thrown);
@@ -64,6 +77,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
       res.destroy();
       return;
     }
+    for (const name of OF_THE_CONTENT) res.removeHeader(name);
     if (error.retryAfterSec !== undefined) res.setHeader('Retry-After', error.retryAfterSec);
     else if (error.status >= 500) res.setHeader('X-Should-Retry', 'false');
     // A client that was never told to go on will not send its body, and a gateway that leaves will not read it:
@@ -78,9 +92,9 @@ function describe(cause: unknown): string {
   return cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
 }
 
-const PARSER_STATUS: Readonly<Record<string, [status: number, reason: string, message: string]>> = {
-  HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large', 'The request headers are too large'],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout', 'The request did not arrive in time'],
+const PARSER_STATUS: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
 /** What Node's HTTP parser refuses never becomes a request; it gets the envelope all the same. */
@@ -89,16 +103,10 @@ export function answerParserError(error: NodeJS.ErrnoException, socket: Socket):
     socket.destroy();
     return;
   }
-  const [status, reason, message] = PARSER_STATUS[error.code ?? ''] ?? [
-    400,
-    'Bad Request',
-    'Not an HTTP request',
-  ];
-  const body = JSON.stringify(
-    errorEnvelope(new GatewayError('malformed', message, { code: 'bad_request' }), null),
-  );
+  const refusal = httpRefusal(PARSER_STATUS[error.code ?? ''] ?? 400);
+  const body = JSON.stringify(errorEnvelope(refusal, null));
   const head = [
-    `HTTP/1.1 ${status} ${reason}`,
+    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',

@@ -218,6 +218,9 @@ test('captures: a page, two files to keep, and a replay', async () => {
     assert.match(response.headers.get('content-disposition') ?? '', /^attachment; filename=/);
     assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
     assert.equal(await response.text(), body);
+    const beyond = await get(admin, `/admin/captures/req:1/${file}`, { headers: { Range: 'bytes=900-' } });
+    assert.deepEqual([beyond.status, beyond.headers.get('content-disposition')], [416, null]);
+    assert.equal((await json(beyond)).error.code, 'range_not_satisfiable');
   }
   const report = await json(await post(admin, '/admin/captures/req:1/replay'));
   assert.equal(report.same, false);

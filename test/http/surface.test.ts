@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { VERSION } from '../../src/app.ts';
-import { healthSchema, modelsListSchema } from '../../src/http/openapi.ts';
+import { errorEnvelopeSchema, healthSchema, modelsListSchema } from '../../src/http/openapi.ts';
 import {
   form,
   type Gateway,
@@ -15,6 +15,10 @@ import {
   until,
   untilAborted,
 } from './harness.ts';
+
+const posted = (body: string, headers: Record<string, string> = {}) => ({
+  ...{ method: 'POST', body, headers: { 'Content-Type': 'application/json', ...headers } },
+});
 
 test('health answers with the version', async () => {
   await using gateway = await startGateway();
@@ -73,6 +77,77 @@ async function replyTo(gateway: Gateway, bytes: string): Promise<string> {
   await once(socket, 'close');
   return text;
 }
+
+for (const [what, path, init, status, code] of [
+  [
+    'a range past the end',
+    '/assets/voxgate.css',
+    { headers: { Range: 'bytes=9999999-' } },
+    416,
+    'range_not_satisfiable',
+  ],
+  [
+    'a range past the end of a packed file',
+    '/assets/vendor/htmx.min.js',
+    { headers: { Range: 'bytes=9999999-', 'Accept-Encoding': 'gzip' } },
+    416,
+    'range_not_satisfiable',
+  ],
+  [
+    'another version of a file',
+    '/assets/voxgate.css',
+    { headers: { 'If-Match': '"x"' } },
+    412,
+    'precondition_failed',
+  ],
+  [
+    'a key of 9 KB',
+    '/admin/session',
+    posted(JSON.stringify({ key: 'x'.repeat(9000) })),
+    413,
+    'body_too_large',
+  ],
+  [
+    'an unknown character set',
+    '/admin/session',
+    posted('{}', { 'Content-Type': 'application/json; charset=klingon' }),
+    415,
+    'unsupported_media_type',
+  ],
+  [
+    'an unknown encoding',
+    '/admin/session',
+    posted('{}', { 'Content-Encoding': 'zip' }),
+    415,
+    'unsupported_media_type',
+  ],
+  ['half a JSON', '/admin/session', posted('{'), 400, 'bad_request'],
+] as const) {
+  test(`${what} is the client’s mistake: a ${status} with the envelope, and nothing for the operator`, async () => {
+    await using gateway = await startGateway();
+    const response = await fetch(gateway.base + path, init);
+    assert.equal(response.status, status);
+    assert.match(response.headers.get('content-type') ?? '', /^application\/json/);
+    const { error } = errorEnvelopeSchema.parse(await json(response));
+    assert.deepEqual([error.kind, error.code], [status === 413 ? 'too_large' : 'malformed', code]);
+    assert.equal(response.headers.get('x-request-id')?.length, 16);
+    for (const name of ['etag', 'last-modified', 'content-encoding', 'accept-ranges'])
+      assert.equal(response.headers.get(name), null, `${name} is not of the envelope`);
+    if (status === 416) assert.match(response.headers.get('content-range') ?? '', /^bytes \*\/\d+$/);
+    assert(!gateway.logged.some((line) => line.includes('"error"')), gateway.logged.join(''));
+  });
+}
+
+test('a client that leaves in the middle of a small body is one that left', async () => {
+  await using gateway = await startGateway();
+  const { port, hostname } = new URL(gateway.base);
+  const socket = connect(Number(port), hostname, () => {
+    const head = 'POST /admin/session HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
+    socket.write(`${head}Content-Length: 100\r\n\r\n{`, () => socket.destroy());
+  });
+  await until('it was observed', () => gateway.exchanges.length === 1);
+  assert.deepEqual([gateway.exchanges[0]?.status, gateway.exchanges[0]?.class], [499, 'client-disconnect']);
+});
 
 for (const [what, bytes, status] of [
   ['no HTTP at all', 'hello\r\n\r\n', 400],
