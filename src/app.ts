@@ -1,6 +1,6 @@
 /** The composition root: the only place where the parts are constructed and joined. */
 import { mkdirSync, readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import type { Logger } from 'winston';
@@ -18,15 +18,18 @@ import type { NativeEngine, TranscriptionModel, VoiceActivityModel } from './eng
 import { GatewayError } from './errors.ts';
 import { baseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
-import { answerParserError, errorHandler } from './http/error-handler.ts';
+import { errorHandler } from './http/error-handler.ts';
 import { stopServer } from './http/graceful-stop.ts';
 import { linger } from './http/linger.ts';
 import type { ListedModel } from './http/models.ts';
 import { createObserver } from './http/observe.ts';
+import { createParserErrors } from './http/parser-errors.ts';
 import { protection } from './http/protection.ts';
 import { requestId } from './http/request-id.ts';
 import { mountRoutes } from './http/routes.ts';
+import { createHttpServer } from './http/server.ts';
 import { createUploadReceiver } from './http/upload.ts';
+import { wellFormed } from './http/well-formed.ts';
 import { CATALOGUE, type CatalogueModel, findModel, VOICE_ACTIVITY } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
 import type { Exchange } from './observability/exchange.ts';
@@ -88,10 +91,12 @@ export function buildApp(config: Config, deps: AppDeps): App {
   });
 
   const app = express();
-  const server = createServer(app);
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(requestId(), observer.watch, linger(), ...protection(config));
+  const arrival = [requestId(), observer.watch, linger()];
+  const onError = errorHandler(log);
+  const server = createHttpServer({ app, arrival, onError, parserErrors: createParserErrors(log) });
+  app.use(...arrival, wellFormed(), ...protection(config));
   mountRoutes(app, {
     version: VERSION,
     apiKeys: createApiKeys(config.apiKeys),
@@ -136,15 +141,12 @@ export function buildApp(config: Config, deps: AppDeps): App {
       }),
     }),
   });
-  app.use(errorHandler(log));
+  app.use(onError);
 
   // An upload may take as long as it needs while it moves; the receiver watches for a stall itself.
   server.requestTimeout = 0;
   // Above the idle time of common reverse proxies, so that they never reuse a connection being closed.
   server.keepAliveTimeout = 75_000;
-  // `100 Continue` is sent by whoever reads the body, so that a busy gateway refuses before it.
-  server.on('checkContinue', app);
-  server.on('clientError', answerParserError);
 
   return {
     server,

@@ -1,6 +1,4 @@
-/** The only place that writes an error status. Whatever is thrown leaves as the envelope of contract 2.1. */
-import { STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
+/** Writes the error status of every request: what is thrown leaves as the envelope of contract 2.1. */
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import { type ErrorKind, fullMessage, GatewayError } from '../errors.ts';
@@ -49,9 +47,10 @@ export function toGatewayError(error: unknown): GatewayError {
 
 /** Into the log, and into the request's notes: before anything is done about it. */
 export function noteFailure(log: Logger, error: GatewayError, res: Response): void {
-  notesOf(res).error = error;
+  notesOf(res).error ??= error; // the first is the reason of the others
   const { kind, code, message } = error;
-  const context = { requestId: res.locals.requestId, method: res.req.method, path: res.req.path };
+  const { method, originalUrl } = res.req;
+  const context = { requestId: res.locals.requestId, method, path: originalUrl.split('?', 1)[0] };
   if (kind === 'internal') log.error('request failed', { ...context, cause: describe(error.cause) });
   else if (kind === 'upstream') log.warn('upstream failed', { ...context, code, reason: message });
   else if (kind === 'network' && error.cause !== undefined)
@@ -90,26 +89,4 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
 
 function describe(cause: unknown): string {
   return cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-}
-
-const PARSER_STATUS: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-};
-
-/** What Node's HTTP parser refuses never becomes a request; it gets the envelope all the same. */
-export function answerParserError(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const refusal = httpRefusal(PARSER_STATUS[error.code ?? ''] ?? 400);
-  const body = JSON.stringify(errorEnvelope(refusal, null));
-  const head = [
-    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
-    'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }

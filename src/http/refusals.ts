@@ -30,6 +30,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
     message: 'The type, encoding or character set of the body is not known here',
   },
   416: { kind: 'malformed', code: 'range_not_satisfiable', message: 'The file has no such range' },
+  417: { kind: 'malformed', code: 'expectation_failed', message: 'Only Expect: 100-continue is known here' },
   431: { kind: 'malformed', code: 'headers_too_large', message: 'The request headers are too large' },
 };
 

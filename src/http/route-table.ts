@@ -14,7 +14,7 @@ export interface RouteRow {
 }
 
 /** Methods that a row for `all` stands for where they have to be named. */
-const ALL_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+export const ALL_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export function mountRows(router: IRouter, rows: readonly RouteRow[]): void {
   for (const path of new Set(rows.map((row) => row.path))) {
@@ -30,6 +30,7 @@ export function mountRows(router: IRouter, rows: readonly RouteRow[]): void {
       throw new GatewayError(
         'method_not_allowed',
         `${req.method} is not allowed here; use ${methods.join(' or ')}`,
+        { code: 'method_not_allowed' },
       );
     });
   }

@@ -84,7 +84,11 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     done();
   };
   const transport = new winston.transports.Stream({ stream: new Writable({ write }) });
-  const log = winston.createLogger({ format: winston.format.json(), transports: [transport] });
+  const log = winston.createLogger({
+    level: config.logLevel,
+    format: winston.format.json(),
+    transports: [transport],
+  });
   let fetching = 0;
   const uploadFolders = () => readdirSync(tmp).map((dir) => join(tmp, dir));
   const exchanges: Exchange[] = [];

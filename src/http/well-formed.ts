@@ -1,0 +1,22 @@
+/** What must hold of any request before anything else is asked of it (RFC 9110 and 9112). */
+import type { RequestHandler } from 'express';
+import { GatewayError } from '../errors.ts';
+import { httpRefusal } from './refusals.ts';
+import { ALL_METHODS } from './route-table.ts';
+
+export function wellFormed(): RequestHandler {
+  return (req, res, next) => {
+    const hosts = req.headersDistinct.host?.length ?? 0;
+    // RFC 9112, section 3.2: two names, or none where one is due, leave open which server is meant.
+    if (hosts > 1 || (hosts === 0 && req.httpVersion !== '1.0')) throw httpRefusal(400);
+    const expected = req.get('Expect')?.toLowerCase() ?? '100-continue';
+    if (expected !== '100-continue' && req.httpVersion !== '1.0') throw httpRefusal(417);
+    if (req.method === 'CONNECT') {
+      res.setHeader('Allow', ALL_METHODS.join(', '));
+      throw new GatewayError('method_not_allowed', 'This server makes no tunnels', {
+        code: 'method_not_allowed',
+      });
+    }
+    next();
+  };
+}
