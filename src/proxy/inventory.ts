@@ -47,25 +47,27 @@ async function probeSpeech({ url, modelId }: Config['tts']): Promise<UpstreamMod
 }
 
 const id = z.string().min(1).max(256);
-const openaiList = z.object({
-  data: z
-    .array(z.object({ id, created: z.number().int().optional(), owned_by: z.string().optional() }))
-    .nullable(),
-});
+const optional = <T>(schema: z.ZodType<T>) => schema.optional().catch(undefined);
+/** Daemons differ in what they leave null: an entry needs a name, and is not refused for anything else. */
+const openaiEntry = z.object({ id, created: optional(z.int()), owned_by: optional(z.string()) });
+const openaiList = z.object({ data: z.array(z.unknown()).nullable() });
 /** https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models */
-const ollamaList = z.object({ models: z.array(z.object({ name: id, modified_at: z.string().optional() })) });
+const ollamaEntry = z.object({ name: id, modified_at: optional(z.string()) });
+const ollamaList = z.object({ models: z.array(z.unknown()) });
+
+/** Those that are what they should be, in their order. */
+const valid = <T>(entries: readonly unknown[], schema: z.ZodType<T>): T[] =>
+  entries.slice(0, MAX_MODELS).flatMap((entry) => schema.safeParse(entry).data ?? []);
 
 async function probeChat(url: string): Promise<UpstreamModel[]> {
   const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
   const openai = openaiList.safeParse(await getJson(url, '/v1/models', signal));
   if (openai.success) {
-    const models = openai.data.data ?? [];
-    return models
-      .slice(0, MAX_MODELS)
-      .map((model) => ({ id: model.id, category: 'llm', created: model.created, ownedBy: model.owned_by }));
+    const models = valid(openai.data.data ?? [], openaiEntry);
+    return models.map(({ id, created, owned_by }) => ({ id, category: 'llm', created, ownedBy: owned_by }));
   }
   const ollama = ollamaList.safeParse(await getJson(url, '/api/tags', signal));
-  return (ollama.data?.models ?? []).slice(0, MAX_MODELS).map(({ name, modified_at }) => {
+  return valid(ollama.data?.models ?? [], ollamaEntry).map(({ name, modified_at }) => {
     const modifiedMs = Date.parse(modified_at ?? '');
     const created = Number.isNaN(modifiedMs) ? undefined : Math.floor(modifiedMs / 1000);
     return { id: name, category: 'llm', created, ownedBy: undefined };

@@ -416,6 +416,44 @@ test('models: the speech upstream and the chat daemon’s models, when they answ
     assert.equal((await json(await fetch(`${gateway.base}/v1/models/${path}`))).id, 'hf.co/x/y:Q4');
 });
 
+test('models: an odd entry costs itself or its odd field, never the list', async () => {
+  await using openai = await startDaemon({
+    '/v1/models': {
+      data: [
+        { id: 'null-date', created: null, owned_by: null },
+        { id: 'fraction', created: 1.5, owned_by: 7 },
+        ...[{ id: '' }, { id: 5 }, { name: 'no id' }, null, 'text', { id: 'x'.repeat(300) }],
+        { id: 'good', created: 5, owned_by: 'meta' },
+      ],
+    },
+  });
+  await using ollama = await startDaemon({
+    '/api/tags': {
+      models: [
+        { name: 'null-date', modified_at: null },
+        { name: 'no-date', modified_at: 'yesterday' },
+        ...[{ name: null }, null, {}],
+        { name: 'good', modified_at: '2024-01-01T00:00:00Z' },
+      ],
+    },
+  });
+  const listed = async (url: string) =>
+    (await upstreamModels({ SVC_LLM_BACKEND_URL: url })).map((m) => [m.id, m.created, m.owned_by]);
+  const [nullDate, fraction, good] = await listed(openai.url);
+  assert(Number.isInteger(nullDate?.[1]) && Number.isInteger(fraction?.[1]), 'the start of the gateway');
+  assert.deepEqual(
+    [nullDate?.[0], nullDate?.[2], fraction?.[0], fraction?.[2]],
+    ['null-date', 'llm', 'fraction', 'llm'],
+  );
+  assert.deepEqual(good, ['good', 5, 'meta']);
+  const tags = await listed(ollama.url);
+  assert.deepEqual(
+    tags.map(([id]) => id),
+    ['null-date', 'no-date', 'good'],
+  );
+  assert.equal(tags[2]?.[1], 1_704_067_200);
+});
+
 test('models: upstreams that are dead, hang, fail or lie yield no entry, within 1.2 s', async () => {
   await using hanging = await startDaemon({ '/health': 'hang', '/v1/models': 'hang', '/api/tags': 'hang' });
   await using lying = await startDaemon({
