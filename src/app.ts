@@ -26,7 +26,7 @@ import { createObserver } from './http/observe.ts';
 import { createParserErrors } from './http/parser-errors.ts';
 import { protection } from './http/protection.ts';
 import { requestId } from './http/request-id.ts';
-import { mountRoutes } from './http/routes.ts';
+import { mountCategories, mountRoutes } from './http/routes.ts';
 import { createHttpServer } from './http/server.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { wellFormed } from './http/well-formed.ts';
@@ -96,7 +96,9 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const arrival = [requestId(), observer.watch, linger()];
   const onError = errorHandler(log);
   const server = createHttpServer({ app, arrival, onError, parserErrors: createParserErrors(log) });
-  app.use(...arrival, wellFormed(), ...protection(config));
+  app.use(...arrival);
+  mountCategories(app);
+  app.use(wellFormed(), ...protection(config));
   mountRoutes(app, {
     version: VERSION,
     apiKeys: createApiKeys(config.apiKeys),

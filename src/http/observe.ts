@@ -31,10 +31,10 @@ export function notesOf(res: Response): Notes {
   return res.locals.notes;
 }
 
-/** What a route's traffic counts as. Only what has a category is counted and captured. */
+/** What a route's traffic counts as. Only what has a category is counted and captured; OPTIONS only asks about it. */
 export function countAs(category: Category): RequestHandler {
-  return (_req, res, next) => {
-    notesOf(res).category = category;
+  return (req, res, next) => {
+    if (req.method !== 'OPTIONS') notesOf(res).category = category;
     next();
   };
 }
@@ -84,10 +84,13 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       },
     };
     res.locals.notes = notes;
+    // What was refused for want of the slot was not read, and is not worth a folder; and whoever may not ask must
+    // not be able to fill the disk with asking.
+    const isRefused = () =>
+      notes.error?.code === 'slot_busy' || ['unauthorized', 'forbidden'].includes(notes.error?.kind ?? '');
     onResponseBody(res, (chunk) => {
       bytesOut += chunk.length;
-      // What was refused for want of the slot was not read, and is not worth a folder.
-      if (notes.error?.code !== 'slot_busy') captured()?.response(chunk);
+      if (!isRefused()) captured()?.response(chunk);
     });
 
     const finish = () => {
@@ -103,7 +106,7 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
         ...{ clientIp, userAgent: requestHeaders['user-agent'], audioSec, rtf, language },
         errorKind: left ? 'cancelled' : error?.kind,
       };
-      if (exchange.class !== '503-busy') {
+      if (!isRefused()) {
         const responseHeaders = res.getHeaders();
         const errorMessage = error?.message;
         captured()?.finish({ exchange, url: req.originalUrl, requestHeaders, responseHeaders, errorMessage });

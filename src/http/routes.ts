@@ -31,7 +31,7 @@ export interface RouteDeps {
 
 function table(deps: RouteDeps): RouteRow[] {
   const { version, models, slot, shutdown, speech, chat, prometheus } = deps;
-  const recognition = [countAs('asr'), admission(slot)];
+  const recognition = [admission(slot)];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
     { method: 'get', path: '/openapi.json', chain: [], handler: openapi(version) },
@@ -53,16 +53,23 @@ function table(deps: RouteDeps): RouteRow[] {
     {
       method: 'post',
       path: '/v1/chat/completions',
-      chain: [countAs('llm')],
+      chain: [],
       handler: passthrough('llm', { slot, shutdown, forward: chat }),
     },
     {
       method: 'all',
       path: '/v1/audio/*path',
-      chain: [countAs('tts')],
+      chain: [],
       handler: passthrough('tts', { slot, shutdown, forward: speech }),
     },
   ];
+}
+
+/** What traffic counts as, known before anything may refuse it: a refusal counts where its request belongs. */
+export function mountCategories(app: Express): void {
+  app.use('/v1/audio', countAs('tts'));
+  app.all(['/v1/audio/transcriptions', '/v1/audio/translations'], countAs('asr'));
+  app.all('/v1/chat/completions', countAs('llm'));
 }
 
 export function mountRoutes(app: Express, deps: RouteDeps): void {

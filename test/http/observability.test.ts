@@ -247,6 +247,49 @@ test('what a browser said of its page is not said again by a replay', async () =
   assert.doesNotMatch(again, /^(origin|referer|sec-fetch-site|sec-ch-ua)/im);
 });
 
+test('what is refused at the door counts in the category it would have had, and is not captured', async () => {
+  await using gateway = await startGateway({
+    env: { SVC_API_KEY: 'k', SVC_OBS_PAYLOAD_ENABLED: '1' },
+  });
+  const { port } = new URL(gateway.base);
+  const ask = (path: string, method: string, headers: Record<string, string>) =>
+    new Promise<number>((resolve, reject) => {
+      const options = { host: '127.0.0.1', port, path, method, headers, agent: false };
+      const req = request(options, (res) => res.resume().on('end', () => resolve(res.statusCode ?? 0)));
+      req.on('error', reject);
+      req.end();
+    });
+  const key = { Authorization: 'Bearer k' };
+  for (const [path, category] of [
+    ['/v1/audio/transcriptions', 'asr'],
+    ['/v1/audio/translations', 'asr'],
+    ['/v1/audio/speech', 'tts'],
+    ['/v1/audio/transcriptions/of-the-upstream', 'tts'],
+    ['/v1/audio/voices/%E0%A4%A', 'tts'],
+    ['/v1/chat/completions', 'llm'],
+  ] as const) {
+    const before = gateway.exchanges.length;
+    assert.equal(await ask(path, 'POST', {}), 401);
+    assert.equal(await ask(path, 'POST', { ...key, Origin: 'https://evil.example' }), 403);
+    assert.equal(await ask(path, 'POST', { ...key, Host: 'evil.example' }), 403);
+    assert.equal(await ask(path, 'POST', { ...key, Expect: 'more' }), 417);
+    await ask(path, 'OPTIONS', key);
+    await until('all were observed', () => gateway.exchanges.length === before + 5);
+    const categories = gateway.exchanges.slice(before).map((exchange) => exchange.category);
+    assert.deepEqual(categories, [category, category, category, category, undefined], path);
+  }
+  assert.equal(await ask('/v1/audio/transcriptions', 'GET', { ...key, 'X-Request-ID': 'last' }), 405);
+  const response = await fetch(`${gateway.base}/admin/api/metrics`, { headers: key });
+  const { asr, tts, llm } = (await json(response)).categories;
+  assert.deepEqual([asr.counts['4xx'], tts.counts['4xx'], llm.counts['4xx']], [9, 12, 4]);
+  const lines = await accessLog(gateway, 32);
+  const refused = lines.filter((line) => [401, 403].includes(line.status));
+  assert.equal(refused.length, 18);
+  assert(refused.every((line) => ['asr', 'tts', 'llm'].includes(line.category)));
+  await meta(gateway, 'last');
+  for (const { request_id } of refused) assert(!existsSync(captureOf(gateway, request_id)));
+});
+
 test('Prometheus counts what the metrics count', async () => {
   await using gateway = await startGateway();
   await (await post(gateway, form(toneWav(1)))).text();
