@@ -31,6 +31,7 @@ import { createHttpServer } from './http/server.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { wellFormed } from './http/well-formed.ts';
 import { CATALOGUE, type CatalogueModel, findModel, VOICE_ACTIVITY } from './models/catalogue.ts';
+import type { ModelProgress } from './models/source.ts';
 import type { ModelStore } from './models/store.ts';
 import type { Exchange } from './observability/exchange.ts';
 import { createInstruments, type Instruments } from './observability/instruments.ts';
@@ -155,7 +156,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     slot,
     async preload(modelId) {
       const chosen = transcription.route({ model: modelId, language: undefined, translate: false });
-      await transcription.ensureWeights(chosen.model.id, shutdown.signal);
+      await transcription.ensureWeights(chosen.model.id, shutdown.signal, () => undefined);
       await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
       await using _model = await caches.models.lease(chosen.model.id);
     },
@@ -247,9 +248,14 @@ function createTranscription(
         defaultSize: config.modelDefaultSize,
         aliases: config.modelAliases,
       }),
-    async ensureWeights(modelId, signal) {
-      await store.ensure(VOICE_ACTIVITY.id, { signal });
-      await store.ensure(modelId, { signal });
+    hasWeights: (modelId) => store.isInstalled(VOICE_ACTIVITY.id) && store.isInstalled(modelId),
+    async ensureWeights(modelId, signal, onFetching) {
+      const onProgress = ({ phase, doneBytes }: ModelProgress) => {
+        // A download that was only asked for, or a file that is being verified, may still be refused.
+        if (phase !== 'verifying' && (phase !== 'downloading' || doneBytes > 0)) onFetching();
+      };
+      await store.ensure(VOICE_ACTIVITY.id, { signal, onProgress });
+      await store.ensure(modelId, { signal, onProgress });
     },
     slot,
     ...caches,

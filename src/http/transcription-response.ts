@@ -9,6 +9,7 @@ import { errorEnvelope, noteFailure, toGatewayError } from './error-handler.ts';
 import { type EventStream, startEventStream } from './sse.ts';
 
 export interface TranscriptionAnswer extends Disposable {
+  /** The request will be served, as far as can be known. Beginning again does nothing. */
   begin(route: Route): void;
   segment(segment: Segment): Promise<void>;
   end(transcript: Transcript): Promise<void>;
@@ -46,6 +47,7 @@ export function eventAnswer(
   };
   return {
     begin(route) {
+      if (open !== null) return;
       setRoute(res, route);
       open = { out: startEventStream(res), incremental: route.model.streams };
     },

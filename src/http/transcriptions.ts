@@ -54,8 +54,13 @@ async function listen(
     requestId: notes.requestId,
     timed: showsTimes(request),
     signal,
+    onFetching(route: Route) {
+      noteRoute(notes, route);
+      answer.begin(route);
+    },
   };
   await using session = await openTranscription(request, input, deps.transcription);
+  notes.slotTaken();
   noteRoute(notes, session.route);
   answer.begin(session.route);
   const segments: Transcript['segments'] = [];
@@ -69,7 +74,6 @@ async function listen(
 }
 
 function noteRoute(notes: Notes, route: Route): void {
-  notes.slotTaken();
   notes.model = route.model.id;
   notes.route = route.reason;
   notes.provider = route.model.provider;

@@ -8,6 +8,7 @@ import { notImportable } from './import/failure.ts';
 import { identifyWhisper, openFasterWhisper } from './import/faster-whisper.ts';
 import { writeWhisper } from './import/whisper-ggml.ts';
 import { acquireLock, type LockTimes } from './lock.ts';
+import { createProgressLog } from './progress-log.ts';
 import { createRecords } from './records.ts';
 import { createSharedJobs } from './shared-job.ts';
 import type { ModelProgress, ModelSource, ReportProgress } from './source.ts';
@@ -84,9 +85,11 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   }
 
   function reporter(id: string): ReportProgress {
+    const tellLog = createProgressLog(log);
     return (progress) => {
       const event = { id, ...progress };
       current.set(id, event);
+      tellLog(progress);
       for (const listener of listeners.get(id) ?? []) listener(event);
     };
   }

@@ -26,20 +26,27 @@ import { createSegmentNumbering, type Segment } from './segment.ts';
 export interface TranscriptionDeps {
   /** Chooses among what is installed now. */
   route(request: RouteRequest): Route;
-  /** Makes sure that the weights (and the voice activity model) are on disk, downloading them where it must. */
-  ensureWeights(modelId: string, signal: AbortSignal): Promise<void>;
+  /** Whether `ensureWeights` has nothing to fetch; cheap. */
+  hasWeights(modelId: string): boolean;
+  /**
+   * Makes sure that the weights (and the voice activity model) are on disk, downloading them where it must.
+   * @param onFetching called when the first bytes of a download are here, or something is made of them
+   */
+  ensureWeights(modelId: string, signal: AbortSignal, onFetching: () => void): Promise<void>;
   slot: Slot;
   models: ModelCache<TranscriptionModel>;
   voiceActivity: ModelCache<VoiceActivityModel>;
 }
 
 export interface TranscriptionInput {
-  /** Opens the audio; called once, before the slot is taken. */
+  /** Opens the audio from its beginning, before the slot is taken; once more where weights have to be fetched. */
   openAudio(signal: AbortSignal): Promise<AudioSource>;
   requestId: string;
   /** Whether the caller shows times: sentences and words are then aligned, otherwise only text is made. */
   timed: boolean;
   signal: AbortSignal;
+  /** Nothing is wrong with the request as far as can be known, but its weights are on their way. May be repeated. */
+  onFetching(route: Route): void;
 }
 
 export interface Summary {
@@ -81,7 +88,11 @@ export async function openTranscription(
   const language = languageFor(route, request.language);
   if (!route.model.servable) throw backendUnavailable(model.provider);
   const recognizer = await recognizerOf(model.family);
-  await deps.ensureWeights(model.id, input.signal);
+  if (!deps.hasWeights(model.id)) {
+    // A download may take minutes: what is wrong with the audio is said before it, not after it.
+    await using _checked = await input.openAudio(input.signal);
+  }
+  await deps.ensureWeights(model.id, input.signal, () => input.onFetching(route));
   const audio = await input.openAudio(input.signal);
   try {
     const hold = deps.slot.take('asr', input.requestId);

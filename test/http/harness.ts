@@ -195,14 +195,14 @@ function scriptedStore(script: Script, count: (change: number) => void): ModelSt
       [...installed].map((id) => ({ id, family: 'whisper', installed: true, bytes: 1000, files: [] })),
     activity: () => [],
     pull: async () => undefined,
-    async ensure(id: string, { signal, precision }: EnsureOptions = {}) {
+    async ensure(id: string, options: EnsureOptions = {}) {
       count(1);
       try {
-        await script.ensure?.(id, { signal, precision });
+        await script.ensure?.(id, options);
       } finally {
         count(-1);
       }
-      return { path: join('/nowhere', precision ?? '', id) };
+      return { path: join('/nowhere', options.precision ?? '', id) };
     },
   } as unknown as ModelStore;
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
+import { GatewayError } from '../../src/errors.ts';
 import { deltaSchema, doneSchema, warningSchema } from '../../src/http/openapi.ts';
 import { startEventStream } from '../../src/http/sse.ts';
 import { joinWavs } from '../wav.ts';
@@ -222,6 +223,103 @@ test('a client that takes nothing is waited for until the limit, one that takes 
   await taken;
   await assert.rejects(stream.send({ type: 'x' }, signal), { kind: 'cancelled', message: /read nothing/ });
   assert.equal(written.length, 2);
+});
+
+const progress = { id: 'multilingual-base', what: 'x.bin', totalBytes: 10 };
+
+test('while weights are downloaded the client of a stream has its headers, then the events', async () => {
+  let arrived: () => void = () => undefined;
+  const whole = new Promise<void>((resolve) => {
+    arrived = resolve;
+  });
+  await using gateway = await startGateway({
+    installed: ['voice-activity'],
+    async ensure(id, { onProgress }) {
+      if (id === 'voice-activity') return;
+      for (const doneBytes of [1, 2]) onProgress?.({ ...progress, phase: 'downloading', doneBytes });
+      await whole;
+    },
+  });
+  const response = await post(gateway, form(toneWav(1), { model: 'multilingual-base', stream: 'true' }));
+  assert.equal(gateway.fetching(), 1, 'the download goes on');
+  assert.equal(gateway.app.slot.status().holder, null, 'outside the slot');
+  assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
+  assert.equal(response.headers.get('x-voxgate-model'), 'multilingual-base');
+  arrived();
+  const list = await all(response);
+  assert.deepEqual(
+    list.map((event) => event.type),
+    ['transcript.text.delta', 'transcript.text.done'],
+  );
+  await slotIsFree(gateway);
+});
+
+for (const phase of ['downloading', 'verifying'] as const)
+  test(`weights that fail before a byte of them came (${phase}) are an ordinary error of a stream`, async () => {
+    await using gateway = await startGateway({
+      installed: ['voice-activity'],
+      async ensure(id, { onProgress }) {
+        if (id === 'voice-activity') return;
+        onProgress?.({ ...progress, phase, doneBytes: phase === 'verifying' ? 10 : 0 });
+        await new Promise((resolve) => setImmediate(resolve));
+        throw new GatewayError('network', 'no hub', { provider: 'multilingual', code: 'download_failed' });
+      },
+    });
+    const response = await post(gateway, form(toneWav(1), { model: 'multilingual-base', stream: 'true' }));
+    assert.equal(response.status, 503);
+    assert.equal((await json(response)).error.code, 'download_failed');
+  });
+
+test('a download that fails on its way is an error event, and so is a slot that is busy after it', async () => {
+  let broken = true;
+  await using gateway = await startGateway({
+    installed: ['voice-activity'],
+    async ensure(id, { onProgress }) {
+      if (id === 'voice-activity') return;
+      onProgress?.({ ...progress, phase: 'downloading', doneBytes: 1 });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      if (broken) throw new GatewayError('network', 'cut', { code: 'download_failed' });
+    },
+  });
+  const ask = () => post(gateway, form(toneWav(1), { model: 'multilingual-base', stream: 'true' }));
+  const cut = await all(await ask());
+  assert.deepEqual(
+    cut.map((event) => [event.type, event.error.code]),
+    [['error', 'download_failed']],
+  );
+  broken = false;
+  const response = await ask();
+  const held = gateway.app.slot.take('tts', 'other');
+  const busy = await all(response);
+  held[Symbol.dispose]();
+  assert.deepEqual(
+    busy.map((event) => [event.type, event.error.code, event.error.held_by]),
+    [['error', 'slot_busy', 'tts']],
+  );
+  await until('both are over', () => gateway.exchanges.length === 2);
+  assert.deepEqual(
+    gateway.exchanges.map((exchange) => [exchange.status, exchange.class, exchange.model]),
+    [
+      [503, '5xx', 'multilingual-base'],
+      [503, '503-busy', 'multilingual-base'],
+    ],
+  );
+});
+
+test('a file that cannot be decoded is refused before weights are downloaded for it', async () => {
+  const fetched: string[] = [];
+  await using gateway = await startGateway({
+    installed: ['voice-activity'],
+    ensure: async (id) => void fetched.push(id),
+  });
+  for (const stream of ['true', 'false']) {
+    const response = await post(
+      gateway,
+      form(Buffer.from('no audio'.repeat(99)), { model: 'multilingual-base', stream }),
+    );
+    assert.equal(response.status, 400);
+  }
+  assert.deepEqual(fetched, []);
 });
 
 test('translations are English by the multilingual family', async () => {

@@ -10,6 +10,7 @@ import { fullMessage, GatewayError } from '../../src/errors.ts';
 import type { Weights } from '../../src/models/catalogue.ts';
 import { createHubSource } from '../../src/models/hub.ts';
 import { acquireLock } from '../../src/models/lock.ts';
+import type { ModelSource } from '../../src/models/source.ts';
 import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
 import { type HubServer, oneModel, serveFile, sha256, someWeights, startHub } from '../model/hub-server.ts';
 
@@ -140,6 +141,49 @@ test('where f16 is wanted the CPU can still have its own file, made from what is
   assert.deepEqual(await readFile(cpu.path), quantised);
   assert.equal(gpu.path, join(dir, 'ggml-base.bin'));
   assert.equal(hub.requests.length, 1, 'nothing was fetched for it');
+});
+
+test('the log tells how far a download is, each tenth once, and nothing of what takes no time', async () => {
+  const lines: string[] = [];
+  const total = 2_000_000_000;
+  const source: ModelSource = {
+    name: 'a slow hub',
+    offers: () => true,
+    async fetch({ report }) {
+      report({ phase: 'verifying', what: 'x', doneBytes: 5, totalBytes: 10 });
+      report({ phase: 'downloading', what: 'unmeasured', doneBytes: 5, totalBytes: null });
+      for (let doneBytes = 0; doneBytes <= total; doneBytes += total / 1000)
+        report({ phase: 'downloading', what: 'some.bin', doneBytes, totalBytes: total });
+      await writeFile(join(dir, 'ggml-base-q8_0.bin'), weights);
+      return { file: 'ggml-base-q8_0.bin', bytes: weights.length, sha256: sha256(weights) };
+    },
+  };
+  const log = { info: (line: string) => void lines.push(line), warn() {} };
+  await store(published, { sources: [source], log }).ensure(ID);
+  assert.deepEqual(
+    lines.filter((line) => line.includes('%')),
+    [10, 20, 30, 40, 50, 60, 70, 80, 90].map((percent) => `Downloading some.bin: ${percent} % of 2000 MB.`),
+  );
+});
+
+test('a resumed download is told from where it goes on', async () => {
+  const lines: string[] = [];
+  const source: ModelSource = {
+    name: 'a hub that breaks off',
+    offers: () => true,
+    async fetch({ report }) {
+      // The file on the hub has changed meanwhile, so it is fetched from its start again.
+      for (const doneBytes of [46, 47, 52, 3, 12])
+        report({ phase: 'downloading', what: 'some.bin', doneBytes, totalBytes: 100 });
+      throw new Error('gone');
+    },
+  };
+  const log = { info: (line: string) => void lines.push(line), warn() {} };
+  await assert.rejects(store(published, { sources: [source], log }).ensure(ID), /gone/);
+  assert.deepEqual(
+    lines.filter((line) => line.includes('%')).map((line) => Number(/(\d+) %/.exec(line)?.[1])),
+    [40, 50, 10],
+  );
 });
 
 test('a published file put there by hand is recognised, verified and used with downloads off', async () => {
