@@ -22,7 +22,10 @@ function discard(req: Request, idleMs: number, totalMs: number): void {
   const idle = setTimeout(giveUp, idleMs).unref();
   const total = setTimeout(giveUp, totalMs).unref();
   req.on('data', () => idle.refresh());
+  // Node no longer tells an answered request that its client has left; what reads it must know, to clean up.
+  req.socket.once('close', giveUp);
   req.once('close', () => {
+    req.socket.off('close', giveUp);
     clearTimeout(idle);
     clearTimeout(total);
   });

@@ -27,6 +27,8 @@ export interface UploadReceiver {
 
 const MAX_FIELDS = 64;
 const MAX_FIELD_BYTES = 1024 * 1024;
+/** Files that are read past, as other unknown fields are, and the one that is kept. */
+const MAX_FILES = 16;
 /** An upload that sends nothing for this long is given up. */
 const STALL_MS = 60_000;
 
@@ -37,38 +39,54 @@ export function createUploadReceiver(options: {
   stallMs?: number;
 }): UploadReceiver {
   sweepAbandoned(options.tmpDir);
+  const mostBytes = options.maxBytes + (MAX_FIELDS + 1) * 1024;
+  const withFile = new WeakSet<Request>();
   const dir = mkdtempSync(join(options.tmpDir, `voxgate-${process.pid}-`));
   const parse = multer({
     storage: multer.diskStorage({
       destination: dir,
       filename: (_req, _file, done) => done(null, randomUUID()),
     }),
-    limits: { fileSize: options.maxBytes, files: 1, fields: MAX_FIELDS, fieldSize: MAX_FIELD_BYTES },
-    fileFilter: (_req, file, done) => done(null, file.fieldname === 'file'),
+    limits: { fileSize: options.maxBytes, files: MAX_FILES, fields: MAX_FIELDS, fieldSize: MAX_FIELD_BYTES },
+    fileFilter(req, { fieldname }, done) {
+      const isFirst = fieldname === 'file' && !withFile.has(req);
+      if (isFirst) withFile.add(req);
+      done(null, isFirst);
+    },
     defParamCharset: 'utf8',
   }).any();
 
   return {
     async receive(req, res, signal) {
-      refuseWithoutReading(req, options.maxBytes);
+      refuseWithoutReading(req, options.maxBytes, mostBytes);
       continueIfAsked(req, res);
       const parsed = new Promise<void>((resolve, reject) => {
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
         parse(req, res, (error: unknown) => (error ? reject(error) : resolve()));
+      });
+      const givenUp = new Promise<never>((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        // The parser sees to the file it keeps; what it reads past would have no bound.
+        let bytes = 0;
+        req.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes > mostBytes) reject(tooLarge(options.maxBytes));
+        });
       });
       // In the same turn as the form parser begins to read: earlier would start the flow and lose data.
       req.on('data', notesOf(res).requestBody);
       const stall = watchForStall(req, options.stallMs ?? STALL_MS);
       try {
-        await parsed;
+        await Promise.race([parsed, givenUp]);
       } catch (error) {
+        // The parser goes on with what still comes, and may keep a file after all.
+        void parsed.then(() => removeKept(req)).catch(() => undefined);
         throw uploadError(error, options.maxBytes);
       } finally {
         stall.stop();
       }
-      const file = (Array.isArray(req.files) ? req.files : [])[0];
+      const file = keptFile(req);
       if (file === undefined) throw noFile('No file was sent; send the audio as the multipart field "file"');
-      const remove = () => rm(file.path, { force: true });
+      const remove = () => removeKept(req);
       if (file.size === 0) {
         await remove();
         throw noFile('The file is empty', 'empty_file');
@@ -86,18 +104,24 @@ export function continueIfAsked(req: Request, res: Response): void {
   delete req.headers.expect; // answered: whoever asks later finds an ordinary request
 }
 
+const keptFile = (req: Request) => (Array.isArray(req.files) ? req.files : [])[0];
+
+async function removeKept(req: Request): Promise<void> {
+  const file = keptFile(req);
+  if (file !== undefined) await rm(file.path, { force: true });
+}
+
 function noFile(message: string, code = 'missing_file'): GatewayError {
   return new GatewayError('malformed', message, { param: 'file', code });
 }
 
-function refuseWithoutReading(req: Request, maxBytes: number): void {
+function refuseWithoutReading(req: Request, maxBytes: number, mostBytes: number): void {
   if (!req.is('multipart/form-data')) {
     throw new GatewayError('malformed', 'Expected a multipart/form-data body with the field "file"', {
       code: 'invalid_content_type',
     });
   }
-  const slack = (MAX_FIELDS + 1) * 1024;
-  if (Number(req.get('Content-Length') ?? 0) > maxBytes + slack) throw tooLarge(maxBytes);
+  if (Number(req.get('Content-Length') ?? 0) > mostBytes) throw tooLarge(maxBytes);
 }
 
 function tooLarge(maxBytes: number): GatewayError {

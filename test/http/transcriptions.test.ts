@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { request } from 'node:http';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -247,6 +248,69 @@ test('an upload over the limit is a 413 and leaves nothing behind', async () => 
   });
   await until('no upload is left', () => gateway.uploads().length === 0);
   assert.equal((await post(gateway, form(speech))).status, 200);
+});
+
+test('files beside the first one named file are ignored, like any unknown field', async () => {
+  await using gateway = await startGateway();
+  const body = new FormData();
+  body.append('reference', new Blob(['not asked for']), 'a.txt');
+  body.append('file', new Blob([Uint8Array.from(speech)]), 'speech.wav');
+  body.append('file', new Blob(['not audio']), 'second.wav');
+  body.append('reference', new Blob(['nor this']), 'b.txt');
+  const response = await post(gateway, body);
+  assert.equal((await json(response)).text, 'Hello there.');
+  assert.equal(response.status, 200);
+  await assertIdle(gateway);
+});
+
+test('a body without end is refused when it is over the limit, whatever it is said to be', async () => {
+  await using gateway = await startGateway({ env: { SVC_MAX_UPLOAD_MB: '0.1' } });
+  const part = (disposition: string) => `--x\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n`;
+  const file = Buffer.concat([
+    Buffer.from(part('name="file"; filename="a.wav"')),
+    speech,
+    Buffer.from('\r\n'),
+  ]);
+  for (const [what, beginning] of [
+    ['the file', Buffer.from(part('name="file"; filename="a.wav"'))],
+    ['an ignored file', Buffer.concat([file, Buffer.from(part('name="other"; filename="b"'))])],
+    ['a second file', Buffer.concat([file, Buffer.from(part('name="file"; filename="b"'))])],
+    ['no part at all', file.subarray(0, 0)],
+  ] as const) {
+    const status = await new Promise<number>((resolve, reject) => {
+      const headers = { 'Content-Type': 'multipart/form-data; boundary=x' };
+      const options = { method: 'POST', headers, agent: false };
+      const req = request(`${gateway.base}/v1/audio/transcriptions`, options, (res) => {
+        clearInterval(pour);
+        resolve(res.statusCode ?? 0);
+        req.destroy();
+      });
+      req.on('error', () => undefined);
+      req.write(beginning);
+      const pour = setInterval(() => req.write(Buffer.alloc(30_000, 1)), 5);
+      setTimeout(() => {
+        clearInterval(pour);
+        req.destroy();
+        reject(new Error(`${what}: no answer within 3 s`));
+      }, 3000).unref();
+    });
+    assert.equal(status, 413, what);
+    await until(`no upload is left of ${what}`, () => gateway.uploads().length === 0);
+  }
+});
+
+test('what a refused body has left is removed when the body ends well after all', async () => {
+  await using gateway = await startGateway({ env: { SVC_MAX_UPLOAD_MB: '0.1' } });
+  const body = new FormData();
+  body.append('file', new Blob([Uint8Array.from(speech)]), 'speech.wav');
+  body.append('other', new Blob([new Uint8Array(300_000)]), 'b');
+  // As a stream it has no Content-Length: what it holds is seen only on the way.
+  const { headers, body: stream } = new Request('http://x', { method: 'POST', body });
+  const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, {
+    ...{ method: 'POST', headers, body: stream, duplex: 'half' },
+  } as RequestInit);
+  await assertRefused(response, 413, { code: 'file_too_large' });
+  await until('no upload is left', () => gateway.uploads().length === 0);
 });
 
 test('audio over the length limit is refused', async () => {
