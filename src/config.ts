@@ -9,6 +9,7 @@ import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { SIZES } from './models/catalogue.ts';
 import { isTruthy } from './truthy.ts';
+import { withoutTrailingSlashes } from './url-base.ts';
 
 const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
 const integer = (min: number, max: number) => number(min, max).int();
@@ -159,7 +160,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     maxAudioSec: s.SVC_MAX_AUDIO_SEC,
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
     apiKeys: s.SVC_API_KEY,
-    corsOrigins: s.SVC_CORS_ORIGINS.map((origin) => origin.replace(/\/+$/, '')),
+    corsOrigins: s.SVC_CORS_ORIGINS.map(withoutTrailingSlashes),
     observability: {
       metrics: s.SVC_OBS_METRICS_ENABLED,
       accessLog: s.SVC_OBS_ACCESS_LOG_ENABLED,
@@ -171,7 +172,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
       payloadMaxGb: s.SVC_OBS_PAYLOAD_MAX_GB,
     },
     logLevel: s.SVC_LOG_LEVEL,
-    hubEndpoint: s.HF_ENDPOINT.replace(/\/+$/, ''),
+    hubEndpoint: withoutTrailingSlashes(s.HF_ENDPOINT),
     hubToken: s.HF_TOKEN,
     environment: { ...env },
   };

@@ -36,6 +36,11 @@ export interface GatewayErrorOptions {
   cause?: unknown;
 }
 
+/** What was sent, cut short enough to stand in a message. */
+export function excerpt(sent: string, maxCharacters = 80): string {
+  return sent.length > maxCharacters ? `${sent.slice(0, maxCharacters)}…` : sent;
+}
+
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly kind: ErrorKind;

@@ -54,7 +54,7 @@ export function createApiKeys(keys: readonly string[]): ApiKeys {
     session,
     require(req, res, next) {
       if (keys.length === 0) return next();
-      const bearer = /^Bearer\s+(.+)$/i.exec(req.get('Authorization') ?? '')?.[1];
+      const bearer = /^Bearer\s+(\S.*)$/i.exec(req.get('Authorization') ?? '')?.[1];
       if (bearer !== undefined && isKey(bearer.trim())) {
         delete req.headers.authorization; // it is for the gateway: no upstream needs to know it
         return next();

@@ -8,7 +8,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Request, Response } from 'express';
 import multer from 'multer';
-import { GatewayError } from '../errors.ts';
+import { excerpt, GatewayError } from '../errors.ts';
 import { isAlive } from '../process-alive.ts';
 import { notesOf } from './observe.ts';
 
@@ -26,9 +26,10 @@ export interface UploadReceiver {
 }
 
 const MAX_FIELDS = 64;
-const MAX_FIELD_BYTES = 1024 * 1024;
 /** Files that are read past, as other unknown fields are, and the one that is kept. */
 const MAX_FILES = 16;
+/** Of the longest field, the prompt; the schema of a request holds the others to less. */
+const MAX_FIELD_BYTES = 64 * 1024;
 /** An upload that sends nothing for this long is given up. */
 const STALL_MS = 60_000;
 
@@ -132,11 +133,17 @@ function tooLarge(maxBytes: number): GatewayError {
   });
 }
 
+function tooLong(field: string): GatewayError {
+  const message = `Field "${field}" cannot be that long: Expected at most ${MAX_FIELD_BYTES} bytes`;
+  return new GatewayError('malformed', message, { param: field, code: 'invalid_value' });
+}
+
 function uploadError(error: unknown, maxBytes: number): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   if (error instanceof GatewayError) return error;
   if (error instanceof multer.MulterError) {
     if (error.code === 'LIMIT_FILE_SIZE') return tooLarge(maxBytes);
+    if (error.code === 'LIMIT_FIELD_VALUE') return tooLong(excerpt(error.field ?? ''));
     return new GatewayError('malformed', `The form cannot be read: ${error.message}`, {
       code: 'invalid_form',
     });

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { withoutTrailingSlashes } from '../url-base.ts';
 import type { HubFile, Precision, Weights } from './catalogue.ts';
 import { requireSpace, syncFolder } from './disk.ts';
 import { type DownloadLimits, download } from './download.ts';
@@ -21,7 +22,7 @@ export function publishedFile(model: Weights, precision: Precision): HubFile | u
 }
 
 export function createHubSource({ endpoint = DEFAULT_HUB, token, limits }: HubOptions = {}): ModelSource {
-  const base = endpoint.replace(/\/+$/, '');
+  const base = withoutTrailingSlashes(endpoint);
   const { origin, pathname } = new URL(base);
   return {
     // Not the address itself: it may carry credentials, and the name is written into the log.

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import type { Config } from '../config.ts';
+import { withoutTrailingSlashes } from '../url-base.ts';
 
 export interface UpstreamModel {
   id: string;
@@ -76,7 +77,7 @@ async function probeChat(url: string): Promise<UpstreamModel[]> {
 
 async function get(base: string, path: string, signal: AbortSignal): Promise<Response | null> {
   try {
-    return await fetch(base.replace(/\/+$/, '') + path, { signal });
+    return await fetch(withoutTrailingSlashes(base) + path, { signal });
   } catch {
     return null;
   }

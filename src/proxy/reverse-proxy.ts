@@ -11,6 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { GatewayError } from '../errors.ts';
+import { withoutTrailingSlashes } from '../url-base.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
 import { silentError, type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
 
@@ -100,7 +101,7 @@ export function createReverseProxy(upstream: Upstream): Forward {
 function pathAt(base: URL, originalUrl: string): string {
   const absolute = originalUrl.startsWith('/') ? null : new URL(originalUrl);
   const path = absolute === null ? originalUrl : absolute.pathname + absolute.search;
-  return base.pathname.replace(/\/+$/, '') + path;
+  return withoutTrailingSlashes(base.pathname) + path;
 }
 
 /** Whatever ends the call early closes the upstream's connection, so that it can stop working. */

@@ -1,6 +1,6 @@
 /** What a client asks for, checked and in the terms of the domain. The schema is also the API's documentation. */
 import { z } from 'zod';
-import { GatewayError } from '../errors.ts';
+import { excerpt, GatewayError } from '../errors.ts';
 import { isTruthy } from '../truthy.ts';
 import { parseLanguage } from './languages.ts';
 
@@ -39,7 +39,18 @@ export interface TranscriptionRequest {
   stream: boolean;
 }
 
-const text = z.string({ error: 'Expected one text value' });
+/**
+ * Characters that one value may have. They are counted before anything looks into the value, because a pattern, a
+ * parser or a comparison may take far more time than it took to send the text.
+ */
+const MAX_CHARACTERS = 1024;
+const MAX_CHARACTERS_OF: Readonly<Record<string, number>> = { prompt: 64 * 1024, keywords: 200 };
+const maxCharacters = (field: string) => MAX_CHARACTERS_OF[field] ?? MAX_CHARACTERS;
+/** Values that one list may have. */
+const MAX_VALUES = 100;
+
+const textUpTo = (maxLength: number) => z.string({ error: 'Expected one text value' }).meta({ maxLength });
+const text = textUpTo(MAX_CHARACTERS);
 const flag = text.transform(isTruthy);
 
 const language = text.transform((value, context) => {
@@ -51,7 +62,7 @@ const language = text.transform((value, context) => {
 
 function numeric(min: number, max: number) {
   const expected = `Expected a number from ${min} to ${max}`;
-  const spelled = text.regex(/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i).transform(Number);
+  const spelled = text.regex(/^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i).transform(Number);
   return z
     .union([z.number(), spelled], { error: expected })
     .pipe(z.number().min(min, expected).max(max, expected));
@@ -60,21 +71,29 @@ function numeric(min: number, max: number) {
 const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: `Expected ${values.join(', ')}` });
 
-const serverVad = z.strictObject({
-  type: z.literal('server_vad'),
-  threshold: numeric(0, 1).optional().describe('probability at which speech begins (0.5)'),
-  prefix_padding_ms: numeric(0, 5000).optional().describe('silence kept around speech (200)'),
-  silence_duration_ms: numeric(0, 10_000).optional().describe('silence that ends speech (500)'),
-});
+const list = <T extends z.ZodType>(value: T) =>
+  z.array(value).max(MAX_VALUES, `Expected at most ${MAX_VALUES} values`);
 
 const CHUNKING =
   'Expected auto or {"type": "server_vad"} with threshold, prefix_padding_ms and silence_duration_ms';
+
+const serverVad = z.strictObject(
+  {
+    type: z.literal('server_vad'),
+    threshold: numeric(0, 1).optional().describe('probability at which speech begins (0.5)'),
+    prefix_padding_ms: numeric(0, 5000).optional().describe('silence kept around speech (200)'),
+    silence_duration_ms: numeric(0, 10_000).optional().describe('silence that ends speech (500)'),
+  },
+  { error: CHUNKING },
+);
 
 /** Fields of one value. */
 const FIELDS = {
   model: text.optional().describe('a model id, an alias, or `auto` (default)'),
   language: language.optional().describe('ISO 639-1 code or English name; absent or `auto` = detect'),
-  prompt: text.optional().describe('text the model is conditioned on: names, spelling, style'),
+  prompt: textUpTo(maxCharacters('prompt'))
+    .optional()
+    .describe('text the model is conditioned on: names, spelling, style'),
   temperature: numeric(0, 1)
     .optional()
     .describe('0 (default) = greedy, with fallback when the result is doubtful'),
@@ -95,15 +114,12 @@ const FIELDS = {
 
 /** Fields that may be sent several times, as `name[]` or `name`. */
 const LISTS = {
-  languages: z.array(language).describe('languages to choose among when none is given'),
-  keywords: z
-    .array(text.max(200, 'Expected at most 200 characters'))
-    .max(100, 'Expected at most 100 keywords')
-    .describe('words to expect'),
-  timestamp_granularities: z
-    .array(oneOf(['word', 'segment']))
-    .describe('what `verbose_json` holds; default segment'),
-  include: z.array(oneOf(['logprobs'])).describe('`logprobs`: log probability of every token'),
+  languages: list(language).describe('languages to choose among when none is given'),
+  keywords: list(textUpTo(maxCharacters('keywords'))).describe('words to expect'),
+  timestamp_granularities: list(oneOf(['word', 'segment'])).describe(
+    'what `verbose_json` holds; default segment',
+  ),
+  include: list(oneOf(['logprobs'])).describe('`logprobs`: log probability of every token'),
 };
 
 const schema = z.object({ ...FIELDS, ...LISTS });
@@ -116,10 +132,15 @@ export const transcriptionFields = { ...FIELDS, ...LISTS };
  * @throws GatewayError malformed naming field, value and what is allowed
  */
 export function parseRequest(body: Readonly<Record<string, unknown>>): TranscriptionRequest {
+  refuseLongValues(body);
   const lists = Object.keys(LISTS).map((name) => [name, listOf(body, name)]);
   const singles = Object.keys(FIELDS).map((name) => [name, singleOf(body, name)]);
-  const parsed = schema.safeParse(Object.fromEntries([...singles, ...lists]));
-  if (!parsed.success) throw badField(parsed.error.issues[0], body);
+  const sent = Object.fromEntries([...singles, ...lists]);
+  const parsed = schema.safeParse(sent);
+  if (!parsed.success) {
+    const { path = [], message = '' } = parsed.error.issues[0] ?? {};
+    throw badField(path, path.reduce(memberOf, sent), message);
+  }
   const f = parsed.data;
   const vad = typeof f.chunking_strategy === 'object' ? f.chunking_strategy : undefined;
   return {
@@ -160,15 +181,37 @@ function listOf(body: Readonly<Record<string, unknown>>, name: string): unknown[
   return [body[`${name}[]`] ?? [], body[name] ?? []].flat().filter((value) => value !== '');
 }
 
-function badField(
-  issue: z.core.$ZodIssue | undefined,
-  body: Readonly<Record<string, unknown>>,
-): GatewayError {
-  const name = String(issue?.path[0] ?? 'request');
-  const value = JSON.stringify(body[name] ?? body[`${name}[]`] ?? null);
-  const shown = value.length > 80 ? `${value.slice(0, 80)}…` : value;
-  return new GatewayError('malformed', `Field "${name}" cannot be ${shown}: ${issue?.message}`, {
+function refuseLongValues(body: Readonly<Record<string, unknown>>): void {
+  for (const name of Object.keys(transcriptionFields)) {
+    const max = maxCharacters(name);
+    const long = [body[name], body[`${name}[]`]].flatMap(textsIn).find((value) => value.length > max);
+    if (long !== undefined) throw badField([name], long, `Expected at most ${max} characters`);
+  }
+}
+
+/** What a client wrote as a field: one text, or those of a list or of an object's members. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return Object.values(value ?? {}).filter((member) => typeof member === 'string');
+}
+
+/** @param path the field, and what in it is at fault: a place in a list, a member of an object */
+function badField(path: readonly PropertyKey[], value: unknown, expected: string): GatewayError {
+  const [name = 'request', ...members] = path.filter((key) => typeof key !== 'number').map(String);
+  const field = [name, ...members.map((member) => `[${member}]`)].join('');
+  return new GatewayError('malformed', `Field "${field}" cannot be ${describe(value)}: ${expected}`, {
     param: name,
     code: 'invalid_value',
   });
 }
+
+/** Bounded, whatever came in: a list may have millions of places, and an object thousands of levels. */
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(excerpt(value));
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (typeof value === 'object' && value !== null) return 'an object';
+  return value === undefined ? 'absent' : String(value);
+}
+
+const memberOf = (value: unknown, key: PropertyKey): unknown =>
+  typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[key] : undefined;

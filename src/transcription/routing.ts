@@ -3,7 +3,7 @@
  * installed is handed in.
  */
 import { distance } from 'fastest-levenshtein';
-import { GatewayError } from '../errors.ts';
+import { excerpt, GatewayError } from '../errors.ts';
 import { CATALOGUE, type CatalogueModel } from '../models/catalogue.ts';
 
 export interface RoutableModel extends CatalogueModel {
@@ -112,13 +112,14 @@ function sizesFrom(models: readonly RoutableModel[], size: string): RoutableMode
 }
 
 function unknownModel(asked: string, known: string[]): GatewayError {
-  const lower = asked.toLowerCase();
+  // Measured is what is shown: the distance takes time for every character, and no model's name is longer.
+  const shown = excerpt(asked);
+  const lower = shown.toLowerCase();
   const nearest = known
     .map((id) => ({ id, steps: distance(lower, id.toLowerCase()) }))
     .sort((a, b) => a.steps - b.steps)
     .slice(0, 3)
     .map(({ id }) => id);
-  const shown = asked.length > 80 ? `${asked.slice(0, 80)}…` : asked;
   return new GatewayError('malformed', `Unknown model "${shown}"; the nearest are ${nearest.join(', ')}`, {
     param: 'model',
     code: 'model_not_found',

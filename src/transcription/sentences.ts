@@ -10,8 +10,11 @@ const MAX_PAUSE_SEC = 1.5;
 /** What a comma is worth against a pause where a run-on sentence is cut. */
 const COMMA_SEC = 0.2;
 
-/** A mark, then quotes and brackets that close; German closes with the quote that opens in English. */
-const ENDS_SENTENCE = /([.!?…。！？]+)([\p{Pe}\p{Pf}\p{Pi}"'」』]*)$/u;
+/**
+ * A mark, then quotes and brackets that close; German closes with the quote that opens in English. Sought where a run
+ * of marks begins, not at each of them, which would take quadratic time.
+ */
+const ENDS_SENTENCE = /(?<![.!?…。！？])([.!?…。！？]+)([\p{Pe}\p{Pf}\p{Pi}"'」』]*)$/u;
 const CLAUSE_MARK = /[,;:，、；：]$/;
 const LOWER_CASE = /^[\p{P}\s]*\p{Ll}/u;
 const UPPER_CASE = /^\P{L}*\p{Lu}/u;
@@ -65,10 +68,7 @@ function isAbbreviation(bare: string, next: string): boolean {
   if (ABBREVIATIONS.has(bare)) return !UPPER_CASE.test(next);
   if (/^\p{L}(\.\p{L})*$/u.test(bare)) return bare !== 'i'; // initials; but "It was I."
   if (!/^\d+$/.test(bare)) return false;
-  const follows = next
-    .trim()
-    .toLowerCase()
-    .replace(/\P{L}+$/u, '');
+  const [follows = ''] = /^.*\p{L}/su.exec(next.trim().toLowerCase()) ?? [];
   return /^\d/.test(next) || (bare.length <= 2 && (LOWER_CASE.test(next) || MONTHS.has(follows)));
 }
 

@@ -24,7 +24,7 @@ const FLOORS = [
   ['observability'],
 ];
 /** The ground: anyone may stand on it, so it stands on nothing. */
-const ANYONE = ['errors.ts', 'category.ts', 'truthy.ts', 'process-alive.ts'];
+const ANYONE = ['errors.ts', 'category.ts', 'truthy.ts', 'process-alive.ts', 'url-base.ts'];
 
 const roomOf = (path: string) => path.split('/')[0] ?? path;
 const floorOf = (room: string) => FLOORS.findIndex((floor) => floor.includes(room));

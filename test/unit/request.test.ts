@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { GatewayError } from '../../src/errors.ts';
-import { parseRequest } from '../../src/transcription/request.ts';
+import { parseRequest, transcriptionFields } from '../../src/transcription/request.ts';
+import { assertCheap } from '../cost.ts';
 
 test('nothing sent means auto, json, greedy, segments', () => {
   assert.deepEqual(parseRequest({}), {
@@ -135,4 +136,105 @@ test('whatever is sent is a request or a malformed error', () => {
       }
     }),
   );
+});
+
+function refusal(body: Readonly<Record<string, unknown>>): GatewayError {
+  try {
+    parseRequest(body);
+  } catch (error) {
+    assert(error instanceof GatewayError, String(error));
+    return error;
+  }
+  throw new assert.AssertionError({ message: 'it was accepted' });
+}
+
+const LONG = 64 * 1024;
+/** Text that makes a pattern, a parser or a comparison work: runs that end otherwise than they must. */
+const HOSTILE = [
+  '1',
+  ' ',
+  '.',
+  '1.',
+  'e1',
+  '-',
+  '_',
+  'a',
+  '[',
+  '{"a":',
+  '"\\u0041',
+  '\n',
+  '\u2028',
+  'İ',
+  '😀',
+].map((piece) => `${piece.repeat(LONG / piece.length)}x`);
+const NAMES = Object.keys(transcriptionFields);
+
+for (const name of NAMES.filter((field) => field !== 'prompt')) {
+  const max = name === 'keywords' ? 200 : 1024;
+  test(`${name}: a long value is refused before it is looked into, with the name and the limit`, async () => {
+    for (const text of HOSTILE) {
+      for (const body of [{ [name]: text }, { [name]: ['en', text] }, { [name]: { type: text } }]) {
+        const error = refusal(body);
+        assert.equal(error.param, name);
+        assert.equal(error.code, 'invalid_value');
+        assert.match(error.message, new RegExp(`"${name}[^]*at most ${max} characters`));
+        assert(error.message.length < 300, `${error.message.length} characters`);
+      }
+      await assertCheap(`${name}=${text.slice(0, 8)}…`, 50, () => refusal({ [name]: text }));
+    }
+  });
+}
+
+test('members of chunking_strategy are no longer than fields', async () => {
+  for (const text of HOSTILE) {
+    const body = { chunking_strategy: { type: 'server_vad', threshold: text } };
+    assert.match(refusal(body).message, /"chunking_strategy[\s\S]*at most 1024 characters/);
+    await assertCheap(`threshold=${text.slice(0, 8)}…`, 50, () => refusal(body));
+  }
+});
+
+test('a prompt may be 64 KiB of anything, and no more', async () => {
+  for (const text of HOSTILE) {
+    const prompt = text.slice(0, LONG);
+    assert.equal(parseRequest({ prompt }).prompt, prompt);
+    await assertCheap(`prompt=${text.slice(0, 8)}…`, 50, () => parseRequest({ prompt }));
+  }
+  const error = refusal({ prompt: 'a'.repeat(LONG + 1) });
+  assert.equal(error.param, 'prompt');
+  assert.match(error.message, /"prompt" .*at most 65536 characters/);
+});
+
+test('a value may have 1024 characters', () => {
+  assert.equal(parseRequest({ model: 'm'.repeat(1024) }).model?.length, 1024);
+  assert.match(refusal({ model: 'm'.repeat(1025) }).message, /at most 1024 characters/);
+  assert.equal(parseRequest({ temperature: `0.${'1'.repeat(1022)}` }).temperature, 1 / 9);
+});
+
+for (const [name, value] of [
+  ['languages', 'en'],
+  ['keywords', 'Voxgate'],
+  ['timestamp_granularities', 'word'],
+  ['include', 'logprobs'],
+] as const) {
+  test(`${name}: a list has at most 100 values`, () => {
+    parseRequest({ [name]: Array(100).fill(value) });
+    const error = refusal({ [name]: Array(101).fill(value) });
+    assert.equal(error.param, name);
+    assert.match(error.message, /at most 100 values/);
+  });
+}
+
+test('a refusal shows the value at fault, and of a long one the beginning', () => {
+  const shown = (body: Readonly<Record<string, unknown>>) => refusal(body).message.split(': Expected')[0];
+  assert.equal(shown({ temperature: 'hot' }), 'Field "temperature" cannot be "hot"');
+  assert.equal(shown({ languages: ['en', 'klingon'] }), 'Field "languages" cannot be "klingon"');
+  const long = shown({ response_format: '"'.repeat(200) });
+  assert.equal(long, `Field "response_format" cannot be ${JSON.stringify(`${'"'.repeat(80)}…`)}`);
+});
+
+test('numbers as they are written, and nothing else', () => {
+  for (const text of ['0', '1', '1.', '.5', '0.25', '+0.5', ' 0.5 ', '5e-1', '5E-1', '.1e+0', '\t1\n'])
+    assert.equal(parseRequest({ temperature: text }).temperature, Number(text), text);
+  for (const text of ['.', '1..', '1.0.', 'e1', '1e', '0x1', '1_0', '+-1', '1 0', 'Infinity', '١'])
+    assert.equal(refusal({ temperature: text }).param, 'temperature', text);
 });

@@ -5,6 +5,7 @@ import { CATALOGUE, findModel } from '../../src/models/catalogue.ts';
 import { WHISPER_LANGUAGES } from '../../src/models/whisper-languages.ts';
 import { parseLanguage } from '../../src/transcription/languages.ts';
 import { type RoutableModel, route } from '../../src/transcription/routing.ts';
+import { assertCheap } from '../cost.ts';
 
 const settings = { defaultSize: 'small', aliases: {} };
 
@@ -171,6 +172,16 @@ for (const [asked, nearest] of [
     );
   });
 }
+
+test('an unknown model costs the same however long its name is', async () => {
+  const model = 'multilingual-'.repeat(1024 * 1024);
+  const refuse = () =>
+    assert.throws(
+      () => route({ model, language: undefined, translate: false }, models(), settings),
+      ({ message }: Error) => message.includes('nearest are multilingual-') && message.length < 300,
+    );
+  await assertCheap('a name of 13 MiB', 50, refuse);
+});
 
 test('Cantonese is asked only of models that have it', () => {
   assert(findModel('multilingual-large-v3')?.languages.includes('yue'));
