@@ -10,6 +10,7 @@ import type { Request, Response } from 'express';
 import multer from 'multer';
 import { excerpt, GatewayError } from '../errors.ts';
 import { isAlive } from '../process-alive.ts';
+import { FORM_LIMITS, formRefusal } from './form-limits.ts';
 import { notesOf } from './observe.ts';
 
 export interface Upload extends AsyncDisposable {
@@ -25,11 +26,9 @@ export interface UploadReceiver {
   close(): void;
 }
 
-const MAX_FIELDS = 64;
-/** Files that are read past, as other unknown fields are, and the one that is kept. */
-const MAX_FILES = 16;
-/** Of the longest field, the prompt; the schema of a request holds the others to less. */
-const MAX_FIELD_BYTES = 64 * 1024;
+const LIMITS = FORM_LIMITS.transcription;
+/** What a form may have beside its file, with a generous head for each part. */
+const MAX_BYTES_OF_FIELDS = LIMITS.parts * (LIMITS.fieldSize + 1024);
 /** An upload that sends nothing for this long is given up. */
 const STALL_MS = 60_000;
 
@@ -40,7 +39,7 @@ export function createUploadReceiver(options: {
   stallMs?: number;
 }): UploadReceiver {
   sweepAbandoned(options.tmpDir);
-  const mostBytes = options.maxBytes + (MAX_FIELDS + 1) * 1024;
+  const mostBytes = options.maxBytes + MAX_BYTES_OF_FIELDS;
   const withFile = new WeakSet<Request>();
   const dir = mkdtempSync(join(options.tmpDir, `voxgate-${process.pid}-`));
   const parse = multer({
@@ -48,7 +47,7 @@ export function createUploadReceiver(options: {
       destination: dir,
       filename: (_req, _file, done) => done(null, randomUUID()),
     }),
-    limits: { fileSize: options.maxBytes, files: MAX_FILES, fields: MAX_FIELDS, fieldSize: MAX_FIELD_BYTES },
+    limits: { ...LIMITS, fileSize: options.maxBytes },
     fileFilter(req, { fieldname }, done) {
       const isFirst = fieldname === 'file' && !withFile.has(req);
       if (isFirst) withFile.add(req);
@@ -133,27 +132,17 @@ function tooLarge(maxBytes: number): GatewayError {
   });
 }
 
-function tooLong(field: string): GatewayError {
-  const message = `Field "${field}" cannot be that long: Expected at most ${MAX_FIELD_BYTES} bytes`;
-  return new GatewayError('malformed', message, { param: field, code: 'invalid_value' });
-}
-
 function uploadError(error: unknown, maxBytes: number): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   if (error instanceof GatewayError) return error;
-  if (error instanceof multer.MulterError) {
-    if (error.code === 'LIMIT_FILE_SIZE') return tooLarge(maxBytes);
-    if (error.code === 'LIMIT_FIELD_VALUE') return tooLong(excerpt(error.field ?? ''));
-    return new GatewayError('malformed', `The form cannot be read: ${error.message}`, {
-      code: 'invalid_form',
-    });
-  }
+  if (error instanceof multer.MulterError)
+    return error.code === 'LIMIT_FILE_SIZE' ? tooLarge(maxBytes) : formRefusal(error, LIMITS);
   // What multer raises without a code of its own is a form that ended early or is no form; what the file system
   // raises (a full disk) has one and is ours.
   if ('code' in error && 'errno' in error) return error;
   if (error.message === 'Request aborted')
     return new GatewayError('cancelled', 'The client closed the request');
-  return new GatewayError('malformed', `The form cannot be read: ${error.message}`, { code: 'invalid_form' });
+  return formRefusal(error, LIMITS);
 }
 
 function watchForStall(req: Request, stallMs: number): { stop(): void } {

@@ -124,7 +124,7 @@ test('toggle: what is missing or wrong is named', async () => {
   const { code } = await refusal(await post(admin, path, { body: '--x\r\nnonsense', headers: broken }), 400);
   assert.equal(code, 'invalid_form');
   const large = fields({ key: 'metrics', value: 'y'.repeat(20_000) });
-  await refusal(await post(admin, path, { body: large }), 400);
+  await refusal(await post(admin, path, { body: large }), 400, 'value');
   const largeToo = new URLSearchParams({ key: 'metrics', value: 'y'.repeat(20_000) });
   await refusal(await post(admin, path, { body: largeToo }), 400);
   const withFile = fields({ key: 'metrics', value: 'on' });

@@ -12,6 +12,9 @@ const speech = toneWav(1);
 /** Of a few requests and their answers, on both sides: the client is in this process too. */
 const MAX_COST_MS = 100;
 
+/** Of the most memory that this process ever had. */
+const MAX_GROWTH_MIB = 64;
+
 /** A gateway that has served before: what is compiled at the first request is no cost of the second. */
 async function startWarm(script: Script = {}): Promise<Gateway> {
   const gateway = await startGateway(script);
@@ -21,12 +24,15 @@ async function startWarm(script: Script = {}): Promise<Gateway> {
 
 async function assertRefusedAtOnce(gateway: Gateway, send: () => Promise<Response>) {
   let refused: Response | undefined;
+  const mostKiB = process.resourceUsage().maxRSS;
   await assertCheap('the refusal', MAX_COST_MS, async () => {
     const health = () => fetch(`${gateway.base}/health`);
     const [response, ...others] = await Promise.all([send(), health(), health()]);
     for (const other of others) assert.equal(other.status, 200);
     refused = response;
   });
+  const grownMiB = (process.resourceUsage().maxRSS - mostKiB) / 1024;
+  assert(grownMiB < MAX_GROWTH_MIB, `the process grew by ${Math.round(grownMiB)} MiB`);
   assert(refused);
   const body = await json(refused);
   assert.equal(refused.status, 400, JSON.stringify(body));
@@ -86,4 +92,110 @@ test('a prompt of 64 KiB is used; a longer one is refused by its name and the li
     assert.equal(error.code, 'invalid_value');
     assert.match(error.message, new RegExp(`"${name}" .*at most 65536 bytes`));
   }
+});
+
+/** A name is enough: its brackets would become an array of so many places, or so many objects in one another. */
+const NAMES: [what: string, name: string][] = [
+  ['an index of 30 million in a list', 'keywords[30000000]'],
+  ['the highest index', 'languages[4294967294]'],
+  ['an index of 20 million in a single field', 'model[20000000]'],
+  ['an index in a field that is not known', 'anything[4294967294]'],
+  ['5,000 levels', `model${'[b]'.repeat(5000)}`],
+  ['5,000 levels of lists', `model${'[0]'.repeat(5000)}`],
+  ['30 levels', `model${'[b]'.repeat(30)}`],
+  ['two levels', 'chunking_strategy[a][b]'],
+  ['a name of 15,000 characters', 'n'.repeat(15_000)],
+];
+
+for (const [what, name] of NAMES) {
+  test(`${what}: an invalid form, at once and in little memory, of audio and of the admin pages`, async () => {
+    await using gateway = await startWarm();
+    const inUpload = () => post(gateway, withFields([[name, 'x']]));
+    assert.equal((await assertRefusedAtOnce(gateway, inUpload)).code, 'invalid_form');
+    for (const path of ['observability/toggle', 'slot/stop']) {
+      const body = new FormData();
+      body.append(name, 'x');
+      const inForm = () => fetch(`${gateway.base}/admin/api/${path}`, { method: 'POST', body });
+      assert.equal((await assertRefusedAtOnce(gateway, inForm)).code, 'invalid_form');
+    }
+    assert.equal((await post(gateway, form(speech))).status, 200);
+  });
+}
+
+const multipart = (parts: string[], boundary = 'x') => ({
+  method: 'POST',
+  headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
+  body: `${parts.map((part) => `--${boundary}\r\n${part}\r\n`).join('')}--${boundary}--\r\n`,
+});
+const field = (name: string) => `Content-Disposition: form-data; name="${name}"\r\n\r\nx`;
+
+for (const [what, part] of [
+  ['fields', field('a')],
+  ['parts without a name', 'X-Anything: x\r\n\r\nx'],
+  ['files', 'Content-Disposition: form-data; name="a"; filename="a"\r\n\r\nx'],
+] as const) {
+  test(`a form of 10,000 ${what} is refused at once`, async () => {
+    await using gateway = await startWarm();
+    for (const path of ['/v1/audio/transcriptions', '/admin/api/slot/stop']) {
+      const send = () => fetch(gateway.base + path, multipart(Array(10_000).fill(part)));
+      assert.equal((await assertRefusedAtOnce(gateway, send)).code, 'invalid_form');
+    }
+    assert.equal((await post(gateway, form(speech))).status, 200);
+  });
+}
+
+test('a list where one text belongs, and an object, are refused by the name and shown in a word', async () => {
+  await using gateway = await startWarm();
+  for (const [name, shown] of [
+    ['model[99]', 'a list of 100'],
+    ['model[b]', 'an object'],
+    ['temperature[]', 'a list of 1'],
+  ] as const) {
+    const error = await assertRefusedAtOnce(gateway, () => post(gateway, withFields([[name, 'x']])));
+    assert.equal(error.param, name.split('[')[0]);
+    assert(error.message.includes(`cannot be ${shown}: `), error.message);
+  }
+});
+
+test('names of the prototype are names like others: ignored, and nothing inherits from them', async () => {
+  await using gateway = await startWarm();
+  const fields = ['__proto__', '__proto__[model]', 'constructor[prototype]', 'toString', 'hasOwnProperty'];
+  const response = await post(gateway, withFields(fields.map((name) => [name, 'polluted'])));
+  assert.equal(response.status, 200);
+  assert.equal(({} as Record<string, unknown>).model, undefined);
+  const member = withFields([['chunking_strategy[__proto__]', 'x']]);
+  assert.equal((await assertRefusedAtOnce(gateway, () => post(gateway, member))).param, 'chunking_strategy');
+  const body = new FormData();
+  for (const name of fields) body.append(name, 'polluted');
+  const stopped = await fetch(`${gateway.base}/admin/api/slot/stop`, { method: 'POST', body });
+  assert.deepEqual(await json(stopped), { stopped: false });
+});
+
+test('every keyword of a list of 100 arrives, however the list is spelled; 101 are refused', async () => {
+  let prompt = '';
+  await using gateway = await startWarm({
+    transcribe: async (_samples, options) => {
+      prompt = options.prompt;
+      return [];
+    },
+  });
+  const words = Array.from({ length: 100 }, (_, i) => `word${i}`);
+  for (const name of [() => 'keywords', () => 'keywords[]', (i: number) => `keywords[${i}]`]) {
+    const sent = withFields(words.map((word, i) => [name(i), word]));
+    assert.equal((await post(gateway, sent)).status, 200);
+    assert.equal(prompt, words.join(', '));
+  }
+  const more = withFields([...words, 'more'].map((word) => ['keywords[]', word]));
+  const error = await assertRefusedAtOnce(gateway, () => post(gateway, more));
+  assert.deepEqual([error.param, error.code], ['keywords', 'invalid_value']);
+});
+
+test('fields do not count as audio: a file of the largest size is accepted with them', async () => {
+  await using gateway = await startWarm({ env: { SVC_MAX_UPLOAD_MB: '0.031' } });
+  assert(speech.length > 31_000 && speech.length < 0.031 * 1024 * 1024);
+  const fields: [string, string][] = [
+    ['prompt', 'p'.repeat(64 * 1024)],
+    ['anything', 'a'.repeat(64 * 1024)],
+  ];
+  assert.equal((await post(gateway, withFields(fields))).status, 200);
 });

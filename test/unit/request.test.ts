@@ -232,6 +232,37 @@ test('a refusal shows the value at fault, and of a long one the beginning', () =
   assert.equal(long, `Field "response_format" cannot be ${JSON.stringify(`${'"'.repeat(80)}…`)}`);
 });
 
+test('what is no text is named, never written out', async () => {
+  let nested: unknown = 'x';
+  for (let level = 0; level < 5000; level++) nested = { b: nested };
+  const sparse: unknown[] = [];
+  sparse[20_000_000] = 'x';
+  for (const [value, shown] of [
+    [nested, 'an object'],
+    [sparse, 'a list of 20000001'],
+    [['a', 'b'], 'a list of 2'],
+    [{ toString: 'x', toJSON: 'x' }, 'an object'],
+  ] as const) {
+    for (const name of ['model', 'language', 'temperature', 'response_format', 'stream']) {
+      const body = { [name]: value };
+      assert(refusal(body).message.startsWith(`Field "${name}" cannot be ${shown}: `), refusal(body).message);
+      await assertCheap(`${name}: ${shown}`, 50, () => refusal(body));
+    }
+  }
+  for (const name of NAMES) assert.equal(refusal({ [name]: nested }).param, name);
+});
+
+test('names of the prototype are names like others', () => {
+  const body = JSON.parse('{"__proto__": {"model": "x"}, "constructor": "x", "toString": ["x"]}');
+  assert.deepEqual(parseRequest(body), parseRequest({}));
+  const member = JSON.parse('{"chunking_strategy": {"type": "server_vad", "__proto__": {"threshold": "1"}}}');
+  assert.equal(refusal(member).param, 'chunking_strategy');
+  assert.equal(
+    refusal({ chunking_strategy: JSON.stringify(member.chunking_strategy) }).param,
+    'chunking_strategy',
+  );
+});
+
 test('numbers as they are written, and nothing else', () => {
   for (const text of ['0', '1', '1.', '.5', '0.25', '+0.5', ' 0.5 ', '5e-1', '5E-1', '.1e+0', '\t1\n'])
     assert.equal(parseRequest({ temperature: text }).temperature, Number(text), text);

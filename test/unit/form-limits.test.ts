@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { test } from 'node:test';
+import type { Request, Response } from 'express';
+import fc from 'fast-check';
+import multer from 'multer';
+import { GatewayError } from '../../src/errors.ts';
+import { FORM_LIMITS, formRefusal } from '../../src/http/form-limits.ts';
+import { assertCheap } from '../cost.ts';
+
+type Fields = readonly (readonly [name: string, value: string])[];
+type Form = keyof typeof FORM_LIMITS;
+
+const FORMS = Object.keys(FORM_LIMITS) as Form[];
+
+/** What the form parser makes of fields, as the gateway would get it from a request. */
+async function parse(fields: Fields, form: Form = 'transcription'): Promise<Record<string, unknown>> {
+  const limits = FORM_LIMITS[form];
+  const parts = fields.map(
+    ([name, value]) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+  );
+  const body = Buffer.from(`${parts.join('')}--x--\r\n`);
+  const headers = { 'content-type': 'multipart/form-data; boundary=x', 'content-length': `${body.length}` };
+  const req = Object.assign(Readable.from([body]), { headers }) as unknown as Request;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      multer({ limits }).none()(req, {} as Response, (error: unknown) => (error ? reject(error) : resolve()));
+    });
+  } catch (error) {
+    throw formRefusal(error, limits);
+  }
+  return { ...req.body };
+}
+
+async function refusal(fields: Fields, form?: Form): Promise<GatewayError> {
+  try {
+    await parse(fields, form);
+  } catch (error) {
+    assert(error instanceof GatewayError, String(error));
+    return error;
+  }
+  throw new assert.AssertionError({ message: 'it was accepted' });
+}
+
+test('names as clients write them: a value, a list in three spellings, an object', async () => {
+  const members = { type: 'server_vad', silence_duration_ms: '200' };
+  const fields: Fields = [
+    ['model', 'auto'],
+    ['keywords[]', 'one'],
+    ['languages', 'de'],
+    ['languages', 'en'],
+    ['include[0]', 'logprobs'],
+    ...Object.entries(members).map(([name, value]) => [`chunking_strategy[${name}]`, value] as const),
+  ];
+  const { chunking_strategy, ...others } = await parse(fields);
+  assert.deepEqual({ ...(chunking_strategy as object) }, members);
+  const expected = { model: 'auto', keywords: ['one'], languages: ['de', 'en'], include: ['logprobs'] };
+  assert.deepEqual(others, expected);
+});
+
+for (const [what, name, said] of [
+  ['an index of 30 million', 'keywords[30000000]', 'array index too large (at most 99)'],
+  ['the highest index', 'keywords[4294967294]', 'array index too large (at most 99)'],
+  ['an index beyond every number', `model[${'9'.repeat(90)}]`, 'array index too large (at most 99)'],
+  ['two levels', 'model[a][b]', 'nesting too deep (at most 1)'],
+  ['two levels of lists', 'languages[0][]', 'nesting too deep (at most 1)'],
+  ['thousands of levels', `model${'[b]'.repeat(5000)}`, 'name too long (at most 100)'],
+  ['a long name', 'n'.repeat(101), 'name too long (at most 100)'],
+  ['no name', '', 'name missing'],
+] as const) {
+  test(`${what} in a name: refused, said and cheap`, async () => {
+    for (const form of FORMS) {
+      const error = await refusal([[name, 'x']], form);
+      assert.equal(error.kind, 'malformed');
+      assert.equal(error.code, 'invalid_form');
+      assert(error.message.endsWith(said), error.message);
+      assert((error.param ?? '').length < 100);
+      await assertCheap(what, 50, () => refusal([[name, 'x']], form));
+    }
+  });
+}
+
+test('as many fields as allowed, of as many bytes, and no more', async () => {
+  for (const form of FORMS) {
+    const { fields: count, fieldSize } = FORM_LIMITS[form];
+    const some = (n: number): Fields => Array.from({ length: n }, (_, i) => [`f${i}`, 'x']);
+    assert.equal(Object.keys(await parse(some(count), form)).length, count);
+    const tooMany = await refusal(some(count + 1), form);
+    assert.equal(tooMany.code, 'invalid_form');
+    assert.match(tooMany.message, new RegExp(`Too many \\w+ \\(at most ${count}\\)$`));
+    await parse([['prompt', 'a'.repeat(fieldSize)]], form);
+    const tooLong = await refusal([['prompt', 'a'.repeat(fieldSize + 1)]], form);
+    assert.deepEqual([tooLong.code, tooLong.param], ['invalid_value', 'prompt']);
+    assert.match(tooLong.message, new RegExp(`"prompt" .*at most ${fieldSize} bytes`));
+  }
+});
+
+test('a refusal shows the beginning of a name', async () => {
+  const error = await refusal([['n'.repeat(15_000), 'a'.repeat(70_000)]]);
+  assert(error.message.length < 300 && (error.param ?? '').length < 100);
+});
+
+test('whatever the names are: values, lists of them and objects of them, or a refusal; nothing else changes', async () => {
+  const piece = fc.constantFrom(
+    '[',
+    ']',
+    '[]',
+    '[0]',
+    '[7]',
+    '[a]',
+    '[__proto__]',
+    '[constructor]',
+    '[length]',
+    'a',
+    '0',
+  );
+  const first = fc.constantFrom('a', 'keywords', '__proto__', 'constructor', 'toString', '');
+  const name = fc.tuple(first, fc.array(piece, { maxLength: 4 })).map(([head, rest]) => head + rest.join(''));
+  const isFlat = (value: unknown) => typeof value === 'string' || Array.isArray(value);
+  await fc.assert(
+    fc.asyncProperty(fc.array(name, { minLength: 1, maxLength: 6 }), async (names) => {
+      try {
+        const parsed = await parse(names.map((n) => [n, 'x']));
+        for (const value of Object.values(parsed)) {
+          if (Array.isArray(value)) assert(value.length <= 100);
+          else if (typeof value === 'object') assert(Object.values(value as object).every(isFlat));
+          else assert.equal(typeof value, 'string');
+        }
+      } catch (error) {
+        assert(error instanceof GatewayError, String(error));
+        assert.equal(error.code, 'invalid_form');
+      }
+      assert.deepEqual(Object.keys(Object.prototype), []);
+      assert.equal(({} as Record<string, unknown>).a, undefined);
+    }),
+  );
+});
