@@ -1,0 +1,112 @@
+/**
+ * A copy of this tree in the system's temp folder, to change and to build without touching the tree itself. The
+ * packages are those of the tree; so is the addon, unless the copy is to compile its own.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+/** Compiling the addon without a compiler cache takes most of it. */
+const COMMAND_LIMIT_MS = 20 * 60_000;
+const START_LIMIT_MS = 30_000;
+const STOP_LIMIT_MS = 15_000;
+
+export interface WorkingCopy extends AsyncDisposable {
+  dir: string;
+  /** Runs a command of the shell in the copy's root. */
+  run(command: string): Promise<{ code: number | null; stdout: string; output: string }>;
+  /** Starts a gateway with a command of the shell and gives its address; the one before is stopped. */
+  serve(command: string): Promise<string>;
+}
+
+/** @param ownBuild the copy compiles the addon itself; else it has the one of this tree */
+export function createWorkingCopy({ ownBuild }: { ownBuild: boolean }): WorkingCopy {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-recipe-test-'));
+  cpSync(ROOT, dir, { recursive: true, filter: isSource });
+  for (const name of ['node_modules', ...(ownBuild ? [] : ['build'])]) {
+    symlinkSync(join(ROOT, name), join(dir, name));
+  }
+  // The test runner tells its children to report to it in its own format; a test run inside the copy is no child.
+  const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
+  // Where there is a compiler cache, it finds what this tree compiled although the folder has another name.
+  const env = { ...inherited, SVC_PORT: '0', CCACHE_BASEDIR: dir, CCACHE_NOHASHDIR: '1' };
+  const start = (command: string) =>
+    spawn('sh', ['-ec', command], { cwd: dir, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  let serving: ChildProcess | null = null;
+  const stopServing = async () => {
+    if (serving !== null) await stop(serving);
+    serving = null;
+  };
+  return {
+    dir,
+    async run(command) {
+      const child = start(command);
+      const limit = setTimeout(() => signalGroup(child, 'SIGKILL'), COMMAND_LIMIT_MS);
+      let stdout = '';
+      let output = '';
+      child.stdout.on('data', (data) => {
+        stdout += data;
+        output += data;
+      });
+      child.stderr.on('data', (data) => {
+        output += data;
+      });
+      const [code] = await once(child, 'close');
+      clearTimeout(limit);
+      return { code, stdout, output };
+    },
+    async serve(command) {
+      await stopServing();
+      serving = start(command);
+      return await addressOf(serving, command);
+    },
+    async [Symbol.asyncDispose]() {
+      await stopServing();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What a fresh clone has: nothing that was installed, built or logged. */
+function isSource(path: string): boolean {
+  const name = basename(path);
+  if (['.git', 'node_modules', '__pycache__'].includes(name)) return false;
+  return join(dirname(path), '/') !== ROOT || !/^(build.*|dist|logs|payloads)$/.test(name);
+}
+
+/** From the line that the gateway logs when it listens. */
+async function addressOf(child: ChildProcess, command: string): Promise<string> {
+  const limit = setTimeout(() => signalGroup(child, 'SIGKILL'), START_LIMIT_MS);
+  let output = '';
+  try {
+    return await new Promise((resolve, reject) => {
+      const read = (data: Buffer) => {
+        output += data;
+        const address = /listens on (http:\/\/127\.0\.0\.1:\d+)/.exec(output)?.[1];
+        if (address !== undefined) resolve(address);
+      };
+      child.stdout?.on('data', read);
+      child.stderr?.on('data', read);
+      child.once('close', () => reject(new Error(`${command} never listened:\n${output}`)));
+    });
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const closed = once(child, 'close');
+  const limit = setTimeout(() => signalGroup(child, 'SIGKILL'), STOP_LIMIT_MS);
+  signalGroup(child, 'SIGTERM');
+  await closed;
+  clearTimeout(limit);
+}
+
+/** The shell, npm and the gateway are one group; npm does not pass every signal on. */
+function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid !== undefined) process.kill(-pid, signal);
+}

@@ -1,0 +1,61 @@
+/** The reader of recipes: what a block means, and that nothing is skipped or guessed. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { applyDiff, parseRecipe } from '../recipes/recipe.ts';
+
+const block = (info: string, text = 'x') => `Words.\n\n\`\`\`${info}\n${text}\n\`\`\`\n`;
+
+test('blocks become steps in the order in which they stand', () => {
+  const markdown = [
+    block('ts file=src/new.ts'),
+    block('diff file=docs/api.md', '+x'),
+    block('sh fails=404 !== 200'),
+    block('sh serve', 'npm start'),
+    block('sh'),
+    block('json answer', '{}'),
+  ].join('\n');
+  assert.deepEqual(parseRecipe(markdown), [
+    { line: 3, does: 'create', path: 'src/new.ts', text: 'x\n' },
+    { line: 9, does: 'change', path: 'docs/api.md', text: '+x\n' },
+    { line: 15, does: 'run', command: 'x\n', fails: '404 !== 200', answer: null },
+    { line: 21, does: 'serve', command: 'npm start\n' },
+    { line: 27, does: 'run', command: 'x\n', fails: null, answer: '{}\n' },
+  ]);
+});
+
+for (const [what, markdown] of [
+  ['code without a place', block('ts')],
+  ['a block without a kind', block('')],
+  ['a misspelt use', block('sh fail=404')],
+  ['a failure without its reason', block('sh fails')],
+  ['an answer to nothing', block('text answer')],
+  ['an answer to an edit', block('ts file=a.ts') + block('text answer')],
+  ['a block without an end', '```sh\nx\n'],
+] as const) {
+  test(`${what} is refused with its line`, () => assert.throws(() => parseRecipe(markdown), /line \d/));
+}
+
+const table = '| `A`    | first  |\n| `B`    | second |\n';
+
+test('a change is found by its context, however that is padded, and leaves the rest as it was', () => {
+  assert.equal(
+    applyDiff(table, ' | `A` | first |\n+| `C` | new |\n'),
+    `| \`A\`    | first  |
+| \`C\` | new |
+| \`B\`    | second |
+`,
+  );
+});
+
+test('a change may replace lines and have several places', () => {
+  assert.equal(applyDiff('a\nb\nc\nd\n', '-a\n+A\n b\n@@ further down\n c\n-d\n+D\n'), 'A\nb\nc\nD\n');
+});
+
+for (const [what, source, diff] of [
+  ['is not there', 'a\nb\n', ' c\n+d\n'],
+  ['is there twice', 'a\na\n', ' a\n+d\n'],
+  ['is empty', 'a\n', '+d\n'],
+  ['runs past the end', 'a', ' a\n \n \n+d\n'],
+] as const) {
+  test(`a change is refused when its context ${what}`, () => assert.throws(() => applyDiff(source, diff)));
+}
