@@ -8,7 +8,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Request, Response } from 'express';
 import multer from 'multer';
-import { excerpt, GatewayError } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 import { isAlive } from '../process-alive.ts';
 import { FORM_LIMITS, formRefusal } from './form-limits.ts';
 import { notesOf } from './observe.ts';

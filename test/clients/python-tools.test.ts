@@ -1,7 +1,6 @@
 /** Clients written in Python, from the package index, in an environment below build/. */
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -9,28 +8,21 @@ import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts
 import { form, post, startGateway, toneWav } from '../http/harness.ts';
 import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
 import { chatLacks, speechLacks, startChat, startSpeech } from '../upstreams/start.ts';
+import { pythonBin } from './python.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
-const VENV = join(ROOT, 'build/python-clients');
 const run = promisify(execFile);
 
-before(() => {
-  const wanted = readFileSync(join(ROOT, 'test/clients/requirements.txt'), 'utf8');
-  const stamp = join(VENV, 'installed.txt');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-  execFileSync('python3', ['-m', 'venv', '--clear', VENV]);
-  const requirements = join(ROOT, 'test/clients/requirements.txt');
-  execFileSync(join(VENV, 'bin/pip'), ['install', '-q', '-r', requirements], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  writeFileSync(stamp, wanted);
+let bin: string;
+before(async () => {
+  bin = await pythonBin();
 });
 
 test('the official OpenAI package of PyPI', async (t) => {
   if (!needsWeights(t)) return;
   await using gateway = await startRealGateway();
   const script = join(ROOT, 'test/clients/openai_client.py');
-  const { stdout } = await run(join(VENV, 'bin/python'), [script, gateway.base, MODEL, JFK]);
+  const { stdout } = await run(join(bin, 'python'), [script, gateway.base, MODEL, JFK]);
   assert.equal(stdout.trim(), 'ok');
 });
 
@@ -54,7 +46,7 @@ test('the official OpenAI package of PyPI chats, streams and speaks through the 
     'models = {model.id for model in client.models.list()}',
     'print(len(whole.choices[0].message.content) > 0, len(text) > 0, audio[:4], {"tts", "tiny"} <= models)',
   ].join('\n');
-  const { stdout } = await run(join(VENV, 'bin/python'), ['-c', script, gateway.base]);
+  const { stdout } = await run(join(bin, 'python'), ['-c', script, gateway.base]);
   assert.equal(stdout.trim(), "True True b'RIFF' True");
 });
 
@@ -76,7 +68,7 @@ test('schemathesis finds no server error and no answer outside the schema', asyn
     '40',
     '--no-color',
   ];
-  const { stdout } = await run(join(VENV, 'bin/schemathesis'), args, { maxBuffer: 1e8, cwd: VENV }).catch(
+  const { stdout } = await run(join(bin, 'schemathesis'), args, { maxBuffer: 1e8, cwd: bin }).catch(
     (error) => {
       throw new Error(error.stdout ?? error.message);
     },
@@ -95,6 +87,6 @@ test('Prometheus’s own Python parser reads /metrics', async () => {
     'samples = [s for s in families["voxgate_requests"].samples if s.name.endswith("_total")]',
     'print(len(families) > 20, [(s.labels["category"], s.labels["class"], s.value) for s in samples if s.value])',
   ].join('\n');
-  const { stdout } = await run(join(VENV, 'bin/python'), ['-c', script, `${gateway.base}/metrics`]);
+  const { stdout } = await run(join(bin, 'python'), ['-c', script, `${gateway.base}/metrics`]);
   assert.equal(stdout.trim(), "True [('asr', '2xx', 1)]");
 });

@@ -24,10 +24,16 @@ export interface RealGateway extends AsyncDisposable {
   app: App;
 }
 
-/** @param files weights to use instead of the installed ones, by model id */
-export async function startRealGateway(files: Record<string, string> = {}): Promise<RealGateway> {
+/**
+ * @param files weights to use instead of the installed ones, by model id
+ * @param env settings besides those of this process
+ */
+export async function startRealGateway(
+  files: Record<string, string> = {},
+  env: Record<string, string> = {},
+): Promise<RealGateway> {
   const tmp = mkdtempSync(join(tmpdir(), 'voxgate-model-test-'));
-  const { config } = readConfig({ ...process.env, SVC_PORT: '0', SVC_TMP_DIR: tmp });
+  const { config } = readConfig({ ...process.env, ...env, SVC_PORT: '0', SVC_TMP_DIR: tmp });
   const engine = loadNative();
   const log = winston.createLogger({ silent: true });
   const store = createModelStore({

@@ -1,0 +1,111 @@
+/** examples/browser.html on a port of its own, as another site that the gateway lets in. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Browser, Page } from 'playwright-core';
+import { heard, type Script, startGateway, toneWav, until } from '../http/harness.ts';
+import { launchBrowser } from './browser.ts';
+
+const PAGE = readFileSync(new URL('../../examples/browser.html', import.meta.url));
+const KEY = 'a-key-of-the-examples';
+const dir = mkdtempSync(join(tmpdir(), 'voxgate-example-page-'));
+const microphone = join(dir, 'microphone.wav');
+
+let browser: Browser;
+const site = createServer((_req, res) => res.setHeader('Content-Type', 'text/html').end(PAGE));
+before(async () => {
+  writeFileSync(microphone, toneWav(5));
+  browser = await launchBrowser(
+    '--use-fake-device-for-media-stream',
+    '--use-fake-ui-for-media-stream',
+    `--use-file-for-fake-audio-capture=${microphone}`,
+  );
+  await once(site.listen(0, '127.0.0.1'), 'listening');
+});
+after(async () => {
+  await browser?.close();
+  site.closeAllConnections();
+  site.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+async function withPage(
+  script: Script,
+  use: (page: Page, gateway: Awaited<ReturnType<typeof startGateway>>) => Promise<void>,
+): Promise<void> {
+  const origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  await using gateway = await startGateway({
+    ...script,
+    // Chromium records webm, which ffmpeg decodes.
+    env: { SVC_API_KEY: KEY, SVC_CORS_ORIGINS: origin, PATH: process.env.PATH ?? '' },
+  });
+  const context = await browser.newContext({ permissions: ['microphone'] });
+  context.setDefaultTimeout(15_000);
+  try {
+    const page = await context.newPage();
+    const wrong: Error[] = [];
+    page.on('pageerror', (error) => wrong.push(error));
+    await page.goto(origin);
+    await page.getByLabel('Gateway').fill(gateway.base);
+    await page.getByLabel('Key').fill(KEY);
+    await use(page, gateway);
+    assert.deepEqual(wrong, []);
+  } finally {
+    await context.close();
+  }
+}
+
+const choose = (page: Page) =>
+  page
+    .getByLabel('or a file')
+    .setInputFiles({ name: 'speech.wav', mimeType: 'audio/wav', buffer: toneWav(1) });
+const status = (page: Page, text: string) => page.getByRole('status').filter({ hasText: text }).waitFor();
+
+test('the text of a file is shown', () =>
+  withPage({ transcribe: async () => heard(' Good morning.') }, async (page) => {
+    await choose(page);
+    await status(page, 'Done');
+    assert.equal(await page.locator('#text').innerText(), 'Good morning.');
+  }));
+
+test('the text of the microphone is shown, and it may be used again', () =>
+  withPage({}, async (page, gateway) => {
+    const text = page.locator('#text');
+    for (const served of [1, 2]) {
+      await page.getByRole('button', { name: 'Record' }).click();
+      const stop = page.getByRole('button', { name: 'Stop' });
+      await stop.waitFor();
+      await sleep(500); // so long it records
+      await stop.click();
+      await until(
+        'it was heard',
+        () => gateway.exchanges.filter(({ category }) => category === 'asr').length === served,
+        15_000,
+      );
+      await text.filter({ hasText: 'Hello there.' }).waitFor();
+    }
+  }));
+
+test('a busy gateway is waited for', () =>
+  withPage({}, async (page, gateway) => {
+    const hold = gateway.app.slot.take('llm', 'somebody');
+    await choose(page);
+    await status(page, 'The gateway is busy (llm); trying again in 5 s');
+    hold[Symbol.dispose]();
+    await status(page, 'Done');
+  }));
+
+test('what the gateway refuses, and what breaks after it began, is said', () =>
+  withPage({ transcribe: () => Promise.reject(new Error('out of words')) }, async (page) => {
+    await choose(page);
+    await status(page, 'The gateway failed');
+    await page.getByLabel('Key').fill('wrong');
+    await choose(page);
+    await status(page, 'invalid_api_key');
+  }));
