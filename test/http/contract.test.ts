@@ -117,6 +117,19 @@ const ROWS: Row[] = [
     script: spoken(long),
     check: async (response) => assert.equal((await segmentsOf(response)).length, 1),
   },
+  ...(['srt', 'vtt'] as const).map((format) => ({
+    row: `4.3 field segment_granularity: subtitle applies to ${format} on every model`,
+    fields: { model: 'multilingual-small', response_format: format, segment_granularity: 'subtitle' },
+    script: spoken(long),
+    check: async (response: Response) => {
+      await ok(response);
+      assert.equal(response.headers.get('content-type'), 'text/plain; charset=utf-8');
+      const lines = (await response.text()).split('\n');
+      const cues = lines.filter((_line, i) => lines[i - 1]?.includes(' --> '));
+      assert(cues.length > 1);
+      for (const cue of cues) assert(cue.length <= 70, cue);
+    },
+  })),
   {
     row: '4.3 field task_type: rich on cjk',
     fields: { model: 'cjk', task_type: 'rich', response_format: 'verbose_json' },

@@ -24,6 +24,8 @@ test('health answers with the version', async () => {
   await using gateway = await startGateway();
   const response = await fetch(`${gateway.base}/health`);
   assert.deepEqual(healthSchema.parse(await json(response)), { status: 'ok', version: VERSION });
+  // https://peps.python.org/pep-0440/#public-version-identifiers
+  assert.match(VERSION, /^(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?$/);
 });
 
 for (const [given, kept] of [

@@ -1,0 +1,63 @@
+/** GET /v1/models as a whole: ids, order, languages; what makes a single entry appear is told elsewhere. */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { modelsListSchema } from '../../src/http/openapi.ts';
+import { json, startGateway } from './harness.ts';
+
+/** Both upstreams in one: healthy, with one chat model. */
+async function startUpstreams(): Promise<AsyncDisposable & { url: string }> {
+  const server = createServer((req, res) => {
+    res.end(req.url === '/v1/models' ? '{"data":[{"id":"llama"}]}' : '{}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function listed() {
+  await using upstreams = await startUpstreams();
+  await using gateway = await startGateway({
+    installed: ['multilingual-base', 'cjk', 'voice-activity'],
+    env: { SVC_TTS_UPSTREAM_URL: upstreams.url, SVC_LLM_BACKEND_URL: upstreams.url },
+  });
+  const list = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
+  assert.equal(list.object, 'list');
+  return list.data;
+}
+
+test('every model is listed under its id: auto, those on disk, the others, speech, chat', async () => {
+  const models = await listed();
+  const ids = models.map(({ id }) => id);
+  assert.equal(ids[0], 'auto');
+  assert.deepEqual(ids.slice(1, 3).sort(), ['cjk', 'multilingual-base']);
+  const sizes = 'tiny small medium large-v1 large-v2 large-v3 large-v3-turbo distil-large-v3'.split(' ');
+  assert.deepEqual(
+    ids.slice(3, -2).sort(),
+    ['european', ...sizes.map((size) => `multilingual-${size}`)].sort(),
+  );
+  assert.deepEqual(ids.slice(-2), ['tts', 'llama']);
+  for (const { id, capabilities } of models)
+    assert.deepEqual(capabilities, [id === 'tts' ? 'tts' : id === 'llama' ? 'llm' : 'asr'], id);
+});
+
+test('languages are told of recognition models only, and only auto is an alias', async () => {
+  const models = await listed();
+  const named = (wanted: string) => models.find(({ id }) => id === wanted);
+  for (const model of models) {
+    assert.equal(model.is_routing_alias, model.id === 'auto', model.id);
+    const tells = model.capabilities[0] === 'asr' && model.id !== 'auto';
+    assert.equal(model.languages !== undefined, tells, model.id);
+    for (const code of model.languages ?? []) assert.match(code, /^[a-z]{2,3}$/, model.id);
+  }
+  assert.equal(named('multilingual-base')?.languages?.length, 99);
+  assert.deepEqual(named('cjk')?.languages?.toSorted(), ['en', 'ja', 'ko', 'yue', 'zh']);
+  const european = 'bg cs da de el en es et fi fr hr hu it lt lv mt nl pl pt ro ru sk sl sv uk';
+  assert.equal(named('european')?.languages?.toSorted().join(' '), european);
+});
