@@ -1,6 +1,6 @@
 /**
- * Every failure the gateway can answer with. The table is the contract of docs/api.md: a code has one kind and
- * one HTTP status. `error-handler.ts` is the only place that turns one of these into a response.
+ * Every failure the gateway can answer with. The table is that of contract 7: a code has one kind and one
+ * HTTP status. `error-handler.ts` is the only place that turns one of these into a response.
  */
 
 /** Kind (what clients branch on) to HTTP status. */

@@ -1,4 +1,4 @@
-/** The small forms of the admin pages: `multipart/form-data` as the contract says, `x-www-form-urlencoded` too. */
+/** The small forms of the admin pages: `multipart/form-data` as contract 4.6 says, `x-www-form-urlencoded` too. */
 import express, { type Request, type Response } from 'express';
 import multer from 'multer';
 import { FORM_LIMITS, formRefusal } from '../http/form-limits.ts';

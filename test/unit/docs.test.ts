@@ -50,9 +50,14 @@ test('verbose_json, segments, events and models', () => {
 });
 
 test('error kinds and their statuses', () => {
-  same(column(apiDoc, 'are OpenAI'), ERROR_KINDS);
-  for (const kind of ERROR_KINDS) {
-    assert.match(apiDoc, new RegExp(`\\| \`${kind}\`\\s+\\| ${new GatewayError(kind, '').status}\\s+\\|`));
+  for (const [doc, heading] of [
+    [apiDoc, 'are OpenAI'],
+    [read('docs/contract.md'), '## 7. Errors'],
+  ] as const) {
+    same(column(doc, heading), ERROR_KINDS);
+    for (const kind of ERROR_KINDS) {
+      assert.match(doc, new RegExp(`\\| \`${kind}\`\\s+\\| ${new GatewayError(kind, '').status}\\s+\\|`));
+    }
   }
 });
 

@@ -1,0 +1,145 @@
+/** docs/contract.md against the repository: every citation names a place that is there, every requirement a test. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { titlesIn } from './test-titles.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const CITING = ['src', 'native', 'test', 'docs', 'bench', 'scripts', 'README.md'];
+const TEXT = /\.(ts|mjs|js|cpp|h|md|py|txt|cmake)$/;
+
+interface Requirement {
+  number: string;
+  /** Of the innermost numbered heading above it. */
+  section: string;
+  tests: { file: string; title: string }[];
+}
+
+interface Contract {
+  /** Number to the names of its parts, its own first, in lower case. */
+  sections: Map<string, string[]>;
+  requirements: Requirement[];
+}
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+/** A list item goes on where a line is indented; it is one line here. */
+function unwrapped(text: string): string[] {
+  return text.replace(/\n {2,}(?![ -])/g, ' ').split('\n');
+}
+
+function parse(text: string): Contract {
+  const sections = new Map<string, string[]>();
+  const requirements: Requirement[] = [];
+  let section = '';
+  for (const line of unwrapped(text)) {
+    const [, numbered, title = ''] = /^##+ (?:(\d+(?:\.\d+)*)\.? )?(.+)$/.exec(line) ?? [];
+    if (numbered !== undefined) {
+      assert(!sections.has(numbered), `section ${numbered} is there twice`);
+      section = numbered;
+    }
+    if (title !== '') sections.set(section, [...(sections.get(section) ?? []), title.toLowerCase()]);
+    const [, number] = /^- \*\*([\d.]+)\*\* /.exec(line) ?? [];
+    if (number !== undefined) requirements.push({ number, section, tests: [] });
+    const [, file] = /^ {2}- `([^`]+)`: “/.exec(line) ?? [];
+    for (const [, quoted = ''] of file === undefined ? [] : line.matchAll(/“([^“”]*)”/g))
+      requirements.at(-1)?.tests.push({ file: file ?? '', title: quoted });
+  }
+  return { sections, requirements };
+}
+
+const contract = parse(read('docs/contract.md'));
+const places = new Set([...contract.sections.keys(), ...contract.requirements.map(({ number }) => number)]);
+
+/** `contract 4.3`, `contract 2.3, 4.2`, `contract 4.3, segment rules`, `contract 3, "ASR model cache"`. */
+const CITATION =
+  /\bcontract (\d+(?:\.\d+)*(?:(?:,| and| to) \d+(?:\.\d+)*)*)(?:, (?:"([^"]+)"|([a-z ]+)\)))?/gi;
+
+interface Citation {
+  file: string;
+  numbers: string[];
+  /** The part of the section that is meant, when it says. */
+  part: string | undefined;
+}
+
+function citationsIn(file: string): Citation[] {
+  // A comment may break the line in the middle of a citation.
+  const text = read(file).replace(/\s*\n\s*(?:\*(?!\/)|\/\/|#)?\s*/g, ' ');
+  return [...text.matchAll(CITATION)].map(([, numbers = '', quoted, bare]) => ({
+    file,
+    numbers: numbers.match(/[\d.]+/g) ?? [],
+    part: (quoted ?? bare)?.toLowerCase(),
+  }));
+}
+
+function filesBelow(path: string): string[] {
+  if (TEXT.test(path)) return [path];
+  const names = readdirSync(join(ROOT, path), { recursive: true }).map(String);
+  return names
+    .filter((name) => TEXT.test(name) && !name.includes('node_modules'))
+    .map((name) => join(path, name));
+}
+
+test('every place of the contract that is cited is there', () => {
+  const citations = CITING.flatMap(filesBelow).flatMap(citationsIn);
+  assert(citations.length > 15, `only ${citations.length} citations were found`);
+  const lost = citations.flatMap(({ file, numbers, part }) => {
+    const unknown = numbers.filter((number) => !places.has(number));
+    const parts = contract.sections.get(numbers.at(-1) ?? '') ?? [];
+    const partIsUnknown = part !== undefined && !parts.includes(part);
+    return [
+      ...unknown.map((number) => `${file} cites contract ${number}`),
+      ...(partIsUnknown ? [`${file} cites "${part}" of contract ${numbers.at(-1)}`] : []),
+    ];
+  });
+  assert(lost.length === 0, lost.join('\n'));
+});
+
+test('rows of tests that are named after a section of the contract name one that is there', () => {
+  const rows = [...titlesIn('contract.test.ts', read('test/http/contract.test.ts'))];
+  const numbered = rows
+    .map((row) => /^(\d+(?:\.\d+)*) /.exec(row)?.[1])
+    .filter((number) => number !== undefined);
+  assert(numbered.length > 20, `only ${numbered.length} rows were found`);
+  for (const number of numbered) assert(places.has(number), `test/http/contract.test.ts names ${number}`);
+});
+
+test('every test that the contract names is there', () => {
+  const named = contract.requirements.flatMap(({ number, tests }) =>
+    tests.map((test) => ({ number, ...test })),
+  );
+  const files = new Set(named.map(({ file }) => file).filter((file) => existsSync(join(ROOT, file))));
+  const known = new Map([...files].map((file) => [file, titlesIn(file, read(file))]));
+  const lost = named
+    .filter(({ file, title }) => !known.get(file)?.has(title))
+    .map(({ number, file, title }) => `${number} names ${file}: ${title}`);
+  assert(lost.length === 0, lost.join('\n'));
+});
+
+test('requirements are numbered in order, none is missing, and each is held by a test', () => {
+  assert(contract.requirements.length > 100);
+  const last = new Map<string, number>();
+  for (const { number, section, tests } of contract.requirements) {
+    const next = (last.get(section) ?? 0) + 1;
+    assert.equal(number, `${section}.${next}`, `after ${section}.${next - 1}`);
+    last.set(section, next);
+    assert(tests.length > 0, `no test holds ${number}`);
+  }
+  for (const section of contract.sections.keys()) {
+    const isAlone = [...contract.sections.keys()].every((other) => !other.startsWith(`${section}.`));
+    if (section !== '' && isAlone) assert(last.has(section), `section ${section} requires nothing`);
+  }
+});
+
+test('sections are numbered in order', () => {
+  const numbers = [...contract.sections.keys()].filter((number) => number !== '');
+  const top = numbers.filter((number) => !number.includes('.'));
+  assert.deepEqual(top, ['1', '2', '3', '4', '5', '6', '7', '8', '9']);
+  const inOrder = numbers.toSorted((a, b) => Number(a) - Number(b));
+  assert.deepEqual(numbers, inOrder);
+  assert.deepEqual(
+    numbers.filter((number) => number.includes('.')),
+    ['2.1', '2.2', '2.3', '2.4', '2.5', '2.6', '4.1', '4.2', '4.3', '4.4', '4.5', '4.6'],
+  );
+});

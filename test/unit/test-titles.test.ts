@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { titlesIn } from './test-titles.ts';
+
+/** `@{` is for the `${` of the source that is read. */
+const titles = (...lines: string[]) => [...titlesIn('a.test.ts', lines.join('\n').replaceAll('@{', '${'))];
+
+test('titles of a table are read row by row, never mixed', () => {
+  assert.deepEqual(
+    titles(
+      'for (const [city, river] of [["Paris", "Seine"], ["Rome", "Tiber"]] as const)',
+      '  test(`@{city} is on the @{river}`, () => {});',
+    ),
+    ['Paris is on the Seine', 'Rome is on the Tiber'],
+  );
+});
+
+test('members, rows that map makes, constants and missing values are followed', () => {
+  assert.deepEqual(
+    titles(
+      'const ROWS: Row[] = [{ row: "one" }, ...["a", "b"].map((letter) => ({ row: `letter @{letter}` }))];',
+      'for (const { row } of ROWS) test(row, () => {});',
+      'for (const row of ROWS) test(`again: @{row.row}`, () => {});',
+      'for (const hint of ["en", undefined]) test(`hint @{hint ?? "none"}`, () => {});',
+    ),
+    [
+      'one',
+      'letter a',
+      'letter b',
+      'again: one',
+      'again: letter a',
+      'again: letter b',
+      'hint en',
+      'hint none',
+    ],
+  );
+});
+
+test('what the source computes is …, and nothing is said of a title that is computed as a whole', () => {
+  assert.deepEqual(
+    titles(
+      'test(`bad @{JSON.stringify(body)}`, () => {});',
+      'for (const name of list()) test(name, () => {});',
+    ),
+    ['bad …'],
+  );
+});
+
+test('a title holds those around it, and C++ tests have titles too', () => {
+  assert.deepEqual(
+    titles(
+      'describe("a model", () => { it("tells what it is", async (t) => { await t.test("once", () => {}); }); });',
+    ),
+    ['a model > tells what it is', 'a model > tells what it is > once'],
+  );
+  assert.deepEqual([...titlesIn('a.cpp', 'TEST("vad: no file") {\n}\n// TEST("gone")\n')], ['vad: no file']);
+});
