@@ -94,6 +94,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
+  app.set('trust proxy', config.trustProxy);
   const arrival = [requestId(), observer.watch, linger()];
   const onError = errorHandler(log);
   const server = createHttpServer({ app, arrival, onError, parserErrors: createParserErrors(log) });

@@ -3,6 +3,7 @@
  * `process.env`; everything else is handed the frozen `Config`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { distance } from 'fastest-levenshtein';
@@ -27,6 +28,29 @@ const onOff = z
 
 const httpUrl = (fallback: string) =>
   z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' }).default(fallback);
+
+const MAX_PROXIES = 32;
+/** Names of Express for what RFC 1122, 3927, 1918 and 4193 reserve. */
+const SUBNET_NAMES = ['loopback', 'linklocal', 'uniquelocal'];
+
+function isSubnet(text: string): boolean {
+  const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(address);
+  return SUBNET_NAMES.includes(text) || (version > 0 && Number(prefix) <= (version === 4 ? 32 : 128));
+}
+
+/** A number of proxies in front, or where they are. Never simply all: then a client could name any address its own. */
+const trustedProxies = z.union(
+  [
+    z
+      .string()
+      .regex(/^\d+$/)
+      .transform(Number)
+      .refine((hops) => hops <= MAX_PROXIES),
+    list.refine((subnets) => subnets.every(isSubnet)),
+  ],
+  `Expected a number of proxies up to ${MAX_PROXIES}, or subnets such as 10.0.0.0/8 (or ${SUBNET_NAMES.join(', ')})`,
+);
 
 const settings = z.object({
   SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
@@ -59,6 +83,9 @@ const settings = z.object({
   SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled (system temp folder)'),
   SVC_API_KEY: list.default([]).describe('keys of which a request must carry one; empty = open'),
   SVC_CORS_ORIGINS: list.default([]).describe('sites whose pages may use the API; * = all'),
+  SVC_TRUST_PROXY: trustedProxies
+    .default(0)
+    .describe('reverse proxies whose word on the client is taken: how many, or their subnets'),
   SVC_OBS_METRICS_ENABLED: onOff.default(true).describe('metrics at start'),
   SVC_OBS_METRICS_WINDOW_SEC: integer(1, 86_400).default(3600).describe('window of the metrics, seconds'),
   SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('access log at start'),
@@ -110,6 +137,8 @@ export interface Config {
   /** Empty: open to everyone who can reach it. */
   readonly apiKeys: readonly string[];
   readonly corsOrigins: readonly string[];
+  /** How many reverse proxies are in front, or their subnets; 0: none is believed. */
+  readonly trustProxy: number | readonly string[];
   readonly observability: ObservabilityConfig;
   readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
   readonly hubEndpoint: string;
@@ -161,6 +190,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
     apiKeys: s.SVC_API_KEY,
     corsOrigins: s.SVC_CORS_ORIGINS.map(withoutTrailingSlashes),
+    trustProxy: s.SVC_TRUST_PROXY,
     observability: {
       metrics: s.SVC_OBS_METRICS_ENABLED,
       accessLog: s.SVC_OBS_ACCESS_LOG_ENABLED,

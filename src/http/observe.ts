@@ -3,6 +3,7 @@
  * ended. Handlers leave what they learn on the way in the request's notes.
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import { isIP } from 'node:net';
 import type { RequestHandler, Response } from 'express';
 import type { Category } from '../category.ts';
 import type { GatewayError } from '../errors.ts';
@@ -53,7 +54,8 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
     const startedAt = performance.now();
     // Rounded once, so that metrics and log agree to the last digit.
     const sinceArrival = () => Math.round((performance.now() - startedAt) * 100) / 100;
-    const clientIp = req.socket.remoteAddress;
+    // As a trusted proxy says; what it passes on from further away may be no address at all.
+    const clientIp = isIP(req.ip ?? '') ? req.ip : req.socket.remoteAddress;
     const path = req.originalUrl.split('?', 1)[0] ?? '';
     const requestHeaders: IncomingHttpHeaders = { ...req.headers };
     let bytesIn = 0;

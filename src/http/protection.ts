@@ -41,6 +41,7 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
     }
     // Behind a public address any name may be ours; on loopback only those of this machine are.
     const isPrivate = changes || isAdmin(req);
+    // Not what a proxy is said to have forwarded: a page whose name points here can send any header but this one.
     const named = () => hostnameOf(`http://${req.get('Host') ?? 'localhost'}`) ?? '';
     if (guardsHost && isPrivate && !isKnown(named())) {
       throw new GatewayError(
@@ -71,9 +72,12 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
 /** In any case: what is protected must not depend on how strictly the router compares. */
 const isAdmin = (req: Request) => /^\/admin(\/|$)/i.test(req.path);
 
-/** Behind a proxy that ends TLS the scheme differs; the name and port are what the browser sees. */
+/**
+ * Behind a proxy that ends TLS the scheme differs; the name and port are what the browser sees, as a trusted proxy
+ * says where it does not keep `Host`.
+ */
 function isOwn(origin: string, req: Request): boolean {
-  return origin.replace(/^https?:\/\//, '').toLowerCase() === req.get('Host')?.toLowerCase();
+  return origin.replace(/^https?:\/\//, '').toLowerCase() === req.host?.toLowerCase();
 }
 
 function hostnameOf(url: string): string | null {

@@ -228,6 +228,11 @@ test('what a browser said of its page is not said again by a replay', async () =
   const context = {
     ...{ Origin: gateway.base, Referer: `${gateway.base}/playground`, 'Sec-Fetch-Site': 'same-origin' },
     ...{ 'Sec-Fetch-Mode': 'cors', 'Sec-CH-UA': '"Chromium"', 'X-Custom': 'kept', 'X-Request-ID': 'page' },
+    ...{
+      'X-Forwarded-For': '203.0.113.7',
+      'X-Forwarded-Host': 'speech.example',
+      Forwarded: 'for=203.0.113.7',
+    },
   };
   await new Promise<void>((resolve, reject) => {
     const options = { host: '127.0.0.1', port, path: '/v1/chat/completions', method: 'POST', agent: false };
@@ -244,7 +249,25 @@ test('what a browser said of its page is not said again by a replay', async () =
   const again = upstream.heads[1] ?? '';
   assert.match(again, /^x-custom: kept/im);
   // fetch adds a Sec-Fetch-Mode of its own; what the page sent must not come with it.
-  assert.doesNotMatch(again, /^(origin|referer|sec-fetch-site|sec-ch-ua)/im);
+  assert.doesNotMatch(again, /^(origin|referer|sec-fetch-site|sec-ch-ua|x-forwarded|forwarded)/im);
+});
+
+test('client_ip is the socket’s, unless it is that of a proxy that is trusted to say whose', async () => {
+  const forwarded = 'made up, 203.0.113.7';
+  for (const [trust, header, expected] of [
+    ['', forwarded, '127.0.0.1'],
+    ['1', forwarded, '203.0.113.7'],
+    ['1', 'not an address', '127.0.0.1'],
+    ['1', '', '127.0.0.1'],
+    ['2', '203.0.113.7, 10.1.2.3', '203.0.113.7'],
+    ['10.0.0.0/8', forwarded, '127.0.0.1'],
+    ['loopback, 10.0.0.0/8', `${forwarded}, 10.1.2.3`, '203.0.113.7'],
+  ] as const) {
+    await using gateway = await startGateway({ env: { SVC_TRUST_PROXY: trust } });
+    await (await fetch(`${gateway.base}/health`, { headers: { 'X-Forwarded-For': header } })).text();
+    const [line] = await accessLog(gateway, 1);
+    assert.equal(line.client_ip, expected, `${trust}: ${header}`);
+  }
 });
 
 test('what is refused at the door counts in the category it would have had, and is not captured', async () => {

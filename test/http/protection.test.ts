@@ -98,6 +98,30 @@ test('the dashboard’s session: a cookie for a key, until it is taken back or t
   assert.equal((await ask(changed, '/admin/api/metrics', { headers: { Cookie } })).status, 401);
 });
 
+test('behind a trusted proxy the cookie is for TLS only, and the public name is the gateway’s own', async () => {
+  const ofProxy = { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'speech.example' };
+  for (const trusted of [true, false]) {
+    await using gateway = await startGateway({
+      env: { SVC_API_KEY: 'k1', SVC_TRUST_PROXY: trusted ? 'loopback' : '' },
+    });
+    const signIn = (headers: Record<string, string>) =>
+      ask(gateway, '/admin/session', {
+        ...{ method: 'POST', body: '{"key":"k1"}' },
+        headers: { 'Content-Type': 'application/json', ...headers },
+      });
+    const { status, headers } = await signIn(ofProxy);
+    assert.equal(status, 204);
+    assert.equal(/; Secure/.test(String(headers['set-cookie'])), trusted);
+    assert.doesNotMatch(String((await signIn({})).headers['set-cookie']), /Secure/);
+    const page = await signIn({ ...ofProxy, Origin: 'https://speech.example' });
+    assert.equal(page.status, trusted ? 204 : 403);
+    assert.equal((await signIn({ ...ofProxy, Origin: 'https://evil.example' })).status, 403);
+    // A page whose name is made to point here can send any header: Host alone tells it from the proxy.
+    const rebound = await signIn({ ...ofProxy, Host: 'evil.example', Origin: 'http://evil.example' });
+    assert.equal(rebound.status, 403);
+  }
+});
+
 test('a page of another site may change nothing, unless it is named', async () => {
   await using gateway = await startGateway({ env: { SVC_CORS_ORIGINS: 'https://friend.example' } });
   const { host } = new URL(gateway.base);

@@ -55,7 +55,33 @@ test('a switch takes each of its words in any case', () => {
   for (const word of spellings(['0', 'off', 'false', 'no', 'n'])) assert.equal(metrics(word), false, word);
 });
 
+test('no proxy is trusted unless it is named, by how many there are or by where they are', () => {
+  const trusted = (value: string) => readConfig({ SVC_TRUST_PROXY: value }).config.trustProxy;
+  assert.equal(trusted(''), 0);
+  assert.equal(trusted('0'), 0);
+  assert.equal(trusted('2'), 2);
+  assert.deepEqual(trusted('10.0.0.0/8, loopback,::1, fd00::/8'), [
+    '10.0.0.0/8',
+    'loopback',
+    '::1',
+    'fd00::/8',
+  ]);
+});
+
 for (const [name, value] of [
+  ...[
+    'true',
+    '-1',
+    '1.5',
+    '99',
+    '1, 2',
+    '10.0.0.0/33',
+    '10.0.0/8',
+    '10.0.0.0/',
+    'fe80::/129',
+    'proxy',
+    '::1/x',
+  ].map((value) => ['SVC_TRUST_PROXY', value] as const),
   ['SVC_PORT', '70000'],
   ['SVC_PORT', 'http'],
   ['SVC_MODEL_DOWNLOAD', 'maybe'],

@@ -24,11 +24,11 @@ const captureMeta = z.looseObject({
 });
 
 /**
- * Headers that the client makes anew, that belong to the one connection there was, or that say which page a browser
- * sent the request from: sent to another address, a page's Origin would be that of a foreign site and be refused.
+ * Headers that the client makes anew, that belong to the one way there was, or that say which page a browser sent
+ * the request from: sent to another address, a page's Origin would be that of a foreign site and be refused.
  */
 const NOT_SENT_AGAIN =
-  /^(host|content-length|transfer-encoding|connection|expect|x-request-id|origin|referer|sec-.*)$/i;
+  /^(host|content-length|transfer-encoding|connection|expect|x-request-id|origin|referer|sec-.*|forwarded|x-forwarded-.*)$/i;
 
 /**
  * @param base of the gateway, `http://127.0.0.1:8000`
