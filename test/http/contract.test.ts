@@ -1,7 +1,7 @@
 /** Rows of the contract that speak of transcription, each named after its place: 4.3, 6, 7. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { form, heard, json, post, type Script, startGateway, toneWav } from './harness.ts';
+import { form, heard, json, post, type Script, startGateway, toneWav, until } from './harness.ts';
 
 const speech = toneWav(2);
 const everything = ['multilingual-small', 'european', 'cjk', 'voice-activity'];
@@ -30,15 +30,26 @@ const refused =
     assert.equal(error.kind, kind);
     for (const [key, value] of Object.entries(extra)) assert.equal(error[key], value);
   };
-const eventTypes = async (response: Response) => {
+const eventsOf = async (response: Response): Promise<any[]> => {
   await ok(response);
-  return [...(await response.text()).matchAll(/^event: (.+)$/gm)].map((m) => m[1]);
+  return [...(await response.text()).matchAll(/^data: (.+)$/gm)].map((m) => JSON.parse(m[1] ?? ''));
 };
+const eventTypes = async (response: Response) => (await eventsOf(response)).map(({ type }) => type);
 const segmentsOf = async (response: Response) => (await json(response)).segments;
 
 const long =
   ' a stranger should find every room by its name and see on one screen what a function does, because nobody else' +
   ' will ever explain it to them while they are holding a broken machine together with both hands';
+/** The engine says what it was asked for. */
+const echo: Script = {
+  installed: ['multilingual-base', ...everything],
+  transcribe: async (_samples, { language, translate }) =>
+    heard(` ${language || 'any language'}${translate ? ' to English' : ''}`),
+};
+const heardAs = (text: string, model: string) => async (response: Response) => {
+  await served(model)(response);
+  assert.equal((await json(response)).text, text);
+};
 const spoken = (text: string): Script => ({ installed: everything, transcribe: async () => heard(text) });
 const hinted = (language: string) => ({
   fields: { model: 'auto', language },
@@ -58,7 +69,12 @@ const ROWS: Row[] = [
     fields: { model: 'whisper-base' },
     check: served('multilingual-base', 'requested'),
   },
-  { row: '4.3 field language: a hint', fields: { language: 'en' }, check: ok },
+  ...['de', 'fr'].map((language) => ({
+    row: `4.3 field language: the hint ${language} reaches the engine`,
+    fields: { model: 'multilingual-base', language },
+    script: echo,
+    check: heardAs(language, 'multilingual-base'),
+  })),
   {
     row: '4.3 field language: on european it is recorded and does not constrain',
     fields: { model: 'european', language: 'ja', response_format: 'verbose_json' },
@@ -68,8 +84,8 @@ const ROWS: Row[] = [
   ...['zh', 'en', 'yue', 'ja', 'ko', 'auto'].map((language) => ({
     row: `4.3 field language: cjk knows ${language}`,
     fields: { model: 'cjk', language },
-    script: { installed: everything },
-    check: served('cjk'),
+    script: echo,
+    check: heardAs(language === 'auto' ? 'any language' : language, 'cjk'),
   })),
   {
     row: '4.3 field language: one the model lacks',
@@ -93,8 +109,12 @@ const ROWS: Row[] = [
   },
   {
     row: '4.3 field translate: true',
-    fields: { translate: 'true' },
-    check: served('multilingual-base', 'auto:translate-fallback'),
+    fields: { translate: 'true', language: 'de' },
+    script: { ...echo, installed: ['multilingual-base', 'voice-activity'] },
+    check: async (response) => {
+      await served('multilingual-base', 'auto:translate-fallback')(response.clone());
+      await heardAs('de to English', 'multilingual-base')(response);
+    },
   },
   {
     row: '4.3 field stream: true yields server-sent events',
@@ -222,15 +242,18 @@ const ROWS: Row[] = [
       assert.deepEqual(await eventTypes(response), ['transcript.text.delta', 'transcript.text.done']),
   },
   {
-    row: '6 ASR stream: european downgrades with a warning and one delta',
+    row: '6 ASR stream: european downgrades with a warning and one delta that is the text',
     fields: { model: 'european', stream: 'true' },
     script: spoken(' One. Two.'),
     check: async (response) =>
-      assert.deepEqual(await eventTypes(response), [
-        'warning',
-        'transcript.text.delta',
-        'transcript.text.done',
-      ]),
+      assert.deepEqual(
+        (await eventsOf(response)).map(({ type, code, delta, text }) => [type, code ?? delta ?? text]),
+        [
+          ['warning', 'streaming_unsupported'],
+          ['transcript.text.delta', 'One. Two.'],
+          ['transcript.text.done', 'One. Two.'],
+        ],
+      ),
   },
   { row: '7 malformed 400: unknown model', fields: { model: 'x' }, check: refused(400, 'malformed') },
   {
@@ -260,7 +283,7 @@ test('7 network 503: slot busy carries Retry-After: 5', async () => {
       }),
   });
   const first = post(gateway, form(speech));
-  while (gateway.running() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until('the first is running', () => gateway.running() === 1);
   const second = await post(gateway, form(speech));
   assert.equal(second.headers.get('retry-after'), '5');
   await refused(503, 'network', { provider: 'voxgate', code: 'slot_busy' })(second);
