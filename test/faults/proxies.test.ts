@@ -43,7 +43,9 @@ interface Row {
   client?(scene: Scene): Promise<Seen | null>;
   settings?: Record<string, string>;
   class: TrafficClass;
-  status?: number | number[];
+  status?: number;
+  /** Where the moment decides: a second end that is as right as the first. */
+  or?: Pick<Row, 'class' | 'status' | 'code' | 'body'>;
   broken?: boolean;
   /** Of the gateway's own envelope; absent when the answer is the upstream's. */
   code?: string;
@@ -314,7 +316,8 @@ const ROWS: Row[] = [
     name: 'a refused upload whose reader is gone',
     upstream: (s) => s.end(`${head('413 Too Large', { 'Content-Length': '3' })}big`, () => s.destroy()),
     client: (scene) => ask(scene, { body: randomBytes(20_000_000) }),
-    ...{ class: '4xx', status: [413, 502] },
+    ...{ class: '4xx', status: 413, body: 'big' },
+    or: { class: '5xx', status: 502, code: 'upstream_failed' },
   },
   // The operator
   {
@@ -332,9 +335,13 @@ const ROWS: Row[] = [
     name: 'the gateway stops in the middle of the answer',
     upstream: inPieces([OK_HEAD, chunk('data: 1\n\n')]),
     client: async (scene) => {
-      const answer = ask(scene);
-      await until('asked', () => scene.upstream.heads.length === 1);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      let begun = false;
+      const answer = ask(scene, {
+        onData: () => {
+          begun = true;
+        },
+      });
+      await until('some of the answer came', () => begun);
       await scene.gateway.app.close();
       return answer;
     },
@@ -354,20 +361,20 @@ for (const [category, path] of [
       const scene = { gateway, upstream, path };
       const seen = await (row.client?.(scene) ?? ask(scene));
       await until('it is over', () => gateway.exchanges.length === 1, 5000);
-      if (seen !== null) await compare(seen, row, category, scene);
+      const expected = row.or !== undefined && seen?.status === row.or.status ? row.or : row;
+      if (seen !== null) await compare(seen, expected, category, scene);
       const [exchange] = gateway.exchanges;
       assert.equal(exchange?.category, category);
-      if (!Array.isArray(row.status)) assert.equal(exchange?.class, row.class);
+      assert.equal(exchange?.class, expected.class);
       if (seen !== null && !seen.broken) assert.equal(exchange?.status, seen.status);
       await nothingStays(scene);
     });
   }
 }
 
-async function compare(seen: Seen, row: Row, category: string, scene: Scene): Promise<void> {
+async function compare(seen: Seen, row: Partial<Row>, category: string, scene: Scene): Promise<void> {
   assert.equal(seen.broken, row.broken ?? false, 'the answer is whole, or visibly not');
-  const statuses = [row.status ?? 200].flat();
-  assert(statuses.includes(seen.status), `${seen.status} ${seen.body.subarray(0, 300)}`);
+  assert.equal(seen.status, row.status ?? 200, seen.body.subarray(0, 300).toString());
   assert(seen.headers['x-request-id']);
   if (row.code !== undefined) {
     const { error } = JSON.parse(seen.body.toString());
@@ -408,7 +415,7 @@ function open({ gateway, path }: Scene, headers: Record<string, string>, method 
   });
 }
 
-function ask(scene: Scene, { body = Buffer.from('{"model":"m"}') } = {}): Promise<Seen> {
+function ask(scene: Scene, { body = Buffer.from('{"model":"m"}'), onData = () => {} } = {}): Promise<Seen> {
   return new Promise((resolve, reject) => {
     const req = open(scene, { 'Content-Length': String(body.length) });
     let answered = false;
@@ -416,7 +423,10 @@ function ask(scene: Scene, { body = Buffer.from('{"model":"m"}') } = {}): Promis
     req.on('response', (response) => {
       answered = true;
       const chunks: Buffer[] = [];
-      response.on('data', (data) => chunks.push(data));
+      response.on('data', (data) => {
+        chunks.push(data);
+        onData();
+      });
       response.on('error', () => undefined);
       response.on('close', () => {
         const { statusCode = 0, statusMessage = '', headers, rawHeaders, complete } = response;
