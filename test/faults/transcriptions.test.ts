@@ -61,7 +61,16 @@ async function sendAndLeave(gateway: Gateway, bytes: string, moment: () => Promi
   socket.resetAndDestroy();
 }
 
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const itArrived = (gateway: Gateway) => until('it arrived', () => gateway.arrived() === 1);
+
+/** Weights that are there once they are released. */
+const lateWeights = (() => {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return { arrive: () => released, release: () => release() };
+})();
 
 /** Asks, and leaves when `moment` has come. */
 async function leaveWhen(
@@ -80,12 +89,12 @@ async function leaveWhen(
 const ROWS: Row[] = [
   {
     name: 'leaves after its headers',
-    client: (gateway) => sendAndLeave(gateway, multipart(1000), () => sleep(50)),
+    client: (gateway) => sendAndLeave(gateway, multipart(1000), () => itArrived(gateway)),
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
     name: 'leaves in the middle of a part’s header',
-    client: (gateway) => sendAndLeave(gateway, multipart(1000) + PART.slice(0, 20), () => sleep(50)),
+    client: (gateway) => sendAndLeave(gateway, multipart(1000) + PART.slice(0, 20), () => itArrived(gateway)),
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
@@ -115,10 +124,7 @@ const ROWS: Row[] = [
     name: 'leaves while its second chunk is transcribed',
     script: { transcribe: firstThen(untilAborted) },
     client: (gateway) =>
-      leaveWhen(gateway, async () => {
-        await until('it runs', () => gateway.running() === 1);
-        await sleep(50);
-      }),
+      leaveWhen(gateway, () => until('the second chunk runs', () => gateway.begun() === 2)),
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
@@ -197,8 +203,7 @@ const ROWS: Row[] = [
     script: { transcribe: firstThen(untilAborted) },
     client: async (gateway) => {
       const response = await post(gateway, form(TWO_CHUNKS, { stream: 'true' }));
-      await until('the second chunk runs', () => gateway.running() === 1);
-      await sleep(50);
+      await until('the second chunk runs', () => gateway.begun() === 2);
       gateway.app.slot.stopHolder();
       assert.match(await response.text(), /stopped_by_operator/);
     },
@@ -214,11 +219,12 @@ const ROWS: Row[] = [
   },
   {
     name: 'refused after its upload because another came first',
-    script: { ensure: () => sleep(100) },
+    script: { ensure: lateWeights.arrive },
     client: async (gateway) => {
       const late = post(gateway, form(toneWav(1)));
       await until('it is past the door', () => gateway.fetching() === 1);
       using _held = gateway.app.slot.take('tts', 'other');
+      lateWeights.release();
       assert.equal((await json(await late)).error.held_by, 'tts');
     },
     ...{ class: '503-busy', status: 503, code: 'network' },

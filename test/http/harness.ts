@@ -53,8 +53,12 @@ export interface Gateway extends AsyncDisposable {
   uploadFolders(): string[];
   /** Requests now waiting for weights. */
   fetching(): number;
+  /** Requests whose headers came. */
+  arrived(): number;
   /** Jobs that began and have not ended. */
   running(): number;
+  /** Jobs that began. */
+  begun(): number;
   /** Requests that are over, as observed. */
   exchanges: Exchange[];
   /** Ids of the models that were loaded, in order. */
@@ -75,9 +79,13 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     ...script.env,
   });
   let running = 0;
+  let begun = 0;
+  const count = (change: number) => {
+    running += change;
+    if (change > 0) begun += 1;
+  };
   const loads: string[] = [];
-  const engine =
-    script.engine === null ? missingEngine() : scriptedEngine(script, (change) => (running += change), loads);
+  const engine = script.engine === null ? missingEngine() : scriptedEngine(script, count, loads);
   const logged: string[] = [];
   const write = (line: Buffer, _encoding: string, done: () => void) => {
     logged.push(line.toString());
@@ -100,6 +108,10 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     store: script.store ?? scriptedStore(script, (change) => (fetching += change)),
     onExchange,
   });
+  let arrived = 0;
+  app.server.on('request', () => {
+    arrived += 1;
+  });
   script.beforeListening?.(app.server);
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;
@@ -109,7 +121,9 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     uploads: () => uploadFolders().flatMap((dir) => readdirSync(dir)),
     uploadFolders,
     fetching: () => fetching,
+    arrived: () => arrived,
     running: () => running,
+    begun: () => begun,
     exchanges,
     loads,
     logged,

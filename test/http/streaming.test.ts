@@ -199,8 +199,8 @@ test('a comment keeps the connection alive until the first event', async () => {
     end: () => undefined,
   };
   const stream = startEventStream(res as never, { keepAliveMs: 10 });
-  await new Promise((resolve) => setTimeout(resolve, 35));
-  assert(written.length >= 2 && written.every((text) => text === ': keep-alive\n\n'));
+  await until('two comments', () => written.length >= 2);
+  assert(written.every((text) => text === ': keep-alive\n\n'));
   const before = written.length;
   await stream.send({ type: 'x' }, new AbortController().signal);
   await new Promise((resolve) => setTimeout(resolve, 35));

@@ -278,12 +278,23 @@ test('without the voice activity weights no model can serve, so none is listed w
 });
 
 test('a model in use is listed as loaded, and leaves memory when idle', async () => {
-  await using gateway = await startGateway({ env: { SVC_MODEL_KEEP_ALIVE_SEC: '0.05' } });
-  await (await post(gateway, form(toneWav(1)))).text();
+  let finish = () => {};
+  await using gateway = await startGateway({
+    env: { SVC_MODEL_KEEP_ALIVE_SEC: '0.05' },
+    transcribe: () =>
+      new Promise((resolve) => {
+        finish = () => resolve(heard(' Done.'));
+      }),
+  });
   const loaded = async () => (await json(await fetch(`${gateway.base}/v1/models/multilingual-base`))).loaded;
-  assert.equal(await loaded(), true);
-  await new Promise((resolve) => setTimeout(resolve, 150));
   assert.equal(await loaded(), false);
+  const request = post(gateway, form(toneWav(1)));
+  await until('it is running', () => gateway.running() === 1);
+  assert.equal(await loaded(), true);
+  finish();
+  assert.equal((await request).status, 200);
+  const deadline = Date.now() + 5000;
+  while (await loaded()) assert(Date.now() < deadline, 'it never left');
 });
 
 test('shutting down ends a running request with a 503 and frees what it held', async () => {
