@@ -2,9 +2,15 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type HostileUpstream, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { MODEL, needsWeights } from '../model/gateway.ts';
+import { type Gateway, json, startGateway, until } from './harness.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 
@@ -36,29 +42,73 @@ test('npm run quickstart -- --once prints the text, the real-time factor and the
   assert.match(text, /curl http:\/\/127\.0\.0\.1:\d+\/v1\/audio\/transcriptions/);
 });
 
-test('npm start answers /health within a second, and leaves on SIGTERM', async (t) => {
+interface Served extends AsyncDisposable {
+  base: string;
+  child: ChildProcess;
+  /** All that it has printed so far. */
+  log(): string;
+  ended: Promise<unknown>;
+}
+
+/** `voxgate serve` once it answers. */
+async function serve(settings: NodeJS.ProcessEnv = {}): Promise<Served> {
   const port = await freePort();
-  const env = { ...process.env, SVC_PORT: String(port) };
-  const startedAt = Date.now();
+  const env = { ...process.env, SVC_PORT: String(port), SVC_OBS_ACCESS_LOG_ENABLED: '0', ...settings };
   const child = spawn(process.execPath, ['dist/main.js', 'serve'], { cwd: ROOT, env });
-  const done = output(child);
-  for (;;) {
-    if (
-      await fetch(`http://127.0.0.1:${port}/health`).then(
-        (r) => r.ok,
-        () => false,
-      )
-    )
-      break;
-    assert(Date.now() - startedAt < 20_000, 'never answered');
-    await new Promise((resolve) => setTimeout(resolve, 10));
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (text += data));
+  const ended = once(child, 'close');
+  const base = `http://127.0.0.1:${port}`;
+  await untilTrue('it answers', () =>
+    fetch(`${base}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  );
+  return {
+    ...{ base, child, ended, log: () => text },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+async function untilTrue(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (!(await holds())) {
+    assert(Date.now() < deadline, `Not within 20 s: ${what}`);
+    await sleep(10);
   }
+}
+
+test('npm start says where it listens, answers there, and leaves on SIGTERM', async (t) => {
+  const startedAt = Date.now();
+  await using served = await serve();
   t.diagnostic(`start to first /health: ${Date.now() - startedAt} ms`);
-  child.kill('SIGTERM');
-  const log = await done;
-  assert.match(log, /listens on http:\/\/127\.0\.0\.1:/);
-  assert.match(log, /device=cuda|models run on the CPU/i, 'the log says where models run, and why');
-  assert.equal(child.exitCode, 0);
+  served.child.kill('SIGTERM');
+  await served.ended;
+  assert(served.log().includes(`listens on ${served.base}`), served.log());
+  assert.match(served.log(), /device=cuda|models run on the CPU/i, 'the log says where models run, and why');
+  assert.equal(served.child.exitCode, 0);
+});
+
+test(`SVC_MODEL_PRELOAD loads ${MODEL} before anything asks for it`, async (t) => {
+  if (!needsWeights(t)) return;
+  await using served = await serve({ SVC_MODEL_PRELOAD: MODEL });
+  const loaded = async () => (await json(await fetch(`${served.base}/v1/models/${MODEL}`))).loaded;
+  await untilTrue('it is loaded', loaded);
+});
+
+test('models that cannot be preloaded are lines in the log, and the gateway serves all the same', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-commands-test-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  await using served = await serve({
+    ...{ SVC_MODEL_PRELOAD: 'cjk,european', SVC_MODEL_DIR: dir, SVC_MODEL_DOWNLOAD: 'off' },
+  });
+  for (const id of ['cjk', 'european'])
+    await until(`the line of ${id}`, () => served.log().includes(`error cannot preload ${id}: `), 20_000);
+  assert.equal((await fetch(`${served.base}/health`)).status, 200);
 });
 
 for (const [name, value, sentence] of [
@@ -77,6 +127,83 @@ for (const [name, value, sentence] of [
   });
 }
 
+interface Ended {
+  status: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Aside, because the gateway that it asks runs in this process. */
+async function replay(folder: string, base: string): Promise<Ended> {
+  const child = spawn(process.execPath, ['dist/main.js', 'replay', folder, '--url', base], { cwd: ROOT });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (data) => (stdout += data));
+  child.stderr.on('data', (data) => (stderr += data));
+  const [status] = await once(child, 'close');
+  return { status, stdout, stderr };
+}
+
+/** A gateway that has captured one chat request, and the folder of that. */
+async function capturedChat(upstream: HostileUpstream): Promise<Gateway & { folder: string }> {
+  const env = { SVC_LLM_BACKEND_URL: upstream.url, SVC_OBS_PAYLOAD_ENABLED: '1' };
+  const gateway = await startGateway({ env });
+  const ask = {
+    ...{ method: 'POST', body: '{"model":"m"}' },
+    headers: { 'X-Request-ID': 'one', 'Content-Type': 'application/json' },
+  };
+  await (await fetch(`${gateway.base}/v1/chat/completions`, ask)).text();
+  const { payloadDir } = gateway.config.observability;
+  const folder = () => join(payloadDir, readdirSync(payloadDir)[0] ?? '', 'one');
+  await until('the capture', () => existsSync(payloadDir) && existsSync(join(folder(), 'meta.json')));
+  return Object.assign(gateway, { folder: folder() });
+}
+
+test('voxgate replay: the same answer is exit status 0, another one is 1', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(wholeAnswer('one answer'));
+  await using gateway = await capturedChat(upstream);
+  const same = await replay(gateway.folder, gateway.base);
+  assert.deepEqual([same.status, same.stderr], [0, '']);
+  assert.match(
+    same.stdout,
+    /^The same answer\nstatus {3}200 then, 200 now\nlatency {2}[\d.]+ ms then, [\d.]+ ms now\n$/,
+  );
+  assert.equal(upstream.heads.length, 2, 'it was asked again');
+
+  upstream.behave(wholeAnswer('one other'));
+  const other = await replay(gateway.folder, gateway.base);
+  assert.deepEqual([other.status, other.stderr], [1, '']);
+  assert.match(
+    other.stdout,
+    /^The bodies differ from byte 4 on \(10 bytes then, 9 now\)\nstatus {3}200 then/,
+  );
+
+  upstream.behave(wholeAnswer('one answer', '400 Bad Request'));
+  const refused = await replay(gateway.folder, gateway.base);
+  assert.deepEqual([refused.status, refused.stderr], [1, '']);
+  assert.match(refused.stdout, /^Status 200 then, 400 now\n/);
+});
+
+test('voxgate replay: without a comparison there is one line on standard error, and the status is not 0', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(wholeAnswer('one answer'));
+  await using gateway = await capturedChat(upstream);
+  const assertFailed = async (ended: Promise<Ended>, why: RegExp) => {
+    const { status, stdout, stderr } = await ended;
+    assert.notEqual(status, 0);
+    assert.equal(stdout, '');
+    assert.match(stderr, /^voxgate: Cannot replay [^\n]+\n$/);
+    assert.match(stderr, why);
+  };
+  await assertFailed(
+    replay(gateway.folder, 'http://127.0.0.1:9'),
+    /127\.0\.0\.1:9.*(fetch failed|ECONNREFUSED|bad port)/,
+  );
+  await assertFailed(replay(join(gateway.folder, 'none'), gateway.base), /ENOENT/);
+  writeFileSync(join(gateway.folder, 'meta.json'), '{"method": "POST"}');
+  await assertFailed(replay(gateway.folder, gateway.base), /is not a capture/);
+});
+
 // npx links the command once and keeps the link: what it links to has to come out of the build executable.
 for (const [name, command, ...args] of [
   ['as npx finds it', 'npx', 'voxgate'],
@@ -88,7 +215,8 @@ for (const [name, command, ...args] of [
       encoding: 'utf8',
     });
     assert.equal(status, 0, stderr);
-    for (const command of ['serve', 'models']) assert.match(stdout, new RegExp(`^\\s+${command}`, 'm'));
+    for (const command of ['serve', 'models', 'replay'])
+      assert.match(stdout, new RegExp(`^\\s+${command}`, 'm'));
   });
 
 test(`voxgate models list shows ${MODEL}`, () => {

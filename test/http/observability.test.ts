@@ -192,7 +192,7 @@ test('a folder that cannot be written switches capture off, harms no request, an
   assert.deepEqual(readdirSync(join(payloadDir, day())), ['again']);
 });
 
-test('a capture is replayed and compared, from the page and from the command line', async () => {
+test('a capture is replayed and compared, from the page and by the replay itself', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave(wholeAnswer('one answer'));
   await using gateway = await startGateway({
