@@ -128,17 +128,20 @@ test('the first delta of a 60 s clip arrives before a third of the whole time ha
 
 test('nothing is carried from one caller to the next', async (t) => {
   if (!needsWeights(t)) return;
-  // Memory laid out anew may change the last digits of a sum, never what was heard or when.
-  const probabilities = /"(avg_logprob|no_speech_prob|language_probability)":[^,}]+/g;
-  const hear = async () =>
-    (await (await ask(clip, { language: 'en', response_format: 'verbose_json' })).text()).replaceAll(
-      probabilities,
-      '',
-    );
+  const hear = async () => {
+    const answer = await json(await ask(clip, { language: 'en', response_format: 'verbose_json' }));
+    // `no_speech_prob` is left out: whisper.cpp 1.9.1 reads it from what the call before left behind.
+    const segments = answer.segments.map(({ avg_logprob, no_speech_prob, ...rest }: any) => rest);
+    return { answer: { ...answer, segments }, logprob: answer.segments[0].avg_logprob };
+  };
   const first = await hear();
+  assert.equal(first.answer.segments.length, 1);
   await ask(clip, { language: 'de', prompt: 'Bananen, Bananen', temperature: '0.9' });
   await ask(clip, { translate: 'true' });
-  assert.equal(await hear(), first);
+  const second = await hear();
+  assert.deepEqual(second.answer, first.answer);
+  // Memory laid out anew may change the last digits of a sum.
+  assert(Math.abs(second.logprob - first.logprob) < 1e-4, `${first.logprob}, then ${second.logprob}`);
 });
 
 test('a client that leaves in the middle stops the engine within 2 s, and the next gets the slot', async (t) => {
@@ -150,8 +153,12 @@ test('a client that leaves in the middle stops the engine within 2 s, and the ne
   const body = form(readFileSync(long), { model: MODEL });
   const url = `${gateway.base}/v1/audio/transcriptions`;
   const request = fetch(url, { method: 'POST', body, signal: client.signal });
-  await until('it is running', () => true);
-  await new Promise((resolve) => setTimeout(resolve, 400));
+  const { slot } = gateway.app;
+  await until(
+    'it is in the middle',
+    () => slot.status().holder === 'asr' && slot.status().heldForMs > 200,
+    10_000,
+  );
   assert.equal((await ask(clip)).status, 503, 'the slot is held');
   client.abort();
   await assert.rejects(request);
