@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { form, heard, post, startGateway, toneWav, until } from '../http/harness.ts';
+import { form, heard, json, post, startGateway, toneWav, until } from '../http/harness.ts';
 import { launchBrowser, openPage } from './browser.ts';
 
 let browser: Browser;
@@ -15,8 +15,18 @@ test('Swagger shows every endpoint and tries one', async () => {
   await using gateway = await startGateway();
   await using open = await openPage(browser, `${gateway.base}/docs`);
   const { page } = open;
-  for (const path of ['/v1/audio/transcriptions', '/v1/audio/speech', '/v1/chat/completions', '/v1/models'])
-    await page.locator(`[data-path="${path}"]`).first().waitFor();
+  await page.locator('.opblock').first().waitFor();
+  const shown = await page.evaluate<string[]>(`[...document.querySelectorAll('.opblock')].map((block) =>
+    block.querySelector('.opblock-summary-method').textContent.toLowerCase() + ' ' +
+    block.querySelector('[data-path]').dataset.path)`);
+  const { paths } = await json(await fetch(`${gateway.base}/openapi.json`));
+  const described = Object.entries<object>(paths).flatMap(([path, operations]) =>
+    Object.keys(operations)
+      .filter((key) => /^(get|put|post|delete|patch|head|options)$/.test(key))
+      .map((method) => `${method} ${path}`),
+  );
+  assert(described.includes('post /v1/audio/transcriptions'));
+  assert.deepEqual(shown.sort(), described.sort());
   await page.locator('[data-path="/health"]').first().click();
   await page.getByRole('button', { name: 'Try it out' }).click();
   await page.getByRole('button', { name: 'Execute' }).click();
