@@ -28,22 +28,6 @@ test('an upload that goes on holds no slot: another request is served meanwhile'
   await until('nothing of it is left', () => gateway.uploads().length === 0);
 });
 
-test('weights that are fetched hold no slot: another model serves meanwhile', async () => {
-  let arrive: () => void = () => undefined;
-  const fetched = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  await using gateway = await startGateway({
-    ensure: async (id) => (id === 'multilingual-tiny' ? fetched : undefined),
-  });
-  const waiting = post(gateway, form(speech, { model: 'multilingual-tiny' }));
-  await until('it is fetching', () => gateway.fetching() === 1);
-  assert.equal(gateway.app.slot.status().holder, null);
-  assert.equal((await post(gateway, form(speech, { model: 'multilingual-base' }))).status, 200);
-  arrive();
-  assert.equal((await waiting).headers.get('x-voxgate-model'), 'multilingual-tiny');
-});
-
 test('what is no inference answers while the slot is held', async () => {
   await using gateway = await startGateway();
   using _held = gateway.app.slot.take('llm', 'another');
