@@ -1,0 +1,32 @@
+/** `npm run dev`, by which a change is seen without a build. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createWorkingCopy } from './working-copy.ts';
+
+const LIMIT_MS = 60_000;
+
+test('npm run dev serves the sources, and a change as soon as it is saved', async () => {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo; // the same one after a restart
+  probe.close();
+  await once(probe, 'close');
+
+  await using copy = createWorkingCopy({ ownBuild: false });
+  const address = await copy.serve(`SVC_PORT=${port} npm run dev`);
+  const health = () => fetch(`${address}/health`).then((answer) => answer.text());
+  assert.match(await health(), /"status":"ok"/);
+
+  const handler = join(copy.dir, 'src/http/health.ts');
+  writeFileSync(handler, readFileSync(handler, 'utf8').replace("status: 'ok'", "status: 'changed'"));
+  const deadline = Date.now() + LIMIT_MS;
+  while (!(await health().catch(() => '')).includes('"status":"changed"')) {
+    assert(Date.now() < deadline, 'the change was never served');
+    await sleep(50);
+  }
+});
