@@ -1,6 +1,7 @@
 # stb_vorbis allocates with sizes it computes from the file and passes as int: a crafted file makes them overflow and
 # then writes past a small block, and after a failed allocation it frees pointers it never set. Its two allocators are
-# replaced, in a copy in the build folder: the size arrives unharmed, is bounded, and the memory is zero.
+# replaced, in a copy in the build folder: the size arrives unharmed, is bounded, and the memory is zero. What else
+# multiplies asks native/audio/decoder_limits.h first.
 
 set(VOXGATE_STB_VORBIS "${CMAKE_BINARY_DIR}/generated/stb_vorbis.c")
 
@@ -26,4 +27,18 @@ voxgate_replace(stb_vorbis_code "   free(p);\n" "   voxgate_vorbis_release(p);\n
 voxgate_replace(stb_vorbis_code
   "if (f->comment_list == NULL)                  return error(f, VORBIS_outofmem);"
   "if (f->comment_list == NULL) { f->comment_list_length = 0; return error(f, VORBIS_outofmem); }")
+# The tables of a codebook.
+voxgate_replace(stb_vorbis_code
+  "if (c->dimensions == 0 && c->entries != 0)    return error(f, VORBIS_invalid_setup);"
+  "if (c->dimensions == 0 && c->entries != 0)    return error(f, VORBIS_invalid_setup);
+      if (!voxgate_vorbis_codebook(c->entries, c->dimensions)) return error(f, VORBIS_invalid_setup);")
+# Twice this much lies on the stack while a packet is decoded, and some systems give a thread 128 kB.
+voxgate_replace(stb_vorbis_code "f->temp_memory_required = classify_mem;"
+  "if (classify_mem > (1u << 15)) return error(f, VORBIS_invalid_setup);
+      f->temp_memory_required = classify_mem;")
+# Each page, because pages without samples may go on for gigabytes.
+voxgate_replace(stb_vorbis_code "   f->next_seg = 0;\n   return TRUE;\n}\n\nstatic int start_page(vorb *f)"
+  "   f->next_seg = 0;
+   return voxgate_vorbis_page() ? TRUE : error(f, VORBIS_unexpected_eof);
+}\n\nstatic int start_page(vorb *f)")
 file(CONFIGURE OUTPUT "${VOXGATE_STB_VORBIS}" CONTENT "@stb_vorbis_code@" @ONLY)

@@ -1,11 +1,12 @@
 #include "audio/audio_file.h"
 
+#include "audio/decoder_limits.h"
 #include "audio/miniaudio_config.h"
 #include "audio/resampler.h"
-#include "audio/vorbis_memory.h"
 #include "backend.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -17,6 +18,8 @@ constexpr int kMaxChannels = 32;
 constexpr int kMinRate = 2000;
 constexpr int kMaxRate = 384000;
 constexpr size_t kBlockFrames = 4096;
+// Decoders share few threads: no file keeps one for longer while others wait.
+constexpr std::chrono::milliseconds kTurn{50};
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -66,16 +69,65 @@ float sane(float sample) {
   return std::isfinite(sample) ? std::clamp(sample, -1.0F, 1.0F) : 0.0F;
 }
 
+ma_allocation_callbacks allocation(DecoderLimits& limits) {
+  return {&limits, [](size_t size, void* held) { return static_cast<DecoderLimits*>(held)->allocate(size); },
+          [](void* block, size_t size, void* held) {
+            return static_cast<DecoderLimits*>(held)->reallocate(block, size);
+          },
+          [](void* block, void* held) { static_cast<DecoderLimits*>(held)->release(block); }};
+}
+
+// An open file as miniaudio's decoders read one; its calls stand first because miniaudio looks for them
+// there.
+struct Input {
+  explicit Input(FilePtr opened) : file(std::move(opened)) {
+    calls.onOpen = [](ma_vfs* self, const char*, ma_uint32, ma_vfs_file* handle) {
+      *handle = static_cast<Input*>(self)->file.get();
+      return MA_SUCCESS;
+    };
+    calls.onClose = [](ma_vfs*, ma_vfs_file) { return MA_SUCCESS; };
+    calls.onRead = [](ma_vfs*, ma_vfs_file handle, void* to, size_t bytes, size_t* read) {
+      *read = 0;
+      const auto* limits = DecoderLimits::current();
+      if (limits == nullptr || !limits->admit_input())
+        return MA_AT_END;
+      *read = std::fread(to, 1, bytes, static_cast<std::FILE*>(handle));
+      return *read > 0 ? MA_SUCCESS : MA_AT_END;
+    };
+    calls.onSeek = [](ma_vfs*, ma_vfs_file handle, ma_int64 offset, ma_seek_origin origin) {
+      const int whence = origin == ma_seek_origin_start ? SEEK_SET
+                         : origin == ma_seek_origin_end ? SEEK_END
+                                                        : SEEK_CUR;
+      const bool moved = std::fseek(static_cast<std::FILE*>(handle), static_cast<long>(offset), whence) == 0;
+      return moved ? MA_SUCCESS : MA_BAD_SEEK;
+    };
+    calls.onTell = [](ma_vfs*, ma_vfs_file handle, ma_int64* offset) {
+      *offset = std::ftell(static_cast<std::FILE*>(handle));
+      return *offset < 0 ? MA_IO_ERROR : MA_SUCCESS;
+    };
+  }
+
+  ma_vfs_callbacks calls{};
+  FilePtr file;
+};
+
 } // namespace
 
 class AudioFile::Decoder {
  public:
-  Decoder(const std::string& path, AudioFormat format) {
+  Decoder(const std::string& path, FilePtr file, AudioFormat format, const CancelToken& cancel)
+      : input_(std::move(file)) {
     // Channels and rate as they are in the file: samples are made sane before any filter sees them.
     auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
     config.encodingFormat = encoding(format);
-    const VorbisMemory::Scope scope(vorbis_memory_);
-    if (ma_decoder_init_file(path.c_str(), &config, &decoder_) != MA_SUCCESS)
+    config.allocationCallbacks = allocation(limits_);
+    const DecoderLimits::Scope scope(limits_, cancel);
+    // stb_vorbis reads a whole header again and again unless it opens the file by itself.
+    const auto result = format == AudioFormat::vorbis
+                            ? ma_decoder_init_file(path.c_str(), &config, &decoder_)
+                            : ma_decoder_init_vfs(&input_, path.c_str(), &config, &decoder_);
+    cancel.check();
+    if (result != MA_SUCCESS)
       bad_audio(std::string("The file is broken or not ") + audio_format_name(format) + " audio");
     open_ = true;
     ma_format sample_format = ma_format_unknown;
@@ -111,10 +163,11 @@ class AudioFile::Decoder {
   }
 
   // Appends one block; false when there are no more.
-  bool next(std::vector<float>& output) {
-    const VorbisMemory::Scope scope(vorbis_memory_);
+  bool next(std::vector<float>& output, const CancelToken& cancel) {
+    const DecoderLimits::Scope scope(limits_, cancel);
     ma_uint64 read = 0;
     ma_decoder_read_pcm_frames(&decoder_, frames_.data(), kBlockFrames, &read);
+    cancel.check(); // what was cut off must not pass for the end of the file
     if (read == 0) {
       resampler_->finish(output);
       return false;
@@ -140,7 +193,8 @@ class AudioFile::Decoder {
 
  private:
   void close() {
-    const VorbisMemory::Scope scope(vorbis_memory_);
+    const CancelToken never;
+    const DecoderLimits::Scope scope(limits_, never);
     if (open_)
       ma_decoder_uninit(&decoder_);
     open_ = false;
@@ -150,7 +204,8 @@ class AudioFile::Decoder {
     bad_audio(reason);
   }
 
-  VorbisMemory vorbis_memory_;
+  DecoderLimits limits_;
+  Input input_;
   ma_decoder decoder_{};
   bool open_ = false;
   std::unique_ptr<Resampler> resampler_;
@@ -158,36 +213,52 @@ class AudioFile::Decoder {
   std::vector<float> mono_;
 };
 
-AudioFile::AudioFile(const std::string& path) {
+AudioFile::AudioFile(const std::string& path, const CancelToken& cancel) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
     bad_audio("The audio file cannot be read");
   const auto bytes = std::filesystem::file_size(path, error);
-  const FilePtr file(std::fopen(path.c_str(), "rb"));
+  FilePtr file(std::fopen(path.c_str(), "rb"));
   if (!file)
     bad_audio("The audio file cannot be read");
   const auto format = sniff_file(file.get());
-  decoder_ = std::make_unique<Decoder>(path, format);
+  std::rewind(file.get());
+  decoder_ = std::make_unique<Decoder>(path, std::move(file), format, cancel);
   info_ = {format, decoder_->rate, decoder_->channels, decoder_->header_duration(format, bytes)};
-  while (ready_.empty() && !at_end_)
-    decode_block();
+  while (!decode(1, cancel)) {
+  }
   if (ready_.empty())
     bad_audio("The audio file holds no samples");
 }
 
 AudioFile::~AudioFile() = default;
 
-void AudioFile::decode_block() {
-  at_end_ = !decoder_->next(ready_);
+bool AudioFile::decode(size_t samples, const CancelToken& cancel) {
+  if (cut_off_)
+    throw Failure(StatusCode::closed,
+                  "An earlier call on this audio file was cut off, so the rest cannot be read");
+  const auto end = std::chrono::steady_clock::now() + kTurn;
+  while (ready_.size() < samples && !at_end_) {
+    cut_off_ = true;
+    at_end_ = !decoder_->next(ready_, cancel);
+    cut_off_ = false;
+    if (std::chrono::steady_clock::now() >= end)
+      break;
+  }
+  return ready_.size() >= samples || at_end_;
 }
 
-std::vector<float> AudioFile::read(size_t max_samples) {
-  while (ready_.size() < max_samples && !at_end_)
-    decode_block();
+std::vector<float> AudioFile::take(size_t max_samples) {
   const auto count = static_cast<std::ptrdiff_t>(std::min(max_samples, ready_.size()));
   std::vector<float> samples(ready_.begin(), ready_.begin() + count);
   ready_.erase(ready_.begin(), ready_.begin() + count);
   return samples;
+}
+
+std::vector<float> AudioFile::read(size_t max_samples, const CancelToken& cancel) {
+  while (!decode(max_samples, cancel)) {
+  }
+  return take(max_samples);
 }
 
 } // namespace voxgate

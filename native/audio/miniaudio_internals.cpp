@@ -6,7 +6,7 @@
 #define MINIAUDIO_IMPLEMENTATION
 #include "audio/miniaudio_config.h"
 
-#include "audio/vorbis_memory.h"
+#include "audio/decoder_limits.h"
 
 #undef STB_VORBIS_HEADER_ONLY
 #include VOXGATE_STB_VORBIS

@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include "audio/audio_file.h"
+#include "vorbis.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +14,6 @@ using namespace voxgate;
 using namespace voxgate::test;
 
 namespace {
-
-template <typename T> void put(std::string& bytes, T value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
 
 struct WavHeader {
   uint16_t coding = 1; // 1 integers, 3 floats
@@ -50,37 +47,6 @@ std::string sine(double hertz, uint32_t rate, double seconds) {
   for (uint32_t i = 0; i < rate * seconds; ++i)
     put(data, static_cast<int16_t>(16000 * std::sin(2 * std::numbers::pi * hertz * i / rate)));
   return data;
-}
-
-std::string ogg_page(uint32_t number, const std::string& packet) {
-  std::string bytes = "OggS";
-  bytes += '\0';
-  bytes += number == 0 ? '\x02' : '\0';
-  put(bytes, uint64_t{0});
-  put(bytes, uint32_t{1});
-  put(bytes, number);
-  put(bytes, uint32_t{0}); // checksum, not looked at
-  std::string lacing(packet.size() / 255, '\xFF');
-  lacing += static_cast<char>(packet.size() % 255);
-  bytes += static_cast<char>(lacing.size());
-  return bytes + lacing + packet;
-}
-
-// The first two headers of a Vorbis stream, the second with these lengths in its comments.
-std::string vorbis_with_comments(uint32_t vendor_bytes, const std::string& vendor, uint32_t comments,
-                                 const std::string& rest) {
-  std::string identification = "\x01vorbis";
-  put(identification, uint32_t{0});
-  identification += '\x01'; // channels
-  put(identification, uint32_t{16000});
-  identification += std::string(12, '\0'); // bit rates
-  identification += "\xB8\x01";            // block sizes, framing
-  std::string comment = "\x03vorbis";
-  put(comment, vendor_bytes);
-  comment += vendor;
-  put(comment, comments);
-  comment += rest;
-  return ogg_page(0, identification) + ogg_page(1, comment) + ogg_page(2, std::string(200, '\x05'));
 }
 
 std::vector<float> decode(const std::string& bytes) {
@@ -206,4 +172,15 @@ TEST("audio: damaged and cut files end, and never crash") {
       }
     }
   }
+}
+
+TEST("audio: a file whose reading was cancelled does not pass for one that ends there") {
+  const auto path = temporary("audio");
+  write_file(path, wav({}, sine(440, 16000, 3)));
+  AudioFile file(path);
+  CancelToken cancel;
+  CHECK(file.read(1000, cancel).size() == 1000);
+  cancel.cancel();
+  CHECK(failure_of([&] { file.read(40000, cancel); }) == StatusCode::cancelled);
+  CHECK(failure_of([&] { file.read(40000); }) == StatusCode::closed);
 }
