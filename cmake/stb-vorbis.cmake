@@ -41,4 +41,14 @@ voxgate_replace(stb_vorbis_code "   f->next_seg = 0;\n   return TRUE;\n}\n\nstat
   "   f->next_seg = 0;
    return voxgate_vorbis_page() ? TRUE : error(f, VORBIS_unexpected_eof);
 }\n\nstatic int start_page(vorb *f)")
+
+# What else a crafted file reaches: a codebook without code words, which has no table to look into; a mapping of 16
+# submaps, one more than there is room for; a vector at the end of a channel, whose rest was counted from the wrong side.
+voxgate_replace(stb_vorbis_code
+  "if (c->sparse) var = c->sorted_values[var];" "if (c->sparse && var >= 0) var = c->sorted_values[var];")
+foreach(list submap_floor submap_residue)
+  voxgate_replace(stb_vorbis_code "uint8  ${list}[15];" "uint8  ${list}[16];")
+endforeach()
+voxgate_replace(stb_vorbis_code
+  "effective = len*ch - (p_inter*ch - c_inter);" "effective = len*ch - (p_inter*ch + c_inter);")
 file(CONFIGURE OUTPUT "${VOXGATE_STB_VORBIS}" CONTENT "@stb_vorbis_code@" @ONLY)

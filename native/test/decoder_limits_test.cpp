@@ -158,6 +158,32 @@ TEST("audio: a FLAC header that claims the most gets no more") {
   CHECK(peak > int64_t{2} << 20 && peak < int64_t{36} << 20);
 }
 
+TEST("vorbis: headers that follow the rules to their extremes never crash") {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const auto file = random_vorbis(random);
+    try {
+      samples_of(file);
+    } catch (const Failure& failure) {
+      CHECK(failure.status().code == StatusCode::bad_audio);
+    }
+  }
+}
+
+TEST("vorbis: a vector that reaches over the end of the last channel is cut there") {
+  Bits setup = setup_of(2);
+  put_ordered_codebook(setup, 1, 2, 1);
+  put_no_lookup(setup);
+  put_ordered_codebook(setup, 2, 2, 1);
+  setup.put(2, 4).put(0, 32).put(0, 32).put(0, 4).put(0, 1).put(0, 4); // two vectors of two zeros
+  Bits packet;
+  packet.put(0, 1).put(1, 1).put(0, 16).put(1, 1).put(0, 16); // audio; both channels have a floor
+  packet.put(0, 1).put(~uint64_t{0}, 32);                     // the classification; always the last vector
+  // Of two channels of 32 values, from the second value on: the last vector has room for half of it.
+  const auto header = finish_setup(setup, 2, 1, 64);
+  CHECK(samples_of(vorbis_file(header, {packet.bytes(), packet.bytes()}, 2)) == 32);
+}
+
 TEST("audio: a decoder that finds no sample is stopped after a second of work") {
   const auto file = endless_search(12 << 20);
   const auto before = std::clock();
