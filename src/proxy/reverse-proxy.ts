@@ -34,7 +34,8 @@ interface Call extends ForwardOptions {
   res: Response;
   /** As the client framed the body, before the proxy engine touches it. */
   chunked: boolean;
-  answered: boolean;
+  /** The upstream's answer, once it has begun. */
+  answer: IncomingMessage | undefined;
   /** Why we ended it, when we did: what the streams say then is only the echo. */
   endedBy: Error | undefined;
   resolve(): void;
@@ -69,14 +70,15 @@ export function createReverseProxy(upstream: Upstream): Forward {
       proxyRes(proxyRes, req) {
         const call = calls.get(req);
         if (call === undefined) return;
-        call.answered = true;
+        call.answer = proxyRes;
         answer(proxyRes, call, upstream).then(call.resolve, call.reject);
       },
       error(error, req) {
         const call = calls.get(req);
+        if (call === undefined) return;
         // An upstream may answer and close before it has read the whole request: its answer counts.
-        if (call?.answered) return;
-        call?.reject(call.endedBy ?? error);
+        if (call.answer === undefined) call.reject(call.endedBy ?? error);
+        else if (endsByClosing(call.answer)) call.answer.destroy(error);
       },
     },
   });
@@ -87,7 +89,7 @@ export function createReverseProxy(upstream: Upstream): Forward {
     req.headers['x-request-id'] = String(res.getHeader('X-Request-ID'));
     const over = new Promise<void>((resolve, reject) => {
       options.signal.throwIfAborted();
-      calls.set(req, { ...options, res, chunked, answered: false, endedBy: undefined, resolve, reject });
+      calls.set(req, { ...options, res, chunked, answer: undefined, endedBy: undefined, resolve, reject });
       res.setMaxListeners(20); // the engine and the pipeline wait for its end several times each
       proxy(req, res, reject);
     });
@@ -108,6 +110,8 @@ function pathAt(base: URL, originalUrl: string): string {
 function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream): void {
   const end = (reason: Error) => {
     call.endedBy ??= reason;
+    // First, or the parser would take the closing for the end of an answer that only closing ends.
+    call.answer?.destroy(reason);
     proxyReq.destroy(reason);
   };
   const stop = () => end(call.signal.reason);
@@ -130,7 +134,7 @@ function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream)
     connected();
     call.signal.removeEventListener('abort', stop);
     // After an answer, its own stream tells how it ended; without one nothing else would.
-    if (!call.answered) call.reject(call.endedBy ?? new Error('closed without an answer'));
+    if (call.answer === undefined) call.reject(call.endedBy ?? new Error('closed without an answer'));
   });
 }
 
@@ -148,6 +152,11 @@ async function answer(proxyRes: IncomingMessage, call: Call, upstream: Upstream)
     proxyRes.destroy();
     throw call.endedBy ?? error;
   }
+}
+
+/** Whether nothing but the end of the connection tells where the answer ends (RFC 9112, section 6.3). */
+function endsByClosing({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
 }
 
 /** Waits for the first of the body, which stays unread. */

@@ -218,6 +218,16 @@ const ROWS: Row[] = [
     upstream: (s) => s.end(`${head('200 OK')}as it was in 1.0`),
     ...{ class: '2xx', status: 200, body: 'as it was in 1.0' },
   },
+  {
+    name: 'stalls in a body that only its closing would end',
+    upstream: inPieces([`${head('200 OK')}half of it`]),
+    ...{ class: '5xx', broken: true },
+  },
+  {
+    name: 'resets in a body that only its closing would end',
+    upstream: inPieces([`${head('200 OK')}half of it`, null]),
+    ...{ class: '5xx', broken: true },
+  },
   { name: 'an empty body', upstream: wholeAnswer(''), class: '2xx', status: 200, body: '' },
   {
     name: '50 MB',
@@ -330,6 +340,18 @@ const ROWS: Row[] = [
       return answer;
     },
     ...{ class: '5xx', status: 503, code: 'shutting_down' },
+  },
+  {
+    name: 'the operator stops it in the middle of a body that only its closing would end',
+    upstream: inPieces([`${head('200 OK')}half of it`]),
+    client: async (scene) => {
+      const answer = ask(scene);
+      await until('asked', () => scene.upstream.heads.length === 1);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      assert(scene.gateway.app.slot.stopHolder());
+      return answer;
+    },
+    ...{ class: '5xx', broken: true },
   },
   {
     name: 'the gateway stops in the middle of the answer',
