@@ -73,7 +73,7 @@ export const VERSION: string = JSON.parse(
 export function buildApp(config: Config, deps: AppDeps): App {
   const { log, store } = deps;
   const shutdown = new AbortController();
-  const slot = createSlot();
+  const slot = createSlot({ maxHoldMs: config.maxHoldMs });
   const instruments = createInstruments(config.observability, {
     log,
     slot: slot.status,

@@ -80,6 +80,9 @@ const settings = z.object({
   SVC_THREADS: integer(1, 512).optional().describe('threads of one inference (physical cores)'),
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
   SVC_MAX_AUDIO_SEC: number(1, 604_800).default(21_600).describe('longest audio, seconds'),
+  SVC_MAX_HOLD_SEC: number(0.1, 604_800)
+    .default(21_600)
+    .describe('longest time one request may hold the slot, seconds'),
   SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled (system temp folder)'),
   SVC_API_KEY: list.default([]).describe('keys of which a request must carry one; empty = open'),
   SVC_CORS_ORIGINS: list.default([]).describe('sites whose pages may use the API; * = all'),
@@ -133,6 +136,7 @@ export interface Config {
   readonly threads: number;
   readonly maxUploadBytes: number;
   readonly maxAudioSec: number;
+  readonly maxHoldMs: number;
   readonly tmpDir: string;
   /** Empty: open to everyone who can reach it. */
   readonly apiKeys: readonly string[];
@@ -187,6 +191,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     threads: s.SVC_THREADS ?? physicalCores(),
     maxUploadBytes: Math.floor(s.SVC_MAX_UPLOAD_MB * 1024 * 1024),
     maxAudioSec: s.SVC_MAX_AUDIO_SEC,
+    maxHoldMs: s.SVC_MAX_HOLD_SEC * 1000,
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
     apiKeys: s.SVC_API_KEY,
     corsOrigins: s.SVC_CORS_ORIGINS.map(withoutTrailingSlashes),

@@ -14,7 +14,7 @@ export interface SlotStatus {
 
 /** Disposing twice is harmless; only the first counts. */
 export interface Hold extends Disposable {
-  /** Aborted when the operator stops whoever holds the slot. */
+  /** Aborted when the operator stops whoever holds the slot, and when it is held for too long. */
   readonly signal: AbortSignal;
 }
 
@@ -30,7 +30,13 @@ export interface Slot {
 
 const RETRY_AFTER_SEC = 5;
 
-export function createSlot(now: () => number = () => performance.now()): Slot {
+export interface SlotOptions {
+  /** Milliseconds after which a holder is told to stop, whatever it is doing; no limit when absent. */
+  maxHoldMs?: number;
+  now?: () => number;
+}
+
+export function createSlot({ maxHoldMs, now = () => performance.now() }: SlotOptions = {}): Slot {
   let held: { by: Category; since: number; requestId: string; stop: AbortController } | null = null;
 
   const status = (): SlotStatus =>
@@ -59,9 +65,11 @@ export function createSlot(now: () => number = () => performance.now()): Slot {
       assertFree();
       const mine = { by: category, since: now(), requestId, stop: new AbortController() };
       held = mine;
+      const late = maxHoldMs && setTimeout(() => mine.stop.abort(heldTooLong(maxHoldMs)), maxHoldMs);
       return {
         signal: mine.stop.signal,
         [Symbol.dispose]() {
+          clearTimeout(late);
           if (held === mine) held = null;
         },
       };
@@ -74,4 +82,9 @@ export function createSlot(now: () => number = () => performance.now()): Slot {
       return held !== null;
     },
   };
+}
+
+function heldTooLong(maxHoldMs: number): GatewayError {
+  const message = `The request held the slot for more than ${maxHoldMs / 1000} s (SVC_MAX_HOLD_SEC)`;
+  return new GatewayError('network', message, { code: 'held_too_long' });
 }

@@ -289,6 +289,38 @@ test('the operator stops whoever holds the slot', async () => {
   }
 });
 
+test('whoever holds the slot for longer than SVC_MAX_HOLD_SEC is stopped', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave((socket) => {
+    // It is never silent: only the longest hold can end it.
+    const drip = setInterval(() => socket.write(' '), 20);
+    socket.on('close', () => clearInterval(drip));
+    socket.write(`${head('200 OK', { 'Content-Type': 'text/event-stream' })}`);
+  });
+  await using gateway = await startGateway({
+    env: { ...upstreams(upstream.url), SVC_MAX_HOLD_SEC: '0.3' },
+    transcribe: untilAborted,
+  });
+  const listening = await post(gateway, form(toneWav(1)));
+  assert.equal(listening.status, 503);
+  assert.equal(listening.headers.get('retry-after'), null);
+  assert.equal((await json(listening)).error.code, 'held_too_long');
+  const streaming = await post(gateway, form(toneWav(1), { stream: 'true' }));
+  assert.match(await streaming.text(), /event: error\ndata: .*"held_too_long"/);
+  const speaking = await fetch(`${gateway.base}/v1/audio/speech`, { method: 'POST', body: '{}' });
+  await assert.rejects(speaking.text(), 'an answer cut short never looks whole');
+  await until('the slot is free', () => gateway.app.slot.status().holder === null);
+  await until('all are over', () => gateway.exchanges.length === 3);
+  assert.deepEqual(
+    gateway.exchanges.map((exchange) => [exchange.class, exchange.status]),
+    [
+      ['5xx', 503],
+      ['5xx', 503],
+      ['5xx', 503],
+    ],
+  );
+});
+
 test('a client that waits for 100 Continue gets it when the slot is free, the 503 when not', async () => {
   await using echo = await startEcho();
   await using gateway = await startGateway({ env: upstreams(echo.url) });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 import { createSlot } from '../../src/engine/slot.ts';
 import { GatewayError } from '../../src/errors.ts';
 
 test('a free slot can be taken and tells who holds it for how long', () => {
   let clock = 1000;
-  const slot = createSlot(() => clock);
+  const slot = createSlot({ now: () => clock });
   assert.deepEqual(slot.status(), { holder: null, heldForMs: 0, requestId: null });
   const held = slot.take('asr', 'r1');
   clock += 250;
@@ -16,7 +16,7 @@ test('a free slot can be taken and tells who holds it for how long', () => {
 
 test('a held slot refuses every category at once, with what the client needs to come back', () => {
   let clock = 0;
-  const slot = createSlot(() => clock);
+  const slot = createSlot({ now: () => clock });
   using _held = slot.take('tts', 'r1');
   clock = 1234;
   for (const category of ['asr', 'tts', 'llm'] as const) {
@@ -53,4 +53,26 @@ test('stopping the holder aborts its signal; the slot is free only when it has l
   assert.equal(slot.status().holder, 'asr');
   held[Symbol.dispose]();
   assert.equal(slot.stopHolder(), false);
+});
+
+test('a hold that lasts too long is told to stop, a shorter one never', () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const slot = createSlot({ maxHoldMs: 5000 });
+    const short = slot.take('asr', 'r1');
+    mock.timers.tick(4999);
+    short[Symbol.dispose]();
+    const held = slot.take('tts', 'r2');
+    mock.timers.tick(4999);
+    assert.deepEqual([short.signal.aborted, held.signal.aborted], [false, false]);
+    mock.timers.tick(1);
+    const { reason } = held.signal;
+    assert.equal(short.signal.aborted, false);
+    assert.deepEqual([reason.status, reason.code, reason.retryAfterSec], [503, 'held_too_long', undefined]);
+    assert.match(reason.message, /5 s \(SVC_MAX_HOLD_SEC\)/);
+    assert.equal(slot.status().holder, 'tts', 'until it has let go');
+    held[Symbol.dispose]();
+  } finally {
+    mock.timers.reset();
+  }
 });
