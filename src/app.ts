@@ -162,7 +162,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       await using _model = await caches.models.lease(chosen.model.id);
     },
     async close() {
-      shutdown.abort(new GatewayError('network', 'The gateway is shutting down', { code: 'shutting_down' }));
+      shutdown.abort(new GatewayError('shutting_down', {}));
       await stopServer(server, observer.inFlight);
       await Promise.all([caches.models.close(), caches.voiceActivity.close()]);
       uploads.close();

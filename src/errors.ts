@@ -1,10 +1,11 @@
 /**
- * Every failure the gateway can answer with. The table is that of contract 7: a code has one kind and one
- * HTTP status. `error-handler.ts` is the only place that turns one of these into a response.
+ * Every failure that the gateway can answer with. A code has one kind, one HTTP status and one form of sentence
+ * (contract 7); docs/api.md lists the same table, and a test compares the two. `error-handler.ts` turns one of these
+ * into a response.
  */
 
 /** Kind (what clients branch on) to HTTP status. */
-const STATUS_OF_KIND = {
+export const STATUS_OF_KIND = {
   malformed: 400,
   unauthorized: 401,
   forbidden: 403,
@@ -20,19 +21,121 @@ const STATUS_OF_KIND = {
 export type ErrorKind = keyof typeof STATUS_OF_KIND;
 export const ERROR_KINDS = Object.keys(STATUS_OF_KIND) as [ErrorKind, ...ErrorKind[]];
 
+interface Row {
+  kind: ErrorKind;
+  /** What is wrong, then what to do about it; `{names}` are filled in. No path of the server and no full stop. */
+  says: string;
+  /** Where HTTP has a status that says more than the kind's, of the same hundred (RFC 9110, section 15.5). */
+  status?: number;
+}
+
+/** OpenAI's `error.code` for each failure. */
+export const ERRORS = {
+  // The uploaded file.
+  missing_file: { kind: 'malformed', says: 'No file was sent; send the audio as the multipart field "file"' },
+  empty_file: { kind: 'malformed', says: 'The file is empty' },
+  unsupported_format: { kind: 'malformed', says: 'The format of the file is not supported: {why}' },
+  no_audio_stream: { kind: 'malformed', says: 'The file has no audio stream' },
+  empty_audio: { kind: 'malformed', says: 'The file holds no audio samples' },
+  undecodable_audio: { kind: 'malformed', says: 'The audio cannot be decoded: {why}' },
+  audio_too_long: {
+    kind: 'malformed',
+    says: 'The audio is longer than the {maxSec} s that this server accepts (SVC_MAX_AUDIO_SEC)',
+  },
+  file_too_large: { kind: 'too_large', says: 'The upload is larger than {maxMb} MiB (SVC_MAX_UPLOAD_MB)' },
+  // The fields of a request.
+  invalid_value: { kind: 'malformed', says: 'Field "{field}" cannot be {value}: {expected}' },
+  unknown_model: { kind: 'malformed', says: 'Unknown model "{model}"; the nearest are {nearest}' },
+  unsupported_language: {
+    kind: 'malformed',
+    says: '{model} does not know the language "{language}"; it knows {known}',
+  },
+  unsupported_translate: { kind: 'malformed', says: '{model} does not translate; {others} do' },
+  // The body and its form.
+  invalid_content_type: {
+    kind: 'malformed',
+    says: 'Expected a multipart/form-data body with the field "file"',
+  },
+  invalid_form: { kind: 'malformed', says: 'The form cannot be read: {why}' },
+  body_too_large: { kind: 'too_large', says: 'The body is too large' },
+  unsupported_media_type: {
+    kind: 'malformed',
+    status: 415,
+    says: 'The type, encoding or character set of the body is not known here',
+  },
+  // The request itself.
+  bad_request: { kind: 'malformed', says: 'The request cannot be understood' },
+  request_timeout: { kind: 'malformed', status: 408, says: 'The request did not arrive in time' },
+  precondition_failed: { kind: 'malformed', status: 412, says: 'The file is not the one of the condition' },
+  range_not_satisfiable: { kind: 'malformed', status: 416, says: 'The file has no such range' },
+  expectation_failed: { kind: 'malformed', status: 417, says: 'Only Expect: 100-continue is known here' },
+  headers_too_large: { kind: 'malformed', status: 431, says: 'The request headers are too large' },
+  // Who asks, and for what.
+  invalid_api_key: {
+    kind: 'unauthorized',
+    says: 'A valid key is needed: Authorization: Bearer <key> (SVC_API_KEY)',
+  },
+  cross_site: {
+    kind: 'forbidden',
+    says: 'A page of another site may not do this (SVC_CORS_ORIGINS lists the sites that may)',
+  },
+  unknown_host: {
+    kind: 'forbidden',
+    says: 'This server is not known by the name in Host (SVC_CORS_ORIGINS adds names)',
+  },
+  not_found: { kind: 'not_found', says: 'Nothing is at {method} {path}' },
+  model_not_found: { kind: 'not_found', says: 'No model "{model}" can serve here' },
+  capture_not_found: {
+    kind: 'not_found',
+    says: 'Nothing that was captured under this request id is on disk (any more)',
+  },
+  method_not_allowed: { kind: 'method_not_allowed', says: '{method} is not allowed here; use {allowed}' },
+  // The client is gone; in the log only.
+  client_left: { kind: 'cancelled', says: 'The client closed the request' },
+  client_stalled: { kind: 'cancelled', says: 'The client read nothing for {seconds} s' },
+  // The slot.
+  slot_busy: { kind: 'network', says: 'The inference slot is busy ({holder}); retry in {seconds} s' },
+  held_too_long: {
+    kind: 'network',
+    says: 'The request held the slot for more than {seconds} s (SVC_MAX_HOLD_SEC)',
+  },
+  stopped_by_operator: { kind: 'network', says: 'The operator stopped this request' },
+  shutting_down: { kind: 'network', says: 'The gateway is shutting down' },
+  // Engine and weights.
+  backend_unavailable: {
+    kind: 'network',
+    says: 'The {provider} backend is not available: the native engine could not be loaded; the start log says why',
+  },
+  model_not_installed: { kind: 'network', says: 'The weights of {model} are not on this server: {why}' },
+  download_failed: { kind: 'network', says: 'Could not get the weights of {model}' },
+  not_importable: { kind: 'malformed', says: 'The weights cannot be imported: {why}' },
+  // The upstreams.
+  upstream_unreachable: { kind: 'network', says: 'The {upstream} cannot be reached ({why}): {hint}' },
+  upstream_failed: { kind: 'upstream', says: 'The {upstream} failed: {why}' },
+  upstream_timeout: { kind: 'upstream', says: 'The {upstream} did not answer in time: {why}' },
+  internal_error: { kind: 'internal', says: 'The gateway failed; the log tells more under the request id' },
+} as const satisfies Record<string, Row>;
+
+export type ErrorCode = keyof typeof ERRORS;
+/** The codes as the schema of the API needs them. */
+export const ERROR_CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
+
+type Blanks<Sentence> = Sentence extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Blanks<Rest>
+  : never;
+/** What fills the blanks of a code's sentence. */
+type Values<Code extends ErrorCode> = Record<Blanks<(typeof ERRORS)[Code]['says']>, string | number>;
+
 export interface GatewayErrorOptions {
   /** Who produced the failure: `voxgate` itself (the default), or the model family or upstream it speaks for. */
   provider?: string;
   /** The request field at fault, as OpenAI's `error.param`. */
   param?: string;
-  /** A short stable identifier, as OpenAI's `error.code`, e.g. `slot_busy`. */
-  code?: string;
-  /** An HTTP status that says more than the kind's, of the same hundred. */
-  status?: number;
   /** Seconds for `Retry-After`; only back-pressure carries it. */
   retryAfterSec?: number;
   /** Further members of the `error` object; `heldBy` is `held_by` on the wire. */
   details?: Record<string, string | number>;
+  /** For the log: it may name paths and say what a library printed. */
   cause?: unknown;
 }
 
@@ -41,35 +144,58 @@ export function excerpt(sent: string, maxCharacters = 80): string {
   return sent.length > maxCharacters ? `${sent.slice(0, maxCharacters)}…` : sent;
 }
 
-export class GatewayError extends Error {
+export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
   override readonly name = 'GatewayError';
+  readonly code: Code;
   readonly kind: ErrorKind;
+  readonly status: number;
   readonly provider: string;
   readonly param: string | null;
-  readonly code: string | null;
-  readonly status: number;
   readonly retryAfterSec: number | undefined;
   readonly details: Readonly<Record<string, string | number>>;
 
-  constructor(kind: ErrorKind, message: string, options: GatewayErrorOptions = {}) {
+  constructor(code: Code, values: Values<Code>, options: GatewayErrorOptions = {}) {
+    const { kind, says, status }: Row = ERRORS[code];
     // A refusal is found by its code. Walking the stack for each would be the dearest part of refusing, just when
     // there is most to refuse.
     const { stackTraceLimit } = Error;
     if (kind !== 'internal') Error.stackTraceLimit = 0;
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(fill(says, values), options.cause === undefined ? undefined : { cause: options.cause });
     Error.stackTraceLimit = stackTraceLimit;
+    this.code = code;
     this.kind = kind;
+    this.status = status ?? STATUS_OF_KIND[kind];
     this.provider = options.provider ?? 'voxgate';
     this.param = options.param ?? null;
-    this.code = options.code ?? null;
-    this.status = options.status ?? STATUS_OF_KIND[kind];
     this.retryAfterSec = options.retryAfterSec;
     this.details = options.details ?? {};
   }
+}
+
+function fill(sentence: string, values: Readonly<Record<string, string | number>>): string {
+  return sentence.replace(/\{(\w+)\}/g, (_blank, name: string) => String(values[name]));
 }
 
 /** The message with those of its causes: for the log and the command line, never for a client. */
 export function fullMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${fullMessage(error.cause)}`;
+}
+
+/**
+ * A field that cannot hold what was sent.
+ * @param field as it was written, with the member at fault: `chunking_strategy[threshold]`
+ * @param expected a sentence that says what is allowed
+ * @param param the field alone, where `field` names a member of it
+ */
+export function invalidValue(field: string, value: unknown, expected: string, param = field): GatewayError {
+  return new GatewayError('invalid_value', { field, value: describe(value), expected }, { param });
+}
+
+/** Bounded for any value: a list may have millions of places, and an object thousands of levels. */
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(excerpt(value));
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (typeof value === 'object' && value !== null) return 'an object';
+  return value === undefined ? 'absent' : String(value);
 }

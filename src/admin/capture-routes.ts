@@ -14,8 +14,7 @@ async function find(captures: CaptureActions, id: string): Promise<StoredCapture
   return found;
 }
 
-const gone = () =>
-  new GatewayError('not_found', 'Nothing captured under this request id is on disk (any more)');
+const gone = () => new GatewayError('capture_not_found', {});
 
 export function showCapture(captures: CaptureActions): RequestHandler {
   return async (req, res) => {

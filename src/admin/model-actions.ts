@@ -1,7 +1,7 @@
 /** Models as the admin pages see and move them: on disk, in memory, on their way. */
 import type { Logger } from 'winston';
 import type { Closable, ModelCache } from '../engine/cache.ts';
-import { fullMessage, GatewayError } from '../errors.ts';
+import { excerpt, fullMessage, GatewayError } from '../errors.ts';
 import type { CatalogueModel } from '../models/catalogue.ts';
 import { publishedFile } from '../models/hub.ts';
 import type { ModelStore } from '../models/store.ts';
@@ -33,10 +33,7 @@ export function createModelActions({
   const find = (name: string): string => {
     const id = modelId(name);
     if (catalogue.some((model) => model.id === id)) return id;
-    throw new GatewayError('not_found', `There is no model "${name.slice(0, 80)}"`, {
-      code: 'model_not_found',
-      param: 'id',
-    });
+    throw new GatewayError('model_not_found', { model: excerpt(name) }, { param: 'id' });
   };
 
   /** Nobody waits for it: how it ends is seen in the list, and why in the log, which alone may name paths. */

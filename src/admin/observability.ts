@@ -1,5 +1,5 @@
 import type { RequestHandler, Response } from 'express';
-import { GatewayError } from '../errors.ts';
+import { invalidValue } from '../errors.ts';
 import { isToggleKey, TOGGLE_KEYS } from '../observability/toggles.ts';
 import { isTruthy } from '../truthy.ts';
 import { sendHtml } from './answer.ts';
@@ -18,12 +18,10 @@ export function toggle(deps: Deps): RequestHandler {
   return async (req, res) => {
     const { key, value } = await readForm(req, res);
     if (!isToggleKey(key)) {
-      throw new GatewayError('malformed', `key must be one of ${TOGGLE_KEYS.join(', ')}`, { param: 'key' });
+      throw invalidValue('key', key, `Expected ${TOGGLE_KEYS.join(', ')}`);
     }
     if (typeof value !== 'string') {
-      throw new GatewayError('malformed', 'value must be sent, once: 1, on, true, yes or y turn it on', {
-        param: 'value',
-      });
+      throw invalidValue('value', value, 'Expected one text; 1, on, true, yes or y turn it on');
     }
     deps.toggles.set(key, isTruthy(value));
     deps.log.info('switched by the operator', { key, on: deps.toggles.get(key) });

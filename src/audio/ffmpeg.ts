@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { resolve as absolute } from 'node:path';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { type Ffmpeg, ffmpegCommand } from './find-ffmpeg.ts';
-import { refuseAudio } from './refusal.ts';
+import { refuseAudio, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 
 /** ffmpeg's exit code when a signal ended it: it catches the one for used-up processor time and leaves in order. */
@@ -85,12 +85,12 @@ export async function openFfmpegDecoder(
     if (closed) throw closedWhileRead();
     // Cut off by a limit, not by the end of the file: passing on half of it as if whole would be a lie.
     if (endSignal !== null || code === ENDED_BY_SIGNAL) {
-      throw refuseAudio('undecodable_audio', 'Decoding the file takes more memory or time than is allowed.');
+      throw refuseDecoding('undecodable_audio', 'decoding it takes more memory or time than is allowed');
     }
     if (delivered > 0) return;
-    if (notes.noStream) throw refuseAudio('no_audio_stream', 'The file has no audio stream.');
-    if (code === 0) throw refuseAudio('empty_audio', 'The file holds no audio samples.');
-    throw refuseAudio('undecodable_audio', `The file looks like ${container.name} but cannot be decoded.`);
+    if (notes.noStream) throw refuseAudio('no_audio_stream');
+    if (code === 0) throw refuseAudio('empty_audio');
+    throw refuseDecoding('undecodable_audio', `the file looks like ${container.name} but is damaged`);
   }
 
   return {

@@ -9,7 +9,7 @@ import { BLOCK_SAMPLES, type Decoder, type DecoderLimits, SAMPLE_RATE } from './
 import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
-import { refuseAudio } from './refusal.ts';
+import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
 import {
   type Container,
   HEAD_BYTES,
@@ -73,7 +73,7 @@ async function sniffFile(path: string): Promise<Container> {
   const file = await open(path);
   try {
     const { size } = await file.stat();
-    if (size === 0) throw refuseAudio('empty_file', 'The file is empty.');
+    if (size === 0) throw refuseAudio('empty_file');
     const readAt = async (position: number, length: number): Promise<Uint8Array> => {
       const { bytesRead, buffer } = await file.read(new Uint8Array(length), 0, length, position);
       return buffer.subarray(0, bytesRead);
@@ -86,9 +86,9 @@ async function sniffFile(path: string): Promise<Container> {
     }
     const found = offset > 0 ? sniffAfterTag(head) : sniffContainer(head);
     if (found === null) {
-      throw refuseAudio(
+      throw refuseDecoding(
         'unsupported_format',
-        'The content of the file is not audio or video in a known format (its name and declared type do not count).',
+        'the content is not audio or video in a known format (its name and declared type do not count)',
       );
     }
     return sniffOggEnd(found, head, await readAt(Math.max(0, size - OGG_TAIL_BYTES), OGG_TAIL_BYTES));
@@ -119,16 +119,16 @@ async function openExternally(
 ): Promise<Opened> {
   if (ffmpeg === null) throw refuseWithoutFfmpeg(container);
   const opened = await readFirst(await openFfmpegDecoder(path, container, ffmpeg, limits));
-  if (opened === null) throw refuseAudio('empty_audio', 'The file holds no audio samples.');
+  if (opened === null) throw refuseAudio('empty_audio');
   return opened;
 }
 
 function refuseWithoutFfmpeg({ name, native }: Container): Error {
   const remedy = 'ffmpeg, which this server does not have (on Debian: apt-get install ffmpeg)';
-  if (!native) return refuseAudio('unsupported_format', `Decoding ${name} needs ${remedy}.`);
-  return refuseAudio(
+  if (!native) return refuseDecoding('unsupported_format', `decoding ${name} needs ${remedy}`);
+  return refuseDecoding(
     'undecodable_audio',
-    `The file looks like ${name} but holds no audio that can be decoded here. Its rarer encodings need ${remedy}.`,
+    `the file looks like ${name} but holds no audio that can be decoded here; its rarer encodings need ${remedy}`,
   );
 }
 
@@ -144,11 +144,9 @@ async function readFirst(decoder: Decoder): Promise<Opened | null> {
 
 function createSource(container: Container, { decoder, first }: Opened, limits: DecoderLimits): AudioSource {
   const { maxAudioSec, signal } = limits;
-  const refuseLength = () =>
-    refuseAudio('audio_too_long', `The audio is longer than the ${maxAudioSec} s that this server accepts.`);
   const maxSamples = (maxAudioSec + LENGTH_SLACK_SEC) * SAMPLE_RATE;
   if ((decoder.durationSec ?? 0) * SAMPLE_RATE > maxSamples || first.length > maxSamples)
-    throw refuseLength();
+    throw refuseLength(maxAudioSec);
 
   let next: Float32Array | null = first;
   let started = false;
@@ -161,7 +159,7 @@ function createSource(container: Container, { decoder, first }: Opened, limits: 
         const block = next;
         next = null; // the consumer's now: nothing here keeps it in memory
         samples += block.length;
-        if (samples > maxSamples) throw refuseLength();
+        if (samples > maxSamples) throw refuseLength(maxAudioSec);
         yield silenceNonFinite(block);
         next = await decoder.read();
       }

@@ -1,15 +1,20 @@
+/** Why an uploaded file is refused, each a 400 of the field `file`. */
 import { GatewayError } from '../errors.ts';
 
-/** Why an uploaded file is refused; the `code` of the error envelope. All are 400. */
-export type RefusalCode =
-  | 'empty_file' // no bytes
-  | 'unsupported_format' // not a container known here, or one that needs the ffmpeg this machine lacks
-  | 'no_audio_stream' // a video, or an image, without sound
-  | 'empty_audio' // a sound file of no samples
-  | 'undecodable_audio'
-  | 'audio_too_long';
+/** Reasons that need no more words. */
+type PlainRefusal = 'empty_file' | 'no_audio_stream' | 'empty_audio';
+/** Reasons that say why. */
+type ExplainedRefusal = 'unsupported_format' | 'undecodable_audio';
 
-/** `message` is shown to the client: no paths, nothing of what a decoder printed. */
-export function refuseAudio(code: RefusalCode, message: string, cause?: unknown): GatewayError {
-  return new GatewayError('malformed', message, { param: 'file', code, cause });
+export function refuseAudio(code: PlainRefusal): GatewayError {
+  return new GatewayError(code, {}, { param: 'file' });
+}
+
+/** @param why shown to the client: no paths, nothing of what a decoder printed */
+export function refuseDecoding(code: ExplainedRefusal, why: string, cause?: unknown): GatewayError {
+  return new GatewayError(code, { why }, { param: 'file', cause });
+}
+
+export function refuseLength(maxAudioSec: number): GatewayError {
+  return new GatewayError('audio_too_long', { maxSec: maxAudioSec }, { param: 'file' });
 }

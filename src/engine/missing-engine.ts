@@ -5,9 +5,7 @@ import type { NativeEngine } from './types.ts';
 /** Each call rejects with GatewayError `backend_unavailable`. */
 export function missingEngine(): NativeEngine {
   const refuse = async (): Promise<never> => {
-    throw new GatewayError('network', 'The native engine could not be loaded; the start log says why', {
-      code: 'backend_unavailable',
-    });
+    throw new GatewayError('backend_unavailable', { provider: 'transcription' });
   };
   return {
     info: {

@@ -48,13 +48,9 @@ export function createSlot({ maxHoldMs, now = () => performance.now() }: SlotOpt
     const { holder, heldForMs } = status();
     if (holder === null) return;
     throw new GatewayError(
-      'network',
-      `The inference slot is busy (${holder}); retry in ${RETRY_AFTER_SEC} s`,
-      {
-        code: 'slot_busy',
-        retryAfterSec: RETRY_AFTER_SEC,
-        details: { heldBy: holder, heldForMs },
-      },
+      'slot_busy',
+      { holder, seconds: RETRY_AFTER_SEC },
+      { retryAfterSec: RETRY_AFTER_SEC, details: { heldBy: holder, heldForMs } },
     );
   };
 
@@ -65,7 +61,12 @@ export function createSlot({ maxHoldMs, now = () => performance.now() }: SlotOpt
       assertFree();
       const mine = { by: category, since: now(), requestId, stop: new AbortController() };
       held = mine;
-      const late = maxHoldMs && setTimeout(() => mine.stop.abort(heldTooLong(maxHoldMs)), maxHoldMs);
+      const late =
+        maxHoldMs &&
+        setTimeout(
+          () => mine.stop.abort(new GatewayError('held_too_long', { seconds: maxHoldMs / 1000 })),
+          maxHoldMs,
+        );
       return {
         signal: mine.stop.signal,
         [Symbol.dispose]() {
@@ -75,16 +76,9 @@ export function createSlot({ maxHoldMs, now = () => performance.now() }: SlotOpt
       };
     },
     stopHolder() {
-      const reason = new GatewayError('network', 'The operator stopped this request', {
-        code: 'stopped_by_operator',
-      });
+      const reason = new GatewayError('stopped_by_operator', {});
       held?.stop.abort(reason);
       return held !== null;
     },
   };
-}
-
-function heldTooLong(maxHoldMs: number): GatewayError {
-  const message = `The request held the slot for more than ${maxHoldMs / 1000} s (SVC_MAX_HOLD_SEC)`;
-  return new GatewayError('network', message, { code: 'held_too_long' });
 }

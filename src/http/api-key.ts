@@ -67,13 +67,7 @@ export function createApiKeys(keys: readonly string[]): ApiKeys {
 }
 
 function unauthorized(): GatewayError {
-  return new GatewayError(
-    'unauthorized',
-    'A valid key is needed: Authorization: Bearer <key> (SVC_API_KEY)',
-    {
-      code: 'invalid_api_key',
-    },
-  );
+  return new GatewayError('invalid_api_key', {});
 }
 
 function cookieOf(req: Request): string {

@@ -7,7 +7,7 @@ export function clientSignal(res: Response, shutdown: AbortSignal): AbortSignal 
   // `close` without a finished response is the only sign of a client that left; `req`'s own events do not fire
   // once its body was read.
   res.once('close', () => {
-    if (!res.writableFinished) left.abort(new GatewayError('cancelled', 'The client closed the request'));
+    if (!res.writableFinished) left.abort(new GatewayError('client_left', {}));
   });
   return AbortSignal.any([left.signal, shutdown]);
 }

@@ -37,12 +37,9 @@ export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   // What Express and its middleware refuse carries a status: a path that cannot be decoded, a body, a range.
   const { status, type } = Object(error) as { status?: unknown; type?: unknown };
-  if (type === 'request.aborted') return new GatewayError('cancelled', 'The client closed the request');
+  if (type === 'request.aborted') return new GatewayError('client_left', {});
   if (typeof status === 'number' && status >= 400 && status < 500) return httpRefusal(status);
-  return new GatewayError('internal', 'The gateway failed; the log tells more under the request id', {
-    code: 'internal_error',
-    cause: error,
-  });
+  return new GatewayError('internal_error', {}, { cause: error });
 }
 
 /** Into the log, and into the request's notes: before anything is done about it. */

@@ -35,15 +35,13 @@ const LIMIT_OF: Readonly<Record<string, keyof FormLimits>> = {
  */
 export function formRefusal(error: unknown, limits: FormLimits): GatewayError {
   const { message, code = '', field } = error as Error & { code?: string; field?: string };
-  const param = field === undefined ? {} : { param: excerpt(field) };
+  const name = field === undefined ? undefined : excerpt(field);
+  const param = name === undefined ? {} : { param: name };
   if (code === 'LIMIT_FIELD_VALUE') {
-    const said = `Field "${param.param}" cannot be that long: Expected at most ${limits.fieldSize} bytes`;
-    return new GatewayError('malformed', said, { ...param, code: 'invalid_value' });
+    const expected = `Expected at most ${limits.fieldSize} bytes`;
+    return new GatewayError('invalid_value', { field: name ?? '', value: 'that long', expected }, param);
   }
   const limit = LIMIT_OF[code];
-  const said = limit === undefined ? excerpt(message, 200) : `${message} (at most ${limits[limit]})`;
-  return new GatewayError('malformed', `The form cannot be read: ${said}`, {
-    ...param,
-    code: 'invalid_form',
-  });
+  const why = limit === undefined ? excerpt(message, 200) : `${message} (at most ${limits[limit]})`;
+  return new GatewayError('invalid_form', { why }, param);
 }

@@ -1,6 +1,6 @@
 /** GET /v1/models and /v1/models/{id}: what can serve a request right now (contract 2.3, 4.2). */
 import type { RequestHandler } from 'express';
-import { GatewayError } from '../errors.ts';
+import { excerpt, GatewayError } from '../errors.ts';
 import type { Inventory, UpstreamModel } from '../proxy/inventory.ts';
 import { type RoutableModel, resolveAlias } from '../transcription/routing.ts';
 
@@ -31,9 +31,7 @@ export function getModel(deps: ModelsDeps): RequestHandler {
     const all = await entries(deps);
     const entry = all.find((model) => model.id === id) ?? all.find((model) => model.id === asked);
     if (entry === undefined) {
-      throw new GatewayError('not_found', `No model "${asked.slice(0, 80)}" can serve now`, {
-        code: 'model_not_found',
-      });
+      throw new GatewayError('model_not_found', { model: excerpt(asked) });
     }
     res.json(entry);
   };

@@ -31,26 +31,14 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
     const origin = req.get('Origin');
     const changes = !READING.includes(req.method);
     if (changes && origin !== undefined && !isOwn(origin, req) && !isAllowed(origin, req)) {
-      throw new GatewayError(
-        'forbidden',
-        'A page of another site may not do this (SVC_CORS_ORIGINS lists who may)',
-        {
-          code: 'cross_site',
-        },
-      );
+      throw new GatewayError('cross_site', {});
     }
     // Behind a public address any name may be ours; on loopback only those of this machine are.
     const isPrivate = changes || isAdmin(req);
     // Not what a proxy is said to have forwarded: a page whose name points here can send any header but this one.
     const named = () => hostnameOf(`http://${req.get('Host') ?? 'localhost'}`) ?? '';
     if (guardsHost && isPrivate && !isKnown(named())) {
-      throw new GatewayError(
-        'forbidden',
-        'This server is not known by the name in Host (SVC_CORS_ORIGINS adds names)',
-        {
-          code: 'unknown_host',
-        },
-      );
+      throw new GatewayError('unknown_host', {});
     }
     next();
   };

@@ -27,11 +27,7 @@ export function mountRows(router: IRouter, rows: readonly RouteRow[]): void {
     for (const { method, chain, handler } of here) router[method](path, ...chain, handler);
     router.all(path, (req, res) => {
       res.setHeader('Allow', methods.join(', '));
-      throw new GatewayError(
-        'method_not_allowed',
-        `${req.method} is not allowed here; use ${methods.join(' or ')}`,
-        { code: 'method_not_allowed' },
-      );
+      throw new GatewayError('method_not_allowed', { method: req.method, allowed: methods.join(' or ') });
     });
   }
 }

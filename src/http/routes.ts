@@ -1,7 +1,7 @@
 /** The table of contents of the HTTP surface: method, path, chain, handler. */
 import type { Express, Request, RequestHandler, Router } from 'express';
 import type { Slot } from '../engine/slot.ts';
-import { GatewayError } from '../errors.ts';
+import { excerpt, GatewayError } from '../errors.ts';
 import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
@@ -80,7 +80,7 @@ export function mountRoutes(app: Express, deps: RouteDeps): void {
   mountDocs(app);
   mountPages(app);
   app.use((req) => {
-    throw new GatewayError('not_found', `Nothing is at ${req.method} ${req.path.slice(0, 200)}`);
+    throw new GatewayError('not_found', { method: req.method, path: excerpt(req.path, 200) });
   });
 }
 

@@ -85,11 +85,11 @@ export function createUploadReceiver(options: {
         stall.stop();
       }
       const file = keptFile(req);
-      if (file === undefined) throw noFile('No file was sent; send the audio as the multipart field "file"');
+      if (file === undefined) throw new GatewayError('missing_file', {}, { param: 'file' });
       const remove = () => removeKept(req);
       if (file.size === 0) {
         await remove();
-        throw noFile('The file is empty', 'empty_file');
+        throw new GatewayError('empty_file', {}, { param: 'file' });
       }
       return { path: file.path, bytes: file.size, fields: { ...req.body }, [Symbol.asyncDispose]: remove };
     },
@@ -111,25 +111,16 @@ async function removeKept(req: Request): Promise<void> {
   if (file !== undefined) await rm(file.path, { force: true });
 }
 
-function noFile(message: string, code = 'missing_file'): GatewayError {
-  return new GatewayError('malformed', message, { param: 'file', code });
-}
-
 function refuseWithoutReading(req: Request, maxBytes: number, mostBytes: number): void {
   if (!req.is('multipart/form-data')) {
-    throw new GatewayError('malformed', 'Expected a multipart/form-data body with the field "file"', {
-      code: 'invalid_content_type',
-    });
+    throw new GatewayError('invalid_content_type', {});
   }
   if (Number(req.get('Content-Length') ?? 0) > mostBytes) throw tooLarge(maxBytes);
 }
 
 function tooLarge(maxBytes: number): GatewayError {
   const megabytes = Number((maxBytes / 1024 / 1024).toFixed(3));
-  return new GatewayError('too_large', `The upload is larger than ${megabytes} MiB (SVC_MAX_UPLOAD_MB)`, {
-    param: 'file',
-    code: 'file_too_large',
-  });
+  return new GatewayError('file_too_large', { maxMb: megabytes }, { param: 'file' });
 }
 
 function uploadError(error: unknown, maxBytes: number): Error {
@@ -140,8 +131,7 @@ function uploadError(error: unknown, maxBytes: number): Error {
   // What multer raises without a code of its own is a form that ended early or is no form; what the file system
   // raises (a full disk) has one and is ours.
   if ('code' in error && 'errno' in error) return error;
-  if (error.message === 'Request aborted')
-    return new GatewayError('cancelled', 'The client closed the request');
+  if (error.message === 'Request aborted') return new GatewayError('client_left', {});
   return formRefusal(error, LIMITS);
 }
 

@@ -13,8 +13,9 @@ export function wellFormed(): RequestHandler {
     if (expected !== '100-continue' && req.httpVersion !== '1.0') throw httpRefusal(417);
     if (req.method === 'CONNECT') {
       res.setHeader('Allow', ALL_METHODS.join(', '));
-      throw new GatewayError('method_not_allowed', 'This server makes no tunnels', {
-        code: 'method_not_allowed',
+      throw new GatewayError('method_not_allowed', {
+        method: 'CONNECT',
+        allowed: 'another method: this server makes no tunnels',
       });
     }
     next();

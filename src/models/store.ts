@@ -1,6 +1,6 @@
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fullMessage, GatewayError } from '../errors.ts';
+import { excerpt, fullMessage, GatewayError } from '../errors.ts';
 import { ALL_WEIGHTS, localFile, type Precision, type Weights } from './catalogue.ts';
 import { hashFile, requireSpace, syncFolder } from './disk.ts';
 import { publishedFile } from './hub.ts';
@@ -75,13 +75,10 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   function find(id: string): Weights {
     const model = catalogue.find((entry) => entry.id === id);
     if (model) return model;
-    throw new GatewayError(
-      'malformed',
-      `Unknown model '${id}'. Known are ${catalogue.map((entry) => entry.id).join(', ')}.`,
-      {
-        code: 'model_not_found',
-      },
-    );
+    throw new GatewayError('unknown_model', {
+      model: excerpt(id),
+      nearest: catalogue.map((entry) => entry.id).join(', '),
+    });
   }
 
   function reporter(id: string): ReportProgress {
@@ -128,13 +125,16 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       return { path: verdict.path };
     }
     if (complaints.length === 0) return null;
-    throw new GatewayError('network', `The weights of ${model.id} are not what they should be`, {
-      provider: model.provider,
-      code: 'model_not_installed',
-      cause: new Error(
-        `${complaints.join('; ')}. Nothing was changed: move the file away to have it fetched again.`,
-      ),
-    });
+    throw new GatewayError(
+      'model_not_installed',
+      { model: model.id, why: 'what is there is not what it should be' },
+      {
+        provider: model.provider,
+        cause: new Error(
+          `${complaints.join('; ')}. Nothing was changed: move the file away to have it fetched again.`,
+        ),
+      },
+    );
   }
 
   async function fetchFrom(
@@ -160,11 +160,14 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     }
     const file = publishedFile(model, precision)?.file;
     const why = failures.join('; ') || 'no source has them';
-    throw new GatewayError('network', `Could not get the weights of ${model.id}`, {
-      provider: model.provider,
-      code: 'download_failed',
-      cause: new Error(`${why}. Check the network and HF_ENDPOINT, or put ${file} into ${dir}.`),
-    });
+    throw new GatewayError(
+      'download_failed',
+      { model: model.id },
+      {
+        provider: model.provider,
+        cause: new Error(`${why}. Check the network and HF_ENDPOINT, or put ${file} into ${dir}.`),
+      },
+    );
   }
 
   async function quantise(
@@ -237,11 +240,10 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       if (found && 'path' in found) return found.path;
       if (!found && !mayFetch) {
         throw new GatewayError(
-          'network',
-          `The weights of ${model.id} are not on this server, and SVC_MODEL_DOWNLOAD is off`,
+          'model_not_installed',
+          { model: model.id, why: 'SVC_MODEL_DOWNLOAD is off' },
           {
             provider: model.provider,
-            code: 'model_not_installed',
             cause: new Error(`Nothing is in ${dir}. Run 'voxgate models pull ${model.id}'.`),
           },
         );
@@ -259,11 +261,11 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof GatewayError) throw error;
-      throw new GatewayError('network', `Could not prepare the weights of ${model.id}`, {
-        provider: model.provider,
-        code: 'download_failed',
-        cause: error,
-      });
+      throw new GatewayError(
+        'download_failed',
+        { model: model.id },
+        { provider: model.provider, cause: error },
+      );
     } finally {
       current.delete(model.id);
     }

@@ -127,7 +127,7 @@ function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream)
   // Of silence, not of the whole call: any byte either way starts it anew.
   proxyReq.setTimeout(timeoutMs, () => {
     // Silent because nobody takes what it has said already?
-    if (call.res.writableNeedDrain) end(new GatewayError('cancelled', 'The client stopped reading'));
+    if (call.res.writableNeedDrain) end(new GatewayError('client_left', {}));
     else end(new UpstreamTimeout('ERR_SILENT', `nothing came for ${timeoutMs / 1000} s`));
   });
   proxyReq.once('close', () => {

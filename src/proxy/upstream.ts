@@ -51,24 +51,24 @@ export function upstreamError(error: unknown, { category, name, hint }: Upstream
   if (error instanceof GatewayError) return error;
   const { name: type, message, code } = error as NodeJS.ErrnoException;
   if (UNREACHABLE.includes(code ?? '')) {
-    return new GatewayError('network', `The ${name} cannot be reached (${code}): ${hint}`, {
-      provider: category,
-      code: 'upstream_unreachable',
-      cause: error,
-    });
+    return new GatewayError(
+      'upstream_unreachable',
+      { upstream: name, why: code ?? type, hint },
+      { provider: category, cause: error },
+    );
   }
-  return new GatewayError('upstream', `The ${name} failed: ${code ?? type}: ${message}`, {
-    provider: category,
-    code: code === 'ERR_SILENT' ? 'upstream_timeout' : 'upstream_failed',
-    cause: error,
-  });
+  return new GatewayError(
+    code === 'ERR_SILENT' ? 'upstream_timeout' : 'upstream_failed',
+    { upstream: name, why: `${code ?? type}: ${message}` },
+    { provider: category, cause: error },
+  );
 }
 
 /** An error status without a body says nothing to a client; it gets the envelope in its place. */
 export function silentError(status: number, { category, name }: Upstream): GatewayError {
-  return new GatewayError('upstream', `The ${name} answered ${status} without a body`, {
-    provider: category,
-    code: 'upstream_failed',
-    details: { upstreamStatus: status },
-  });
+  return new GatewayError(
+    'upstream_failed',
+    { upstream: name, why: `it answered ${status} without a body` },
+    { provider: category, details: { upstreamStatus: status } },
+  );
 }

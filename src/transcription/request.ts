@@ -1,6 +1,6 @@
 /** What a client asks for, checked and in the terms of the domain. The schema is also the API's documentation. */
 import { z } from 'zod';
-import { excerpt, GatewayError } from '../errors.ts';
+import { type GatewayError, invalidValue } from '../errors.ts';
 import { isTruthy } from '../truthy.ts';
 import { parseLanguage } from './languages.ts';
 
@@ -199,18 +199,7 @@ function textsIn(value: unknown): string[] {
 function badField(path: readonly PropertyKey[], value: unknown, expected: string): GatewayError {
   const [name = 'request', ...members] = path.filter((key) => typeof key !== 'number').map(String);
   const field = [name, ...members.map((member) => `[${member}]`)].join('');
-  return new GatewayError('malformed', `Field "${field}" cannot be ${describe(value)}: ${expected}`, {
-    param: name,
-    code: 'invalid_value',
-  });
-}
-
-/** Bounded, whatever came in: a list may have millions of places, and an object thousands of levels. */
-function describe(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(excerpt(value));
-  if (Array.isArray(value)) return `a list of ${value.length}`;
-  if (typeof value === 'object' && value !== null) return 'an object';
-  return value === undefined ? 'absent' : String(value);
+  return invalidValue(field, value, expected, name);
 }
 
 const memberOf = (value: unknown, key: PropertyKey): unknown =>

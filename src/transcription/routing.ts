@@ -120,8 +120,6 @@ function unknownModel(asked: string, known: string[]): GatewayError {
     .sort((a, b) => a.steps - b.steps)
     .slice(0, 3)
     .map(({ id }) => id);
-  return new GatewayError('malformed', `Unknown model "${shown}"; the nearest are ${nearest.join(', ')}`, {
-    param: 'model',
-    code: 'model_not_found',
-  });
+  const values = { model: shown, nearest: nearest.join(', ') };
+  return new GatewayError('unknown_model', values, { param: 'model' });
 }

@@ -11,8 +11,8 @@ import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
 import type { Hold, Slot } from '../engine/slot.ts';
 import type { TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
-import { GatewayError } from '../errors.ts';
-import { VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { excerpt, GatewayError } from '../errors.ts';
+import { CATALOGUE, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { joinedChunks, speechChunks } from './chunks.ts';
 import { cuttingFor } from './cutting.ts';
 import { type ChunkRecognition, onLanes } from './lanes.ts';
@@ -187,18 +187,20 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
 }
 
 function cannotTranslate(modelId: string): GatewayError {
-  return new GatewayError('malformed', `${modelId} does not translate; a multilingual model does`, {
-    param: 'translate',
-    code: 'unsupported_translate',
-  });
+  return new GatewayError(
+    'unsupported_translate',
+    {
+      model: modelId,
+      others: CATALOGUE.filter((model) => model.translates)
+        .map(({ id }) => id)
+        .join(', '),
+    },
+    { param: 'translate' },
+  );
 }
 
 function backendUnavailable(provider: string): GatewayError {
-  const why = 'the native engine could not be loaded; the start log says why';
-  return new GatewayError('network', `The ${provider} backend is not available: ${why}`, {
-    provider,
-    code: 'backend_unavailable',
-  });
+  return new GatewayError('backend_unavailable', { provider }, { provider });
 }
 
 function toChunkRequest({
@@ -219,8 +221,9 @@ function toChunkRequest({
 function languageFor({ model, reason }: Route, hint: string | undefined): string | undefined {
   if (hint === undefined || model.languages.includes(hint) || model.languageHint === 'recorded') return hint;
   if (reason !== 'requested') return hint === 'yue' ? 'zh' : undefined;
-  throw new GatewayError('malformed', `${model.id} does not know the language "${hint}"`, {
-    param: 'language',
-    code: 'unsupported_language',
-  });
+  throw new GatewayError(
+    'unsupported_language',
+    { model: model.id, language: hint, known: excerpt(model.languages.join(', '), 40) },
+    { param: 'language' },
+  );
 }

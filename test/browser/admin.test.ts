@@ -281,7 +281,8 @@ test('a gateway that was away for a while', async () => {
 test('a refused action says why', async () => {
   await using admin = await startAdmin([
     (req, _res, next) => {
-      if (req.path.endsWith('/pull')) throw new GatewayError('network', 'Downloads are <off>');
+      if (req.path.endsWith('/pull'))
+        throw new GatewayError('model_not_installed', { model: '<b>m</b>', why: 'downloads are <off>' });
       next();
     },
   ]);
@@ -305,12 +306,11 @@ test('an API key is asked for once and exchanged for a cookie', async () => {
         req.on('end', () => {
           if (JSON.parse(body).key === 'right')
             res.cookie('session', 'ok', { httpOnly: true }).status(204).end();
-          else next(new GatewayError('unauthorized', 'A valid key is needed'));
+          else next(new GatewayError('invalid_api_key', {}));
         });
         return;
       }
-      if (req.headers.cookie !== 'session=ok')
-        throw new GatewayError('unauthorized', 'A valid key is needed');
+      if (req.headers.cookie !== 'session=ok') throw new GatewayError('invalid_api_key', {});
       next();
     },
   ]);

@@ -110,7 +110,7 @@ function someModels(): ModelStatus[] {
 function scriptedModels(models: ModelStatus[], asked: string[]): AdminDeps['models'] {
   const find = (id: string) => {
     const found = models.find((one) => one.id === id);
-    if (found === undefined) throw new GatewayError('not_found', 'no such model', { param: 'id' });
+    if (found === undefined) throw new GatewayError('model_not_found', { model: id }, { param: 'id' });
     return found;
   };
   const unload = (one: ModelStatus) => {

@@ -262,7 +262,7 @@ for (const phase of ['downloading', 'verifying'] as const)
         if (id === 'voice-activity') return;
         onProgress?.({ ...progress, phase, doneBytes: phase === 'verifying' ? 10 : 0 });
         await new Promise((resolve) => setImmediate(resolve));
-        throw new GatewayError('network', 'no hub', { provider: 'multilingual', code: 'download_failed' });
+        throw new GatewayError('download_failed', { model: id }, { provider: 'multilingual' });
       },
     });
     const response = await post(gateway, form(toneWav(1), { model: 'multilingual-base', stream: 'true' }));
@@ -278,7 +278,7 @@ test('a download that fails on its way is an error event, and so is a slot that 
       if (id === 'voice-activity') return;
       onProgress?.({ ...progress, phase: 'downloading', doneBytes: 1 });
       await new Promise((resolve) => setTimeout(resolve, 20));
-      if (broken) throw new GatewayError('network', 'cut', { code: 'download_failed' });
+      if (broken) throw new GatewayError('download_failed', { model: id });
     },
   });
   const ask = () => post(gateway, form(toneWav(1), { model: 'multilingual-base', stream: 'true' }));

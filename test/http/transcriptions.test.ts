@@ -492,9 +492,9 @@ test('without the addon a transcription is a permanent 503 of the backend, and n
 
 test('why weights are missing is for the log, not for the client', async () => {
   await using gateway = await startGateway({
-    ensure: async () => {
+    ensure: async (id) => {
       const cause = new Error('ENOSPC in /srv/models, 12 MB are free');
-      throw new GatewayError('network', 'The weights cannot be had', { code: 'download_failed', cause });
+      throw new GatewayError('download_failed', { model: id }, { cause });
     },
   });
   for (const stream of ['false', 'true']) {

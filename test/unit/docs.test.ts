@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig } from '../../src/config.ts';
-import { ERROR_KINDS, GatewayError } from '../../src/errors.ts';
+import { ERROR_CODES, ERROR_KINDS, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
 import * as api from '../../src/http/openapi.ts';
 import { PROVIDERS } from '../../src/models/catalogue.ts';
 import { transcriptionFields } from '../../src/transcription/request.ts';
@@ -56,26 +56,36 @@ test('error kinds and their statuses', () => {
   ] as const) {
     same(column(doc, heading), ERROR_KINDS);
     for (const kind of ERROR_KINDS) {
-      assert.match(doc, new RegExp(`\\| \`${kind}\`\\s+\\| ${new GatewayError(kind, '').status}\\s+\\|`));
+      assert.match(doc, new RegExp(`\\| \`${kind}\`\\s+\\| ${STATUS_OF_KIND[kind]}\\s+\\|`));
     }
   }
 });
 
-test('every error code in the code is in the docs', () => {
+test('every error code stands in the docs with its kind, status and message, and no other does', () => {
+  const rows = apiDoc
+    .slice(apiDoc.indexOf('| Code '))
+    .split('\n\n', 1)[0]
+    ?.split('\n')
+    .slice(2)
+    .map((row) => row.split('|').map((cell) => cell.trim().replace(/^`|`$/g, '')));
+  const documented = rows?.map(([, code, kind, status, says]) => [code, kind, Number(status), says]);
+  const coded = ERROR_CODES.map((code) => {
+    const { kind, status, says } = { status: undefined, ...ERRORS[code] };
+    return [code, kind, status ?? STATUS_OF_KIND[kind], says];
+  });
+  assert.deepEqual(documented, coded);
+});
+
+test('every error code is used, and only through the table', () => {
   const sources = readdirSync(join(ROOT, 'src'), { recursive: true })
     .map(String)
-    .filter(
-      (path) => /^(http|admin|transcription|proxy|audio|engine)\/.*\.ts$/.test(path) || path === 'app.ts',
-    )
-    .map((path) => read(`src/${path}`));
-  const codes = sources.flatMap((source) =>
-    [...source.matchAll(/code: (?:code === '\w+' \? )?'([a-z_]+)'|refuseAudio\(\s*'(\w+)'/g)].map(
-      (m) => m[1] ?? m[2] ?? '',
-    ),
-  );
-  assert(codes.length > 10);
-  for (const code of new Set(codes))
-    assert(apiDoc.includes(`\`${code}\``) || apiDoc.includes(`"${code}"`), code);
+    .filter((path) => path.endsWith('.ts') && path !== 'errors.ts')
+    .map((path) => read(`src/${path}`))
+    .join('\n');
+  for (const code of ERROR_CODES.filter((code) => code !== 'invalid_value'))
+    assert(sources.includes(`'${code}'`), `${code} is never used`);
+  assert(sources.includes('invalidValue('));
+  assert.doesNotMatch(sources, /\bkind: '(malformed|network|upstream)'/, 'a kind comes from its code');
 });
 
 test('response headers and providers', () => {

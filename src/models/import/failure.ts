@@ -1,6 +1,6 @@
+/** Every refusal of an import: the weights are the user's, nothing failed here, and nothing was changed. */
 import { GatewayError } from '../../errors.ts';
 
-/** What every refusal of an import is: the user's file, not our fault, and nothing was changed. */
-export function notImportable(message: string, cause?: unknown): GatewayError {
-  return new GatewayError('malformed', message, { code: 'not_importable', cause });
+export function notImportable(why: string, cause?: unknown): GatewayError {
+  return new GatewayError('not_importable', { why }, { cause });
 }
