@@ -6,6 +6,7 @@ import express from 'express';
 import type { Logger } from 'winston';
 import { createCaptureActions } from './admin/capture-actions.ts';
 import { createModelActions } from './admin/model-actions.ts';
+import { adminPaths } from './admin/openapi.ts';
 import { adminRoutes } from './admin/routes.ts';
 import { findFfmpeg } from './audio/find-ffmpeg.ts';
 import { openAudio } from './audio/open.ts';
@@ -103,6 +104,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   app.use(wellFormed(), ...protection(config));
   mountRoutes(app, {
     version: VERSION,
+    adminPaths,
     apiKeys: createApiKeys(config.apiKeys),
     models: {
       list: () => servable(config, deps, caches),

@@ -13,16 +13,14 @@ import { dashboard } from './views/dashboard.ts';
 import { requestsView } from './views/requests.ts';
 import { summaryView } from './views/summary.ts';
 
-export function adminRoutes(deps: AdminDeps): Router {
+export function adminTable(deps: AdminDeps): RouteRow[] {
   const { captures, toggles, version } = deps;
   const row =
     (method: 'get' | 'post') =>
     (path: string, handler: RouteRow['handler']): RouteRow => ({ method, path, chain: [], handler });
   const get = row('get');
   const post = row('post');
-  const router = Router();
-  router.use('/admin', pageHeaders());
-  mountRows(router, [
+  return [
     get('/admin', (_req, res) => sendHtml(res, dashboard())),
 
     get('/admin/api/metrics', metrics(deps)),
@@ -49,6 +47,12 @@ export function adminRoutes(deps: AdminDeps): Router {
     get('/admin/captures/:requestId/req.bin', downloadBody(captures, 'req.bin')),
     get('/admin/captures/:requestId/resp.bin', downloadBody(captures, 'resp.bin')),
     post('/admin/captures/:requestId/replay', replayCapture(captures)),
-  ]);
+  ];
+}
+
+export function adminRoutes(deps: AdminDeps): Router {
+  const router = Router();
+  router.use('/admin', pageHeaders());
+  mountRows(router, adminTable(deps));
   return router;
 }

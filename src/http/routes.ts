@@ -6,10 +6,10 @@ import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
 import type { ApiKeys } from './api-key.ts';
+import { type Description, mountDocs, openapi } from './docs.ts';
 import { health } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
 import { countAs } from './observe.ts';
-import { mountDocs, openapi } from './openapi.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
@@ -17,6 +17,7 @@ import { type TranscriptionHandlerDeps, transcriptions } from './transcriptions.
 
 export interface RouteDeps {
   version: string;
+  adminPaths: Description['adminPaths'];
   models: ModelsDeps;
   slot: Slot;
   shutdown: AbortSignal;
@@ -29,12 +30,13 @@ export interface RouteDeps {
   admin: Router;
 }
 
-function table(deps: RouteDeps): RouteRow[] {
-  const { version, models, slot, shutdown, speech, chat, prometheus } = deps;
+/** The rows of the admin room are its own. */
+export function routeTable(deps: RouteDeps): RouteRow[] {
+  const { version, adminPaths, models, slot, shutdown, speech, chat, prometheus } = deps;
   const recognition = [admission(slot)];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
-    { method: 'get', path: '/openapi.json', chain: [], handler: openapi(version) },
+    { method: 'get', path: '/openapi.json', chain: [], handler: openapi({ version, adminPaths }) },
     { method: 'get', path: '/metrics', chain: [], handler: metricsText(prometheus) },
     { method: 'get', path: '/v1/models', chain: [], handler: listModels(models) },
     { method: 'get', path: '/v1/models/*id', chain: [], handler: getModel(models) },
@@ -75,7 +77,7 @@ export function mountCategories(app: Express): void {
 export function mountRoutes(app: Express, deps: RouteDeps): void {
   app.use(deps.apiKeys.session);
   app.use(['/v1', '/metrics', '/admin'], except(isDashboardItself, deps.apiKeys.require));
-  mountRows(app, table(deps));
+  mountRows(app, routeTable(deps));
   app.use(deps.admin);
   mountDocs(app);
   mountPages(app);

@@ -13,6 +13,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { metricsSchema } from '../../src/admin/openapi.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 
@@ -59,6 +60,7 @@ test('percentiles of the metrics are those of the access log', async () => {
   }
   await (await post(gateway, form(Buffer.from('no audio')))).text();
   const snapshot = await metricsOf(gateway);
+  metricsSchema.parse(snapshot);
   const lines = await accessLog(gateway, 122);
   assert.equal(snapshot.window_sec, 3600);
   for (const category of ['asr', 'tts', 'llm']) {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
 import { startHostileUpstream } from '../faults/hostile-upstream.ts';
-import { type Gateway, startGateway } from './harness.ts';
+import { type Gateway, json, startGateway } from './harness.ts';
 
 interface Ask {
   method?: string;
@@ -67,6 +67,23 @@ test('without keys everything is open; with them /v1, /admin and /metrics want o
   }
   for (const Authorization of ['Bearer first-key', 'bearer second-key'])
     assert.equal((await ask(closed, '/v1/models', { headers: { Authorization } })).status, 200);
+});
+
+test('what the description calls open is open, and everything else wants a key', async () => {
+  await using closed = await startGateway({ env: { SVC_API_KEY: 'k' } });
+  const { paths } = await json(await fetch(`${closed.base}/openapi.json`));
+  let wanted = 0;
+  for (const [template, methods] of Object.entries<Record<string, { security?: [] }>>(paths)) {
+    const path = template.replace(/\{\w+\}/g, 'x');
+    for (const [method, { security }] of Object.entries(methods)) {
+      // The session's own 401 is about the key in its body.
+      if (template === '/admin/session') continue;
+      const { status } = await ask(closed, path, { method: method.toUpperCase() });
+      assert.equal(status === 401, security === undefined, `${method} ${path}`);
+      if (status === 401) wanted += 1;
+    }
+  }
+  assert(wanted > 25);
 });
 
 test('the gateway’s key is not passed on; any other Authorization is', async () => {

@@ -303,7 +303,7 @@ test('what a refused body has left is removed when the body ends well after all'
   await using gateway = await startGateway({ env: { SVC_MAX_UPLOAD_MB: '0.1' } });
   const body = new FormData();
   body.append('file', new Blob([Uint8Array.from(speech)]), 'speech.wav');
-  body.append('other', new Blob([new Uint8Array(300_000)]), 'b');
+  body.append('other', new Blob([new Uint8Array(12_000_000)]), 'b');
   // As a stream it has no Content-Length: what it holds is seen only on the way.
   const { headers, body: stream } = new Request('http://x', { method: 'POST', body });
   const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, {

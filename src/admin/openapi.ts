@@ -1,0 +1,149 @@
+/** Every path of the admin room, as OpenAPI describes it; the snapshot's schema is what the metrics answer with. */
+import { z } from 'zod';
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import {
+  answer,
+  bodyOf,
+  json,
+  NO_SUCH_RANGE,
+  NOT_FOUND,
+  type Operation,
+  pathsOf,
+} from '../http/openapi-parts.ts';
+import { CATEGORIES, TRAFFIC_CLASSES } from '../observability/exchange.ts';
+import { TOGGLE_KEYS } from '../observability/toggles.ts';
+
+const category = z.enum(CATEGORIES);
+const count = z.int().min(0);
+const figure = z.number().nullable().describe('null when nothing was measured');
+const percentiles = z.looseObject({ p50: figure, p95: figure, p99: figure, max: figure });
+
+const sampleSchema = z
+  .looseObject({
+    request_id: z.string(),
+    at: z.iso.datetime().describe('arrival'),
+    model: z.string().nullable(),
+    status: z.int(),
+    class: z.enum(TRAFFIC_CLASSES),
+    latency_ms: z.number(),
+    slot_wait_ms: z.number().nullable(),
+    audio_sec: z.number().optional(),
+    rtf: z.number().optional().describe('real-time factor'),
+    route: z.string().optional(),
+    provider: z.string(),
+  })
+  .meta({ id: 'MetricsSample' });
+
+const categorySchema = z
+  .looseObject({
+    total: count,
+    counts: z.object(Object.fromEntries(TRAFFIC_CLASSES.map((name) => [name, count]))),
+    error_rate: z.number().min(0).max(1),
+    latency_ms: percentiles,
+    slot_wait_ms: percentiles,
+    audio_seconds: z.number(),
+    rtf: z.looseObject({ p50: figure, p95: figure }),
+    window_truncated: z.literal(true).optional(),
+    recent: z.array(sampleSchema).describe('the last 50, newest first'),
+  })
+  .meta({ id: 'MetricsCategorySnapshot' });
+
+export const metricsSchema = z
+  .looseObject({
+    uptime_sec: z.number(),
+    window_sec: z.int(),
+    slot: z.looseObject({ held: z.boolean(), holder: category.nullable(), held_for_ms: z.number() }),
+    categories: z.partialRecord(category, categorySchema),
+  })
+  .meta({ id: 'MetricsSnapshot' });
+
+const page = (summary: string, open = false): Operation => ({
+  ...{ summary, open, responses: { 200: answer('a page, or a part of one', 'text/html') } },
+});
+const ofCapture = (summary: string, contentType: string): Operation => ({
+  summary,
+  responses: { 200: answer('as it was captured', contentType), 404: NOT_FOUND },
+});
+const body = (summary: string): Operation => {
+  const { responses } = ofCapture(summary, 'application/octet-stream');
+  return { summary, responses: { ...responses, 416: NO_SUCH_RANGE } };
+};
+
+/** JSON, and an HTML fragment for htmx (`HX-Request: true`). */
+const either = (schema: z.ZodType) => ({
+  description: 'JSON, or a fragment of HTML for htmx',
+  content: { 'application/json': { schema }, 'text/html': { schema: z.string() } },
+});
+const ofModel = (summary: string): Operation => ({
+  summary,
+  responses: {
+    200: either(z.looseObject({ id: z.string(), state: z.enum(['absent', 'loading', 'resident']) })),
+    404: NOT_FOUND,
+  },
+});
+
+const toggleForm = z.object({
+  key: z.enum(TOGGLE_KEYS),
+  value: z.string().describe('1, on, true, yes or y turn it on, anything else off'),
+});
+
+export const adminPaths = (): ZodOpenApiPathsObject =>
+  pathsOf('admin', {
+    '/admin': { get: page('the dashboard', true) },
+    '/admin/api/metrics': {
+      get: {
+        summary: 'traffic of the window, by category',
+        responses: { 200: json('snapshot', metricsSchema) },
+      },
+    },
+    '/admin/api/series': {
+      get: {
+        summary: 'what the charts are drawn from',
+        query: z.object({ only: z.enum(['rate']).optional().describe('leaves out the hour') }),
+        responses: { 200: json('series', z.looseObject({ now_sec: z.int(), rate: z.looseObject({}) })) },
+      },
+    },
+    '/admin/api/observability/toggle': {
+      post: {
+        ...page('switches metrics, access log or payload capture until the restart'),
+        body: bodyOf('multipart/form-data', toggleForm),
+      },
+    },
+    '/admin/api/observability/clear-payload': { post: page('deletes every capture') },
+    '/admin/api/reset-asr-state': {
+      post: {
+        summary: 'every recognition model leaves memory; requests under way keep theirs',
+        responses: { 200: either(z.looseObject({ evicted: count, remaining: count })) },
+      },
+    },
+    '/admin/api/models/{id}/pull': { post: ofModel('begins a download') },
+    '/admin/api/models/{id}/load': { post: ofModel('begins to load it') },
+    '/admin/api/models/{id}/unload': { post: ofModel('takes it out of memory') },
+    '/admin/api/slot/stop': {
+      post: {
+        summary: 'stops the request that holds the slot',
+        body: {
+          content: {
+            'application/x-www-form-urlencoded': {
+              schema: z.object({ request_id: z.string().optional().describe('only this one') }),
+            },
+          },
+        },
+        responses: { 200: either(z.looseObject({ stopped: z.boolean() })) },
+      },
+    },
+    '/admin/fragments/summary': { get: page('the figures') },
+    '/admin/fragments/slot': { get: page('who holds the slot') },
+    '/admin/fragments/observability': { get: page('the switches') },
+    '/admin/fragments/models': { get: page('the models') },
+    '/admin/fragments/requests': { get: page('the latest requests') },
+    '/admin/captures/{requestId}': { get: ofCapture('a captured request', 'text/html') },
+    '/admin/captures/{requestId}/req.bin': { get: body('the body of the request') },
+    '/admin/captures/{requestId}/resp.bin': { get: body('the body of the answer') },
+    '/admin/captures/{requestId}/replay': {
+      post: {
+        summary: 'sends it again and compares the answers',
+        responses: { 200: either(z.looseObject({ same: z.boolean(), summary: z.string() })), 404: NOT_FOUND },
+      },
+    },
+  });

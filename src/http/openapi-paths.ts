@@ -1,0 +1,150 @@
+/** Every path of the API but the admin's, as OpenAPI describes it (OpenAPI 3.1.0, section 4.8.8). */
+import { z } from 'zod';
+import type { ZodOpenApiPathsObject, ZodOpenApiResponseObject } from 'zod-openapi';
+import { transcriptionFields } from '../transcription/request.ts';
+import {
+  deltaSchema,
+  doneSchema,
+  healthSchema,
+  jsonSchema,
+  modelEntrySchema,
+  modelsListSchema,
+  streamErrorSchema,
+  verboseSchema,
+  warningSchema,
+} from './openapi.ts';
+import {
+  answer,
+  bodyOf,
+  DONE,
+  json,
+  NOT_FOUND,
+  type Operation,
+  pathsOf,
+  TOO_LARGE,
+  UNAVAILABLE,
+  UNSUPPORTED,
+  UPSTREAM,
+} from './openapi-parts.ts';
+
+const file = z.string().meta({ type: 'string', format: 'binary', description: 'audio, or video with audio' });
+const form = z
+  .object({ file, ...transcriptionFields })
+  .partial()
+  .required({ file: true });
+
+const transcription = (summary: string): Operation => ({
+  summary,
+  body: bodyOf('multipart/form-data', form),
+  responses: {
+    200: {
+      description: 'as response_format says, or events with stream=true',
+      content: {
+        'application/json': { schema: z.union([jsonSchema, verboseSchema]) },
+        'text/plain': { schema: z.string() },
+        'text/event-stream': {
+          schema: z.union([deltaSchema, doneSchema, warningSchema, streamErrorSchema]),
+        },
+      },
+    },
+    413: TOO_LARGE,
+    503: UNAVAILABLE,
+  },
+});
+
+const OWN_ERRORS: ZodOpenApiResponseObject = {
+  id: 'OfTheUpstream',
+  description: 'an answer or an error of the upstream’s own, as it came',
+};
+
+/** The gateway does not look into these: what the upstream takes and gives is its own, in OpenAI's shapes. */
+const passedOn = (summary: string, contentType: string, body?: z.ZodType): Operation => ({
+  summary,
+  ...(body && { body: bodyOf('application/json', body) }),
+  responses: {
+    200: answer('as the upstream answers', contentType, z.unknown()),
+    502: UPSTREAM,
+    503: UNAVAILABLE,
+    default: OWN_ERRORS,
+  },
+});
+
+const speech = z.looseObject({
+  input: z.string().describe('the text'),
+  voice: z.string().optional(),
+  model: z.string().optional(),
+  response_format: z.string().optional(),
+  task_type: z.string().optional(),
+  language: z.string().optional(),
+  ref_audio: z.string().optional().describe('of the voice to clone'),
+});
+const batch = z.looseObject({ items: z.array(z.unknown()).optional() });
+const voice = z.looseObject({ name: z.string().optional() });
+const chat = z.looseObject({
+  model: z.string(),
+  messages: z.array(z.looseObject({ role: z.string() })),
+  stream: z.boolean().optional(),
+});
+
+const elsewhere = passedOn('any other path of the speech upstream, of one or more segments', '*/*');
+
+export const apiPaths = (): ZodOpenApiPathsObject => ({
+  ...pathsOf('gateway', {
+    '/health': {
+      get: { summary: 'the process answers', open: true, responses: { 200: json('alive', healthSchema) } },
+    },
+    '/openapi.json': {
+      get: {
+        summary: 'this description',
+        open: true,
+        responses: { 200: json('OpenAPI 3.1', z.looseObject({})) },
+      },
+    },
+    '/metrics': {
+      get: {
+        summary: 'the metrics for Prometheus',
+        responses: { 200: answer('text format 0.0.4', 'text/plain') },
+      },
+    },
+    '/v1/models': {
+      get: { summary: 'what can serve now', responses: { 200: json('models', modelsListSchema) } },
+    },
+    '/v1/models/{id}': {
+      get: {
+        summary: 'one model, by id or alias; an id may hold slashes',
+        responses: { 200: json('the model', modelEntrySchema), 404: NOT_FOUND },
+      },
+    },
+  }),
+  ...pathsOf('speech to text', {
+    '/v1/audio/transcriptions': { post: transcription('speech to text in the language spoken') },
+    '/v1/audio/translations': { post: transcription('speech in any language to English text') },
+  }),
+  ...pathsOf('text to speech', {
+    '/v1/audio/speech': { post: passedOn('speech, by the speech upstream', 'audio/*', speech) },
+    '/v1/audio/speech/stream': { post: passedOn('speech in chunks as it is made', 'audio/*', speech) },
+    '/v1/audio/speech/batch': { post: passedOn('several texts at once', 'application/json', batch) },
+    '/v1/audio/voices': {
+      get: passedOn('the voices', 'application/json'),
+      post: passedOn('registers a voice', 'application/json', voice),
+    },
+    '/v1/audio/voices/{name}': { delete: passedOn('removes a registered voice', 'application/json') },
+    '/v1/audio/{path}': {
+      ...{ get: elsewhere, post: elsewhere, put: elsewhere, patch: elsewhere, delete: elsewhere },
+    },
+  }),
+  ...pathsOf('chat', {
+    '/v1/chat/completions': { post: passedOn('chat, by the chat daemon', 'application/json', chat) },
+  }),
+  ...pathsOf('admin', {
+    '/admin/session': {
+      post: {
+        summary: 'a cookie for a key, for the dashboard',
+        open: true,
+        body: bodyOf('application/json', z.looseObject({ key: z.string() })),
+        responses: { 204: DONE, 413: TOO_LARGE, 415: UNSUPPORTED },
+      },
+      delete: { summary: 'takes the cookie away', open: true, responses: { 204: DONE } },
+    },
+  }),
+});
