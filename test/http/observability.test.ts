@@ -116,7 +116,7 @@ test('a toggle stops and starts each instrument', async () => {
   assert(!existsSync(captureOf(gateway, 'unseen')));
   const { asr } = (await metricsOf(gateway)).categories;
   assert.deepEqual([asr.total, asr.recent[0].request_id], [1, 'seen']);
-  const lines = await accessLog(gateway, 2);
+  const lines = await accessLog(gateway, 4); // two toggles, what was seen, the metrics
   assert(
     lines.some((line) => line.request_id === 'seen') && !lines.some((line) => line.request_id === 'unseen'),
   );
