@@ -1,6 +1,7 @@
 /** Every path of the admin room, as OpenAPI describes it; the snapshot's schema is what the metrics answer with. */
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import { CATEGORIES } from '../category.ts';
 import {
   answer,
   bodyOf,
@@ -10,7 +11,7 @@ import {
   type Operation,
   pathsOf,
 } from '../http/openapi-parts.ts';
-import { CATEGORIES, TRAFFIC_CLASSES } from '../observability/exchange.ts';
+import { TRAFFIC_CLASSES } from '../observability/exchange.ts';
 import { TOGGLE_KEYS } from '../observability/toggles.ts';
 
 const category = z.enum(CATEGORIES);

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import OpenAI, { toFile } from 'openai';
-import { startGateway } from '../http/harness.ts';
+import { startGateway, until } from '../http/harness.ts';
 
 const run = promisify(execFile);
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-refused-'));
@@ -96,16 +96,12 @@ backend gateway
   const child = spawn('haproxy', ['-f', config, '-db'], { stdio: ['ignore', 'ignore', 'inherit'] });
   await once(child, 'spawn');
   const base = `http://127.0.0.1:${port}`;
-  for (let i = 0; i < 100; i++) {
-    if (
-      await fetch(`${base}/health`).then(
-        (r) => r.ok,
-        () => false,
-      )
-    )
-      break;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  const answers = () =>
+    fetch(`${base}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await until('HAProxy answers', answers);
   return {
     base,
     async [Symbol.asyncDispose]() {

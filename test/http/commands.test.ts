@@ -7,7 +7,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type HostileUpstream, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { MODEL, needsWeights } from '../model/gateway.ts';
 import { type Gateway, json, startGateway, until } from './harness.ts';
@@ -59,12 +58,12 @@ async function serve(settings: NodeJS.ProcessEnv = {}): Promise<Served> {
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (text += data));
   const ended = once(child, 'close');
   const base = `http://127.0.0.1:${port}`;
-  await untilTrue('it answers', () =>
+  const answers = () =>
     fetch(`${base}/health`).then(
       ({ ok }) => ok,
       () => false,
-    ),
-  );
+    );
+  await until('it answers', answers, 20_000);
   return {
     ...{ base, child, ended, log: () => text },
     async [Symbol.asyncDispose]() {
@@ -72,14 +71,6 @@ async function serve(settings: NodeJS.ProcessEnv = {}): Promise<Served> {
       await ended;
     },
   };
-}
-
-async function untilTrue(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!(await holds())) {
-    assert(Date.now() < deadline, `Not within 20 s: ${what}`);
-    await sleep(10);
-  }
 }
 
 test('npm start says where it listens, answers there, and leaves on SIGTERM', async (t) => {
@@ -97,7 +88,7 @@ test(`SVC_MODEL_PRELOAD loads ${MODEL} before anything asks for it`, async (t) =
   if (!needsWeights(t)) return;
   await using served = await serve({ SVC_MODEL_PRELOAD: MODEL });
   const loaded = async () => (await json(await fetch(`${served.base}/v1/models/${MODEL}`))).loaded;
-  await untilTrue('it is loaded', loaded);
+  await until('it is loaded', loaded, 20_000);
 });
 
 test('models that cannot be preloaded are lines in the log, and the gateway serves all the same', async (t) => {

@@ -25,6 +25,9 @@ import type { Exchange } from '../../src/observability/exchange.ts';
 
 import { wav } from '../wav.ts';
 
+/** Hardly a test of HTTP does without. */
+export { until } from '../until.ts';
+
 export interface Script {
   /** What the engine hears in one chunk. */
   transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
@@ -245,12 +248,3 @@ export function post(gateway: Gateway, body: FormData, init: RequestInit = {}): 
 }
 
 export const json = (response: Response): Promise<any> => response.json();
-
-/** Polls until the condition holds; fails loudly when it does not in time. */
-export async function until(what: string, condition: () => boolean, limitMs = 2000): Promise<void> {
-  const deadline = Date.now() + limitMs;
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error(`Not within ${limitMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

@@ -13,7 +13,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccessLog } from '../../src/observability/access-log.ts';
 import { localDay } from '../../src/observability/local-day.ts';
-import { exchange, folder, onSmallDisk, recordingLog, until } from './observability-fixtures.ts';
+import { until } from '../until.ts';
+import { exchange, folder, onSmallDisk, recordingLog } from './observability-fixtures.ts';
 
 const NOON = new Date(2026, 2, 4, 12, 0, 0);
 const FILE = 'access-2026-03-04.jsonl';

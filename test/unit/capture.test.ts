@@ -16,7 +16,8 @@ import { type CaptureOptions, createCapture } from '../../src/observability/capt
 import { captureName, listCaptures } from '../../src/observability/capture/capture-folder.ts';
 import type { CaptureMeta } from '../../src/observability/capture/capture-meta.ts';
 import { scrubHeaders } from '../../src/observability/capture/scrub-headers.ts';
-import { exchange, folder, onSmallDisk, recordingLog, until } from './observability-fixtures.ts';
+import { until } from '../until.ts';
+import { exchange, folder, onSmallDisk, recordingLog } from './observability-fixtures.ts';
 
 const AT = new Date(2026, 2, 4, 12);
 const DAY = '2026-03-04';

@@ -59,12 +59,3 @@ export function recordingLog() {
   }
   return { log, lines };
 }
-
-/** Waits for what happens aside; fails after 5 s. */
-export async function until(what: string, happened: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 5000;
-  while (!(await happened())) {
-    if (performance.now() > deadline) throw new Error(`Never happened: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

@@ -5,7 +5,8 @@ import { mock, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { createSweeper, plan, type SweeperOptions } from '../../src/observability/capture/sweeper.ts';
 import { endOfLocalDay, localDay } from '../../src/observability/local-day.ts';
-import { folder, recordingLog, until } from './observability-fixtures.ts';
+import { until } from '../until.ts';
+import { folder, recordingLog } from './observability-fixtures.ts';
 
 const DAY_MS = 86_400_000;
 const NOW = new Date(2026, 2, 10, 12).getTime();

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import OpenAI from 'openai';
+import { until } from '../until.ts';
 
 const MODEL = 'tiny';
 const MESSAGES = [{ role: 'user' as const, content: 'Say something.' }];
@@ -229,12 +230,4 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 function bodyOf(response: Response): AsyncIterable<Uint8Array> {
   assert(response.body);
   return response.body;
-}
-
-async function until(what: string, holds: () => Promise<boolean>, limitMs = 3000): Promise<void> {
-  const deadline = Date.now() + limitMs;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`Not within ${limitMs} ms: ${what}`);
-    await pause(10);
-  }
 }
