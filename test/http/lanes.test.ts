@@ -101,7 +101,7 @@ test('a client that leaves stops every lane, and frees the slot', async () => {
   const request = post(gateway, form(audio), { signal: client.signal });
   await until('both lanes work', () => gateway.running() === 2);
   client.abort();
-  await assert.rejects(request);
+  await assert.rejects(request, { name: 'AbortError' });
   await slotIsFree(gateway);
   assert.equal(stopped, 2);
 });

@@ -184,7 +184,7 @@ test('a client that leaves in the middle of a stream stops the engine and frees 
   const stream = events(await post(gateway, form(twoChunks, { stream: 'true' }), { signal: client.signal }));
   await stream.next();
   client.abort();
-  await assert.rejects(stream.next());
+  await assert.rejects(stream.next(), { name: 'AbortError' });
   await until('the engine was told', () => stopped);
   await slotIsFree(gateway);
 });

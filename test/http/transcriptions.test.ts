@@ -406,7 +406,7 @@ test('a client that leaves while its audio is transcribed stops the engine and f
   const request = post(gateway, form(speech), { signal: client.signal });
   await until('it is running', () => gateway.running() === 1);
   client.abort();
-  await assert.rejects(request);
+  await assert.rejects(request, { name: 'AbortError' });
   await until('the engine was told', () => reason !== undefined);
   assert.equal((reason as { kind: string }).kind, 'cancelled');
   await assertIdle(gateway);

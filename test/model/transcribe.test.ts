@@ -161,7 +161,7 @@ test('a client that leaves in the middle stops the engine within 2 s, and the ne
   );
   assert.equal((await ask(clip)).status, 503, 'the slot is held');
   client.abort();
-  await assert.rejects(request);
+  await assert.rejects(request, { name: 'AbortError' });
   const left = Date.now();
   for (;;) {
     const response = await ask(clip, { language: 'en' });

@@ -70,6 +70,7 @@ test('two sentences with a short pause are one chunk, with a long pause two', as
 test('a chunk holds exactly the audio at its place', async () => {
   const audio = audioOf([100, 0], [60, 0.8], [90, 0], [40, 0.7], [60, 0]);
   const { chunks } = await chunksOf(audio, 7);
+  assert.equal(chunks.length, 2);
   for (const { startSec, endSec, samples } of chunks) {
     const at = Math.round(startSec * 16_000);
     assert.deepEqual(samples, audio.slice(at, at + samples.length));

@@ -132,7 +132,9 @@ test('emotion and event in lower case, and unknown where the model cannot tell',
   assert.deepEqual([sentences[0]?.emotion, sentences[0]?.event], ['unknown', 'unknown']);
   const { emotion, event, ...without } = segmentOf(['好']);
   const silent = await recognize(modelOf([without]));
-  assert.equal('emotion' in (silent.sentences[0] ?? {}), false, `${emotion} ${event}`);
+  const [sentence] = silent.sentences;
+  assert(sentence);
+  assert.equal('emotion' in sentence || 'event' in sentence, false, `${emotion} ${event}`);
 });
 
 test('one call a chunk: the language that was asked for, else the model finds it', async () => {

@@ -32,7 +32,7 @@ test('a held slot refuses every category at once, with what the client needs to 
       },
     );
   }
-  assert.throws(() => slot.assertFree());
+  assert.throws(() => slot.assertFree(), { code: 'slot_busy' });
 });
 
 test('releasing twice does not free the slot of the next holder', () => {
