@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ffmpeg } from '../../src/audio/find-ffmpeg.ts';
 import { findFfmpeg } from '../../src/audio/find-ffmpeg.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
-import { wav } from '../wav.ts';
 import {
   collect,
   createFakeEngine,
@@ -17,7 +16,8 @@ import {
   requireFfmpeg,
   runFfmpeg,
   write,
-} from './audio-fixtures.ts';
+} from '../audio-fixtures.ts';
+import { wav } from '../wav.ts';
 
 const real = requireFfmpeg();
 const HOUR_SEC = 3600;

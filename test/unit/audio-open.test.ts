@@ -7,21 +7,24 @@ import test, { after } from 'node:test';
 import { BLOCK_SAMPLES } from '../../src/audio/decoder.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import { NativeError } from '../../src/engine/types.ts';
-import { wav } from '../wav.ts';
 import {
   collect,
   createFakeEngine,
+  FFMPEG_FORMATS,
   folder,
   makeTone,
   measure,
+  OWN_FORMATS,
   openHandles,
   RATE,
   refusal,
+  refusingEngine,
   requireFfmpeg,
   runFfmpeg,
   TONE,
   write,
-} from './audio-fixtures.ts';
+} from '../audio-fixtures.ts';
+import { wav } from '../wav.ts';
 
 const ffmpeg = requireFfmpeg();
 const baseline = openHandles();
@@ -36,47 +39,7 @@ const silence = (seconds: number) => new Int16Array(Math.round(seconds * RATE));
 
 after(() => assert.deepEqual(openHandles(), baseline, 'a file or a process was left behind'));
 
-/** The tone at full level on both sides; `-ac 2` would take 3 dB off. */
-const STEREO = ['-af', 'pan=stereo|c0=c0|c1=c0'];
-
-const FORMATS: [name: string, format: string, ...encoding: string[]][] = [
-  ['u8.wav', 'wav', '-c:a', 'pcm_u8', '-ar', '8000'],
-  ['s16.wav', 'wav', '-c:a', 'pcm_s16le', '-ar', '44100', ...STEREO],
-  ['s24.wav', 'wav', '-c:a', 'pcm_s24le', '-ar', '96000', ...STEREO],
-  ['s32.wav', 'wav', '-c:a', 'pcm_s32le', '-ar', '22050'],
-  ['f32.wav', 'wav', '-c:a', 'pcm_f32le', '-ar', '48000'],
-  ['f64.wav', 'wav', '-c:a', 'pcm_f64le', '-ar', '11025'],
-  ['mulaw.wav', 'wav', '-c:a', 'pcm_mulaw', '-ar', '8000'],
-  ['adpcm.wav', 'wav', '-c:a', 'adpcm_ms', '-ar', '16000'],
-  ['ima.wav', 'wav', '-c:a', 'adpcm_ima_wav', '-ar', '32000'],
-  ['mp3inwav', 'wav', '-c:a', 'libmp3lame', '-f', 'wav'],
-  ['rf64.wav', 'wav', '-rf64', 'always'],
-  ['surround.wav', 'wav', '-af', 'pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0'],
-  ['a.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '44100', ...STEREO],
-  ['low.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '8000', '-b:a', '16k', '-write_id3v2', '0'],
-  ['a.flac', 'flac', '-c:a', 'flac', ...STEREO],
-  ['a.ogg', 'ogg vorbis', '-c:a', 'libvorbis', ...STEREO, '-page_duration', '200000'],
-  ['opus.ogg', 'ogg', '-c:a', 'libopus'],
-  ['speex.ogg', 'ogg', '-c:a', 'libspeex', '-ar', '16000'],
-  ['flac.ogg', 'ogg', '-c:a', 'flac'],
-  ['a.m4a', 'mp4', '-c:a', 'aac', '-b:a', '128k'],
-  ['fast.m4a', 'mp4', '-c:a', 'aac', '-movflags', '+faststart'],
-  ['fragments.mp4', 'mp4', '-c:a', 'aac', '-movflags', 'frag_keyframe+empty_moov'],
-  ['alac.m4a', 'mp4', '-c:a', 'alac'],
-  ['a.mov', 'mp4', '-c:a', 'pcm_s16be'],
-  ['a.webm', 'webm', '-c:a', 'libopus', ...STEREO],
-  ['a.mka', 'webm', '-c:a', 'libvorbis'],
-  ['a.aiff', 'aiff', '-c:a', 'pcm_s16be', ...STEREO],
-  ['a.aac', 'aac', '-c:a', 'aac', '-b:a', '128k'],
-  ['a.caf', 'caf', '-c:a', 'pcm_s16le'],
-  ['a.w64', 'w64', '-c:a', 'pcm_s16le'],
-  ['a.au', 'au', '-c:a', 'pcm_s16be'],
-  ['a.wma', 'asf', '-c:a', 'wmav2'],
-  ['a.ts', 'mpeg ts', '-c:a', 'aac'],
-  ['a.flv', 'flv', '-c:a', 'aac', '-ar', '44100'],
-  ['a.mpg', 'mpeg ps', '-c:a', 'mp2', '-f', 'mpeg'],
-  ['a.avi', 'avi', '-c:a', 'libmp3lame'],
-];
+const FORMATS = [...OWN_FORMATS, ...FFMPEG_FORMATS];
 
 test('every format: the length, the pitch and the level of a tone', async (t) => {
   const reference = measure(
@@ -184,17 +147,9 @@ test('NaN and infinity become silence', async () => {
     'pcm_f32le',
     path,
   );
-  const { samples } = await collect(path, withBoth({ engine: refusingEngine() }));
+  const { samples } = await collect(path, withBoth({ engine: refusingEngine }));
   assert.deepEqual([...samples], [0, 0.5, 0, -0.5]);
 });
-
-function refusingEngine() {
-  return {
-    openAudio: async () => {
-      throw new NativeError('bad_audio', 'no');
-    },
-  };
-}
 
 test('what is refused before any decoder runs', async () => {
   const engine = createFakeEngine();
@@ -291,7 +246,7 @@ test('too long: by the header at once, by decoding where the header is silent', 
   const limit = { maxAudioSec: 30 };
   const bomb = join(folder, 'bomb.flac');
   runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=16000:cl=mono', '-t', '3600', bomb);
-  const engine = refusingEngine();
+  const engine = refusingEngine;
   await assert.rejects(openAudio(bomb, withBoth({ engine, ...limit })), refusal('audio_too_long'));
   const silent = join(folder, 'silent.webm');
   runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=48000:cl=mono', '-t', '40', '-live', '1', '-f', 'webm', silent);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import fc from 'fast-check';
 import { HEAD_BYTES, sniffAfterTag, sniffContainer, sniffOggEnd, tagLength } from '../../src/audio/sniff.ts';
-import { makeTone } from './audio-fixtures.ts';
+import { makeTone } from '../audio-fixtures.ts';
 
 const head = (text: string) => Buffer.from(text, 'latin1');
 const nameOf = (text: string) => sniffContainer(head(text))?.name ?? null;

@@ -1,4 +1,4 @@
-/** The same promises with the real addon, where it is built. */
+/** What test/unit/audio-open.test.ts promises of opening audio, with the real addon. */
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -7,28 +7,28 @@ import test, { after } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import { loadNative } from '../../src/engine/addon.ts';
-import { type NativeEngine, NativeError } from '../../src/engine/types.ts';
-import { wav } from '../wav.ts';
 import {
   collect,
   folder,
   makeTone,
   measure,
+  OWN_FORMATS,
   openHandles,
   RATE,
   refusal,
+  refusingEngine,
   requireFfmpeg,
   runFfmpeg,
   write,
-} from './audio-fixtures.ts';
+} from '../audio-fixtures.ts';
+import { wav } from '../wav.ts';
 
-const engine = loadWhereBuilt();
-const skip = engine === null ? 'the addon is not built' : false;
+const engine = loadNative();
 const ffmpeg = requireFfmpeg();
-const alone = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => {
-  assert.ok(engine);
-  return { engine, ffmpeg: null, maxAudioSec: 3600, ...more };
-};
+const alone = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => ({
+  ...{ engine, ffmpeg: null, maxAudioSec: 3600 },
+  ...more,
+});
 const baseline = openHandles();
 after(async () => {
   // The addon closes a file on its own thread, a moment after it was asked to.
@@ -37,35 +37,12 @@ after(async () => {
   assert.deepEqual(openHandles(), baseline, 'a file or a process was left behind');
 });
 
-function loadWhereBuilt(): NativeEngine | null {
-  try {
-    return loadNative();
-  } catch {
-    return null;
-  }
-}
-
-const STEREO = ['-af', 'pan=stereo|c0=c0|c1=c0'];
-const FORMATS: [name: string, format: string, ...encoding: string[]][] = [
-  ['u8.wav', 'wav', '-c:a', 'pcm_u8', '-ar', '8000'],
-  ['s16.wav', 'wav', '-c:a', 'pcm_s16le', '-ar', '44100', ...STEREO],
-  ['s24.wav', 'wav', '-c:a', 'pcm_s24le', '-ar', '96000', ...STEREO],
-  ['f32.wav', 'wav', '-c:a', 'pcm_f32le', '-ar', '48000'],
-  ['mulaw.wav', 'wav', '-c:a', 'pcm_mulaw', '-ar', '8000'],
-  ['adpcm.wav', 'wav', '-c:a', 'adpcm_ms', '-ar', '16000'],
-  ['surround.wav', 'wav', '-af', 'pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0'],
-  ['a.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '44100', ...STEREO],
-  ['low.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '8000', '-b:a', '16k', '-write_id3v2', '0'],
-  ['a.flac', 'flac', '-c:a', 'flac', ...STEREO],
-  ['a.ogg', 'ogg vorbis', '-c:a', 'libvorbis', ...STEREO, '-page_duration', '200000'],
-];
-
-test('the addon alone: length, pitch and level as ffmpeg decodes them', { skip }, async (t) => {
-  for (const [name, format, ...encoding] of FORMATS) {
+test('the addon alone: length, pitch and level as ffmpeg decodes them', async (t) => {
+  for (const [name, format, ...encoding] of OWN_FORMATS) {
     await t.test(name, async () => {
       const path = makeTone(name, ...encoding);
       const own = await collect(path, alone());
-      const external = await collect(path, alone({ engine: refusing, ffmpeg }));
+      const external = await collect(path, alone({ engine: refusingEngine, ffmpeg }));
       assert.equal(own.format, format);
       const apart = Math.abs(own.samples.length - external.samples.length);
       assert.ok(apart < 0.15 * RATE, `${own.samples.length} samples, ffmpeg ${external.samples.length}`);
@@ -77,13 +54,7 @@ test('the addon alone: length, pitch and level as ffmpeg decodes them', { skip }
   }
 });
 
-const refusing = {
-  openAudio: async (): Promise<never> => {
-    throw new NativeError('bad_audio', 'left to ffmpeg');
-  },
-};
-
-test('what the addon cannot read in a wav or Ogg file goes to ffmpeg', { skip }, async () => {
+test('what the addon cannot read in a wav or Ogg file goes to ffmpeg', async () => {
   for (const [name, ...encoding] of [
     ['mp3inwav', '-c:a', 'libmp3lame', '-f', 'wav'],
     ['opus.ogg', '-c:a', 'libopus'],
@@ -96,8 +67,8 @@ test('what the addon cannot read in a wav or Ogg file goes to ffmpeg', { skip },
   }
 });
 
-test('cut files give what there is, or a refusal', { skip }, async () => {
-  for (const [name] of FORMATS) {
+test('cut files give what there is, or a refusal', async () => {
+  for (const [name] of OWN_FORMATS) {
     const whole = readFileSync(join(folder, name));
     for (let part = 0; part < 40; part += 1) {
       const cut = write('cut', whole.subarray(0, 1 + Math.floor((whole.length * part) / 40)));
@@ -109,7 +80,7 @@ test('cut files give what there is, or a refusal', { skip }, async () => {
   }
 });
 
-test('empty, tiny, too long, endless by its header', { skip }, async () => {
+test('empty, tiny, too long, endless by its header', async () => {
   await assert.rejects(
     openAudio(write('none', wav(new Int16Array(0))), alone({ ffmpeg })),
     refusal('empty_audio'),
@@ -126,7 +97,7 @@ test('empty, tiny, too long, endless by its header', { skip }, async () => {
   assert.equal((await collect(write('piped', piped), alone())).samples.length, 2 * RATE);
 });
 
-test('abort and early leave close the file', { skip }, async () => {
+test('abort and early leave close the file', async () => {
   const path = write('two-minutes', wav(new Int16Array(120 * RATE)));
   for (let round = 0; round < 20; round += 1) {
     const controller = new AbortController();

@@ -5,10 +5,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Ffmpeg, findFfmpeg } from '../../src/audio/find-ffmpeg.ts';
-import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
-import { type NativeAudioFile, NativeError } from '../../src/engine/types.ts';
-import { GatewayError } from '../../src/errors.ts';
+import { type Ffmpeg, findFfmpeg } from '../src/audio/find-ffmpeg.ts';
+import { type OpenAudioOptions, openAudio } from '../src/audio/open.ts';
+import { type NativeAudioFile, NativeError } from '../src/engine/types.ts';
+import { GatewayError } from '../src/errors.ts';
 
 export const RATE = 16_000;
 export const folder = mkdtempSync(join(tmpdir(), 'voxgate-audio-'));
@@ -36,11 +36,67 @@ export function makeTone(name: string, ...encoding: string[]): string {
   return path;
 }
 
+/** The tone at full level on both sides; `-ac 2` would take 3 dB off. */
+const STEREO = ['-af', 'pan=stereo|c0=c0|c1=c0'];
+
+export type Encoding = [name: string, format: string, ...args: string[]];
+
+/** What the addon reads by itself. */
+export const OWN_FORMATS: readonly Encoding[] = [
+  ['u8.wav', 'wav', '-c:a', 'pcm_u8', '-ar', '8000'],
+  ['s16.wav', 'wav', '-c:a', 'pcm_s16le', '-ar', '44100', ...STEREO],
+  ['s24.wav', 'wav', '-c:a', 'pcm_s24le', '-ar', '96000', ...STEREO],
+  ['s32.wav', 'wav', '-c:a', 'pcm_s32le', '-ar', '22050'],
+  ['f32.wav', 'wav', '-c:a', 'pcm_f32le', '-ar', '48000'],
+  ['f64.wav', 'wav', '-c:a', 'pcm_f64le', '-ar', '11025'],
+  ['mulaw.wav', 'wav', '-c:a', 'pcm_mulaw', '-ar', '8000'],
+  ['adpcm.wav', 'wav', '-c:a', 'adpcm_ms', '-ar', '16000'],
+  ['ima.wav', 'wav', '-c:a', 'adpcm_ima_wav', '-ar', '32000'],
+  ['rf64.wav', 'wav', '-rf64', 'always'],
+  ['surround.wav', 'wav', '-af', 'pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0'],
+  ['a.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '44100', ...STEREO],
+  ['low.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '8000', '-b:a', '16k', '-write_id3v2', '0'],
+  ['a.flac', 'flac', '-c:a', 'flac', ...STEREO],
+  ['a.ogg', 'ogg vorbis', '-c:a', 'libvorbis', ...STEREO, '-page_duration', '200000'],
+];
+
+/** What it leaves to ffmpeg, two of them in a container that it knows. */
+export const FFMPEG_FORMATS: readonly Encoding[] = [
+  ['mp3inwav', 'wav', '-c:a', 'libmp3lame', '-f', 'wav'],
+  ['opus.ogg', 'ogg', '-c:a', 'libopus'],
+  ['speex.ogg', 'ogg', '-c:a', 'libspeex', '-ar', '16000'],
+  ['flac.ogg', 'ogg', '-c:a', 'flac'],
+  ['a.m4a', 'mp4', '-c:a', 'aac', '-b:a', '128k'],
+  ['fast.m4a', 'mp4', '-c:a', 'aac', '-movflags', '+faststart'],
+  ['fragments.mp4', 'mp4', '-c:a', 'aac', '-movflags', 'frag_keyframe+empty_moov'],
+  ['alac.m4a', 'mp4', '-c:a', 'alac'],
+  ['a.mov', 'mp4', '-c:a', 'pcm_s16be'],
+  ['a.webm', 'webm', '-c:a', 'libopus', ...STEREO],
+  ['a.mka', 'webm', '-c:a', 'libvorbis'],
+  ['a.aiff', 'aiff', '-c:a', 'pcm_s16be', ...STEREO],
+  ['a.aac', 'aac', '-c:a', 'aac', '-b:a', '128k'],
+  ['a.caf', 'caf', '-c:a', 'pcm_s16le'],
+  ['a.w64', 'w64', '-c:a', 'pcm_s16le'],
+  ['a.au', 'au', '-c:a', 'pcm_s16be'],
+  ['a.wma', 'asf', '-c:a', 'wmav2'],
+  ['a.ts', 'mpeg ts', '-c:a', 'aac'],
+  ['a.flv', 'flv', '-c:a', 'aac', '-ar', '44100'],
+  ['a.mpg', 'mpeg ps', '-c:a', 'mp2', '-f', 'mpeg'],
+  ['a.avi', 'avi', '-c:a', 'libmp3lame'],
+];
+
 export function write(name: string, content: string | Uint8Array): string {
   const path = join(folder, name);
   writeFileSync(path, content);
   return path;
 }
+
+/** An engine that reads nothing: everything goes to ffmpeg. */
+export const refusingEngine = {
+  openAudio: async (): Promise<never> => {
+    throw new NativeError('bad_audio', 'left to ffmpeg');
+  },
+};
 
 export interface FakeEngine {
   openAudio(path: string): Promise<NativeAudioFile>;
