@@ -1,5 +1,9 @@
 /** Sound for tests and benches. */
 
+/** 11 s of speech at 16 kHz, which come with the sources of whisper.cpp. */
+export const JFK = new URL('../node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3', import.meta.url)
+  .pathname;
+
 /** RIFF header for 16 bits a sample; 44 bytes. */
 export function wavHeader(dataBytes: number, sampleRate = 16_000, channels = 1): Buffer {
   const header = Buffer.alloc(44);

@@ -11,11 +11,9 @@ import { loadNative } from '../../src/engine/addon.ts';
 import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createModelStore, type ModelStore } from '../../src/models/store.ts';
 
+export { JFK } from '../wav.ts';
+
 export const MODEL = 'multilingual-base';
-export const JFK = new URL(
-  '../../node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3',
-  import.meta.url,
-).pathname;
 export const JFK_TEXT =
   'And so my fellow Americans, ask not what your country can do for you, ask what you can do for your country.';
 

@@ -5,6 +5,8 @@ import { after } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
 
+export { JFK as speechFile } from '../wav.ts';
+
 const folder = mkdtempSync(join(tmpdir(), 'voxgate-native-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -50,9 +52,3 @@ export function sine(hertz: number, seconds: number, sampleRate = 16_000): Int16
     Math.round(16_000 * Math.sin((2 * Math.PI * hertz * i) / sampleRate)),
   );
 }
-
-/** The clip that comes with the sources of whisper.cpp. */
-export const speechFile = join(
-  import.meta.dirname,
-  '../../node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3',
-);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -12,7 +12,7 @@ import { melFilters } from '../../src/models/import/mel-filters.ts';
 import { writeSilero } from '../../src/models/import/silero-ggml.ts';
 import { readVocabulary } from '../../src/models/import/vocabulary.ts';
 import { writeWhisper } from '../../src/models/import/whisper-ggml.ts';
-import { createModelStore } from '../../src/models/store.ts';
+import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
 import { sha256 } from '../model/hub-server.ts';
 import {
   type Changes,
@@ -35,7 +35,7 @@ after(() => rm(dir, { recursive: true }));
 let folders = 0;
 async function folder(type: WeightType = 'float16', changes: Changes = {}, shape: TinyShape = TINY) {
   const path = join(dir, `whisper-${folders++}`);
-  await import('node:fs/promises').then(({ mkdir }) => mkdir(path));
+  await mkdir(path);
   await writeTinyWhisper(path, shape, type, changes);
   await writeFile(join(path, 'vocabulary.txt'), `${tinyVocabulary(TEXT_TOKENS).join('\n')}\n`);
   return path;
@@ -280,32 +280,32 @@ test('damaged bytes never crash or hang: a clear error, or a file of the right s
 test('the voice activity converter refuses parts of other sizes', async () => {
   const archive = await mkdtemp(join(dir, 'archive-'));
   await assert.rejects(writeSilero(archive, join(dir, 'vad.bin')), { code: 'ENOENT' });
-  await import('node:fs/promises').then(({ mkdir }) => mkdir(join(archive, 'data')));
+  await mkdir(join(archive, 'data'));
   for (let i = 0; i < 17; i++) await writeFile(join(archive, 'data', String(i)), Buffer.alloc(12));
   await assert.rejects(writeSilero(archive, join(dir, 'vad.bin')), refused(/12 bytes, expected/));
 });
 
+/** The dimensions that `multilingual-tiny` is known by. */
+const MULTILINGUAL_TINY: TinyShape = {
+  ...TINY,
+  ...{ state: 384, heads: 6, audioLayers: 4, textLayers: 4 },
+  ...{ vocab: 51865, audioContext: 1500, textContext: 448 },
+};
+
+function offlineStore(models: string, options: Pick<ModelStoreOptions, 'precision' | 'quantize'>) {
+  return createModelStore({
+    ...{ dir: models, download: false, sources: [], log: { info() {}, warn() {} } },
+    ...options,
+  });
+}
+
 test('the store takes a folder under the id of its dimensions, quantises it, and refuses a second one', async () => {
-  const tiny = {
-    ...TINY,
-    state: 384,
-    heads: 6,
-    audioLayers: 4,
-    textLayers: 4,
-    vocab: 51865,
-    audioContext: 1500,
-    textContext: 448,
-  };
-  const source = await folder('float16', { zeros: true }, tiny);
+  const source = await folder('float16', { zeros: true }, MULTILINGUAL_TINY);
   const models = join(dir, 'models');
   const phases = new Set<string>();
-  const store = createModelStore({
-    dir: models,
-    download: false,
+  const store = offlineStore(models, {
     precision: 'q8_0',
-    sources: [],
     quantize: async ({ target }) => writeFile(target, 'quantised'),
-    log: { info() {}, warn() {} },
   });
   const onProgress = ({ phase }: { phase: string }) => phases.add(phase);
   const imported = await store.import(source, { onProgress });
@@ -324,26 +324,9 @@ test('the store takes a folder under the id of its dimensions, quantises it, and
 });
 
 test('an interrupted import leaves nothing', async () => {
-  const tiny = {
-    ...TINY,
-    state: 384,
-    heads: 6,
-    audioLayers: 4,
-    textLayers: 4,
-    vocab: 51865,
-    audioContext: 1500,
-    textContext: 448,
-  };
-  const source = await folder('float16', { zeros: true }, tiny);
+  const source = await folder('float16', { zeros: true }, MULTILINGUAL_TINY);
   const models = join(dir, 'interrupted');
-  const store = createModelStore({
-    dir: models,
-    download: false,
-    precision: 'f16',
-    sources: [],
-    quantize: null,
-    log: { info() {}, warn() {} },
-  });
+  const store = offlineStore(models, { precision: 'f16', quantize: null });
   const controller = new AbortController();
   const importing = store.import(source, {
     signal: controller.signal,
