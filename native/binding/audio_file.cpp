@@ -9,10 +9,7 @@ namespace {
 constexpr int kMaxBlock = 16 * 1024 * 1024; // samples of one read
 
 // What an open job hands to the constructor; JavaScript cannot make one.
-struct Opened {
-  std::shared_ptr<Resident<AudioFile>> resident;
-  AudioFile::Info info;
-};
+using Opened = std::shared_ptr<AudioFile>;
 
 } // namespace
 
@@ -27,28 +24,22 @@ void AudioFileObject::define(Napi::Env env, Napi::Object exports) {
 
 Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
   const auto path = read_string(read_object(info, 0, "options"), "path");
-  auto resident = std::make_shared<Resident<AudioFile>>(Environment::of(info.Env()).shared_from_this());
-  Callbacks callbacks;
-  callbacks.holding = resident;
-  Worker& worker = resident->worker();
-  return start_job(info.Env(), worker, std::move(callbacks), StatusCode::bad_audio,
-                   [resident = resident.get(), path](const Job& job) -> Result {
-                     resident->object() = std::make_unique<AudioFile>(path);
-                     return [audio = resident->object()->info(), job](Napi::Env e) -> Napi::Value {
-                       auto held = job.environment->find(job.id)->holding;
-                       Opened opened{std::static_pointer_cast<Resident<AudioFile>>(held), audio};
-                       return job.environment->audio_file_class.New(
-                           {Napi::External<Opened>::New(e, &opened)});
-                     };
-                   });
+  const auto env = info.Env();
+  return start_job(
+      env, Environment::of(env).decoders(), {}, StatusCode::bad_audio, [path](const Job& job) -> Result {
+        auto file = std::make_shared<AudioFile>(path, *job.cancel);
+        return [file, job](Napi::Env e) -> Napi::Value {
+          Opened opened = file;
+          return job.environment->audio_file_class.New({Napi::External<Opened>::New(e, &opened)});
+        };
+      });
 }
 
 AudioFileObject::AudioFileObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<AudioFileObject>(info) {
   if (!info[0].IsExternal())
     throw argument_error(info.Env(), "openAudio to be called", "new AudioFile", info[0]);
-  const auto* opened = info[0].As<Napi::External<Opened>>().Data();
-  resident_ = opened->resident;
-  info_ = opened->info;
+  file_ = *info[0].As<Napi::External<Opened>>().Data();
+  info_ = file_->info();
 }
 
 Napi::Value AudioFileObject::info(const Napi::CallbackInfo& info) {
@@ -68,15 +59,21 @@ Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
   const auto count =
       static_cast<size_t>(read_integer(read_object(info, 0, "options"), "maxSamples", 1, kMaxBlock));
-  if (*reading_ && !resident_->closed())
+  if (*reading_ && file_)
     throw make_error(env, {StatusCode::invalid_argument, "Expected one read at a time but received another"});
   *reading_ = true;
   Callbacks callbacks;
   callbacks.owner = Napi::Persistent(Value());
   callbacks.holding = std::shared_ptr<void>(nullptr, [reading = reading_](void*) { *reading = false; });
-  return start_job(env, resident_->worker(), std::move(callbacks), StatusCode::bad_audio,
-                   [resident = resident_.get(), count](const Job&) -> Result {
-                     auto samples = resident->object()->read(count);
+  if (file_)
+    pending_ = callbacks.cancel;
+  else
+    callbacks.cancel->close();
+  return start_job(env, Environment::of(env).decoders(), std::move(callbacks), StatusCode::bad_audio,
+                   [file = file_, count](const Job& job) -> Result {
+                     if (!file->decode(count, *job.cancel))
+                       return {};
+                     auto samples = file->take(count);
                      return [samples = std::move(samples)](Napi::Env e) -> Napi::Value {
                        return samples.empty() ? e.Null() : Napi::Value(to_js(e, samples));
                      };
@@ -84,7 +81,9 @@ Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value AudioFileObject::close(const Napi::CallbackInfo& info) {
-  resident_->close([] {});
+  if (pending_)
+    pending_->close();
+  file_.reset(); // a read on its way keeps it until it has noticed
   return info.Env().Undefined();
 }
 

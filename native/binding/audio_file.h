@@ -18,8 +18,9 @@ class AudioFileObject : public Napi::ObjectWrap<AudioFileObject> {
   Napi::Value read(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 
-  std::shared_ptr<Resident<AudioFile>> resident_;
+  std::shared_ptr<AudioFile> file_; // none once closed
   AudioFile::Info info_{};
+  std::shared_ptr<CancelToken> pending_; // of the latest read
   // As long as the promise of a read is pending.
   std::shared_ptr<bool> reading_ = std::make_shared<bool>(false);
 };

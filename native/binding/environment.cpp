@@ -116,6 +116,7 @@ void Environment::post_log(LogLevel level, const std::string& line) noexcept {
 
 void Environment::shut_down() {
   subscribe_to_log(*this, false);
+  workers_.insert(&decoders_);
   for (Worker* worker : workers_)
     worker->stop([] {});
   for (Worker* worker : workers_)

@@ -22,7 +22,7 @@ using CallId = uint64_t;
 struct PendingCall {
   Napi::Promise::Deferred deferred;
   std::shared_ptr<CancelToken> cancel;
-  Worker* worker; // kept alive by one of the next two
+  Worker* worker; // the environment's own, or kept alive by one of the next two
   Napi::ObjectReference
       owner; // the wrapped object the call belongs to, so that it is not collected meanwhile
   std::shared_ptr<void> holding; // or what will become one
@@ -54,6 +54,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void cancel(CallId id);
   void close_calls(const Worker& worker); // every pending call of this worker ends as closed
 
+  // For audio files, all of them: they are read in short turns, so that few threads serve any number.
+  Worker& decoders() { return decoders_; }
+
   void add_worker(Worker& worker) { workers_.insert(&worker); }
   void remove_worker(Worker& worker) { workers_.erase(&worker); }
 
@@ -69,6 +72,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void shut_down();
   PendingCall take(CallId id);
 
+  static constexpr size_t kDecoderThreads = 4;
+
   static void deliver(Napi::Env env, Napi::Function, std::nullptr_t*, Delivery* delivery);
   using Channel = Napi::TypedThreadSafeFunction<std::nullptr_t, Delivery, deliver>;
 
@@ -76,7 +81,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Channel channel_;
   std::map<CallId, PendingCall> pending_;
   CallId last_id_ = 0;
-  std::set<Worker*> workers_;
+  std::set<Worker*> workers_; // of models
+  Worker decoders_{kDecoderThreads};
   Napi::FunctionReference logger_;
   std::atomic<int> queued_logs_{0};
 };

@@ -25,12 +25,37 @@ void settle(Environment& environment, CallId id, const Result& result, Napi::Env
   }
 }
 
+struct Running {
+  Job job;
+  Worker& worker;
+  StatusCode fallback;
+  std::function<Result(const Job&)> work;
+};
+
+// A failed post means that the environment is going down: there is no promise to settle any more.
+void run(const std::shared_ptr<Running>& running) {
+  const Job& job = running->job;
+  Environment::Delivery end;
+  try {
+    job.cancel->check();
+    auto result = running->work(job);
+    if (!result)
+      return running->worker.submit({job.cancel, [running] { run(running); }});
+    end = [job, result = std::move(result)](Napi::Env e) { settle(*job.environment, job.id, result, e); };
+  } catch (...) {
+    end = [job, status = current_status(running->fallback)](Napi::Env) {
+      job.environment->reject(job.id, status);
+    };
+  }
+  job.environment->post(std::move(end));
+}
+
 } // namespace
 
 Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, StatusCode fallback,
                        std::function<Result(const Job&)> work) {
   Environment& environment = Environment::of(env);
-  auto cancel = std::make_shared<CancelToken>();
+  const auto cancel = std::move(callbacks.cancel);
   const auto deferred = Napi::Promise::Deferred::New(env);
   PendingCall call{deferred,
                    cancel,
@@ -40,19 +65,9 @@ Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, Statu
                    std::move(callbacks.on_segment),
                    std::move(callbacks.on_progress)};
   const CallId id = environment.add(std::move(call));
-
-  // A failed post means that the environment is going down: nobody is left to tell.
-  auto run = [job = Job{id, cancel, environment.shared_from_this()}, fallback, work = std::move(work)] {
-    Environment::Delivery end;
-    try {
-      job.cancel->check();
-      end = [job, result = work(job)](Napi::Env e) { settle(*job.environment, job.id, result, e); };
-    } catch (...) {
-      end = [job, status = current_status(fallback)](Napi::Env) { job.environment->reject(job.id, status); };
-    }
-    job.environment->post(std::move(end));
-  };
-  worker.submit({cancel, std::move(run)});
+  const auto running = std::make_shared<Running>(
+      Running{{id, cancel, environment.shared_from_this()}, worker, fallback, std::move(work)});
+  worker.submit({cancel, [running] { run(running); }});
   return handle(env, deferred.Promise(), id);
 }
 

@@ -4,7 +4,9 @@
 
 namespace voxgate {
 
-// What work gives back: called on the JavaScript thread to make the value of the promise from plain data.
+// What work gives back: called on the JavaScript thread to make the value of the promise from plain data. An
+// empty one means that the work is not done: it is called again when those that wait for the thread had their
+// turn.
 using Result = std::function<Napi::Value(Napi::Env)>;
 
 struct Job {
@@ -19,6 +21,7 @@ struct Callbacks {
   std::shared_ptr<void> holding;
   Napi::FunctionReference on_segment;
   Napi::FunctionReference on_progress;
+  std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
 };
 
 // Runs `work` on the worker and returns { promise, id } to JavaScript; the id is for Environment::cancel. The

@@ -1,7 +1,7 @@
 #include "binding/worker.h"
 
+#include <system_error>
 #include <utility>
-#include <vector>
 #ifdef __linux__
 #include <sys/resource.h>
 #endif
@@ -22,24 +22,38 @@ void let_the_event_loop_go_first() {
 
 } // namespace
 
-Worker::Worker()
-    : thread_([this] {
-        let_the_event_loop_go_first();
-        work();
-      }) {}
+Worker::Worker(size_t max_threads) : running_(max_threads) {
+  threads_.reserve(max_threads);
+}
 
 Worker::~Worker() {
   stop([] {});
   join();
 }
 
+// Under the lock.
+void Worker::start_thread() {
+  try {
+    threads_.emplace_back([this, index = threads_.size()] {
+      let_the_event_loop_go_first();
+      work(index);
+    });
+  } catch (const std::system_error&) {
+    if (threads_.empty())
+      throw Failure(StatusCode::out_of_memory, "The system refuses to start another thread");
+  }
+}
+
 void Worker::submit(Task task) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopped_)
+    if (stopped_) {
       task.cancel->close();
-    else
+    } else {
+      if (idle_ <= queue_.size() && threads_.size() < running_.size())
+        start_thread();
       queue_.push_back(std::exchange(task, {}));
+    }
   }
   if (task.run)
     task.run();
@@ -62,40 +76,54 @@ void Worker::sweep() {
     task.run();
 }
 
-void Worker::stop(std::function<void()> last) {
+void Worker::stop(std::function<void()> last) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (stopped_)
       return;
     stopped_ = true;
-    if (running_)
-      running_->close();
+    for (const auto& cancel : running_) {
+      if (cancel)
+        cancel->close();
+    }
     for (auto& task : queue_)
       task.cancel->close();
-    queue_.push_back({std::make_shared<CancelToken>(), std::move(last)});
+    if (!threads_.empty())
+      last_ = std::exchange(last, {});
   }
-  wake_.notify_one();
+  if (last)
+    last();
+  wake_.notify_all();
 }
 
 void Worker::join() {
-  if (thread_.joinable())
-    thread_.join();
+  for (auto& thread : threads_) {
+    if (thread.joinable())
+      thread.join();
+  }
 }
 
-void Worker::work() {
+void Worker::work(size_t index) {
+  std::unique_lock lock(mutex_);
   while (true) {
-    Task task;
-    {
-      std::unique_lock lock(mutex_);
-      running_.reset();
-      wake_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
-      if (queue_.empty())
-        return;
-      task = std::move(queue_.front());
-      queue_.pop_front();
-      running_ = task.cancel;
-    }
+    ++idle_;
+    wake_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
+    --idle_;
+    if (queue_.empty())
+      break;
+    Task task = std::move(queue_.front());
+    queue_.pop_front();
+    running_[index] = task.cancel;
+    lock.unlock();
     task.run();
+    task = {}; // what it held goes while no lock is held
+    lock.lock();
+    running_[index].reset();
+  }
+  if (++ended_ == threads_.size()) {
+    const auto last = std::move(last_);
+    lock.unlock();
+    last();
   }
 }
 

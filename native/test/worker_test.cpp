@@ -2,6 +2,7 @@
 
 #include "binding/worker.h"
 
+#include <algorithm>
 #include <chrono>
 
 using namespace voxgate;
@@ -62,4 +63,36 @@ TEST("worker: stop closes what runs, what waits and what comes later") {
   const auto late = std::make_shared<CancelToken>();
   worker.submit(blocking(late, open, ended));
   CHECK(ended == 104 && late->cancelled());
+}
+
+TEST("worker: several threads take tasks from one queue, and stop waits for all of them") {
+  std::atomic<bool> open{false};
+  std::atomic<int> running{0};
+  std::atomic<int> most{0};
+  std::atomic<int> ended{0};
+  Worker worker(3);
+  for (int i = 0; i < 12; ++i) {
+    worker.submit({std::make_shared<CancelToken>(), [&] {
+                     most = std::max(most.load(), ++running);
+                     while (!open)
+                       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                     --running;
+                     ++ended;
+                   }});
+  }
+  while (running < 3)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::atomic<int> ended_before_last{0};
+  worker.stop([&] { ended_before_last = ended.load(); });
+  open = true;
+  worker.join();
+  CHECK(most == 3 && ended == 12 && ended_before_last == 12);
+}
+
+TEST("worker: one that never had a task ends without a thread") {
+  int lasts = 0;
+  Worker worker(2);
+  worker.stop([&] { ++lasts; });
+  CHECK(lasts == 1);
+  worker.join();
 }

@@ -12,13 +12,13 @@ export async function openNativeDecoder(
   { blockSamples, signal }: DecoderLimits,
 ): Promise<Decoder> {
   const { size } = await stat(path);
-  const file = await engine.openAudio(path);
+  const file = await engine.openAudio(path, { signal });
   let pending: Promise<unknown> = Promise.resolve();
   let closed = false;
 
   async function readBlock(): Promise<Float32Array | null> {
     try {
-      return await file.read(blockSamples);
+      return await file.read(blockSamples, { signal });
     } catch (error) {
       // Damage in the middle of a file ends it; what came before is transcribed.
       if (isBadAudio(error)) return null;
@@ -41,7 +41,8 @@ export async function openNativeDecoder(
     async close() {
       if (closed) return;
       closed = true;
-      // A block takes milliseconds: waiting for the one on its way is simpler than closing under it.
+      // A block takes milliseconds, and after an abort less: waiting for the one on its way is simpler than closing
+      // under it.
       await pending;
       file.close();
     },

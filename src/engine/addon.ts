@@ -178,7 +178,7 @@ function wrapVoiceActivity(addon: Addon, model: AddonVoiceActivity): VoiceActivi
 function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
   return {
     info: file.info,
-    read: (maxSamples) => run(addon, () => file.read({ maxSamples })),
+    read: (maxSamples, hooks = {}) => run(addon, () => file.read({ maxSamples }), hooks.signal),
     close: () => file.close(),
   };
 }
@@ -221,7 +221,8 @@ export function loadNative(path: string = defaultPath): NativeEngine {
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
     loadVoiceActivity: async (options) =>
       wrapVoiceActivity(addon, await run(addon, () => addon.loadVoiceActivity(options))),
-    openAudio: async (file) => wrapAudioFile(addon, await run(addon, () => addon.openAudio({ path: file }))),
+    openAudio: async (file, hooks = {}) =>
+      wrapAudioFile(addon, await run(addon, () => addon.openAudio({ path: file }), hooks.signal)),
     quantize: (options) => run(addon, () => addon.quantize(options)),
   };
 }

@@ -156,8 +156,11 @@ export interface AudioFileInfo {
 
 export interface NativeAudioFile {
   readonly info: AudioFileInfo;
-  /** The next samples (16 kHz mono), fewer only at the end; null when there are none left. */
-  read(maxSamples: number): Promise<Float32Array | null>;
+  /**
+   * The next samples (16 kHz mono), fewer only at the end; null when there are none left. One call at a time. After
+   * an aborted one the file can only be closed.
+   */
+  read(maxSamples: number, hooks?: Pick<JobHooks, 'signal'>): Promise<Float32Array | null>;
   close(): void;
 }
 
@@ -187,7 +190,8 @@ export interface NativeEngine {
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   loadModel(options: LoadOptions): Promise<TranscriptionModel>;
   loadVoiceActivity(options: { path: string }): Promise<VoiceActivityModel>;
-  openAudio(path: string): Promise<NativeAudioFile>;
+  /** Open files share a few threads, in turns of some 50 ms. */
+  openAudio(path: string, hooks?: Pick<JobHooks, 'signal'>): Promise<NativeAudioFile>;
   /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */
   quantize(options: { source: string; target: string; type: 'q8_0' }): Promise<void>;
 }

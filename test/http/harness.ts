@@ -58,6 +58,8 @@ export interface Gateway extends AsyncDisposable {
   fetching(): number;
   /** Requests whose headers came. */
   arrived(): number;
+  /** Files that are being opened. */
+  opening(): number;
   /** Jobs that began and have not ended. */
   running(): number;
   /** Jobs that began. */
@@ -83,12 +85,18 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   });
   let running = 0;
   let begun = 0;
+  let opening = 0;
   const count = (change: number) => {
     running += change;
     if (change > 0) begun += 1;
   };
   const loads: string[] = [];
-  const engine = script.engine === null ? missingEngine() : scriptedEngine(script, count, loads);
+  const engine =
+    script.engine === null
+      ? missingEngine()
+      : scriptedEngine(script, count, loads, (change) => {
+          opening += change;
+        });
   const logged: string[] = [];
   const write = (line: Buffer, _encoding: string, done: () => void) => {
     logged.push(line.toString());
@@ -125,6 +133,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     uploadFolders,
     fetching: () => fetching,
     arrived: () => arrived,
+    opening: () => opening,
     running: () => running,
     begun: () => begun,
     exchanges,
@@ -155,14 +164,26 @@ export function heard(text: string): DecodedSegment[] {
 }
 
 /** The real addon decodes; a loud window is speech; the script says what was said. */
-function scriptedEngine(script: Script, count: (change: number) => void, loads: string[]): NativeEngine {
+function scriptedEngine(
+  script: Script,
+  count: (change: number) => void,
+  loads: string[],
+  countOpening: (change: number) => void,
+): NativeEngine {
   const native = loadNative();
   const languages = ['en', 'de', 'fr', 'zh'];
   return {
     ...native,
     info: { ...native.info, ...(script.devices && { devices: script.devices }) },
     setLogger: () => undefined,
-    openAudio: (path) => native.openAudio(path),
+    async openAudio(path, hooks) {
+      countOpening(1);
+      try {
+        return await native.openAudio(path, hooks);
+      } finally {
+        countOpening(-1);
+      }
+    },
     quantize: (options) => native.quantize(options),
     loadVoiceActivity: async ({ path }) => {
       loads.push(basename(path));

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { setMaxListeners } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { loadNative } from '../../src/engine/addon.ts';
+import { endlessSearch } from '../hostile-audio.ts';
 import { wav } from '../wav.ts';
 import { sine, speechFile, temporaryFile } from './fixtures.ts';
 
@@ -83,5 +87,55 @@ describe('an audio file', () => {
     file.close();
     await assert.rejects(read, { code: 'closed' });
     await assert.rejects(file.read(1), { code: 'closed' });
+  });
+});
+
+/** An hour of silence as MP3: frames of 24 ms at 48 kHz and 32 kbit/s. */
+function longFile(): string {
+  const frame = Buffer.alloc(96);
+  frame.set([0xff, 0xfb, 0x14, 0]);
+  return temporaryFile(Buffer.alloc(150_000 * frame.length, frame));
+}
+
+describe('audio files that are open at the same time', () => {
+  const noTasks = process.platform !== 'linux' && 'only Linux tells the threads of a process';
+
+  it('share four threads', { skip: noTasks }, async () => {
+    const threads = () => readdirSync('/proc/self/task').length;
+    await readAll(speechFile); // the first starts some of them
+    const before = threads();
+    const files = await Promise.all(Array.from({ length: 40 }, () => native.openAudio(speechFile)));
+    await Promise.all(files.map((file) => file.read(1_000_000)));
+    assert.ok(threads() - before <= 4, `${threads() - before} more`);
+    for (const file of files) file.close();
+  });
+
+  it('are read in turns: a short one does not wait for long ones', async () => {
+    const long = longFile();
+    const files = await Promise.all(Array.from({ length: 8 }, () => native.openAudio(long)));
+    const reads = files.map((file) => file.read(16_000_000).then(() => 'long'));
+    const short = readAll(temporaryFile(wav(sine(440, 1)))).then(() => 'short');
+    assert.equal(await Promise.race([...reads, short]), 'short');
+    for (const file of files) file.close();
+    await Promise.allSettled(reads);
+  });
+
+  it('wait for no thread once they are aborted, being opened or read', async () => {
+    const slow = temporaryFile(endlessSearch(4 << 20));
+    const leaving = new AbortController();
+    setMaxListeners(20, leaving.signal);
+    const { signal } = leaving;
+    const read = await native.openAudio(longFile());
+    const calls: Promise<unknown>[] = Array.from({ length: 12 }, () => native.openAudio(slow, { signal }));
+    calls.push(read.read(16_000_000, { signal }));
+    const started = process.cpuUsage();
+    while (process.cpuUsage(started).user < 100_000) await sleep(1);
+    leaving.abort(new Error('left'));
+    const left = process.cpuUsage();
+    const ends = await Promise.allSettled(calls);
+    assert.ok(ends.every((end) => end.status === 'rejected' && end.reason === signal.reason));
+    const { user } = process.cpuUsage(left);
+    assert.ok(user < 1_000_000, `${user / 1000} ms of work for files that are not wanted`);
+    read.close();
   });
 });

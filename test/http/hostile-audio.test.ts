@@ -1,0 +1,35 @@
+/** What a file costs that was made to cost much, before anybody is asked to wait for it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { endlessSearch, vorbisOfGigabytes } from '../hostile-audio.ts';
+import { form, json, post, startGateway, toneWav, until } from './harness.ts';
+
+test('3 kB of Vorbis that ask for gigabytes are refused at once, for little memory', async () => {
+  await using gateway = await startGateway();
+  assert.equal((await post(gateway, form(toneWav(2)))).status, 200); // what is compiled and loaded by the first
+  const peakKb = process.resourceUsage().maxRSS;
+  const before = process.cpuUsage();
+  const response = await post(gateway, form(vorbisOfGigabytes(), {}, 'speech.ogg'));
+  const { user, system } = process.cpuUsage(before);
+  const { error } = await json(response);
+  assert.equal(response.status, 400);
+  assert.equal(error.kind, 'malformed');
+  assert.equal(error.code, 'undecodable_audio');
+  assert.ok(user + system < 100_000, `${(user + system) / 1000} ms of work`);
+  const grownKb = process.resourceUsage().maxRSS - peakKb;
+  assert.ok(grownKb < 50 * 1024, `${grownKb} kB more`);
+});
+
+test('clients that leave while their files are opened free the threads that opened them', async () => {
+  await using gateway = await startGateway();
+  const file = endlessSearch(4 << 20);
+  const clients = Array.from({ length: 12 }, () => new AbortController());
+  const answers = clients.map(({ signal }) =>
+    post(gateway, form(file, {}, 'speech.mp3'), { signal }).catch(() => null),
+  );
+  await until('files are opened', () => gateway.opening() >= 8, 10_000);
+  for (const client of clients) client.abort();
+  await Promise.all(answers);
+  await until('no file is opened any more', () => gateway.opening() === 0);
+  assert.equal((await post(gateway, form(toneWav(2)))).status, 200);
+});
