@@ -6,7 +6,7 @@
  * - `diff file=PATH`: a change to a file, as context, `-` and `+` lines; `@@` begins the next place in the file
  * - `sh`: a command that must succeed; with `fails=TEXT` it must fail and print that text
  * - `sh serve`: starts a gateway, to which `http://127.0.0.1:8000` leads in the commands after it
- * - `text answer`, `json answer`: what the command before it prints, exactly
+ * - `text answer`: what the command before it prints, exactly
  *
  * A block of any other kind is refused, so that no code in a recipe is left untried.
  */
@@ -30,7 +30,7 @@ export function parseRecipe(markdown: string): Step[] {
       steps.push({ line, does: 'run', command: text, fails: null, answer: null });
     } else if (language === 'sh' && use === 'fails' && value !== '') {
       steps.push({ line, does: 'run', command: text, fails: value, answer: null });
-    } else if (use === 'answer' && last?.does === 'run') {
+    } else if (language === 'text' && use === 'answer' && last?.does === 'run') {
       last.answer = text;
     } else {
       throw new Error(`line ${line}: no block of a recipe begins with \`\`\`${info} here`);

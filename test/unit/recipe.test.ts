@@ -12,7 +12,7 @@ test('blocks become steps in the order in which they stand', () => {
     block('sh fails=404 !== 200'),
     block('sh serve', 'npm start'),
     block('sh'),
-    block('json answer', '{}'),
+    block('text answer', '{}'),
   ].join('\n');
   assert.deepEqual(parseRecipe(markdown), [
     { line: 3, does: 'create', path: 'src/new.ts', text: 'x\n' },
