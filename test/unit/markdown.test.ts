@@ -1,0 +1,86 @@
+/** Every Markdown file: what it links to, names and tells the reader to run is there. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { test } from 'node:test';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const PLACES = ['', '.github', 'docs', 'docs/recipes', 'examples'];
+const files = PLACES.flatMap((dir) =>
+  readdirSync(join(ROOT, dir))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(dir, name)),
+);
+const { scripts } = JSON.parse(read('package.json'));
+const testFiles = readdirSync(join(ROOT, 'test'), { recursive: true }).map((name) =>
+  join('test', String(name)),
+);
+
+/** Without what stands in code blocks. */
+const prose = (markdown: string) => markdown.replace(/^ *```[\s\S]*?^ *```/gm, '');
+
+/** As GitHub makes the anchor of a heading. */
+const anchors = (markdown: string) =>
+  [...prose(markdown).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
+test('the files are found', () => {
+  for (const path of ['README.md', 'CONTRIBUTING.md', 'docs/api.md', 'examples/README.md']) {
+    assert(files.includes(path), path);
+  }
+});
+
+for (const path of files) {
+  const markdown = read(path);
+
+  test(`${path}: links lead to files and headings that exist`, () => {
+    for (const [, target = ''] of prose(markdown).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(target)) continue;
+      const [file = '', anchor] = target.split('#');
+      const linked = file === '' ? path : normalize(join(dirname(path), file));
+      assert(existsSync(join(ROOT, linked)), `${target} is not there`);
+      if (anchor !== undefined)
+        assert(anchors(read(linked)).includes(anchor), `${target} has no such heading`);
+    }
+  });
+
+  test(`${path}: paths in the tree that it names exist`, () => {
+    const roots = 'src|native|test|bench|scripts|cmake|assets|deploy|docs|examples';
+    for (const [, named = ''] of prose(markdown).matchAll(/`((?:\w[\w.-]*\/)+[\w.-]*)`/g)) {
+      if (!new RegExp(`^(${roots})/`).test(named)) continue;
+      assert(existsSync(join(ROOT, named)), `${named} is not there`);
+    }
+  });
+
+  test(`${path}: the npm scripts and test files it tells to run exist`, () => {
+    for (const [, name = ''] of markdown.matchAll(/npm run (?:--silent )?(\w[\w:-]*)/g)) {
+      assert(scripts[name] !== undefined, `npm run ${name}`);
+    }
+    if (path.startsWith('docs/recipes/')) return; // their tests are made on the way; recipes.test.ts runs them
+    for (const [, wanted = ''] of markdown.matchAll(/npm test -- ([\w/-]+)/g)) {
+      assert(
+        testFiles.some((file) => file.endsWith('.test.ts') && file.includes(wanted)),
+        `npm test -- ${wanted}`,
+      );
+    }
+    const named = /--test-name-pattern='([^']+)' (\S+)/g;
+    for (const [command, pattern = '', file = ''] of markdown.matchAll(named)) {
+      assert(existsSync(join(ROOT, file)), command);
+      assert(new RegExp(`^ *test\\(.*${pattern}`, 'm').test(read(file)), `${command} runs no test`);
+    }
+  });
+}
+
+test('prose that was written for reading in an editor is wrapped', () => {
+  const wrapped = files.filter((path) => !path.startsWith('docs/') || path.startsWith('docs/recipes/'));
+  for (const path of wrapped) {
+    for (const line of prose(read(path)).split('\n')) {
+      if (!/^\||\]\(\S+$/.test(line)) assert(line.length <= 110, `${path}: ${line}`);
+    }
+  }
+});
