@@ -36,7 +36,7 @@ export function createModelActions({
     throw new GatewayError('model_not_found', { model: excerpt(name) }, { param: 'id' });
   };
 
-  /** Nobody waits for it: how it ends is seen in the list, and why in the log, which alone may name paths. */
+  /** Does not wait: the list shows how it ended, and the log, which alone may name paths, says why. */
   const begin = (id: string, work: () => Promise<unknown>) => {
     failures.delete(id);
     work().catch((error: unknown) => {

@@ -86,8 +86,8 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       },
     };
     res.locals.notes = notes;
-    // What was refused for want of the slot was not read, and is not worth a folder; and whoever may not ask must
-    // not be able to fill the disk with asking.
+    // A request refused for want of the slot was not read and is not worth a folder. One without the right to ask is
+    // not captured either: strangers must not be able to fill the disk.
     const isRefused = () =>
       notes.error?.code === 'slot_busy' || ['unauthorized', 'forbidden'].includes(notes.error?.kind ?? '');
     onResponseBody(res, (chunk) => {

@@ -57,7 +57,7 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
   return [refuse, shareWithAllowed];
 }
 
-/** In any case: what is protected must not depend on how strictly the router compares. */
+/** Compares without case, so that what is protected does not depend on how strictly the router compares. */
 const isAdmin = (req: Request) => /^\/admin(\/|$)/i.test(req.path);
 
 /**

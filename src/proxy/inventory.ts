@@ -56,7 +56,7 @@ const openaiList = z.object({ data: z.array(z.unknown()).nullable() });
 const ollamaEntry = z.object({ name: id, modified_at: optional(z.string()) });
 const ollamaList = z.object({ models: z.array(z.unknown()) });
 
-/** Those that are what they should be, in their order. */
+/** Keeps the entries that fit the schema, in their order. */
 const valid = <T>(entries: readonly unknown[], schema: z.ZodType<T>): T[] =>
   entries.slice(0, MAX_MODELS).flatMap((entry) => schema.safeParse(entry).data ?? []);
 

@@ -263,7 +263,7 @@ test('files beside the first one named file are ignored, like any unknown field'
   await assertIdle(gateway);
 });
 
-test('a body without end is refused when it is over the limit, whatever it is said to be', async () => {
+test('a body without end is refused when it is over the limit, in a file that is kept or one that is not', async () => {
   await using gateway = await startGateway({ env: { SVC_MAX_UPLOAD_MB: '0.1' } });
   const part = (disposition: string) => `--x\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n`;
   const file = Buffer.concat([

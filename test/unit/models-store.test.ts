@@ -445,7 +445,7 @@ test('what the sources say of themselves, pip’s output too, stays out of the a
   });
 });
 
-test('the credentials of a hub are used, and told to nobody', async () => {
+test('the credentials of a hub are used, and stand in no message and no line of the log', async () => {
   const lines: string[] = [];
   const log = {
     info: (line: string) => void lines.push(line),
