@@ -287,7 +287,7 @@ test('a body without end is refused when it is over the limit, in a file that is
       });
       req.on('error', () => undefined);
       req.write(beginning);
-      const pour = setInterval(() => req.write(Buffer.alloc(30_000, 1)), 5);
+      const pour = setInterval(() => req.write(Buffer.alloc(300_000, 1)), 5);
       setTimeout(() => {
         clearInterval(pour);
         req.destroy();
