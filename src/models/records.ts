@@ -15,12 +15,16 @@ const recordSchema = z.object({
   sha256: z.string(),
   bytes: z.int().nonnegative(),
   /** `found` is a file somebody put here: only the catalogue vouches for it. The others we made or fetched. */
-  origin: z.enum(['hub', 'import', 'quantised', 'found']),
+  origin: z.preprocess(
+    // Folders that an earlier version filled have it spelled this way.
+    (origin) => (origin === 'quantised' ? 'quantized' : origin),
+    z.enum(['hub', 'import', 'quantized', 'found']),
+  ),
   mtimeMs: z.number(),
   inode: z.number(),
 });
 type FileRecord = z.infer<typeof recordSchema>;
-type Origin = FileRecord['origin'];
+export type Origin = FileRecord['origin'];
 
 type Verdict =
   | { state: 'absent' }

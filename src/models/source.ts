@@ -1,6 +1,6 @@
 import type { Precision, Weights } from './catalogue.ts';
 
-type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quantising';
+type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quantizing';
 
 export interface ModelProgress {
   id: string;

@@ -1,14 +1,14 @@
-import { mkdir, open, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+/**
+ * The weights on disk: what is installed, and a verified path for each model that is asked for. Bytes are trusted
+ * only after their hash was compared with a pinned or recorded one, and what is missing is made once however many
+ * ask at the same time.
+ */
 import { excerpt, fullMessage, GatewayError } from '../errors.ts';
+import { createActivity, type ProgressListener } from './activity.ts';
 import { ALL_WEIGHTS, localFile, type Precision, type Weights } from './catalogue.ts';
-import { hashFile, requireSpace, syncFolder } from './disk.ts';
 import { publishedFile } from './hub.ts';
-import { notImportable } from './import/failure.ts';
-import { identifyWhisper, openFasterWhisper } from './import/faster-whisper.ts';
-import { writeWhisper } from './import/whisper-ggml.ts';
-import { acquireLock, type LockTimes } from './lock.ts';
-import { createProgressLog } from './progress-log.ts';
+import { importFolder } from './import/import-folder.ts';
+import { createModelFolder, type FileWork, type ModelFolderOptions } from './model-folder.ts';
 import { createRecords } from './records.ts';
 import { createSharedJobs } from './shared-job.ts';
 import type { ModelProgress, ModelSource, ReportProgress } from './source.ts';
@@ -20,11 +20,10 @@ export interface ModelStoreOptions {
   precision: Precision;
   /** Tried in this order. */
   sources: readonly ModelSource[];
-  /** Null without the native addon: then an f16 file is left as it is. */
-  quantize: ((job: { source: string; target: string; type: 'q8_0' }) => Promise<void>) | null;
+  quantize: ModelFolderOptions['quantize'];
   log: { info(message: string): void; warn(message: string): void };
   catalogue?: readonly Weights[];
-  lockTimes?: LockTimes;
+  lockTimes?: ModelFolderOptions['lockTimes'];
 }
 
 export interface StoredModel {
@@ -37,7 +36,7 @@ export interface StoredModel {
 
 export interface WaitOptions {
   signal?: AbortSignal | undefined;
-  onProgress?: ((progress: ModelProgress) => void) | undefined;
+  onProgress?: ProgressListener | undefined;
 }
 
 export interface EnsureOptions extends WaitOptions {
@@ -54,7 +53,7 @@ export interface ModelStore {
   list(): StoredModel[];
   /** By name and size only: cheap enough for every GET /v1/models. */
   isInstalled(id: string): boolean;
-  /** The path of verified weights; fetches, converts and quantises what is missing, once however many ask. */
+  /** The path of verified weights; fetches, converts and quantizes what is missing, once however many ask. */
   ensure(id: string, options?: EnsureOptions): Promise<{ path: string }>;
   pull(id: string, options?: WaitOptions): Promise<{ path: string }>;
   /** Takes the weights of a faster-whisper folder. */
@@ -69,8 +68,9 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   const { dir, precision, log, catalogue = ALL_WEIGHTS } = options;
   const records = createRecords(dir);
   const jobs = createSharedJobs<string, string>();
-  const current = new Map<string, ModelProgress>();
-  const listeners = new Map<string, Set<(progress: ModelProgress) => void>>();
+  const activity = createActivity(log);
+  const { quantize, lockTimes } = options;
+  const folder = createModelFolder({ dir, records, quantize, log, lockTimes });
 
   function find(id: string): Weights {
     const model = catalogue.find((entry) => entry.id === id);
@@ -79,16 +79,6 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       model: excerpt(id),
       nearest: catalogue.map((entry) => entry.id).join(', '),
     });
-  }
-
-  function reporter(id: string): ReportProgress {
-    const tellLog = createProgressLog(log);
-    return (progress) => {
-      const event = { id, ...progress };
-      current.set(id, event);
-      tellLog(progress);
-      for (const listener of listeners.get(id) ?? []) listener(event);
-    };
   }
 
   function storedFiles(model: Weights): StoredModel['files'] {
@@ -108,7 +98,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     precision: Precision,
     signal: AbortSignal,
     report: ReportProgress,
-  ): Promise<{ path: string } | { quantise: string } | null> {
+  ): Promise<{ path: string } | { quantizeFrom: string } | null> {
     const other = precision === 'q8_0' ? 'f16' : 'q8_0';
     const complaints: string[] = [];
     for (const kind of [precision, other] as const) {
@@ -117,10 +107,8 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       const verdict = await records.verify(model, file, signal, report);
       if (verdict.state === 'mismatch') complaints.push(`${verdict.path}: ${verdict.explanation}`);
       if (verdict.state !== 'good') continue;
-      const makeable = kind === 'f16' && precision === 'q8_0' && localFile(model, 'q8_0') !== undefined;
-      if (makeable && model.quantizable && options.quantize && complaints.length === 0) {
-        return { quantise: verdict.path };
-      }
+      if (kind !== precision && kind === 'f16' && folder.canQuantize(model) && complaints.length === 0)
+        return { quantizeFrom: verdict.path };
       for (const complaint of complaints) log.warn(`Not used: ${complaint}`);
       return { path: verdict.path };
     }
@@ -137,23 +125,17 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     );
   }
 
-  async function fetchFrom(
-    model: Weights,
-    precision: Precision,
-    scratch: string,
-    signal: AbortSignal,
-    report: ReportProgress,
-  ): Promise<void> {
+  async function fetchFrom(model: Weights, precision: Precision, work: FileWork): Promise<void> {
     const failures: string[] = [];
     for (const source of options.sources.filter((candidate) => candidate.offers(model))) {
       log.info(`Fetching ${model.id} from ${source.name}.`);
       try {
-        const { file, sha256 } = await source.fetch({ model, precision, dir, scratch, signal, report });
+        const { file, sha256 } = await source.fetch({ model, precision, dir, ...work });
         await records.write(file, sha256, 'hub');
         log.info(`Fetched ${file} from ${source.name}, sha256 ${sha256}.`);
         return;
       } catch (error) {
-        signal.throwIfAborted();
+        work.signal.throwIfAborted();
         failures.push(`${source.name}: ${fullMessage(error)}`);
         log.warn(`Could not fetch ${model.id} from ${source.name}: ${fullMessage(error)}`);
       }
@@ -170,71 +152,13 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     );
   }
 
-  async function quantise(
-    model: Weights,
-    source: string,
-    scratch: string,
-    signal: AbortSignal,
-    report: ReportProgress,
-  ): Promise<string> {
-    const file = localFile(model, 'q8_0');
-    if (file === undefined || !options.quantize) return source;
-    report({ phase: 'quantising', what: file, doneBytes: 0, totalBytes: null });
-    const aside = join(scratch, file);
-    await options.quantize({ source, target: aside, type: 'q8_0' });
-    signal.throwIfAborted();
-    const sha256 = await hashFile(aside, signal);
-    await settle(aside, file);
-    await records.write(file, sha256, 'quantised');
-    log.info(`Quantised ${source} to ${file}, sha256 ${sha256}.`);
-    return join(dir, file);
-  }
-
-  /** Under its final name only when it is on the disk. */
-  async function settle(aside: string, file: string): Promise<void> {
-    const handle = await open(aside, 'r+');
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(aside, join(dir, file));
-    await syncFolder(dir);
-  }
-
-  /** Alone with the model's files, here and in other processes, with a folder that is gone afterwards. */
-  async function alone<Result>(
-    id: string,
-    signal: AbortSignal,
-    report: ReportProgress,
-    work: (scratch: string) => Promise<Result>,
-  ): Promise<Result> {
-    await mkdir(dir, { recursive: true });
-    const scratch = join(dir, `.${id}.tmp`);
-    const lock = await acquireLock(
-      join(dir, `.${id}.lock`),
-      signal,
-      () =>
-        report({ phase: 'waiting', what: 'another process has this model', doneBytes: 0, totalBytes: null }),
-      options.lockTimes,
-    );
-    try {
-      await rm(scratch, { recursive: true, force: true }); // of a process that died
-      await mkdir(scratch);
-      return await work(scratch);
-    } finally {
-      await rm(scratch, { recursive: true, force: true });
-      await lock.release();
-    }
-  }
-
   async function provide(
     model: Weights,
     precision: Precision,
     mayFetch: boolean,
     signal: AbortSignal,
+    report: ReportProgress,
   ): Promise<string> {
-    const report = reporter(model.id);
     try {
       const found = await onDisk(model, precision, signal, report);
       if (found && 'path' in found) return found.path;
@@ -248,15 +172,14 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
           },
         );
       }
-      return await alone(model.id, signal, report, async (scratch) => {
-        let now = await onDisk(model, precision, signal, report);
-        if (!now) {
-          await fetchFrom(model, precision, scratch, signal, report);
-          now = await onDisk(model, precision, signal, report);
+      return await folder.exclusively(model.id, { signal, report }, async (work) => {
+        let found = await onDisk(model, precision, signal, report);
+        if (!found) {
+          await fetchFrom(model, precision, work);
+          found = await onDisk(model, precision, signal, report);
         }
-        if (now && 'path' in now) return now.path;
-        if (!now) throw new Error(`the source of ${model.id} left no file in ${dir}`);
-        return quantise(model, now.quantise, scratch, signal, report);
+        if (!found) throw new Error(`the source of ${model.id} left no file in ${dir}`);
+        return 'path' in found ? found.path : folder.quantize(model, found.quantizeFrom, work);
       });
     } catch (error) {
       signal.throwIfAborted();
@@ -266,70 +189,18 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
         { model: model.id },
         { provider: model.provider, cause: error },
       );
-    } finally {
-      current.delete(model.id);
-    }
-  }
-
-  async function listening<Result>(
-    id: string,
-    { onProgress }: WaitOptions,
-    work: () => Promise<Result>,
-  ): Promise<Result> {
-    if (!onProgress) return work();
-    const group = listeners.get(id) ?? new Set();
-    listeners.set(id, group.add(onProgress));
-    try {
-      return await work();
-    } finally {
-      group.delete(onProgress);
     }
   }
 
   function wait(id: string, mayFetch: boolean, waiting: EnsureOptions): Promise<{ path: string }> {
-    return listening(id, waiting, async () => {
+    return activity.listen(id, waiting.onProgress, async () => {
       const model = find(id);
       const wanted = waiting.precision ?? precision;
       const key = `${id} ${wanted} ${mayFetch ? 'fetched' : 'as it is'}`;
-      const path = await jobs.join(key, (signal) => provide(model, wanted, mayFetch, signal), waiting.signal);
-      return { path };
+      const run = (signal: AbortSignal) =>
+        activity.track(id, (report) => provide(model, wanted, mayFetch, signal, report));
+      return { path: await jobs.join(key, run, waiting.signal) };
     });
-  }
-
-  async function importFolder(
-    source: string,
-    importing: ImportOptions,
-  ): Promise<{ id: string; path: string }> {
-    const signal = importing.signal ?? new AbortController().signal;
-    const { checkpoint, vocabulary, shape } = await openFasterWhisper(source);
-    try {
-      const id = identifyWhisper(shape, importing.id);
-      const model = find(id);
-      const report = reporter(id);
-      const file = localFile(model, 'f16');
-      if (file === undefined) throw notImportable(`${id} takes no imported weights.`);
-      return await listening(id, importing, () =>
-        alone(id, signal, report, async (scratch) => {
-          const there = storedFiles(model)[0];
-          if (there)
-            throw notImportable(`${id} is already installed: move ${join(dir, there.file)} away first.`);
-          const weights = await writeWhisper(checkpoint, vocabulary, join(scratch, file), {
-            signal,
-            onBegin: (bytes) => requireSpace(dir, bytes * 1.6),
-            onProgress: (doneBytes, totalBytes) =>
-              report({ phase: 'converting', what: file, doneBytes, totalBytes }),
-          });
-          await settle(join(scratch, file), file);
-          await records.write(file, weights.sha256, 'import');
-          log.info(`Imported ${source} as ${file}, sha256 ${weights.sha256}.`);
-          const path = join(dir, file);
-          if (precision === 'f16') return { id, path };
-          return { id, path: await quantise(model, path, scratch, signal, report) };
-        }).finally(() => current.delete(id)),
-      );
-    } finally {
-      await checkpoint.close();
-    }
   }
 
   return {
@@ -346,7 +217,17 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     },
     ensure: (id, waiting = {}) => wait(id, options.download, waiting),
     pull: (id, waiting = {}) => wait(id, true, waiting),
-    import: (source, importing = {}) => importFolder(source, importing),
-    activity: () => [...current.values()],
+    import: (source, { id, onProgress, signal = new AbortController().signal } = {}) =>
+      importFolder(source, id, precision === 'q8_0', {
+        folder,
+        log,
+        find,
+        installedFile: (model) => storedFiles(model)[0]?.file,
+        work: (id, work) =>
+          activity.listen(id, onProgress, () =>
+            activity.track(id, (report) => folder.exclusively(id, { signal, report }, work)),
+          ),
+      }),
+    activity: activity.current,
   };
 }

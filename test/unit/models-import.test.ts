@@ -299,18 +299,18 @@ function offlineStore(models: string, options: Pick<ModelStoreOptions, 'precisio
   });
 }
 
-test('the store takes a folder under the id of its dimensions, quantises it, and refuses a second one', async () => {
+test('the store takes a folder under the id of its dimensions, quantizes it, and refuses a second one', async () => {
   const source = await folder('float16', { zeros: true }, MULTILINGUAL_TINY);
   const models = join(dir, 'models');
   const phases = new Set<string>();
   const store = offlineStore(models, {
     precision: 'q8_0',
-    quantize: async ({ target }) => writeFile(target, 'quantised'),
+    quantize: async ({ target }) => writeFile(target, 'quantized'),
   });
   const onProgress = ({ phase }: { phase: string }) => phases.add(phase);
   const imported = await store.import(source, { onProgress });
   assert.deepEqual(imported, { id: 'multilingual-tiny', path: join(models, 'ggml-tiny-q8_0.bin') });
-  assert.deepEqual([...phases], ['converting', 'quantising']);
+  assert.deepEqual([...phases], ['converting', 'quantizing']);
   assert.equal(store.isInstalled('multilingual-tiny'), true);
   assert.equal((await store.ensure('multilingual-tiny')).path, imported.path);
   const before = (await readdir(models)).sort();

@@ -16,7 +16,7 @@ import { type HubServer, oneModel, serveFile, sha256, someWeights, startHub } fr
 
 const ID = 'multilingual-base';
 const weights = someWeights();
-const quantised = Buffer.concat([Buffer.from('q8_0'), weights.subarray(0, 1000)]);
+const quantized = Buffer.concat([Buffer.from('q8_0'), weights.subarray(0, 1000)]);
 const published = oneModel(someWeights(10), weights); // its q8_0 is on the hub
 const unpublished = oneModel(weights); // its q8_0 is made here
 
@@ -43,7 +43,7 @@ function store(model: Weights, changes: Partial<ModelStoreOptions> = {}) {
     quantize: async ({ source, target }) => {
       quantizeCalls++;
       assert.deepEqual(await readFile(source), weights);
-      await writeFile(target, quantised);
+      await writeFile(target, quantized);
     },
     log: { info() {}, warn() {} },
     catalogue: [model],
@@ -112,14 +112,23 @@ test('fetches the published precision once, then serves it from disk', async () 
   ]);
 });
 
-test('what is not published as q8_0 is quantised once and kept beside the f16 file', async () => {
+test('what is not published as q8_0 is quantized once and kept beside the f16 file', async () => {
   const { path } = await store(unpublished).ensure(ID);
   assert.equal(path, join(dir, 'ggml-base-q8_0.bin'));
-  assert.deepEqual(await readFile(path), quantised);
+  assert.deepEqual(await readFile(path), quantized);
   await store(unpublished).ensure(ID);
   assert.equal(quantizeCalls, 1);
   assert.equal(hub.requests.length, 1);
   assert.equal(store(unpublished).list()[0]?.files.length, 2);
+});
+
+test('a file that an earlier version made, with the spelling of its record, serves as it is', async () => {
+  const { path } = await store(unpublished).ensure(ID);
+  const record = JSON.parse(await readFile(`${path}.json`, 'utf8'));
+  assert.equal(record.origin, 'quantized');
+  await writeFile(`${path}.json`, JSON.stringify({ ...record, origin: 'quantised' }));
+  assert.equal((await store(unpublished, { download: false }).ensure(ID)).path, path);
+  assert.equal(quantizeCalls, 1);
 });
 
 test('without the native addon the f16 file serves', async () => {
@@ -138,7 +147,7 @@ test('where f16 is wanted the CPU can still have its own file, made from what is
   await onGpu.ensure(ID);
   const [cpu, gpu] = await Promise.all([onGpu.ensure(ID, { precision: 'q8_0' }), onGpu.ensure(ID)]);
   assert.equal(cpu.path, join(dir, 'ggml-base-q8_0.bin'));
-  assert.deepEqual(await readFile(cpu.path), quantised);
+  assert.deepEqual(await readFile(cpu.path), quantized);
   assert.equal(gpu.path, join(dir, 'ggml-base.bin'));
   assert.equal(hub.requests.length, 1, 'nothing was fetched for it');
 });
@@ -186,7 +195,7 @@ test('a resumed download is told from where it goes on', async () => {
   );
 });
 
-test('a published file put there by hand is recognised, verified and used with downloads off', async () => {
+test('a published file put there by hand is recognized, verified and used with downloads off', async () => {
   await writeFile(join(dir, 'ggml-base-q8_0.bin'), weights);
   const offline = store(published, { download: false });
   assert.equal(offline.isInstalled(ID), true);
@@ -194,7 +203,7 @@ test('a published file put there by hand is recognised, verified and used with d
   assert.equal(hub.requests.length, 0);
 });
 
-test('an f16 file put there by hand is quantised with downloads off', async () => {
+test('an f16 file put there by hand is quantized with downloads off', async () => {
   await writeFile(join(dir, 'ggml-base.bin'), weights);
   await store(unpublished, { download: false }).ensure(ID);
   assert.equal(quantizeCalls, 1);
@@ -406,7 +415,7 @@ test('what a killed process left in the scratch folder is swept', async () => {
   assert.equal(existsSync(join(dir, `.${ID}.tmp`)), false);
 });
 
-test('a failed quantisation is reported and leaves no half file', async () => {
+test('a failed quantization is reported and leaves no half file', async () => {
   const broken = store(unpublished, {
     quantize: async ({ target }) => {
       await writeFile(target, 'half');

@@ -1,0 +1,52 @@
+/** What the store is working on, for the dashboard, for the log, and for those who wait for one model. */
+import { createProgressLog } from './progress-log.ts';
+import type { ModelProgress, ReportProgress } from './source.ts';
+
+export type ProgressListener = (progress: ModelProgress) => void;
+
+export interface Activity {
+  /** The latest report of each piece of work that runs now. */
+  current(): ModelProgress[];
+  /** Runs a piece of work on a model; what it reports is current until it ends. */
+  track<Result>(id: string, work: (report: ReportProgress) => Promise<Result>): Promise<Result>;
+  /** Hands a listener what is reported about a model until `wait` ends, no matter who started the work. */
+  listen<Result>(
+    id: string,
+    listener: ProgressListener | undefined,
+    wait: () => Promise<Result>,
+  ): Promise<Result>;
+}
+
+export function createActivity(log: { info(message: string): void }): Activity {
+  const latest = new Map<string, ModelProgress>();
+  const listeners = new Map<string, Set<ProgressListener>>();
+
+  return {
+    current: () => [...latest.values()],
+
+    async track(id, work) {
+      const reportToLog = createProgressLog(log);
+      try {
+        return await work((progress) => {
+          const event = { id, ...progress };
+          latest.set(id, event);
+          reportToLog(progress);
+          for (const listener of listeners.get(id) ?? []) listener(event);
+        });
+      } finally {
+        latest.delete(id);
+      }
+    },
+
+    async listen(id, listener, wait) {
+      if (!listener) return wait();
+      const group = listeners.get(id) ?? new Set();
+      listeners.set(id, group.add(listener));
+      try {
+        return await wait();
+      } finally {
+        group.delete(listener);
+      }
+    },
+  };
+}

@@ -1,0 +1,72 @@
+/**
+ * Imports a CTranslate2 folder, as faster-whisper keeps it, as the f16 weights of the model whose dimensions it has.
+ * Weights that are already installed are never replaced, and a folder that is refused changes nothing.
+ */
+import { join } from 'node:path';
+import { localFile, type Weights } from '../catalogue.ts';
+import { requireSpace } from '../disk.ts';
+import type { FileWork, ModelFolder } from '../model-folder.ts';
+import { notImportable } from './failure.ts';
+import { type FasterWhisper, identifyWhisper, openFasterWhisper } from './faster-whisper.ts';
+import { writeWhisper } from './whisper-ggml.ts';
+
+/** The f16 file is followed by its q8_0 file, which takes a little more than half as much. */
+const BOTH_PRECISIONS = 1.6;
+
+export interface ImportTarget {
+  folder: ModelFolder;
+  log: { info(message: string): void };
+  /** @throws GatewayError for an id that is not in the catalogue */
+  find(id: string): Weights;
+  /** The name of a file that the model has already; undefined for none. */
+  installedFile(model: Weights): string | undefined;
+  /** Runs the work on the model's files once no other process works on them. */
+  work<Result>(id: string, work: (context: FileWork) => Promise<Result>): Promise<Result>;
+}
+
+/**
+ * @param source the folder: config.json, model.bin and a vocabulary
+ * @param id wanted by the user; needed only where several models have the same dimensions
+ * @param thenQuantize whether the q8_0 file is made of it, too
+ * @throws GatewayError `not_importable`
+ */
+export async function importFolder(
+  source: string,
+  id: string | undefined,
+  thenQuantize: boolean,
+  target: ImportTarget,
+): Promise<{ id: string; path: string }> {
+  const opened = await openFasterWhisper(source);
+  try {
+    const model = target.find(identifyWhisper(opened.shape, id));
+    const file = localFile(model, 'f16');
+    if (file === undefined) throw notImportable(`${model.id} takes no imported weights.`);
+    return await target.work(model.id, async (work) => {
+      const installed = target.installedFile(model);
+      if (installed !== undefined) {
+        const path = join(target.folder.dir, installed);
+        throw notImportable(`${model.id} is already installed: move ${path} away first.`);
+      }
+      const sha256 = await convert(opened, file, target.folder.dir, work);
+      const path = await target.folder.settle(file, sha256, 'import', work.scratch);
+      target.log.info(`Imported ${source} as ${file}, sha256 ${sha256}.`);
+      return { id: model.id, path: thenQuantize ? await target.folder.quantize(model, path, work) : path };
+    });
+  } finally {
+    await opened.checkpoint.close();
+  }
+}
+
+async function convert(
+  { checkpoint, vocabulary }: FasterWhisper,
+  file: string,
+  dir: string,
+  { scratch, signal, report }: FileWork,
+): Promise<string> {
+  const { sha256 } = await writeWhisper(checkpoint, vocabulary, join(scratch, file), {
+    signal,
+    onBegin: (bytes) => requireSpace(dir, bytes * BOTH_PRECISIONS),
+    onProgress: (doneBytes, totalBytes) => report({ phase: 'converting', what: file, doneBytes, totalBytes }),
+  });
+  return sha256;
+}
