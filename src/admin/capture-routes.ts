@@ -1,8 +1,9 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { REQUEST_ID } from '../http/request-id.ts';
+import type { StoredCapture } from '../observability/capture/capture-folder.ts';
 import { sendEither, sendHtml } from './answer.ts';
-import type { CaptureActions, StoredCapture } from './deps.ts';
+import type { CaptureActions } from './deps.ts';
 import { capturePage, replayView } from './views/capture.ts';
 
 /** Never a way to another folder. */

@@ -2,6 +2,7 @@
 import type { Logger } from 'winston';
 import type { SlotStatus } from '../engine/slot.ts';
 import type { ModelProgress } from '../models/source.ts';
+import type { StoredCapture } from '../observability/capture/capture-folder.ts';
 import type { ReplayReport } from '../observability/capture/replay.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Toggles } from '../observability/toggles.ts';
@@ -58,12 +59,4 @@ export interface CaptureActions {
   find(requestId: string): Promise<StoredCapture | null>;
   /** Sends it to this gateway again and compares the answers. */
   replay(capture: StoredCapture): Promise<ReplayReport>;
-}
-
-export interface StoredCapture {
-  path: string;
-  /** As in meta.json. */
-  meta: Readonly<Record<string, unknown>>;
-  requestBytes: number;
-  responseBytes: number;
 }

@@ -13,7 +13,7 @@ import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { type CaptureOptions, createCapture } from '../../src/observability/capture/capture.ts';
-import { captureName, listCaptures } from '../../src/observability/capture/capture-folder.ts';
+import { captureName, findCapture, listCaptures } from '../../src/observability/capture/capture-folder.ts';
 import type { CaptureMeta } from '../../src/observability/capture/capture-meta.ts';
 import { scrubHeaders } from '../../src/observability/capture/scrub-headers.ts';
 import { until } from '../until.ts';
@@ -159,6 +159,35 @@ test('a repeated id never writes into another capture, of this or an earlier run
     names.map((name) => read(first.dir, DAY, name, 'req.bin')),
     ['a', 'b', 'c', 'd', 'e'],
   );
+});
+
+test('of a repeated id the newest complete capture is found, in the newest day, and no link is followed', async (t) => {
+  const { capture, dir } = world(t);
+  const write = (at: Date, count: number) => {
+    for (let n = 1; n <= count; n += 1) {
+      const writer = capture.begin('same', at);
+      writer.request(Buffer.alloc(n));
+      writer.finish(meta({ url: `/${n}` }));
+    }
+  };
+  const found = async () => {
+    const stored = await findCapture(dir, 'same');
+    return stored && [relative(dir, stored.path), stored.meta.url, stored.requestBytes];
+  };
+  assert.equal(await found(), null);
+  write(new Date(2026, 2, 3, 12), 1);
+  write(AT, 11);
+  capture.begin('same-12', AT).finish(meta());
+  await capture.close();
+  rmSync(join(dir, DAY, 'same-12', 'meta.json')); // the highest number, but not complete
+  assert.deepEqual(await found(), [join(DAY, 'same-11'), '/11', 11]);
+  rmSync(join(dir, DAY, 'same-11', 'meta.json'));
+  assert.deepEqual(await found(), [join(DAY, 'same-10'), '/10', 10]);
+  symlinkSync(join(dir, DAY, 'same-10'), join(dir, DAY, 'same-99'));
+  symlinkSync(join(dir, DAY), join(dir, '2026-03-09'));
+  assert.deepEqual(await found(), [join(DAY, 'same-10'), '/10', 10]);
+  rmSync(join(dir, DAY), { recursive: true });
+  assert.deepEqual(await found(), [join('2026-03-03', 'same'), '/1', 1]);
 });
 
 test('meta.json is there only when the bodies are complete', async (t) => {

@@ -1,6 +1,7 @@
 /** One captured request: what was noted, the two bodies to take away, and how it fares when sent again. */
+
+import type { StoredCapture } from '../../observability/capture/capture-folder.ts';
 import type { ReplayReport } from '../../observability/capture/replay.ts';
-import type { StoredCapture } from '../deps.ts';
 import { button } from './actions.ts';
 import { bytes, milliseconds } from './format.ts';
 import { type Html, html } from './html.ts';

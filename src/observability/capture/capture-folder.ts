@@ -3,10 +3,21 @@
  * below the folder is ever listed, counted or removed, and no symbolic link is followed, so that a folder set by
  * mistake loses nothing and removal cannot be led out of it.
  */
-import type { Dirent } from 'node:fs';
-import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { endOfLocalDay } from '../local-day.ts';
+import { constants, type Dirent } from 'node:fs';
+import {
+  appendFile,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { endOfLocalDay, localDay } from '../local-day.ts';
 
 export const CAPTURE_FILES = {
   request: 'req.bin',
@@ -16,10 +27,17 @@ export const CAPTURE_FILES = {
   unfinishedMeta: 'meta.json.tmp',
 } as const;
 
+export type Body = 'request' | 'response';
+export const BODIES: readonly Body[] = ['request', 'response'];
+
 const KNOWN_FILES: ReadonlySet<string> = new Set(Object.values(CAPTURE_FILES));
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 /** Of `captureName`, with the `-2` of a repeated id. */
 const NAME = /^[A-Za-z0-9\-_:.%]{1,400}$/;
+const REMEMBERED_REPEATS = 1000;
+const MAKE_ATTEMPTS = 5;
+/** Without O_CREAT: a capture whose folder or file was removed must not come back as half of itself. */
+const APPEND = constants.O_WRONLY | constants.O_APPEND;
 
 export interface CaptureFolder {
   path: string;
@@ -27,6 +45,15 @@ export interface CaptureFolder {
    * capture nor one moved to an old day counts as new. */
   at: number;
   bytes: number;
+}
+
+/** A complete capture. */
+export interface StoredCapture {
+  path: string;
+  /** As in meta.json. */
+  meta: Readonly<Record<string, unknown>>;
+  requestBytes: number;
+  responseBytes: number;
 }
 
 /**
@@ -41,6 +68,91 @@ export function captureName(requestId: string): string {
 }
 
 const escaped = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+
+/** The newest complete capture of a request; null when there is none (any more). */
+export async function findCapture(dir: string, requestId: string): Promise<StoredCapture | null> {
+  const days = await daysIn(dir).catch(() => []);
+  for (const day of days.reverse()) {
+    const newest = await newestIn(join(dir, day), captureName(requestId));
+    if (newest !== null) return newest;
+  }
+  return null;
+}
+
+/** A request id sent again has `-2`, `-3`... after it; the highest is the newest. */
+async function newestIn(day: string, name: string): Promise<StoredCapture | null> {
+  const repeatOf = (entry: string) => {
+    if (entry === name) return 1;
+    const [before, after = ''] = [entry.slice(0, name.length + 1), entry.slice(name.length + 1)];
+    return before === `${name}-` && /^\d+$/.test(after) ? Number(after) : 0;
+  };
+  const entries = (await entriesOf(day).catch(() => []))
+    .filter((entry) => entry.isDirectory() && repeatOf(entry.name) > 0)
+    .sort((a, b) => repeatOf(b.name) - repeatOf(a.name));
+  for (const { name } of entries) {
+    const stored = await readStored(join(day, name)).catch(() => null);
+    if (stored !== null) return stored;
+  }
+  return null;
+}
+
+async function readStored(path: string): Promise<StoredCapture> {
+  const sizeOf = async (file: string) => (await stat(join(path, file))).size;
+  return {
+    path,
+    meta: JSON.parse(await readFile(join(path, CAPTURE_FILES.meta), 'utf8')),
+    requestBytes: await sizeOf(CAPTURE_FILES.request),
+    responseBytes: await sizeOf(CAPTURE_FILES.response),
+  };
+}
+
+/** Makes the folder of one capture after the other; returns the path of an empty folder that is no other capture's. */
+export function createFolderMaker(dir: string): (requestId: string, at: Date) => Promise<string> {
+  // Without it the thousandth request of one id would try a thousand names.
+  const repeats = new Map<string, number>();
+  const remember = (wanted: string, repeat: number) => {
+    repeats.delete(wanted);
+    repeats.set(wanted, repeat);
+    const oldest = repeats.keys().next();
+    if (repeats.size > REMEMBERED_REPEATS && !oldest.done) repeats.delete(oldest.value);
+  };
+
+  return async (requestId, at) => {
+    const wanted = join(dir, localDay(at), captureName(requestId));
+    let repeat = repeats.get(wanted) ?? 1;
+    for (let missing = 0; ; ) {
+      const path = repeat === 1 ? wanted : `${wanted}-${repeat}`;
+      try {
+        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+        await mkdir(path, { mode: 0o700 }); // decides between two captures of one id
+        if (repeat > 1) remember(wanted, repeat);
+        return path;
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        // The sweeper may remove the empty day between the two.
+        if (code === 'ENOENT' && missing < MAKE_ATTEMPTS) missing += 1;
+        else if (code === 'EEXIST') repeat += 1;
+        else throw error;
+      }
+    }
+  };
+}
+
+export async function createBodies(path: string): Promise<void> {
+  for (const body of BODIES)
+    await writeFile(join(path, CAPTURE_FILES[body]), '', { flag: 'wx', mode: 0o600 });
+}
+
+export function appendBody(path: string, body: Body, bytes: Buffer): Promise<void> {
+  return appendFile(join(path, CAPTURE_FILES[body]), bytes, { flag: APPEND });
+}
+
+/** The capture is complete when this is done: until then no meta.json is there. */
+export async function writeMeta(path: string, meta: string): Promise<void> {
+  const unfinished = join(path, CAPTURE_FILES.unfinishedMeta);
+  await writeFile(unfinished, meta, { mode: 0o600 });
+  await rename(unfinished, join(path, CAPTURE_FILES.meta));
+}
 
 /** Every capture below `dir`, complete or not. What vanishes meanwhile is left out; no folder, no captures. */
 export async function listCaptures(dir: string): Promise<CaptureFolder[]> {

@@ -1,23 +1,31 @@
 /**
- * Bodies of requests and answers on disk, for replay. Aside from the request: no call here waits or throws, one
+ * Bodies of requests and answers on disk, for replay. Off the request path: no call here waits or throws, one
  * file is open at a time however many requests run, and what waits for the disk is bounded over all captures.
  *
  * Everything that touches the disk is a job of one queue. So jobs never run at once, and a disk that hangs holds
  * one thread of the pool, not four.
  */
-import { constants } from 'node:fs';
-import { appendFile, mkdir, rename, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Logger } from 'winston';
-import { localDay } from '../local-day.ts';
 import {
-  CAPTURE_FILES,
-  captureName,
+  appendBody,
+  BODIES,
+  type Body,
+  createBodies,
+  createFolderMaker,
   listCaptures,
   removeCapture,
   removeEmptyDays,
+  writeMeta,
 } from './capture-folder.ts';
 import { type CaptureMeta, renderMeta } from './capture-meta.ts';
+import {
+  createBudget,
+  createJobQueue,
+  createWaitingBody,
+  type Job,
+  type WaitingBody,
+} from './capture-queue.ts';
 
 export interface CaptureWriter {
   /** The chunk is kept, not copied: it must not change afterwards. */
@@ -52,87 +60,54 @@ export interface CaptureOptions {
   maxWaitingBytes?: number;
 }
 
-type Body = 'request' | 'response';
-const BODIES: readonly Body[] = ['request', 'response'];
-/** Of a chunk, besides its bytes. */
-const CHUNK_OVERHEAD = 256;
 /** Of an open capture, mostly the headers of its meta data: captures that wait for a stuck disk are bounded too. */
 const CAPTURE_OVERHEAD = 16 * 1024;
-const BATCH_BYTES = 1024 * 1024;
-const REMEMBERED_REPEATS = 1000;
-const PLACE_ATTEMPTS = 5;
-/** Without O_CREAT: a capture whose folder or file was removed must not come back as half of itself. */
-const APPEND = constants.O_WRONLY | constants.O_APPEND;
 
 interface Open {
-  /** The folder without the number of a repetition. */
-  readonly wanted: string;
+  readonly requestId: string;
+  readonly at: Date;
   /** Null until it is made. */
   path: string | null;
-  readonly waiting: Record<Body, Buffer[]>;
-  readonly cut: Set<Body>;
+  readonly bodies: Readonly<Record<Body, WaitingBody>>;
   meta: CaptureMeta | null;
   abandoned: boolean;
   /** Stable, so that the queue holds it once. */
-  readonly job: () => Promise<void>;
+  readonly job: Job;
 }
 
 export function createCapture(options: CaptureOptions): Capture {
   const { log, maxWaitingBytes = 64 * 1024 * 1024 } = options;
   const dir = resolve(options.dir);
   const open = new Set<Open>();
-  const jobs = new Set<() => Promise<void>>();
-  const repeats = new Map<string, number>();
-  let waitingBytes = 0;
-  let running: Promise<void> | null = null;
+  const queue = createJobQueue();
+  const budget = createBudget(maxWaitingBytes);
+  const makeFolder = createFolderMaker(dir);
   let skipping = false;
   let closed = false;
 
-  async function run(): Promise<void> {
-    // The set is walked while it grows; a job that is added again runs again.
-    for (const job of jobs) {
-      jobs.delete(job);
-      await job();
-    }
-    running = null; // with no await since the last look at the set
-  }
-
-  function enqueue(job: () => Promise<void>): void {
-    jobs.add(job);
-    running ??= run();
-  }
-
   function begin(requestId: string, at: Date): CaptureWriter {
     if (closed) return NOTHING;
-    if (waitingBytes + CAPTURE_OVERHEAD > maxWaitingBytes) {
+    if (!budget.take(CAPTURE_OVERHEAD)) {
       if (!skipping)
         log.warn('Too much waits for the disk of the captures; some requests are left out', { dir });
       skipping = true;
       return NOTHING;
     }
     skipping = false;
-    waitingBytes += CAPTURE_OVERHEAD;
     const capture: Open = {
-      wanted: join(dir, localDay(at), captureName(requestId)),
+      requestId,
+      at,
       path: null,
-      waiting: { request: [], response: [] },
-      cut: new Set(),
+      bodies: { request: createWaitingBody(budget), response: createWaitingBody(budget) },
       meta: null,
       abandoned: false,
       job: () => advance(capture),
     };
     open.add(capture);
-    enqueue(capture.job);
+    queue.add(capture.job);
     const live = () => open.has(capture) && !capture.abandoned && capture.meta === null;
     const accept = (body: Body) => (chunk: Buffer) => {
-      if (!live() || capture.cut.has(body) || chunk.length === 0) return;
-      if (waitingBytes + costOf(chunk) > maxWaitingBytes) {
-        capture.cut.add(body);
-        return;
-      }
-      waitingBytes += costOf(chunk);
-      capture.waiting[body].push(chunk);
-      enqueue(capture.job);
+      if (live() && capture.bodies[body].push(chunk)) queue.add(capture.job);
     };
     return {
       request: accept('request'),
@@ -140,7 +115,7 @@ export function createCapture(options: CaptureOptions): Capture {
       finish(meta) {
         if (!live()) return;
         capture.meta = meta;
-        enqueue(capture.job);
+        queue.add(capture.job);
       },
       abandon() {
         if (live()) abandon(capture);
@@ -151,89 +126,43 @@ export function createCapture(options: CaptureOptions): Capture {
   function abandon(capture: Open): void {
     capture.abandoned = true;
     forget(capture);
-    enqueue(capture.job);
+    queue.add(capture.job);
   }
 
   /** Nothing more of it will be written. */
   function forget(capture: Open): void {
     if (!open.delete(capture)) return;
-    waitingBytes -= CAPTURE_OVERHEAD;
-    for (const body of BODIES) {
-      for (const chunk of capture.waiting[body].splice(0)) waitingBytes -= costOf(chunk);
-    }
+    budget.giveBack(CAPTURE_OVERHEAD);
+    for (const body of BODIES) capture.bodies[body].clear();
   }
 
   async function advance(capture: Open): Promise<void> {
     try {
       if (capture.abandoned && capture.path !== null) await removeCapture(capture.path);
       if (!open.has(capture)) return;
-      if (capture.path === null) await place(capture);
-      for (const body of BODIES) await writeWaiting(capture, body);
-      if (!open.has(capture)) return; // abandoned meanwhile: its job is queued again
-      if (BODIES.some((body) => capture.waiting[body].length > 0)) enqueue(capture.job);
-      else if (capture.meta !== null) {
-        await complete(capture, capture.meta);
-        forget(capture);
+      if (capture.path === null) {
+        capture.path = await makeFolder(capture.requestId, capture.at);
+        await createBodies(capture.path);
       }
+      await write(capture, capture.path);
     } catch (error) {
       const removed = capture.path !== null && (error as NodeJS.ErrnoException).code === 'ENOENT';
-      // Somebody emptied the folder: this capture is lost, the disk is well.
+      // The folder was emptied by hand: this capture is lost, the disk is well.
       if (removed) forget(capture);
       else await fail(error as Error);
     }
   }
 
-  /** Makes the folder; mkdir is what decides between two captures of one id. */
-  async function place(capture: Open): Promise<void> {
-    let repeat = repeats.get(capture.wanted) ?? 1;
-    for (let missing = 0; capture.path === null; ) {
-      const path = repeat === 1 ? capture.wanted : `${capture.wanted}-${repeat}`;
-      try {
-        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-        await mkdir(path, { mode: 0o700 });
-        capture.path = path;
-      } catch (error) {
-        const { code } = error as NodeJS.ErrnoException;
-        // The sweeper may remove the empty day between the two.
-        if (code === 'ENOENT' && missing < PLACE_ATTEMPTS) missing += 1;
-        else if (code === 'EEXIST') repeat += 1;
-        else throw error;
-      }
+  async function write(capture: Open, path: string): Promise<void> {
+    const { bodies } = capture;
+    for (const body of BODIES) await bodies[body].flush((batch) => appendBody(path, body, batch));
+    if (!open.has(capture)) return; // abandoned meanwhile: its job is queued again
+    if (BODIES.some((body) => !bodies[body].isEmpty)) queue.add(capture.job);
+    else if (capture.meta !== null) {
+      const truncated = BODIES.some((body) => bodies[body].isCut);
+      await writeMeta(path, renderMeta(capture.meta, truncated));
+      forget(capture);
     }
-    if (repeat > 1) {
-      // Without it the thousandth request of one id would try a thousand names.
-      repeats.delete(capture.wanted);
-      repeats.set(capture.wanted, repeat);
-      const oldest = repeats.keys().next();
-      if (repeats.size > REMEMBERED_REPEATS && !oldest.done) repeats.delete(oldest.value);
-    }
-    for (const body of BODIES) {
-      await writeFile(join(capture.path, CAPTURE_FILES[body]), '', { flag: 'wx', mode: 0o600 });
-    }
-  }
-
-  async function writeWaiting(capture: Open, body: Body): Promise<void> {
-    const waiting = capture.waiting[body];
-    if (capture.path === null || waiting.length === 0) return;
-    let bytes = 0;
-    let count = 0;
-    while (count < waiting.length && (count === 0 || bytes < BATCH_BYTES)) {
-      bytes += waiting[count]?.length ?? 0;
-      count += 1;
-    }
-    const batch = waiting.splice(0, count);
-    try {
-      await appendFile(join(capture.path, CAPTURE_FILES[body]), Buffer.concat(batch), { flag: APPEND });
-    } finally {
-      for (const chunk of batch) waitingBytes -= costOf(chunk);
-    }
-  }
-
-  async function complete(capture: Open, meta: CaptureMeta): Promise<void> {
-    if (capture.path === null) return;
-    const unfinished = join(capture.path, CAPTURE_FILES.unfinishedMeta);
-    await writeFile(unfinished, renderMeta(meta, capture.cut.size > 0), { mode: 0o600 });
-    await rename(unfinished, join(capture.path, CAPTURE_FILES.meta));
   }
 
   async function fail(error: Error): Promise<void> {
@@ -260,7 +189,7 @@ export function createCapture(options: CaptureOptions): Capture {
   return {
     begin,
     isOpen: (path) => [...open].some((capture) => capture.path === resolve(path)),
-    clear: () => new Promise((resolved, rejected) => enqueue(() => removeAll().then(resolved, rejected))),
+    clear: () => new Promise((resolved, rejected) => queue.add(() => removeAll().then(resolved, rejected))),
     async usage() {
       const captures = await listCaptures(dir);
       return { captures: captures.length, bytes: captures.reduce((sum, { bytes }) => sum + bytes, 0) };
@@ -270,11 +199,10 @@ export function createCapture(options: CaptureOptions): Capture {
       for (const capture of [...open]) {
         if (capture.meta === null) abandon(capture);
       }
-      while (running !== null) await running;
+      await queue.idle();
     },
   };
 }
 
-const costOf = (chunk: Buffer) => chunk.length + CHUNK_OVERHEAD;
 const ignore = () => undefined;
 const NOTHING: CaptureWriter = { request: ignore, response: ignore, finish: ignore, abandon: ignore };
