@@ -1,19 +1,20 @@
-// Compiles the native addon: cmake-js configures (it knows Node's headers), CMake builds. A second run on an unchanged
-// tree only asks the build tool, which takes a fraction of a second.
-//
-//   node scripts/build-native.mjs [--cpu=native|all] [--whisper-source=FOLDER] [--build-type=Release|Debug]
-//
-// --cpu=all compiles a CPU library for every generation of processors, for packages that run elsewhere.
+/**
+ * `npm run build:native`: compiles the native addon. cmake-js configures (it knows Node's headers), CMake builds. A
+ * second run on an unchanged tree only asks the build tool, which takes a fraction of a second.
+ *
+ *   node scripts/build-native.mjs [--cpu=native|all] [--whisper-source=FOLDER] [--build-type=Release|Debug]
+ *
+ * --cpu=all compiles a CPU library for every generation of processors, for packages that run elsewhere.
+ */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { ROOT, run } from './tools.mjs';
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
-const require = createRequire(join(root, 'package.json'));
+const require = createRequire(join(ROOT, 'package.json'));
 
 const { values: options } = parseArgs({
   options: {
@@ -30,12 +31,6 @@ function fail(...lines) {
 
 function works(command) {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
-}
-
-function run(command, args) {
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit' });
-  if (error) fail(`Cannot run ${command}: ${error.message}`);
-  if (status !== 0) fail(`The native addon was not built: ${command} failed (see above).`);
 }
 
 function checkTools() {
@@ -56,17 +51,17 @@ function checkTools() {
 
 function packageVersion(name) {
   try {
-    return JSON.parse(readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8')).version;
+    return JSON.parse(readFileSync(join(ROOT, 'node_modules', name, 'package.json'), 'utf8')).version;
   } catch {
     fail(`The package ${name} is not installed. Run: npm ci`);
   }
 }
 
-const buildDir = join(root, 'build');
+const buildDir = join(ROOT, 'build');
 const stampFile = join(buildDir, 'voxgate-build.json');
 // Whatever makes an existing configuration unusable. CMake itself notices changed CMake files and sources.
 const stamp = JSON.stringify({
-  root,
+  root: ROOT,
   options,
   arch: process.arch,
   packages: ['cmake-js', 'node-addon-api', 'node-api-headers', 'nodejs-whisper'].map(packageVersion),
@@ -81,7 +76,7 @@ if (!configured) {
   if (options['whisper-source']) {
     definitions.push(`--CDWHISPER_SOURCE_DIR=${resolve(options['whisper-source'])}`);
   }
-  run(process.execPath, [
+  run('configure the native addon', process.execPath, [
     cmakeJs,
     'configure',
     '--out',
@@ -92,7 +87,7 @@ if (!configured) {
   ]);
   writeFileSync(stampFile, stamp);
 }
-run('cmake', [
+run('compile the native addon', 'cmake', [
   '--build',
   'build',
   '--config',
@@ -101,5 +96,5 @@ run('cmake', [
   String(availableParallelism()),
 ]);
 // What `npm run build:cuda` made before this folder was made anew.
-const cuda = join(root, 'build-cuda/lib/libggml-cuda.so');
+const cuda = join(ROOT, 'build-cuda/lib/libggml-cuda.so');
 if (existsSync(cuda)) copyFileSync(cuda, join(buildDir, options['build-type'], 'libggml-cuda.so'));

@@ -16,6 +16,7 @@ const NEEDED = [
   'haproxy',
   'prlimit',
   'clang-format',
+  'shellcheck',
 ];
 
 installTools();
