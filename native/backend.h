@@ -65,7 +65,7 @@ struct ChunkOptions {
   int audio_context = 0; // 0 = full window
   int max_tokens = 0;    // 0 = the model's own bound
   bool words = false;
-  bool itn = true; // punctuation and digits as they are written, where a model has the choice
+  bool itn = true; // inverse text normalization, where a model has the choice: punctuation, digits
 };
 
 struct Token {

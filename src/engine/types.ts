@@ -60,8 +60,8 @@ export interface ChunkOptions {
   maxTokens: number;
   /** Align each token by dynamic time warping over the cross attention (slower, exact to about 50 ms). */
   words: boolean;
-  /** Punctuation and digits, where the model has the choice (SenseVoice); they are the default. */
-  itn?: boolean;
+  /** Inverse text normalization: punctuation and digits, where the model has the choice (SenseVoice). Default true. */
+  normalizeText?: boolean;
 }
 
 export interface Token {

@@ -149,7 +149,7 @@ for (const [what, fields, expected] of [
   });
 }
 
-for (const [task_type, itn, isRich] of [
+for (const [task_type, normalizeText, isRich] of [
   [undefined, true, false],
   ['transcribe', true, false],
   ['transcribe_raw', false, false],
@@ -160,13 +160,13 @@ for (const [task_type, itn, isRich] of [
     await using gateway = await startGateway({
       installed: ['cjk', 'voice-activity'],
       transcribe: async (_samples, options) => {
-        asked.push(options.itn);
+        asked.push(options.normalizeText);
         return heard(' 好').map((segment) => ({ ...segment, emotion: 'HAPPY', event: 'BGM' }));
       },
     });
     const fields = { model: 'cjk', response_format: 'verbose_json', ...(task_type && { task_type }) };
     const { segments } = await json(await post(gateway, form(speech, fields)));
-    assert.deepEqual(asked, [itn]);
+    assert.deepEqual(asked, [normalizeText]);
     const [{ emotion, event }] = segments;
     assert.deepEqual([emotion, event], isRich ? ['happy', 'bgm'] : [undefined, undefined]);
   });

@@ -75,7 +75,7 @@ interface Decoded {
 
 test('random weights give the tokens, the text and the probabilities of the reference', async () => {
   for (const { samples, language, itn, tokens, text } of readJson<Decoded[]>('random/decoded.json')) {
-    const asked = { ...options, language: language === 'auto' ? '' : language, itn };
+    const asked = { ...options, language: language === 'auto' ? '' : language, normalizeText: itn };
     const [segment, ...more] = await random.transcribe(signal(samples), asked);
     assert(segment);
     assert.deepEqual(more, []);
@@ -174,7 +174,7 @@ test('what the model cannot do is refused', async () => {
     });
   await refused({ language: 'de' });
   await refused({ translate: true });
-  await refused({ itn: 1 as unknown as boolean });
+  await refused({ normalizeText: 1 as unknown as boolean });
 });
 
 test('a file that is none is refused by name', async () => {

@@ -172,7 +172,7 @@ test('task_type transcribe_raw asks for bare text, the others do not', async () 
     await recognize(model, { taskType });
   await recognize(model);
   assert.deepEqual(
-    model.calls.map((call) => call.itn),
+    model.calls.map((call) => call.normalizeText),
     [true, false, true, true],
   );
 });

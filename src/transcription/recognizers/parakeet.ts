@@ -11,7 +11,7 @@ import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { type Subtitle, toSubtitles } from '../subtitles.ts';
 import { spell } from '../words.ts';
-import type { ChunkRequest, DetectedLanguage, Recognizer } from './recognizer.ts';
+import { type ChunkRequest, type DetectedLanguage, GREEDY, type Recognizer } from './recognizer.ts';
 
 /** What a word gets whose tokens all took no time, if the next one leaves it that much. */
 const INSTANT_SEC = 0.3;
@@ -23,19 +23,8 @@ export const recognizer: Recognizer = {
 
   async recognize(lane, chunk, request) {
     const detected = request.language === undefined ? UNTOLD : { language: request.language, probability: 1 };
-    const segments = await lane.transcribe(
-      chunk.samples,
-      {
-        language: lane.info.languages[0] ?? UNTOLD.language,
-        translate: false,
-        prompt: '',
-        temperature: 0,
-        audioContext: 0,
-        maxTokens: 0,
-        words: true,
-      },
-      { signal: request.signal },
-    );
+    const options = { ...GREEDY, language: lane.info.languages[0] ?? UNTOLD.language };
+    const segments = await lane.transcribe(chunk.samples, options, { signal: request.signal });
     const durationSec = chunk.samples.length / SAMPLE_RATE;
     const endSec = chunk.startSec + durationSec;
     const words = toSpacedWords(segments, chunk.startSec, endSec);

@@ -1,5 +1,5 @@
 /** What every model family offers the use case: one chunk of speech in, sentences out. */
-import type { Lane } from '../../engine/types.ts';
+import type { ChunkOptions, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 
@@ -21,6 +21,16 @@ export interface ChunkRequest {
   taskType?: 'transcribe' | 'transcribe_raw' | 'rich';
   signal: AbortSignal;
 }
+
+/** What a family is asked that decodes a chunk in one way: no prompt, no other attempt, and times for every token. */
+export const GREEDY: Omit<ChunkOptions, 'language'> = {
+  translate: false,
+  prompt: '',
+  temperature: 0,
+  audioContext: 0,
+  maxTokens: 0,
+  words: true,
+};
 
 /** A language and how sure the model is of it (0..1; 1 when the client gave it). */
 export interface DetectedLanguage {

@@ -5,7 +5,7 @@ import type { Word } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { isUnspaced, toWords } from '../words.ts';
-import type { ChunkRequest, DetectedLanguage, Recognizer } from './recognizer.ts';
+import { type ChunkRequest, type DetectedLanguage, GREEDY, type Recognizer } from './recognizer.ts';
 
 /** Reported where nothing was heard and nothing was asked for: the first language of the model. */
 const FIRST_LANGUAGE = 'zh';
@@ -38,16 +38,8 @@ async function decode(
   { language, languages, taskType, signal }: ChunkRequest,
 ): Promise<DecodedSegment | undefined> {
   const hear = async (as: string) => {
-    const options = {
-      translate: false,
-      prompt: '',
-      temperature: 0,
-      audioContext: 0,
-      maxTokens: 0,
-      words: true,
-    };
-    const itn = taskType !== 'transcribe_raw';
-    const segments = await lane.transcribe(chunk.samples, { ...options, language: as, itn }, { signal });
+    const options = { ...GREEDY, language: as, normalizeText: taskType !== 'transcribe_raw' };
+    const segments = await lane.transcribe(chunk.samples, options, { signal });
     return segments[0];
   };
   const allowed = lane.info.languages.filter((code) => languages.includes(code));
