@@ -6,28 +6,33 @@ import { test } from 'node:test';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
 import { recognizerOf } from '../../src/transcription/recognizers/registry.ts';
 
-const SRC = new URL('../../src/', import.meta.url).pathname;
+const ROOT = new URL('../../', import.meta.url).pathname;
+const SRC = join(ROOT, 'src');
 const files = readdirSync(SRC, { recursive: true })
   .map(String)
   .filter((path) => path.endsWith('.ts'));
 
-/** From the top down: a room may import its own floor's rooms listed with it, and any floor below. */
-const FLOORS = [
-  ['main.ts'],
-  ['cli'],
-  ['app.ts', 'config.ts'],
-  ['admin'],
-  ['http'],
-  ['transcription', 'proxy'],
-  ['models', 'audio'],
-  ['engine'],
-  ['observability'],
-];
-/** The ground: anyone may stand on it, so it stands on nothing. */
-const ANYONE = ['errors.ts', 'category.ts', 'truthy.ts', 'process-alive.ts', 'url-base.ts'];
+/** The rows of the table of rooms, from the top of the house down; the last row is the ground. */
+const rows = [
+  ...readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8').matchAll(
+    /^\| (`src\/[^|]*?) *\|[^|]*\| ([^|]*?) *\|$/gm,
+  ),
+].map(([, rooms = '', mayImport = '']) => ({
+  rooms: [...rooms.matchAll(/`(?:src\/)?([^`]+?)\/?`/g)].map(([, room = '']) => room),
+  mayImport,
+}));
+const ground = rows.at(-1)?.rooms ?? [];
+
+/** The rooms whose files this room may import, the ground included. */
+function reachOf(room: string): string[] {
+  const floor = rows.findIndex(({ rooms }) => rooms.includes(room));
+  const { rooms, mayImport } = rows[floor] ?? { rooms: [], mayImport: 'nothing' };
+  if (ground.includes(room)) return [room];
+  if (mayImport === 'everything below') return rows.slice(floor).flatMap((row) => row.rooms);
+  return [...rooms, ...ground, ...(mayImport === 'nothing' ? [] : mayImport.split(', '))];
+}
 
 const roomOf = (path: string) => path.split('/')[0] ?? path;
-const floorOf = (room: string) => FLOORS.findIndex((floor) => floor.includes(room));
 
 function importsOf(path: string): { target: string; typeOnly: boolean }[] {
   const source = readFileSync(join(SRC, path), 'utf8');
@@ -37,25 +42,22 @@ function importsOf(path: string): { target: string; typeOnly: boolean }[] {
   }));
 }
 
-test('every file is in a known room', () => {
-  for (const path of files) {
-    const room = roomOf(path);
-    assert(ANYONE.includes(room) || floorOf(room) >= 0, `${path} is in no room of the house`);
-  }
+test('every file is in a room of the table, and every room of the table is there', () => {
+  const found = [...new Set(files.map(roomOf))].sort();
+  assert.deepEqual(rows.flatMap(({ rooms }) => rooms).sort(), found);
+  for (const room of found)
+    for (const other of reachOf(room))
+      assert(found.includes(other), `${room} may import ${other}, which is no room`);
 });
 
-test('imports point down', () => {
+test('a room imports what the table allows it', () => {
   for (const path of files) {
-    const room = roomOf(path);
+    const reach = reachOf(roomOf(path));
     for (const { target, typeOnly } of importsOf(path)) {
       if (!target.startsWith('.')) continue;
       const other = roomOf(normalize(join(dirname(path), target)));
-      if (other === room || ANYONE.includes(other)) continue;
       if (other === 'config.ts' && typeOnly) continue; // settings are handed down; their types may be named
-
-      const down = floorOf(other) > floorOf(room);
-      const neighbourType = floorOf(other) === floorOf(room) && typeOnly;
-      assert(down || neighbourType, `${path} imports ${target}: that is not below it`);
+      assert(reach.includes(other), `${path} imports ${target}: the table does not allow it`);
     }
   }
 });
