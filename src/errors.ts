@@ -48,7 +48,7 @@ export const ERRORS = {
   unknown_model: { kind: 'malformed', says: 'Unknown model "{model}"; the nearest are {nearest}' },
   unsupported_language: {
     kind: 'malformed',
-    says: '{model} does not know the language "{language}"; it knows {known}',
+    says: '{model} does not know {name} ({language}); it knows {known}',
   },
   unsupported_translate: { kind: 'malformed', says: '{model} does not translate; {others} do' },
   // The body and its form.

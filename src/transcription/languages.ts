@@ -123,17 +123,15 @@ const OTHER_NAMES = new Map(
     mandarin: 'zh',
     farsi: 'fa',
     // Codes of ISO 639 that stand for a language above.
-    cmn: 'zh',
-    iw: 'he',
     jv: 'jw',
     nb: 'no',
     fil: 'tl',
-    in: 'id',
   }),
 );
 
 /** `fallback: 'none'` gives undefined for a code that no language has. */
 const CLDR = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' });
+const CODE = /^[a-z]{2,3}$/;
 /** Codes that stand for no language: several, undetermined, none, without a code. */
 const NO_LANGUAGE = new Set(['mul', 'und', 'zxx', 'mis']);
 
@@ -144,17 +142,24 @@ const CODES = new Map([
 ]);
 
 /**
- * The code for what a client wrote: an ISO 639 code or an English name, any case, with region or script subtags
- * ignored (`pt-BR`, `zh_Hant`). Undefined when it is no language.
+ * The code for what a client wrote: a code of ISO 639-1 to 639-3 or an English name, any case, with region or script
+ * subtags ignored (`pt-BR`, `zh_Hant`). Undefined when it is no language.
  */
 export function parseLanguage(text: string): string | undefined {
   const whole = text.trim().toLowerCase();
   const primary = whole.split(/[-_]/, 1)[0] ?? '';
   for (const candidate of [whole, primary]) {
-    const code = OTHER_NAMES.get(candidate) ?? CODES.get(candidate) ?? candidate;
+    const named = canonical(CODES.get(candidate) ?? candidate);
+    const code = OTHER_NAMES.get(named) ?? named;
     if (Object.hasOwn(NAMES, code) || cldrName(code) !== undefined) return code;
   }
   return undefined;
+}
+
+/** One code for a language that has several: `deu`, `ger` -> `de`, `cmn` -> `zh`, `iw` -> `he` (CLDR's aliases). */
+function canonical(code: string): string {
+  if (!CODE.test(code)) return code;
+  return Intl.getCanonicalLocales(code)[0]?.split('-', 1)[0] ?? code;
 }
 
 /** `en` -> `english`; a code without a name stands for itself. */
@@ -163,7 +168,7 @@ export function languageName(code: string): string {
 }
 
 function cldrName(code: string): string | undefined {
-  if (!/^[a-z]{2,3}$/.test(code) || NO_LANGUAGE.has(code)) return undefined;
+  if (!CODE.test(code) || NO_LANGUAGE.has(code)) return undefined;
   return CLDR.of(code)?.toLowerCase();
 }
 

@@ -56,7 +56,7 @@ const flag = text.transform(isTruthy);
 const language = text.transform((value, context) => {
   if (value.trim().toLowerCase() === 'auto') return undefined;
   const code = parseLanguage(value);
-  if (code === undefined) context.addIssue('Expected an ISO 639-1 code or an English language name');
+  if (code === undefined) context.addIssue('Expected an ISO 639 code or an English language name');
   return code;
 });
 
@@ -90,7 +90,7 @@ const serverVad = z.strictObject(
 /** Fields of one value. */
 const FIELDS = {
   model: text.optional().describe('a model id, an alias, or `auto` (default)'),
-  language: language.optional().describe('ISO 639-1 code or English name; absent or `auto` = detect'),
+  language: language.optional().describe('ISO 639 code or English name; absent or `auto` = detect'),
   prompt: textUpTo(maxCharacters('prompt'))
     .optional()
     .describe('text the model is conditioned on: names, spelling, style'),

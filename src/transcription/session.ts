@@ -11,17 +11,21 @@ import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
 import type { Hold, Slot } from '../engine/slot.ts';
 import type { TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
-import { excerpt, GatewayError } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 import { CATALOGUE, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { joinedChunks, speechChunks } from './chunks.ts';
 import { cuttingFor } from './cutting.ts';
 import { type ChunkRecognition, onLanes } from './lanes.ts';
 import { createLanguageTally } from './language-tally.ts';
+import { languageName } from './languages.ts';
 import type { Recognizer } from './recognizers/recognizer.ts';
 import { recognizerOf } from './recognizers/registry.ts';
 import type { TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
 import { createSegmentNumbering, type Segment } from './segment.ts';
+
+/** Languages that a refusal lists; `GET /v1/models` has them all. */
+const LANGUAGES_NAMED = 5;
 
 export interface TranscriptionDeps {
   /** Chooses among what is installed now. */
@@ -223,7 +227,13 @@ function languageFor({ model, reason }: Route, hint: string | undefined): string
   if (reason !== 'requested') return hint === 'yue' ? 'zh' : undefined;
   throw new GatewayError(
     'unsupported_language',
-    { model: model.id, language: hint, known: excerpt(model.languages.join(', '), 40) },
+    { model: model.id, name: languageName(hint), language: hint, known: someOf(model.languages) },
     { param: 'language' },
   );
+}
+
+function someOf(languages: readonly string[]): string {
+  const named = languages.slice(0, LANGUAGES_NAMED).join(', ');
+  const more = languages.length - LANGUAGES_NAMED;
+  return more > 0 ? `${named} and ${more} more` : named;
 }

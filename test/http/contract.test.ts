@@ -75,24 +75,42 @@ const ROWS: Row[] = [
     script: echo,
     check: heardAs(language, 'multilingual-base'),
   })),
-  {
-    row: '4.3 field language: on european it is recorded and does not constrain',
-    fields: { model: 'european', language: 'ja', response_format: 'verbose_json' },
+  ...[
+    { language: 'ja', name: 'japanese' },
+    { language: 'ga', name: 'irish' },
+  ].map(({ language, name }) => ({
+    row: `4.3 field language: on european ${language} is recorded and does not constrain`,
+    fields: { model: 'european', language, response_format: 'verbose_json' },
     script: { installed: everything },
-    check: async (response) => assert.equal((await json(response)).language, 'japanese'),
-  },
+    check: async (response: Response) => {
+      await served('european')(response);
+      const answer = await json(response);
+      assert.deepEqual([answer.language, answer.language_code], [name, language]);
+    },
+  })),
   ...['zh', 'en', 'yue', 'ja', 'ko', 'auto'].map((language) => ({
     row: `4.3 field language: cjk knows ${language}`,
     fields: { model: 'cjk', language },
     script: echo,
     check: heardAs(language === 'auto' ? 'any language' : language, 'cjk'),
   })),
-  {
-    row: '4.3 field language: one the model lacks',
-    fields: { model: 'cjk', language: 'de' },
-    script: { installed: everything },
-    check: refused(400, 'malformed', { param: 'language' }),
-  },
+  ...[
+    {
+      model: 'cjk',
+      language: 'de',
+      message: 'cjk does not know german (de); it knows zh, yue, en, ja, ko',
+    },
+    {
+      model: 'multilingual-base',
+      language: 'ky',
+      message: 'multilingual-base does not know kyrgyz (ky); it knows en, zh, de, es, ru and 94 more',
+    },
+  ].map(({ model, language, message }) => ({
+    row: `4.3 field language: ${model} lacks ${language}, and says what it knows`,
+    fields: { model, language },
+    script: { installed: ['multilingual-base', ...everything] },
+    check: refused(400, 'malformed', { param: 'language', code: 'unsupported_language', message }),
+  })),
   {
     row: '4.3 field response_format: text',
     fields: { response_format: 'text' },
@@ -166,6 +184,15 @@ const ROWS: Row[] = [
     row: '4.3 auto: anything else',
     ...hinted('ar'),
     check: served('multilingual-small', 'auto:other-language'),
+  },
+  {
+    row: '4.3 auto: a language that no model has',
+    fields: { model: 'auto', language: 'ky', response_format: 'verbose_json' },
+    script: { installed: everything },
+    check: async (response) => {
+      await served('multilingual-small', 'auto:other-language')(response.clone());
+      assert.equal((await json(response)).language, 'english'); // what the engine hears
+    },
   },
   {
     row: '4.3 auto: no hint',

@@ -89,7 +89,7 @@ for (const [body, field, allowed] of [
   [{ chunking_strategy: '{"type":"server_vad","threshold":7}' }, 'chunking_strategy', 'from 0 to 1'],
   [{ chunking_strategy: { type: 'server_vad', colour: 'red' } }, 'chunking_strategy', 'server_vad'],
   [{ 'include[]': 'everything' }, 'include', 'logprobs'],
-  [{ 'languages[]': ['en', 'klingon'] }, 'languages', 'ISO 639-1'],
+  [{ 'languages[]': ['en', 'klingon'] }, 'languages', 'ISO 639 code'],
   [{ segment_granularity: 'page' }, 'segment_granularity', 'subtitle'],
   [{ task_type: 'sing' }, 'task_type', 'rich'],
   [{ response_format: 'yaml' }, 'response_format', 'json'],
@@ -97,7 +97,7 @@ for (const [body, field, allowed] of [
   [{ temperature: '1.5' }, 'temperature', 'from 0 to 1'],
   [{ temperature: '-0.1' }, 'temperature', 'from 0 to 1'],
   [{ temperature: 'NaN' }, 'temperature', 'from 0 to 1'],
-  [{ language: 'klingon' }, 'language', 'ISO 639-1'],
+  [{ language: 'klingon' }, 'language', 'ISO 639 code'],
   [{ 'timestamp_granularities[]': 'syllable' }, 'timestamp_granularities', 'word'],
   [{ model: ['a', 'b'] }, 'model', 'one text value'],
 ] as const) {

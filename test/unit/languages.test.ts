@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CATALOGUE } from '../../src/models/catalogue.ts';
+import { languageName, parseLanguage } from '../../src/transcription/languages.ts';
+
+for (const [text, code] of [
+  ['en', 'en'],
+  ['EN', 'en'],
+  ['English', 'en'],
+  ['pt-BR', 'pt'],
+  ['zh_Hant_TW', 'zh'],
+  ['cmn', 'zh'],
+  ['Mandarin', 'zh'],
+  ['haitian creole', 'ht'],
+  [' de ', 'de'],
+  ['ky', 'ky'],
+  ['Irish', 'ga'],
+  ['tlh', 'tlh'],
+  ['deu', 'de'],
+  ['ger', 'de'],
+  ['jpn', 'ja'],
+  ['iw', 'he'],
+  ['nob', 'no'],
+  ['jv', 'jw'],
+  ['klingon', undefined],
+  ['und', undefined],
+  ['qaa', undefined],
+  ['', undefined],
+  ['constructor', undefined],
+  ['__proto__', undefined],
+] as const) {
+  test(`language "${text}" is ${code ?? 'refused'}`, () => assert.equal(parseLanguage(text), code));
+}
+
+test('every two-letter code that CLDR has a name for is taken, and so is that name', () => {
+  const names = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' });
+  const letters = [...'abcdefghijklmnopqrstuvwxyz'];
+  const codes = letters.flatMap((a) => letters.map((b) => a + b)).filter((code) => names.of(code));
+  assert(codes.length > 180, `${codes.length} codes`);
+  for (const code of codes) {
+    assert(parseLanguage(code), code);
+    assert(parseLanguage(names.of(code) ?? ''), names.of(code));
+  }
+});
+
+test('every language of every model is parsed to itself, by code and by name', () => {
+  for (const code of new Set(CATALOGUE.flatMap(({ languages }) => languages))) {
+    assert.equal(parseLanguage(code), code);
+    assert.equal(parseLanguage(languageName(code)), code);
+  }
+});
