@@ -111,6 +111,14 @@ const ROWS: Row[] = [
     script: { installed: ['multilingual-base', ...everything] },
     check: refused(400, 'malformed', { param: 'language', code: 'unsupported_language', message }),
   })),
+  ...['en', 'ky'].map((languages) => ({
+    row: `4.3 field languages: ${languages} on a model that hears en and lacks ky`,
+    fields: { 'languages[]': languages, response_format: 'verbose_json' },
+    check: async (response: Response) => {
+      const answer = await json(response);
+      assert.deepEqual([answer.language_code, answer.language_probability], ['en', 1]);
+    },
+  })),
   {
     row: '4.3 field response_format: text',
     fields: { response_format: 'text' },

@@ -6,7 +6,7 @@ import type { UnnumberedSegment } from '../segment.ts';
 export interface ChunkRequest {
   /** ISO 639 code the client gave, known to the model; undefined = to be detected. */
   language: string | undefined;
-  /** The languages to choose among; empty = all of the model's. */
+  /** The languages to choose among; all of the model's where it knows none of these. */
   languages: readonly string[];
   /** What was heard in the chunk before, which may still be worked on; null for the first. */
   before(): Promise<DetectedLanguage | null>;

@@ -100,9 +100,9 @@ async function detectLanguage(
 ): Promise<DetectedLanguage> {
   const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
   const { probabilities } = await lane.detectLanguage(chunk.samples, { audioContext, words }, { signal });
-  const allowed = Object.entries(probabilities).filter(
-    ([code]) => languages.length === 0 || languages.includes(code),
-  );
+  const heard = Object.entries(probabilities);
+  const among = heard.filter(([code]) => languages.includes(code));
+  const allowed = among.length > 0 ? among : heard;
   const total = allowed.reduce((sum, [, probability]) => sum + probability, 0);
   const [top] = allowed.sort(([, a], [, b]) => b - a);
   const guess =
