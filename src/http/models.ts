@@ -74,6 +74,7 @@ function recognitionEntries(deps: ModelsDeps) {
   return [
     entry('auto', {
       supports_streaming: (installed.length > 0 ? installed : models).every((model) => model.streams),
+      supports_translation: models.some((model) => model.translates),
       is_routing_alias: true,
       installed: installed.length > 0,
       loaded: models.some((model) => model.loaded),
@@ -82,6 +83,7 @@ function recognitionEntries(deps: ModelsDeps) {
       entry(model.id, {
         languages: model.languages,
         supports_streaming: model.streams,
+        supports_translation: model.translates,
         is_routing_alias: false,
         installed: model.installed,
         loaded: model.loaded,

@@ -37,6 +37,7 @@ export const modelEntrySchema = z
     capabilities: z.array(z.enum(['asr', 'tts', 'llm'])),
     languages: z.array(z.string()).optional().describe('ISO 639 codes; ASR models only, not `auto`'),
     supports_streaming: z.boolean(),
+    supports_translation: z.boolean().optional().describe('to English; ASR models only'),
     is_routing_alias: z.boolean().describe('true only on `auto`'),
     installed: z.boolean().describe('weights on disk'),
     loaded: z.boolean().describe('resident in memory'),

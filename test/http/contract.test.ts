@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { form, heard, json, post, type Script, startGateway, toneWav, until } from './harness.ts';
 
 const speech = toneWav(2);
+const UNTRANSLATING = ['multilingual-large-v3-turbo', 'multilingual-distil-large-v3'];
 const everything = ['multilingual-small', 'european', 'cjk', 'voice-activity'];
 
 interface Row {
@@ -219,12 +220,24 @@ const ROWS: Row[] = [
     check: async (response) =>
       assert.deepEqual(await eventTypes(response), ['transcript.text.delta', 'transcript.text.done']),
   },
-  ...['european', 'cjk'].map((model) => ({
+  ...['european', 'cjk', ...UNTRANSLATING].map((model) => ({
     row: `4.3 backend ${model}: translate=true is 400 malformed`,
     fields: { model, translate: 'true' },
-    script: { installed: everything },
-    check: refused(400, 'malformed', { param: 'translate' }),
+    script: { installed: [model, ...everything] },
+    check: refused(400, 'malformed', { param: 'translate', code: 'unsupported_translate' }),
   })),
+  {
+    row: '4.3 field translate: auto takes a model that translates, not the nearest on disk',
+    fields: { translate: 'true' },
+    script: { installed: [...UNTRANSLATING, 'multilingual-large-v3', 'voice-activity'] },
+    check: served('multilingual-large-v3', 'auto:translate-fallback'),
+  },
+  {
+    row: '4.3 field language: multilingual-distil-large-v3 knows English alone',
+    fields: { model: 'multilingual-distil-large-v3', language: 'de' },
+    script: { installed: [...UNTRANSLATING, 'voice-activity'] },
+    check: refused(400, 'malformed', { param: 'language', code: 'unsupported_language' }),
+  },
   {
     row: '4.3 segments: sentence is a full sentence, the default',
     fields: { model: 'european', response_format: 'verbose_json' },

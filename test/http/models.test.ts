@@ -57,7 +57,22 @@ test('languages are told of recognition models only, and only auto is an alias',
     for (const code of model.languages ?? []) assert.match(code, /^[a-z]{2,3}$/, model.id);
   }
   assert.equal(named('multilingual-base')?.languages?.length, 99);
+  assert.equal(named('multilingual-large-v3-turbo')?.languages?.length, 100);
+  assert.deepEqual(named('multilingual-distil-large-v3')?.languages, ['en']);
   assert.deepEqual(named('cjk')?.languages?.toSorted(), ['en', 'ja', 'ko', 'yue', 'zh']);
   const european = 'bg cs da de el en es et fi fr hr hu it lt lv mt nl pl pt ro ru sk sl sv uk';
   assert.equal(named('european')?.languages?.toSorted().join(' '), european);
+});
+
+test('which recognition models translate is told, of auto and of those that were trained to', async () => {
+  const models = await listed();
+  const telling = models.filter(({ supports_translation }) => supports_translation !== undefined);
+  assert.deepEqual(
+    telling.map(({ id }) => id),
+    models.filter(({ capabilities }) => capabilities[0] === 'asr').map(({ id }) => id),
+  );
+  assert.deepEqual(
+    telling.flatMap(({ id, supports_translation }) => (supports_translation ? [] : [id])).sort(),
+    ['cjk', 'european', 'multilingual-distil-large-v3', 'multilingual-large-v3-turbo'],
+  );
 });

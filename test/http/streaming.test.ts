@@ -336,12 +336,23 @@ test('translations are English by the multilingual family', async () => {
   assert.equal(answer.language, 'english');
   assert.equal(answer.route, 'auto:translate-fallback');
   assert.deepEqual(asked, [true]);
-  for (const model of ['european', 'cjk']) {
-    const refused = await post(gateway, form(toneWav(1), { model, translate: 'true' }));
-    assert.equal(refused.status, 400);
-    assert.deepEqual((await json(refused)).error.param, 'translate');
-  }
 });
+
+for (const model of ['european', 'cjk', 'multilingual-large-v3-turbo', 'multilingual-distil-large-v3']) {
+  test(`translations by ${model}, which does not translate, are refused before anything is fetched`, async () => {
+    const fetched: string[] = [];
+    await using gateway = await startGateway({ ensure: async (id) => void fetched.push(id) });
+    const body = form(toneWav(1), { model });
+    const refused = await fetch(`${gateway.base}/v1/audio/translations`, { method: 'POST', body });
+    assert.equal(refused.status, 400);
+    const { error } = await json(refused);
+    assert.deepEqual(
+      [error.kind, error.param, error.code],
+      ['malformed', 'translate', 'unsupported_translate'],
+    );
+    assert.deepEqual(fetched, []);
+  });
+}
 
 test('srt and vtt are cues', async () => {
   await using gateway = await startGateway({ transcribe: async () => heard(' One <b>. Two.') });

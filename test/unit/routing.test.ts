@@ -115,6 +115,26 @@ test('translate goes to multilingual, whatever the hint', () => {
   assert.deepEqual(auto('zh', everything, true), ['multilingual-small', 'auto:translate']);
 });
 
+for (const [size, languages] of [
+  ['large-v3-turbo', 100],
+  ['distil-large-v3', 1],
+] as const) {
+  test(`${size} knows as many languages as it was trained on, and is never taken to translate`, () => {
+    const id = `multilingual-${size}`;
+    assert.equal(findModel(id)?.languages.length, languages);
+    for (const language of [undefined, 'en', 'de']) {
+      assert.equal(auto(language, [id], true)[0], 'multilingual-small');
+      assert.equal(auto(language, [id, 'multilingual-large-v3'], true)[0], 'multilingual-large-v3');
+    }
+  });
+}
+
+test('English speech alone may go to the model that was distilled on it', () => {
+  const distilled = ['multilingual-distil-large-v3'];
+  assert.equal(auto('en', distilled)[0], 'multilingual-distil-large-v3');
+  for (const language of ['de', 'ar', 'zh']) assert.notEqual(auto(language, distilled)[0], distilled[0]);
+});
+
 test('an id and its aliases mean the same model', () => {
   const resolve = (model: string) =>
     route({ model, language: undefined, translate: false }, models(), settings);
