@@ -18,6 +18,11 @@ export interface Chunk {
   startSec: number;
   /** Behind the last sample. Further from the start than `samples` are long where silence was left out of them. */
   endSec: number;
+  /**
+   * Nothing is said from `endSec` until then: until the next chunk, or the end of the audio, or a little longer than
+   * the silence that chunks are packed across, where it lasts longer.
+   */
+  silentUntilSec: number;
   /** 16 kHz mono. */
   samples: Float32Array;
   /** Where in the whole audio there is speech, seconds. */
@@ -33,36 +38,45 @@ export interface ChunkLimits {
 
 export const DEFAULT_LIMITS: ChunkLimits = { maxSec: 29, maxGapSec: 1.5 };
 
+/** Spans for one chunk, and the first window behind them in which there may be speech again. */
+interface Group {
+  spans: Span[];
+  silentUntil: number;
+}
+
 /** Packs spans, in order, into groups no longer than the limits allow. Pure. */
 export function createPacker(limits: ChunkLimits) {
   const maxWindows = Math.floor(limits.maxSec / WINDOW_SEC);
   const maxGap = Math.floor(limits.maxGapSec / WINDOW_SEC);
   let group: Span[] = [];
 
-  const flush = (): Span[][] => {
-    const done = group;
+  /** @param silentUntil at least, in windows; capped, so that it does not depend on when this is called */
+  function flush(silentUntil: number): Group[] {
+    const spans = group;
+    const last = spans.at(-1);
     group = [];
-    return done.length > 0 ? [done] : [];
-  };
+    return last === undefined ? [] : [{ spans, silentUntil: Math.min(silentUntil, last.end + maxGap + 1) }];
+  }
 
   return {
-    push(span: Span): Span[][] {
+    push(span: Span): Group[] {
       const first = group[0];
       const last = group.at(-1);
       const fits =
         first === undefined ||
         last === undefined ||
         (span.end - first.start <= maxWindows && span.start - last.end <= maxGap);
-      const out = fits ? [] : flush();
+      const out = fits ? [] : flush(span.start);
       group.push(span);
       return out;
     },
     /** Call when nothing before `window` can still be spoken: a group that can no longer grow is finished. */
-    settle(window: number): Span[][] {
+    settle(window: number): Group[] {
       const last = group.at(-1);
-      return last !== undefined && window - last.end > maxGap ? flush() : [];
+      return last !== undefined && window - last.end > maxGap ? flush(window) : [];
     },
-    finish: flush,
+    /** @param end of the audio, in windows */
+    finish: (end: number): Group[] => flush(end),
     get start(): number | undefined {
       return group[0]?.start;
     },
@@ -99,7 +113,7 @@ export async function* speechChunks(
     audio.forget(Math.min(segmenter.settled, packer.start ?? Number.POSITIVE_INFINITY) * WINDOW_SAMPLES);
   }
   const rest = segmenter.finish().flatMap(packer.push);
-  for (const group of [...rest, ...packer.finish()]) yield toChunk(group, audio);
+  for (const group of [...rest, ...packer.finish(audio.length / WINDOW_SAMPLES)]) yield toChunk(group, audio);
 }
 
 /**
@@ -123,17 +137,18 @@ function join(a: Chunk, b: Chunk): Chunk {
   const samples = new Float32Array(a.samples.length + b.samples.length);
   samples.set(a.samples);
   samples.set(b.samples, a.samples.length);
-  return { startSec: a.startSec, endSec: b.endSec, samples, speech: [...a.speech, ...b.speech] };
+  return { ...b, startSec: a.startSec, samples, speech: [...a.speech, ...b.speech] };
 }
 
-function toChunk(group: Span[], audio: ReturnType<typeof createAudioWindow>): Chunk {
-  const start = (group[0]?.start ?? 0) * WINDOW_SAMPLES;
-  const samples = audio.copy(start, (group.at(-1)?.end ?? 0) * WINDOW_SAMPLES);
+function toChunk({ spans, silentUntil }: Group, audio: ReturnType<typeof createAudioWindow>): Chunk {
+  const start = (spans[0]?.start ?? 0) * WINDOW_SAMPLES;
+  const samples = audio.copy(start, (spans.at(-1)?.end ?? 0) * WINDOW_SAMPLES);
   return {
     startSec: start / SAMPLE_RATE,
     endSec: (start + samples.length) / SAMPLE_RATE,
+    silentUntilSec: (silentUntil * WINDOW_SAMPLES) / SAMPLE_RATE,
     samples,
-    speech: group.map((s) => ({ startSec: s.start * WINDOW_SEC, endSec: s.end * WINDOW_SEC })),
+    speech: spans.map((s) => ({ startSec: s.start * WINDOW_SEC, endSec: s.end * WINDOW_SEC })),
   };
 }
 
@@ -142,6 +157,9 @@ function createAudioWindow() {
   let parts: { at: number; samples: Float32Array }[] = [];
   let length = 0;
   return {
+    get length(): number {
+      return length;
+    },
     append(samples: Float32Array) {
       parts.push({ at: length, samples });
       length += samples.length;

@@ -1,6 +1,7 @@
 /** Rows of the contract that speak of transcription, each named after its place: 4.3, 6, 7. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { joinWavs } from '../wav.ts';
 import { form, heard, json, post, type Script, startGateway, toneWav, until } from './harness.ts';
 
 const speech = toneWav(2);
@@ -158,6 +159,19 @@ const ROWS: Row[] = [
       for (const { text, start, end } of segments) assert(text.trim().length <= 70 && end - start <= 7);
     },
   },
+  ...[
+    { what: 'stays for a second', silence: 3, lastsSec: 1 },
+    { what: 'stays no longer than the audio', silence: 0.3, lastsSec: 0.6 },
+  ].map(({ what, silence, lastsSec }) => ({
+    row: `4.3 segments: a subtitle of one short word ${what}`,
+    fields: { model: 'european', response_format: 'verbose_json', segment_granularity: 'subtitle' },
+    script: spoken(' Oui.'),
+    file: joinWavs(toneWav(0.3), toneWav(silence, 0)),
+    check: async (response: Response) => {
+      const [{ start, end }] = await segmentsOf(response);
+      assert.deepEqual([start, end], [0, lastsSec]);
+    },
+  })),
   {
     row: '4.3 field segment_granularity: affects only european',
     fields: { model: 'multilingual-small', response_format: 'verbose_json', segment_granularity: 'subtitle' },

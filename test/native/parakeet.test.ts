@@ -38,7 +38,13 @@ const request: ChunkRequest = {
 const hear = (durationSec: number, changes: Partial<ChunkRequest> = {}) =>
   parakeet.recognize(
     model,
-    { startSec: 100, endSec: 100 + durationSec, samples: sweep(durationSec), speech: [] },
+    {
+      startSec: 100,
+      endSec: 100 + durationSec,
+      silentUntilSec: 100 + durationSec,
+      samples: sweep(durationSec),
+      speech: [],
+    },
     { ...request, ...changes },
   );
 const rounded = (value: number) => Number(value.toFixed(3));

@@ -51,7 +51,13 @@ function whistle(pieces: string[]): Float32Array {
 function hear(pieces: string[], language?: string, startSec = 0) {
   return sensevoice.recognize(
     tones,
-    { startSec, endSec: startSec + 1, samples: whistle(pieces), speech: [] },
+    {
+      startSec,
+      endSec: startSec + 1,
+      silentUntilSec: startSec + 1,
+      samples: whistle(pieces),
+      speech: [],
+    },
     {
       language,
       languages: [],

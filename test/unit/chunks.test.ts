@@ -88,14 +88,15 @@ test('chunks do not depend on the blocks, stay within the limit and follow one a
       const { chunks } = await chunksOf(audio, blockWindows);
       const whole = await chunksOf(audio, Math.max(1, audio.length / WINDOW_SAMPLES));
       assert.deepEqual(
-        chunks.map((c) => [c.startSec, c.samples.length]),
-        whole.chunks.map((c) => [c.startSec, c.samples.length]),
+        chunks.map((c) => [c.startSec, c.samples.length, c.silentUntilSec]),
+        whole.chunks.map((c) => [c.startSec, c.samples.length, c.silentUntilSec]),
       );
       let before = 0;
-      for (const { startSec, samples } of chunks) {
+      for (const { startSec, samples, endSec, silentUntilSec } of chunks) {
         assert(samples.length > 0 && samples.length / 16_000 <= 30);
         assert(startSec >= before);
-        before = startSec + samples.length / 16_000 - 1e-9;
+        assert(silentUntilSec >= endSec && silentUntilSec <= audio.length / 16_000);
+        before = silentUntilSec;
       }
     }),
     { numRuns: 40 },
@@ -106,8 +107,26 @@ test('a group that can no longer grow is given out without waiting for the next 
   const packer = createPacker(DEFAULT_LIMITS);
   assert.deepEqual(packer.push({ start: 0, end: 50 }), []);
   assert.deepEqual(packer.settle(60), []);
-  assert.deepEqual(packer.settle(120), [[{ start: 0, end: 50 }]]);
-  assert.deepEqual(packer.finish(), []);
+  assert.deepEqual(packer.settle(120), [{ spans: [{ start: 0, end: 50 }], silentUntil: 97 }]);
+  assert.deepEqual(packer.finish(140), []);
+});
+
+test('how long it is silent behind a chunk: until the next, or the end, or longer than two chunks join across', async () => {
+  const silences = async (...runs: [windows: number, value: number][]) =>
+    (await chunksOf(audioOf(...runs), 50)).chunks.map(({ endSec, silentUntilSec }) =>
+      Math.round((silentUntilSec - endSec) / 0.032),
+    );
+  const padding = 6;
+  const [near, far] = [30, 90];
+  assert.deepEqual(
+    await silences([60, 0.9], [far, 0], [60, 0.9], [10, 0]),
+    [47, 10 - padding],
+    'the end of the audio',
+  );
+  assert.deepEqual(await silences([60, 0.9], [200, 0]), [47]);
+  // 20 s and 20 s are too long for one chunk, however near.
+  assert.deepEqual(await silences([625, 0.9], [near, 0], [625, 0.9]), [near - 2 * padding, 0]);
+  assert.deepEqual(await silences([1000, 0.9]), [0, 0], 'cut where somebody goes on speaking');
 });
 
 test('joined: every sample once and in order, none longer than allowed but what was already, none that could join', async () => {
@@ -119,7 +138,8 @@ test('joined: every sample once and in order, none longer than allowed but what 
         const startSec = at;
         at += sec + 2; // the silence between them
         const samples = new Float32Array(sec * 16_000).fill(i);
-        return { startSec, endSec: startSec + sec, samples, speech: [{ startSec, endSec: startSec + sec }] };
+        const endSec = startSec + sec;
+        return { startSec, endSec, samples, speech: [{ startSec, endSec }], silentUntilSec: at };
       });
       const out: Chunk[] = [];
       for await (const chunk of joinedChunks(given(parts), 12)) out.push(chunk);
@@ -130,8 +150,9 @@ test('joined: every sample once and in order, none longer than allowed but what 
       );
       const whole = (chunks: Chunk[]) => Buffer.concat(chunks.map((c) => Buffer.from(c.samples.buffer)));
       assert(whole(out).equals(whole(parts)));
-      for (const [i, { startSec, endSec, samples, speech }] of out.entries()) {
+      for (const [i, { startSec, endSec, samples, speech, silentUntilSec }] of out.entries()) {
         assert.deepEqual([startSec, endSec], [speech[0]?.startSec, speech.at(-1)?.endSec]);
+        assert.equal(silentUntilSec, endSec + 2);
         assert(samples.length <= 12 * 16_000 || speech.length === 1);
         const first = out[i + 1]?.speech[0];
         if (first) assert(samples.length / 16_000 + first.endSec - first.startSec > 12);

@@ -15,12 +15,17 @@ interface Source {
   closed: boolean;
 }
 
+const chunkAt = (startSec: number): Chunk => {
+  const endSec = startSec + 1;
+  return { startSec, endSec, silentUntilSec: endSec, samples: new Float32Array(1), speech: [] };
+};
+
 function source(count: number, stop: AbortController): Source {
   async function* read() {
     try {
       for (; it.taken < count && !stop.signal.aborted; it.taken += 1) {
         await sleep(1);
-        yield { startSec: it.taken, endSec: it.taken + 1, samples: new Float32Array(1), speech: [] };
+        yield chunkAt(it.taken);
       }
     } finally {
       it.closed = true;
@@ -172,8 +177,8 @@ test('a failure is thrown in its turn, after what was heard before it, and when 
 
 test('a source that fails: what was heard before it, then its error', async () => {
   async function* chunks() {
-    yield { startSec: 0, endSec: 1, samples: new Float32Array(1), speech: [] };
-    yield { startSec: 1, endSec: 2, samples: new Float32Array(1), speech: [] };
+    yield chunkAt(0);
+    yield chunkAt(1);
     throw new Error('cannot be decoded');
   }
   const { heard, busy } = start({ count: 0, lanes: 2, chunks: chunks() });

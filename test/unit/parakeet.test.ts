@@ -142,7 +142,13 @@ function modelOf(...pieces: Piece[]) {
   return { model, asked };
 }
 
-const chunk = { startSec: 10, endSec: 20, samples: new Float32Array(160_000), speech: [] };
+const chunk = {
+  startSec: 10,
+  endSec: 20,
+  silentUntilSec: 21.5,
+  samples: new Float32Array(160_000),
+  speech: [],
+};
 const request: ChunkRequest = {
   language: undefined,
   languages: [],
@@ -208,16 +214,23 @@ test('a hint is recorded, whatever it says, and does not reach the model', async
   assert.equal(asked[0]?.language, 'bg');
 });
 
-test('subtitles where they are asked for, within the chunk', async () => {
+test('subtitles where they are asked for, each for a second where nothing is said behind it', async () => {
   const { model } = modelOf([' One', 0, 400], ['.', 400, 400], [' Two', 9700, 9900], ['.', 9900, 9900]);
-  const { sentences } = await parakeet.recognize(model, chunk, { ...request, granularity: 'subtitle' });
-  assert.deepEqual(
-    sentences.map((s) => [s.text, s.start, s.end]),
-    [
-      [' One.', 10, 11],
-      [' Two.', 19.7, 20],
-    ],
-  );
+  const lastOf = async (silentUntilSec: number) => {
+    const subtitle = { ...request, granularity: 'subtitle' as const };
+    const { sentences } = await parakeet.recognize(model, { ...chunk, silentUntilSec }, subtitle);
+    assert.deepEqual(
+      sentences.map((s) => [s.text, s.start]),
+      [
+        [' One.', 10],
+        [' Two.', 19.7],
+      ],
+    );
+    assert.equal(sentences[0]?.end, 11);
+    return sentences[1]?.end;
+  };
+  assert.equal(await lastOf(21.5), 20.7);
+  assert.equal(await lastOf(20.4), 20.4, 'somebody speaks again, or the audio is over');
 });
 
 test('without times a chunk is one segment, and silence none', async () => {

@@ -45,7 +45,13 @@ function modelOf(answer: DecodedSegment[], probabilities: Record<string, number>
   };
 }
 
-const chunk = { startSec: 10, endSec: 11, samples: new Float32Array(16_000), speech: [] };
+const chunk = {
+  startSec: 10,
+  endSec: 11,
+  silentUntilSec: 12.5,
+  samples: new Float32Array(16_000),
+  speech: [],
+};
 
 function recognize(model: Lane, request: Partial<ChunkRequest> = {}) {
   return sensevoice.recognize(model, chunk, {

@@ -5,6 +5,7 @@
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment } from '../../engine/types.ts';
+import type { Chunk } from '../chunks.ts';
 import { isLoop } from '../decoding.ts';
 import type { UnnumberedSegment, Word } from '../segment.ts';
 import { toSegments } from '../segments.ts';
@@ -30,7 +31,7 @@ export const recognizer: Recognizer = {
     const words = toSpacedWords(segments, chunk.startSec, endSec);
     if (isLoop({ text: textOf(words), tokens: words.length }, durationSec))
       return { detected, sentences: [], dropped: 'repetition' };
-    const groups = group(words, request, endSec);
+    const groups = group(words, request, chunk);
     const common = { temperature: 0, noSpeechProb: 0, language: detected.language };
     const parts = toSegments(
       groups.map((part) => part.words),
@@ -41,8 +42,8 @@ export const recognizer: Recognizer = {
   },
 };
 
-function group(words: Word[], request: ChunkRequest, endSec: number): Subtitle[] {
-  if (request.timed && request.granularity === 'subtitle') return toSubtitles(words, endSec);
+function group(words: Word[], request: ChunkRequest, { endSec, silentUntilSec }: Chunk): Subtitle[] {
+  if (request.timed && request.granularity === 'subtitle') return toSubtitles(words, silentUntilSec);
   const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
   return groups.map((part) => ({
     start: part[0]?.start ?? endSec,
