@@ -8,14 +8,13 @@ set(GIT_EXE OFF CACHE FILEPATH "" FORCE) # ggml would take the commit of this pr
 set(GGML_BUILD_TESTS OFF CACHE BOOL "" FORCE)
 set(GGML_BUILD_EXAMPLES OFF CACHE BOOL "" FORCE)
 
+# ggml's own threads spin at every step of a graph: on a machine that does anything else, a step waits for a thread that
+# is not running while the other burns its core. OpenMP's soon sleep (src/engine/addon.ts says how soon).
+set(GGML_OPENMP ON CACHE BOOL "" FORCE)
 if(VOXGATE_TESTS)
   set(BUILD_SHARED_LIBS OFF)
   set(GGML_BACKEND_DL OFF CACHE BOOL "" FORCE)
-  set(GGML_OPENMP OFF CACHE BOOL "" FORCE)
 else()
-  # ggml's own threads spin at every step of a graph: on a machine that does anything else, a step waits for a thread
-  # that is not running while the other burns its core. OpenMP's soon sleep (src/engine/addon.ts says how soon).
-  set(GGML_OPENMP ON CACHE BOOL "" FORCE)
   set(BUILD_SHARED_LIBS ON)
   set(GGML_BACKEND_DL ON CACHE BOOL "" FORCE)
 endif()
