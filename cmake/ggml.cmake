@@ -60,7 +60,13 @@ if(TARGET ggml-cuda)
   voxgate_finish_cuda()
 endif()
 
-# Our kernels stand in front of ggml's, in each of its CPU libraries, compiled as they are.
+# Our kernels stand in front of ggml's, in each of its CPU libraries, compiled as they are. The table in
+# native/kernels/ops_internals.cpp says why.
+voxgate_patched_source(ops.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ops.cpp"
+  1 "static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(" "static void upstream_attend("
+  2 "ggml_compute_forward_flash_attn_ext_f16_one_chunk(" "attend("
+  1 "ggml_vec_gelu_f32(" "gelu_row("
+  1 "ggml_fp16_to_fp32_row(" "halves_to_floats(")
 get_property(ggml_targets DIRECTORY "${WHISPER_SOURCE_DIR}/ggml/src" PROPERTY BUILDSYSTEM_TARGETS)
 set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/native/kernels")
 foreach(target IN LISTS ggml_targets)
@@ -69,6 +75,10 @@ foreach(target IN LISTS ggml_targets)
     list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp)
     list(APPEND sources "${kernels}/sgemm_internals.cpp" "${kernels}/ops_internals.cpp" "${kernels}/q8_gemm.cpp")
     set_target_properties(${target} PROPERTIES SOURCES "${sources}")
+    target_include_directories(${target} PRIVATE "${VOXGATE_GENERATED}")
+    if(VOXGATE_TESTS)
+      target_compile_definitions(${target} PRIVATE VOXGATE_TESTS)
+    endif()
   endif()
 endforeach()
 

@@ -74,6 +74,8 @@ struct Token {
   float logprob = 0;
   int64_t start_ms = 0;
   int64_t end_ms = 0;
+
+  bool operator==(const Token&) const = default;
 };
 
 struct Segment {
@@ -86,6 +88,8 @@ struct Segment {
   float language_probability = 0;
   std::string emotion;
   std::string event;
+
+  bool operator==(const Segment&) const = default;
 };
 
 struct LanguageProbability {

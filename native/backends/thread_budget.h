@@ -12,9 +12,21 @@ class ThreadBudget {
   explicit ThreadBudget(int threads) : threads_(std::max(1, threads)) {}
 
   int threads() const { return threads_; }
-  int share() const { return std::max(1, threads_ / std::max(1, busy_.load())); }
-  void join() { ++busy_; }
-  void leave() { --busy_; }
+
+  // One lane computes for as long as this lives.
+  class Turn {
+   public:
+    explicit Turn(ThreadBudget& budget) : budget_(budget) { ++budget_.busy_; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { --budget_.busy_; }
+
+    // Of this lane, now: it changes whenever another one starts or ends.
+    int threads() const { return std::max(1, budget_.threads_ / std::max(1, budget_.busy_.load())); }
+
+   private:
+    ThreadBudget& budget_;
+  };
 
  private:
   int threads_;

@@ -1,20 +1,60 @@
-// ggml's operations, with three steps inside them done another way. Compiled in place of ggml's file, once
-// for each CPU library.
+// Compiles ggml's operations (ops.cpp of ggml 0.15.1), once for each CPU library, from a copy in which three
+// calls inside them arrive at functions of ours and one function is renamed to `upstream_...`
+// (cmake/ggml.cmake):
+//
+//   ops.cpp calls      line         and gets
+//   attend             8984, 9046   attention of one query by whole heads. ggml has each thread sum a part of
+//   the
+//                                   positions, in 16 bits, and joins the parts, so that the result would
+//                                   depend on how many threads compute.
+//   gelu_row           2132         GELU computed for sixteen values at once; ggml looks every value up in a
+//   table
+//                                   of 16-bit floats
+//   halves_to_floats   8796         the processor's instruction; ggml_fp16_to_fp32_row is portable, bit by
+//   bit
+//
+// sgemm_internals.cpp does the same for the products of matrices. The tests "kernels: ..." in
+// native/test/kernels_test.cpp fail where one of them is not taken.
+#include "taken.h"
+
 #include <ggml-cpu.h>
 #include <ggml-impl.h>
 #include <vec.h>
 
-// Attention converts its values with a portable function, bit by bit. This one has the processor's
-// instruction.
-#define ggml_fp16_to_fp32_row ggml_cpu_fp16_to_fp32
+static void attend(const ggml_compute_params* params, ggml_tensor* dst, int64_t first_row, int64_t last_row,
+                   int64_t first_position, int64_t last_position, float* partials, int64_t stride);
+static void gelu_row(int n, float* y, const float* x);
+static void halves_to_floats(const ggml_fp16_t* halves, float* floats, int64_t count);
+
+#include <patched/ops.cpp>
+
+// Without `partials` a call is whole rows already. With them it is the part of one thread, which takes whole
+// heads instead and leaves the other heads to the other threads.
+static void attend(const ggml_compute_params* params, ggml_tensor* dst, int64_t first_row, int64_t last_row,
+                   int64_t first_position, int64_t last_position, float* partials, int64_t stride) {
+  const auto row = static_cast<int>(first_row);
+  if (partials == nullptr) {
+    upstream_attend(params, dst, row, static_cast<int>(last_row), first_position, last_position, partials,
+                    stride);
+    return;
+  }
+  VOXGATE_TAKEN(whole_heads);
+  const int64_t positions = dst->src[1]->ne[1];
+  const int64_t part = (positions + params->nth - 1) / params->nth;
+  const int64_t threads = (positions + part - 1) / part; // the others were given no part, and are not called
+  if (first_row % threads == params->ith) {
+    upstream_attend(params, dst, row, row + 1, 0, positions, partials, stride);
+  } else {
+    partials[first_row * stride] = -INFINITY; // the highest score
+    partials[first_row * stride + 1] = 0;     // the sum: nothing
+  }
+}
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
-namespace {
-
 // GELU in its tanh form (https://arxiv.org/abs/1606.08415), which is x * sigmoid(2u) with
-// u = sqrt(2 / pi) * (x + 0.044715 x^3), by the exponential that ggml has for vectors. ggml looks every value
-// up in a table of 16-bit floats.
-void vec_gelu(const int n, float* y, const float* x) {
+// u = sqrt(2 / pi) * (x + 0.044715 x^3), by the exponential that ggml has for vectors.
+static void gelu_row(int n, float* y, const float* x) {
+  VOXGATE_TAKEN(gelu);
   const __m512 one = _mm512_set1_ps(1);
   for (int i = 0; i < n; i += 16) {
     const __mmask16 there = n - i < 16 ? static_cast<__mmask16>((1U << (n - i)) - 1) : 0xFFFF;
@@ -24,38 +64,13 @@ void vec_gelu(const int n, float* y, const float* x) {
     _mm512_mask_storeu_ps(y + i, there, _mm512_div_ps(v, _mm512_add_ps(one, ggml_v_expf(minus_2u))));
   }
 }
-
-} // namespace
-#define ggml_vec_gelu_f32 vec_gelu
+#else
+static void gelu_row(int n, float* y, const float* x) {
+  ggml_vec_gelu_f32(n, y, x);
+}
 #endif
 
-// Attention of one query: ggml has each thread sum a part of what is attended to, in 16 bits, and joins the
-// parts, so the result would depend on how many threads compute. Here a thread takes whole heads: the calls
-// hand over 64-bit rows, so this fits them better than the function they were written for.
-static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(const ggml_compute_params* params,
-                                                              ggml_tensor* dst, int first_row, int last_row,
-                                                              int64_t first, int64_t last, float* partials,
-                                                              int64_t stride);
-static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(const ggml_compute_params* params,
-                                                              ggml_tensor* dst, int64_t first_row,
-                                                              int64_t last_row, int64_t first, int64_t last,
-                                                              float* partials, int64_t stride) {
-  const auto row = static_cast<int>(first_row);
-  if (partials == nullptr) {
-    ggml_compute_forward_flash_attn_ext_f16_one_chunk(params, dst, row, static_cast<int>(last_row), first,
-                                                      last, partials, stride);
-    return;
-  }
-  const int64_t positions = dst->src[1]->ne[1];
-  const int64_t part = (positions + params->nth - 1) / params->nth;
-  const int64_t threads = (positions + part - 1) / part; // the rest of them is given no part, and not asked
-  if (first_row % threads == params->ith) {
-    ggml_compute_forward_flash_attn_ext_f16_one_chunk(params, dst, row, row + 1, int64_t{0}, positions,
-                                                      partials, stride);
-  } else {
-    partials[first_row * stride] = -INFINITY; // the highest score
-    partials[first_row * stride + 1] = 0;     // the sum: nothing
-  }
+static void halves_to_floats(const ggml_fp16_t* halves, float* floats, int64_t count) {
+  VOXGATE_TAKEN(halves_to_floats);
+  ggml_cpu_fp16_to_fp32(halves, floats, count);
 }
-
-#include <ggml-cpu/ops.cpp>

@@ -1,5 +1,13 @@
 #include "q8_gemm.h"
 
+#include "taken.h"
+
+#ifdef VOXGATE_TESTS
+namespace voxgate {
+KernelCalls kernel_calls;
+}
+#endif
+
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__F16C__)
 
 #define GGML_COMMON_DECL_CPP
@@ -194,9 +202,11 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
   const auto* rows = static_cast<const block_q8_0*>(a);
   const auto* columns = static_cast<const block_q8_0*>(b);
   if (few) {
+    VOXGATE_TAKEN(q8_gemm_few);
     multiply_few(params, m, n, k, rows, lda, columns, ldb, c, ldc);
     return true;
   }
+  VOXGATE_TAKEN(q8_gemm);
   const int64_t strips = (m + kRows - 1) / kRows;
   const int64_t panel = std::min(n, kPrepared / k / kColumns * kColumns); // columns prepared at once
   const int64_t panels = (n + panel - 1) / panel;

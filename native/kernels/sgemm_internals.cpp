@@ -1,6 +1,6 @@
-// ggml's products of matrices, with ours in front of those it is made for. Compiled in place of ggml's file,
-// once for each CPU library.
-#define llamafile_sgemm llamafile_sgemm_upstream
+// Compiles ggml's products of matrices (llamafile/sgemm.cpp), once for each CPU library, under another name:
+// ours stands in front of it and takes the shapes that it is made for.
+#define llamafile_sgemm upstream_llamafile_sgemm
 #include <ggml-cpu/llamafile/sgemm.cpp>
 #undef llamafile_sgemm
 
@@ -12,5 +12,5 @@ extern "C" bool llamafile_sgemm(const struct ggml_compute_params* params, int64_
   const bool q8 = a_type == GGML_TYPE_Q8_0 && b_type == GGML_TYPE_Q8_0 && c_type == GGML_TYPE_F32;
   if (q8 && voxgate::q8_gemm(params, m, n, k, a, lda, b, ldb, static_cast<float*>(c), ldc))
     return true;
-  return llamafile_sgemm_upstream(params, m, n, k, a, lda, b, ldb, c, ldc, a_type, b_type, c_type);
+  return upstream_llamafile_sgemm(params, m, n, k, a, lda, b, ldb, c, ldc, a_type, b_type, c_type);
 }

@@ -35,13 +35,19 @@ class Writer {
       elements *= static_cast<size_t>(extent);
     }
     text(name);
-    std::uniform_real_distribution<float> value(-scale, scale);
-    for (size_t i = 0; i < elements; ++i) {
-      if (f32)
-        put(value(random_));
-      else
-        put(half(value(random_)));
-    }
+    values(elements, f32, scale);
+  }
+  // Words are louder than timestamps and the like: without that, the many timestamps together outweigh every
+  // word, and a decoding ends after two of them.
+  void embedding(const std::string& name) {
+    put(int32_t{2});
+    put(static_cast<int32_t>(name.size()));
+    put(int32_t{1});
+    put(int32_t{kState});
+    put(int32_t{kVocab});
+    text(name);
+    values(size_t{kWords} * kState, false, 1);
+    values(size_t{kVocab - kWords} * kState, false, 0.5F);
   }
   void norm(const std::string& name) {
     tensor(name + ".weight", {kState}, true, 1);
@@ -62,6 +68,16 @@ class Writer {
   std::string take() { return std::move(bytes_); }
 
  private:
+  void values(size_t count, bool f32, float scale) {
+    std::uniform_real_distribution<float> value(-scale, scale);
+    for (size_t i = 0; i < count; ++i) {
+      if (f32)
+        put(value(random_));
+      else
+        put(half(value(random_)));
+    }
+  }
+
   // Exact for the normal halves these weights are; the rest becomes zero.
   static uint16_t half(float value) {
     uint32_t bits = 0;
@@ -110,7 +126,7 @@ std::string synthetic_whisper(unsigned seed) {
   out.tensor("encoder.conv2.bias", {1, kState}, true, 0.1F);
   out.norm("encoder.ln_post");
   out.tensor("decoder.positional_embedding", {kState, 448}, true, 1);
-  out.tensor("decoder.token_embedding.weight", {kState, kVocab}, false, 0.5F);
+  out.embedding("decoder.token_embedding.weight");
   out.norm("decoder.ln");
   for (const std::string side : {"encoder", "decoder"}) {
     for (int layer = 0; layer < kLayers; ++layer) {

@@ -1,11 +1,11 @@
-set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/parakeet_internals.cpp" PROPERTIES
-  COMPILE_DEFINITIONS "PARAKEET_VERSION=\"${whisper_version}\"" COMPILE_OPTIONS "-w")
+# parakeet.cpp 1.9.1 picks the token and its duration from log(softmax) over both together. Beside a sure token the
+# durations' share is less than a float can hold: all of them become log(0), and the first one, 0 frames, wins. Most
+# words then end where they start, and each costs further steps of the decoder. The repair reads the values from before
+# the softmax; a version that has repaired itself fails here.
+voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
+  1 "ggml_set_name(logits, \"logits\")" "ggml_set_name(logits, \"logits\")" # before the softmax, to be found by this name
+  1 "ggml_graph_node(gf, -1)" "ggml_graph_get_tensor(gf, \"logits\")")
 
-# The repair in parakeet_internals.cpp redefines this name and must meet it in one place only. A version that has none
-# has been repaired itself.
-file(READ "${WHISPER_SOURCE_DIR}/src/parakeet.cpp" parakeet_source)
-string(REGEX MATCHALL "ggml_graph_node|ggml_set_name\\(logits, \"logits\"\\)" parakeet_marks "${parakeet_source}")
-if(NOT parakeet_marks STREQUAL "ggml_set_name(logits, \"logits\");ggml_graph_node")
-  message(FATAL_ERROR "src/parakeet.cpp of ${WHISPER_SOURCE_DIR} is not the one that "
-                      "native/backends/parakeet/parakeet_internals.cpp repairs; found: ${parakeet_marks}")
-endif()
+set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/parakeet_internals.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "PARAKEET_VERSION=\"${whisper_version}\"" COMPILE_OPTIONS "-w"
+  OBJECT_DEPENDS "${VOXGATE_GENERATED}/patched/parakeet.cpp")

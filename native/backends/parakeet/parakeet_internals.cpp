@@ -1,25 +1,15 @@
 #include "backends/parakeet/parakeet_internals.h"
 
+#include "backends/backend_proc.h"
+
 #include <ggml-alloc.h>
 #include <ggml-backend.h>
 #include <ggml-cpp.h>
 #include <ggml.h>
 #include <parakeet.h>
 
-// parakeet.cpp 1.9.1 picks the token and its duration from log(softmax) over both together. Beside a sure
-// token the durations' share is less than a float can hold, all of them become log(0), and the first one, 0
-// frames, wins: most words end where they start, and each costs further steps of the decoder. Reading the
-// output before the softmax repairs it. CMake checks that the name occurs exactly once, where that output is
-// picked.
-#define ggml_graph_node(graph, index) ggml_graph_get_tensor((graph), "logits")
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wall"
-#pragma GCC diagnostic ignored "-Wextra"
-#include <src/parakeet.cpp>
-#pragma GCC diagnostic pop
-
-#undef ggml_graph_node
+// A copy with one repair: family.cmake.
+#include <patched/parakeet.cpp>
 
 namespace voxgate::parakeet_internals {
 
@@ -28,16 +18,8 @@ bool should_abort(void* cancel_token) {
 }
 
 void set_graph_abort(parakeet_state& state, const CancelToken* cancel) {
-  for (ggml_backend_t backend : state.backends) {
-    ggml_backend_dev_t device = ggml_backend_get_device(backend);
-    ggml_backend_reg_t reg = device != nullptr ? ggml_backend_dev_backend_reg(device) : nullptr;
-    if (reg == nullptr)
-      continue;
-    auto set = reinterpret_cast<ggml_backend_set_abort_callback_t>(
-        ggml_backend_reg_get_proc_address(reg, "ggml_backend_set_abort_callback"));
-    if (set != nullptr)
-      set(backend, cancel != nullptr ? should_abort : nullptr, const_cast<CancelToken*>(cancel));
-  }
+  for (ggml_backend_t backend : state.backends)
+    set_backend_abort(backend, cancel != nullptr ? should_abort : nullptr, const_cast<CancelToken*>(cancel));
 }
 
 void set_audio_context(parakeet_context& context, int mel_frames) {

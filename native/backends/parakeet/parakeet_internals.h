@@ -12,8 +12,8 @@ struct parakeet_context;
 struct parakeet_state;
 struct parakeet_token_data;
 
-// Doors into the private structs of parakeet.cpp, for what its C API does not offer. parakeet_internals.cpp
-// compiles parakeet.cpp itself, so a new version that moves these fields fails to compile there instead of
+// What the C API of parakeet.cpp does not offer. parakeet_internals.cpp compiles parakeet.cpp itself and so
+// reaches its private structs; a new version that moves their fields fails to compile there instead of
 // misbehaving.
 
 namespace voxgate::parakeet_internals {

@@ -1,16 +1,11 @@
 #include "backends/sensevoice/sensevoice_compute.h"
 
+#include "backends/backend_proc.h"
 #include "backends/ggml_runtime.h"
 #include "status.h"
 
 namespace voxgate {
 namespace {
-
-template <typename Function> Function backend_proc(ggml_backend_t backend, const char* name) {
-  ggml_backend_dev_t device = ggml_backend_get_device(backend);
-  ggml_backend_reg_t reg = device != nullptr ? ggml_backend_dev_backend_reg(device) : nullptr;
-  return reg != nullptr ? reinterpret_cast<Function>(ggml_backend_reg_get_proc_address(reg, name)) : nullptr;
-}
 
 // Counted as gpu_index counts.
 ggml_backend_dev_t gpu(int index) {
@@ -38,10 +33,7 @@ GraphCompute::GraphCompute(const std::string& device, int threads, size_t max_no
   if (index >= 0)
     backends_.push_back(start(gpu(index)));
   backends_.push_back(start(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)));
-  const auto set_threads =
-      backend_proc<ggml_backend_set_n_threads_t>(backends_.back().get(), "ggml_backend_set_n_threads");
-  if (set_threads != nullptr)
-    set_threads(backends_.back().get(), threads);
+  set_backend_threads(backends_.back().get(), threads);
 
   std::vector<ggml_backend_t> raw;
   for (const auto& backend : backends_)
@@ -82,12 +74,9 @@ void GraphCompute::run(ggml_cgraph* graph, const CancelToken& cancel) {
 
 void GraphCompute::set_abort(const CancelToken* cancel) {
   const auto should_abort = [](void* user) { return static_cast<const CancelToken*>(user)->cancelled(); };
-  for (const auto& backend : backends_) {
-    const auto set =
-        backend_proc<ggml_backend_set_abort_callback_t>(backend.get(), "ggml_backend_set_abort_callback");
-    if (set != nullptr)
-      set(backend.get(), cancel != nullptr ? +should_abort : nullptr, const_cast<CancelToken*>(cancel));
-  }
+  for (const auto& backend : backends_)
+    set_backend_abort(backend.get(), cancel != nullptr ? +should_abort : nullptr,
+                      const_cast<CancelToken*>(cancel));
 }
 
 uint64_t GraphCompute::memory_bytes() const {

@@ -1,2 +1,19 @@
+# Where our code stands in front of whisper.cpp's. whisper_internals.cpp holds the table that says why, and what tests
+# that it does: a row there for each piece here.
+voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
+  1 "static bool log_mel_spectrogram(" "static bool upstream_log_mel_spectrogram("
+  1 "static void whisper_compute_logprobs(" "static void upstream_compute_logprobs("
+  1 "static void whisper_compute_probs(" "static void upstream_compute_probs("
+  # declared and defined
+  2 "static void whisper_exp_compute_token_level_timestamps_dtw(" "static void upstream_align_window("
+  1 "whisper_exp_compute_token_level_timestamps_dtw(" "align_window("
+  1 "ggml_backend_sched_graph_compute(" "voxgate::compute_graph("
+  2 "GGML_PAD(n_ctx, 256)" "voxgate::padded_positions(n_ctx)"
+  1 "GGML_PAD(n_audio_ctx, 256)" "voxgate::padded_positions(n_audio_ctx)"
+  # of Whisper, and of the voice activity model, which only a test loads
+  2 "ggml_backend_alloc_ctx_tensors_from_buft(" "voxgate::alloc_weights("
+  1 "cache.buffer = ggml_backend_alloc_ctx_tensors(" "cache.buffer = voxgate::alloc_cache(")
+
 set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/whisper_internals.cpp" PROPERTIES
-  COMPILE_DEFINITIONS "WHISPER_VERSION=\"${whisper_version}\"" COMPILE_OPTIONS "-w")
+  COMPILE_DEFINITIONS "WHISPER_VERSION=\"${whisper_version}\"" COMPILE_OPTIONS "-w"
+  OBJECT_DEPENDS "${VOXGATE_GENERATED}/patched/whisper.cpp")

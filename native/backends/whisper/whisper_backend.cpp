@@ -2,16 +2,15 @@
 
 #include "backends/ggml_runtime.h"
 #include "backends/registry.h"
+#include "backends/whisper/whisper_call.h"
 #include "backends/whisper/whisper_internals.h"
 #include "backends/whisper/whisper_prompt.h"
-#include "backends/whisper/whisper_times.h"
 #include "models/ggml_file.h"
 
 #include <whisper.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 namespace voxgate {
@@ -20,9 +19,6 @@ namespace {
 constexpr size_t kMinSamples = kSampleRate / 2; // shorter is padded: whisper.cpp reads 200 without checking
 constexpr size_t kSamplesPerPosition = 320;
 constexpr size_t kMaxPromptBytes = 4096; // far above the 224 tokens that are used
-// A window may end after 20 ms of audio and the next starts there; bad weights would encode a chunk 1500
-// times.
-constexpr int kMaxWindows = 16;
 // Small models gain most from several lanes, and large ones need most memory for each.
 constexpr int kMaxLanes = 4;
 constexpr uint64_t kMaxLaneMemory = uint64_t{1} << 30; // of all lanes but the first
@@ -32,59 +28,6 @@ struct FreeState {
 };
 using ContextPtr = std::shared_ptr<whisper_context>;
 using StatePtr = std::unique_ptr<whisper_state, FreeState>;
-
-// What the C callbacks of one call share. It lives on the stack of that call.
-struct Call {
-  const whisper_context& context;
-  const ChunkEvents& events;
-  whisper_internals::AbortSwitch abort_switch;
-  SegmentTimes times;
-  int windows = 0;
-  double progress = 0;
-  std::vector<Segment> segments;
-  bool encoded = false; // the first window's encoding is in the state already
-
-  void collect(whisper_state& state) {
-    for (auto& segment : times.collect(context, state, static_cast<int>(segments.size()))) {
-      segments.push_back(std::move(segment));
-      if (events.segment)
-        events.segment(segments.back());
-    }
-  }
-  void advance(double fraction) {
-    if (!events.progress || fraction < progress)
-      return;
-    progress = std::min(fraction, 1.0);
-    events.progress(progress);
-  }
-};
-
-// While it lives, graphs of the state stop when the call is cancelled. The switch is on the caller's stack,
-// so it must be taken back however the call ends.
-class GraphAbort {
- public:
-  GraphAbort(whisper_state& state, whisper_internals::AbortSwitch& abort_switch) : state_(&state) {
-    whisper_internals::set_graph_abort(state, &abort_switch);
-  }
-  GraphAbort(const GraphAbort&) = delete;
-  GraphAbort& operator=(const GraphAbort&) = delete;
-  ~GraphAbort() {
-    if (state_ != nullptr)
-      whisper_internals::set_graph_abort(*state_, nullptr);
-  }
-  void state_is_gone() { state_ = nullptr; }
-
- private:
-  whisper_state* state_;
-};
-
-// Takes back what the first window may have asked for, however the call ends.
-struct EncodeAgain {
-  EncodeAgain() = default;
-  EncodeAgain(const EncodeAgain&) = delete;
-  EncodeAgain& operator=(const EncodeAgain&) = delete;
-  ~EncodeAgain() { whisper_internals::skip_encoding(nullptr); }
-};
 
 // The last bytes of a long prompt, from the start of a UTF-8 character: the decoder uses the last tokens.
 std::string_view prompt_tail(std::string_view prompt) {
@@ -147,36 +90,30 @@ class WhisperBackend final : public Backend {
     cancel.check();
     Encoded wanted{options.words, 0, pad(samples)};
     const auto& padded = wanted.samples;
+    wanted.audio_context = audio_context(options.audio_context, padded.size());
+    const bool encoded = std::exchange(encoded_, {}) == wanted;
     whisper_state& state = this->state(options.words);
+    prepare(state, options.words, wanted.audio_context);
+
+    CallScope scope(*context_, state, *budget_, cancel);
     const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
-    Call call{*context_, events, {&cancel}, {options.words, limit_ms}, 0, 0, {}};
-    auto params = full_params(options, call);
-    params.audio_ctx = audio_context(options.audio_context, padded.size());
+    WhisperCall call(*context_, scope, events, options.words, limit_ms, encoded);
+    auto params = call.params(options, budget_->threads());
+    params.audio_ctx = wanted.audio_context;
     const auto prompt = prompt_tokens(options.prompt);
     params.prompt_tokens = prompt.data();
     params.prompt_n_tokens = static_cast<int>(prompt.size());
-
-    wanted.audio_context = params.audio_ctx;
-    call.encoded = std::exchange(encoded_, {}) == wanted;
-    prepare(state, options.words, params.audio_ctx);
-    const whisper_internals::ExactPositions exact(*context_);
-    const whisper_internals::BudgetScope budget_scope(*budget_);
-    GraphAbort graph_abort(state, call.abort_switch);
-    const EncodeAgain encode_again;
-    whisper_internals::skip_encoding(call.encoded ? &state : nullptr);
     const int code = whisper_full_with_state(context_.get(), &state, params, padded.data(),
                                              static_cast<int>(padded.size()));
     if (code == -7) { // out of memory for its cache: whisper.cpp has freed the state already
-      graph_abort.state_is_gone();
+      scope.state_is_gone();
       static_cast<void>((options.words ? aligned_ : fast_).release());
       throw Failure(StatusCode::out_of_memory, "Not enough memory for the decoder");
     }
     cancel.check();
     if (code != 0)
       throw Failure(StatusCode::inference_failed, "Whisper failed with code " + std::to_string(code));
-    call.collect(state);
-    call.advance(1);
-    return std::move(call.segments);
+    return call.finish(state);
   }
 
   std::vector<LanguageProbability> detect_language(std::span<const float> samples,
@@ -187,13 +124,10 @@ class WhisperBackend final : public Backend {
       return {{info_.languages.front(), 1.0F}};
     auto padded = pad(samples);
     whisper_state& state = this->state(options.words);
-    whisper_internals::AbortSwitch abort_switch{&cancel};
     const int audio_context = this->audio_context(options.audio_context, padded.size());
     encoded_ = {};
     prepare(state, options.words, audio_context);
-    const whisper_internals::ExactPositions exact(*context_);
-    const whisper_internals::BudgetScope budget_scope(*budget_);
-    const GraphAbort graph_abort(state, abort_switch);
+    const CallScope scope(*context_, state, *budget_, cancel);
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
     int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(),
                                              static_cast<int>(padded.size()), budget_->threads());
@@ -272,45 +206,6 @@ class WhisperBackend final : public Backend {
     const auto needed = static_cast<int>((samples + kSamplesPerPosition - 1) / kSamplesPerPosition) + 1;
     const int context = wanted == 0 ? info_.audio_context : std::max(wanted, needed);
     return std::min(context, info_.audio_context);
-  }
-
-  whisper_full_params full_params(const ChunkOptions& options, Call& call) const {
-    auto params = whisper_full_default_params(WHISPER_SAMPLING_GREEDY);
-    params.n_threads = budget_->threads();
-    params.language = options.language.c_str();
-    params.translate = options.translate;
-    params.no_context = true;
-    params.token_timestamps = !options.words;
-    params.max_tokens = options.max_tokens;
-    params.temperature = options.temperature;
-    params.temperature_inc = 0;
-    params.greedy.best_of = options.temperature > 0 ? 5 : 1;
-    params.entropy_thold = 0;
-    params.logprob_thold = -INFINITY;
-    params.no_speech_thold = 2;
-    params.print_progress = false;
-    params.print_timestamps = false;
-    params.abort_callback = whisper_internals::should_abort;
-    params.abort_callback_user_data = &call.abort_switch;
-    params.encoder_begin_callback = [](whisper_context*, whisper_state* state, void* user) {
-      auto& self = *static_cast<Call*>(user);
-      self.times.begin_window(*state);
-      whisper_internals::skip_encoding(self.encoded && self.windows == 0 ? state : nullptr);
-      return ++self.windows <= kMaxWindows && !whisper_internals::should_abort(&self.abort_switch);
-    };
-    params.encoder_begin_callback_user_data = &call;
-    // In the aligned state the callback comes before the times are there; those are collected at the end.
-    if (!options.words) {
-      params.new_segment_callback = [](whisper_context*, whisper_state* state, int, void* user) {
-        static_cast<Call*>(user)->collect(*state);
-      };
-      params.new_segment_callback_user_data = &call;
-    }
-    params.progress_callback = [](whisper_context*, whisper_state*, int percent, void* user) {
-      static_cast<Call*>(user)->advance(percent / 100.0);
-    };
-    params.progress_callback_user_data = &call;
-    return params;
   }
 
   ContextPtr context_; // outlives the states, which use its weights

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "backends/thread_budget.h"
+#include "cancel.h"
+
+#include <ggml-backend.h>
+
+#include <algorithm>
+#include <array>
+
+struct whisper_context;
+struct whisper_state;
+
+namespace voxgate {
+
+// One call into whisper.cpp that computes something of a state: made before the call, by the thread that
+// makes it, and gone after it. While it lives, the code of ours that whisper.cpp runs in between
+// (whisper_seams.h) finds it by `current()` and does what the parameters of whisper.cpp cannot say:
+//
+//  - graphs are computed by as many threads as are this lane's share at that moment;
+//  - graphs stop between two operations when the call is cancelled (on a CPU);
+//  - on a CPU, attention sees the positions of the audio context and no others;
+//  - the audio is not encoded again after `skip_encoding(true)`.
+//
+// Without one, as while a state is made, whisper.cpp goes its own way.
+class CallScope {
+ public:
+  CallScope(const whisper_context& context, whisper_state& state, ThreadBudget& budget,
+            const CancelToken& cancel);
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+  ~CallScope();
+
+  // The one of this thread; null where there is none.
+  static CallScope* current();
+
+  // A ggml_abort_callback whose user data is a CallScope.
+  static bool should_abort(void* scope);
+
+  // From here on no spectrogram is made, and graphs of the audio are built but not run: what they would write
+  // is in the state already. The decoder is not concerned.
+  void skip_encoding(bool skip) { skips_encoding_ = skip; }
+  bool skips_encoding() const { return skips_encoding_; }
+  bool skips(ggml_backend_sched_t graph) const {
+    return skips_encoding_ && std::ranges::find(audio_graphs_, graph) != audio_graphs_.end();
+  }
+
+  // For the case that whisper.cpp has freed the state: nothing of it is touched again.
+  void state_is_gone() { state_ = nullptr; }
+
+  int threads() const { return turn_.threads(); }
+  bool exact_positions() const { return exact_positions_; }
+
+  // While it lives, a cancel stops nothing. For the alignment pass, where whisper.cpp ends the process when
+  // its decoder fails.
+  class Unstoppable {
+   public:
+    explicit Unstoppable(CallScope& scope) : scope_(scope) { scope_.stoppable_ = false; }
+    Unstoppable(const Unstoppable&) = delete;
+    Unstoppable& operator=(const Unstoppable&) = delete;
+    ~Unstoppable() { scope_.stoppable_ = true; }
+
+   private:
+    CallScope& scope_;
+  };
+
+ private:
+  whisper_state* state_;
+  const CancelToken& cancel_;
+  ThreadBudget::Turn turn_;
+  std::array<ggml_backend_sched_t, 3> audio_graphs_;
+  bool exact_positions_;
+  bool skips_encoding_ = false;
+  bool stoppable_ = true;
+};
+
+} // namespace voxgate

@@ -1,0 +1,59 @@
+#include "backends/whisper/whisper_seams.h"
+
+#include "backends/backend_proc.h"
+#include "backends/large_pages.h"
+#include "backends/whisper/whisper_call_scope.h"
+
+#include <ggml-alloc.h>
+#include <ggml.h>
+
+namespace voxgate {
+namespace {
+
+constexpr int kPositionPadding = 256; // whisper.cpp's
+
+bool in_large_pages(ggml_backend_buffer_t buffer) {
+  if (buffer == nullptr || !ggml_backend_buffer_is_host(buffer))
+    return false;
+  ask_for_large_pages(ggml_backend_buffer_get_base(buffer), ggml_backend_buffer_get_size(buffer));
+  return true;
+}
+
+} // namespace
+
+ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
+  if (const auto* call = CallScope::current()) {
+    if (call->skips(scheduler)) {
+      ++seam_counts.graphs_skipped;
+      return GGML_STATUS_SUCCESS;
+    }
+    const int threads = call->threads();
+    for (int i = 0; i < ggml_backend_sched_get_n_backends(scheduler); ++i)
+      set_backend_threads(ggml_backend_sched_get_backend(scheduler, i), threads);
+    ++seam_counts.graphs;
+    seam_counts.threads = threads;
+  }
+  return ggml_backend_sched_graph_compute(scheduler, graph);
+}
+
+int padded_positions(int positions) {
+  const auto* call = CallScope::current();
+  if (call == nullptr || !call->exact_positions())
+    return GGML_PAD(positions, kPositionPadding);
+  ++seam_counts.exact_positions;
+  return positions;
+}
+
+ggml_backend_buffer_t alloc_weights(ggml_context* context, ggml_backend_buffer_type_t type) {
+  auto* buffer = ggml_backend_alloc_ctx_tensors_from_buft(context, type);
+  seam_counts.weights_in_large_pages += in_large_pages(buffer) ? 1 : 0;
+  return buffer;
+}
+
+ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend) {
+  auto* buffer = ggml_backend_alloc_ctx_tensors(context, backend);
+  seam_counts.caches_in_large_pages += in_large_pages(buffer) ? 1 : 0;
+  return buffer;
+}
+
+} // namespace voxgate

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <ggml-backend.h>
+
+struct ggml_cgraph;
+struct ggml_context;
+
+namespace voxgate {
+
+// What whisper.cpp calls instead of ggml's functions; the table in whisper_internals.cpp says where and why.
+
+// Instead of ggml_backend_sched_graph_compute: computes the graph with the threads of the call, unless it is
+// one that the call skips.
+ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph);
+
+// Instead of GGML_PAD(positions, 256).
+int padded_positions(int positions);
+
+// Instead of ggml_backend_alloc_ctx_tensors_from_buft and ggml_backend_alloc_ctx_tensors: in large pages.
+ggml_backend_buffer_t alloc_weights(ggml_context* context, ggml_backend_buffer_type_t type);
+ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend);
+
+// How often this thread has run the code of each seam. The tests read it, so that a seam which a new version
+// of whisper.cpp no longer passes through is noticed; nothing else does.
+struct SeamCounts {
+  int spectrograms = 0;
+  int spectrograms_skipped = 0;
+  int log_softmaxes = 0;
+  int probabilities = 0;
+  int alignments = 0;
+  int graphs = 0;
+  int threads = 0; // of the last graph
+  int graphs_skipped = 0;
+  int exact_positions = 0;
+  int weights_in_large_pages = 0;
+  int caches_in_large_pages = 0;
+};
+inline constinit thread_local SeamCounts seam_counts;
+
+} // namespace voxgate

@@ -1,0 +1,26 @@
+#pragma once
+
+// In the build of the tests each kernel counts its calls, so that they notice when ggml computes by itself.
+// In every other build VOXGATE_TAKEN is nothing.
+#ifdef VOXGATE_TESTS
+
+#include <atomic>
+
+namespace voxgate {
+
+struct KernelCalls {
+  std::atomic<long> q8_gemm{0};
+  std::atomic<long> q8_gemm_few{0}; // its way for a few columns
+  std::atomic<long> whole_heads{0};
+  std::atomic<long> gelu{0};
+  std::atomic<long> halves_to_floats{0};
+};
+extern KernelCalls kernel_calls; // of ggml's CPU library, in q8_gemm.cpp
+
+} // namespace voxgate
+
+#define VOXGATE_TAKEN(kernel) voxgate::kernel_calls.kernel.fetch_add(1, std::memory_order_relaxed)
+
+#else
+#define VOXGATE_TAKEN(kernel) static_cast<void>(0)
+#endif

@@ -1,0 +1,96 @@
+#include "harness.h"
+#include "kernel_graph.h"
+
+#include "kernels/taken.h"
+
+#include <ggml.h>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace voxgate;
+using namespace voxgate::test;
+
+namespace {
+
+constexpr int64_t kWidth = 64;
+constexpr int64_t kHeads = 5;
+
+std::vector<ggml_fp16_t> halves(const std::vector<float>& values) {
+  std::vector<ggml_fp16_t> result(values.size());
+  ggml_fp32_to_fp16_row(values.data(), result.data(), static_cast<int64_t>(values.size()));
+  return result;
+}
+
+struct Attention {
+  int64_t queries;
+  int64_t positions;
+  std::vector<float> q = random_values(static_cast<size_t>(kWidth * queries * kHeads), 1);
+  std::vector<float> k = random_values(static_cast<size_t>(kWidth * positions * kHeads), 2);
+  std::vector<float> v = random_values(static_cast<size_t>(kWidth * positions * kHeads), 3);
+
+  // Flash attention, as the decoder and the encoder ask for it.
+  std::vector<float> computed(int threads) const {
+    KernelGraph graph(threads);
+    auto* context = graph.context.get();
+    ggml_tensor* query = ggml_new_tensor_3d(context, GGML_TYPE_F32, kWidth, queries, kHeads);
+    ggml_tensor* keys = ggml_new_tensor_3d(context, GGML_TYPE_F16, kWidth, positions, kHeads);
+    ggml_tensor* values = ggml_new_tensor_3d(context, GGML_TYPE_F16, kWidth, positions, kHeads);
+    return graph.run(ggml_flash_attn_ext(context, query, keys, values, nullptr, kScale, 0, 0), [&] {
+      ggml_backend_tensor_set(query, q.data(), 0, q.size() * sizeof(float));
+      ggml_backend_tensor_set(keys, halves(k).data(), 0, k.size() * sizeof(ggml_fp16_t));
+      ggml_backend_tensor_set(values, halves(v).data(), 0, v.size() * sizeof(ggml_fp16_t));
+    });
+  }
+
+  // Largest difference to softmax(q k) v.
+  double worst_difference(int threads) const {
+    const auto result = computed(threads);
+    double worst = 0;
+    for (int64_t head = 0; head < kHeads; ++head)
+      for (int64_t query = 0; query < queries; ++query) {
+        std::vector<double> sums(kWidth, 0);
+        double total = 0;
+        for (int64_t position = 0; position < positions; ++position) {
+          double score = 0;
+          for (int64_t i = 0; i < kWidth; ++i)
+            score += at(q, head * queries + query, i) * at(k, head * positions + position, i);
+          const double weight = std::exp(score * kScale);
+          total += weight;
+          for (int64_t i = 0; i < kWidth; ++i)
+            sums[static_cast<size_t>(i)] += weight * at(v, head * positions + position, i);
+        }
+        for (int64_t i = 0; i < kWidth; ++i)
+          worst = std::max(
+              worst, std::abs(sums[static_cast<size_t>(i)] / total - at(result, query * kHeads + head, i)));
+      }
+    return worst;
+  }
+
+ private:
+  static constexpr float kScale = 0.125F;
+  static double at(const std::vector<float>& rows, int64_t row, int64_t i) {
+    return rows[static_cast<size_t>(row * kWidth + i)];
+  }
+};
+
+} // namespace
+
+TEST("kernels: attention of one query is the same to the last bit on any number of threads") {
+  const long before = kernel_calls.whole_heads;
+  for (const int64_t positions : {512, 640, 1500}) { // from 512 on ggml divides the positions
+    const Attention attention{1, positions};
+    const auto alone = attention.computed(1);
+    CHECK(attention.worst_difference(1) < 5e-3);
+    for (const int threads : {2, 3, 4, 5, 7})
+      CHECK(attention.computed(threads) == alone);
+  }
+  CHECK(kernel_calls.whole_heads > before);
+}
+
+TEST("kernels: attention of many queries reads its values with the processor's instruction") {
+  const long before = kernel_calls.halves_to_floats;
+  const Attention attention{100, 130};
+  CHECK(attention.worst_difference(2) < 5e-3);
+  CHECK(kernel_calls.halves_to_floats > before);
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "backend.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace voxgate::test {
+
+// A model of random weights (synthetic_whisper.h) on the CPU.
+std::unique_ptr<Backend> load_synthetic(unsigned seed, int threads = 1);
+
+// Something to hear that is no speech, the same every time.
+std::vector<float> noise(size_t count);
+
+// The first 30 s of a recording of speech.
+std::vector<float> speech();
+
+// In English, at most 30 tokens a window: the random weights seldom end by themselves.
+ChunkOptions english();
+
+std::string text_of(const std::vector<Segment>& segments);
+
+// Ids and probabilities, to the last bit.
+std::vector<std::pair<int32_t, float>> tokens_of(const std::vector<Segment>& segments);
+
+// Times are inside the chunk and never fall.
+void check_times(const std::vector<Segment>& segments, int64_t limit_ms);
+
+} // namespace voxgate::test

@@ -1,0 +1,92 @@
+#include "harness.h"
+#include "whisper_fixtures.h"
+
+#include <thread>
+
+using namespace voxgate;
+using namespace voxgate::test;
+
+TEST("whisper: how many threads compute changes nothing") {
+  const auto samples = noise(12 * kSampleRate);
+  for (const bool words : {false, true}) {
+    auto options = english();
+    options.audio_context = 640; // above 512 ggml divides the attention of a token among the threads
+    options.words = words;
+    const auto alone = tokens_of(load_synthetic(3, 1)->transcribe(samples, options, {}, CancelToken()));
+    CHECK(alone.size() > 5);
+    for (const int threads : {2, 3, 5})
+      CHECK(tokens_of(load_synthetic(3, threads)->transcribe(samples, options, {}, CancelToken())) == alone);
+  }
+}
+
+TEST("whisper: there are as many lanes as threads, at most four") {
+  CHECK(load_synthetic(5, 1)->info().lanes == 1);
+  CHECK(!load_synthetic(5, 1)->lane_factory());
+  CHECK(load_synthetic(5, 2)->info().lanes == 2);
+  const auto first = load_synthetic(5, 6);
+  CHECK(first->info().lanes == 4);
+  CHECK(first->lane_factory()()->info().memory_bytes < first->info().memory_bytes);
+}
+
+TEST("whisper: lanes give side by side what one gives alone") {
+  const auto first = load_synthetic(5, 5); // four lanes, which share five threads
+  const auto samples = noise(12 * kSampleRate);
+  auto untimed = english();
+  untimed.audio_context = 640;
+  untimed.max_tokens = 12;
+  auto timed = untimed;
+  timed.words = true;
+  const auto hear = [&samples](Backend& lane, const ChunkOptions& options) {
+    return tokens_of(lane.transcribe(samples, options, {}, CancelToken()));
+  };
+  const auto plain = hear(*first, untimed);
+  const auto aligned = hear(*first, timed);
+  CHECK(plain.size() > 5 && aligned.size() > 5);
+
+  // Some align while others do not, which is set in what lanes do not share.
+  struct Other {
+    bool words;
+    int right = 0;
+  };
+  std::vector<Other> others{{true}, {false}, {true}};
+  {
+    std::vector<std::jthread> threads;
+    for (auto& other : others)
+      threads.emplace_back([&, make = first->lane_factory()] {
+        const auto lane = make();
+        for (int i = 0; i < 3; ++i)
+          other.right +=
+              hear(*lane, other.words ? timed : untimed) == (other.words ? aligned : plain) ? 1 : 0;
+      });
+    for (int i = 0; i < 3; ++i)
+      CHECK(hear(*first, untimed) == plain);
+  }
+  for (const auto& other : others)
+    CHECK(other.right == 3);
+}
+
+TEST("whisper: a lane that is cancelled leaves the others alone, and the last one takes the weights along") {
+  auto first = load_synthetic(6, 3);
+  const auto make = first->lane_factory();
+  auto second = make();
+  auto third = make();
+  const auto make_of_third = third->lane_factory(); // keeps nothing
+  const auto samples = noise(5 * kSampleRate);
+  const auto expected = tokens_of(first->transcribe(samples, english(), {}, CancelToken()));
+  CancelToken cancelled;
+  StatusCode outcome{};
+  std::jthread other([&] {
+    cancelled.cancel();
+    outcome = failure_of([&] { second->transcribe(samples, english(), {}, cancelled); });
+  });
+  CHECK(tokens_of(first->transcribe(samples, english(), {}, CancelToken())) == expected);
+  other.join();
+  CHECK(outcome == StatusCode::cancelled);
+  first.reset();
+  CHECK(tokens_of(second->transcribe(samples, english(), {}, CancelToken())) == expected);
+  second.reset();
+  CHECK(tokens_of(third->transcribe(samples, english(), {}, CancelToken())) == expected);
+  third.reset();
+  CHECK(failure_of([&] { make(); }) == StatusCode::closed);
+  CHECK(failure_of([&] { make_of_third(); }) == StatusCode::closed);
+}

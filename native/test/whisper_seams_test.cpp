@@ -1,0 +1,156 @@
+#include "harness.h"
+#include "synthetic_whisper.h"
+#include "whisper_fixtures.h"
+
+#include "backends/whisper/whisper_call_scope.h"
+#include "backends/whisper/whisper_internals.h"
+#include "backends/whisper/whisper_seams.h"
+
+#include <whisper.h>
+
+#include <functional>
+
+// One test for each row of the table in whisper_internals.cpp: it fails where whisper.cpp runs its own code.
+
+using namespace voxgate;
+using namespace voxgate::test;
+
+namespace {
+
+SeamCounts counted_during(const std::function<void()>& action) {
+  seam_counts = {};
+  action();
+  return seam_counts;
+}
+
+ChunkOptions short_answer(bool words = false) {
+  auto options = english();
+  options.words = words;
+  options.max_tokens = 12;
+  options.audio_context = 300;
+  return options;
+}
+
+// What the C API alone gives: a model and a state without our backend around them.
+struct Upstream {
+  Upstream() {
+    const auto path = temporary("synthetic.bin");
+    write_file(path, synthetic_whisper(4));
+    auto params = whisper_context_default_params();
+    params.use_gpu = false;
+    context.reset(whisper_init_from_file_with_params_no_state(path.c_str(), params));
+    state.reset(whisper_init_state(context.get()));
+  }
+  std::unique_ptr<whisper_context, void (*)(whisper_context*)> context{nullptr, whisper_free};
+  std::unique_ptr<whisper_state, void (*)(whisper_state*)> state{nullptr, whisper_free_state};
+};
+
+} // namespace
+
+TEST("whisper seams: the spectrogram is ours") {
+  const auto model = load_synthetic(1);
+  const auto counts =
+      counted_during([&] { model->transcribe(noise(40000), short_answer(), {}, CancelToken()); });
+  CHECK(counts.spectrograms == 1 && counts.spectrograms_skipped == 0);
+}
+
+TEST("whisper seams: probabilities are ours, for every token") {
+  const auto model = load_synthetic(1);
+  size_t tokens = 0;
+  const auto counts = counted_during(
+      [&] { tokens = tokens_of(model->transcribe(noise(40000), short_answer(), {}, CancelToken())).size(); });
+  CHECK(tokens > 5);
+  CHECK(counts.log_softmaxes >= static_cast<int>(tokens));
+  CHECK(counts.probabilities >= static_cast<int>(tokens));
+}
+
+TEST("whisper seams: words are aligned behind our guard") {
+  const auto model = load_synthetic(1);
+  const auto counts = counted_during(
+      [&] { CHECK(!model->transcribe(noise(80000), short_answer(true), {}, CancelToken()).empty()); });
+  CHECK(counts.alignments == 1);
+}
+
+TEST("whisper seams: graphs are computed with the threads of the call") {
+  for (const int threads : {1, 3}) {
+    const auto model = load_synthetic(1, threads);
+    const auto counts =
+        counted_during([&] { model->transcribe(noise(40000), short_answer(), {}, CancelToken()); });
+    CHECK(counts.graphs > 5 && counts.graphs_skipped == 0);
+    CHECK(counts.threads == threads);
+  }
+}
+
+TEST("whisper seams: attention sees the positions of the audio and no others") {
+  const auto model = load_synthetic(1);
+  const auto transcribe = [&] { return model->transcribe(noise(40000), short_answer(), {}, CancelToken()); };
+  const auto first = tokens_of(transcribe());
+  // What a longer call leaves behind the 300 positions is not zero, and would be attended to up to the 512th.
+  model->transcribe(noise(kMaxChunkSamples), english(), {}, CancelToken());
+  const auto counts = counted_during([&] { CHECK(tokens_of(transcribe()) == first); });
+  CHECK(counts.exact_positions >= 3); // the encoder, the keys and values, the decoder at each token
+}
+
+TEST("whisper seams: weights and caches lie in large pages") {
+  std::unique_ptr<Backend> model;
+  const auto counts = counted_during([&] { model = load_synthetic(1); });
+  CHECK(counts.weights_in_large_pages >= 1);
+  CHECK(counts.caches_in_large_pages == 3); // of the decoder, of the audio, and the encoder's padding
+}
+
+TEST("whisper seams: a cancelled graph stops between two operations") {
+  const Upstream upstream;
+  ThreadBudget budget(1);
+  CancelToken cancel;
+  const auto samples = noise(40000);
+  const CallScope scope(*upstream.context, *upstream.state, budget, cancel);
+  CHECK(whisper_pcm_to_mel_with_state(upstream.context.get(), upstream.state.get(), samples.data(),
+                                      static_cast<int>(samples.size()), 1) == 0);
+  // This function looks at no callback of its own, so only the graph can notice.
+  const auto encode = [&] {
+    return whisper_encode_with_state(upstream.context.get(), upstream.state.get(), 0, 1);
+  };
+  CHECK(encode() == 0);
+  cancel.cancel();
+  CHECK(encode() != 0);
+  whisper_internals::set_graph_abort(*upstream.state, nullptr, nullptr);
+  CHECK(encode() == 0);
+}
+
+TEST("whisper seams: sampling begins with the same random numbers in every call") {
+  const auto model = load_synthetic(1);
+  auto options = short_answer();
+  options.temperature = 0.8F;
+  const auto sample = [&] { return tokens_of(model->transcribe(noise(40000), options, {}, CancelToken())); };
+  const auto first = sample();
+  CHECK(sample() == first);
+}
+
+TEST("whisper seams: what a detection has encoded is not encoded again, and nothing else is taken for it") {
+  const auto model = load_synthetic(2);
+  const auto samples = noise(90000);
+  for (const bool words : {false, true}) {
+    auto options = english();
+    options.words = words;
+    options.audio_context = 400;
+    const auto skipped_by = [&](std::span<const float> heard, const ChunkOptions& with) {
+      return counted_during([&] { model->transcribe(heard, with, {}, CancelToken()); }).graphs_skipped;
+    };
+    const auto plain = tokens_of(model->transcribe(samples, options, {}, CancelToken()));
+    model->detect_language(samples, {400, words}, CancelToken());
+    const auto counts = counted_during(
+        [&] { CHECK(tokens_of(model->transcribe(samples, options, {}, CancelToken())) == plain); });
+    CHECK(counts.graphs_skipped == 3 && counts.spectrograms_skipped == 1);
+    CHECK(skipped_by(samples, options) == 0); // used up
+
+    model->detect_language(samples, {400, words}, CancelToken());
+    auto other = samples;
+    other.back() += 0.1F;
+    CHECK(skipped_by(other, options) == 0);
+    model->detect_language(samples, {401, words}, CancelToken());
+    CHECK(skipped_by(samples, options) == 0);
+    model->detect_language(samples, {400, !words}, CancelToken());
+    CHECK(skipped_by(samples, options) == 0);
+    CHECK(tokens_of(model->transcribe(samples, options, {}, CancelToken())) == plain);
+  }
+}
