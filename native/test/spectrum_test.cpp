@@ -120,6 +120,8 @@ TEST("probabilities of a vocabulary are those of the softmax, and nothing is lik
       const double expected = logits[i] - std::log(sum);
       CHECK(std::abs(logprobs[i] - expected) < 2e-5);
       CHECK(std::abs(probabilities[i] - std::exp(expected)) <= 2e-5 * std::exp(expected) + 1e-37);
+      if (i % 100 == 0)
+        CHECK(std::abs(softmax_at(logits, i) - std::exp(expected)) <= 2e-5 * std::exp(expected) + 1e-37);
     }
   }
 }

@@ -44,13 +44,11 @@ std::string text_of(const std::vector<Segment>& segments) {
   return text;
 }
 
-std::vector<std::pair<int32_t, float>> tokens_of(const std::vector<Segment>& segments) {
-  std::vector<std::pair<int32_t, float>> tokens;
-  for (const auto& segment : segments) {
-    for (const auto& token : segment.tokens)
-      tokens.emplace_back(token.id, token.logprob);
-  }
-  return tokens;
+size_t count_tokens(const std::vector<Segment>& segments) {
+  size_t count = 0;
+  for (const auto& segment : segments)
+    count += segment.tokens.size();
+  return count;
 }
 
 void check_times(const std::vector<Segment>& segments, int64_t limit_ms) {

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace voxgate::test {
@@ -23,8 +22,7 @@ ChunkOptions english();
 
 std::string text_of(const std::vector<Segment>& segments);
 
-// Ids and probabilities, to the last bit.
-std::vector<std::pair<int32_t, float>> tokens_of(const std::vector<Segment>& segments);
+size_t count_tokens(const std::vector<Segment>& segments);
 
 // Times are inside the chunk and never fall.
 void check_times(const std::vector<Segment>& segments, int64_t limit_ms);

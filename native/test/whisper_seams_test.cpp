@@ -8,6 +8,7 @@
 
 #include <whisper.h>
 
+#include <cmath>
 #include <functional>
 
 // One test for each row of the table in whisper_internals.cpp: it fails where whisper.cpp runs its own code.
@@ -58,10 +59,49 @@ TEST("whisper seams: probabilities are ours, for every token") {
   const auto model = load_synthetic(1);
   size_t tokens = 0;
   const auto counts = counted_during(
-      [&] { tokens = tokens_of(model->transcribe(noise(40000), short_answer(), {}, CancelToken())).size(); });
+      [&] { tokens = count_tokens(model->transcribe(noise(40000), short_answer(), {}, CancelToken())); });
   CHECK(tokens > 5);
   CHECK(counts.log_softmaxes >= static_cast<int>(tokens));
   CHECK(counts.probabilities >= static_cast<int>(tokens));
+}
+
+// Of the row that belongs to the start of the transcript, as OpenAI's decoding.py takes it.
+TEST("whisper seams: the probability of no speech is that of the audio at hand") {
+  const auto samples = noise(40000);
+  const Upstream upstream;
+  auto* context = upstream.context.get();
+  const auto by_hand = [&](std::vector<whisper_token> tokens) {
+    ThreadBudget budget(1);
+    const CancelToken cancel;
+    const CallScope scope(*context, *upstream.state, budget, cancel);
+    whisper_internals::set_audio_context(*upstream.state, 300);
+    CHECK(whisper_pcm_to_mel_with_state(context, upstream.state.get(), samples.data(),
+                                        static_cast<int>(samples.size()), 1) == 0);
+    CHECK(whisper_encode_with_state(context, upstream.state.get(), 0, 1) == 0);
+    const auto count = static_cast<int>(tokens.size());
+    CHECK(whisper_decode_with_state(context, upstream.state.get(), tokens.data(), count, 0, 1) == 0);
+    const int vocabulary = whisper_n_vocab(context);
+    const float* last = whisper_get_logits_from_state(upstream.state.get()) + (count - 1) * vocabulary;
+    double sum = 0;
+    for (int id = 0; id < vocabulary; ++id)
+      sum += std::exp(last[id]);
+    return std::exp(last[whisper_token_nosp(context)]) / sum;
+  };
+  constexpr whisper_token kSpace = 220; // and no letter is in the vocabulary
+  const auto without_prompt = by_hand({whisper_token_sot(context)});
+  const auto with_prompt = by_hand({whisper_token_prev(context), kSpace, kSpace, whisper_token_sot(context)});
+  CHECK(std::abs(with_prompt / without_prompt - 1) > 0.1);
+
+  const auto model = load_synthetic(4);
+  const auto heard = [&](const std::string& prompt) {
+    auto options = short_answer();
+    options.prompt = prompt;
+    return model->transcribe(samples, options, {}, CancelToken()).at(0).no_speech_prob;
+  };
+  for (int round = 0; round < 2; ++round) {
+    CHECK(std::abs(heard("") / without_prompt - 1) < 1e-3);
+    CHECK(std::abs(heard("x  ") / with_prompt - 1) < 1e-3);
+  }
 }
 
 TEST("whisper seams: words are aligned behind our guard") {
@@ -84,10 +124,10 @@ TEST("whisper seams: graphs are computed with the threads of the call") {
 TEST("whisper seams: attention sees the positions of the audio and no others") {
   const auto model = load_synthetic(1);
   const auto transcribe = [&] { return model->transcribe(noise(40000), short_answer(), {}, CancelToken()); };
-  const auto first = tokens_of(transcribe());
+  const auto first = transcribe();
   // What a longer call leaves behind the 300 positions is not zero, and would be attended to up to the 512th.
   model->transcribe(noise(kMaxChunkSamples), english(), {}, CancelToken());
-  const auto counts = counted_during([&] { CHECK(tokens_of(transcribe()) == first); });
+  const auto counts = counted_during([&] { CHECK(transcribe() == first); });
   CHECK(counts.exact_positions >= 3); // the encoder, the keys and values, the decoder at each token
 }
 
@@ -121,7 +161,7 @@ TEST("whisper seams: sampling begins with the same random numbers in every call"
   const auto model = load_synthetic(1);
   auto options = short_answer();
   options.temperature = 0.8F;
-  const auto sample = [&] { return tokens_of(model->transcribe(noise(40000), options, {}, CancelToken())); };
+  const auto sample = [&] { return model->transcribe(noise(40000), options, {}, CancelToken()); };
   const auto first = sample();
   CHECK(sample() == first);
 }
@@ -136,10 +176,10 @@ TEST("whisper seams: what a detection has encoded is not encoded again, and noth
     const auto skipped_by = [&](std::span<const float> heard, const ChunkOptions& with) {
       return counted_during([&] { model->transcribe(heard, with, {}, CancelToken()); }).graphs_skipped;
     };
-    const auto plain = tokens_of(model->transcribe(samples, options, {}, CancelToken()));
+    const auto plain = model->transcribe(samples, options, {}, CancelToken());
     model->detect_language(samples, {400, words}, CancelToken());
-    const auto counts = counted_during(
-        [&] { CHECK(tokens_of(model->transcribe(samples, options, {}, CancelToken())) == plain); });
+    const auto counts =
+        counted_during([&] { CHECK(model->transcribe(samples, options, {}, CancelToken()) == plain); });
     CHECK(counts.graphs_skipped == 3 && counts.spectrograms_skipped == 1);
     CHECK(skipped_by(samples, options) == 0); // used up
 
@@ -151,6 +191,6 @@ TEST("whisper seams: what a detection has encoded is not encoded again, and noth
     CHECK(skipped_by(samples, options) == 0);
     model->detect_language(samples, {400, !words}, CancelToken());
     CHECK(skipped_by(samples, options) == 0);
-    CHECK(tokens_of(model->transcribe(samples, options, {}, CancelToken())) == plain);
+    CHECK(model->transcribe(samples, options, {}, CancelToken()) == plain);
   }
 }

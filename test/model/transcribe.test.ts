@@ -130,8 +130,7 @@ test('nothing is carried from one caller to the next', async (t) => {
   if (!needsWeights(t)) return;
   const hear = async () => {
     const answer = await json(await ask(clip, { language: 'en', response_format: 'verbose_json' }));
-    // `no_speech_prob` is left out: whisper.cpp 1.9.1 reads it from what the call before left behind.
-    const segments = answer.segments.map(({ avg_logprob, no_speech_prob, ...rest }: any) => rest);
+    const segments = answer.segments.map(({ avg_logprob, ...rest }: any) => rest);
     return { answer: { ...answer, segments }, logprob: answer.segments[0].avg_logprob };
   };
   const first = await hear();

@@ -7,6 +7,24 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
   # declared and defined
   2 "static void whisper_exp_compute_token_level_timestamps_dtw(" "static void upstream_align_window("
   1 "whisper_exp_compute_token_level_timestamps_dtw(" "align_window("
+  1 "whisper_batch_prep_legacy(state->batch, prompt.data(), prompt.size(), 0, 0);"
+    "whisper_batch_prep_legacy(state->batch, prompt.data(), prompt.size(), 0, 0); want_logits(state->batch, prompt.size() - prompt_init.size());"
+  1 "                    const int n_logits = ctx->vocab.id_to_token.size();
+                    std::vector<float> logprobs(n_logits);
+                    std::vector<float> probs(n_logits);
+
+                    whisper_compute_logprobs(state->logits, n_logits, logprobs);
+                    whisper_compute_probs(state->logits, n_logits, logprobs, probs);
+                    state->no_speech_prob = probs[whisper_token_nosp(ctx)];
+"
+    "                    state->no_speech_prob = no_speech_probability(*ctx, *state, prompt.size() - prompt_init.size());
+
+
+
+
+
+
+"
   1 "ggml_backend_sched_graph_compute(" "voxgate::compute_graph("
   2 "GGML_PAD(n_ctx, 256)" "voxgate::padded_positions(n_ctx)"
   1 "GGML_PAD(n_audio_ctx, 256)" "voxgate::padded_positions(n_audio_ctx)"

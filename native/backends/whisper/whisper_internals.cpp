@@ -1,37 +1,31 @@
-// Compiles whisper.cpp 1.9.1 and reaches what it keeps to itself. What is compiled is a copy in which some
-// functions of whisper.cpp have been renamed to `upstream_...`, so that its calls arrive at functions of
-// ours, and some calls of ggml's functions have been exchanged (family.cmake). These are the seams:
+// Compiles whisper.cpp 1.9.1 and reaches what it keeps to itself. What is compiled is a copy in which some of
+// its functions are renamed to `upstream_...`, so that its calls arrive at functions of ours, and some calls
+// of ggml's functions are exchanged (family.cmake). Each of these seams, with the lines of the calls in
+// src/whisper.cpp, what the call gets, and why; each has a test of the same name in
+// native/test/whisper_seams_test.cpp, which fails where whisper.cpp's own code runs:
 //
-//   whisper.cpp calls                 line of the call   and gets
-//   log_mel_spectrogram               3890               a real transform of mixed radix instead of a naive
-//   one;
-//                                                        where the audio is encoded already
-//   whisper_compute_logprobs          6341, 7179         loops that become vectors instead of a call of expf
-//   for whisper_compute_probs             6399, 7180         each of 51,865 tokens. These three took a tenth
-//   of the
-//                                                        time of a short clip.
-//   align_window (the alignment by    7738               whisper.cpp's own, guarded: it asserts where it
-//   cannot
-//     dynamic time warping)                              work, fails when cancelled and reads past its
-//     results
-//   compute_graph                     206                ggml's own, with the threads that the lane may use
-//   by
-//                                                        now; or nothing where the audio is encoded already
-//   padded_positions                  2055, 2284, 2481   the positions as they are, on a CPU. whisper.cpp
-//   rounds
-//                                                        the audio context up to a multiple of 256 and
-//                                                        attends to the positions in between without a mask.
-//                                                        They hold zeros at first, which takes weight from
-//                                                        the speech, and later what an earlier call with a
-//                                                        longer context left there: another caller's audio.
-//                                                        On a GPU `forget_audio` clears them instead; while a
-//                                                        state is made they are rounded, so that its buffers
-//                                                        are large enough for both.
-//   alloc_weights, alloc_cache        1852, 1002         ggml's own, in large pages: both are read from end
-//   to end
-//                                                        for every token
-//
-// The tests "whisper seams: ..." (native/test/whisper_seams_test.cpp) fail where one of them is not taken.
+// Spectrogram: log_mel_spectrogram (3890).
+//   A fast Fourier transform instead of a naive one; nothing where the audio is encoded already.
+// Probabilities: whisper_compute_logprobs (6341), whisper_compute_probs (6399).
+//   Loops that the compiler makes vectors of instead of a call of expf for each of 51,865 tokens. Together
+//   with the spectrogram they took a tenth of the time of a short clip.
+// No speech: want_logits (7165), no_speech_probability (7179).
+//   The probability at the start of the transcript. whisper.cpp fetches only the logits of the last token of
+//   the prompt, and reads what another token or another call has left in the place of the first one.
+// Alignment: align_window (7738).
+//   whisper.cpp's alignment by dynamic time warping behind a guard: it asserts where it cannot work, ends the
+//   process when it is cancelled, and reads past its results.
+// Graphs: compute_graph (206).
+//   ggml's function, with the threads that the lane may use by now; nothing where the audio is encoded
+//   already.
+// Positions: padded_positions (2055, 2284, 2481).
+//   On a CPU, the positions as they are. whisper.cpp rounds the audio context up to a multiple of 256 and
+//   attends to the positions in between without a mask. They hold zeros at first, which takes weight from the
+//   speech, and later what an earlier call with a longer context left there: another caller's audio. On a GPU
+//   `forget_audio` clears them instead. While a state is made they are rounded, so that its buffers are large
+//   enough for both.
+// Large pages: alloc_weights (1852), alloc_cache (1002).
+//   ggml's functions, and large pages under the memory: it is read from end to end for every token.
 #include "backends/whisper/whisper_internals.h"
 
 #include "backends/backend_proc.h"
@@ -47,6 +41,7 @@
 #include <span>
 #include <vector>
 
+struct whisper_batch;
 struct whisper_filters;
 struct whisper_mel;
 static bool log_mel_spectrogram(whisper_state& state, const float* samples, int count, int rate, int frame,
@@ -56,6 +51,8 @@ static void whisper_compute_logprobs(const std::vector<float>& logits, int count
                                      std::vector<float>& logprobs);
 static void whisper_compute_probs(const std::vector<float>& logits, int count,
                                   const std::vector<float>& logprobs, std::vector<float>& probabilities);
+static void want_logits(whisper_batch& batch, size_t token);
+static float no_speech_probability(const whisper_context& context, const whisper_state& state, size_t token);
 static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
                          int first_segment, size_t segments, int seek, int frames, int filter_width,
                          int threads);
@@ -94,6 +91,17 @@ static void whisper_compute_probs(const std::vector<float>&, int count, const st
   ++seam_counts.probabilities;
   const auto size = static_cast<size_t>(count);
   voxgate::exponentials(std::span(logprobs).first(size), std::span(probabilities).first(size));
+}
+
+static void want_logits(whisper_batch& batch, size_t token) {
+  batch.logits[token] = 1;
+}
+
+static float no_speech_probability(const whisper_context& context, const whisper_state& state, size_t token) {
+  ++seam_counts.no_speech_probabilities;
+  const auto size = static_cast<size_t>(context.model.hparams.n_vocab);
+  return voxgate::softmax_at(std::span(state.logits).subspan(token * size, size),
+                             static_cast<size_t>(context.vocab.token_nosp));
 }
 
 namespace {

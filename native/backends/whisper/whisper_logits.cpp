@@ -5,33 +5,39 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 namespace voxgate {
 namespace {
 
-// In lanes: additions and comparisons that do not wait for each other.
-template <typename Join> float reduced(std::span<const float> values, float start, Join join) {
+// Folds every value, after `map`, into one. Sixteen partial results do not wait for each other.
+template <typename Map, typename Join>
+float folded(std::span<const float> values, float start, Map map, Join join) {
   std::array<float, 16> lanes;
   lanes.fill(start);
   size_t i = 0;
   for (; i + lanes.size() <= values.size(); i += lanes.size())
     for (size_t lane = 0; lane < lanes.size(); ++lane)
-      lanes[lane] = join(lanes[lane], values[i + lane]);
+      lanes[lane] = join(lanes[lane], map(values[i + lane]));
   for (; i < values.size(); ++i)
-    lanes[0] = join(lanes[0], values[i]);
+    lanes[0] = join(lanes[0], map(values[i]));
   float result = start;
   for (const float lane : lanes)
     result = join(result, lane);
   return result;
 }
 
+float highest_of(std::span<const float> values) {
+  return folded(values, -INFINITY, std::identity(), [](float a, float b) { return a < b ? b : a; });
+}
+
 } // namespace
 
 void log_softmax(std::span<const float> logits, std::span<float> logprobs) {
-  const float highest = reduced(logits, -INFINITY, [](float a, float b) { return a < b ? b : a; });
+  const float highest = highest_of(logits);
   for (size_t i = 0; i < logits.size(); ++i)
     logprobs[i] = exponential(logits[i] - highest);
-  const float sum = reduced(logprobs, 0, [](float a, float b) { return a + b; });
+  const float sum = folded(logprobs, 0, std::identity(), std::plus());
   const float log_sum = highest + std::log(sum);
   for (size_t i = 0; i < logits.size(); ++i)
     logprobs[i] = logits[i] - log_sum;
@@ -40,6 +46,12 @@ void log_softmax(std::span<const float> logits, std::span<float> logprobs) {
 void exponentials(std::span<const float> logprobs, std::span<float> probabilities) {
   for (size_t i = 0; i < logprobs.size(); ++i)
     probabilities[i] = exponential(logprobs[i]);
+}
+
+float softmax_at(std::span<const float> logits, size_t index) {
+  const float highest = highest_of(logits);
+  const auto weight = [highest](float logit) { return exponential(logit - highest); };
+  return weight(logits[index]) / folded(logits, 0, weight, std::plus());
 }
 
 } // namespace voxgate

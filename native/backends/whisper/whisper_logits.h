@@ -4,12 +4,16 @@
 
 namespace voxgate {
 
-// Both for a whole vocabulary, at every token; a logit of minus infinity is a token that may not come.
+// All of them for a whole vocabulary, the first two at every token; a logit of minus infinity is a token that
+// may not come.
 
 // logprobs[i] = log(softmax(logits)[i])
 void log_softmax(std::span<const float> logits, std::span<float> logprobs);
 
 // probabilities[i] = exp(logprobs[i]); below exp(-87) it is 0
 void exponentials(std::span<const float> logprobs, std::span<float> probabilities);
+
+// softmax(logits)[index]
+float softmax_at(std::span<const float> logits, size_t index);
 
 } // namespace voxgate

@@ -27,6 +27,7 @@ struct SeamCounts {
   int spectrograms_skipped = 0;
   int log_softmaxes = 0;
   int probabilities = 0;
+  int no_speech_probabilities = 0;
   int alignments = 0;
   int graphs = 0;
   int threads = 0; // of the last graph
