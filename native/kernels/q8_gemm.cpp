@@ -28,7 +28,7 @@ KernelCalls kernel_calls;
 //   vpdpbusd  unsigned weights (plus 128) x signed activations, four products a lane, added to 32 bits
 //
 // What the 128 adds is the same for every row, 128 times the sum of the activations, and is taken off
-// beforehand.
+// beforehand. A weight may be -128 then; activations are never less than -127.
 namespace voxgate {
 namespace {
 
@@ -138,16 +138,16 @@ using Multiply = decltype(&multiply<kColumns>);
 constexpr std::array<Multiply, kColumns + 1> kMultiply{nullptr,     multiply<1>, multiply<2>, multiply<3>,
                                                        multiply<4>, multiply<5>, multiply<6>};
 
-// A few columns, as when one token is decoded: the weights come from memory, once, and that is what it takes.
+// A few columns, as when one token is decoded: the time is that of reading the weights from memory, once.
 // They are read in the order they lie in, which the processor's prefetching expects, and asked for some way
-// ahead, since it stops at the end of each page. Two blocks fill a register; their activations lie ready as
-// magnitudes and signs, because vpdpbusd wants one side unsigned.
+// ahead, since prefetching stops at the end of each page. Two blocks fill a register; their activations lie
+// ready with what is to be taken off for the 128.
 constexpr int kAhead = 4096; // bytes
 
 struct Pair {
-  __m512i magnitudes;
-  __m512 scales; // of the first block in the lower eight lanes, of the second in the upper
-  __mmask64 negative;
+  __m512i values;
+  __m512i offsets; // of each lane: minus 128 times the sum of its four values
+  __m512 scales;   // of the first block in the lower eight lanes, of the second in the upper
 };
 
 thread_local std::array<Pair, kMaxBlocks / 2 * kFewColumns> t_pairs;
@@ -164,12 +164,12 @@ __m512 load_scales(const block_q8_0* blocks) {
 }
 
 float dot(const block_q8_0* row, const Pair* column, int64_t blocks) {
+  const __m512i plus_128 = _mm512_set1_epi8(-128); // by exclusive or
   __m512 sum = _mm512_setzero_ps();
   for (int64_t block = 0; block < blocks; block += 2, ++column) {
     _mm_prefetch(reinterpret_cast<const char*>(row + block) + kAhead, _MM_HINT_T0);
-    const __m512i weights = load_values(row + block);
-    const __m512i turned = _mm512_mask_sub_epi8(weights, column->negative, _mm512_setzero_si512(), weights);
-    const __m512i dots = _mm512_dpbusd_epi32(_mm512_setzero_si512(), column->magnitudes, turned);
+    const __m512i weights = _mm512_xor_si512(load_values(row + block), plus_128);
+    const __m512i dots = _mm512_dpbusd_epi32(column->offsets, weights, column->values);
     const __m512 scales = _mm512_mul_ps(column->scales, load_scales(row + block));
     sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots), scales, sum);
   }
@@ -183,7 +183,9 @@ void multiply_few(const ggml_compute_params* params, int64_t m, int64_t n, int64
     for (int64_t block = 0; block < k; block += 2) {
       const block_q8_0* source = columns + column * ldb + block;
       const __m512i values = load_values(source);
-      *pair++ = {_mm512_abs_epi8(values), load_scales(source), _mm512_movepi8_mask(values)};
+      const __m512i sums =
+          _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(-128), values); // 128, unsigned
+      *pair++ = {values, _mm512_sub_epi32(_mm512_setzero_si512(), sums), load_scales(source)};
     }
   }
   const int64_t end = m * (params->ith + 1) / params->nth;

@@ -8,7 +8,7 @@ namespace voxgate {
 
 // C = A * B over blocks of 32 eight-bit integers with one scale each (ggml's q8_0), exact in the integers.
 //
-//   A  m rows of k blocks, `lda` blocks apart: the weights
+//   A  m rows of k blocks, `lda` blocks apart: the weights, any 8-bit integers
 //   B  n columns of k blocks, `ldb` blocks apart: the activations, at most +-127
 //   C  n columns of m floats, `ldc` floats apart
 //

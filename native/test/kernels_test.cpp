@@ -44,24 +44,23 @@ struct Product {
   int64_t k; // depth
 };
 
-std::vector<float> product(const Product& shape, const std::vector<float>& weights,
+std::vector<float> product(const Product& shape, const std::vector<uint8_t>& weights,
                            const std::vector<float>& activations, int threads) {
   KernelGraph graph(threads);
   ggml_tensor* a = ggml_new_tensor_2d(graph.context.get(), GGML_TYPE_Q8_0, shape.k, shape.m);
   ggml_tensor* b = ggml_new_tensor_2d(graph.context.get(), GGML_TYPE_F32, shape.k, shape.n);
   return graph.run(ggml_mul_mat(graph.context.get(), a, b), [&] {
-    const auto bytes = quantised_weights(weights, shape.k);
-    ggml_backend_tensor_set(a, bytes.data(), 0, bytes.size());
+    ggml_backend_tensor_set(a, weights.data(), 0, weights.size());
     ggml_backend_tensor_set(b, activations.data(), 0, activations.size() * sizeof(float));
   });
 }
 
 // Largest difference to the plain product of the rounded values, as a part of the largest output.
-double worst_difference(const Product& shape, int threads, float scale = 1) {
-  const auto weights = random_values(static_cast<size_t>(shape.m * shape.k), 1, scale);
+double worst_difference(const Product& shape, const std::vector<uint8_t>& weights, int threads,
+                        float scale = 1) {
   const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2, scale);
   const auto computed = product(shape, weights, activations, threads);
-  const auto a = restored(quantised_weights(weights, shape.k), weights.size());
+  const auto a = restored(weights, static_cast<size_t>(shape.m * shape.k));
   const auto b = restored(quantised_activations(activations), activations.size());
   double worst = 0;
   double largest = 0;
@@ -77,6 +76,14 @@ double worst_difference(const Product& shape, int threads, float scale = 1) {
     }
   }
   return worst / largest;
+}
+
+std::vector<uint8_t> random_weights(const Product& shape, float scale = 1) {
+  return quantised_weights(random_values(static_cast<size_t>(shape.m * shape.k), 1, scale), shape.k);
+}
+
+double worst_difference(const Product& shape, int threads, float scale = 1) {
+  return worst_difference(shape, random_weights(shape, scale), threads, scale);
 }
 
 // Integers are multiplied exactly; what differs is the order in which the blocks are added.
@@ -105,7 +112,7 @@ TEST("kernels: quantised products are those of plain loops, whatever the shape")
 TEST("kernels: quantised products are the same to the last bit on any number of threads") {
   needs_vnni();
   for (const Product shape : {Product{512, 1, 512}, Product{96, 40, 256}, Product{33, 9, 64}}) {
-    const auto weights = random_values(static_cast<size_t>(shape.m * shape.k), 1);
+    const auto weights = random_weights(shape);
     const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2);
     const auto alone = product(shape, weights, activations, 1);
     for (const int threads : {2, 3, 4, 7})
@@ -126,9 +133,22 @@ TEST("kernels: quantised products at the ends of what a scale can say") {
   for (const float scale : {1e-3F, 1e3F})
     CHECK(worst_difference({64, 16, 512}, 2, scale) < kTolerance);
   const Product shape{64, 16, 64};
-  const std::vector<float> nothing(64 * 64, 0);
+  const auto nothing = quantised_weights(std::vector<float>(64 * 64, 0), 64);
   const auto computed = product(shape, nothing, std::vector<float>(16 * 64, 1), 2);
   CHECK(std::ranges::all_of(computed, [](float value) { return value == 0; }));
+}
+
+TEST("kernels: a quantised weight may be -128, as programs other than ggml write it") {
+  needs_vnni();
+  for (const int64_t n : {1, 3, 7, 8, 20}) {
+    const Product shape{64, n, 128};
+    auto weights = random_weights(shape);
+    constexpr size_t kBlockBytes = 2 + 32; // a 16-bit scale and 32 integers
+    for (size_t block = 0; block < weights.size(); block += kBlockBytes)
+      for (const size_t at : {0, 5, 31})
+        weights[block + 2 + at] = 0x80;
+    CHECK(worst_difference(shape, weights, 2) < kTolerance);
+  }
 }
 
 TEST("kernels: GELU is ours, its tanh form, ends of rows included") {
