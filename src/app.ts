@@ -36,7 +36,9 @@ import type { ModelProgress } from './models/source.ts';
 import type { ModelStore } from './models/store.ts';
 import type { Exchange } from './observability/exchange.ts';
 import { createInstruments, type Instruments } from './observability/instruments.ts';
+import { CLIENT_LIMITS, type ClientLimits } from './proxy/client-pace.ts';
 import { createInventory } from './proxy/inventory.ts';
+import { createBodyReceiver } from './proxy/request-body.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
 import { modelIdFor, type RoutableModel, route } from './transcription/routing.ts';
@@ -49,6 +51,8 @@ export interface AppDeps {
   engine: NativeEngine;
   /** Where models run. */
   device: ChosenDevice;
+  /** For tests, which cannot wait as long. */
+  clientLimits?: Partial<ClientLimits> | undefined;
   /** Told of every request when it is over. */
   onExchange?(exchange: Exchange): void;
 }
@@ -73,6 +77,7 @@ export const VERSION: string = JSON.parse(
 
 export function buildApp(config: Config, deps: AppDeps): App {
   const { log, store } = deps;
+  const clientLimits = { ...CLIENT_LIMITS, ...deps.clientLimits };
   const shutdown = new AbortController();
   const slot = createSlot({ maxHoldMs: config.maxHoldMs });
   const instruments = createInstruments(config.observability, {
@@ -121,8 +126,9 @@ export function buildApp(config: Config, deps: AppDeps): App {
       shutdown: shutdown.signal,
       log,
     },
-    speech: createReverseProxy(speechUpstream(config.tts)),
-    chat: createReverseProxy(chatUpstream(config.llm)),
+    speech: createReverseProxy(speechUpstream(config.tts), clientLimits),
+    chat: createReverseProxy(chatUpstream(config.llm), clientLimits),
+    bodies: createBodyReceiver(clientLimits),
     prometheus: instruments.prometheus,
     admin: adminRoutes({
       version: VERSION,

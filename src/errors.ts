@@ -92,13 +92,14 @@ export const ERRORS = {
   method_not_allowed: { kind: 'method_not_allowed', says: '{method} is not allowed here; use {allowed}' },
   // The client is gone; in the log only.
   client_left: { kind: 'cancelled', says: 'The client closed the request' },
-  client_stalled: { kind: 'cancelled', says: 'The client read nothing for {seconds} s' },
+  client_stalled: { kind: 'cancelled', says: 'The client {what}' },
   // The slot.
   slot_busy: { kind: 'network', says: 'The inference slot is busy ({holder}); retry in {seconds} s' },
   held_too_long: {
     kind: 'network',
     says: 'The request held the slot for more than {seconds} s (SVC_MAX_HOLD_SEC)',
   },
+  overloaded: { kind: 'network', says: 'Too many requests are being received at once' },
   stopped_by_operator: { kind: 'network', says: 'The operator stopped this request' },
   shutting_down: { kind: 'network', says: 'The gateway is shutting down' },
   // Engine and weights.

@@ -10,6 +10,7 @@ import type { GatewayError } from '../errors.ts';
 import type { CaptureWriter } from '../observability/capture/capture.ts';
 import { classify, type Exchange } from '../observability/exchange.ts';
 import type { Instruments } from '../observability/instruments.ts';
+import { onceOver } from './client-signal.ts';
 
 export interface Notes {
   readonly requestId: string;
@@ -95,9 +96,9 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       if (!isRefused()) captured()?.response(chunk);
     });
 
-    const finish = () => {
+    const finish = (delivered: boolean) => {
       const { error, requestId, category, model, route, language, audioSec, rtf } = notes;
-      const left = error === undefined && !res.writableFinished;
+      const left = error === undefined && !delivered;
       const status = left ? 499 : (error?.status ?? res.statusCode);
       const exchange: Exchange = {
         ...{ requestId, at, method: req.method, path, category, model, route },
@@ -116,10 +117,10 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       instruments.finished(exchange);
     };
     // A connection broken by a failure closes before whoever failed could say so; a turn of the loop later it has.
-    res.once('close', () => {
+    onceOver(res, (delivered) => {
       inFlight -= 1;
-      if (res.writableFinished) finish();
-      else setImmediate(finish);
+      if (delivered) finish(true);
+      else setImmediate(finish, false);
     });
     next();
   };

@@ -1,6 +1,10 @@
-/** Speech and chat: the slot is held for the whole call of the upstream (contract 4.4, 4.5). */
+/**
+ * Speech and chat: the slot is held for the whole call of the upstream (contract 4.4, 4.5), but not for a client that
+ * has not sent its body yet.
+ */
 import type { RequestHandler } from 'express';
 import type { Slot } from '../engine/slot.ts';
+import type { BodyReceiver } from '../proxy/request-body.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { clientSignal } from './client-signal.ts';
 import { modelNameReader } from './model-name.ts';
@@ -9,21 +13,23 @@ import { continueIfAsked } from './upload.ts';
 
 export interface ProxiedDeps {
   slot: Slot;
+  bodies: BodyReceiver;
   shutdown: AbortSignal;
   forward: Forward;
 }
 
 export function passthrough(
   category: 'tts' | 'llm',
-  { slot, shutdown, forward }: ProxiedDeps,
+  { slot, bodies, shutdown, forward }: ProxiedDeps,
 ): RequestHandler {
   return async (req, res) => {
     const notes = notesOf(res);
-    using held = slot.take(category, notes.requestId); // first: a refusal must cost nothing more
     const left = clientSignal(res, shutdown);
-    notes.slotTaken();
     notes.provider = category;
     continueIfAsked(req, res);
+    await bodies.receive(req, { signal: left, onLost: notes.requestBody });
+    using held = slot.take(category, notes.requestId);
+    notes.slotTaken();
     const model = modelNameReader(req);
     req.once('end', () => {
       notes.model = model.name();

@@ -3,6 +3,7 @@ import type { Express, Request, RequestHandler, Router } from 'express';
 import type { Slot } from '../engine/slot.ts';
 import { excerpt, GatewayError } from '../errors.ts';
 import type { Prometheus } from '../observability/prometheus.ts';
+import type { BodyReceiver } from '../proxy/request-body.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
 import type { ApiKeys } from './api-key.ts';
@@ -24,6 +25,7 @@ export interface RouteDeps {
   transcriptions: TranscriptionHandlerDeps;
   speech: Forward;
   chat: Forward;
+  bodies: BodyReceiver;
   apiKeys: ApiKeys;
   prometheus: Pick<Prometheus, 'contentType' | 'render'>;
   /** Everything below `/admin`. */
@@ -32,8 +34,8 @@ export interface RouteDeps {
 
 /** The rows of the admin room are its own. */
 export function routeTable(deps: RouteDeps): RouteRow[] {
-  const { version, adminPaths, models, slot, shutdown, speech, chat, prometheus } = deps;
-  const recognition = [admission(slot)];
+  const { version, adminPaths, models, slot, shutdown, speech, chat, bodies, prometheus } = deps;
+  const inference = [admission(slot)];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
     { method: 'get', path: '/openapi.json', chain: [], handler: openapi({ version, adminPaths }) },
@@ -43,26 +45,26 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
     {
       method: 'post',
       path: '/v1/audio/transcriptions',
-      chain: recognition,
+      chain: inference,
       handler: transcriptions(deps.transcriptions, 'transcribe'),
     },
     {
       method: 'post',
       path: '/v1/audio/translations',
-      chain: recognition,
+      chain: inference,
       handler: transcriptions(deps.transcriptions, 'translate'),
     },
     {
       method: 'post',
       path: '/v1/chat/completions',
-      chain: [],
-      handler: passthrough('llm', { slot, shutdown, forward: chat }),
+      chain: inference,
+      handler: passthrough('llm', { slot, shutdown, bodies, forward: chat }),
     },
     {
       method: 'all',
       path: '/v1/audio/*path',
-      chain: [],
-      handler: passthrough('tts', { slot, shutdown, forward: speech }),
+      chain: inference,
+      handler: passthrough('tts', { slot, shutdown, bodies, forward: speech }),
     },
   ];
 }

@@ -46,7 +46,7 @@ export function startEventStream(
 async function drained(res: Response, signal: AbortSignal, stallMs: number): Promise<void> {
   const stalled = new AbortController();
   const timer = setTimeout(() => {
-    stalled.abort(new GatewayError('client_stalled', { seconds: stallMs / 1000 }));
+    stalled.abort(new GatewayError('client_stalled', { what: `read nothing for ${stallMs / 1000} s` }));
   }, stallMs);
   const either = AbortSignal.any([signal, stalled.signal]);
   try {

@@ -10,8 +10,8 @@ import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
-import { GatewayError } from '../errors.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
+import { type ClientLimits, isUpstreamsTurn, watchReading, watchSending } from './client-pace.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
 import { silentError, type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
 
@@ -44,7 +44,7 @@ interface Call extends ForwardOptions {
 
 const CONNECT_TIMEOUT_MS = 5000;
 
-export function createReverseProxy(upstream: Upstream): Forward {
+export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Forward {
   const calls = new WeakMap<IncomingMessage, Call>();
   const base = new URL(upstream.url);
 
@@ -65,13 +65,13 @@ export function createReverseProxy(upstream: Upstream): Forward {
           proxyReq.setHeader('Transfer-Encoding', 'chunked');
         }
         req.on('data', call.onRequestBody);
-        supervise(proxyReq, call, upstream);
+        supervise(proxyReq, req, call, upstream, limits);
       },
       proxyRes(proxyRes, req) {
         const call = calls.get(req);
         if (call === undefined) return;
         call.answer = proxyRes;
-        answer(proxyRes, call, upstream).then(call.resolve, call.reject);
+        answer(proxyRes, call, upstream, limits).then(call.resolve, call.reject);
       },
       error(error, req) {
         const call = calls.get(req);
@@ -107,7 +107,13 @@ function pathAt(base: URL, originalUrl: string): string {
 }
 
 /** Whatever ends the call early closes the upstream's connection, so that it can stop working. */
-function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream): void {
+function supervise(
+  proxyReq: ClientRequest,
+  req: Request,
+  call: Call,
+  { timeoutMs }: Upstream,
+  limits: ClientLimits,
+): void {
   const end = (reason: Error) => {
     call.endedBy ??= reason;
     // First, or the parser would take the closing for the end of an answer that only closing ends.
@@ -124,23 +130,40 @@ function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream)
   const socket = proxyReq.socket as Socket;
   if (socket.connecting) socket.once('connect', connected);
   else connected();
-  // Of silence, not of the whole call: any byte either way starts it anew.
-  proxyReq.setTimeout(timeoutMs, () => {
-    // Silent because nobody takes what it has said already?
-    if (call.res.writableNeedDrain) end(new GatewayError('client_left', {}));
+  // Of silence, not of the whole call, and of the upstream's own: a client has limits of its own.
+  proxyReq.setTimeout(timeoutMs);
+  proxyReq.on('timeout', () => {
+    if (!isUpstreamsTurn(req, call.res, proxyReq)) proxyReq.setTimeout(timeoutMs);
     else end(new UpstreamTimeout('ERR_SILENT', `nothing came for ${timeoutMs / 1000} s`));
+  });
+  const sending = watchSending(req, limits, {
+    isItsTurn: () => !req.complete && !proxyReq.writableNeedDrain,
+    late: end,
   });
   proxyReq.once('close', () => {
     connected();
+    sending.stop();
     call.signal.removeEventListener('abort', stop);
     // After an answer, its own stream tells how it ended; without one nothing else would.
     if (call.answer === undefined) call.reject(call.endedBy ?? new Error('closed without an answer'));
   });
 }
 
-async function answer(proxyRes: IncomingMessage, call: Call, upstream: Upstream): Promise<void> {
-  const { res, signal } = call;
+async function answer(
+  proxyRes: IncomingMessage,
+  call: Call,
+  upstream: Upstream,
+  limits: ClientLimits,
+): Promise<void> {
+  const { res } = call;
   const status = proxyRes.statusCode ?? 502;
+  const slow = new AbortController();
+  // For as long as the client reads: the upstream may have nothing left to say long before that.
+  const reading = watchReading(res, limits, (error) => {
+    proxyRes.destroy(error);
+    slow.abort(error);
+  });
+  const signal = AbortSignal.any([call.signal, slow.signal]);
   try {
     if (status >= 400 && res.req.method !== 'HEAD' && (await isEmpty(proxyRes, signal)))
       throw silentError(status, upstream);
@@ -150,7 +173,9 @@ async function answer(proxyRes: IncomingMessage, call: Call, upstream: Upstream)
     await pipeline(proxyRes, res, { signal });
   } catch (error) {
     proxyRes.destroy();
-    throw call.endedBy ?? error;
+    throw call.endedBy ?? (signal.aborted ? signal.reason : error);
+  } finally {
+    reading.stop();
   }
 }
 

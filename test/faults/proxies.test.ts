@@ -8,6 +8,7 @@ import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import type { TrafficClass } from '../../src/observability/exchange.ts';
+import type { ClientLimits } from '../../src/proxy/client-pace.ts';
 import { type Gateway, startGateway, until } from '../http/harness.ts';
 import {
   type Behaviour,
@@ -42,6 +43,7 @@ interface Row {
   /** What the client does; by default one POST with a small body, read to its end. */
   client?(scene: Scene): Promise<Seen | null>;
   settings?: Record<string, string>;
+  clients?: Partial<ClientLimits>;
   class: TrafficClass;
   status?: number;
   /** Where the moment decides: a second end that is as right as the first. */
@@ -280,15 +282,16 @@ const ROWS: Row[] = [
       leave(
         scene,
         (req, { upstream }) => {
-          req.write(randomBytes(300_000));
-          return until('some of it came', () => upstream.received() > 100_000);
+          req.write(randomBytes(3_000_000));
+          return until('some of it came', () => upstream.received() > 1_000_000);
         },
-        { 'Content-Length': '1000000' },
+        { 'Content-Length': '10000000' },
       ),
     class: 'client-disconnect',
   },
   {
     name: 'the client stops reading',
+    clients: { stallMs: SILENCE_MS },
     upstream: (s) => {
       s.write(head('200 OK', { 'Content-Length': String(BIG.length) }));
       s.write(BIG);
@@ -379,7 +382,10 @@ for (const [category, path] of [
     test(`${category}: ${row.name}`, async () => {
       await using upstream = await startHostileUpstream();
       if (row.upstream) upstream.behave(row.upstream);
-      await using gateway = await startGateway({ env: settings(upstream, row.settings) });
+      await using gateway = await startGateway({
+        env: settings(upstream, row.settings),
+        clients: row.clients,
+      });
       const scene = { gateway, upstream, path };
       const seen = await (row.client?.(scene) ?? ask(scene));
       await until('it is over', () => gateway.exchanges.length === 1, 5000);

@@ -22,6 +22,7 @@ import type {
 } from '../../src/engine/types.ts';
 import type { EnsureOptions, ModelStore } from '../../src/models/store.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
+import type { ClientLimits } from '../../src/proxy/client-pace.ts';
 
 import { wav } from '../wav.ts';
 
@@ -44,6 +45,8 @@ export interface Script {
   /** A real one instead; then `installed` and `ensure` mean nothing. */
   store?: ModelStore;
   env?: Record<string, string>;
+  /** How patient the gateway is with the clients of speech and chat; as patient as it always is. */
+  clients?: Partial<ClientLimits> | undefined;
   engine?: null;
   beforeListening?(server: Server): void;
 }
@@ -118,6 +121,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     device: chooseDevice(config.device, engine.info.devices),
     store: script.store ?? scriptedStore(script, (change) => (fetching += change)),
     onExchange,
+    clientLimits: script.clients,
   });
   let arrived = 0;
   app.server.on('request', () => {

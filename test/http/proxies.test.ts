@@ -1,5 +1,6 @@
 /** Speech and chat passed on: what must arrive unchanged, at both ends, and who is told to wait meanwhile. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
@@ -134,6 +135,39 @@ test('an upstream’s Access-Control headers stay behind; who may read is decide
   assert.equal(shared.headers['access-control-allow-origin'], friend);
   assert.equal(shared.headers['access-control-allow-credentials'], undefined);
   assert.doesNotMatch(String(shared.headers['access-control-expose-headers']), /X-Secret/);
+});
+
+test('bodies of every size arrive byte for byte, however they are framed and cut', async () => {
+  await using echo = await startEcho();
+  await using gateway = await startGateway({ env: upstreams(`${echo.url}/team`) });
+  const { hostname, port } = new URL(gateway.base);
+  const ask = (headers: object, pieces: Buffer[]) =>
+    new Promise<Arrived>((resolve, reject) => {
+      const options = { hostname, port, path: '/v1/audio/voices?a=1', method: 'POST', agent: false };
+      const req = request({ ...options, headers: { ...headers } }, async (res) => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of res) chunks.push(chunk);
+        const seen = JSON.parse(Buffer.concat(chunks).toString());
+        resolve({ ...seen, body: Buffer.from(seen.body, 'base64') });
+      });
+      req.on('error', reject);
+      for (const piece of pieces) req.write(piece);
+      req.end();
+    });
+  const mib = 1024 * 1024;
+  for (const size of [1, 2, 65_536, mib - 1, mib, mib + 1, 3 * mib + 7]) {
+    const body = randomBytes(size);
+    const cut = [body.subarray(0, 1), body.subarray(1, size / 3), body.subarray(Math.max(1, size / 3))];
+    for (const headers of [{ 'Content-Length': String(size) }, { 'Transfer-Encoding': 'chunked' }]) {
+      for (const pieces of [[body], cut]) {
+        const seen = await ask(headers, pieces);
+        assert(body.equals(seen.body), `${size} bytes, ${JSON.stringify(headers)}, ${pieces.length} pieces`);
+        assert.equal(seen.url, '/team/v1/audio/voices?a=1');
+        assert.equal(seen.headers['content-length'], headers['Content-Length']);
+        assert.equal(seen.headers['transfer-encoding'], headers['Transfer-Encoding']);
+      }
+    }
+  }
 });
 
 test('headers arrive, those of the connection do not', async () => {
