@@ -130,7 +130,7 @@ test('nothing is carried from one caller to the next', async (t) => {
   if (!needsWeights(t)) return;
   const hear = async () => {
     const answer = await json(await ask(clip, { language: 'en', response_format: 'verbose_json' }));
-    const segments = answer.segments.map(({ avg_logprob, ...rest }: any) => rest);
+    const segments = answer.segments.map(({ avg_logprob, ...rest }: Record<string, unknown>) => rest);
     return { answer: { ...answer, segments }, logprob: answer.segments[0].avg_logprob };
   };
   const first = await hear();
