@@ -1,10 +1,12 @@
-// Compiles ggml's CUDA backend and puts it beside the addon, which loads it at run time where there is a GPU.
-//
-//   node scripts/build-cuda.mjs [--architectures=86;90] [--whisper-source=FOLDER] [--jobs=N]
-//
-// --architectures: compute capabilities without the point; this machine's GPU when absent, else all that ggml names,
-// which takes hours. One takes about half an hour on one core. nvcc comes from the CUDA toolkit (PATH, CUDA_HOME or
-// /usr/local/cuda); cuBLAS from the toolkit, or from the Python package index where the toolkit has none.
+/**
+ * Compiles ggml's CUDA backend and puts it beside the addon, which loads it at run time where there is a GPU.
+ *
+ *   node scripts/build-cuda.mjs [--architectures=86;90] [--whisper-source=FOLDER] [--jobs=N]
+ *
+ * --architectures: compute capabilities without the point; this machine's GPU when absent, else all that ggml names,
+ * which takes hours. One takes about half an hour on one core. nvcc comes from the CUDA toolkit (PATH, CUDA_HOME or
+ * /usr/local/cuda); cuBLAS from the toolkit, or from the Python package index where the toolkit has none.
+ */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

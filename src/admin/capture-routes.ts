@@ -1,3 +1,7 @@
+/**
+ * The captures of the dashboard: one shown, its bodies to keep, and one sent again. A body is never shown as a
+ * page.
+ */
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { REQUEST_ID } from '../http/request-id.ts';

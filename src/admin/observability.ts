@@ -1,3 +1,4 @@
+/** The switches of the dashboard for what is recorded of the traffic, and the deletion of all captures. */
 import type { RequestHandler, Response } from 'express';
 import { invalidValue } from '../errors.ts';
 import { isToggleKey, TOGGLE_KEYS } from '../observability/toggles.ts';

@@ -1,3 +1,4 @@
+/** The inference slot of the dashboard: who holds it, and stopping that request. */
 import type { RequestHandler } from 'express';
 import { sendEither, sendHtml } from './answer.ts';
 import type { AdminDeps } from './deps.ts';

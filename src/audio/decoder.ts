@@ -1,4 +1,5 @@
-/** What a decoder hands out; the rest of the gateway sees only blocks of this. */
+/** What every decoder of a file hands out: blocks of 16 kHz mono. The rest of the gateway sees only these. */
+
 export const SAMPLE_RATE = 16_000;
 
 /**

@@ -1,3 +1,4 @@
+/** Audio decoded by ffmpeg, for the formats that the addon cannot read; the child never outlives its decoder. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve as absolute } from 'node:path';

@@ -1,3 +1,4 @@
+/** The ffmpeg of this machine, and the limits under which it is run. */
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';

@@ -1,3 +1,4 @@
+/** Audio decoded by the addon, on a thread of its own. */
 import { stat } from 'node:fs/promises';
 import { type AudioFileInfo, type NativeEngine, NativeError } from '../engine/types.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits } from './decoder.ts';

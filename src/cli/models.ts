@@ -1,3 +1,4 @@
+/** `voxgate models`: lists, fetches and imports weights. Results go to stdout, progress and failures to stderr. */
 import type { Command } from 'commander';
 import { fullMessage } from '../errors.ts';
 import { VOICE_ACTIVITY } from '../models/catalogue.ts';

@@ -1,8 +1,7 @@
+/** Shows one model's progress: a bar on a terminal, a line now and then in a log. */
 import { SingleBar } from 'cli-progress';
 import { megabytes } from '../models/disk.ts';
 import type { ModelProgress } from '../models/source.ts';
-
-/** Shows one model's progress: a bar on a terminal, a line now and then in a log. */
 
 export interface ProgressView {
   update(progress: ModelProgress): void;

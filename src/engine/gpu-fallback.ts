@@ -1,3 +1,8 @@
+/**
+ * A model on a GPU that moves to the CPU when the GPU has no memory left or fails: while loading, or in the middle
+ * of a chunk, which is then recognised again from its start. What is cancelled or asked wrongly is not a failure of
+ * the GPU.
+ */
 import { type DecodedSegment, type JobHooks, NativeError, type TranscriptionModel } from './types.ts';
 
 export interface GpuFallbackOptions {
@@ -8,11 +13,6 @@ export interface GpuFallbackOptions {
   onFallback(error: NativeError): void;
 }
 
-/**
- * A model on a GPU that goes on on the CPU when the GPU has no memory left or fails: while loading, or in the middle
- * of a chunk, which is then recognised again from its start. What is cancelled or asked wrongly is not a failure of
- * the GPU.
- */
 export async function loadWithFallback(options: GpuFallbackOptions): Promise<TranscriptionModel> {
   let onGpu = true;
   let model = await options.load(options.gpu).catch(moveToCpu);

@@ -1,3 +1,5 @@
+/** Addresses of this gateway, as a client writes them. */
+
 /** @param host a name or an address; an IPv6 one gets its brackets */
 export function baseUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;

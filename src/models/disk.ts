@@ -1,3 +1,4 @@
+/** What the models need of a disk: room for a file, its hash, and names that survive a crash. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, statfs } from 'node:fs/promises';

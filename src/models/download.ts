@@ -1,13 +1,12 @@
+/**
+ * One file from the hub, resumable. While it grows it is `<target>.part`, with the server's ETag beside it, and gets
+ * its name only once size and hash are right: a file of the final name is always whole.
+ */
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type GetAnswer, httpGet, UnreachableError } from './http-get.ts';
-
-/**
- * One file from the hub, resumable. While it grows it is `<target>.part`, with the server's ETag beside it, and gets
- * its name only once size and hash are right: a file of the final name is always whole.
- */
 
 export interface DownloadRequest {
   url: string;

@@ -1,10 +1,9 @@
-import { type IncomingMessage, request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
-
 /**
  * One GET that follows redirects. Not fetch: a hub that cannot be reached must be known in seconds, and fetch tells
  * neither a slow connection from a slow answer nor lets the first redirect's headers be read.
  */
+import { type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
 
 export interface GetOptions {
   headers: Record<string, string>;

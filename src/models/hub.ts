@@ -1,3 +1,4 @@
+/** The first source of weights: a Hugging Face hub, over its plain download addresses. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withoutTrailingSlashes } from '../url-base.ts';

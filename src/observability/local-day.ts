@@ -1,4 +1,6 @@
-/** The `YYYY-MM-DD` of the machine's own time zone, by which access log and captures are filed. */
+/** Days of the machine's own time zone, by which access log and captures are filed. */
+
+/** `YYYY-MM-DD`. */
 export function localDay(at: Date): string {
   const two = (n: number) => String(n).padStart(2, '0');
   return `${String(at.getFullYear()).padStart(4, '0')}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;

@@ -1,3 +1,4 @@
+/** The dashboard in a real browser: what a person sees of the gateway there, and what they can do to it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

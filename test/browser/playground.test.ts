@@ -1,3 +1,4 @@
+/** The playground in a real browser: transcribing a file or the microphone, and what goes wrong on the way. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

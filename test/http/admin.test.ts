@@ -1,3 +1,4 @@
+/** The admin endpoints, as htmx and as programs call them. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';

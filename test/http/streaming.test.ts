@@ -1,3 +1,4 @@
+/** Streamed transcriptions: the events and their order, clients that leave or are slow, failures on the way. */
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { test } from 'node:test';

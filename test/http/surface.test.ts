@@ -1,3 +1,4 @@
+/** What every endpoint has in common: ids, the envelope of errors, headers; and the list of models. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';

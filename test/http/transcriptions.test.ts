@@ -1,3 +1,4 @@
+/** Transcriptions over HTTP: every field and format, and every refusal. */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { connect } from 'node:net';

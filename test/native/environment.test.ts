@@ -1,3 +1,4 @@
+/** The addon in the life of a process: its logger and memory, worker threads, exits in the middle of work. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it } from 'node:test';

@@ -1,3 +1,4 @@
+/** Audio, weights and options that the tests of the addon share. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** The calls of a loaded model, over the scripted backend: what they take, refuse, cancel and report. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';

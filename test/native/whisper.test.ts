@@ -1,3 +1,4 @@
+/** Whisper with real weights: what is heard, in which language, when, and with how many threads. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';

@@ -1,3 +1,4 @@
+/** The access log: its lines and files, and that no disk can make a request wait. */
 import assert from 'node:assert/strict';
 import {
   existsSync,

@@ -158,6 +158,13 @@ test('every family of the catalogue has a recognizer of its name, and no other f
   assert.deepEqual(named.sort(), families);
 });
 
+test('every file begins with a comment that says what it is for', () => {
+  for (const path of files) {
+    const source = readFileSync(join(SRC, path), 'utf8').replace(/^#!.*\n/, '');
+    assert(source.startsWith('/**'), `${path} has no comment before its imports`);
+  }
+});
+
 test('no source file is longer than 300 lines', () => {
   for (const path of files) {
     const lines = readFileSync(join(SRC, path), 'utf8').split('\n').length - 1;

@@ -1,3 +1,4 @@
+/** Audio that is aborted, closed or damaged half-way leaves no file, process or listener behind. */
 import assert from 'node:assert/strict';
 import { chmodSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,3 +1,4 @@
+/** Opening audio: which decoder a file gets, and what is refused before it costs anything. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';

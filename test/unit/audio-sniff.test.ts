@@ -1,3 +1,4 @@
+/** Containers are known by their first bytes alone. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';

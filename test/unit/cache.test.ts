@@ -1,3 +1,4 @@
+/** The cache of loaded models: one load for all who wait, leases, and eviction when nothing uses a model. */
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { createModelCache } from '../../src/engine/cache.ts';

@@ -1,3 +1,4 @@
+/** Captures on disk: complete or absent, bounded in memory, without secrets, and never in a request's way. */
 import assert from 'node:assert/strict';
 import {
   existsSync,

@@ -1,3 +1,4 @@
+/** Speech to chunks: every sample of it once, in order, within the limits of the model. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+/** The settings: defaults, spellings, and a sentence for each value that stops the start. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ConfigError, readConfig } from '../../src/config.ts';

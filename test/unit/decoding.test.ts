@@ -1,3 +1,4 @@
+/** When a decoded chunk is believed and how it is tried again. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {

@@ -1,3 +1,4 @@
+/** The choice between GPU and CPU, and the fall to the CPU when the GPU fails. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { chooseDevice, explainCpu } from '../../src/engine/device.ts';

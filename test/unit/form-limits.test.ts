@@ -1,3 +1,4 @@
+/** The names and fields of a form are refused before they cost anything. */
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';

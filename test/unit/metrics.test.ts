@@ -1,3 +1,4 @@
+/** The rolling window of the metrics: who is counted, for how long, and in bounded memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

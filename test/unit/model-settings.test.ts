@@ -1,3 +1,4 @@
+/** Names of models in the settings stop the start where no model has them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkModelSettings } from '../../src/cli/model-settings.ts';

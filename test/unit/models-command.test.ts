@@ -1,3 +1,4 @@
+/** `voxgate models` over a scripted store: what it prints where, and how it exits. */
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { afterEach, test } from 'node:test';

@@ -1,3 +1,4 @@
+/** A download that is cut, resumed, lied to or changed on the hub ends whole and verified, or not at all. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+/** The import of CTranslate2 folders, generated from the format alone: values survive, damage is refused. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';

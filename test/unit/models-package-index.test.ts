@@ -1,3 +1,4 @@
+/** What the package index source tells of pip's progress. */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

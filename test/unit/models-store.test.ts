@@ -1,3 +1,4 @@
+/** The store: what it fetches, makes, trusts and refuses, alone and beside other processes. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** The Prometheus series: their format, and that no client can make new ones. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';

@@ -1,3 +1,4 @@
+/** Form fields to a transcription request: every field, both spellings, and a refusal that names what is wrong. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+/** Which model serves a request, by its name, its hint and what is on disk. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';

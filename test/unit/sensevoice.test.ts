@@ -1,3 +1,4 @@
+/** Words, sentences and tags of the SenseVoice family, from the tokens of a scripted model. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

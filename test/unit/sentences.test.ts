@@ -1,3 +1,4 @@
+/** Words to sentences: the marks, pauses and limits at which one ends. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

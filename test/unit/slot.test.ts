@@ -1,3 +1,4 @@
+/** The one slot: who holds it, who is refused, and how a holder is stopped. */
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { createSlot } from '../../src/engine/slot.ts';

@@ -1,3 +1,4 @@
+/** Words to subtitles, within the limits of time, length and reading speed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+/** Which captures are removed and when, and that nothing else ever is. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** The titles of tests as they are read from the source. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { titlesIn } from './test-titles.ts';

@@ -1,3 +1,4 @@
+/** Probabilities to spans of speech: hysteresis, padding, and cuts where a span is too long. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+/** Tokens to words with times, whatever the script. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,6 +1,6 @@
+/** What people call the three capabilities. */
 import type { Category } from '../../category.ts';
 
-/** What people call the three capabilities. */
 export const CATEGORY_NAMES: Readonly<Record<Category, string>> = {
   asr: 'Speech to text',
   tts: 'Speech',

@@ -1,3 +1,4 @@
+/** The section that lists the models: what is on disk, in memory or on its way, and what can be done with each. */
 import type { ModelStatus } from '../deps.ts';
 import { type Action, button, outcome } from './actions.ts';
 import { bytes, counted, duration } from './format.ts';

@@ -1,3 +1,4 @@
+/** The section that says who holds the inference slot, with the button that stops that request and no other. */
 import type { SlotStatus } from '../../engine/slot.ts';
 import { button, outcome } from './actions.ts';
 import { CATEGORY_NAMES } from './categories.ts';

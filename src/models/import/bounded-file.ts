@@ -1,10 +1,10 @@
-import { type FileHandle, open } from 'node:fs/promises';
-import { notImportable } from './failure.ts';
-
 /**
  * Random access to a file whose contents are not trusted: no read goes past the end, and nothing is allocated for a
  * size that only a header claims.
  */
+import { type FileHandle, open } from 'node:fs/promises';
+import { notImportable } from './failure.ts';
+
 export class BoundedFile {
   readonly path: string;
   readonly size: number;

@@ -1,8 +1,7 @@
+/** Reader of CTranslate2's model.bin (binary versions 4 to 6): an index first, values only when asked for. */
 import { BoundedFile, FieldReader } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { fromBrain, fromHalf } from './half.ts';
-
-/** Reader of CTranslate2's model.bin (binary versions 4 to 6): an index first, values only when asked for. */
 
 const DTYPES = ['float32', 'int8', 'int16', 'int32', 'float16', 'bfloat16'] as const;
 type Dtype = (typeof DTYPES)[number];

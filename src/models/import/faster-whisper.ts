@@ -1,3 +1,4 @@
+/** A folder as faster-whisper keeps it: model.bin and its vocabulary. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CATALOGUE, type CheckpointShape } from '../catalogue.ts';
@@ -5,8 +6,6 @@ import { type Checkpoint, openCheckpoint } from './ctranslate2.ts';
 import { notImportable } from './failure.ts';
 import { readVocabulary } from './vocabulary.ts';
 import { readWhisperShape, type WhisperShape } from './whisper-tensors.ts';
-
-/** A folder as faster-whisper keeps it: model.bin and its vocabulary. */
 
 export interface FasterWhisper {
   checkpoint: Checkpoint;

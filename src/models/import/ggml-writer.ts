@@ -1,8 +1,7 @@
+/** whisper.cpp's legacy file format: little-endian, a tensor is header, name, data. */
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { toHalf } from './half.ts';
-
-/** whisper.cpp's legacy file format: little-endian, a tensor is header, name, data. */
 
 export type TensorType = 'f32' | 'f16';
 const TYPE_ID: Record<TensorType, number> = { f32: 0, f16: 1 };

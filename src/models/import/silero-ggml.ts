@@ -1,3 +1,7 @@
+/**
+ * Silero's 16 kHz voice activity model as whisper.cpp reads it, from the unpacked TorchScript archive of the
+ * `silero-vad` package. The package's .safetensors file is no substitute: it holds an older training of the network.
+ */
 import { join } from 'node:path';
 import { BoundedFile } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
@@ -8,11 +12,6 @@ import {
   type TensorType,
   type WrittenFile,
 } from './ggml-writer.ts';
-
-/**
- * Silero's 16 kHz voice activity model as whisper.cpp reads it, from the unpacked TorchScript archive of the
- * `silero-vad` package. The package's .safetensors file is no substitute: it holds an older training of the network.
- */
 
 const VERSION = [6, 2, 0] as const;
 const WINDOW_SAMPLES = 512;

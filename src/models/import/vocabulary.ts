@@ -1,9 +1,8 @@
+/** A faster-whisper folder keeps its tokens in one of three files. Returned: the bytes of each text token, by rank. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { notImportable } from './failure.ts';
-
-/** A faster-whisper folder keeps its tokens in one of three files. Returned: the bytes of each text token, by rank. */
 
 const MAX_FILE_BYTES = 64 * 1024 * 1024;
 const END_OF_TEXT = '<|endoftext|>';

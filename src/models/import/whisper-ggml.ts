@@ -1,3 +1,4 @@
+/** Converts a CTranslate2 Whisper to whisper.cpp's format, tensor by tensor in bounded memory. */
 import type { Checkpoint } from './ctranslate2.ts';
 import { notImportable } from './failure.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter, type WrittenFile } from './ggml-writer.ts';

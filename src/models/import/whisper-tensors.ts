@@ -1,8 +1,7 @@
+/** Which variable of a CTranslate2 Whisper becomes which tensor of whisper.cpp's file, in PyTorch's module order. */
 import type { Checkpoint, Variable } from './ctranslate2.ts';
 import { notImportable } from './failure.ts';
 import type { TensorType } from './ggml-writer.ts';
-
-/** Which variable of a CTranslate2 Whisper becomes which tensor of whisper.cpp's file, in PyTorch's module order. */
 
 export interface WhisperShape {
   vocab: number;

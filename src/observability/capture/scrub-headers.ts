@@ -1,4 +1,5 @@
-/** What must not be written down. Bodies are captured as they are; these headers never. */
+/** Keeps credentials out of the captures. Bodies are captured as they are; these headers never. */
+
 const SECRET = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'x-api-key']);
 
 export type Headers = Readonly<Record<string, string | number | readonly string[] | undefined>>;
