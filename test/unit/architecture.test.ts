@@ -165,9 +165,15 @@ test('every file begins with a comment that says what it is for', () => {
   }
 });
 
-test('no source file is longer than 300 lines', () => {
-  for (const path of files) {
-    const lines = readFileSync(join(SRC, path), 'utf8').split('\n').length - 1;
-    assert(lines <= 300, `${path} has ${lines} lines: two jobs in one?`);
+test('no file of src/ is longer than 300 lines, and none of native/ that does not say why', () => {
+  const below = (folder: string, kind: RegExp) =>
+    readdirSync(join(ROOT, folder), { recursive: true })
+      .map((path) => join(folder, String(path)))
+      .filter((path) => kind.test(path));
+  for (const path of [...below('src', /\.ts$/), ...below('native', /\.(cpp|h)$/)]) {
+    const source = readFileSync(join(ROOT, path), 'utf8');
+    const lines = source.split('\n').length - 1;
+    const excused = path.startsWith('native/') && /^\/\/ Over 300 lines because \S/m.test(source);
+    assert(lines <= 300 || excused, `${path} has ${lines} lines: two jobs in one?`);
   }
 });

@@ -1,3 +1,4 @@
+/** Languages by code and by name, as clients give them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
