@@ -22,7 +22,7 @@ htmx.defineExtension('polite', {
   isInlineSwap: (style) => style === 'polite',
   handleSwap(style, target, fragment) {
     if (style !== 'polite') return false;
-    for (const time of fragment.querySelectorAll('time')) localise(time);
+    for (const time of fragment.querySelectorAll('time')) localize(time);
     const added = putIn(target, fragment);
     for (const element of target.querySelectorAll('[data-linger]')) letGo(element);
     return added;
@@ -30,7 +30,7 @@ htmx.defineExtension('polite', {
 });
 
 /** In the reader's own time zone; the day too when it is another. */
-function localise(time) {
+function localize(time) {
   const at = new Date(time.dateTime);
   const today = at.toDateString() === new Date().toDateString();
   const day = today ? '' : `${at.toLocaleDateString([], { day: 'numeric', month: 'short' })} `;

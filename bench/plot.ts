@@ -51,8 +51,8 @@ export const DURATIONS: Tick[] = [
 const WIDTH = 760;
 const PANEL = { left: 78, right: 30, top: 46, bottom: 50, height: 330 };
 const INNER = { width: WIDTH - PANEL.left - PANEL.right, height: PANEL.height - PANEL.top - PANEL.bottom };
-const COLOURS = ['#1d4ed8', '#b45309', '#047857'];
-/** With a rim of the ground's colour, for where a line runs behind. */
+const COLORS = ['#1d4ed8', '#b45309', '#047857'];
+/** With a rim of the ground's color, for where a line runs behind. */
 const LABEL = 'text-anchor="end" font-size="11" paint-order="stroke" stroke="#ffffff" stroke-width="3"';
 /** Pixels between two labels of an axis. */
 const APART = { x: 42, y: 20 };
@@ -99,23 +99,23 @@ function drawPanel(panel: Panel): string {
     text(PANEL.left + INNER.width / 2, bottom + 38, panel.x.label, 'text-anchor="middle"'),
     `<g transform="${middle}">${text(0, 0, panel.y.label, 'text-anchor="middle"')}</g>`,
     ...(panel.proportional ? drawProportional(panel, x, y) : []),
-    ...panel.series.flatMap((series, i) => drawSeries(series, COLOURS[i % COLOURS.length] ?? '', x, y)),
+    ...panel.series.flatMap((series, i) => drawSeries(series, COLORS[i % COLORS.length] ?? '', x, y)),
     drawLegend(panel),
   ].join('\n');
 }
 
 type Place = (value: number) => number;
 
-function drawSeries({ points }: Series, colour: string, x: Place, y: Place): string[] {
+function drawSeries({ points }: Series, color: string, x: Place, y: Place): string[] {
   const corners = points.map((point) => `${x(point.x)},${y(point.y)}`).join(' ');
   return [
-    `<polyline points="${corners}" fill="none" stroke="${colour}" stroke-width="2"/>`,
+    `<polyline points="${corners}" fill="none" stroke="${color}" stroke-width="2"/>`,
     ...points.map(
-      (point) => `<circle cx="${x(point.x)}" cy="${y(point.y)}" r="3.5" fill="${colour}" stroke="#ffffff"/>`,
+      (point) => `<circle cx="${x(point.x)}" cy="${y(point.y)}" r="3.5" fill="${color}" stroke="#ffffff"/>`,
     ),
     ...points.flatMap(({ label, ...at }, i) => {
       if (label === undefined) return [];
-      // Two close neighbours: the higher one is named above, the other below.
+      // Two close neighbors: the higher one is named above, the other below.
       const near = [points[i - 1], points[i + 1]].find(
         (other) => other && Math.abs(x(other.x) - x(at.x)) < 90,
       );
@@ -139,7 +139,7 @@ function drawProportional(panel: Panel, x: Place, y: Place): string[] {
 
 /** In one row above the panel's right corner. */
 function drawLegend(panel: Panel): string {
-  const entries = panel.series.map((series, i) => ({ name: series.name, style: `stroke="${COLOURS[i]}"` }));
+  const entries = panel.series.map((series, i) => ({ name: series.name, style: `stroke="${COLORS[i]}"` }));
   if (panel.proportional)
     entries.push({ name: 'proportional', style: 'stroke="#6b7280" stroke-dasharray="6 5"' });
   let left = WIDTH - PANEL.right;

@@ -56,7 +56,7 @@ interface Tensor {
 }
 
 const TYPE_ID: Record<Kind, number> = { f32: 0, f16: 1, q8_0: 8 };
-/** ggml's version of its quantisation, and q8_0 as the type of most weights. */
+/** ggml's version of its quantization, and q8_0 as the type of most weights. */
 const FILE_TYPE = 2 * 1000 + 7;
 const AUDIO_CONTEXT = 1500;
 const TEXT_CONTEXT = 448;

@@ -1,4 +1,4 @@
-/** One uPlot in the looks of the page: its colours, as wide as its place, with a word for those who cannot see it. */
+/** One uPlot in the looks of the page: its colors, as wide as its place, with a word for those who cannot see it. */
 
 const HEIGHT = 190;
 

@@ -11,7 +11,7 @@ export function whyNoRecording() {
 
 /** @param onLevel (peak 0..1, seconds so far), about 30 times a second */
 export async function startRecording(onLevel) {
-  // What makes a call pleasant takes from speech what a recogniser could have used.
+  // What makes a call pleasant takes from speech what a recognizer could have used.
   const stream = await navigator.mediaDevices.getUserMedia({
     audio: { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: true },
   });

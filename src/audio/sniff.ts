@@ -1,5 +1,5 @@
 /**
- * First bytes -> container. The name and the type a client declares are never looked at. Only what is recognised
+ * First bytes -> container. The name and the type a client declares are never looked at. Only what is recognized
  * here reaches a decoder, and under the demuxer named here: were ffmpeg left to guess, a playlist (m3u8, ffconcat)
  * would make it open other files and addresses.
  */

@@ -1,6 +1,6 @@
 /**
  * A model on a GPU that moves to the CPU when the GPU has no memory left or fails: while loading, or in the middle
- * of a chunk, which is then recognised again from its start. What is cancelled or asked wrongly is not a failure of
+ * of a chunk, which is then recognized again from its start. What is cancelled or asked wrongly is not a failure of
  * the GPU.
  */
 import { type DecodedSegment, type JobHooks, NativeError, type TranscriptionModel } from './types.ts';

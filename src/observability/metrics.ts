@@ -150,7 +150,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
         uptime_sec: Math.round(clock()) / 1000,
         window_sec: windowSec,
         slot: { held: holder !== null, holder, held_for_ms: heldForMs },
-        categories: each((entry) => summarise(entry, from, to)),
+        categories: each((entry) => summarize(entry, from, to)),
       };
     },
     perSecond(seconds) {
@@ -187,7 +187,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
   };
 }
 
-function summarise({ traffic, samples, recent }: Kept, from: number, to: number): CategorySnapshot {
+function summarize({ traffic, samples, recent }: Kept, from: number, to: number): CategorySnapshot {
   const { counts, audioSec } = traffic.sum(from, to);
   const total = TRAFFIC_CLASSES.reduce((sum, name) => sum + counts[name], 0);
   const errors = counts['4xx'] + counts['5xx'];

@@ -1,5 +1,5 @@
 /**
- * Speech cut out of the audio in pieces an engine can take (at most 30 s): neighbouring spans are packed
+ * Speech cut out of the audio in pieces an engine can take (at most 30 s): neighboring spans are packed
  * together with the silence between them, so that a sentence with a short pause in it stays whole. Audio is held
  * only from the last finished chunk to the newest block: memory does not grow with the length of the file.
  */

@@ -40,7 +40,7 @@ export function toWords(
   return merged;
 }
 
-/** Joins tokens until their bytes are whole characters. Control tokens ride along with a neighbour. */
+/** Joins tokens until their bytes are whole characters. Control tokens ride along with a neighbor. */
 export function spell(tokens: Token[], offsetSec: number): Word[] {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const pieces: Word[] = [];

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startGateway } from '../http/harness.ts';
-import { describeUpstreams } from '../upstreams/behaviour.ts';
+import { describeUpstreams } from '../upstreams/behavior.ts';
 import { chatLacks, speechLacks, startChat, startSpeech } from '../upstreams/start.ts';
 
 const lacks = speechLacks() ?? chatLacks();

@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type Socket } from 'node:net';
 
 /** Called once the head of a request is there; the socket goes on delivering the body. */
-export type Behaviour = (socket: Socket, head: string) => void;
+export type Behavior = (socket: Socket, head: string) => void;
 
 export interface HostileUpstream extends AsyncDisposable {
   url: string;
-  behave(behaviour: Behaviour): void;
+  behave(behavior: Behavior): void;
   /** Connections open now. */
   open(): number;
   /** Heads of all requests so far. */
@@ -18,7 +18,7 @@ export interface HostileUpstream extends AsyncDisposable {
 }
 
 export async function startHostileUpstream(): Promise<HostileUpstream> {
-  let behaviour: Behaviour = wholeAnswer();
+  let behavior: Behavior = wholeAnswer();
   let received = 0;
   const heads: string[] = [];
   const sockets = new Set<Socket>();
@@ -33,14 +33,14 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
       head += data.toString('latin1');
       if (!head.includes('\r\n\r\n')) return;
       heads.push(head);
-      behaviour(socket, head);
+      behavior(socket, head);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     behave: (next) => {
-      behaviour = next;
+      behavior = next;
     },
     open: () => sockets.size,
     heads,
@@ -62,14 +62,14 @@ export function wholeAnswer(
   body = 'fine',
   status = '200 OK',
   headers: Record<string, string> = {},
-): Behaviour {
+): Behavior {
   return (socket) => {
     socket.end(head(status, { 'Content-Length': String(Buffer.byteLength(body)), ...headers }) + body);
   };
 }
 
 /** Sends each piece, a pause between them; `null` resets the connection. */
-export function inPieces(pieces: (string | Buffer | null)[], pauseMs = 20): Behaviour {
+export function inPieces(pieces: (string | Buffer | null)[], pauseMs = 20): Behavior {
   return async (socket) => {
     for (const piece of pieces) {
       if (socket.destroyed) return;

@@ -11,7 +11,7 @@ import type { TrafficClass } from '../../src/observability/exchange.ts';
 import type { ClientLimits } from '../../src/proxy/client-pace.ts';
 import { type Gateway, startGateway, until } from '../http/harness.ts';
 import {
-  type Behaviour,
+  type Behavior,
   type HostileUpstream,
   head,
   inPieces,
@@ -39,7 +39,7 @@ interface Seen {
 
 interface Row {
   name: string;
-  upstream?: Behaviour;
+  upstream?: Behavior;
   /** What the client does; by default one POST with a small body, read to its end. */
   client?(scene: Scene): Promise<Seen | null>;
   settings?: Record<string, string>;
@@ -60,7 +60,7 @@ const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${te
 const END = '0\r\n\r\n';
 const BIG = randomBytes(50_000_000);
 const sha = (data: Buffer) => createHash('sha256').update(data).digest('hex');
-const nothing: Behaviour = () => undefined;
+const nothing: Behavior = () => undefined;
 
 const ROWS: Row[] = [
   // Reaching it

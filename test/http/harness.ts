@@ -1,4 +1,4 @@
-/** A real gateway on a free port with a scripted engine, so that HTTP behaviour is tested without weights. */
+/** A real gateway on a free port with a scripted engine, so that HTTP behavior is tested without weights. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -145,8 +145,8 @@ export function tinyVocabulary(count: number): string[] {
 
 function makeVariable(name: string, shape: number[], type: WeightType, zeros = false): Variable[] {
   const count = shape.reduce((product, dim) => product * dim, 1);
-  const quantised = type === 'int8' && /linear_\d\/weight$|embeddings\/weight$/.test(name);
-  const dtype = type === 'int8' && !quantised ? 'float32' : type;
+  const quantized = type === 'int8' && /linear_\d\/weight$|embeddings\/weight$/.test(name);
+  const dtype = type === 'int8' && !quantized ? 'float32' : type;
   const width = { float32: 4, float16: 2, bfloat16: 2, int8: 1 }[dtype];
   const data = Buffer.alloc(count * width);
   for (let i = 0; i < count && !zeros; i++) {
@@ -158,7 +158,7 @@ function makeVariable(name: string, shape: number[], type: WeightType, zeros = f
     if (dtype === 'int8') data.writeInt8(value * scaleOf(Math.floor(i / (shape[1] ?? 1))), i);
   }
   const variable: Variable = { name, shape, type: dtype, data };
-  if (!quantised) return [variable];
+  if (!quantized) return [variable];
   const [rows = 1] = shape;
   const scales = Buffer.alloc(rows * 4);
   for (let row = 0; row < rows; row++) scales.writeFloatLE(scaleOf(row), row * 4);

@@ -137,7 +137,7 @@ describe('loadWithFallback', () => {
     assert.deepEqual(told, [error]);
   });
 
-  it('lost in the middle of a chunk: recognised again on the CPU, each segment told once', async () => {
+  it('lost in the middle of a chunk: recognized again on the CPU, each segment told once', async () => {
     const onGpu = model('gpu', { error: failed, after: 1 });
     const { wrapped, told, onCpu } = await loaded(async () => onGpu);
     const seen: string[] = [];

@@ -134,9 +134,9 @@ test('half precision: every value survives, and rounding takes the nearest, ties
     fc.property(fc.float({ noNaN: true, min: -65000, max: 65000 }), (value) => {
       const bits = toHalf(value);
       const error = Math.abs(fromHalf(bits) - value);
-      for (const neighbour of [bits - 1, bits + 1]) {
-        const other = Math.abs(fromHalf(neighbour & 0xffff) - value);
-        if ((neighbour & 0x7fff) < 0x7c00 && neighbour >= 0) assert.ok(error <= other);
+      for (const neighbor of [bits - 1, bits + 1]) {
+        const other = Math.abs(fromHalf(neighbor & 0xffff) - value);
+        if ((neighbor & 0x7fff) < 0x7c00 && neighbor >= 0) assert.ok(error <= other);
         if (error === other && error > 0) assert.equal(bits & 1, 0);
       }
     }),
@@ -253,7 +253,7 @@ test('damaged bytes never crash or hang: a clear error, or a file of the right s
   const good = await convert(whole);
   const damaged = await folder();
   const target = join(dir, 'damaged.bin');
-  // Offsets that favour the headers, which lie between long runs of weights.
+  // Offsets that favor the headers, which lie between long runs of weights.
   const names = [...bytes.toString('latin1').matchAll(/(en|de)coder\//g)].map((match) => match.index);
   const position = fc.oneof(
     fc.nat(bytes.length - 1),

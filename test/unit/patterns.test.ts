@@ -36,7 +36,7 @@ test('the analysis knows a pattern that backtracks from one that does not', () =
     assert.equal(analyse(linear).reports.length, 0);
 });
 
-test('no pattern backtracks, and none is made at run time, where it could not be analysed', () => {
+test('no pattern backtracks, and none is made at run time, where it could not be analyzed', () => {
   let patterns = 0;
   for (const path of sources) {
     for (const node of nodesOf(path)) {

@@ -26,7 +26,7 @@ test('blocks become steps in the order in which they stand', () => {
 for (const [what, markdown] of [
   ['code without a place', block('ts')],
   ['a block without a kind', block('')],
-  ['a misspelt use', block('sh fail=404')],
+  ['a misspelled use', block('sh fail=404')],
   ['a failure without its reason', block('sh fails')],
   ['an answer to nothing', block('text answer')],
   ['an answer to an edit', block('ts file=a.ts') + block('text answer')],

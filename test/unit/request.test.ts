@@ -39,7 +39,7 @@ test('every field is understood, unknown ones are ignored', () => {
     response_format: 'verbose_json',
     'timestamp_granularities[]': ['word', 'segment'],
     translate: 'Yes',
-    colour: 'blue',
+    color: 'blue',
   });
   assert.equal(request.language, 'de');
   assert.equal(request.temperature, 0.4);
@@ -88,7 +88,7 @@ for (const [body, field, allowed] of [
   [{ response_format: 'diarized_json' }, 'response_format', 'verbose_json'],
   [{ chunking_strategy: 'random' }, 'chunking_strategy', 'server_vad'],
   [{ chunking_strategy: '{"type":"server_vad","threshold":7}' }, 'chunking_strategy', 'from 0 to 1'],
-  [{ chunking_strategy: { type: 'server_vad', colour: 'red' } }, 'chunking_strategy', 'server_vad'],
+  [{ chunking_strategy: { type: 'server_vad', color: 'red' } }, 'chunking_strategy', 'server_vad'],
   [{ 'include[]': 'everything' }, 'include', 'logprobs'],
   [{ 'languages[]': ['en', 'klingon'] }, 'languages', 'ISO 639 code'],
   [{ segment_granularity: 'page' }, 'segment_granularity', 'subtitle'],

@@ -71,7 +71,7 @@ test('a subtitle of less than a second stays for one where the silence after it 
   assert.equal(late[0]?.words[0]?.end, 0.3, 'the word keeps its own time');
 });
 
-test('one that cannot stay a second joins its neighbour, across sentences if it must', () => {
+test('one that cannot stay a second joins its neighbor, across sentences if it must', () => {
   assert.deepEqual(cues(wordsOf('Yes. This is what I said.')), ['Yes. This is what I said.']);
   const long = 'This sentence fills the whole of the first line and leaves no room ab.';
   assert.equal(long.length, 70);

@@ -31,7 +31,7 @@ test('subword tokens join into words, with times from the first to the last', ()
   );
 });
 
-test('punctuation joins its neighbour and its own time is not the word’s', () => {
+test('punctuation joins its neighbor and its own time is not the word’s', () => {
   const words = toWords([segmentOf(' you', ',', ' ask', '.')], 'en', 0);
   assert.deepEqual(
     words.map((w) => [w.text, w.end]),

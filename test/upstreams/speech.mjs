@@ -29,7 +29,7 @@ serve('speech', Number(process.argv[2] ?? 8091), {
 
 async function whole(req, res) {
   const request = speechRequest(await readJson(req));
-  const wav = await synthesise(request, clientSignal(res));
+  const wav = await synthesize(request, clientSignal(res));
   res.writeHead(200, { 'content-type': 'audio/wav', 'content-length': wav.length }).end(wav);
 }
 
@@ -65,14 +65,14 @@ async function batch(req, res) {
   const signal = clientSignal(res);
   const results = [];
   for (const [index, request] of requests.entries()) {
-    const wav = await synthesise(request, signal);
+    const wav = await synthesize(request, signal);
     results.push({ index, status: 'success', audio_data: wav.toString('base64'), media_type: 'audio/wav' });
   }
   sendJson(res, 200, { results, total: results.length, succeeded: results.length, failed: 0 });
 }
 
 /** @returns {Promise<Buffer>} */
-function synthesise(request, signal) {
+function synthesize(request, signal) {
   return jobs.track(signal, async () => {
     const chunks = [];
     for await (const chunk of speak({ ...request, signal })) chunks.push(chunk);

@@ -1,5 +1,5 @@
 /**
- * The Slaney mel filterbank Whisper was trained with: 16 kHz, 400-point FFT, area-normalised triangles, as
+ * The Slaney mel filterbank Whisper was trained with: 16 kHz, 400-point FFT, area-normalized triangles, as
  * librosa.filters.mel gives it. Steps and rounding follow librosa's, so that the bytes come out the same.
  */
 
@@ -29,12 +29,12 @@ export function melFilters(bands: number): Float32Array {
   );
   const filters = new Float32Array(bands * FFT_BINS);
   for (let band = 0; band < bands; band++) {
-    const [low, centre, high] = [edges[band] ?? 0, edges[band + 1] ?? 0, edges[band + 2] ?? 0];
+    const [low, center, high] = [edges[band] ?? 0, edges[band + 1] ?? 0, edges[band + 2] ?? 0];
     const area = 2 / (high - low);
     for (let bin = 0; bin < FFT_BINS; bin++) {
       const hz = (bin * SAMPLE_RATE) / FFT_SIZE;
-      const rising = -(low - hz) / (centre - low);
-      const falling = (high - hz) / (high - centre);
+      const rising = -(low - hz) / (center - low);
+      const falling = (high - hz) / (high - center);
       const slope = Math.min(rising, falling);
       // Not Math.max: the very first value is a negative zero in every published file.
       filters[band * FFT_BINS + bin] = (slope < 0 ? 0 : Math.fround(slope)) * area;
