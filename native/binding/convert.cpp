@@ -29,10 +29,10 @@ Napi::Value bytes_to_js(Napi::Env env, const std::string& bytes) {
   return array;
 }
 
-Napi::Array strings_to_js(Napi::Env env, const std::vector<std::string>& strings) {
+template <typename String> Napi::Array strings_to_js(Napi::Env env, const std::vector<String>& strings) {
   auto array = Napi::Array::New(env, strings.size());
   for (uint32_t i = 0; i < strings.size(); ++i)
-    array.Set(i, Napi::String::New(env, strings[i]));
+    array.Set(i, Napi::String::New(env, strings[i].data(), strings[i].size()));
   return array;
 }
 
@@ -182,6 +182,7 @@ Napi::Object to_js(Napi::Env env, const EngineInfo& info) {
     devices.Set(i, to_js(env, info.devices[i]));
   object.Set("devices", devices);
   object.Set("cpuFeatures", strings_to_js(env, info.cpu_features));
+  object.Set("families", strings_to_js(env, family_names()));
   return object;
 }
 

@@ -214,7 +214,6 @@ export function loadNative(path: string = defaultPath): NativeEngine {
   return {
     info: {
       ...addon.engineInfo(),
-      families: ['whisper', 'parakeet', 'sensevoice'],
       cudaLibrary: existsSync(join(dirname(path), 'libggml-cuda.so')),
     },
     setLogger: (write) => addon.setLogger(write),

@@ -179,7 +179,7 @@ export interface EngineInfo {
   /** ggml's CUDA library lies beside the addon, whether it finds a GPU or not. */
   cudaLibrary: boolean;
   cpuFeatures: string[];
-  /** The model families that this build can load, by the names of their backends. */
+  /** The model families that this build can load, by the names of their backends, sorted. */
   families: string[];
 }
 

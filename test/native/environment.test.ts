@@ -5,6 +5,7 @@ import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { loadNative } from '../../src/engine/addon.ts';
+import { CATALOGUE } from '../../src/models/catalogue.ts';
 import { until } from '../until.ts';
 import { chunkOptions, fakeModelFile, textOf } from './fixtures.ts';
 
@@ -129,6 +130,18 @@ describe('the addon', () => {
     assert.match(info.whisperVersion, /^\d+\.\d+\.\d+$/);
     assert.ok(info.devices.some((device) => device.name === 'CPU'));
     assert.ok(info.cpuFeatures.length > 0);
+  });
+
+  it('knows which families it can load, and refuses all others with the same list', async () => {
+    const native = loadNative();
+    const { families } = native.info;
+    for (const family of ['fake', ...CATALOGUE.map((model) => model.family)])
+      assert.ok(families.includes(family), `${family} is not among ${families.join(', ')}`);
+    assert.ok(!families.includes('magic'));
+    await assert.rejects(native.loadModel({ family: 'magic', path: '', device: 'cpu', threads: 1 }), {
+      code: 'invalid_argument',
+      message: `Expected ${families.join(' or ')} for family but received "magic" (string)`,
+    });
   });
 
   it('that is missing is explained', () => {
