@@ -178,7 +178,7 @@ for (const name of NAMES.filter((field) => field !== 'prompt')) {
         const error = refusal(body);
         assert.equal(error.param, name);
         assert.equal(error.code, 'invalid_value');
-        assert.match(error.message, new RegExp(`"${name}[sS]*at most ${max} characters`));
+        assert.match(error.message, new RegExp(`"${name}.*at most ${max} characters`, 's'));
         assert(error.message.length < 300, `${error.message.length} characters`);
       }
       await assertCheap(`${name}=${text.slice(0, 8)}…`, 50, () => refusal({ [name]: text }));
