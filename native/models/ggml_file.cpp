@@ -85,7 +85,7 @@ bool GgmlFileReader::read_tensor_header(TensorHeader& header) {
   }
   header.name = read_string(static_cast<uint64_t>(name_bytes));
   const auto type = static_cast<ggml_type>(header.type);
-  require(header.shape[0] % ggml_blck_size(type) == 0, "a tensor does not fit its quantisation");
+  require(header.shape[0] % ggml_blck_size(type) == 0, "a tensor does not fit its quantization");
   header.bytes = header.elements / static_cast<uint64_t>(ggml_blck_size(type)) * ggml_type_size(type);
   require(header.bytes <= remaining(), "it ends too early");
   return true;

@@ -59,7 +59,7 @@ class GgmlFileReader {
 struct WhisperHparams {
   int32_t n_vocab, n_audio_ctx, n_audio_state, n_audio_head, n_audio_layer;
   int32_t n_text_ctx, n_text_state, n_text_head, n_text_layer, n_mels;
-  int32_t ftype; // with the quantisation version, as in the file
+  int32_t ftype; // with the quantization version, as in the file
 };
 
 // Header of a Whisper file, with the bytes between the hparams and the first tensor (filters and vocabulary).

@@ -146,7 +146,7 @@ void GgufFile::read_tensors(uint64_t count) {
     reader_.require(tensor.type >= 0 && tensor.type < GGML_TYPE_COUNT, "a tensor has an unknown type");
     const auto type = static_cast<ggml_type>(tensor.type);
     const auto block = ggml_blck_size(type); // 0 for types that ggml has dropped
-    reader_.require(block > 0 && tensor.shape[0] % block == 0, "a tensor does not fit its quantisation");
+    reader_.require(block > 0 && tensor.shape[0] % block == 0, "a tensor does not fit its quantization");
     tensor.bytes = elements / static_cast<uint64_t>(block) * ggml_type_size(type);
     tensor.offset = reader_.read<uint64_t>();
     reader_.require(names.insert(tensor.name).second, "it has two tensors of one name");

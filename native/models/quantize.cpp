@@ -98,9 +98,9 @@ void copy_tensor(GgmlFileReader& reader, AtomicFile& out, const TensorHeader& te
 }
 
 void quantize_tensor(GgmlFileReader& reader, AtomicFile& out, const TensorHeader& tensor) {
-  reader.require(tensor.type == GGML_TYPE_F32 || tensor.type == GGML_TYPE_F16, "it is quantised already");
+  reader.require(tensor.type == GGML_TYPE_F32 || tensor.type == GGML_TYPE_F16, "it is quantized already");
   reader.require(tensor.shape[0] % ggml_blck_size(GGML_TYPE_Q8_0) == 0,
-                 "a tensor does not fit the quantisation");
+                 "a tensor does not fit the quantization");
   const auto values = read_as_f32(reader, tensor);
   const int64_t rows = tensor.shape[1];
   std::vector<uint8_t> packed(ggml_row_size(GGML_TYPE_Q8_0, tensor.shape[0]) * static_cast<size_t>(rows));

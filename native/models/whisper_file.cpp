@@ -43,14 +43,14 @@ void check_weight_type(const GgmlFileReader& reader, const WhisperHparams& h) {
   case GGML_FTYPE_MOSTLY_Q5_0:
   case GGML_FTYPE_MOSTLY_Q5_1:
   case GGML_FTYPE_MOSTLY_Q8_0:
-    reader.require(h.n_audio_state % 32 == 0, "its width does not fit its quantisation");
+    reader.require(h.n_audio_state % 32 == 0, "its width does not fit its quantization");
     return;
   case GGML_FTYPE_MOSTLY_Q2_K:
   case GGML_FTYPE_MOSTLY_Q3_K:
   case GGML_FTYPE_MOSTLY_Q4_K:
   case GGML_FTYPE_MOSTLY_Q5_K:
   case GGML_FTYPE_MOSTLY_Q6_K:
-    reader.require(h.n_audio_state % 256 == 0, "its width does not fit its quantisation");
+    reader.require(h.n_audio_state % 256 == 0, "its width does not fit its quantization");
     return;
   default:
     reader.fail("its weight type is unknown");
@@ -110,7 +110,7 @@ void check_tensor(const GgmlFileReader& reader, const TensorHeader& tensor, cons
   if (expected->shape != tensor.shape)
     reader.fail("the tensor " + tensor.name + " has another shape than the header tells");
   const auto weights = ggml_ftype_to_ggml_type(static_cast<ggml_ftype>(h.ftype % GGML_QNT_VERSION_FACTOR));
-  const bool is_kernel = tensor.dims == 3; // of a convolution: f16, also in a quantised file
+  const bool is_kernel = tensor.dims == 3; // of a convolution: f16, also in a quantized file
   const auto kernels = weights == GGML_TYPE_F32 ? GGML_TYPE_F32 : GGML_TYPE_F16;
   const auto type = expected->is_weight ? weights : is_kernel ? kernels : GGML_TYPE_F32;
   if (type != tensor.type)

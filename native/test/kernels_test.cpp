@@ -24,14 +24,14 @@ std::vector<float> restored(const std::vector<uint8_t>& bytes, size_t count) {
   return values;
 }
 
-std::vector<uint8_t> quantised_weights(const std::vector<float>& values, int64_t width) {
+std::vector<uint8_t> quantized_weights(const std::vector<float>& values, int64_t width) {
   const auto rows = static_cast<int64_t>(values.size()) / width;
   std::vector<uint8_t> bytes(ggml_row_size(GGML_TYPE_Q8_0, width) * static_cast<size_t>(rows));
   ggml_quantize_chunk(GGML_TYPE_Q8_0, values.data(), bytes.data(), 0, rows, width, nullptr);
   return bytes;
 }
 
-std::vector<uint8_t> quantised_activations(const std::vector<float>& values) {
+std::vector<uint8_t> quantized_activations(const std::vector<float>& values) {
   std::vector<uint8_t> bytes(ggml_row_size(GGML_TYPE_Q8_0, static_cast<int64_t>(values.size())));
   ggml_get_type_traits_cpu(GGML_TYPE_Q8_0)
       ->from_float(values.data(), bytes.data(), static_cast<int64_t>(values.size()));
@@ -61,7 +61,7 @@ double worst_difference(const Product& shape, const std::vector<uint8_t>& weight
   const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2, scale);
   const auto computed = product(shape, weights, activations, threads);
   const auto a = restored(weights, static_cast<size_t>(shape.m * shape.k));
-  const auto b = restored(quantised_activations(activations), activations.size());
+  const auto b = restored(quantized_activations(activations), activations.size());
   double worst = 0;
   double largest = 0;
   for (int64_t column = 0; column < shape.n; ++column) {
@@ -79,7 +79,7 @@ double worst_difference(const Product& shape, const std::vector<uint8_t>& weight
 }
 
 std::vector<uint8_t> random_weights(const Product& shape, float scale = 1) {
-  return quantised_weights(random_values(static_cast<size_t>(shape.m * shape.k), 1, scale), shape.k);
+  return quantized_weights(random_values(static_cast<size_t>(shape.m * shape.k), 1, scale), shape.k);
 }
 
 double worst_difference(const Product& shape, int threads, float scale = 1) {
@@ -91,7 +91,7 @@ constexpr double kTolerance = 1e-5;
 
 } // namespace
 
-TEST("kernels: quantised products are ours") {
+TEST("kernels: quantized products are ours") {
   needs_vnni();
   const long many = kernel_calls.q8_gemm;
   const long few = kernel_calls.q8_gemm_few;
@@ -101,7 +101,7 @@ TEST("kernels: quantised products are ours") {
   CHECK(kernel_calls.q8_gemm == many + 2 && kernel_calls.q8_gemm_few == few + 2);
 }
 
-TEST("kernels: quantised products are those of plain loops, whatever the shape") {
+TEST("kernels: quantized products are those of plain loops, whatever the shape") {
   needs_vnni();
   for (const int64_t m : {1, 16, 31, 32, 33, 47, 64, 95, 160})
     for (const int64_t n : {1, 2, 5, 7, 8, 9, 12, 13, 50})
@@ -109,7 +109,7 @@ TEST("kernels: quantised products are those of plain loops, whatever the shape")
         CHECK(worst_difference({m, n, k}, 2) < kTolerance);
 }
 
-TEST("kernels: quantised products are the same to the last bit on any number of threads") {
+TEST("kernels: quantized products are the same to the last bit on any number of threads") {
   needs_vnni();
   for (const Product shape : {Product{512, 1, 512}, Product{96, 40, 256}, Product{33, 9, 64}}) {
     const auto weights = random_weights(shape);
@@ -120,7 +120,7 @@ TEST("kernels: quantised products are the same to the last bit on any number of 
   }
 }
 
-TEST("kernels: quantised products of more columns than are prepared at once, and deeper than the kernel "
+TEST("kernels: quantized products of more columns than are prepared at once, and deeper than the kernel "
      "goes") {
   needs_vnni();
   CHECK(worst_difference({32, 700, 2048}, 2) < kTolerance);
@@ -128,17 +128,17 @@ TEST("kernels: quantised products of more columns than are prepared at once, and
   CHECK(worst_difference({64, 12, 8192 + 32}, 2) < kTolerance);
 }
 
-TEST("kernels: quantised products at the ends of what a scale can say") {
+TEST("kernels: quantized products at the ends of what a scale can say") {
   needs_vnni();
   for (const float scale : {1e-3F, 1e3F})
     CHECK(worst_difference({64, 16, 512}, 2, scale) < kTolerance);
   const Product shape{64, 16, 64};
-  const auto nothing = quantised_weights(std::vector<float>(64 * 64, 0), 64);
+  const auto nothing = quantized_weights(std::vector<float>(64 * 64, 0), 64);
   const auto computed = product(shape, nothing, std::vector<float>(16 * 64, 1), 2);
   CHECK(std::ranges::all_of(computed, [](float value) { return value == 0; }));
 }
 
-TEST("kernels: a quantised weight may be -128, as programs other than ggml write it") {
+TEST("kernels: a quantized weight may be -128, as programs other than ggml write it") {
   needs_vnni();
   for (const int64_t n : {1, 3, 7, 8, 20}) {
     const Product shape{64, n, 128};

@@ -52,15 +52,15 @@ TEST("quantize: two-dimensional weights become q8_0, the file stays valid") {
   const auto header = read_whisper_header(reader);
   CHECK(header.hparams.ftype == 2007);
   TensorHeader tensor;
-  int quantised = 0;
+  int quantized = 0;
   while (reader.read_tensor_header(tensor)) {
     const bool kept = tensor.dims != 2 || tensor.name.find("positional") != std::string::npos ||
                       tensor.name == "encoder.conv1.bias" || tensor.name == "encoder.conv2.bias";
     CHECK((tensor.type == 8) == !kept);
-    quantised += kept ? 0 : 1;
+    quantized += kept ? 0 : 1;
     reader.skip(tensor.bytes);
   }
-  CHECK(quantised == 1 + 4 * 6 + 4 * 10);
+  CHECK(quantized == 1 + 4 * 6 + 4 * 10);
   CHECK(!std::filesystem::exists(target + ".part"));
 }
 

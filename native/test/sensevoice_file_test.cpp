@@ -92,7 +92,7 @@ TEST("sensevoice file: what does not fit is named") {
   CHECK(refused(overwritten(bytes, encoder + "n_blocks", 4, raw(uint32_t{3})), "no tensor enc.encoders.1."));
   CHECK(refused(overwritten(bytes, encoder + "n_blocks", 4, raw(uint32_t{1})), "does not belong"));
   CHECK(refused(overwritten(bytes, encoder + "n_heads", 4, raw(uint32_t{5})), "heads"));
-  CHECK(refused(overwritten(bytes, encoder + "kernel_size", 4, raw(uint32_t{10})), "centre"));
+  CHECK(refused(overwritten(bytes, encoder + "kernel_size", 4, raw(uint32_t{10})), "center"));
   CHECK(refused(overwritten(bytes, encoder + "sanm_shift", 4, raw(uint32_t{1})), "sanm_shift"));
   CHECK(refused(overwritten(bytes, encoder + "d_model", 4, raw(uint32_t{64})), "unexpected shape"));
   CHECK(refused(overwritten(bytes, encoder + "d_model", 0, raw(uint32_t{6})), "")); // a float
@@ -109,7 +109,7 @@ TEST("sensevoice file: tensors that lie are refused") {
   CHECK(refused(overwritten(bytes, name, 4, raw(uint64_t{1} << 30)), "too large"));
   CHECK(refused(overwritten(bytes, name, 4, raw(uint64_t{33})), "")); // one more than the width
   CHECK(refused(overwritten(bytes, name, 20, raw(int32_t{-1})), "unknown type"));
-  CHECK(refused(overwritten(bytes, name, 20, raw(int32_t{4})), "quantisation")); // dropped by ggml
+  CHECK(refused(overwritten(bytes, name, 20, raw(int32_t{4})), "quantization")); // dropped by ggml
   CHECK(refused(overwritten(bytes, name, 20, raw(int32_t{16})), ""));            // iq2_xxs
   CHECK(refused(overwritten(bytes, name, 24, raw(uint64_t{0})), "overlap"));
   CHECK(refused(overwritten(bytes, name, 24, raw(uint64_t{1} << 62)), "ends too early"));

@@ -114,14 +114,14 @@ class Reference {
 
   static Frames convolved(const Frames& in, const SileroWeights::Linear& layer, size_t stride) {
     Frames result;
-    for (size_t centre = 0; centre < in.size(); centre += stride) {
+    for (size_t center = 0; center < in.size(); center += stride) {
       auto& frame = result.emplace_back(layer.bias.begin(), layer.bias.end());
       for (size_t output = 0; output < frame.size(); ++output) {
         const float* weights = &layer.weight[output * in[0].size() * 3];
         for (size_t tap = 0; tap < 3; ++tap)
-          if (centre + tap >= 1 && centre + tap - 1 < in.size())
+          if (center + tap >= 1 && center + tap - 1 < in.size())
             for (size_t input = 0; input < in[0].size(); ++input)
-              frame[output] += weights[input * 3 + tap] * in[centre + tap - 1][input];
+              frame[output] += weights[input * 3 + tap] * in[center + tap - 1][input];
         frame[output] = std::max(frame[output], 0.0);
       }
     }

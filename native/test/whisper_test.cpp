@@ -123,7 +123,7 @@ TEST("whisper: real weights hear the speech, with and without words") {
   const auto aligned = model->transcribe(samples, options, {}, CancelToken());
   CHECK(text_of(aligned) == text_of(plain));
   check_times(aligned, 11000);
-  int moments = 0; // only the alignment gives tokens of one segment ends that differ from their neighbours'
+  int moments = 0; // only the alignment gives tokens of one segment ends that differ from their neighbors'
   int64_t last = 0;
   for (const auto& segment : aligned) {
     for (const auto& token : segment.tokens) {

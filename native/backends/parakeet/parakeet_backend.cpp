@@ -14,7 +14,7 @@ namespace voxgate {
 namespace {
 
 constexpr size_t kMinSamples =
-    kSampleRate / 2; // the mel bands are normalised over the clip: too few frames give NaN
+    kSampleRate / 2; // the mel bands are normalized over the clip: too few frames give NaN
 constexpr int kMelFrames = static_cast<int>(kMaxChunkSamples / PARAKEET_HOP_LENGTH) + 1;
 constexpr int64_t kUnitMs = 10;
 constexpr std::string_view kSpace = "\xE2\x96\x81"; // SentencePiece's mark for a space

@@ -12,7 +12,7 @@ namespace {
 
 struct Hparams {
   int32_t n_vocab, n_audio_ctx, n_audio_state, n_audio_head, n_audio_layer, n_mels;
-  int32_t ftype; // with the quantisation version, as in the file
+  int32_t ftype; // with the quantization version, as in the file
   int32_t n_fft, subsampling, n_channels, n_kernel, n_pred_dim, n_pred_layers, n_durations, n_max_tokens;
 };
 
@@ -136,7 +136,7 @@ void expect_encoder(Tensors& tensors, const Hparams& h, ggml_type type) {
 void expect_decoder(Tensors& tensors, const Hparams& h, ggml_type type) {
   const int64_t dim = h.n_pred_dim;
   const int64_t outputs = int64_t{h.n_vocab} + h.n_durations + 1;
-  // As parakeet.cpp does: a decoder whose width is no multiple of the quantisation block stays in f32.
+  // As parakeet.cpp does: a decoder whose width is no multiple of the quantization block stays in f32.
   const ggml_type small = dim % ggml_blck_size(type) != 0 ? GGML_TYPE_F32 : type;
   tensors["decoder.prediction.embed.weight"] = {{dim, int64_t{h.n_vocab} + 1, 1, 1}, small};
   for (int32_t i = 0; i < h.n_pred_layers; ++i) {
@@ -165,7 +165,7 @@ ParakeetFile check_parakeet_file(const std::string& path) {
   const auto type = weight_type(reader, h);
   const auto block = ggml_blck_size(type);
   reader.require(h.n_audio_state % block == 0 && h.n_mels / 8 * h.n_channels % block == 0,
-                 "its width does not fit its quantisation");
+                 "its width does not fit its quantization");
   check_tables(reader, h);
 
   Tensors missing;

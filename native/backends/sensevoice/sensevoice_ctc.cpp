@@ -8,7 +8,7 @@
 namespace voxgate {
 namespace {
 
-// CTC says when a token was recognised, not how long it was spoken; few last longer than this.
+// CTC says when a token was recognized, not how long it was spoken; few last longer than this.
 constexpr int64_t kLongestTokenMs = 400;
 
 constexpr std::string_view kEmotions[] = {"HAPPY",   "SAD",       "ANGRY",     "NEUTRAL",
@@ -49,7 +49,7 @@ void apply_tag(std::string_view tag, const Peak& peak, const SenseVoiceShape& sh
   }
 }
 
-// Tokens so far end where their neighbour begins, and none after the audio.
+// Tokens so far end where their neighbor begins, and none after the audio.
 void settle_times(Segment& segment, int64_t limit_ms) {
   int64_t next = limit_ms;
   for (auto token = segment.tokens.rbegin(); token != segment.tokens.rend(); ++token) {

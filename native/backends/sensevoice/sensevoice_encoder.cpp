@@ -64,7 +64,7 @@ class SenseVoiceEncoder::Builder {
     return ggml_add(context_, linear(mixed, block.out), memory(v, block.memory));
   }
 
-  // The "memory" of FSMN: each channel of the values sees its neighbours in time.
+  // The "memory" of FSMN: each channel of the values sees its neighbors in time.
   ggml_tensor* memory(ggml_tensor* v, ggml_tensor* kernel) {
     auto* seen =
         ggml_conv_2d_dw_direct(context_, kernel, ggml_reshape_4d(context_, v, positions_, 1, width_, 1), 1, 1,
@@ -134,7 +134,7 @@ void SenseVoiceEncoder::encode(std::span<const float> frames,
   compute_.run(graph_, cancel);
 }
 
-// Normalised, behind the queries, scaled, and with the positions added. In floats and in the order of the
+// Normalized, behind the queries, scaled, and with the positions added. In floats and in the order of the
 // reference, whose sines are taken of rounded angles.
 std::vector<float> SenseVoiceEncoder::input(std::span<const float> frames,
                                             const std::array<int32_t, kSenseVoiceQueries>& queries) {

@@ -16,7 +16,7 @@ class SenseVoiceEncoder {
   SenseVoiceEncoder(GgufFile& file, const SenseVoiceShape& shape, const std::string& device, int threads,
                     int max_frames, const CancelToken& cancel);
 
-  // Stacked frames (rows of `shape.input` values, not yet normalised) behind the four rows of the query
+  // Stacked frames (rows of `shape.input` values, not yet normalized) behind the four rows of the query
   // table.
   void encode(std::span<const float> frames, const std::array<int32_t, kSenseVoiceQueries>& queries,
               const CancelToken& cancel);

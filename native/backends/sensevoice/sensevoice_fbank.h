@@ -8,7 +8,7 @@
 #include <vector>
 
 // The features SenseVoice was trained on: Kaldi's log mel filterbank as FunASR computes it (25 ms frames
-// every 10 ms, only whole frames, no dither), then neighbouring frames stacked ("low frame rate"). Samples
+// every 10 ms, only whole frames, no dither), then neighboring frames stacked ("low frame rate"). Samples
 // are at 16 kHz.
 
 namespace voxgate {

@@ -90,7 +90,7 @@ SenseVoiceShape read_sensevoice_shape(const GgufFile& file) {
   if (shape.width % shape.heads != 0)
     file.fail("its heads do not share its width");
   if (shape.kernel % 2 == 0)
-    file.fail("its kernel has no centre");
+    file.fail("its kernel has no center");
 
   shape.auto_query = read_query(file, "lang_auto");
   shape.itn_query = read_query(file, "withitn");

@@ -46,8 +46,8 @@ std::array<float, kFrame> hann_window() {
   return window;
 }
 
-// Half a frame of the beginning mirrored before it, so that the first frame is centred on the first sample.
-std::vector<float> centred(std::span<const float> samples) {
+// Half a frame of the beginning mirrored before it, so that the first frame is centered on the first sample.
+std::vector<float> centered(std::span<const float> samples) {
   std::vector<float> result(samples.rend() - kFrame / 2 - 1, samples.rend() - 1);
   result.insert(result.end(), samples.begin(), samples.end());
   return result;
@@ -59,7 +59,7 @@ void whisper_log_mel(std::span<const float> samples, std::span<const float> filt
                      std::span<float> out) {
   static const std::array<float, kFrame> window = hann_window();
   const auto bank = triangles(filters, mels);
-  const auto padded = centred(samples);
+  const auto padded = centered(samples);
   const size_t frames = out.size() / mels;
   const size_t heard = std::min(frames, padded.size() / kHop + 1);
   std::fill(out.begin(), out.end(), std::log10(kFloor));
