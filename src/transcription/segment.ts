@@ -39,15 +39,21 @@ export interface Segment {
 /** A segment before it has its number. */
 export type UnnumberedSegment = Omit<Segment, 'id'>;
 
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}。！？]/u;
+
 /** Numbers the segments and puts a space where two chunks of a spaced script would run together. */
 export function createSegmentNumbering(): (segment: UnnumberedSegment) => Segment {
   let id = 0;
   let before = '';
   return (segment) => {
-    const runsTogether = /[\p{L}\p{N}\p{P}]$/u.test(before) && /^[\p{L}\p{N}]/u.test(segment.text);
-    const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}。！？]/u;
-    const space = runsTogether && !unspaced.test(before.slice(-1)) && !unspaced.test(segment.text[0] ?? '');
+    const text = spaceBetween(before, segment.text) + segment.text;
     before = segment.text;
-    return { ...segment, id: id++, text: space ? ` ${segment.text}` : segment.text };
+    return { ...segment, id: id++, text };
   };
+}
+
+/** A space where two texts of a spaced script would run together, else nothing. */
+export function spaceBetween(before: string, after: string): '' | ' ' {
+  const runsTogether = /[\p{L}\p{N}\p{P}]$/u.test(before) && /^[\p{L}\p{N}]/u.test(after);
+  return runsTogether && !UNSPACED.test(before.slice(-1)) && !UNSPACED.test(after[0] ?? '') ? ' ' : '';
 }

@@ -1,26 +1,34 @@
 /** Words gathered into groups become segments, with the figures the API gives for each. Pure. */
 import type { Chunk } from './chunks.ts';
 import { compressionRatio } from './decoding.ts';
-
-import type { UnnumberedSegment, Word } from './segment.ts';
+import { spaceBetween, type UnnumberedSegment, type Word } from './segment.ts';
 
 /** What is the same for every group of one chunk. */
 type Common = Pick<UnnumberedSegment, 'temperature' | 'noSpeechProb' | 'language' | 'emotion' | 'event'>;
 
+/** @param groups none of them empty */
 export function toSegments(groups: Word[][], chunk: Chunk, common: Common): UnnumberedSegment[] {
-  return groups.map((words) => {
-    const text = words.map((word) => word.text).join('');
-    return {
-      seek: Math.round(chunk.startSec * 100),
-      start: words[0]?.start ?? chunk.startSec,
-      end: words.at(-1)?.end ?? chunk.startSec,
-      text,
-      words,
-      avgLogprob: meanLogprob(words),
-      compressionRatio: compressionRatio(text),
-      ...common,
-    };
-  });
+  const seek = Math.round(chunk.startSec * 100);
+  return groups.map((words) => ({ seek, ...common, ...figuresOf(words) }));
+}
+
+/** Two parts of one sentence. What the words do not tell (seek, language, temperature) is that of the first part. */
+export function joinParts(first: UnnumberedSegment, second: UnnumberedSegment): UnnumberedSegment {
+  const space = spaceBetween(first.text, second.text);
+  const rest = second.words.map((word, i) => (i === 0 ? { ...word, text: space + word.text } : word));
+  return { ...first, ...figuresOf([...first.words, ...rest]) };
+}
+
+function figuresOf(words: Word[]) {
+  const text = words.map((word) => word.text).join('');
+  return {
+    start: words[0]?.start ?? 0,
+    end: words.at(-1)?.end ?? 0,
+    text,
+    words,
+    avgLogprob: meanLogprob(words),
+    compressionRatio: compressionRatio(text),
+  };
 }
 
 function meanLogprob(words: Word[]): number {

@@ -4,9 +4,9 @@
  */
 import type { Word } from './segment.ts';
 
-const MAX_SENTENCE_SEC = 30;
+export const MAX_SENTENCE_SEC = 30;
 /** A longer silence ends a sentence even without a mark. */
-const MAX_PAUSE_SEC = 1.5;
+export const MAX_PAUSE_SEC = 1.5;
 /** What a comma is worth against a pause where a run-on sentence is cut. */
 const COMMA_SEC = 0.2;
 
@@ -18,6 +18,10 @@ const ENDS_SENTENCE = /(?<![.!?…。！？])([.!?…。！？]+)([\p{Pe}\p{Pf}\
 const CLAUSE_MARK = /[,;:，、；：]$/;
 const LOWER_CASE = /^[\p{P}\s]*\p{Ll}/u;
 const UPPER_CASE = /^\P{L}*\p{Lu}/u;
+const ELLIPSIS = /^(…|\.{2,})$/;
+/** Initials, and what is abbreviated like them. */
+const INITIALS = /^\p{L}(\.\p{L})*$/u;
+const NUMBER = /^\d+$/;
 const set = (words: string) => new Set(words.split(/\s+/));
 /** Something always follows these: a name, a number, an example. */
 const LEADING = set(
@@ -51,23 +55,36 @@ export function endsSentence(word: Word, next: Word): boolean {
   const [found, marks = '', closing = ''] = ENDS_SENTENCE.exec(text) ?? [];
   if (found === undefined) return false;
   // "Stop!" he said. Well… perhaps.
-  if ((closing !== '' || /^(…|\.{2,})$/.test(marks)) && LOWER_CASE.test(next.text)) return false;
+  if ((closing !== '' || ELLIPSIS.test(marks)) && LOWER_CASE.test(next.text)) return false;
   if (marks !== '.' || closing !== '') return true;
-  return !isAbbreviation(
-    text
-      .slice(0, -1)
-      .toLowerCase()
-      .replace(/^\P{L}+(?=\p{L})/u, ''),
-    next.text,
-  );
+  return !isAbbreviation(bareWord(text), next.text);
 }
 
-/** @param bare the word without its full stop, in lower case */
+/** Whether a sentence is over with this word, whatever is said next: no abbreviation, quote or ellipsis ends it. */
+export function isFinished(word: Word): boolean {
+  const text = word.text.trim();
+  const [found, marks = '', closing = ''] = ENDS_SENTENCE.exec(text) ?? [];
+  if (found === undefined || closing !== '' || ELLIPSIS.test(marks)) return false;
+  return marks !== '.' || !mayBeAbbreviation(bareWord(text));
+}
+
+/** Without its full stop and what stands before it, in lower case. */
+function bareWord(text: string): string {
+  return text
+    .slice(0, -1)
+    .toLowerCase()
+    .replace(/^\P{L}+(?=\p{L})/u, '');
+}
+
+function mayBeAbbreviation(bare: string): boolean {
+  const isInitial = INITIALS.test(bare) && bare !== 'i'; // "It was I."
+  return LEADING.has(bare) || ABBREVIATIONS.has(bare) || isInitial || NUMBER.test(bare);
+}
+
 function isAbbreviation(bare: string, next: string): boolean {
-  if (LEADING.has(bare)) return true;
+  if (!mayBeAbbreviation(bare)) return false;
   if (ABBREVIATIONS.has(bare)) return !UPPER_CASE.test(next);
-  if (/^\p{L}(\.\p{L})*$/u.test(bare)) return bare !== 'i'; // initials; but "It was I."
-  if (!/^\d+$/.test(bare)) return false;
+  if (!NUMBER.test(bare)) return true;
   const [follows = ''] = /^.*\p{L}/su.exec(next.trim().toLowerCase()) ?? [];
   return /^\d/.test(next) || (bare.length <= 2 && (LOWER_CASE.test(next) || MONTHS.has(follows)));
 }

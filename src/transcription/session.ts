@@ -22,7 +22,8 @@ import type { Recognizer } from './recognizers/recognizer.ts';
 import { recognizerOf } from './recognizers/registry.ts';
 import type { TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
-import { createSegmentNumbering, type Segment } from './segment.ts';
+import { createSegmentNumbering, type Segment, type UnnumberedSegment } from './segment.ts';
+import { joinSentences } from './sentence-joining.ts';
 
 /** Languages that a refusal lists; `GET /v1/models` has them all. */
 const LANGUAGES_NAMED = 5;
@@ -153,7 +154,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     // Only a given language cannot change across a pause, and joining drops the silence that times would count.
     const joins = recognizer.packing.joinsAcrossPauses && language !== undefined && !input.timed;
     const asked = { ...toChunkRequest(request), language, timed: input.timed, signal: stopped };
-    yield* onLanes({
+    const heard = onLanes({
       chunks: joins ? joinedChunks(cut, recognizer.packing.maxSec) : cut,
       model: lease.model,
       firstAlone: request.stream,
@@ -164,17 +165,25 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
           before: async () => (await previous)?.detected ?? null,
         }),
     });
+    for await (const recognition of heard) {
+      note(recognition);
+      yield recognition;
+    }
+  }
+
+  async function* unjoined(): AsyncGenerator<UnnumberedSegment, void, undefined> {
+    for await (const { sentences } of recognized()) yield* sentences;
   }
 
   return {
     route,
     async *segments() {
       const numberSegment = createSegmentNumbering();
+      const hasSentences =
+        input.timed && !(recognizer.cutsSubtitles && request.segmentGranularity === 'subtitle');
       try {
-        for await (const recognition of recognized()) {
-          note(recognition);
-          for (const sentence of recognition.sentences) yield numberSegment(sentence);
-        }
+        const parts = hasSentences ? joinSentences(recognized()) : unjoined();
+        for await (const part of parts) yield numberSegment(part);
         signal.throwIfAborted();
       } finally {
         await release();

@@ -155,16 +155,16 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
 export const untilAborted: NonNullable<Script['transcribe']> = (_samples, _options, { signal }) =>
   new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
 
-/** One word a tenth of a second. */
-export function heard(text: string): DecodedSegment[] {
+/** Words of the same length, one after the other. */
+export function heard(text: string, wordMs = 100): DecodedSegment[] {
   const tokens = text.split(/(?= )/).map((piece, i) => ({
     id: i + 1,
     bytes: Buffer.from(piece),
     logprob: -0.1,
-    startMs: i * 100,
-    endMs: (i + 1) * 100,
+    startMs: i * wordMs,
+    endMs: (i + 1) * wordMs,
   }));
-  return [{ startMs: 0, endMs: tokens.length * 100, tokens, noSpeechProb: 0.01 }];
+  return [{ startMs: 0, endMs: tokens.length * wordMs, tokens, noSpeechProb: 0.01 }];
 }
 
 /** The real addon decodes; a loud window is speech; the script says what was said. */

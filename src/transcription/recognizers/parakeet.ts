@@ -1,7 +1,6 @@
 /**
  * The Parakeet family: one chunk of speech in, sentences or subtitles out. A transducer reads the audio once, in
- * one pass, without a prompt, a temperature or another attempt, and gives every token its time. A sentence ends
- * with its chunk at the latest: chunks are cut at pauses, and where nobody pauses for 30 s, in the middle.
+ * one pass, without a prompt, a temperature or another attempt, and gives every token its time.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment } from '../../engine/types.ts';
@@ -21,6 +20,7 @@ const UNTOLD: DetectedLanguage = { language: 'en', probability: 0 };
 
 export const recognizer: Recognizer = {
   packing: { maxSec: 29, joinsAcrossPauses: false },
+  cutsSubtitles: true,
 
   async recognize(lane, chunk, request) {
     const detected = request.language === undefined ? UNTOLD : { language: request.language, probability: 1 };

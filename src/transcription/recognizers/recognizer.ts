@@ -15,7 +15,7 @@ export interface ChunkRequest {
   temperature: number;
   /** Sentences with word times; without, only the text matters and the chunk may be one segment. */
   timed: boolean;
-  /** Whole sentences, or pieces to be read on a screen: only the European family cuts its segments so. */
+  /** Whole sentences, or pieces to be read on a screen, for a recognizer that cuts them. */
   granularity?: 'sentence' | 'subtitle';
   /** Whether to write punctuation and digits; `rich` as `transcribe`. */
   taskType?: 'transcribe' | 'transcribe_raw' | 'rich';
@@ -39,7 +39,7 @@ export interface DetectedLanguage {
 }
 
 export interface Recognition {
-  /** None when the chunk holds no words. */
+  /** None when the chunk holds no words. The last one may go on in the next chunk. */
   sentences: UnnumberedSegment[];
   detected: DetectedLanguage;
   /** Why speech was found but no text can be given: the engine only repeats itself. */
@@ -56,6 +56,8 @@ export interface Packing {
 
 export interface Recognizer {
   readonly packing: Packing;
+  /** Whether it gives subtitles in place of sentences where the client asks for them. */
+  readonly cutsSubtitles?: true;
   /** @throws `request.signal.reason` when aborted */
   recognize(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<Recognition>;
 }

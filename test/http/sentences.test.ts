@@ -1,0 +1,101 @@
+/** Sentences that go on in the next chunk (contract 4.3, segment rules), on every family. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { joinWavs } from '../wav.ts';
+import { form, heard, json, post, type Script, startGateway, toneWav } from './harness.ts';
+
+/** Too long for one chunk of any family, and the pause too short to end a sentence. */
+const together = joinWavs(toneWav(16), toneWav(1, 0), toneWav(14));
+const apart = joinWavs(toneWav(16), toneWav(3, 0), toneWav(14));
+const MODELS = ['multilingual-small', 'european', 'cjk'];
+
+/** In the first chunk words to its end, in the second for a short while. */
+function speaker(first: string, second: string): Script {
+  let chunks = 0;
+  return {
+    installed: [...MODELS, 'voice-activity'],
+    transcribe: async (samples) => {
+      chunks += 1;
+      return chunks === 1
+        ? heard(first, samples.length / 16 / first.trim().split(' ').length)
+        : heard(second);
+    },
+  };
+}
+
+async function segments(script: Script, audio: Buffer, fields: Record<string, string>) {
+  await using gateway = await startGateway(script);
+  const answer = await json(await post(gateway, form(audio, { response_format: 'verbose_json', ...fields })));
+  assert.equal(gateway.begun(), 2, 'two chunks');
+  return answer.segments as { text: string; seek: number; start: number; end: number; tokens: number[] }[];
+}
+
+for (const model of MODELS) {
+  test(`${model}: a sentence that goes on in the next chunk is one segment`, async () => {
+    const all = await segments(speaker(' One. Two and', ' three. Four.'), together, { model });
+    assert.deepEqual(
+      all.map(({ text, seek, tokens }) => [text, seek, tokens.length]),
+      [
+        [' One.', 0, 1],
+        [' Two and three.', 0, 3],
+        [' Four.', all[2]?.seek ?? 0, 1],
+      ],
+    );
+    const [, across] = all;
+    assert(across && across.start > 4 && across.end > 16.8 && across.end < 17, JSON.stringify(across));
+  });
+
+  test(`${model}: no sentence goes on across a long pause`, async () => {
+    const all = await segments(speaker(' One. Two and', ' three. Four.'), apart, { model });
+    assert.deepEqual(
+      all.map(({ text }) => text),
+      [' One.', ' Two and', ' three.', ' Four.'],
+    );
+  });
+}
+
+test('subtitles of european end with their chunk', async () => {
+  const fields = { model: 'european', segment_granularity: 'subtitle' };
+  const all = await segments(speaker(' One. Two and so forth', ' three. Four.'), together, fields);
+  for (const { start, end } of all) assert(end - start >= 1 && end - start <= 7, `${start} to ${end}`);
+  const [last, first] = [all.findLast(({ seek }) => seek === 0), all.find(({ seek }) => seek > 0)];
+  assert(last?.text.endsWith(' forth') && first?.text.startsWith(' three.'), JSON.stringify(all));
+});
+
+for (const model of ['multilingual-small', 'cjk']) {
+  const audio = joinWavs(toneWav(10), toneWav(1, 0), toneWav(10));
+
+  test(`${model}: a stream gives what is finished before the next chunk, the rest when it is known`, async () => {
+    let hear: () => void = () => undefined;
+    const second = new Promise<void>((resolve) => {
+      hear = resolve;
+    });
+    const script = speaker(' One. Two and', ' three. Four.');
+    await using gateway = await startGateway({
+      ...script,
+      transcribe: async (...chunk) => {
+        const segments = await script.transcribe?.(...chunk);
+        if (gateway.begun() === 2) await second;
+        return segments ?? [];
+      },
+    });
+    const { body } = await post(gateway, form(audio, { model, stream: 'true' }));
+    assert(body);
+    let text = '';
+    for await (const bytes of body.pipeThrough(new TextDecoderStream())) {
+      text += bytes;
+      if (text.includes('transcript.text.delta')) hear();
+    }
+    const events = [...text.matchAll(/^data: (.+)$/gm)].map((m) => JSON.parse(m[1] ?? ''));
+    assert.deepEqual(
+      events.map((event) => event.delta ?? event.text),
+      ['One.', ' Two and three.', ' Four.', 'One. Two and three. Four.'],
+    );
+  });
+}
+
+test('without times a chunk is one segment, and the text is the same', async () => {
+  await using gateway = await startGateway(speaker(' One. Two and', ' three. Four.'));
+  const answer = await json(await post(gateway, form(together, { model: 'cjk' })));
+  assert.equal(answer.text, 'One. Two and three. Four.');
+});
