@@ -1,6 +1,7 @@
 #include "status.h"
 
 #include <new>
+#include <system_error>
 
 namespace voxgate {
 
@@ -10,7 +11,11 @@ Status current_status(StatusCode fallback) noexcept {
   } catch (const Failure& failure) {
     return failure.status();
   } catch (const std::bad_alloc&) {
-    return {StatusCode::out_of_memory, "Not enough memory"};
+    return {StatusCode::out_of_memory, "Out of memory"}; // short enough to need none
+  } catch (const std::system_error& error) {
+    const bool refused = error.code() == std::errc::resource_unavailable_try_again ||
+                         error.code() == std::errc::not_enough_memory;
+    return {refused ? StatusCode::out_of_memory : fallback, error.what()};
   } catch (const std::exception& error) {
     return {fallback, error.what()};
   } catch (...) {

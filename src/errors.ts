@@ -103,6 +103,7 @@ export const ERRORS = {
   stopped_by_operator: { kind: 'network', says: 'The operator stopped this request' },
   shutting_down: { kind: 'network', says: 'The gateway is shutting down' },
   // Engine and weights.
+  out_of_memory: { kind: 'network', says: 'The server has no memory or no thread left for this request' },
   backend_unavailable: {
     kind: 'network',
     says: 'The {provider} backend is not available: the native engine could not be loaded; the start log says why',

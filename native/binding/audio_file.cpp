@@ -14,12 +14,12 @@ using Opened = std::shared_ptr<AudioFile>;
 } // namespace
 
 void AudioFileObject::define(Napi::Env env, Napi::Object exports) {
-  const auto constructor = DefineClass(env, "AudioFile",
-                                       {InstanceAccessor<&AudioFileObject::info>("info"),
-                                        InstanceMethod<&AudioFileObject::read>("read"),
-                                        InstanceMethod<&AudioFileObject::close>("close")});
+  const auto constructor =
+      DefineClass(env, "AudioFile",
+                  {getter<&AudioFileObject::info>("info"), method<&AudioFileObject::read>("read"),
+                   method<&AudioFileObject::close>("close")});
   Environment::of(env).audio_file_class = Napi::Persistent(constructor);
-  exports.Set("openAudio", Napi::Function::New(env, open, "openAudio"));
+  exports.Set("openAudio", Napi::Function::New(env, entry<open>, "openAudio"));
 }
 
 Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
@@ -35,7 +35,7 @@ Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
       });
 }
 
-AudioFileObject::AudioFileObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<AudioFileObject>(info) {
+AudioFileObject::AudioFileObject(const Napi::CallbackInfo& info) : Wrapped<AudioFileObject>(info) {
   if (!info[0].IsExternal())
     throw argument_error(info.Env(), "openAudio to be called", "new AudioFile", info[0]);
   file_ = *info[0].As<Napi::External<Opened>>().Data();

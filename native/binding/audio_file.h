@@ -1,13 +1,14 @@
 #pragma once
 
 #include "audio/audio_file.h"
+#include "binding/errors.h"
 #include "binding/job.h"
 
 namespace voxgate {
 
 // The JavaScript object of an open audio file. Reads do not queue: a second one while the first runs is a
 // mistake of the caller, who could not tell whose samples are whose.
-class AudioFileObject : public Napi::ObjectWrap<AudioFileObject> {
+class AudioFileObject : public Wrapped<AudioFileObject> {
  public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit AudioFileObject(const Napi::CallbackInfo& info);

@@ -24,7 +24,12 @@ std::shared_ptr<Environment> Environment::create(Napi::Env env) {
   std::shared_ptr<Environment> self(new Environment(env));
   // Hooks run last in, first out: this one was added after the thread-safe function's own, so it comes
   // before.
-  env.AddCleanupHook([self] { self->shut_down(); });
+  env.AddCleanupHook([self] {
+    try {
+      self->shut_down();
+    } catch (...) { // Node calls this and knows no exceptions; the process is about to end
+    }
+  });
   auto holder = std::make_unique<std::shared_ptr<Environment>>(self);
   env.SetInstanceData<std::shared_ptr<Environment>>(holder.release()); // deleted by Node
   return self;
@@ -37,7 +42,7 @@ Environment& Environment::of(Napi::Env env) {
 void Environment::deliver(Napi::Env env, Napi::Function, std::nullptr_t*, Delivery* delivery) {
   const std::unique_ptr<Delivery> owned(delivery);
   if (static_cast<napi_env>(env) != nullptr)
-    (*owned)(env);
+    guarded(env, [&] { (*owned)(env); });
 }
 
 bool Environment::post(Delivery delivery) noexcept {

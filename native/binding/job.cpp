@@ -67,7 +67,11 @@ Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, Statu
   const CallId id = environment.add(std::move(call));
   const auto running = std::make_shared<Running>(
       Running{{id, cancel, environment.shared_from_this()}, worker, fallback, std::move(work)});
-  worker.submit({cancel, [running] { run(running); }});
+  try {
+    worker.submit({cancel, [running] { run(running); }});
+  } catch (...) {
+    environment.reject(id, current_status(fallback));
+  }
   return handle(env, deferred.Promise(), id);
 }
 

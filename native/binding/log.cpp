@@ -27,7 +27,9 @@ const char* log_level_name(LogLevel level) {
   return "info";
 }
 
-void write_log(LogLevel level, const char* text) {
+namespace {
+
+void write_lines(LogLevel level, const char* text) {
   static thread_local std::string line; // the libraries write parts of lines
   line += text;
   size_t begin = 0;
@@ -40,6 +42,15 @@ void write_log(LogLevel level, const char* text) {
     begin = end + 1;
   }
   line.erase(0, begin);
+}
+
+} // namespace
+
+void write_log(LogLevel level, const char* text) {
+  try {
+    write_lines(level, text);
+  } catch (...) { // C code calls this: without memory for it the line is lost
+  }
 }
 
 void subscribe_to_log(Environment& environment, bool wanted) {

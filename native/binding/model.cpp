@@ -1,7 +1,6 @@
 #include "binding/model.h"
 
 #include "binding/convert.h"
-#include "binding/errors.h"
 
 #include <algorithm>
 
@@ -13,23 +12,26 @@ struct Loaded {
   std::shared_ptr<Resident<Backend>> resident;
   ModelInfo info;
   LaneFactory lane_factory;
+  std::shared_ptr<HelperThreads> helpers;
 };
 
 using Maker = std::function<std::unique_ptr<Backend>(const CancelToken&)>;
 
 // Makes a backend on a thread of its own; the promise is for the model that wraps it.
-Napi::Object start_making(Napi::Env env, Maker make) {
+Napi::Object start_making(Napi::Env env, std::shared_ptr<HelperThreads> helpers, Maker make) {
   auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
   Callbacks callbacks;
   callbacks.holding = resident;
   Worker& worker = resident->worker();
   return start_job(env, worker, std::move(callbacks), StatusCode::load_failed,
-                   [resident = resident.get(), make = std::move(make)](const Job& job) -> Result {
+                   [resident = resident.get(), make = std::move(make),
+                    helpers = std::move(helpers)](const Job& job) -> Result {
+                     helpers->make();
                      auto& backend = resident->object() = make(*job.cancel);
-                     return [info = backend->info(), lanes = backend->lane_factory(),
+                     return [info = backend->info(), lanes = backend->lane_factory(), helpers,
                              job](Napi::Env e) -> Napi::Value {
                        auto held = job.environment->find(job.id)->holding;
-                       Loaded loaded{std::static_pointer_cast<Resident<Backend>>(held), info, lanes};
+                       Loaded loaded{std::static_pointer_cast<Resident<Backend>>(held), info, lanes, helpers};
                        return job.environment->model_class.New({Napi::External<Loaded>::New(e, &loaded)});
                      };
                    });
@@ -76,11 +78,10 @@ ChunkEvents events_of(const Job& job) {
 void Model::define(Napi::Env env, Napi::Object exports) {
   const auto constructor = DefineClass(
       env, "Model",
-      {InstanceAccessor<&Model::info>("info"), InstanceMethod<&Model::lane>("lane"),
-       InstanceMethod<&Model::transcribe>("transcribe"),
-       InstanceMethod<&Model::detect_language>("detectLanguage"), InstanceMethod<&Model::close>("close")});
+      {getter<&Model::info>("info"), method<&Model::lane>("lane"), method<&Model::transcribe>("transcribe"),
+       method<&Model::detect_language>("detectLanguage"), method<&Model::close>("close")});
   Environment::of(env).model_class = Napi::Persistent(constructor);
-  exports.Set("loadModel", Napi::Function::New(env, load, "loadModel"));
+  exports.Set("loadModel", Napi::Function::New(env, entry<load>, "loadModel"));
 }
 
 Napi::Value Model::load(const Napi::CallbackInfo& info) {
@@ -88,22 +89,28 @@ Napi::Value Model::load(const Napi::CallbackInfo& info) {
   const auto js_options = read_object(info, 0, "options");
   const auto options = read_load_options(js_options);
   check_family(js_options, options.family);
-  return start_making(env, [options](const CancelToken& cancel) { return load_model(options, cancel); });
+  return start_making(env, std::make_shared<HelperThreads>(options.threads),
+                      [options](const CancelToken& cancel) { return load_model(options, cancel); });
 }
 
 Napi::Value Model::lane(const Napi::CallbackInfo& info) {
   if (!lane_factory_)
     throw make_error(info.Env(), {StatusCode::invalid_argument, "This model has one lane"});
-  return start_making(info.Env(), [make = lane_factory_](const CancelToken&) { return make(); });
+  return start_making(info.Env(), helpers_, [make = lane_factory_, helpers = helpers_](const CancelToken&) {
+    auto made = make();
+    helpers->share();
+    return made;
+  });
 }
 
-Model::Model(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Model>(info) {
+Model::Model(const Napi::CallbackInfo& info) : Wrapped<Model>(info) {
   if (!info[0].IsExternal())
     throw argument_error(info.Env(), "loadModel to be called", "new Model", info[0]);
   auto* loaded = info[0].As<Napi::External<Loaded>>().Data();
   resident_ = loaded->resident;
   info_ = loaded->info;
   lane_factory_ = std::move(loaded->lane_factory);
+  helpers_ = loaded->helpers;
   // So that the collector knows what an unreferenced model weighs.
   external_bytes_ = static_cast<int64_t>(info_.memory_bytes);
   Napi::MemoryManagement::AdjustExternalMemory(info.Env(), external_bytes_);
@@ -133,8 +140,9 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
   callbacks.owner = Napi::Persistent(Value());
   return start_job(
       info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-      [resident = resident_.get(), samples = std::move(samples),
+      [resident = resident_.get(), helpers = helpers_, samples = std::move(samples),
        options = std::move(options)](const Job& job) -> Result {
+        helpers->check();
         auto segments = resident->object()->transcribe(samples, options, events_of(job), *job.cancel);
         return [segments = std::move(segments)](Napi::Env e) { return to_js_array(e, segments); };
       });
@@ -147,12 +155,13 @@ Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
                                  read_boolean(given, "words")};
   Callbacks callbacks;
   callbacks.owner = Napi::Persistent(Value());
-  return start_job(
-      info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-      [resident = resident_.get(), samples = std::move(samples), options](const Job& job) -> Result {
-        auto ranked = resident->object()->detect_language(samples, options, *job.cancel);
-        return [ranked = std::move(ranked)](Napi::Env e) { return to_js(e, ranked); };
-      });
+  return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
+                   [resident = resident_.get(), helpers = helpers_, samples = std::move(samples),
+                    options](const Job& job) -> Result {
+                     helpers->check();
+                     auto ranked = resident->object()->detect_language(samples, options, *job.cancel);
+                     return [ranked = std::move(ranked)](Napi::Env e) { return to_js(e, ranked); };
+                   });
 }
 
 Napi::Value Model::close(const Napi::CallbackInfo& info) {

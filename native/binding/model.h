@@ -1,12 +1,14 @@
 #pragma once
 
 #include "backend.h"
+#include "binding/errors.h"
+#include "binding/helper_threads.h"
 #include "binding/job.h"
 
 namespace voxgate {
 
 // The JavaScript object of a loaded model. Node checks the receiver of its methods; nothing else unwraps it.
-class Model : public Napi::ObjectWrap<Model> {
+class Model : public Wrapped<Model> {
  public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit Model(const Napi::CallbackInfo& info);
@@ -24,6 +26,7 @@ class Model : public Napi::ObjectWrap<Model> {
   std::shared_ptr<Resident<Backend>> resident_;
   ModelInfo info_;
   LaneFactory lane_factory_;
+  std::shared_ptr<HelperThreads> helpers_;
   int64_t external_bytes_ = 0;
 };
 

@@ -46,10 +46,10 @@ Napi::Value quantize(const Napi::CallbackInfo& info) {
 } // namespace
 
 void define_tasks(Napi::Env env, Napi::Object exports) {
-  exports.Set("engineInfo", Napi::Function::New(env, get_engine_info, "engineInfo"));
-  exports.Set("setLogger", Napi::Function::New(env, set_logger, "setLogger"));
-  exports.Set("cancel", Napi::Function::New(env, cancel_job, "cancel"));
-  exports.Set("quantize", Napi::Function::New(env, quantize, "quantize"));
+  exports.Set("engineInfo", Napi::Function::New(env, entry<get_engine_info>, "engineInfo"));
+  exports.Set("setLogger", Napi::Function::New(env, entry<set_logger>, "setLogger"));
+  exports.Set("cancel", Napi::Function::New(env, entry<cancel_job>, "cancel"));
+  exports.Set("quantize", Napi::Function::New(env, entry<quantize>, "quantize"));
 }
 
 } // namespace voxgate

@@ -14,11 +14,11 @@ constexpr size_t kMaxSamples = size_t{3600} * kSampleRate; // an hour in one cal
 } // namespace
 
 void VoiceActivity::define(Napi::Env env, Napi::Object exports) {
-  const auto constructor = DefineClass(env, "VoiceActivity",
-                                       {InstanceMethod<&VoiceActivity::probabilities>("probabilities"),
-                                        InstanceMethod<&VoiceActivity::close>("close")});
+  const auto constructor = DefineClass(
+      env, "VoiceActivity",
+      {method<&VoiceActivity::probabilities>("probabilities"), method<&VoiceActivity::close>("close")});
   Environment::of(env).voice_activity_class = Napi::Persistent(constructor);
-  exports.Set("loadVoiceActivity", Napi::Function::New(env, load, "loadVoiceActivity"));
+  exports.Set("loadVoiceActivity", Napi::Function::New(env, entry<load>, "loadVoiceActivity"));
 }
 
 Napi::Value VoiceActivity::load(const Napi::CallbackInfo& info) {
@@ -38,7 +38,7 @@ Napi::Value VoiceActivity::load(const Napi::CallbackInfo& info) {
       });
 }
 
-VoiceActivity::VoiceActivity(const Napi::CallbackInfo& info) : Napi::ObjectWrap<VoiceActivity>(info) {
+VoiceActivity::VoiceActivity(const Napi::CallbackInfo& info) : Wrapped<VoiceActivity>(info) {
   if (!info[0].IsExternal())
     throw argument_error(info.Env(), "loadVoiceActivity to be called", "new VoiceActivity", info[0]);
   resident_ = *info[0].As<Napi::External<std::shared_ptr<ResidentVad>>>().Data();

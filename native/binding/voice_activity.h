@@ -1,12 +1,13 @@
 #pragma once
 
+#include "binding/errors.h"
 #include "binding/job.h"
 #include "vad/silero.h"
 
 namespace voxgate {
 
 // The JavaScript object of a loaded voice activity model.
-class VoiceActivity : public Napi::ObjectWrap<VoiceActivity> {
+class VoiceActivity : public Wrapped<VoiceActivity> {
  public:
   static void define(Napi::Env env, Napi::Object exports);
   explicit VoiceActivity(const Napi::CallbackInfo& info);

@@ -115,7 +115,11 @@ void Worker::work(size_t index) {
     queue_.pop_front();
     running_[index] = task.cancel;
     lock.unlock();
-    task.run();
+    try {
+      task.run();
+    } catch (
+        ...) { // it reports its failures itself; without the memory for that its thread serves the others
+    }
     task = {}; // what it held goes while no lock is held
     lock.lock();
     running_[index].reset();

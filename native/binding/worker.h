@@ -17,7 +17,8 @@ namespace voxgate {
 // by the JavaScript thread or by a task.
 class Worker {
  public:
-  // `run` must not throw and must see to it itself that a token cancelled before it starts ends it at once.
+  // `run` reports its failures itself and must see to it itself that a token cancelled before it starts ends
+  // it at once.
   struct Task {
     std::shared_ptr<CancelToken> cancel;
     std::function<void()> run;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <system_error>
 
 using namespace voxgate;
 using namespace voxgate::test;
@@ -87,6 +89,31 @@ TEST("worker: several threads take tasks from one queue, and stop waits for all 
   open = true;
   worker.join();
   CHECK(most == 3 && ended == 12 && ended_before_last == 12);
+}
+
+TEST("status: a thread that the system refuses is out_of_memory, other errors of the system are not") {
+  const auto code_of = [](std::errc error) {
+    try {
+      throw std::system_error(std::make_error_code(error));
+    } catch (...) {
+      return current_status(StatusCode::load_failed).code;
+    }
+  };
+  CHECK(code_of(std::errc::resource_unavailable_try_again) == StatusCode::out_of_memory);
+  CHECK(code_of(std::errc::not_enough_memory) == StatusCode::out_of_memory);
+  CHECK(code_of(std::errc::no_such_file_or_directory) == StatusCode::load_failed);
+}
+
+TEST("worker: a task that throws takes no other with it") {
+  std::atomic<bool> ran{false};
+  {
+    Worker worker;
+    worker.submit({std::make_shared<CancelToken>(), [] { throw std::bad_alloc(); }});
+    worker.submit({std::make_shared<CancelToken>(), [&ran] { ran = true; }});
+    worker.stop([] {});
+    worker.join();
+  }
+  CHECK(ran);
 }
 
 TEST("worker: one that never had a task ends without a thread") {

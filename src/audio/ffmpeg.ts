@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve as absolute } from 'node:path';
+import { GatewayError } from '../errors.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { type Ffmpeg, ffmpegCommand } from './find-ffmpeg.ts';
 import { refuseAudio, refuseDecoding } from './refusal.ts';
@@ -32,14 +33,7 @@ export async function openFfmpegDecoder(
     ffmpegArguments(path, container.demuxer, maxAudioSec),
     cpuSec,
   );
-  const child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio: ['ignore', 'pipe', 'pipe'] });
-  try {
-    await once(child, 'spawn');
-  } catch (error) {
-    child.stdout.destroy(); // nobody else closes the pipes of a process that never was
-    child.stderr.destroy();
-    throw error;
-  }
+  const child = await start(command, args);
   child.on('error', () => {}); // a kill that came too late
   const exited = new Promise<[code: number | null, endSignal: string | null]>((resolve) => {
     child.once('close', (...how) => resolve(how));
@@ -118,6 +112,26 @@ export async function openFfmpegDecoder(
       await exited;
     },
   };
+}
+
+const REFUSALS = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
+
+async function start(command: string, args: string[]) {
+  try {
+    const child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio: ['ignore', 'pipe', 'pipe'] });
+    try {
+      await once(child, 'spawn');
+      return child;
+    } catch (error) {
+      child.stdout.destroy(); // nothing else closes the pipes of a process that never was
+      child.stderr.destroy();
+      throw error;
+    }
+  } catch (error) {
+    throw REFUSALS.has((error as NodeJS.ErrnoException).code ?? '')
+      ? new GatewayError('out_of_memory', {}, { cause: error })
+      : error;
+  }
 }
 
 function ffmpegArguments(path: string, demuxer: string, maxAudioSec: number): string[] {

@@ -140,10 +140,11 @@ function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
   const first = wrapLane(addon, model);
   const others = new Map<number, Promise<Lane & Closing>>();
 
-  async function addLane(): Promise<Lane & Closing> {
+  async function addLane(index: number): Promise<Lane & Closing> {
     try {
       return wrapLane(addon, await run(addon, () => model.lane()));
     } catch (error) {
+      others.delete(index); // the next request may have better luck
       if (error instanceof NativeError && error.code === 'out_of_memory') return first;
       throw error;
     }
@@ -153,9 +154,8 @@ function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
     ...first,
     lane: async (index) => {
       if (index === 0) return first;
-      const made = others.get(index) ?? addLane();
+      const made = others.get(index) ?? addLane(index);
       others.set(index, made);
-      made.catch(() => others.delete(index)); // the next request may have better luck
       return made;
     },
     close: async () => {

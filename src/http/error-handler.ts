@@ -1,6 +1,7 @@
 /** Writes the error status of every request: what is thrown leaves as the envelope of contract 2.1. */
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
+import { NativeError } from '../engine/types.ts';
 import { type ErrorKind, fullMessage, GatewayError } from '../errors.ts';
 import { notesOf } from './observe.ts';
 import { httpRefusal } from './refusals.ts';
@@ -35,6 +36,8 @@ function wireNames(details: GatewayError['details']): Record<string, string | nu
 /** Never shows what an unexpected error says: that is for the log, found by the request id. */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
+  if (error instanceof NativeError && error.code === 'out_of_memory')
+    return new GatewayError('out_of_memory', {}, { cause: error });
   // What Express and its middleware refuse carries a status: a path that cannot be decoded, a body, a range.
   const { status, type } = Object(error) as { status?: unknown; type?: unknown };
   if (type === 'request.aborted') return new GatewayError('client_left', {});

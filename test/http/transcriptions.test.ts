@@ -476,6 +476,21 @@ test('the CPU goes on with the weights of the GPU when its own cannot be made', 
   assert.deepEqual(asked, ['cuda:0 /nowhere/multilingual-base', 'cpu /nowhere/multilingual-base']);
 });
 
+test('no memory or no thread for a request is a 503 that says so; the next request is served', async () => {
+  let full = true;
+  await using gateway = await startGateway({
+    load() {
+      if (full) throw new NativeError('out_of_memory', 'The system refuses /root/x');
+    },
+  });
+  const response = await post(gateway, form(speech));
+  assert.equal(response.headers.get('retry-after'), null);
+  const error = await assertRefused(response, 503, { kind: 'network', code: 'out_of_memory' });
+  assert(!JSON.stringify(error).includes('/root/x'));
+  full = false;
+  await assertIdle(gateway);
+});
+
 test('without the addon a transcription is a permanent 503 of the backend, and no ASR model is listed', async () => {
   await using gateway = await startGateway({ engine: null });
   const response = await post(gateway, form(speech));

@@ -1,0 +1,64 @@
+#include "binding/helper_threads.h"
+
+#include "status.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace voxgate {
+namespace {
+
+// Decoders, lanes and ffmpeg may start while a graph is computed.
+constexpr int kSpare = 4;
+
+// They have ended when it returns.
+void require_threads(int count) {
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool counted = false;
+  bool refused = false;
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count + kSpare));
+  try {
+    for (int i = 0; i < count + kSpare; ++i) {
+      threads.emplace_back([&] {
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [&counted] { return counted; });
+      });
+    }
+  } catch (const std::system_error&) {
+    refused = true;
+  }
+  {
+    const std::lock_guard lock(mutex);
+    counted = true;
+  }
+  wake.notify_all();
+  for (auto& thread : threads)
+    thread.join();
+  if (refused)
+    throw Failure(StatusCode::out_of_memory, "The system refuses the threads to compute with");
+}
+
+} // namespace
+
+void HelperThreads::make() const {
+  if (threads_ < 2)
+    return;
+  require_threads(threads_ - 1);
+#ifdef _OPENMP
+  std::atomic<int> members{0}; // the compiler leaves out what does nothing
+#pragma omp parallel num_threads(threads_)
+  ++members;
+#endif
+}
+
+void HelperThreads::check() const {
+  if (shared_)
+    require_threads(threads_ - 1);
+}
+
+} // namespace voxgate
