@@ -90,9 +90,8 @@ for (const clipClass of classes) {
   peers = peers.filter(([id]) =>
     result.outcomes.some((outcome) => outcome.id === id && outcome.version !== ''),
   );
-  const run = describeRun(result, { command: commandLine(clipClass.id), threads, load });
-  const report = `${await classTable(result, rates)}\n\n${run}`;
-  process.stdout.write(`${report}\n\n`);
+  const report = `${await classTable(result, rates)}\n\n${describeRun(result, { threads, load })}`;
+  process.stdout.write(`${report}\n\n${commandLine(clipClass.id)}\n\n`);
   places.get(clipClass.id)?.write(report);
   if (options.audio !== undefined) printTexts(result);
   if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(results, null, 2));
@@ -123,7 +122,7 @@ function refuse(reason: string): never {
   process.exit(2);
 }
 
-/** To repeat one class elsewhere: without the names of files and folders of this machine. */
+/** For docs/benchmarks.md, to repeat one class elsewhere: without the files and folders of this machine. */
 function commandLine(id: string): string {
   const local = new Set(['audio', 'reference', 'clips', 'sherpa-onnx', 'model', 'url', 'venv']);
   const words = tokens.flatMap((token) => {

@@ -22,9 +22,15 @@ export function findPlace(name: string, page: string = PAGE): Place {
   return {
     write(report) {
       const { before, after } = read();
-      writeFileSync(page, `${before}\n\n${report}\n\n${after}`);
+      writeFileSync(page, `${before}\n\n${report.split('\n').map(wrapped).join('\n')}\n\n${after}`);
     },
   };
+}
+
+/** A paragraph in lines as long as the page has them; tables, headings and pictures stay as they are. */
+function wrapped(line: string): string {
+  if (/^[|#!]/.test(line)) return line;
+  return line.replace(/(?! )(.{1,110})(?: +|$)/g, '$1\n').trimEnd();
 }
 
 /** Columns as wide as their widest cell. */

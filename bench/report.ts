@@ -13,11 +13,8 @@ export interface ClassResult {
 
 const REFERENCE_PEER = 'voxgate';
 
-/** Machine, versions and command of one class; `load`: of the machine before it. */
-export function describeRun(
-  { outcomes }: ClassResult,
-  run: { command: string; threads: number; load: number },
-): string {
+/** Machine and versions of one class; `load`: of the machine before it. */
+export function describeRun({ outcomes }: ClassResult, run: { threads: number; load: number }): string {
   const cpu = cpus();
   const versions = outcomes.filter(({ version }) => version !== '').map((o) => `${o.name}: ${o.version}`);
   const leftOut = outcomes
@@ -26,7 +23,6 @@ export function describeRun(
   return [
     `${cpu[0]?.model.trim()}, ${cpu.length} cores, ${Math.round(totalmem() / 2 ** 20)} MB, load before ${run.load.toFixed(1)}; ${run.threads} threads each. ${versions.join('; ')}.`,
     ...leftOut,
-    `\`${run.command}\``,
   ].join('\n\n');
 }
 

@@ -84,3 +84,33 @@ test('prose that was written for reading in an editor is wrapped', () => {
     }
   }
 });
+
+test('every section of docs/performance.md that has figures is repeated in docs/benchmarks.md', () => {
+  const [figures, commands] = [sections('docs/performance.md'), sections('docs/benchmarks.md')];
+  const measured = [...figures].filter(([, text]) => text.includes('[How to repeat]'));
+  assert(measured.length > 10, `only ${measured.length} sections say how to repeat them`);
+  for (const [heading, text] of figures) {
+    if (text.includes('\n|'))
+      assert(text.includes('[How to repeat]'), `${heading} does not say how to repeat it`);
+  }
+  for (const [heading, text] of measured) {
+    const [anchor] = anchors(`## ${heading}`);
+    assert(text.includes(`(benchmarks.md#${anchor})`), heading);
+    assert(commands.get(heading)?.includes(`(performance.md#${anchor})`), `${heading} has no way back`);
+  }
+  for (const [, name] of read('docs/performance.md').matchAll(/<!-- bench:([\w-]+) -->/g)) {
+    const command = name === 'growth' ? 'npm run bench:growth' : `npm run bench -- --only ${name}`;
+    assert(new RegExp(`${command}(?![\\w-])`).test(read('docs/benchmarks.md')), command);
+  }
+});
+
+/** Heading to what stands below it, of the second level. */
+function sections(path: string): Map<string, string> {
+  const [, ...parts] = read(path).split(/^## /m);
+  return new Map(
+    parts.map((part) => {
+      const end = part.indexOf('\n');
+      return [part.slice(0, end), part.slice(end)];
+    }),
+  );
+}
