@@ -1,6 +1,7 @@
 /** A system that refuses threads, as one does whose limit of processes is reached: calls fail, the process lives. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { wav } from '../wav.ts';
@@ -8,7 +9,8 @@ import { chunkOptions, fakeModelFile, sine, temporaryFile } from './fixtures.ts'
 
 const url = (path: string) => new URL(`../../src/${path}`, import.meta.url).href;
 const data = (path: string) => new URL(`./data/${path}`, import.meta.url).pathname;
-const small = { sensevoice: data('sensevoice/random/model.gguf') };
+const small = { sensevoice: data('sensevoice/random/model.gguf'), parakeet: data('parakeet-script.bin') };
+const whisper = process.env.VOXGATE_TEST_MODEL ?? '';
 
 const library = join(dirname(temporaryFile()), 'refuse-threads.so');
 const source = new URL('./refuse-threads.c', import.meta.url).pathname;
@@ -116,5 +118,29 @@ describe('without threads', { skip }, () => {
       allow(-1);
       console.log(await outcome(opened()));`);
     assert.deepEqual(printed, ['out_of_memory', 'undecodable_audio']);
+  });
+
+  const noWeights = !existsSync(whisper) && 'VOXGATE_TEST_MODEL names no file';
+  it('Whisper goes on with the lanes it has', { skip: noWeights }, () => {
+    const printed = underRefusal(`
+      const model = await load('whisper', '${whisper}', 4);
+      const warm = { ...options, audioContext: 320, maxTokens: 8, temperature: 0.8 };
+      console.log(model.info.lanes > 1);
+      allow(0);
+      console.log((await model.lane(1)) === (await model.lane(0)));
+      console.log(await outcome(model.transcribe(speech, warm)));
+      allow(-1);
+      const lane = await model.lane(1);
+      console.log(lane !== (await model.lane(0)));
+      console.log(await outcome(Promise.all([model.transcribe(speech, warm), lane.transcribe(speech, warm)])));
+      for (const threads of [0, 1, 2, 3, 5]) {
+        allow(threads);
+        const both = [model.transcribe(speech, warm), lane.transcribe(speech, warm)].map(outcome);
+        for (const end of await Promise.all(both)) if (end !== 'ok' && end !== 'out_of_memory') console.log(end);
+      }
+      allow(-1);
+      console.log(await outcome(Promise.all([model.transcribe(speech, warm), lane.transcribe(speech, warm)])));
+      await model.close();`);
+    assert.deepEqual(printed, ['true', 'true', 'ok', 'true', 'ok', 'ok']);
   });
 });

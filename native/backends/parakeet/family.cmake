@@ -4,7 +4,10 @@
 # the softmax; a version that has repaired itself fails here.
 voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
   1 "ggml_set_name(logits, \"logits\")" "ggml_set_name(logits, \"logits\")" # before the softmax, to be found by this name
-  1 "ggml_graph_node(gf, -1)" "ggml_graph_get_tensor(gf, \"logits\")")
+  1 "ggml_graph_node(gf, -1)" "ggml_graph_get_tensor(gf, \"logits\")"
+  # a thread that the system refuses must not end the process: upstream_thread.h
+  1 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
+  1 "] = std::thread(" "] = voxgate::UpstreamThread(")
 
 set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/parakeet_internals.cpp" PROPERTIES
   COMPILE_DEFINITIONS "PARAKEET_VERSION=\"${whisper_version}\"" COMPILE_OPTIONS "-w"

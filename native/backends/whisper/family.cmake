@@ -30,7 +30,9 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
   1 "GGML_PAD(n_audio_ctx, 256)" "voxgate::padded_positions(n_audio_ctx)"
   # of Whisper, and of the voice activity model, which only a test loads
   2 "ggml_backend_alloc_ctx_tensors_from_buft(" "voxgate::alloc_weights("
-  1 "cache.buffer = ggml_backend_alloc_ctx_tensors(" "cache.buffer = voxgate::alloc_cache(")
+  1 "cache.buffer = ggml_backend_alloc_ctx_tensors(" "cache.buffer = voxgate::alloc_cache("
+  5 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
+  5 "] = std::thread(" "] = voxgate::UpstreamThread(")
 
 set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/whisper_internals.cpp" PROPERTIES
   COMPILE_DEFINITIONS "WHISPER_VERSION=\"${whisper_version}\"" COMPILE_OPTIONS "-w"

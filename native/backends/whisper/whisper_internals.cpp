@@ -24,11 +24,16 @@
 //   speech, and later what an earlier call with a longer context left there: another caller's audio. On a GPU
 //   `forget_audio` clears them instead. While a state is made they are rounded, so that its buffers are large
 //   enough for both.
+// Threads: UpstreamThread (3212, 7263, 7513, 7830, 8216).
+//   whisper.cpp samples several texts at a time, each on a thread of its own, which it keeps in a vector.
+//   Where the system refuses a second one, the first would be destroyed unjoined, and that ends the process.
+//   The test is in test/native/refused-threads.test.ts.
 // Large pages: alloc_weights (1852), alloc_cache (1002).
 //   ggml's functions, and large pages under the memory: it is read from end to end for every token.
 #include "backends/whisper/whisper_internals.h"
 
 #include "backends/backend_proc.h"
+#include "backends/upstream_thread.h"
 #include "backends/whisper/whisper_alignment.h"
 #include "backends/whisper/whisper_call_scope.h"
 #include "backends/whisper/whisper_logits.h"
