@@ -14,6 +14,13 @@ namespace {
 // Decoders, lanes and ffmpeg may start while a graph is computed.
 constexpr int kSpare = 4;
 
+// OpenMP's helpers wait for the next graph; ggml's own are started for each.
+#ifdef _OPENMP
+constexpr bool kHelpersStay = true;
+#else
+constexpr bool kHelpersStay = false;
+#endif
+
 // They have ended when it returns.
 void require_threads(int count) {
   std::mutex mutex;
@@ -57,7 +64,7 @@ void HelperThreads::make() const {
 }
 
 void HelperThreads::check() const {
-  if (shared_)
+  if (threads_ > 1 && (shared_ || !kHelpersStay))
     require_threads(threads_ - 1);
 }
 

@@ -7,7 +7,6 @@ namespace voxgate {
 // The libraries that compute end the process when the system refuses them a helper thread: libgomp calls
 // exit(), ggml's own threads abort(). So the threads are asked for before, where a refusal is an error of one
 // call.
-
 class HelperThreads {
  public:
   // Of a model and its lanes together, those that call included.
