@@ -2,7 +2,10 @@
 import type { DetectedLanguage } from './recognizers/recognizer.ts';
 
 export interface LanguageTally {
-  /** @param samples of speech that became words in it; 0 where none did */
+  /**
+   * What is detected with probability 0 is nobody's language: its words do not count where others were told.
+   * @param samples of speech that became words in it; 0 where none did
+   */
   add(detected: DetectedLanguage, samples: number): void;
   /** The language of most words, else the one last detected, else the given one, else English with probability 0. */
   most(): { language: string; languageProbability: number };
@@ -16,7 +19,7 @@ export function createLanguageTally(given: string | undefined): LanguageTally {
   return {
     add(detected, samples) {
       last = detected;
-      if (samples === 0) return;
+      if (samples === 0 || detected.probability === 0) return;
       const previous = spoken.get(detected.language) ?? { samples: 0, probability: 0 };
       spoken.set(detected.language, {
         samples: previous.samples + samples,

@@ -90,6 +90,25 @@ const ROWS: Row[] = [
       assert.deepEqual([answer.language, answer.language_code], [name, language]);
     },
   })),
+  {
+    row: '4.3 responses: the language of european is that of its words',
+    fields: { model: 'european', response_format: 'verbose_json' },
+    script: spoken(' Je ne sais pas pourquoi le train est en retard.'),
+    check: async (response) => {
+      const { language, language_code, language_probability } = await json(response);
+      assert.deepEqual([language, language_code], ['french', 'fr']);
+      assert(language_probability > 0.9 && language_probability <= 1, String(language_probability));
+    },
+  },
+  {
+    row: '4.3 responses: of too few words european says English with probability 0',
+    fields: { model: 'european', response_format: 'verbose_json' },
+    script: spoken(' Yes.'),
+    check: async (response) => {
+      const { language, language_code, language_probability } = await json(response);
+      assert.deepEqual([language, language_code, language_probability], ['english', 'en', 0]);
+    },
+  },
   ...['zh', 'en', 'yue', 'ja', 'ko', 'auto'].map((language) => ({
     row: `4.3 field language: cjk knows ${language}`,
     fields: { model: 'cjk', language },

@@ -106,6 +106,20 @@ test('one line for every request, with the decided fields', async () => {
   assert.deepEqual([tts.status, tts.extra.provider, tts.extra.error_kind], [503, 'tts', 'network']);
 });
 
+test('the line of european has the language that its words are in', async () => {
+  await using gateway = await startGateway({
+    installed: ['european', 'voice-activity'],
+    transcribe: async () => heard(' Je ne sais pas pourquoi le train est en retard.'),
+  });
+  for (const stream of ['true', 'false'])
+    await (await post(gateway, form(toneWav(1), { model: 'european', stream }))).text();
+  const lines = await accessLog(gateway, 2);
+  assert.deepEqual(
+    lines.map((line) => line.extra.language),
+    ['fr', 'fr'],
+  );
+});
+
 test('a toggle stops and starts each instrument', async () => {
   await using gateway = await startGateway();
   for (const key of ['metrics', 'access_log']) assert.equal((await toggle(gateway, key, 'off')).status, 200);

@@ -133,7 +133,7 @@ test('no character and no token is lost, and times never fall', () => {
 function modelOf(...pieces: Piece[]) {
   const asked: ChunkOptions[] = [];
   const model = {
-    info: { languages: ['bg', 'en'] },
+    info: { languages: ['bg', 'en', 'fr', 'de'] },
     transcribe: async (_samples: Float32Array, options: ChunkOptions) => {
       asked.push(options);
       return pieces.length > 0 ? [segmentOf(...pieces)] : [];
@@ -182,7 +182,8 @@ test('a chunk is one call, and every sentence carries all fields', async () => {
     maxTokens: 0,
     words: true,
   });
-  assert.deepEqual(detected, { language: 'en', probability: 0 });
+  assert.equal(detected.language, 'en');
+  assert(detected.probability > 0.9 && detected.probability <= 1, String(detected.probability));
   assert.deepEqual(
     sentences.map((s) => [s.text, s.start, s.end]),
     [
@@ -213,6 +214,33 @@ test('a hint is recorded, whatever it says, and does not reach the model', async
   assert.deepEqual(detected, { language: 'ja', probability: 1 });
   assert.equal(sentences[0]?.language, 'ja');
   assert.equal(asked[0]?.language, 'bg');
+});
+
+const saying = (text: string) =>
+  modelOf(...text.split(/(?= )/).map((word, i): Piece => [word, i * 300, i * 300 + 200])).model;
+const detectedIn = async (text: string, asked: Partial<ChunkRequest> = {}) =>
+  (await parakeet.recognize(saying(text), chunk, { ...request, ...asked })).detected;
+
+test('the language is told from the words, among those of the model or of the client', async () => {
+  const french = ' Je ne sais pas pourquoi le train est en retard.';
+  const told = await detectedIn(french);
+  assert.equal(told.language, 'fr');
+  assert(told.probability > 0.9, String(told.probability));
+  assert.equal((await detectedIn(french, { languages: ['de', 'fr'] })).language, 'fr');
+  assert.equal((await detectedIn(french, { languages: ['ky'] })).language, 'fr', 'none that it hears');
+  const unheard = { languages: ['de', 'en'], before: async () => null };
+  assert.notEqual((await detectedIn(french, unheard)).language, 'fr');
+});
+
+test('too few words: the language heard before, else English or what the client gave, with probability 0', async () => {
+  const before = { language: 'fr', probability: 0.97 };
+  assert.deepEqual(await detectedIn(' Yes.', { before: async () => before }), before);
+  const alone = { before: async () => null };
+  assert.deepEqual(await detectedIn(' Yes.', alone), { language: 'en', probability: 0 });
+  assert.deepEqual(await detectedIn(' Yes.', { ...alone, languages: ['de'] }), {
+    language: 'de',
+    probability: 0,
+  });
 });
 
 test('subtitles where they are asked for, each for a second where nothing is said behind it', async () => {

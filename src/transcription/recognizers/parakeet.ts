@@ -3,32 +3,33 @@
  * one pass, without a prompt, a temperature or another attempt, and gives every token its time.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import type { DecodedSegment } from '../../engine/types.ts';
+import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import { isLoop } from '../decoding.ts';
 import type { UnnumberedSegment, Word } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { type Subtitle, toSubtitles } from '../subtitles.ts';
+import { languageOfText } from '../text-language.ts';
 import { spell } from '../words.ts';
 import { type ChunkRequest, type DetectedLanguage, GREEDY, type Recognizer } from './recognizer.ts';
 
 /** What a word gets whose tokens all took no time, if the next one leaves it that much. */
 const INSTANT_SEC = 0.3;
-/** The model hears 25 languages and never says which one it heard; the hint is only recorded. */
-const UNTOLD: DetectedLanguage = { language: 'en', probability: 0 };
+/** Said where neither the words nor those before them tell the language. */
+const USUAL_LANGUAGE = 'en';
 
 export const recognizer: Recognizer = {
   packing: { maxSec: 29, joinsAcrossPauses: false },
   cutsSubtitles: true,
 
   async recognize(lane, chunk, request) {
-    const detected = request.language === undefined ? UNTOLD : { language: request.language, probability: 1 };
-    const options = { ...GREEDY, language: lane.info.languages[0] ?? UNTOLD.language };
+    const options = { ...GREEDY, language: lane.info.languages[0] ?? USUAL_LANGUAGE };
     const segments = await lane.transcribe(chunk.samples, options, { signal: request.signal });
     const durationSec = chunk.samples.length / SAMPLE_RATE;
     const endSec = chunk.startSec + durationSec;
     const words = toSpacedWords(segments, chunk.startSec, endSec);
+    const detected = await detectLanguage(textOf(words), lane, request);
     if (isLoop({ text: textOf(words), tokens: words.length }, durationSec))
       return { detected, sentences: [], dropped: 'repetition' };
     const groups = group(words, request, chunk);
@@ -41,6 +42,19 @@ export const recognizer: Recognizer = {
     return { detected, sentences: parts.map((part, i) => ({ ...part, ...timesOf(groups[i], part) })) };
   },
 };
+
+/** The model hears 25 languages and does not say which: a hint is recorded, else the words tell. */
+async function detectLanguage(
+  text: string,
+  { info }: Lane,
+  { language, languages, before }: ChunkRequest,
+): Promise<DetectedLanguage> {
+  if (language !== undefined) return { language, probability: 1 };
+  const asked = info.languages.filter((code) => languages.includes(code));
+  const among = asked.length > 0 ? asked : info.languages;
+  const usual = among.includes(USUAL_LANGUAGE) ? USUAL_LANGUAGE : (among[0] ?? USUAL_LANGUAGE);
+  return languageOfText(text, among) ?? (await before()) ?? { language: usual, probability: 0 };
+}
 
 function group(words: Word[], request: ChunkRequest, { endSec, silentUntilSec }: Chunk): Subtitle[] {
   if (request.timed && request.granularity === 'subtitle') return toSubtitles(words, silentUntilSec);
