@@ -6,6 +6,8 @@ import { DEFAULT_SEGMENTER, type SegmenterOptions, WINDOW_SEC } from './voice-ac
 
 /** Speech goes on until it has fallen this far below the threshold of its beginning. */
 const HYSTERESIS = 0.15;
+/** Silence is never quite 0 to the model: where little is enough to begin, speech ends below this all the same. */
+const LEAST_END = 0.01;
 /** A stream is cut finer, so that the first words come soon and the rest without long waits. */
 const STREAM_MAX_SEC = 14;
 
@@ -18,7 +20,10 @@ export function cuttingFor(
   const segmenter: SegmenterOptions = {
     ...DEFAULT_SEGMENTER,
     ...(stream && { maxSpeech: windows(STREAM_MAX_SEC * 1000) }),
-    ...(threshold !== undefined && { threshold, endThreshold: Math.max(0.01, threshold - HYSTERESIS) }),
+    ...(threshold !== undefined && {
+      threshold,
+      endThreshold: Math.min(threshold, Math.max(LEAST_END, threshold - HYSTERESIS)),
+    }),
     ...(prefixPaddingMs !== undefined && { padding: windows(prefixPaddingMs) }),
     ...(silenceDurationMs !== undefined && { minSilence: windows(silenceDurationMs) }),
   };

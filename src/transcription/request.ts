@@ -80,7 +80,9 @@ const CHUNKING =
 const serverVad = z.strictObject(
   {
     type: z.literal('server_vad'),
-    threshold: numeric(0, 1).optional().describe('probability at which speech begins (0.5)'),
+    threshold: numeric(0, 1)
+      .optional()
+      .describe('probability at which speech begins (0.5); at 0 all of the audio is speech'),
     prefix_padding_ms: numeric(0, 5000).optional().describe('silence kept around speech (200)'),
     silence_duration_ms: numeric(0, 10_000).optional().describe('silence that ends speech (500)'),
   },

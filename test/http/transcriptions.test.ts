@@ -133,6 +133,7 @@ for (const [what, fields, expected] of [
     { 'chunking_strategy[type]': 'server_vad', 'chunking_strategy[prefix_padding_ms]': '1000' },
     [2.27, 3], // behind speech no more than half the silence that ended it
   ],
+  ['a threshold of 0', { chunking_strategy: '{"type": "server_vad", "threshold": 0}' }, [8]],
   ['a threshold above what it hears', { chunking_strategy: '{"type": "server_vad", "threshold": 0.95}' }, []],
 ] as [string, Record<string, string>, number[]][]) {
   test(`chunking_strategy with ${what} decides what the engine is given`, async () => {
