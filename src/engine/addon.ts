@@ -1,4 +1,4 @@
-/** The addon as a `NativeEngine`. This file alone loads it. */
+/** Wraps the native addon as a `NativeEngine`. No other file loads the addon. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -22,7 +22,10 @@ import {
   type VoiceActivityModel,
 } from './types.ts';
 
-/** What the addon itself exports; its calls settle when the native work has ended, and are cancelled by number. */
+/**
+ * The exports of the addon. The promise of a job settles when the native work has ended, and `cancel` takes the
+ * job's `id`.
+ */
 interface Addon {
   engineInfo(): Omit<EngineInfo, 'cudaLibrary'>;
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
@@ -72,8 +75,8 @@ function toNativeError(error: unknown): unknown {
 }
 
 /**
- * Starts a native call and waits for its end, also when it was aborted: only then is the thread free and the memory
- * given back. A hook that throws ends the call with what it threw.
+ * Starts a native call and waits for its end, also after an abort, because only then is the thread free and the
+ * memory released. When a hook throws, the call is cancelled and rejects with the error of the hook.
  */
 async function run<T>(
   addon: Addon,
@@ -184,9 +187,9 @@ function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
 }
 
 function loadAddon(path: string): Addon {
-  // GNU's OpenMP runtime reads this when the addon brings it in: how long a thread spins for the others before it
-  // sleeps. Spinning for ever costs ten times the decoding where anything else runs, sleeping at once four times
-  // where nothing does; docs/performance.md has the figures.
+  // GNU's OpenMP runtime reads this when the addon loads it. It sets how long a thread spins before it sleeps while
+  // it waits for the others. Endless spinning makes decoding ten times slower on a machine with other work, and
+  // sleeping at once makes it four times slower on an idle one; docs/performance.md has the figures.
   if (process.env.OMP_WAIT_POLICY === undefined) process.env.GOMP_SPINCOUNT ??= '1000';
   try {
     return createRequire(import.meta.url)(path) as Addon;
@@ -205,10 +208,13 @@ function loadAddon(path: string): Addon {
   }
 }
 
-/** Compiled output is as deep below the package root as the source: src/engine and dist/engine. */
+/** The same relative path serves both src/engine and dist/engine, which are equally deep below the package root. */
 const defaultPath = fileURLToPath(new URL('../../build/Release/voxgate.node', import.meta.url));
 
-/** Loads the addon; several calls, also from worker threads, share one copy of the library. */
+/**
+ * Loads the addon. Several calls, also from worker threads, share one copy of the library.
+ * @throws Error whose message names the platform, the path, the reason and the command that compiles the addon
+ */
 export function loadNative(path: string = defaultPath): NativeEngine {
   const addon = loadAddon(path);
   return {

@@ -1,7 +1,7 @@
 /**
- * Models resident in memory. A request leases a model for as long as it uses it; an unleased model is closed
- * after the idle time, and an evicted one as soon as its last lease ends: in-flight requests finish on their own
- * reference (contract 3, "ASR model cache").
+ * The models resident in memory. A request leases a model for as long as it uses it. A model without a lease is
+ * closed after the idle time. An evicted model is closed as soon as its last lease ends, so that requests in flight
+ * finish with the model they started with (contract 3, "ASR model cache").
  */
 
 export interface Closable {
@@ -20,12 +20,17 @@ export interface CacheEntry {
 }
 
 export interface ModelCache<M extends Closable> {
+  /**
+   * Resolves when the model is resident. Requests for a model that is being loaded share the load, and a load that
+   * fails rejects all of them with its error.
+   */
   lease(key: string): Promise<Lease<M>>;
   entries(): CacheEntry[];
-  /** Forgets every model, or one; returns how many were evicted. */
+  /** Evicts one model, or all of them without a key; returns how many were evicted. */
   evict(key?: string): number;
-  /** Evicted models that are still in memory, because a request under way uses them. */
+  /** The number of evicted models that are still in memory because a request under way uses them. */
   lingering(): number;
+  /** Closes every model, leased ones too, and resolves when their memory is released. */
   close(): Promise<void>;
 }
 
@@ -47,7 +52,7 @@ interface Resident<M> {
   timer: NodeJS.Timeout | null;
 }
 
-/** Node takes a longer delay for one millisecond (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
+/** Node turns a longer delay into 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export function createModelCache<M extends Closable>(options: CacheOptions<M>): ModelCache<M> {

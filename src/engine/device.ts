@@ -1,16 +1,19 @@
-/** Where models run, and what an operator is told when it is not where they may have meant. */
+/** Chooses the device that models run on, and explains the choice when the operator may have meant another one. */
 import { existsSync } from 'node:fs';
 import type { ComputeDevice } from './types.ts';
 
 export interface ChosenDevice {
-  /** As `LoadOptions.device` takes it. */
+  /** `cpu` or `cuda:<n>`, as `LoadOptions.device` takes it. */
   device: string;
   gpu: boolean;
 }
 
 const CPU: ChosenDevice = { device: 'cpu', gpu: false };
 
-/** `wanted` is SVC_DEVICE: auto, cpu, cuda or cuda:<n>. A GPU that is not there costs speed, not service. */
+/**
+ * The device for the models. A GPU that is missing costs speed but not the service, so the choice is then the CPU.
+ * @param wanted SVC_DEVICE: auto, cpu, cuda or cuda:<n>
+ */
 export function chooseDevice(wanted: string, devices: readonly ComputeDevice[]): ChosenDevice {
   const index = Number(wanted.split(':')[1] ?? 0);
   if (wanted === 'cpu' || index >= countGpus(devices)) return CPU;
@@ -18,13 +21,13 @@ export function chooseDevice(wanted: string, devices: readonly ComputeDevice[]):
 }
 
 export interface GpuFacts {
-  /** This build has ggml's CUDA library. */
+  /** True when this build has ggml's CUDA library. */
   library: boolean;
-  /** The machine has a GPU, whether it can be used or not. */
+  /** True when the machine has a GPU, whether this build can use it or not. */
   present: boolean;
 }
 
-/** What to say at the start when models run on the CPU although SVC_DEVICE does not ask for that; else null. */
+/** The line to log at the start when models run on the CPU although SVC_DEVICE is not `cpu`; else null. */
 export function explainCpu(
   wanted: string,
   devices: readonly ComputeDevice[],
@@ -40,17 +43,18 @@ export function explainCpu(
       ? 'This machine has a GPU, but models run on the CPU'
       : `SVC_DEVICE is ${wanted}, but ${found} usable here: models run on the CPU`;
   const cure = library
-    ? 'The CUDA library of this build finds no GPU: see whether nvidia-smi does, and what the log says at SVC_LOG_LEVEL=debug'
+    ? 'The CUDA library of this build finds no GPU: check nvidia-smi, and the log with SVC_LOG_LEVEL=debug'
     : 'This build has no CUDA library: npm run build:cuda makes it (experimental)';
-  const advice = gpus > 0 ? '' : `. ${cure}. SVC_DEVICE=cpu says that the CPU is meant`;
+  const advice = gpus > 0 ? '' : `. ${cure}. If the CPU is what you want, set SVC_DEVICE=cpu`;
   return { level: 'warn', message: `${why}${advice}` };
 }
 
 const countGpus = (devices: readonly ComputeDevice[]) => devices.filter((device) => device.gpu).length;
 
-/** Files that the NVIDIA driver makes, also in containers that are given a GPU; `dxg` is the one of WSL 2. */
+/** Device files of the NVIDIA driver, which also exist in containers that were given a GPU; WSL 2 has `dxg`. */
 const GPU_FILES = ['/dev/nvidiactl', '/dev/nvidia0', '/dev/dxg'];
 
+/** True when the NVIDIA driver has made a device file on this machine. */
 export function hasGpu(): boolean {
   return GPU_FILES.some((path) => existsSync(path));
 }

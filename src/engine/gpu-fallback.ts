@@ -1,23 +1,27 @@
 /**
- * A model on a GPU that moves to the CPU when the GPU has no memory left or fails: while loading, or in the middle
- * of a chunk, which is then recognized again from its start. What is cancelled or asked wrongly is not a failure of
- * the GPU.
+ * A model on a GPU that moves to the CPU when the GPU fails or has no memory left. That may happen while the model
+ * loads, or in the middle of a chunk, which is then recognized again from its start. A cancelled call and an invalid
+ * argument do not count as failures of the GPU.
  */
 import { type DecodedSegment, type JobHooks, NativeError, type TranscriptionModel } from './types.ts';
 
 export interface GpuFallbackOptions {
-  /** As `LoadOptions.device` takes it. */
+  /** `cuda:<n>`, as `LoadOptions.device` takes it. */
   gpu: string;
   load(device: string): Promise<TranscriptionModel>;
-  /** The model runs on the CPU from now on. */
+  /** Called when the model has moved to the CPU, where it stays. */
   onFallback(error: NativeError): void;
 }
 
+/**
+ * Loads the model on the GPU, or on the CPU when that fails. The model returned has one lane while it is on the GPU.
+ * @throws NativeError when the CPU fails too
+ */
 export async function loadWithFallback(options: GpuFallbackOptions): Promise<TranscriptionModel> {
   let onGpu = true;
   let model = await options.load(options.gpu).catch(moveToCpu);
 
-  /** The model on the CPU. @throws the error itself when it is not the GPU's */
+  /** Loads the model on the CPU. @throws `error` itself when it is not a failure of the GPU */
   async function moveToCpu(error: unknown): Promise<TranscriptionModel> {
     if (!onGpu || !isGpuFailure(error)) throw error;
     const onCpu = await options.load('cpu');
@@ -55,7 +59,7 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
   return movable;
 }
 
-/** Tells the segments only when the chunk is done, so that a second attempt does not tell them twice. */
+/** Reports the segments only when the chunk is complete, so that a second attempt cannot report them twice. */
 async function transcribeWhole(
   model: TranscriptionModel,
   samples: Float32Array,

@@ -1,8 +1,8 @@
-/** Stands in for the addon where it cannot be loaded: it can run no family, and every call says so. */
+/** The engine for a machine on which the addon cannot be loaded. It runs no model family, and every call fails. */
 import { GatewayError } from '../errors.ts';
 import type { NativeEngine } from './types.ts';
 
-/** Each call rejects with GatewayError `backend_unavailable`. */
+/** An engine whose calls all reject with GatewayError `backend_unavailable`. */
 export function missingEngine(): NativeEngine {
   const refuse = async (): Promise<never> => {
     throw new GatewayError('backend_unavailable', { provider: 'transcription' });

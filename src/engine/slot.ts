@@ -1,6 +1,6 @@
 /**
- * The one inference slot of the gateway (contract 3): whoever holds it runs, everyone else is refused at once.
- * There is no queue, so that a client always learns within milliseconds whether it is being served.
+ * The one inference slot of the gateway (contract 3). The request that holds it runs, and every other request is
+ * refused at once. There is no queue, so a client learns within milliseconds whether it is being served.
  */
 
 import type { Category } from '../category.ts';
@@ -12,26 +12,26 @@ export interface SlotStatus {
   requestId: string | null;
 }
 
-/** Disposing twice is harmless; only the first counts. */
+/** The slot while a request holds it. Disposing frees the slot; a second disposal does nothing. */
 export interface Hold extends Disposable {
-  /** Aborted when the operator stops whoever holds the slot, and when it is held for too long. */
+  /** Aborts when the operator stops the request, and when the request has held the slot for too long. */
   readonly signal: AbortSignal;
 }
 
 export interface Slot {
   status(): SlotStatus;
-  /** Throws the `slot_busy` error when somebody holds the slot; takes nothing. */
+  /** Checks without taking the slot. @throws GatewayError `slot_busy` when the slot is held */
   assertFree(): void;
-  /** Takes the slot or throws `slot_busy`. */
+  /** Takes the slot. @throws GatewayError `slot_busy` when the slot is held */
   take(category: Category, requestId: string): Hold;
-  /** Asks the holder to stop; the slot is free when it has. False when nobody holds it. */
+  /** Aborts the signal of the holder, which then frees the slot when it has ended. False when the slot is free. */
   stopHolder(): boolean;
 }
 
 const RETRY_AFTER_SEC = 5;
 
 export interface SlotOptions {
-  /** Milliseconds after which a holder is told to stop, whatever it is doing; no limit when absent. */
+  /** Milliseconds after which the signal of a holder aborts; no limit when absent. */
   maxHoldMs?: number;
   now?: () => number;
 }

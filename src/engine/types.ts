@@ -1,9 +1,9 @@
 /**
- * The whole native surface, typed: what `addon.ts` makes of the addon, and everything else takes.
+ * The types of the native engine. `addon.ts` implements them, and the rest of the gateway sees only them.
  *
- * Audio is 16 kHz mono float32 in -1..1 throughout. Times are milliseconds from the first sample handed in.
+ * Audio is 16 kHz mono float32 in -1..1 throughout. Times are milliseconds from the first sample of the call.
  * Every long call runs on a thread of the object it belongs to, takes an AbortSignal, and rejects with
- * `signal.reason` once the native side has really stopped.
+ * `signal.reason` once the native side has really stopped. Other failures reject with NativeError.
  */
 
 export type NativeErrorCode =
@@ -33,7 +33,7 @@ export interface LoadOptions {
 
 export interface ModelInfo {
   family: string;
-  /** ISO 639 codes the model can be asked for, in the model's own order. */
+  /** The ISO 639 codes that the model takes as `language`, in the model's own order. */
   languages: string[];
   multilingual: boolean;
   /** Encoder positions of 20 ms for a full window (1500 for Whisper); 0 where a call cannot choose them. */
@@ -47,16 +47,16 @@ export interface ModelInfo {
 }
 
 export interface ChunkOptions {
-  /** ISO 639 code, one of `info.languages`; '' where the model itself finds it (SenseVoice). */
+  /** ISO 639 code, one of `info.languages`; '' where the model itself detects the language (SenseVoice). */
   language: string;
   translate: boolean;
   /** Text the decoder is conditioned on; '' for none. */
   prompt: string;
-  /** 0 = greedy; above 0 samples with a fixed seed (0..1). */
+  /** 0..1. At 0 decoding is greedy; above 0 the decoder samples with a fixed seed. */
   temperature: number;
-  /** Encoder positions to compute, 0 = full window. */
+  /** Encoder positions to compute; 0 means the full window. */
   audioContext: number;
-  /** Upper bound of decoded tokens, 0 = the model's own. */
+  /** The most tokens to decode; 0 means the model's own limit. */
   maxTokens: number;
   /** Align each token by dynamic time warping over the cross attention (slower, exact to about 50 ms). */
   words: boolean;
@@ -80,10 +80,10 @@ export interface DecodedSegment {
   tokens: Token[];
   /** Probability (0..1) of the no-speech token at the start of the window. */
   noSpeechProb: number;
-  /** What SenseVoice tells beside the words. */
+  /** SenseVoice detects the language, the emotion and the event beside the words; other models leave them out. */
   language?: string;
   languageProbability?: number;
-  /** As the model's tags are spelled: `HAPPY`, `NEUTRAL`, `EMO_UNKNOWN` ... */
+  /** As the model spells its tags: `HAPPY`, `NEUTRAL`, `EMO_UNKNOWN` ... */
   emotion?: string;
   /** `Speech`, `BGM`, `Laughter` ... */
   event?: string;
@@ -98,11 +98,11 @@ export interface LanguageGuess {
 export interface JobHooks {
   signal?: AbortSignal | undefined;
   onSegment?: (segment: DecodedSegment) => void;
-  /** 0..1, never falling. */
+  /** Receives values in 0..1 that never fall. */
   onProgress?: (fraction: number) => void;
 }
 
-/** As in the transcription that follows on the same samples: it then does not encode them again. */
+/** With the same values as in the transcription that follows, the samples are encoded only once for both. */
 export interface DetectionOptions {
   audioContext: number;
   words: boolean;
@@ -111,7 +111,7 @@ export interface DetectionOptions {
 /** Decodes chunks one after the other, in the order of the calls, on a thread of its own. */
 export interface Lane {
   readonly info: ModelInfo;
-  /** Decodes one chunk of at most 30 s. */
+  /** Decodes one chunk of at most 30 s; `onSegment` gets each segment as soon as it is known. */
   transcribe(samples: Float32Array, options: ChunkOptions, hooks?: JobHooks): Promise<DecodedSegment[]>;
   detectLanguage(
     samples: Float32Array,
@@ -122,9 +122,9 @@ export interface Lane {
 
 export interface TranscriptionModel extends Lane {
   /**
-   * The lane of a number below `info.lanes`; 0 is the model itself. Lanes work at the same time and share the weights
-   * and the threads of the model. One is made when it is first asked for, and closed with the model; where there is
-   * no memory for it, it is the model itself.
+   * The lane with an index below `info.lanes`; index 0 is the model itself. Lanes work at the same time and share the
+   * weights and the threads of the model. A lane is made at the first call with its index, and closed with the model.
+   * When there is no memory for another lane, the call returns the model itself.
    */
   lane(index: number): Promise<Lane>;
   /** Cancels what runs, waits for it and frees the weights. Idempotent. */
@@ -135,7 +135,7 @@ export interface TranscriptionModel extends Lane {
 export interface VoiceActivityModel {
   /**
    * `samples.length` must be a multiple of 512 except in the last call of a stream (the rest is zero-padded).
-   * `reset` starts a new stream; without it the recurrent state goes on from the previous call.
+   * `reset` starts a new stream; without it the recurrent state of the previous call is kept.
    */
   probabilities(
     samples: Float32Array,
@@ -147,18 +147,18 @@ export interface VoiceActivityModel {
 
 export interface AudioFileInfo {
   format: 'wav' | 'mp3' | 'flac' | 'vorbis';
-  /** Of the file, before conversion. */
+  /** Hz in the file, before resampling. */
   sampleRate: number;
   channels: number;
-  /** As the header says; null when only decoding would tell. */
+  /** The duration that the header gives, in seconds; null when only decoding would show it. */
   durationSec: number | null;
 }
 
 export interface NativeAudioFile {
   readonly info: AudioFileInfo;
   /**
-   * The next samples (16 kHz mono), fewer only at the end; null when there are none left. One call at a time. After
-   * an aborted one the file can only be closed.
+   * The next `maxSamples` samples (16 kHz mono), fewer only at the end; null when there are none left. Only one call
+   * may run at a time. After an aborted call the file can only be closed.
    */
   read(maxSamples: number, hooks?: Pick<JobHooks, 'signal'>): Promise<Float32Array | null>;
   close(): void;
@@ -176,7 +176,7 @@ export interface EngineInfo {
   whisperVersion: string;
   ggmlVersion: string;
   devices: ComputeDevice[];
-  /** ggml's CUDA library lies beside the addon, whether it finds a GPU or not. */
+  /** True when ggml's CUDA library is beside the addon, whether it finds a GPU or not. */
   cudaLibrary: boolean;
   cpuFeatures: string[];
   /** The model families that this build can load, by the names of their backends, sorted. */
@@ -190,7 +190,7 @@ export interface NativeEngine {
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   loadModel(options: LoadOptions): Promise<TranscriptionModel>;
   loadVoiceActivity(options: { path: string }): Promise<VoiceActivityModel>;
-  /** Open files share a few threads, in turns of some 50 ms. */
+  /** Open files share a few threads, which work on each of them in turns of about 50 ms. */
   openAudio(path: string, hooks?: Pick<JobHooks, 'signal'>): Promise<NativeAudioFile>;
   /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */
   quantize(options: { source: string; target: string; type: 'q8_0' }): Promise<void>;
