@@ -1,12 +1,12 @@
 /**
- * The settings that name models, checked against the models there are. `config.ts` stands
- * below routing, so it cannot do this, and a name with a typing error must stop the start, not fail the requests that use it.
+ * Checks the settings that name models against the catalogue, so that a typing error stops the start instead of
+ * failing the requests that use the name. `config.ts` cannot do this, because it may not import routing.
  */
 import { type Config, ConfigError } from '../config.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
 import { type RoutableModel, route } from '../transcription/routing.ts';
 
-/** @throws ConfigError naming the setting, the value and the nearest known names */
+/** @throws ConfigError that names the setting, the value and the nearest known names */
 export function checkModelSettings(
   config: Pick<Config, 'modelPreload' | 'modelAliases' | 'modelDefaultSize'>,
 ): void {

@@ -1,4 +1,7 @@
-/** `voxgate models`: lists, fetches and imports weights. Results go to stdout, progress and failures to stderr. */
+/**
+ * `voxgate models` lists, fetches and imports weights. Results go to stdout, so that scripts can read them; progress
+ * and failures go to stderr.
+ */
 import type { Command } from 'commander';
 import { fullMessage } from '../errors.ts';
 import { VOICE_ACTIVITY } from '../models/catalogue.ts';
@@ -8,14 +11,14 @@ import { createProgressView } from './progress.ts';
 
 export interface ModelsCommandDeps {
   openStore(): Promise<ModelStore>;
-  /** The id that a name given by the operator stands for; an unknown name stands for itself. */
+  /** The id that a name or alias stands for; an unknown name is returned as it is. */
   modelId(name: string): string;
-  /** For tests; the process's own streams otherwise. */
+  /** Tests pass streams of their own; the default is those of the process. */
   stdout?: NodeJS.WritableStream;
   stderr?: NodeJS.WriteStream;
 }
 
-/** Exit codes: 0 done, 1 failed, 130 interrupted (and commander's own 1 for bad usage). */
+/** The exit code is 0 after success, 1 after a failure or bad usage, and 130 after an interrupt. */
 export function registerModelsCommand(program: Command, deps: ModelsCommandDeps): void {
   const stdout = deps.stdout ?? process.stdout;
   const stderr = deps.stderr ?? process.stderr;
@@ -40,7 +43,7 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     .action((name: string) =>
       work(stderr, async (options) => {
         const store = await deps.openStore();
-        // No model hears anything without it.
+        // Every recognition model needs the voice activity model.
         await store.pull(VOICE_ACTIVITY.id, options);
         const { path } = await store.pull(deps.modelId(name), options);
         stdout.write(`${path}\n`);
@@ -61,7 +64,7 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     );
 }
 
-/** Runs with a progress display and Ctrl-C; the exit code is set, not forced, so that output is flushed. */
+/** Runs a task that shows progress and stops at Ctrl-C. It sets the exit code without exiting, so output is flushed. */
 async function work(
   stderr: NodeJS.WriteStream,
   task: (options: WaitOptions) => Promise<void>,

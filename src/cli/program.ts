@@ -1,4 +1,4 @@
-/** The command line: one file a command, wired here to what they need. */
+/** The command line. Each command has a file of its own; this one gives it the parts it needs. */
 import { Command } from 'commander';
 import type { Logger } from 'winston';
 import { VERSION } from '../app.ts';
@@ -18,6 +18,9 @@ import { registerModelsCommand } from './models.ts';
 import { registerReplayCommand } from './replay.ts';
 import { registerServeCommand } from './serve.ts';
 
+/**
+ * Runs the command in `argv` and sets the exit code of the process: 2 for a wrong setting, 1 for another failure.
+ */
 export async function run(argv: string[]): Promise<void> {
   const program = new Command('voxgate')
     .description('One HTTP gateway for speech-to-text, text-to-speech and chat, speaking the OpenAI API')
@@ -45,7 +48,7 @@ export async function run(argv: string[]): Promise<void> {
   }
 }
 
-/** The engine, the device chosen for it, and the weights in the precision of that device. */
+/** Opens the engine, the device chosen for it, and a model store with the precision that suits the device. */
 function openEngine(
   config: Config,
   log: Logger,
@@ -69,7 +72,7 @@ function openEngine(
 function loadEngine(log: Logger): NativeEngine {
   try {
     const engine = loadNative();
-    // What goes wrong in a call is thrown from it; the libraries' own words are for a closer look.
+    // A call that fails throws, so what the libraries print is needed only for debugging.
     engine.setLogger((level, message) => log.debug(`${level}: ${message.trimEnd()}`));
     return engine;
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Shows one model's progress: a bar on a terminal, a line now and then in a log. */
+/** Shows the progress of one model: a bar on a terminal, and elsewhere a line for each step and every few seconds. */
 import { SingleBar } from 'cli-progress';
 import { megabytes } from '../models/disk.ts';
 import type { ModelProgress } from '../models/source.ts';

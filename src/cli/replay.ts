@@ -1,4 +1,4 @@
-/** `voxgate replay <dir>`: a captured request again, for whoever looks for what changed. */
+/** `voxgate replay <dir>` sends a captured request again, to compare answers between versions. */
 import type { Command } from 'commander';
 import type { Config } from '../config.ts';
 import { baseUrl } from '../http/address.ts';
@@ -9,7 +9,7 @@ export function registerReplayCommand(program: Command, config: () => Config): v
     .command('replay')
     .description('send a captured request again and compare the answers; exit status 1 when they differ')
     .argument('<dir>', 'a capture: <SVC_OBS_PAYLOAD_DIR>/<date>/<request id>')
-    .option('--url <url>', 'the gateway to ask (default: where SVC_HOST and SVC_PORT say)')
+    .option('--url <url>', 'the gateway to send it to (default: the one at SVC_HOST and SVC_PORT)')
     .action(async (dir: string, options: { url?: string }) => {
       const { host, port, apiKeys } = config();
       const base = options.url ?? baseUrl(host, port);

@@ -1,4 +1,4 @@
-/** `voxgate serve`: the gateway for operators. */
+/** `voxgate serve` starts the gateway and stops it on SIGINT or SIGTERM. */
 import type { AddressInfo } from 'node:net';
 import type { Command } from 'commander';
 import type { Logger } from 'winston';
@@ -19,7 +19,7 @@ export interface ServeDeps {
   store: ModelStore;
 }
 
-/** How long running work may take to notice the end before the process leaves anyway. */
+/** The time that requests under way have to end after a signal; then the process exits anyway. */
 const GRACE_MS = 10_000;
 
 export function registerServeCommand(program: Command, open: () => ServeDeps): void {
@@ -69,7 +69,7 @@ function stopOnSignals(app: App, log: Logger): void {
   let stopping = false;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
-      if (stopping) process.exit(1); // asked twice: leave now
+      if (stopping) process.exit(1); // a second signal exits at once
       stopping = true;
       log.info(`${signal}: stopping`);
       setTimeout(() => process.exit(1), GRACE_MS).unref();
