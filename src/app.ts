@@ -1,4 +1,4 @@
-/** The composition root: the only place where the parts are constructed and joined. */
+/** The composition root of the server: it constructs the parts and joins them. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -51,9 +51,9 @@ export interface AppDeps {
   engine: NativeEngine;
   /** Where models run. */
   device: ChosenDevice;
-  /** For tests, which cannot wait as long. */
+  /** Tests pass shorter limits, because they cannot wait as long. */
   clientLimits?: Partial<ClientLimits> | undefined;
-  /** Told of every request when it is over. */
+  /** Called once for every request, after its response has ended. */
   onExchange?(exchange: Exchange): void;
 }
 
@@ -62,13 +62,13 @@ type Caches = ReturnType<typeof createCaches>;
 export interface App {
   readonly server: Server;
   readonly slot: Slot;
-  /** Loads a model now, so that the first request need not wait. */
+  /** Loads a model and the voice activity model now, so that the first request does not wait for them. */
   preload(modelId: string): Promise<void>;
-  /** Stops what runs, refuses what comes, frees everything. */
+  /** Aborts the requests under way, refuses new ones with `shutting_down`, and frees the models. */
   close(): Promise<void>;
 }
 
-/** How long log and captures may take to reach the disk when the gateway stops. */
+/** The time that the log and the captures have to reach the disk when the gateway stops. */
 const LAST_LINES_MS = 3000;
 
 export const VERSION: string = JSON.parse(
@@ -155,9 +155,9 @@ export function buildApp(config: Config, deps: AppDeps): App {
   });
   app.use(onError);
 
-  // An upload may take as long as it needs while it moves; the receiver watches for a stall itself.
+  // An upload may take any time as long as it moves. The receiver ends the ones that stall.
   server.requestTimeout = 0;
-  // Above the idle time of common reverse proxies, so that they never reuse a connection being closed.
+  // This is longer than the idle time of common reverse proxies, so they never reuse a connection being closed.
   server.keepAliveTimeout = 75_000;
 
   return {
@@ -174,7 +174,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
       await stopServer(server, observer.inFlight);
       await Promise.all([caches.models.close(), caches.voiceActivity.close()]);
       uploads.close();
-      // Last: what ended just now is still to be written. A disk that hangs must not keep the process.
+      // This comes last, because the requests that ended just now still have to be written. A disk that hangs must
+      // not keep the process alive.
       await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);
     },
   };
@@ -182,14 +183,14 @@ export function buildApp(config: Config, deps: AppDeps): App {
 
 function servable(config: Config, { store, engine }: AppDeps, caches: Caches): ListedModel[] {
   const loaded = new Set(caches.models.entries().map((entry) => entry.key));
-  // No model hears anything without the voice activity model.
+  // Every recognition model needs the voice activity model.
   const complete = store.isInstalled(VOICE_ACTIVITY.id);
   return routable(store, engine)
     .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
     .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
 }
 
-/** Where the server answers, for a request of its own; null before it listens. */
+/** The base URL that the gateway sends its own requests to, as a replay does; null before it listens. */
 function addressOf(server: Server): string | null {
   const address = server.address();
   if (address === null || typeof address === 'string') return null;
@@ -219,16 +220,16 @@ function createCaches(
         const load = (on: string, file: string) =>
           engine.loadModel({ family, path: file, device: on, threads: config.threads });
         if (!gpu) return load(device, path);
-        // Half precision suits a GPU; a CPU is slower with it than with its own eight bits.
+        // A GPU runs half precision fast. A CPU is slower with it than with 8-bit weights.
         const forCpu = () =>
           store.ensure(id, { precision: 'q8_0' }).catch((error: Error) => {
-            log.warn(`${id} has no weights for the CPU and keeps those of the GPU: ${error.message}`);
+            log.warn(`${id} has no 8-bit weights for the CPU and uses those of the GPU: ${error.message}`);
             return { path };
           });
         return loadWithFallback({
           gpu: device,
           load: async (on) => load(on, on === 'cpu' ? (await forCpu()).path : path),
-          onFallback: (error) => log.warn(`${id} goes on on the CPU: ${error.message}`),
+          onFallback: (error) => log.warn(`${id} falls back to the CPU: ${error.message}`),
         });
       },
     }),
@@ -260,7 +261,7 @@ function createTranscription(
     hasWeights: (modelId) => store.isInstalled(VOICE_ACTIVITY.id) && store.isInstalled(modelId),
     async ensureWeights(modelId, signal, onFetching) {
       const onProgress = ({ phase, doneBytes }: ModelProgress) => {
-        // A download that was only asked for, or a file that is being verified, may still be refused.
+        // Verifying a file, and a download without its first byte, may still fail with a status of their own.
         if (phase !== 'verifying' && (phase !== 'downloading' || doneBytes > 0)) onFetching();
       };
       await store.ensure(VOICE_ACTIVITY.id, { signal, onProgress });
@@ -285,7 +286,7 @@ function routable(store: ModelStore, engine: NativeEngine): RoutableModel[] {
   }));
 }
 
-/** Looked for when first needed, so that it does not delay the start. */
+/** Computes a value at the first call and keeps it, so that a slow lookup does not delay the start. */
 function once<T>(compute: () => T): () => T {
   let value: { is: T } | null = null;
   return () => {

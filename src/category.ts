@@ -1,3 +1,3 @@
-/** The three capabilities of the gateway, as traffic is counted (contract 2.4) and the slot is held. */
+/** The three capabilities of the gateway: traffic is counted by them (contract 2.4), and one of them holds the slot. */
 export const CATEGORIES = ['asr', 'tts', 'llm'] as const;
 export type Category = (typeof CATEGORIES)[number];

@@ -1,6 +1,6 @@
 /**
- * Every setting of the gateway: name, meaning, range and default in one schema. This is the only reader of
- * `process.env`; everything else is handed the frozen `Config`.
+ * Every setting of the gateway, with its name, meaning, range and default in one schema. Settings are read from
+ * `process.env` here only; every other part receives the frozen `Config`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -30,7 +30,7 @@ const httpUrl = (fallback: string) =>
   z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' }).default(fallback);
 
 const MAX_PROXIES = 32;
-/** Names of Express for what RFC 1122, 3927, 1918 and 4193 reserve. */
+/** The names that Express gives to the address ranges which RFC 1122, 3927, 1918 and 4193 reserve. */
 const SUBNET_NAMES = ['loopback', 'linklocal', 'uniquelocal'];
 
 function isSubnet(text: string): boolean {
@@ -39,7 +39,10 @@ function isSubnet(text: string): boolean {
   return SUBNET_NAMES.includes(text) || (version > 0 && Number(prefix) <= (version === 4 ? 32 : 128));
 }
 
-/** A number of proxies in front, or where they are. Never simply all: then a client could name any address its own. */
+/**
+ * The number of reverse proxies in front, or their subnets. Express also takes `true` for all, which is not offered:
+ * a client could then claim any address as its own.
+ */
 const trustedProxies = z.union(
   [
     z
@@ -59,11 +62,11 @@ const settings = z.object({
   SVC_TTS_MODEL_ID: z.string().min(1).max(128).default('tts').describe('its id in the models list'),
   SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
-    .describe('silence after which it is given up, seconds'),
+    .describe('seconds of silence after which a speech call fails'),
   SVC_LLM_BACKEND_URL: httpUrl('http://127.0.0.1:11434').describe('the chat daemon'),
   SVC_LLM_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
-    .describe('silence after which it is given up, seconds'),
+    .describe('seconds of silence after which a chat call fails'),
   SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept (XDG cache, voxgate/models)'),
   SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether absent weights may be downloaded'),
   SVC_MODEL_DEFAULT_SIZE: z.enum(SIZES).default('small').describe('multilingual size that `auto` prefers'),
@@ -88,29 +91,31 @@ const settings = z.object({
   SVC_CORS_ORIGINS: list.default([]).describe('sites whose pages may use the API; * = all'),
   SVC_TRUST_PROXY: trustedProxies
     .default(0)
-    .describe('reverse proxies whose word on the client is taken: how many, or their subnets'),
+    .describe('reverse proxies whose X-Forwarded headers are trusted: how many, or their subnets'),
   SVC_OBS_METRICS_ENABLED: onOff.default(true).describe('metrics at start'),
   SVC_OBS_METRICS_WINDOW_SEC: integer(1, 86_400).default(3600).describe('window of the metrics, seconds'),
   SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('access log at start'),
   SVC_OBS_LOG_DIR: z.string().min(1).default('logs').describe('folder of the access log'),
   SVC_OBS_PAYLOAD_ENABLED: onOff.default(false).describe('payload capture at start'),
   SVC_OBS_PAYLOAD_DIR: z.string().min(1).default('payloads').describe('folder of the captures'),
-  SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500).default(7).describe('age at which captures go, days'),
-  SVC_OBS_PAYLOAD_MAX_GB: number(0, 1_048_576).default(5).describe('size above which the oldest go, GiB'),
+  SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500).default(7).describe('age at which captures are deleted, days'),
+  SVC_OBS_PAYLOAD_MAX_GB: number(0, 1_048_576)
+    .default(5)
+    .describe('size above which the oldest captures are deleted, GiB'),
   SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
   HF_ENDPOINT: httpUrl('https://huggingface.co').describe('model hub'),
   HF_TOKEN: z.string().min(1).optional().describe('access token for the model hub'),
 });
 
-/** A service behind the gateway that requests are passed on to. */
+/** A service behind the gateway that it forwards requests to. */
 export interface UpstreamConfig {
   readonly url: string;
-  /** Silence after which a call is given up. */
+  /** A call fails when the upstream sends nothing for this long. */
   readonly timeoutMs: number;
 }
 
 export interface ObservabilityConfig {
-  /** What is on at the start. */
+  /** Which instruments are on at the start; the admin API can switch them later. */
   readonly metrics: boolean;
   readonly accessLog: boolean;
   readonly payload: boolean;
@@ -138,27 +143,27 @@ export interface Config {
   readonly maxAudioSec: number;
   readonly maxHoldMs: number;
   readonly tmpDir: string;
-  /** Empty: open to everyone who can reach it. */
+  /** When empty, every client that can reach the gateway may use it. */
   readonly apiKeys: readonly string[];
   readonly corsOrigins: readonly string[];
-  /** How many reverse proxies are in front, or their subnets; 0: none is believed. */
+  /** How many reverse proxies are in front, or their subnets; 0 trusts none. */
   readonly trustProxy: number | readonly string[];
   readonly observability: ObservabilityConfig;
   readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
   readonly hubEndpoint: string;
   readonly hubToken: string | undefined;
-  /** What child processes inherit: PATH, and whatever configures pip. */
+  /** The environment that child processes inherit, for PATH and the settings of pip. */
   readonly environment: Readonly<NodeJS.ProcessEnv>;
 }
 
-/** A setting with a value outside its range; the message is one sentence that names it. */
+/** Thrown for a setting whose value is outside its range; the message is one sentence that names the setting. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
 /**
  * Reads the settings. An empty value counts as absent, as in a compose file.
- * @throws ConfigError naming the setting, its value and what is allowed.
+ * @throws ConfigError that names the setting, its value and what is allowed.
  */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Config; warnings: string[] } {
   const names = Object.keys(settings.shape);
@@ -236,8 +241,8 @@ function unknownSettings(given: string[], known: string[]): string[] {
 }
 
 /**
- * Cores that do not share an execution unit: ggml's matrix kernels gain nothing from a second hardware thread on
- * the same core. Never more than the process may use (affinity, container quota).
+ * The number of physical cores, because ggml's matrix kernels gain nothing from a second hardware thread on the same
+ * core. It is never more than the process may use (affinity, container quota).
  */
 function physicalCores(): number {
   const usable = availableParallelism();
@@ -249,6 +254,6 @@ function physicalCores(): number {
     );
     return Math.max(1, Math.min(usable, cores.size));
   } catch {
-    return usable; // not Linux, or no topology in this container
+    return usable; // this is not Linux, or the container hides the topology
   }
 }

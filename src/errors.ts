@@ -1,10 +1,9 @@
 /**
- * Every failure that the gateway can answer with. A code has one kind, one HTTP status and one form of sentence
- * (contract 7); docs/api.md lists the same table, and a test compares the two. `error-handler.ts` turns one of these
- * into a response.
+ * Every failure that the gateway can answer with. A code has one kind, one HTTP status and one sentence (contract 7).
+ * docs/api.md lists the same table, and a test compares the two. `error-handler.ts` turns a failure into a response.
  */
 
-/** Kind (what clients branch on) to HTTP status. */
+/** The HTTP status of each kind. Clients branch on the kind. */
 export const STATUS_OF_KIND = {
   malformed: 400,
   unauthorized: 401,
@@ -23,9 +22,12 @@ export const ERROR_KINDS = Object.keys(STATUS_OF_KIND) as [ErrorKind, ...ErrorKi
 
 interface Row {
   kind: ErrorKind;
-  /** What is wrong, then what to do about it; `{names}` are filled in. No path of the server and no full stop. */
+  /**
+   * What is wrong, then what to do about it, without a full stop. `{names}` are filled in. The sentence is shown to
+   * clients, so it holds no path of the server.
+   */
   says: string;
-  /** Where HTTP has a status that says more than the kind's, of the same hundred (RFC 9110, section 15.5). */
+  /** A status of the same class that says more than the kind's (RFC 9110, section 15.5). */
   status?: number;
 }
 
@@ -61,36 +63,40 @@ export const ERRORS = {
   unsupported_media_type: {
     kind: 'malformed',
     status: 415,
-    says: 'The type, encoding or character set of the body is not known here',
+    says: 'The type, encoding or character set of the body is not supported',
   },
   // The request itself.
   bad_request: { kind: 'malformed', says: 'The request cannot be understood' },
   request_timeout: { kind: 'malformed', status: 408, says: 'The request did not arrive in time' },
-  precondition_failed: { kind: 'malformed', status: 412, says: 'The file is not the one of the condition' },
+  precondition_failed: { kind: 'malformed', status: 412, says: 'The file does not match the condition' },
   range_not_satisfiable: { kind: 'malformed', status: 416, says: 'The file has no such range' },
-  expectation_failed: { kind: 'malformed', status: 417, says: 'Only Expect: 100-continue is known here' },
+  expectation_failed: {
+    kind: 'malformed',
+    status: 417,
+    says: 'The only supported expectation is Expect: 100-continue',
+  },
   headers_too_large: { kind: 'malformed', status: 431, says: 'The request headers are too large' },
-  // Who asks, and for what.
+  // Access and addresses.
   invalid_api_key: {
     kind: 'unauthorized',
     says: 'A valid key is needed: Authorization: Bearer <key> (SVC_API_KEY)',
   },
   cross_site: {
     kind: 'forbidden',
-    says: 'A page of another site may not do this (SVC_CORS_ORIGINS lists the sites that may)',
+    says: 'Pages of other sites may not do this (SVC_CORS_ORIGINS lists the sites that may)',
   },
   unknown_host: {
     kind: 'forbidden',
-    says: 'This server is not known by the name in Host (SVC_CORS_ORIGINS adds names)',
+    says: 'The name in Host is not a name of this server (SVC_CORS_ORIGINS adds names)',
   },
-  not_found: { kind: 'not_found', says: 'Nothing is at {method} {path}' },
-  model_not_found: { kind: 'not_found', says: 'No model "{model}" can serve here' },
+  not_found: { kind: 'not_found', says: 'There is no {method} {path}' },
+  model_not_found: { kind: 'not_found', says: 'No model "{model}" can serve requests here' },
   capture_not_found: {
     kind: 'not_found',
-    says: 'Nothing that was captured under this request id is on disk (any more)',
+    says: 'No capture of this request is on disk: it was never written or has been deleted',
   },
   method_not_allowed: { kind: 'method_not_allowed', says: '{method} is not allowed here; use {allowed}' },
-  // The client is gone; in the log only.
+  // The client is gone, so these appear only in the log.
   client_left: { kind: 'cancelled', says: 'The client closed the request' },
   client_stalled: { kind: 'cancelled', says: 'The client {what}' },
   // The slot.
@@ -109,39 +115,42 @@ export const ERRORS = {
     says: 'The {provider} backend is not available: the native engine could not be loaded; the start log says why',
   },
   model_not_installed: { kind: 'network', says: 'The weights of {model} are not on this server: {why}' },
-  download_failed: { kind: 'network', says: 'Could not get the weights of {model}' },
+  download_failed: { kind: 'network', says: 'The weights of {model} could not be downloaded' },
   not_importable: { kind: 'malformed', says: 'The weights cannot be imported: {why}' },
   // The upstreams.
   upstream_unreachable: { kind: 'network', says: 'The {upstream} cannot be reached ({why}): {hint}' },
   upstream_failed: { kind: 'upstream', says: 'The {upstream} failed: {why}' },
   upstream_timeout: { kind: 'upstream', says: 'The {upstream} did not answer in time: {why}' },
-  internal_error: { kind: 'internal', says: 'The gateway failed; the log tells more under the request id' },
+  internal_error: {
+    kind: 'internal',
+    says: 'The gateway failed; the log has the details under the request id',
+  },
 } as const satisfies Record<string, Row>;
 
 export type ErrorCode = keyof typeof ERRORS;
-/** The codes as the schema of the API needs them. */
+/** The codes as a non-empty tuple, which is the form that zod's `enum` takes. */
 export const ERROR_CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
 type Blanks<Sentence> = Sentence extends `${string}{${infer Name}}${infer Rest}`
   ? Name | Blanks<Rest>
   : never;
-/** What fills the blanks of a code's sentence. */
+/** The values for the `{names}` in a code's sentence. */
 type Values<Code extends ErrorCode> = Record<Blanks<(typeof ERRORS)[Code]['says']>, string | number>;
 
 export interface GatewayErrorOptions {
-  /** Who produced the failure: `voxgate` itself (the default), or the model family or upstream it speaks for. */
+  /** Where the failure arose: `voxgate` itself (the default), a model's provider, or an upstream (contract 2.1.3). */
   provider?: string;
   /** The request field at fault, as OpenAI's `error.param`. */
   param?: string;
-  /** Seconds for `Retry-After`; only back-pressure carries it. */
+  /** Seconds for `Retry-After`; only refusals that a later retry may get past have it. */
   retryAfterSec?: number;
   /** Further members of the `error` object; `heldBy` is `held_by` on the wire. */
   details?: Record<string, string | number>;
-  /** For the log: it may name paths and say what a library printed. */
+  /** Only the log shows the cause, so it may name paths and quote a library. */
   cause?: unknown;
 }
 
-/** What was sent, cut short enough to stand in a message. */
+/** What the client sent, cut to `maxCharacters` UTF-16 units so that it fits into a message. */
 export function excerpt(sent: string, maxCharacters = 80): string {
   return sent.length > maxCharacters ? `${sent.slice(0, maxCharacters)}…` : sent;
 }
@@ -158,8 +167,8 @@ export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
 
   constructor(code: Code, values: Values<Code>, options: GatewayErrorOptions = {}) {
     const { kind, says, status }: Row = ERRORS[code];
-    // A refusal is found by its code. Walking the stack for each would be the dearest part of refusing, just when
-    // there is most to refuse.
+    // A refusal is identified by its code. Collecting a stack for each would be the most expensive part of refusing,
+    // and refusals are most frequent when the gateway has the least time.
     const { stackTraceLimit } = Error;
     if (kind !== 'internal') Error.stackTraceLimit = 0;
     super(fill(says, values), options.cause === undefined ? undefined : { cause: options.cause });
@@ -178,23 +187,23 @@ function fill(sentence: string, values: Readonly<Record<string, string | number>
   return sentence.replace(/\{(\w+)\}/g, (_blank, name: string) => String(values[name]));
 }
 
-/** The message with those of its causes: for the log and the command line, never for a client. */
+/** The message and those of its causes. They may name paths, so they go to the log or a terminal, never to a client. */
 export function fullMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${fullMessage(error.cause)}`;
 }
 
 /**
- * A field that cannot hold what was sent.
- * @param field as it was written, with the member at fault: `chunking_strategy[threshold]`
+ * The `invalid_value` error for a field that cannot hold what was sent.
+ * @param field the name as it was written, with the member at fault: `chunking_strategy[threshold]`
  * @param expected a sentence that says what is allowed
- * @param param the field alone, where `field` names a member of it
+ * @param param the name of the field alone, where `field` names a member of it
  */
 export function invalidValue(field: string, value: unknown, expected: string, param = field): GatewayError {
   return new GatewayError('invalid_value', { field, value: describe(value), expected }, { param });
 }
 
-/** Bounded for any value: a list may have millions of places, and an object thousands of levels. */
+/** The result is short for any value, because a list may have millions of items and an object thousands of levels. */
 function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(excerpt(value));
   if (Array.isArray(value)) return `a list of ${value.length}`;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** argv -> cli/. Nothing else. */
+/** The executable: it hands the command line to cli/ and does nothing else. */
 import { run } from './cli/program.ts';
 
 await run(process.argv);

@@ -1,4 +1,4 @@
-/** The switch words of contract 4.6, which settings and form fields share. */
+/** The words of contract 4.6 that turn a switch on. Settings and form fields share them. */
 
 const TRUTHY = ['1', 'on', 'true', 'yes', 'y'];
 

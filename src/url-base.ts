@@ -1,6 +1,6 @@
-/** Addresses that paths are appended to. */
+/** Base URLs that paths are appended to. */
 
-/** An address that a path starting with a slash can be put behind. */
+/** The URL without the slashes at its end, so that a path which starts with a slash can be appended. */
 export function withoutTrailingSlashes(url: string): string {
   return url.replace(/(?<!\/)\/+$/, '');
 }
