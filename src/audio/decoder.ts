@@ -1,20 +1,21 @@
-/** What every decoder of a file hands out: blocks of 16 kHz mono. The rest of the gateway sees only these. */
+/** The interface of the decoders. All of them give blocks of 16 kHz mono, the only audio that the gateway handles. */
 
 export const SAMPLE_RATE = 16_000;
 
 /**
- * 16 s, 1 MB. A multiple of the 512 samples of a voice activity window, so that blocks can be scored as they come,
- * and large enough that the hop to a decoder thread or process is nothing beside the decoding.
+ * Samples in a block: 16 s, 1 MB. The number is a multiple of the 512 samples of a voice activity window, so that
+ * each block can be scored alone. It is large enough that the switch to a decoder thread or process costs little
+ * beside the decoding.
  */
 export const BLOCK_SAMPLES = 500 * 512;
 
-/** One file being decoded to 16 kHz mono. Not shared: one `read` at a time. */
+/** Decodes one file to 16 kHz mono float32. It has one user, which makes one `read` at a time. */
 export interface Decoder {
-  /** As the header says, not as decoding would find; null when the header says nothing (credible). */
+  /** The duration that the header gives, in seconds; null if the header gives no credible duration. */
   readonly durationSec: number | null;
   /**
-   * The next block, shorter only at the end of the audio, then null. A damaged file gives what can be decoded;
-   * it rejects with a GatewayError when that is nothing, and with `signal.reason` once aborted.
+   * The next block; the last one may be shorter, and after it comes null. A damaged file gives the part that can be
+   * decoded. Rejects with a GatewayError when no part can be decoded, and with `signal.reason` after an abort.
    */
   read(): Promise<Float32Array | null>;
   /** Resolves when the file is closed and the process, if there is one, is gone. Idempotent. */
@@ -27,7 +28,7 @@ export interface DecoderLimits {
   signal?: AbortSignal | undefined;
 }
 
-/** Never the quiet end of a stream: half of the audio must not pass for all of it. */
+/** A read after `close` fails. If it ended the stream instead, half of the audio would look like all of it. */
 export function closedWhileRead(): Error {
   return new Error('The audio was closed while it was being read');
 }

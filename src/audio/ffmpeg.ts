@@ -1,4 +1,4 @@
-/** Audio decoded by ffmpeg, for the formats that the addon cannot read; the child never outlives its decoder. */
+/** Decodes the formats that the addon cannot read with ffmpeg. The child process never outlives its decoder. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve as absolute } from 'node:path';
@@ -8,16 +8,17 @@ import { type Ffmpeg, ffmpegCommand } from './find-ffmpeg.ts';
 import { refuseAudio, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 
-/** ffmpeg's exit code when a signal ended it: it catches the one for used-up processor time and leaves in order. */
+/** ffmpeg catches SIGXCPU, which the limit of processor time sends, and exits with this code. */
 const ENDED_BY_SIGNAL = 255;
-/** ffmpeg decodes hundreds of times faster than the audio plays: more than this is a file made to burn time. */
+/** ffmpeg decodes hundreds of times faster than real time, so only a file made to waste time needs more than this. */
 const CPU_BASE_SEC = 60;
 const AUDIO_SEC_PER_CPU_SEC = 20;
 const STDERR_WINDOW_CHARS = 4096;
 
 /**
- * Decodes in a process of its own, which gets the path (an mp4 with its index at the end cannot be read from a
- * pipe), one demuxer and no protocol but `file`. It runs only as far ahead as the pipe holds: a slow reader pauses it.
+ * Decodes in a child process. The process gets the path, because an mp4 with its index at the end cannot be read from
+ * a pipe, one demuxer, and no protocol but `file`. It decodes only as far ahead as the pipe holds, so a slow reader
+ * pauses it.
  */
 export async function openFfmpegDecoder(
   path: string,
@@ -34,7 +35,7 @@ export async function openFfmpegDecoder(
     cpuSec,
   );
   const child = await start(command, args);
-  child.on('error', () => {}); // a kill that came too late
+  child.on('error', () => {}); // a kill fails when the process has already ended
   const exited = new Promise<[code: number | null, endSignal: string | null]>((resolve) => {
     child.once('close', (...how) => resolve(how));
   });
@@ -53,12 +54,12 @@ export async function openFfmpegDecoder(
       const next = await chunks.next();
       return next.done ? null : next.value;
     } catch (error) {
-      if (closed) return null; // the pipe was destroyed under us; `judgeExit` says so
+      if (closed) return null; // `close` destroyed the pipe, and `judgeExit` throws for it
       throw error;
     }
   }
 
-  /** Fills `bytes` from the pipe. Chunks end anywhere, also within a sample; what is left over waits in `rest`. */
+  /** Fills `bytes` from the pipe. A chunk may end within a sample, so the bytes left over stay in `rest`. */
   async function fill(bytes: Buffer): Promise<number> {
     let filled = 0;
     while (filled < bytes.length) {
@@ -78,7 +79,7 @@ export async function openFfmpegDecoder(
     const [code, endSignal] = await exited;
     signal?.throwIfAborted();
     if (closed) throw closedWhileRead();
-    // Cut off by a limit, not by the end of the file: passing on half of it as if whole would be a lie.
+    // A limit ended the decoding, not the end of the file. The part decoded so far must not pass for the whole.
     if (endSignal !== null || code === ENDED_BY_SIGNAL) {
       throw refuseDecoding('undecodable_audio', 'decoding it takes more memory or time than is allowed');
     }
@@ -107,7 +108,7 @@ export async function openFfmpegDecoder(
       closed = true;
       signal?.removeEventListener('abort', kill);
       kill();
-      // What is still in the pipe would keep 'close' from coming.
+      // The 'close' event comes only when the pipe is empty or destroyed.
       child.stdout.destroy();
       await exited;
     },
@@ -123,7 +124,7 @@ async function start(command: string, args: string[]) {
       await once(child, 'spawn');
       return child;
     } catch (error) {
-      child.stdout.destroy(); // nothing else closes the pipes of a process that never was
+      child.stdout.destroy(); // nothing else closes the pipes of a process that did not start
       child.stderr.destroy();
       throw error;
     }
@@ -136,20 +137,24 @@ async function start(command: string, args: string[]) {
 
 function ffmpegArguments(path: string, demuxer: string, maxAudioSec: number): string[] {
   return [
-    // "info" is the level that names the duration.
+    // ffmpeg prints the duration only at the level "info".
     ...['-hide_banner', '-v', 'info', '-nostats', '-nostdin', '-threads', '1'],
     ...['-protocol_whitelist', 'file', '-format_whitelist', demuxer, '-f', demuxer],
-    // An mp4 may name another file as its media. Off is ffmpeg's default; here it must stay off.
+    // An mp4 may name another file as its media. ffmpeg's default is off, and here it must stay off.
     ...(demuxer === 'mov' ? ['-enable_drefs', '0', '-use_absolute_path', '0'] : []),
     ...['-i', `file:${absolute(path)}`, '-vn', '-sn', '-dn', '-map', '0:a:0'],
-    // Without rematrix_maxval, mixing down to float adds the channels up: stereo comes out 3 dB louder, and clips.
+    // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
+    // clips.
     ...['-ar', String(SAMPLE_RATE), '-ac', '1', '-rematrix_maxval', '1'],
-    // One second past what is allowed: enough to be seen as too long.
+    // One second more than `open.ts` allows, so that it sees when a file is too long.
     ...['-t', String(maxAudioSec + 2), '-f', 'f32le', 'pipe:1'],
   ];
 }
 
-/** What ffmpeg says about the file. Its lines carry the file's own metadata, without bound: only a window is kept. */
+/**
+ * Reads the duration and a missing audio stream from the lines of ffmpeg. The lines hold the metadata of the file,
+ * which has no bound, so only the last `STDERR_WINDOW_CHARS` are kept.
+ */
 function readNotes(stderr: NodeJS.ReadableStream): { durationSec: number | null; noStream: boolean } {
   const notes: { durationSec: number | null; noStream: boolean } = { durationSec: null, noStream: false };
   let window = '';

@@ -1,4 +1,4 @@
-/** The ffmpeg of this machine, and the limits under which it is run. */
+/** Finds the ffmpeg of this machine, and sets the limits under which it runs. */
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
@@ -8,15 +8,15 @@ const ADDRESS_SPACE_BYTES = 1024 ** 3;
 
 export interface Ffmpeg {
   path: string;
-  /** e.g. `5.1.9`; for the log. */
+  /** The version that ffmpeg prints, such as `5.1.9`. */
   version: string;
-  /** util-linux's prlimit, when there is one and this account may set the limits. */
+  /** The path of prlimit (util-linux); null when it is missing or this account may not set the limits. */
   prlimitPath: string | null;
 }
 
 /**
- * Looks once, at start, in `searchPath` (the PATH variable) for `configured`, a name or a path. Null when there is
- * none that runs.
+ * Looks for `configured` (a name or a path, by default `ffmpeg`) in `searchPath`, the value of PATH. Returns null when
+ * no ffmpeg runs.
  */
 export function findFfmpeg(options: { configured?: string | undefined; searchPath: string }): Ffmpeg | null {
   const wanted = options.configured ?? 'ffmpeg';
@@ -31,8 +31,8 @@ export function findFfmpeg(options: { configured?: string | undefined; searchPat
 }
 
 /**
- * The command that runs ffmpeg under limits, so that a crafted file cannot take the machine's memory or processor
- * with it. `--fsize=0`: it writes to a pipe and nowhere else.
+ * The command that runs ffmpeg under limits, so that a crafted file cannot use up the memory or the processor of the
+ * machine. With `--fsize=0` ffmpeg can write to its pipe but to no file.
  */
 export function ffmpegCommand(ffmpeg: Ffmpeg, args: string[], cpuSec: number): [string, string[]] {
   if (ffmpeg.prlimitPath === null) return [ffmpeg.path, args];
@@ -40,7 +40,7 @@ export function ffmpegCommand(ffmpeg: Ffmpeg, args: string[], cpuSec: number): [
   return [ffmpeg.prlimitPath, [...limits, ffmpeg.path, ...args]];
 }
 
-/** Runs it for its version under the limits it will have: a container's own limits may forbid setting them. */
+/** The version of ffmpeg, run under the limits that it will have, because a container may forbid setting them. */
 function probe(ffmpeg: Ffmpeg): string | null {
   const [command, args] = ffmpegCommand(ffmpeg, ['-version'], 60);
   try {

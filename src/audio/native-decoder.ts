@@ -1,11 +1,11 @@
-/** Audio decoded by the addon, on a thread of its own. */
+/** Decodes audio with the addon, on threads of the addon. */
 import { stat } from 'node:fs/promises';
 import { type AudioFileInfo, type NativeEngine, NativeError } from '../engine/types.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits } from './decoder.ts';
 
 /**
- * Decodes in the addon. Rejects with NativeError `bad_audio` for what it cannot read; whether another decoder is
- * tried is for the caller to say.
+ * Opens a decoder of the addon. Rejects with NativeError `bad_audio` for a file that it cannot read; the caller
+ * decides whether to try another decoder.
  */
 export async function openNativeDecoder(
   path: string,
@@ -21,7 +21,7 @@ export async function openNativeDecoder(
     try {
       return await file.read(blockSamples, { signal });
     } catch (error) {
-      // Damage in the middle of a file ends it; what came before is transcribed.
+      // Damage in the middle of a file ends the audio, and the part before it is transcribed.
       if (isBadAudio(error)) return null;
       throw error;
     }
@@ -42,8 +42,8 @@ export async function openNativeDecoder(
     async close() {
       if (closed) return;
       closed = true;
-      // A block takes milliseconds, and after an abort less: waiting for the one on its way is simpler than closing
-      // under it.
+      // A block takes milliseconds, and less after an abort, so waiting for the current read is simpler than closing
+      // the file during it.
       await pending;
       file.close();
     },
@@ -54,7 +54,10 @@ export function isBadAudio(error: unknown): boolean {
   return error instanceof NativeError && error.code === 'bad_audio';
 }
 
-/** Programs that write wav to a pipe leave a placeholder of hours as its size. No encoding is under 4 bits a sample. */
+/**
+ * Programs that write wav to a pipe leave a placeholder as its size, which stands for hours. No wav encoding has less
+ * than 4 bits per sample, so a duration that would need less is not credible.
+ */
 function credibleDuration(info: AudioFileInfo, fileBytes: number): number | null {
   const { durationSec, format, sampleRate, channels } = info;
   if (durationSec === null || format !== 'wav') return durationSec;

@@ -1,6 +1,7 @@
 /**
- * An uploaded file -> blocks of 16 kHz mono float32. The content decides how: what the addon reads is decoded in
- * the process, the rest (and odd encodings in a known container) by ffmpeg, where there is one.
+ * Turns an uploaded file into blocks of 16 kHz mono float32. The content of the file decides how: the addon decodes
+ * the formats that it reads, and ffmpeg, where there is one, decodes the others and the rare encodings in a known
+ * container.
  */
 
 import { open } from 'node:fs/promises';
@@ -19,29 +20,30 @@ import {
   tagLength,
 } from './sniff.ts';
 
-/** Encoders pad to whole frames: a file of exactly the longest length allowed must pass. */
+/** Encoders pad to whole frames, and a file of exactly the longest length allowed must pass. */
 const LENGTH_SLACK_SEC = 1;
-const OGG_TAIL_BYTES = 65_536 + 18; // the largest page fits
+const OGG_TAIL_BYTES = 65_536 + 18; // holds the largest page
 const MAX_TAGS = 8;
 
 export interface OpenAudioOptions {
   engine: Pick<NativeEngine, 'openAudio'>;
-  /** From `findFfmpeg`; null on a machine without it. */
+  /** The result of `findFfmpeg`; null on a machine without ffmpeg. */
   ffmpeg: Ffmpeg | null;
   maxAudioSec: number;
   signal?: AbortSignal | undefined;
-  /** A multiple of 512; smaller ones are for tests. */
+  /** Samples in a block, a multiple of 512; tests use small blocks. */
   blockSamples?: number;
 }
 
 export interface AudioSource extends AsyncDisposable {
-  /** The container the content is in, e.g. `wav`, `mp4`. */
+  /** The container format of the content, such as `wav` or `mp4`. */
   readonly format: string;
-  /** As the header says; null when only decoding would tell. */
+  /** The duration that the header gives, in seconds; null when only decoding would show it. */
   readonly durationSec: number | null;
   /**
-   * All of the audio, once. Blocks of `BLOCK_SAMPLES`, the last one shorter; each belongs to the consumer. Decoding
-   * goes no further ahead than one block. Leaving the loop closes the source.
+   * All of the audio, in blocks of `blockSamples`; the last one may be shorter. Each block belongs to the consumer.
+   * The source decodes at most one block ahead, and closes when the consumer leaves the loop. The iteration throws
+   * GatewayError `audio_too_long` past the longest length allowed. The blocks can be read only once.
    */
   blocks(): AsyncIterable<Float32Array>;
   close(): Promise<void>;
@@ -50,8 +52,8 @@ export interface AudioSource extends AsyncDisposable {
 type Opened = { decoder: Decoder; first: Float32Array };
 
 /**
- * Resolves with the first block already decoded: a file that cannot be transcribed is refused here (GatewayError
- * 400), before anything scarce is taken for it. The caller closes what it gets.
+ * Opens a file and decodes its first block, so that a file which cannot be transcribed is refused (GatewayError, 400)
+ * before the request takes the slot. The caller has to close the source.
  */
 export async function openAudio(path: string, options: OpenAudioOptions): Promise<AudioSource> {
   const { maxAudioSec, signal, blockSamples = BLOCK_SAMPLES } = options;
@@ -97,7 +99,7 @@ async function sniffFile(path: string): Promise<Container> {
   }
 }
 
-/** Null when the addon finds nothing to decode: an encoding it lacks, or a header that says there is none. */
+/** Null when the addon cannot decode the encoding, or when the header says that there is no audio. */
 async function openNatively(
   path: string,
   { engine }: OpenAudioOptions,
@@ -157,7 +159,7 @@ function createSource(container: Container, { decoder, first }: Opened, limits: 
       while (next !== null) {
         signal?.throwIfAborted();
         const block = next;
-        next = null; // the consumer's now: nothing here keeps it in memory
+        next = null; // the block belongs to the consumer, so nothing here keeps it in memory
         samples += block.length;
         if (samples > maxSamples) throw refuseLength(maxAudioSec);
         yield silenceNonFinite(block);
@@ -183,7 +185,7 @@ function createSource(container: Container, { decoder, first }: Opened, limits: 
   };
 }
 
-/** A float file may hold NaN and infinities, and one of them would spread over a whole window of the model. */
+/** A float file may hold NaN and infinities, and one of them would spoil a whole window of the model. */
 function silenceNonFinite(block: Float32Array): Float32Array {
   for (let i = 0; i < block.length; i += 1) {
     if (!Number.isFinite(block[i])) block[i] = 0;

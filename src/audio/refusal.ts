@@ -1,16 +1,16 @@
-/** Why an uploaded file is refused, each a 400 of the field `file`. */
+/** The errors that refuse an uploaded file. Each is a 400 with `param` "file". */
 import { GatewayError } from '../errors.ts';
 
-/** Reasons that need no more words. */
+/** Codes whose sentence says everything. */
 type PlainRefusal = 'empty_file' | 'no_audio_stream' | 'empty_audio';
-/** Reasons that say why. */
+/** Codes whose sentence has a blank for the reason. */
 type ExplainedRefusal = 'unsupported_format' | 'undecodable_audio';
 
 export function refuseAudio(code: PlainRefusal): GatewayError {
   return new GatewayError(code, {}, { param: 'file' });
 }
 
-/** @param why shown to the client: no paths, nothing of what a decoder printed */
+/** @param why is shown to the client, so it must hold no path and nothing that a decoder printed */
 export function refuseDecoding(code: ExplainedRefusal, why: string, cause?: unknown): GatewayError {
   return new GatewayError(code, { why }, { param: 'file', cause });
 }

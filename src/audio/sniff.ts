@@ -1,15 +1,15 @@
 /**
- * First bytes -> container. The name and the type a client declares are never looked at. Only what is recognized
- * here reaches a decoder, and under the demuxer named here: were ffmpeg left to guess, a playlist (m3u8, ffconcat)
- * would make it open other files and addresses.
+ * Recognizes the container of a file by its first bytes, never by the name or type that a client declares. Only a
+ * container recognized here reaches a decoder, and ffmpeg may use only the demuxer named here. If ffmpeg could guess,
+ * a playlist (m3u8, ffconcat) would make it open other files and addresses.
  */
 
 export interface Container {
-  /** Shown to people. */
+  /** The name that messages show. */
   name: string;
   /** ffmpeg's name of the one demuxer that may read it. */
   demuxer: string;
-  /** The addon decodes the usual encodings in it. */
+  /** True when the addon decodes the usual encodings in this container. */
   native: boolean;
 }
 
@@ -25,7 +25,7 @@ const OGG = container('ogg', 'ogg');
 const AAC = container('aac', 'aac');
 const MPEG_TS = container('mpeg ts', 'mpegts');
 
-/** Formats told by bytes at a fixed place: [offset, bytes as latin1]... all must match. */
+/** Formats with fixed bytes at fixed offsets, as [offset, bytes in latin1]; all pairs of a format must match. */
 const SIGNATURES: [Container, ...[number, string][]][] = [
   [WAV, [0, 'RIFF'], [8, 'WAVE']],
   [WAV, [0, 'RIFX'], [8, 'WAVE']],
@@ -49,7 +49,7 @@ const SIGNATURES: [Container, ...[number, string][]][] = [
 const MP4 = container('mp4', 'mov');
 const MP4_FIRST_BOXES = new Set(['ftyp', 'styp', 'moov', 'wide', 'free', 'skip', 'pnot']);
 
-/** How many bytes `sniffContainer` can make use of. */
+/** The number of bytes at the start of a file that `sniffContainer` looks at. */
 export const HEAD_BYTES = 4096;
 
 export function sniffContainer(head: Uint8Array): Container | null {
@@ -59,18 +59,22 @@ export function sniffContainer(head: Uint8Array): Container | null {
   }
   if (hasText(bytes, 0, 'OggS')) return sniffOgg(bytes);
   const box = bytes.toString('latin1', 4, 8);
-  // The size of any first box but the media itself is small: without this, text such as "The free ..." passes.
+  // Every first box except the media itself is small, so the first byte of its size is 0. Without this check, text
+  // such as "The free ..." would pass.
   if (box === 'mdat' || (MP4_FIRST_BOXES.has(box) && bytes[0] === 0)) return MP4;
   return sniffFrames(bytes);
 }
 
-/** What follows an ID3 tag. Encoders pad, and players forgive it, so unknown bytes are left to the mp3 decoder. */
+/**
+ * Recognizes what follows an ID3 tag. Encoders put padding there and players accept it, so unknown bytes go to the
+ * mp3 decoder.
+ */
 export function sniffAfterTag(head: Uint8Array): Container {
   const found = sniffContainer(head);
   return found === FLAC || found === AAC || found === WAV ? found : MP3;
 }
 
-/** The length of the ID3v2 tag at the start, header included; 0 when there is none. */
+/** The length of the ID3v2 tag at the start in bytes, with its header (ID3v2.4.0, section 3.1); 0 without a tag. */
 export function tagLength(head: Uint8Array): number {
   if (head.length < 10 || Buffer.from(head.subarray(0, 3)).toString('latin1') !== 'ID3') return 0;
   let length = 0;
@@ -80,8 +84,8 @@ export function tagLength(head: Uint8Array): number {
 }
 
 /**
- * A chained or multiplexed Ogg file ends in another logical stream than it begins with. The addon would stop at
- * the end of the first one, ffmpeg reads on.
+ * Sends a chained or multiplexed Ogg file to ffmpeg: it ends in another logical stream than the first (RFC 3533,
+ * section 4). The addon would stop at the end of the first stream, and ffmpeg reads all of them.
  */
 export function sniffOggEnd(start: Container, head: Uint8Array, tail: Uint8Array): Container {
   if (start !== VORBIS) return start;
@@ -96,7 +100,7 @@ function sniffOgg(bytes: Buffer): Container {
   return hasText(bytes, packet, '\x01vorbis') ? VORBIS : OGG;
 }
 
-/** MPEG audio and ADTS have no header of the file, only of each frame; some files begin with zeros. */
+/** Recognizes MPEG audio and ADTS, which have no file header, only frame headers; some files begin with zeros. */
 function sniffFrames(bytes: Buffer): Container | null {
   const start = bytes.findIndex((byte) => byte !== 0);
   const [sync = 0, kind = 0, rates = 0] = bytes.subarray(Math.max(start, 0));
@@ -107,7 +111,7 @@ function sniffFrames(bytes: Buffer): Container | null {
     const adts = (kind & 0xf0) === 0xf0 && ((rates >> 2) & 15) < 13;
     return adts ? AAC : null;
   }
-  // Layer I is left out: nobody sends it, and the byte order mark of UTF-16 text looks like it.
+  // Layer I is left out, because it is not in use and the byte order mark of UTF-16 text looks like it.
   const valid = version !== 1 && layer !== 3 && rates >> 4 !== 15 && ((rates >> 2) & 3) !== 3;
   return valid ? MP3 : null;
 }
