@@ -147,7 +147,7 @@ function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
     try {
       return wrapLane(addon, await run(addon, () => model.lane()));
     } catch (error) {
-      others.delete(index); // the next request may have better luck
+      others.delete(index); // the next request tries again
       if (error instanceof NativeError && error.code === 'out_of_memory') return first;
       throw error;
     }
