@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startGateway } from '../http/harness.ts';
-import { describeUpstreams } from '../upstreams/behavior.ts';
+import { testUpstreams } from '../upstreams/behavior.ts';
 import { chatLacks, speechLacks, startChat, startSpeech } from '../upstreams/start.ts';
 
 const lacks = speechLacks() ?? chatLacks();
@@ -21,8 +21,8 @@ if (lacks !== null) {
     await chat.stop();
   });
 
-  describeUpstreams('directly', speech.base, chat.base);
-  describeUpstreams('through the gateway', gateway.base, gateway.base, {
+  testUpstreams('directly', speech.base, chat.base);
+  testUpstreams('through the gateway', gateway.base, gateway.base, {
     speech: speech.base,
     chat: chat.base,
   });

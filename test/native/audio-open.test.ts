@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after } from 'node:test';
+import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import { loadNative } from '../../src/engine/addon.ts';

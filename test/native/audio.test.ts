@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { describe, it } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadNative } from '../../src/engine/addon.ts';
 import { endlessSearch } from '../hostile-audio.ts';
@@ -25,70 +25,68 @@ async function readAll(path: string, blockSize = 5000): Promise<Float32Array> {
   return all;
 }
 
-describe('an audio file', () => {
-  it('tells its format, rate, channels and what the header says of its length', async () => {
-    const file = await native.openAudio(temporaryFile(wav(sine(440, 1, 44_100), 44_100, 2)));
-    assert.deepEqual(file.info, { format: 'wav', sampleRate: 44_100, channels: 2, durationSec: 0.5 });
-    file.close();
-    const mp3 = await native.openAudio(speechFile);
-    assert.deepEqual(mp3.info, { format: 'mp3', sampleRate: 16_000, channels: 1, durationSec: null });
-    mp3.close();
-  });
+test('an audio file tells its format, rate, channels and what the header says of its length', async () => {
+  const file = await native.openAudio(temporaryFile(wav(sine(440, 1, 44_100), 44_100, 2)));
+  assert.deepEqual(file.info, { format: 'wav', sampleRate: 44_100, channels: 2, durationSec: 0.5 });
+  file.close();
+  const mp3 = await native.openAudio(speechFile);
+  assert.deepEqual(mp3.info, { format: 'mp3', sampleRate: 16_000, channels: 1, durationSec: null });
+  mp3.close();
+});
 
-  it('is read in blocks that join to the whole', async () => {
-    const small = await readAll(speechFile, 777);
-    const large = await readAll(speechFile, 1_000_000);
-    assert.equal(small.length, 176_000);
-    assert.deepEqual(small, large);
-    assert.ok(large.every((sample) => Math.abs(sample) <= 1));
-  });
+test('an audio file is read in blocks that join to the whole', async () => {
+  const small = await readAll(speechFile, 777);
+  const large = await readAll(speechFile, 1_000_000);
+  assert.equal(small.length, 176_000);
+  assert.deepEqual(small, large);
+  assert.ok(large.every((sample) => Math.abs(sample) <= 1));
+});
 
-  it('becomes 16 kHz whatever its rate is', async () => {
-    for (const rate of [8000, 22_050, 48_000]) {
-      const samples = await readAll(temporaryFile(wav(sine(440, 1, rate), rate)));
-      assert.equal(samples.length, 16_000);
-      const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
-      assert.ok(Math.abs(Math.sqrt(power) - 0.345) < 0.02, `${rate}: ${Math.sqrt(power)}`);
-    }
-  });
+test('an audio file becomes 16 kHz whatever its rate is', async () => {
+  for (const rate of [8000, 22_050, 48_000]) {
+    const samples = await readAll(temporaryFile(wav(sine(440, 1, rate), rate)));
+    assert.equal(samples.length, 16_000);
+    const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+    assert.ok(Math.abs(Math.sqrt(power) - 0.345) < 0.02, `${rate}: ${Math.sqrt(power)}`);
+  }
+});
 
-  it('that is broken is bad_audio', async () => {
-    const files = [
-      '',
-      'just text',
-      wav(new Int16Array(0)),
-      Buffer.alloc(9999),
-      'OggS but not really',
-      'RIFF1234WAVE',
-    ];
-    for (const content of files) {
-      await assert.rejects(native.openAudio(temporaryFile(content)), {
-        name: 'NativeError',
-        code: 'bad_audio',
-      });
-    }
-    await assert.rejects(native.openAudio('/nowhere.wav'), { code: 'bad_audio' });
-    await assert.rejects(native.openAudio(7 as never), { code: 'invalid_argument' });
-  });
+test('an audio file that is broken is refused as bad_audio', async () => {
+  const files = [
+    '',
+    'just text',
+    wav(new Int16Array(0)),
+    Buffer.alloc(9999),
+    'OggS but not really',
+    'RIFF1234WAVE',
+  ];
+  for (const content of files) {
+    await assert.rejects(native.openAudio(temporaryFile(content)), {
+      name: 'NativeError',
+      code: 'bad_audio',
+    });
+  }
+  await assert.rejects(native.openAudio('/nowhere.wav'), { code: 'bad_audio' });
+  await assert.rejects(native.openAudio(7 as never), { code: 'invalid_argument' });
+});
 
-  it('allows one read at a time', async () => {
-    const file = await native.openAudio(speechFile);
-    const first = file.read(100_000);
-    await assert.rejects(file.read(1), { code: 'invalid_argument', message: /one read at a time/ });
-    assert.equal((await first)?.length, 100_000);
-    assert.equal((await file.read(1))?.length, 1);
-    await assert.rejects(file.read(0), { code: 'invalid_argument' });
-    file.close();
-  });
+test('an audio file allows one read at a time', async () => {
+  const file = await native.openAudio(speechFile);
+  const first = file.read(100_000);
+  await assert.rejects(file.read(1), { code: 'invalid_argument', message: /one read at a time/ });
+  assert.equal((await first)?.length, 100_000);
+  assert.equal((await file.read(1))?.length, 1);
+  await assert.rejects(file.read(0), { code: 'invalid_argument' });
+  file.close();
+});
 
-  it('may be closed while a read runs, and again', async () => {
-    const file = await native.openAudio(speechFile);
-    const read = file.read(10_000_000);
-    file.close();
-    file.close();
-    await assert.rejects(read, { code: 'closed' });
-    await assert.rejects(file.read(1), { code: 'closed' });
-  });
+test('an audio file may be closed while a read runs, and again', async () => {
+  const file = await native.openAudio(speechFile);
+  const read = file.read(10_000_000);
+  file.close();
+  file.close();
+  await assert.rejects(read, { code: 'closed' });
+  await assert.rejects(file.read(1), { code: 'closed' });
 });
 
 /** An hour of silence as MP3: frames of 24 ms at 48 kHz and 32 kbit/s. */
@@ -98,45 +96,43 @@ function longFile(): string {
   return temporaryFile(Buffer.alloc(150_000 * frame.length, frame));
 }
 
-describe('audio files that are open at the same time', () => {
-  const noTasks = process.platform !== 'linux' && 'only Linux tells the threads of a process';
+const noTasks = process.platform !== 'linux' && 'only Linux tells the threads of a process';
 
-  it('share four threads', { skip: noTasks }, async () => {
-    const threads = () => readdirSync('/proc/self/task').length;
-    await readAll(speechFile); // the first starts some of them
-    const before = threads();
-    const files = await Promise.all(Array.from({ length: 40 }, () => native.openAudio(speechFile)));
-    await Promise.all(files.map((file) => file.read(1_000_000)));
-    assert.ok(threads() - before <= 4, `${threads() - before} more`);
-    for (const file of files) file.close();
-  });
+test('audio files that are open at the same time share four threads', { skip: noTasks }, async () => {
+  const threads = () => readdirSync('/proc/self/task').length;
+  await readAll(speechFile); // the first starts some of them
+  const before = threads();
+  const files = await Promise.all(Array.from({ length: 40 }, () => native.openAudio(speechFile)));
+  await Promise.all(files.map((file) => file.read(1_000_000)));
+  assert.ok(threads() - before <= 4, `${threads() - before} more`);
+  for (const file of files) file.close();
+});
 
-  it('are read in turns: a short one does not wait for long ones', async () => {
-    const long = longFile();
-    const files = await Promise.all(Array.from({ length: 8 }, () => native.openAudio(long)));
-    const reads = files.map((file) => file.read(16_000_000).then(() => 'long'));
-    const short = readAll(temporaryFile(wav(sine(440, 1)))).then(() => 'short');
-    assert.equal(await Promise.race([...reads, short]), 'short');
-    for (const file of files) file.close();
-    await Promise.allSettled(reads);
-  });
+test('audio files that are open at the same time are read in turns: a short one does not wait for long ones', async () => {
+  const long = longFile();
+  const files = await Promise.all(Array.from({ length: 8 }, () => native.openAudio(long)));
+  const reads = files.map((file) => file.read(16_000_000).then(() => 'long'));
+  const short = readAll(temporaryFile(wav(sine(440, 1)))).then(() => 'short');
+  assert.equal(await Promise.race([...reads, short]), 'short');
+  for (const file of files) file.close();
+  await Promise.allSettled(reads);
+});
 
-  it('wait for no thread once they are aborted, being opened or read', async () => {
-    const slow = temporaryFile(endlessSearch(4 << 20));
-    const leaving = new AbortController();
-    setMaxListeners(20, leaving.signal);
-    const { signal } = leaving;
-    const read = await native.openAudio(longFile());
-    const calls: Promise<unknown>[] = Array.from({ length: 12 }, () => native.openAudio(slow, { signal }));
-    calls.push(read.read(16_000_000, { signal }));
-    const started = process.cpuUsage();
-    while (process.cpuUsage(started).user < 100_000) await sleep(1);
-    leaving.abort(new Error('left'));
-    const left = process.cpuUsage();
-    const ends = await Promise.allSettled(calls);
-    assert.ok(ends.every((end) => end.status === 'rejected' && end.reason === signal.reason));
-    const { user } = process.cpuUsage(left);
-    assert.ok(user < 1_000_000, `${user / 1000} ms of work for files that are not wanted`);
-    read.close();
-  });
+test('audio files that are open at the same time wait for no thread once they are aborted, being opened or read', async () => {
+  const slow = temporaryFile(endlessSearch(4 << 20));
+  const leaving = new AbortController();
+  setMaxListeners(20, leaving.signal);
+  const { signal } = leaving;
+  const read = await native.openAudio(longFile());
+  const calls: Promise<unknown>[] = Array.from({ length: 12 }, () => native.openAudio(slow, { signal }));
+  calls.push(read.read(16_000_000, { signal }));
+  const started = process.cpuUsage();
+  while (process.cpuUsage(started).user < 100_000) await sleep(1);
+  leaving.abort(new Error('left'));
+  const left = process.cpuUsage();
+  const ends = await Promise.allSettled(calls);
+  assert.ok(ends.every((end) => end.status === 'rejected' && end.reason === signal.reason));
+  const { user } = process.cpuUsage(left);
+  assert.ok(user < 1_000_000, `${user / 1000} ms of work for files that are not wanted`);
+  read.close();
 });

@@ -1,7 +1,7 @@
 /** The addon in the life of a process: its logger and memory, worker threads, exits in the middle of work. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { describe, it } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { loadNative } from '../../src/engine/addon.ts';
@@ -32,49 +32,46 @@ function runScript(path: string, body: string, flags: string[] = []) {
   return { ...result, elapsedMs: performance.now() - started };
 }
 
-describe('the end of the process', () => {
-  it('by exit() while a call runs is clean', () => {
-    const path = fakeModelFile('segment 0 1 x', 'delay_ms 60000');
-    const result = runScript(
-      path,
-      `const model = await load();
+test('exit() while a call runs ends the process cleanly', () => {
+  const path = fakeModelFile('segment 0 1 x', 'delay_ms 60000');
+  const result = runScript(
+    path,
+    `const model = await load();
        model.transcribe(new Float32Array(100), options, { onSegment: () => process.exit(7) });`,
-    );
-    assert.equal(result.status, 7, result.stderr);
-  });
+  );
+  assert.equal(result.status, 7, result.stderr);
+});
 
-  it('by an exception while a model loads and calls wait is clean', () => {
-    const path = fakeModelFile('load_delay_ms 100', 'delay_ms 60000');
-    const result = runScript(
-      path,
-      `const model = await load();
+test('an exception while a model loads and calls wait ends the process cleanly', () => {
+  const path = fakeModelFile('load_delay_ms 100', 'delay_ms 60000');
+  const result = runScript(
+    path,
+    `const model = await load();
        for (let i = 0; i < 5; i++) model.transcribe(new Float32Array(100), options).catch(() => {});
        load();
        setTimeout(() => { throw new Error('over'); }, 20);`,
-    );
-    assert.equal(result.status, 1);
-    assert.match(result.stderr, /Error: over/);
-  });
-
-  it('waits for pending calls, but not for open models and loggers', () => {
-    const path = fakeModelFile('delay_ms 200', 'segment 0 1 x');
-    const result = runScript(
-      path,
-      `native.setLogger(() => {});
-       const model = await load();
-       model.transcribe(new Float32Array(100), options).then((s) => console.log(s.length));`,
-    );
-    assert.equal(result.status, 0, result.stderr);
-    assert.equal(result.stdout, '1\n');
-  });
+  );
+  assert.equal(result.status, 1);
+  assert.match(result.stderr, /Error: over/);
 });
 
-describe('an unreferenced model', () => {
-  it('is collected with its thread, but not while a call runs', () => {
-    const path = fakeModelFile('delay_ms 100', 'segment 0 1 x');
-    const result = runScript(
-      path,
-      `import { readdirSync } from 'node:fs';
+test('the end of the process waits for pending calls, but not for open models and loggers', () => {
+  const path = fakeModelFile('delay_ms 200', 'segment 0 1 x');
+  const result = runScript(
+    path,
+    `native.setLogger(() => {});
+       const model = await load();
+       model.transcribe(new Float32Array(100), options).then((s) => console.log(s.length));`,
+  );
+  assert.equal(result.status, 0, result.stderr);
+  assert.equal(result.stdout, '1\n');
+});
+
+test('an unreferenced model is collected with its thread, but not while a call runs', () => {
+  const path = fakeModelFile('delay_ms 100', 'segment 0 1 x');
+  const result = runScript(
+    path,
+    `import { readdirSync } from 'node:fs';
        const threads = () => process.platform === 'linux' ? readdirSync('/proc/self/task').length : 0;
        await (await load()).close();
        const before = threads();
@@ -87,17 +84,15 @@ describe('an unreferenced model', () => {
          globalThis.gc();
        }
        console.log(threads() - before <= 0);`,
-      ['--expose-gc'],
-    );
-    assert.equal(result.status, 0, result.stderr);
-    assert.equal(result.stdout, '1\ntrue\n');
-  });
+    ['--expose-gc'],
+  );
+  assert.equal(result.status, 0, result.stderr);
+  assert.equal(result.stdout, '1\ntrue\n');
 });
 
-describe('a worker thread', () => {
-  it('has an environment of its own, and ends while its call runs', async () => {
-    const path = fakeModelFile('segment 0 1 x', 'delay_ms 60000');
-    const code = `
+test('a worker thread has an environment of its own, and ends while its call runs', async () => {
+  const path = fakeModelFile('segment 0 1 x', 'delay_ms 60000');
+  const code = `
       (async () => {
         const { register } = await import('tsx/esm/api');
         register();
@@ -110,63 +105,60 @@ describe('a worker thread', () => {
           onSegment: () => parentPort.postMessage('running'),
         });
       })();`;
-    for (let round = 0; round < 3; round++) {
-      const worker = new Worker(code, { eval: true });
-      await new Promise((resolve, reject) => {
-        worker.once('message', resolve);
-        worker.once('error', reject);
-      });
-      await worker.terminate();
-    }
-    const model = await loadNative().loadModel(fake(fakeModelFile('segment 0 1 x')));
-    assert.equal(textOf(await model.transcribe(new Float32Array(100), chunkOptions)), ' x');
-    await model.close();
+  for (let round = 0; round < 3; round++) {
+    const worker = new Worker(code, { eval: true });
+    await new Promise((resolve, reject) => {
+      worker.once('message', resolve);
+      worker.once('error', reject);
+    });
+    await worker.terminate();
+  }
+  const model = await loadNative().loadModel(fake(fakeModelFile('segment 0 1 x')));
+  assert.equal(textOf(await model.transcribe(new Float32Array(100), chunkOptions)), ' x');
+  await model.close();
+});
+
+test('the addon says what it was built from and runs on', () => {
+  const { info } = loadNative();
+  assert.match(info.whisperVersion, /^\d+\.\d+\.\d+$/);
+  assert.ok(info.devices.some((device) => device.name === 'CPU'));
+  assert.ok(info.cpuFeatures.length > 0);
+});
+
+test('the addon knows which families it can load, and refuses all others with the same list', async () => {
+  const native = loadNative();
+  const { families } = native.info;
+  for (const family of ['fake', ...CATALOGUE.map((model) => model.family)])
+    assert.ok(families.includes(family), `${family} is not among ${families.join(', ')}`);
+  assert.ok(!families.includes('magic'));
+  await assert.rejects(native.loadModel({ family: 'magic', path: '', device: 'cpu', threads: 1 }), {
+    code: 'invalid_argument',
+    message: `Expected ${families.join(' or ')} for family but received "magic" (string)`,
   });
 });
 
-describe('the addon', () => {
-  it('says what it was built from and runs on', () => {
-    const { info } = loadNative();
-    assert.match(info.whisperVersion, /^\d+\.\d+\.\d+$/);
-    assert.ok(info.devices.some((device) => device.name === 'CPU'));
-    assert.ok(info.cpuFeatures.length > 0);
+test('the addon that is missing is explained', () => {
+  assert.throws(() => loadNative('/nowhere/voxgate.node'), {
+    message: /cannot be loaded on \w+-\w+[\s\S]*\/nowhere\/voxgate\.node[\s\S]*npm run build:native/,
   });
+});
 
-  it('knows which families it can load, and refuses all others with the same list', async () => {
-    const native = loadNative();
-    const { families } = native.info;
-    for (const family of ['fake', ...CATALOGUE.map((model) => model.family)])
-      assert.ok(families.includes(family), `${family} is not among ${families.join(', ')}`);
-    assert.ok(!families.includes('magic'));
-    await assert.rejects(native.loadModel({ family: 'magic', path: '', device: 'cpu', threads: 1 }), {
-      code: 'invalid_argument',
-      message: `Expected ${families.join(' or ')} for family but received "magic" (string)`,
-    });
-  });
-
-  it('that is missing is explained', () => {
-    assert.throws(() => loadNative('/nowhere/voxgate.node'), {
-      message: /cannot be loaded on \w+-\w+[\s\S]*\/nowhere\/voxgate\.node[\s\S]*npm run build:native/,
-    });
-  });
-
-  it('sends whole log lines to the logger, and none without one', async () => {
-    const native = loadNative();
-    const lines: [string, string][] = [];
-    const path = new URL('./data/parakeet-script.bin', import.meta.url).pathname;
-    const load = () => native.loadModel({ family: 'parakeet', path, device: 'cpu', threads: 1 });
-    native.setLogger((level, message) => lines.push([level, message]));
-    await (await load()).close();
-    await until('the lines of a load', () => lines.some(([, line]) => line.includes(path)));
-    for (const [level, line] of lines) {
-      assert.match(level, /^(debug|info|warn|error)$/);
-      assert.match(line, /^[^\n]+$/);
-    }
-    native.setLogger(null);
-    const before = lines.length;
-    await (await load()).close();
-    await sleep(50);
-    assert.equal(lines.length, before);
-    assert.throws(() => native.setLogger(5 as never), { message: /Expected a function or null/ });
-  });
+test('the addon sends whole log lines to the logger, and none without one', async () => {
+  const native = loadNative();
+  const lines: [string, string][] = [];
+  const path = new URL('./data/parakeet-script.bin', import.meta.url).pathname;
+  const load = () => native.loadModel({ family: 'parakeet', path, device: 'cpu', threads: 1 });
+  native.setLogger((level, message) => lines.push([level, message]));
+  await (await load()).close();
+  await until('the lines of a load', () => lines.some(([, line]) => line.includes(path)));
+  for (const [level, line] of lines) {
+    assert.match(level, /^(debug|info|warn|error)$/);
+    assert.match(line, /^[^\n]+$/);
+  }
+  native.setLogger(null);
+  const before = lines.length;
+  await (await load()).close();
+  await sleep(50);
+  assert.equal(lines.length, before);
+  assert.throws(() => native.setLogger(5 as never), { message: /Expected a function or null/ });
 });

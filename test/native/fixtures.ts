@@ -1,12 +1,14 @@
 /** Audio, weights and options that the tests of the addon share. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
+import { JFK } from '../wav.ts';
 
-export { JFK as speechFile } from '../wav.ts';
+export { JFK as speechFile };
 
 const folder = mkdtempSync(join(tmpdir(), 'voxgate-native-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -52,4 +54,19 @@ export function sine(hertz: number, seconds: number, sampleRate = 16_000): Int16
   return Int16Array.from({ length: Math.round(seconds * sampleRate) }, (_, i) =>
     Math.round(16_000 * Math.sin((2 * Math.PI * hertz * i) / sampleRate)),
   );
+}
+
+/** The weights that a variable of the environment names, or why what needs them is skipped. */
+export function weights(variable: string): { path: string; skip: string | false } {
+  const path = process.env[variable] ?? '';
+  return { path, skip: existsSync(path) ? false : `${variable} names no file` };
+}
+
+/** The sample clip at 16 kHz. */
+export async function readSpeech(): Promise<Float32Array> {
+  const file = await loadNative().openAudio(JFK);
+  const samples = await file.read(30 * 16_000);
+  file.close();
+  assert.ok(samples);
+  return samples;
 }

@@ -1,275 +1,263 @@
 /** The calls of a loaded model, over the scripted backend: what they take, refuse, cancel and report. */
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadNative } from '../../src/engine/addon.ts';
 import { chunkOptions, fakeModelFile, loadFake, temporaryFile, textOf } from './fixtures.ts';
 
 const second = new Float32Array(16_000);
 
-describe('a model', () => {
-  it('tells what it is', async () => {
-    const model = await loadFake('language fr 0.2', 'language en 0.7', 'audio_context 200');
-    assert.deepEqual(model.info.languages, ['fr', 'en']);
-    assert.equal(model.info.multilingual, true);
-    assert.equal(model.info.audioContext, 200);
-    await model.close();
-  });
-
-  it('emits segments and progress in order, before the promise resolves', async () => {
-    const model = await loadFake(
-      'segment 0 500 One two.',
-      'progress 0.5',
-      'segment 500 900 Three.',
-      'progress 1',
-    );
-    const seen: unknown[] = [];
-    const segments = await model.transcribe(second, chunkOptions, {
-      onSegment: (segment) => seen.push(textOf([segment])),
-      onProgress: (fraction) => seen.push(fraction),
-    });
-    seen.push('end');
-    assert.deepEqual(seen, [' One two.', 0.5, ' Three.', 1, 'end']);
-    assert.equal(textOf(segments), ' One two. Three.');
-    assert.deepEqual(
-      segments[0]?.tokens.map((t) => [t.startMs, t.endMs]),
-      [
-        [0, 250],
-        [250, 500],
-      ],
-    );
-    await model.close();
-  });
-
-  it('never lets progress fall', async () => {
-    const model = await loadFake('progress 0.7', 'progress 0.3', 'progress 0.9');
-    const seen: number[] = [];
-    await model.transcribe(second, chunkOptions, { onProgress: (fraction) => seen.push(fraction) });
-    assert.deepEqual(seen, [0.7, 0.7, 0.9]);
-    await model.close();
-  });
-
-  it('guesses the language', async () => {
-    const model = await loadFake('language fr 0.2', 'language en 0.7');
-    const guess = await model.detectLanguage(second, { audioContext: 0, words: false });
-    assert.equal(guess.language, 'en');
-    assert.ok(Math.abs((guess.probabilities.fr ?? 0) - 0.2) < 1e-6);
-    await model.close();
-  });
-
-  it('runs calls one after the other, in order', async () => {
-    const model = await loadFake('delay_ms 20', 'segment 0 1 x');
-    const ended: number[] = [];
-    await Promise.all([1, 2, 3].map((n) => model.transcribe(second, chunkOptions).then(() => ended.push(n))));
-    assert.deepEqual(ended, [1, 2, 3]);
-    await model.close();
-  });
+test('a model tells what it is', async () => {
+  const model = await loadFake('language fr 0.2', 'language en 0.7', 'audio_context 200');
+  assert.deepEqual(model.info.languages, ['fr', 'en']);
+  assert.equal(model.info.multilingual, true);
+  assert.equal(model.info.audioContext, 200);
+  await model.close();
 });
 
-describe('a failure', () => {
-  it('of a load has a code and says why', async () => {
-    await assert.rejects(loadFake('load_fail the disk is on fire'), {
-      name: 'NativeError',
+test('a model emits segments and progress in order, before the promise resolves', async () => {
+  const model = await loadFake(
+    'segment 0 500 One two.',
+    'progress 0.5',
+    'segment 500 900 Three.',
+    'progress 1',
+  );
+  const seen: unknown[] = [];
+  const segments = await model.transcribe(second, chunkOptions, {
+    onSegment: (segment) => seen.push(textOf([segment])),
+    onProgress: (fraction) => seen.push(fraction),
+  });
+  seen.push('end');
+  assert.deepEqual(seen, [' One two.', 0.5, ' Three.', 1, 'end']);
+  assert.equal(textOf(segments), ' One two. Three.');
+  assert.deepEqual(
+    segments[0]?.tokens.map((t) => [t.startMs, t.endMs]),
+    [
+      [0, 250],
+      [250, 500],
+    ],
+  );
+  await model.close();
+});
+
+test('a model never lets progress fall', async () => {
+  const model = await loadFake('progress 0.7', 'progress 0.3', 'progress 0.9');
+  const seen: number[] = [];
+  await model.transcribe(second, chunkOptions, { onProgress: (fraction) => seen.push(fraction) });
+  assert.deepEqual(seen, [0.7, 0.7, 0.9]);
+  await model.close();
+});
+
+test('a model guesses the language', async () => {
+  const model = await loadFake('language fr 0.2', 'language en 0.7');
+  const guess = await model.detectLanguage(second, { audioContext: 0, words: false });
+  assert.equal(guess.language, 'en');
+  assert.ok(Math.abs((guess.probabilities.fr ?? 0) - 0.2) < 1e-6);
+  await model.close();
+});
+
+test('a model runs calls one after the other, in order', async () => {
+  const model = await loadFake('delay_ms 20', 'segment 0 1 x');
+  const ended: number[] = [];
+  await Promise.all([1, 2, 3].map((n) => model.transcribe(second, chunkOptions).then(() => ended.push(n))));
+  assert.deepEqual(ended, [1, 2, 3]);
+  await model.close();
+});
+
+test('a load that fails has a code and says why', async () => {
+  await assert.rejects(loadFake('load_fail the disk is on fire'), {
+    name: 'NativeError',
+    code: 'load_failed',
+    message: 'the disk is on fire',
+  });
+  for (const family of ['fake', 'whisper'] as const) {
+    const load = loadNative().loadModel({ family, path: '/nowhere', device: 'cpu', threads: 1 });
+    await assert.rejects(load, { code: 'load_failed', message: /\/nowhere/ });
+  }
+});
+
+test('a file that is no model is refused by all that read one', async () => {
+  for (const content of [
+    '',
+    'lmgg',
+    Buffer.alloc(5000),
+    Buffer.from(`lmgg${'\xff'.repeat(999)}`, 'latin1'),
+  ]) {
+    const path = temporaryFile(content);
+    const native = loadNative();
+    await assert.rejects(native.loadModel({ family: 'whisper', path, device: 'cpu', threads: 1 }), {
       code: 'load_failed',
-      message: 'the disk is on fire',
     });
-    for (const family of ['fake', 'whisper'] as const) {
-      const load = loadNative().loadModel({ family, path: '/nowhere', device: 'cpu', threads: 1 });
-      await assert.rejects(load, { code: 'load_failed', message: /\/nowhere/ });
-    }
-  });
-
-  it('of a model file that is none', async () => {
-    for (const content of [
-      '',
-      'lmgg',
-      Buffer.alloc(5000),
-      Buffer.from(`lmgg${'\xff'.repeat(999)}`, 'latin1'),
-    ]) {
-      const path = temporaryFile(content);
-      const native = loadNative();
-      await assert.rejects(native.loadModel({ family: 'whisper', path, device: 'cpu', threads: 1 }), {
-        code: 'load_failed',
-      });
-      await assert.rejects(native.loadVoiceActivity({ path }), { code: 'load_failed' });
-      await assert.rejects(native.quantize({ source: path, target: `${path}.q8`, type: 'q8_0' }), {
-        code: 'load_failed',
-      });
-    }
-  });
-
-  it('of a call leaves the model usable', async () => {
-    const model = await loadFake('segment 0 1 said', 'fail no more');
-    for (let i = 0; i < 2; i++) {
-      const seen: string[] = [];
-      const call = model.transcribe(second, chunkOptions, { onSegment: (s) => seen.push(textOf([s])) });
-      await assert.rejects(call, { code: 'inference_failed', message: 'no more' });
-      assert.deepEqual(seen, [' said']);
-    }
-    await model.close();
-  });
-
-  it('of a hook ends the call with what it threw', async () => {
-    const model = await loadFake('segment 0 1 x', 'delay_ms 60000');
-    const started = performance.now();
-    const call = model.transcribe(second, chunkOptions, {
-      onSegment: () => {
-        throw new RangeError('mine');
-      },
+    await assert.rejects(native.loadVoiceActivity({ path }), { code: 'load_failed' });
+    await assert.rejects(native.quantize({ source: path, target: `${path}.q8`, type: 'q8_0' }), {
+      code: 'load_failed',
     });
-    await assert.rejects(call, { name: 'RangeError', message: 'mine' });
-    assert.ok(performance.now() - started < 5000);
-    await model.close();
-  });
+  }
 });
 
-describe('a signal', () => {
-  it('that is aborted already starts nothing', async () => {
-    const model = await loadFake('segment 0 1 x');
-    const reason = new Error('too late');
-    const hooks = { signal: AbortSignal.abort(reason), onSegment: () => assert.fail('it ran') };
-    await assert.rejects(model.transcribe(second, chunkOptions, hooks), reason);
-    await model.close();
-  });
-
-  it('stops a running call, which rejects with its reason once it has stopped', async () => {
-    const model = await loadFake('ignore_cancel_ms 200', 'delay_ms 60000');
-    const controller = new AbortController();
-    const reason = new Error('client gone');
-    const started = performance.now();
-    setTimeout(() => controller.abort(reason), 20);
-    await assert.rejects(model.transcribe(second, chunkOptions, { signal: controller.signal }), reason);
-    const elapsed = performance.now() - started;
-    assert.ok(elapsed >= 180 && elapsed < 5000, `${elapsed} ms`);
-    await model.close();
-  });
-
-  it('ends a waiting call at once, and only that one', async () => {
-    const model = await loadFake('delay_ms 150', 'segment 0 1 x');
-    const controller = new AbortController();
-    const order: string[] = [];
-    const first = model.transcribe(second, chunkOptions).then(() => order.push('first'));
-    const waiting = model
-      .transcribe(second, chunkOptions, { signal: controller.signal })
-      .catch(() => order.push('waiting'));
-    const last = model.transcribe(second, chunkOptions).then(() => order.push('last'));
-    controller.abort();
-    await Promise.all([first, waiting, last]);
-    assert.deepEqual(order, ['waiting', 'first', 'last']);
-    await model.close();
-  });
-
-  it('that is aborted after the end changes nothing, and is not held', async () => {
-    const model = await loadFake('segment 0 1 x');
-    const controller = new AbortController();
-    let removed = 0;
-    const remove = controller.signal.removeEventListener.bind(controller.signal);
-    controller.signal.removeEventListener = (...args: Parameters<typeof remove>) => {
-      removed++;
-      remove(...args);
-    };
-    const segments = await model.transcribe(second, chunkOptions, { signal: controller.signal });
-    assert.equal(removed, 1);
-    controller.abort();
-    assert.equal(textOf(segments), ' x');
-    await model.close();
-  });
+test('a call that fails leaves the model usable', async () => {
+  const model = await loadFake('segment 0 1 said', 'fail no more');
+  for (let i = 0; i < 2; i++) {
+    const seen: string[] = [];
+    const call = model.transcribe(second, chunkOptions, { onSegment: (s) => seen.push(textOf([s])) });
+    await assert.rejects(call, { code: 'inference_failed', message: 'no more' });
+    assert.deepEqual(seen, [' said']);
+  }
+  await model.close();
 });
 
-describe('close', () => {
-  it('cancels what runs and what waits, and waits for it', async () => {
-    const model = await loadFake('ignore_cancel_ms 100', 'delay_ms 60000');
-    const calls = [1, 2].map(() =>
-      assert.rejects(model.transcribe(second, chunkOptions), { name: 'NativeError', code: 'closed' }),
-    );
-    await sleep(20);
-    const started = performance.now();
-    await model.close();
-    assert.ok(performance.now() - started > 50);
-    await Promise.all(calls);
+test('a hook that fails ends the call with what it threw', async () => {
+  const model = await loadFake('segment 0 1 x', 'delay_ms 60000');
+  const started = performance.now();
+  const call = model.transcribe(second, chunkOptions, {
+    onSegment: () => {
+      throw new RangeError('mine');
+    },
   });
-
-  it('may be called again, and later calls are refused', async () => {
-    const model = await loadFake();
-    await Promise.all([model.close(), model.close()]);
-    await model.close();
-    await assert.rejects(model.transcribe(second, chunkOptions), { code: 'closed' });
-    await assert.rejects(model.detectLanguage(second, { audioContext: 0, words: false }), { code: 'closed' });
-    assert.equal(model.info.family, 'fake');
-  });
+  await assert.rejects(call, { name: 'RangeError', message: 'mine' });
+  assert.ok(performance.now() - started < 5000);
+  await model.close();
 });
 
-describe('samples', () => {
-  it('are copied: changing or transferring them during the call is harmless', async () => {
-    const model = await loadFake('delay_ms 50', 'segment 0 1 x');
-    const samples = new Float32Array(16_000).fill(0.1);
-    const call = model.transcribe(samples, chunkOptions);
-    samples.fill(Number.NaN);
-    structuredClone(samples.buffer, { transfer: [samples.buffer] });
-    assert.equal(textOf(await call), ' x');
-    await assert.rejects(model.transcribe(samples, chunkOptions), {
-      code: 'invalid_argument',
-      message: 'Expected 1 to 488000 samples for samples.length but received 0 (number)',
-    });
-    await model.close();
-  });
+test('a signal that is aborted already starts nothing', async () => {
+  const model = await loadFake('segment 0 1 x');
+  const reason = new Error('too late');
+  const hooks = { signal: AbortSignal.abort(reason), onSegment: () => assert.fail('it ran') };
+  await assert.rejects(model.transcribe(second, chunkOptions, hooks), reason);
+  await model.close();
 });
 
-describe('an argument error', () => {
-  it('says what was expected and what came', async () => {
-    const model = await loadFake();
-    const cases: [unknown, unknown, string][] = [
-      [[0, 1], chunkOptions, 'Expected a Float32Array for samples but received object'],
-      [new Float64Array(5), chunkOptions, 'Expected a Float32Array for samples but received object'],
-      [second, 7, 'Expected an object for options but received 7 (number)'],
-      [
-        second,
-        { ...chunkOptions, language: 'xx' },
-        'Expected a language of the model for language but received "xx" (string)',
-      ],
-      [
-        second,
-        { ...chunkOptions, temperature: 1.5 },
-        'Expected a number from 0 to 1 for temperature but received 1.5 (number)',
-      ],
-      [
-        second,
-        { ...chunkOptions, temperature: Number.NaN },
-        'Expected a number from 0 to 1 for temperature but received NaN (number)',
-      ],
-      [
-        second,
-        { ...chunkOptions, audioContext: 1501 },
-        'Expected a whole number from 0 to 1500 for audioContext but received 1501 (number)',
-      ],
-      [
-        second,
-        { ...chunkOptions, maxTokens: 1.5 },
-        'Expected a whole number from 0 to 448 for maxTokens but received 1.5 (number)',
-      ],
-      [second, { ...chunkOptions, words: 'yes' }, 'Expected a boolean for words but received "yes" (string)'],
-      [second, { ...chunkOptions, prompt: null }, 'Expected a string for prompt but received null'],
-    ];
-    for (const [samples, options, message] of cases) {
-      const call = async () => model.transcribe(samples as Float32Array, options as typeof chunkOptions);
-      await assert.rejects(call(), { name: 'NativeError', code: 'invalid_argument', message });
-    }
-    await assert.rejects(model.transcribe(new Float32Array(30.6 * 16_000), chunkOptions), {
-      code: 'invalid_argument',
-    });
-    await model.close();
-  });
+test('a signal stops a running call, which rejects with its reason once it has stopped', async () => {
+  const model = await loadFake('ignore_cancel_ms 200', 'delay_ms 60000');
+  const controller = new AbortController();
+  const reason = new Error('client gone');
+  const started = performance.now();
+  setTimeout(() => controller.abort(reason), 20);
+  await assert.rejects(model.transcribe(second, chunkOptions, { signal: controller.signal }), reason);
+  const elapsed = performance.now() - started;
+  assert.ok(elapsed >= 180 && elapsed < 5000, `${elapsed} ms`);
+  await model.close();
+});
 
-  it('of a load names the choices', async () => {
-    const options = { family: 'fake', path: fakeModelFile(), device: 'cpu', threads: 1 } as const;
-    const load = (changed: object) => loadNative().loadModel({ ...options, ...changed });
-    await assert.rejects(load({ family: 'magic' }), {
-      code: 'invalid_argument',
-      message: /fake or parakeet or sensevoice or whisper/,
-    });
-    await assert.rejects(load({ threads: 0 }), { code: 'invalid_argument' });
-    await assert.rejects(load({ path: undefined }), {
-      message: 'Expected a string for path but received undefined',
-    });
+test('a signal ends a waiting call at once, and only that one', async () => {
+  const model = await loadFake('delay_ms 150', 'segment 0 1 x');
+  const controller = new AbortController();
+  const order: string[] = [];
+  const first = model.transcribe(second, chunkOptions).then(() => order.push('first'));
+  const waiting = model
+    .transcribe(second, chunkOptions, { signal: controller.signal })
+    .catch(() => order.push('waiting'));
+  const last = model.transcribe(second, chunkOptions).then(() => order.push('last'));
+  controller.abort();
+  await Promise.all([first, waiting, last]);
+  assert.deepEqual(order, ['waiting', 'first', 'last']);
+  await model.close();
+});
+
+test('a signal that is aborted after the end changes nothing, and is not held', async () => {
+  const model = await loadFake('segment 0 1 x');
+  const controller = new AbortController();
+  let removed = 0;
+  const remove = controller.signal.removeEventListener.bind(controller.signal);
+  controller.signal.removeEventListener = (...args: Parameters<typeof remove>) => {
+    removed++;
+    remove(...args);
+  };
+  const segments = await model.transcribe(second, chunkOptions, { signal: controller.signal });
+  assert.equal(removed, 1);
+  controller.abort();
+  assert.equal(textOf(segments), ' x');
+  await model.close();
+});
+
+test('close cancels what runs and what waits, and waits for it', async () => {
+  const model = await loadFake('ignore_cancel_ms 100', 'delay_ms 60000');
+  const calls = [1, 2].map(() =>
+    assert.rejects(model.transcribe(second, chunkOptions), { name: 'NativeError', code: 'closed' }),
+  );
+  await sleep(20);
+  const started = performance.now();
+  await model.close();
+  assert.ok(performance.now() - started > 50);
+  await Promise.all(calls);
+});
+
+test('close may be called again, and later calls are refused', async () => {
+  const model = await loadFake();
+  await Promise.all([model.close(), model.close()]);
+  await model.close();
+  await assert.rejects(model.transcribe(second, chunkOptions), { code: 'closed' });
+  await assert.rejects(model.detectLanguage(second, { audioContext: 0, words: false }), { code: 'closed' });
+  assert.equal(model.info.family, 'fake');
+});
+
+test('samples are copied: changing or transferring them during the call is harmless', async () => {
+  const model = await loadFake('delay_ms 50', 'segment 0 1 x');
+  const samples = new Float32Array(16_000).fill(0.1);
+  const call = model.transcribe(samples, chunkOptions);
+  samples.fill(Number.NaN);
+  structuredClone(samples.buffer, { transfer: [samples.buffer] });
+  assert.equal(textOf(await call), ' x');
+  await assert.rejects(model.transcribe(samples, chunkOptions), {
+    code: 'invalid_argument',
+    message: 'Expected 1 to 488000 samples for samples.length but received 0 (number)',
+  });
+  await model.close();
+});
+
+test('an argument error says what was expected and what came', async () => {
+  const model = await loadFake();
+  const cases: [unknown, unknown, string][] = [
+    [[0, 1], chunkOptions, 'Expected a Float32Array for samples but received object'],
+    [new Float64Array(5), chunkOptions, 'Expected a Float32Array for samples but received object'],
+    [second, 7, 'Expected an object for options but received 7 (number)'],
+    [
+      second,
+      { ...chunkOptions, language: 'xx' },
+      'Expected a language of the model for language but received "xx" (string)',
+    ],
+    [
+      second,
+      { ...chunkOptions, temperature: 1.5 },
+      'Expected a number from 0 to 1 for temperature but received 1.5 (number)',
+    ],
+    [
+      second,
+      { ...chunkOptions, temperature: Number.NaN },
+      'Expected a number from 0 to 1 for temperature but received NaN (number)',
+    ],
+    [
+      second,
+      { ...chunkOptions, audioContext: 1501 },
+      'Expected a whole number from 0 to 1500 for audioContext but received 1501 (number)',
+    ],
+    [
+      second,
+      { ...chunkOptions, maxTokens: 1.5 },
+      'Expected a whole number from 0 to 448 for maxTokens but received 1.5 (number)',
+    ],
+    [second, { ...chunkOptions, words: 'yes' }, 'Expected a boolean for words but received "yes" (string)'],
+    [second, { ...chunkOptions, prompt: null }, 'Expected a string for prompt but received null'],
+  ];
+  for (const [samples, options, message] of cases) {
+    const call = async () => model.transcribe(samples as Float32Array, options as typeof chunkOptions);
+    await assert.rejects(call(), { name: 'NativeError', code: 'invalid_argument', message });
+  }
+  await assert.rejects(model.transcribe(new Float32Array(30.6 * 16_000), chunkOptions), {
+    code: 'invalid_argument',
+  });
+  await model.close();
+});
+
+test('an argument error at a load names the choices', async () => {
+  const options = { family: 'fake', path: fakeModelFile(), device: 'cpu', threads: 1 } as const;
+  const load = (changed: object) => loadNative().loadModel({ ...options, ...changed });
+  await assert.rejects(load({ family: 'magic' }), {
+    code: 'invalid_argument',
+    message: /fake or parakeet or sensevoice or whisper/,
+  });
+  await assert.rejects(load({ threads: 0 }), { code: 'invalid_argument' });
+  await assert.rejects(load({ path: undefined }), {
+    message: 'Expected a string for path but received undefined',
   });
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import test, { afterEach } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ffmpeg } from '../../src/audio/find-ffmpeg.ts';
 import { findFfmpeg } from '../../src/audio/find-ffmpeg.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import test, { after } from 'node:test';
+import { after, test } from 'node:test';
 import { BLOCK_SAMPLES } from '../../src/audio/decoder.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import { NativeError } from '../../src/engine/types.ts';

@@ -1,7 +1,7 @@
 /** Containers are known by their first bytes alone. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import test from 'node:test';
+import { test } from 'node:test';
 import fc from 'fast-check';
 import { HEAD_BYTES, sniffAfterTag, sniffContainer, sniffOggEnd, tagLength } from '../../src/audio/sniff.ts';
 import { makeTone } from '../audio-fixtures.ts';

@@ -1,6 +1,6 @@
 /** The choice between GPU and CPU, and the fall to the CPU when the GPU fails. */
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { test } from 'node:test';
 import { chooseDevice, explainCpu } from '../../src/engine/device.ts';
 import { loadWithFallback } from '../../src/engine/gpu-fallback.ts';
 import { type DecodedSegment, NativeError, type TranscriptionModel } from '../../src/engine/types.ts';
@@ -10,59 +10,61 @@ const chunkOptions = {} as Parameters<TranscriptionModel['transcribe']>[1];
 const cpu = { name: 'CPU', description: '', gpu: false, memoryBytes: 0 };
 const cuda = (n: number) => ({ name: `CUDA${n}`, description: '', gpu: true, memoryBytes: 0 });
 
-describe('chooseDevice', () => {
-  it('auto takes the first GPU, and the CPU where there is none', () => {
-    assert.deepEqual(chooseDevice('auto', [cpu, cuda(0), cuda(1)]), { device: 'cuda:0', gpu: true });
-    assert.deepEqual(chooseDevice('auto', [cpu]), { device: 'cpu', gpu: false });
-    assert.deepEqual(chooseDevice('auto', []), { device: 'cpu', gpu: false });
-  });
-  it('what is asked for is taken where it is there', () => {
-    assert.deepEqual(chooseDevice('cpu', [cpu, cuda(0)]), { device: 'cpu', gpu: false });
-    assert.deepEqual(chooseDevice('cuda', [cpu, cuda(0)]), { device: 'cuda:0', gpu: true });
-    assert.deepEqual(chooseDevice('cuda:1', [cuda(0), cpu, cuda(1)]), { device: 'cuda:1', gpu: true });
-  });
-  it('the CPU stands in for a GPU that is not there', () => {
-    assert.deepEqual(chooseDevice('cuda:1', [cpu, cuda(0)]), { device: 'cpu', gpu: false });
-  });
+test('auto takes the first GPU, and the CPU where there is none', () => {
+  assert.deepEqual(chooseDevice('auto', [cpu, cuda(0), cuda(1)]), { device: 'cuda:0', gpu: true });
+  assert.deepEqual(chooseDevice('auto', [cpu]), { device: 'cpu', gpu: false });
+  assert.deepEqual(chooseDevice('auto', []), { device: 'cpu', gpu: false });
 });
 
-describe('explainCpu', () => {
-  const here = { library: true, present: true };
+test('the device that is asked for is taken where it is there', () => {
+  assert.deepEqual(chooseDevice('cpu', [cpu, cuda(0)]), { device: 'cpu', gpu: false });
+  assert.deepEqual(chooseDevice('cuda', [cpu, cuda(0)]), { device: 'cuda:0', gpu: true });
+  assert.deepEqual(chooseDevice('cuda:1', [cuda(0), cpu, cuda(1)]), { device: 'cuda:1', gpu: true });
+});
 
-  it('nothing is said where a GPU is used or the CPU was asked for', () => {
-    assert.equal(explainCpu('auto', [cpu, cuda(0)], here), null);
-    assert.equal(explainCpu('cuda', [cpu, cuda(0)], here), null);
-    assert.equal(explainCpu('cpu', [cpu], { library: false, present: true }), null);
-  });
-  it('a machine with a GPU and a build without its library: a warning with the command that builds it', () => {
-    for (const wanted of ['auto', 'cuda']) {
-      const said = explainCpu(wanted, [cpu], { library: false, present: true });
-      assert.equal(said?.level, 'warn');
-      assert.match(said.message, /models run on the CPU/i);
-      assert.match(said.message, /npm run build:cuda/);
-      assert.match(said.message, /experimental/);
-      assert.match(said.message, /SVC_DEVICE=cpu/);
-    }
-  });
-  it('a library that finds no GPU: a warning that sends to the driver', () => {
-    const said = explainCpu('auto', [cpu], here);
+test('the CPU stands in for a GPU that is not there', () => {
+  assert.deepEqual(chooseDevice('cuda:1', [cpu, cuda(0)]), { device: 'cpu', gpu: false });
+});
+
+const here = { library: true, present: true };
+
+test('nothing is said where a GPU is used or the CPU was asked for', () => {
+  assert.equal(explainCpu('auto', [cpu, cuda(0)], here), null);
+  assert.equal(explainCpu('cuda', [cpu, cuda(0)], here), null);
+  assert.equal(explainCpu('cpu', [cpu], { library: false, present: true }), null);
+});
+
+test('a machine with a GPU and a build without its library is a warning with the command that builds it', () => {
+  for (const wanted of ['auto', 'cuda']) {
+    const said = explainCpu(wanted, [cpu], { library: false, present: true });
     assert.equal(said?.level, 'warn');
-    assert.match(said.message, /nvidia-smi/);
-    assert.doesNotMatch(said.message, /build:cuda/);
-  });
-  it('a machine without a GPU: a fact, not a warning', () => {
-    const said = explainCpu('auto', [cpu], { library: false, present: false });
-    assert.equal(said?.level, 'info');
-    assert.match(said.message, /no NVIDIA GPU/);
-  });
-  it('a GPU asked for by number that is not there: a warning that names what there is', () => {
-    const said = explainCpu('cuda:1', [cpu, cuda(0)], here);
-    assert.equal(said?.level, 'warn');
-    assert.match(said.message, /SVC_DEVICE is cuda:1, but 1 GPU is usable/);
-    const none = explainCpu('cuda', [cpu], { library: false, present: false });
-    assert.match(none?.message ?? '', /SVC_DEVICE is cuda, but 0 GPUs are usable.*build:cuda/);
-    assert.equal(none?.level, 'warn');
-  });
+    assert.match(said.message, /models run on the CPU/i);
+    assert.match(said.message, /npm run build:cuda/);
+    assert.match(said.message, /experimental/);
+    assert.match(said.message, /SVC_DEVICE=cpu/);
+  }
+});
+
+test('a library that finds no GPU is a warning that sends to the driver', () => {
+  const said = explainCpu('auto', [cpu], here);
+  assert.equal(said?.level, 'warn');
+  assert.match(said.message, /nvidia-smi/);
+  assert.doesNotMatch(said.message, /build:cuda/);
+});
+
+test('a machine without a GPU is a fact, not a warning', () => {
+  const said = explainCpu('auto', [cpu], { library: false, present: false });
+  assert.equal(said?.level, 'info');
+  assert.match(said.message, /no NVIDIA GPU/);
+});
+
+test('a GPU asked for by number that is not there is a warning that names what there is', () => {
+  const said = explainCpu('cuda:1', [cpu, cuda(0)], here);
+  assert.equal(said?.level, 'warn');
+  assert.match(said.message, /SVC_DEVICE is cuda:1, but 1 GPU is usable/);
+  const none = explainCpu('cuda', [cpu], { library: false, present: false });
+  assert.match(none?.message ?? '', /SVC_DEVICE is cuda, but 0 GPUs are usable.*build:cuda/);
+  assert.equal(none?.level, 'warn');
 });
 
 function model(on: string, fail?: { error: Error; after: number }): TranscriptionModel & { closed: boolean } {
@@ -104,86 +106,84 @@ function model(on: string, fail?: { error: Error; after: number }): Transcriptio
   };
 }
 
-describe('loadWithFallback', () => {
-  const failed = new NativeError('inference_failed', 'CUDA error: unspecified launch failure');
+const failed = new NativeError('inference_failed', 'CUDA error: unspecified launch failure');
 
-  async function loaded(gpu: () => Promise<TranscriptionModel>) {
-    const told: NativeError[] = [];
-    const onCpu = model('cpu');
-    const wrapped = await loadWithFallback({
-      gpu: 'cuda:0',
-      load: (device) => (device === 'cpu' ? Promise.resolve(onCpu) : gpu()),
-      onFallback: (error) => told.push(error),
-    });
-    return { wrapped, told, onCpu };
-  }
+async function loaded(gpu: () => Promise<TranscriptionModel>) {
+  const told: NativeError[] = [];
+  const onCpu = model('cpu');
+  const wrapped = await loadWithFallback({
+    gpu: 'cuda:0',
+    load: (device) => (device === 'cpu' ? Promise.resolve(onCpu) : gpu()),
+    onFallback: (error) => told.push(error),
+  });
+  return { wrapped, told, onCpu };
+}
 
-  it('a GPU that works is used, and nothing is said', async () => {
-    const { wrapped, told } = await loaded(async () => model('gpu'));
-    const seen: string[] = [];
-    await wrapped.transcribe(new Float32Array(1), chunkOptions, {
-      onSegment: (segment) => seen.push(segment.language ?? ''),
-    });
-    assert.deepEqual(seen, ['gpu', 'gpu']);
-    assert.equal(wrapped.info.lanes, 1);
-    assert.equal(await wrapped.lane(0), wrapped);
+test('a GPU that works is used, and nothing is said', async () => {
+  const { wrapped, told } = await loaded(async () => model('gpu'));
+  const seen: string[] = [];
+  await wrapped.transcribe(new Float32Array(1), chunkOptions, {
+    onSegment: (segment) => seen.push(segment.language ?? ''),
+  });
+  assert.deepEqual(seen, ['gpu', 'gpu']);
+  assert.equal(wrapped.info.lanes, 1);
+  assert.equal(await wrapped.lane(0), wrapped);
+  assert.deepEqual(told, []);
+});
+
+test('weights for which a GPU has no memory are loaded on the CPU', async () => {
+  const error = new NativeError('out_of_memory', 'CUDA error: out of memory');
+  const { wrapped, told } = await loaded(() => Promise.reject(error));
+  assert.equal(wrapped.info.family, 'cpu');
+  assert.deepEqual(told, [error]);
+});
+
+test('a chunk whose GPU is lost in its middle is recognized again on the CPU, each segment told once', async () => {
+  const onGpu = model('gpu', { error: failed, after: 1 });
+  const { wrapped, told, onCpu } = await loaded(async () => onGpu);
+  const seen: string[] = [];
+  const hooks = { onSegment: (segment: DecodedSegment) => seen.push(segment.language ?? '') };
+  assert.equal((await wrapped.transcribe(new Float32Array(1), chunkOptions, hooks)).length, 2);
+  assert.deepEqual(seen, ['cpu', 'cpu']);
+  assert.equal(onGpu.closed, true);
+  assert.deepEqual(told, [failed]);
+
+  await wrapped.transcribe(new Float32Array(1), chunkOptions, hooks);
+  assert.equal(told.length, 1, 'told once, then the CPU is simply used');
+  const second = await wrapped.lane(1);
+  const [segment] = await second.transcribe(new Float32Array(1), chunkOptions);
+  assert.equal(segment?.language, 'cpu lane 1', 'with every lane it has');
+  await wrapped.close();
+  assert.equal(onCpu.closed, true);
+});
+
+test('a GPU lost while the language is told is replaced by the CPU', async () => {
+  const { wrapped, told } = await loaded(async () => model('gpu', { error: failed, after: 0 }));
+  const guess = await wrapped.detectLanguage(new Float32Array(1), { audioContext: 0, words: false });
+  assert.equal(guess.language, 'en');
+  assert.deepEqual(told, [failed]);
+});
+
+test('what is not the failure of a GPU is passed on', async () => {
+  for (const error of [
+    new NativeError('invalid_argument', 'no'),
+    new NativeError('closed', 'closed'),
+    new DOMException('left', 'AbortError'),
+  ]) {
+    const { wrapped, told } = await loaded(async () => model('gpu', { error, after: 0 }));
+    await assert.rejects(wrapped.transcribe(new Float32Array(1), chunkOptions), error);
     assert.deepEqual(told, []);
-  });
+  }
+});
 
-  it('no memory for the weights: loaded on the CPU', async () => {
-    const error = new NativeError('out_of_memory', 'CUDA error: out of memory');
-    const { wrapped, told } = await loaded(() => Promise.reject(error));
-    assert.equal(wrapped.info.family, 'cpu');
-    assert.deepEqual(told, [error]);
-  });
-
-  it('lost in the middle of a chunk: recognized again on the CPU, each segment told once', async () => {
-    const onGpu = model('gpu', { error: failed, after: 1 });
-    const { wrapped, told, onCpu } = await loaded(async () => onGpu);
-    const seen: string[] = [];
-    const hooks = { onSegment: (segment: DecodedSegment) => seen.push(segment.language ?? '') };
-    assert.equal((await wrapped.transcribe(new Float32Array(1), chunkOptions, hooks)).length, 2);
-    assert.deepEqual(seen, ['cpu', 'cpu']);
-    assert.equal(onGpu.closed, true);
-    assert.deepEqual(told, [failed]);
-
-    await wrapped.transcribe(new Float32Array(1), chunkOptions, hooks);
-    assert.equal(told.length, 1, 'told once, then the CPU is simply used');
-    const second = await wrapped.lane(1);
-    const [segment] = await second.transcribe(new Float32Array(1), chunkOptions);
-    assert.equal(segment?.language, 'cpu lane 1', 'with every lane it has');
-    await wrapped.close();
-    assert.equal(onCpu.closed, true);
-  });
-
-  it('lost while the language is told', async () => {
-    const { wrapped, told } = await loaded(async () => model('gpu', { error: failed, after: 0 }));
-    const guess = await wrapped.detectLanguage(new Float32Array(1), { audioContext: 0, words: false });
-    assert.equal(guess.language, 'en');
-    assert.deepEqual(told, [failed]);
-  });
-
-  it('what is not the failure of a GPU is passed on', async () => {
-    for (const error of [
-      new NativeError('invalid_argument', 'no'),
-      new NativeError('closed', 'closed'),
-      new DOMException('left', 'AbortError'),
-    ]) {
-      const { wrapped, told } = await loaded(async () => model('gpu', { error, after: 0 }));
-      await assert.rejects(wrapped.transcribe(new Float32Array(1), chunkOptions), error);
-      assert.deepEqual(told, []);
-    }
-  });
-
-  it('a file that no device can use is refused', async () => {
-    const error = new NativeError('load_failed', 'not a model');
-    await assert.rejects(
-      loadWithFallback({
-        gpu: 'cuda:0',
-        load: () => Promise.reject(error),
-        onFallback: () => assert.fail('nothing to go on on'),
-      }),
-      error,
-    );
-  });
+test('a file that no device can use is refused', async () => {
+  const error = new NativeError('load_failed', 'not a model');
+  await assert.rejects(
+    loadWithFallback({
+      gpu: 'cuda:0',
+      load: () => Promise.reject(error),
+      onFallback: () => assert.fail('nothing to go on on'),
+    }),
+    error,
+  );
 });

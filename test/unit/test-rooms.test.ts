@@ -29,3 +29,12 @@ test('unit tests need neither the addon nor weights', () => {
   const native = reachedFrom('test/native/audio-open.test.ts');
   assert(native.has('src/engine/addon.ts'), 'a native test does reach it');
 });
+
+test('every test is written with `test`, imported by name, so that its title is a whole sentence', () => {
+  const files = readdirSync(join(ROOT, 'test'), { recursive: true }).map(String);
+  for (const name of files.filter((path) => path.endsWith('.ts') && !path.includes('node_modules'))) {
+    const source = readFileSync(join(ROOT, 'test', name), 'utf8');
+    const [, imported = ''] = /^import (.*) from 'node:test';$/m.exec(source) ?? [];
+    assert.doesNotMatch(imported, /\b(describe|it|suite)\b|^test\b/, name);
+  }
+});

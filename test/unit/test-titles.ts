@@ -17,7 +17,7 @@ type Names = ReadonlyMap<string, Value | null>;
 
 const NO_NAMES: Names = new Map();
 
-/** `describe` and `it` are joined as Node's reporter nests them: `a model > tells what it is`. */
+/** A test within a test follows the outer title, as Node's reporter nests them: `a model works > twice`. */
 export function titlesIn(path: string, source: string): Set<string> {
   if (path.endsWith('.cpp')) {
     const cases = source.matchAll(/^TEST\(\s*"((?:[^"\\]|\\.)*)"/gm);
@@ -32,11 +32,10 @@ export function titlesIn(path: string, source: string): Set<string> {
       return;
     }
     let within = around;
-    const kind = ts.isCallExpression(node) ? kindOf(node.expression) : undefined;
-    if (ts.isCallExpression(node) && node.arguments[0] !== undefined && kind !== undefined) {
+    if (ts.isCallExpression(node) && isTest(node.expression) && node.arguments[0] !== undefined) {
       const title = textOf({ node: node.arguments[0], names });
       within = around === '' ? title : `${around} > ${title}`;
-      if (kind !== 'describe') titles.add(within);
+      titles.add(within);
     }
     ts.forEachChild(node, (child) => visit(child, within, names));
   };
@@ -46,10 +45,8 @@ export function titlesIn(path: string, source: string): Set<string> {
   return titles;
 }
 
-/** What `test(…)`, `it(…)`, `describe(…)` and `t.test(…)` begin. */
-function kindOf(callee: ts.Expression): string | undefined {
-  const name = callee.getText().replace(/^t\./, '');
-  return ['test', 'it', 'describe'].includes(name) ? name : undefined;
+function isTest(callee: ts.Expression): boolean {
+  return ['test', 't.test'].includes(callee.getText());
 }
 
 function textOf({ node, names }: Value): string {

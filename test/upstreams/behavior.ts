@@ -3,7 +3,7 @@
  * goes through the official OpenAI package, or through its transport where that knows no such endpoint.
  */
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import OpenAI from 'openai';
 import { until } from '../until.ts';
 
@@ -22,19 +22,19 @@ export interface Stats {
 }
 
 /** @param direct where the upstreams themselves are, for their `/stats`, when the bases are those of a gateway */
-export function describeUpstreams(
+export function testUpstreams(
   name: string,
   speechBase: string,
   chatBase: string,
   direct: { speech: string; chat: string } = { speech: speechBase, chat: chatBase },
 ): void {
   const { speech: speechAt, chat: chatAt } = direct;
-  describe(`speech, ${name}`, () => describeSpeech(clientOf(speechBase), () => statsOf(speechAt)));
-  describe(`chat, ${name}`, () => describeChat(clientOf(chatBase), () => statsOf(chatAt)));
+  testSpeech(`speech, ${name}`, clientOf(speechBase), () => statsOf(speechAt));
+  testChat(`chat, ${name}`, clientOf(chatBase), () => statsOf(chatAt));
 }
 
-function describeSpeech(openai: OpenAI, stats: () => Promise<Stats>): void {
-  test('an answer is one wav', async () => {
+function testSpeech(where: string, openai: OpenAI, stats: () => Promise<Stats>): void {
+  test(`${where}: an answer is one wav`, async () => {
     const response = await openai.audio.speech.create({
       model: 'tts',
       voice: 'alloy',
@@ -47,7 +47,7 @@ function describeSpeech(openai: OpenAI, stats: () => Promise<Stats>): void {
     assertSpeech(bytes);
   });
 
-  test('a stream is heard before it is finished, and ends', async () => {
+  test(`${where}: a stream is heard before it is finished, and ends`, async () => {
     const input = LONG_TEXT.slice(0, 2000);
     const response = await openai.post('/audio/speech/stream', { body: { input } }).asResponse();
     const chunks: Buffer[] = [];
@@ -58,7 +58,7 @@ function describeSpeech(openai: OpenAI, stats: () => Promise<Stats>): void {
     assert(bytes.length > 60 * 2 * SAMPLE_RATE, `${bytes.length} bytes`);
   });
 
-  test('a slow reader holds the voice back; one that leaves ends it', async () => {
+  test(`${where}: a slow reader holds the voice back; one that leaves ends it`, async () => {
     const before = await stats();
     const gone = new AbortController();
     const response = await openai
@@ -73,7 +73,7 @@ function describeSpeech(openai: OpenAI, stats: () => Promise<Stats>): void {
     assert.equal((await stats()).aborted, before.aborted + 1);
   });
 
-  test('a batch', async () => {
+  test(`${where}: a batch`, async () => {
     const items = ['One.', { input: 'Zwei.', voice: 'de' }];
     const { results } = await openai.post<{ results: { index: number; audio_data: string }[] }>(
       '/audio/speech/batch',
@@ -86,7 +86,7 @@ function describeSpeech(openai: OpenAI, stats: () => Promise<Stats>): void {
     for (const { audio_data } of results) assertSpeech(Buffer.from(audio_data, 'base64'));
   });
 
-  test('voices are registered, used, listed and deleted', async () => {
+  test(`${where}: voices are registered, used, listed and deleted`, async () => {
     const voices = async () => (await openai.get<{ voices: string[] }>('/audio/voices')).voices;
     assert((await voices()).includes('alloy'));
     await openai.post('/audio/voices', { body: { name: 'by-json', base: 'de' } });
@@ -104,7 +104,7 @@ function describeSpeech(openai: OpenAI, stats: () => Promise<Stats>): void {
     }
   });
 
-  test('its own errors reach the client', async () => {
+  test(`${where}: its own errors reach the client`, async () => {
     await assert.rejects(openai.delete('/audio/voices/nobody'), { status: 404, code: 'voice_not_found' });
     const ask = { model: 'tts', voice: 'nobody', input: 'Hello.' };
     await assert.rejects(openai.audio.speech.create(ask), { status: 400, param: 'voice' });
@@ -115,16 +115,16 @@ function describeSpeech(openai: OpenAI, stats: () => Promise<Stats>): void {
   });
 }
 
-function describeChat(openai: OpenAI, stats: () => Promise<Stats>): void {
+function testChat(where: string, openai: OpenAI, stats: () => Promise<Stats>): void {
   const { completions } = openai.chat;
 
-  test('its model is listed', async () => {
+  test(`${where}: its model is listed`, async () => {
     const ids = [];
     for await (const model of openai.models.list()) ids.push(model.id);
     assert(ids.includes(MODEL), ids.join());
   });
 
-  test('an answer', async () => {
+  test(`${where}: an answer`, async () => {
     const answer = await completions.create({ model: MODEL, messages: MESSAGES, max_tokens: 12 });
     assert.equal(answer.object, 'chat.completion');
     assert.equal(answer.choices[0]?.finish_reason, 'length');
@@ -136,7 +136,7 @@ function describeChat(openai: OpenAI, stats: () => Promise<Stats>): void {
     assert.equal(unbounded.choices[0]?.finish_reason, 'stop');
   });
 
-  test('a stream says what the answer says', async () => {
+  test(`${where}: a stream says what the answer says`, async () => {
     const ask = { model: MODEL, messages: MESSAGES, max_tokens: 200, seed: 7 };
     const answer = await completions.create(ask);
     const stream = await completions.create({
@@ -156,7 +156,7 @@ function describeChat(openai: OpenAI, stats: () => Promise<Stats>): void {
     assert.equal(chunks.at(-1)?.usage?.completion_tokens, 200);
   });
 
-  test('a client that leaves a stream stops the generation', async () => {
+  test(`${where}: a client that leaves a stream stops the generation`, async () => {
     const before = await stats();
     const stream = await completions.create({
       model: MODEL,
@@ -170,7 +170,7 @@ function describeChat(openai: OpenAI, stats: () => Promise<Stats>): void {
     await assertStopped(stats, before);
   });
 
-  test('a client that leaves before the answer stops the generation', async () => {
+  test(`${where}: a client that leaves before the answer stops the generation`, async () => {
     const before = await stats();
     const gone = new AbortController();
     const answer = completions.create(
@@ -184,7 +184,7 @@ function describeChat(openai: OpenAI, stats: () => Promise<Stats>): void {
     await assertStopped(stats, before);
   });
 
-  test('its own errors reach the client', async () => {
+  test(`${where}: its own errors reach the client`, async () => {
     await assert.rejects(completions.create({ model: 'nope', messages: MESSAGES }), {
       status: 404,
       code: 'model_not_found',
