@@ -1,4 +1,6 @@
-/** The dashboard: htmx asks for the sections, this puts them in politely and says what went wrong. */
+/**
+ * This is the dashboard: htmx asks for the sections, and this file puts them in politely and says what went wrong.
+ */
 import { createCharts } from './admin/charts.js';
 import { createGateway } from './admin/gateway.js';
 import { putIn } from './admin/polite.js';
@@ -16,7 +18,7 @@ function refresh() {
   void charts?.drawAll();
 }
 
-/* What comes in */
+/* Sections that arrive */
 
 htmx.defineExtension('polite', {
   isInlineSwap: (style) => style === 'polite',
@@ -29,7 +31,7 @@ htmx.defineExtension('polite', {
   },
 });
 
-/** In the reader's own time zone; the day too when it is another. */
+/** Shows the time in the reader's own time zone, with the day when that is not today. */
 function localize(time) {
   const at = new Date(time.dateTime);
   const today = at.toDateString() === new Date().toDateString();
@@ -45,10 +47,10 @@ function letGo(element) {
   setTimeout(() => element.remove(), LINGER_MS);
 }
 
-/* What goes wrong; htmx itself swaps nothing then */
+/* Failures, for which htmx itself swaps nothing */
 
 document.addEventListener('htmx:beforeRequest', (event) => {
-  // Nobody looks, or nothing would be shown.
+  // No request is sent while the page is hidden, or while the lack of a key would leave the answer unseen.
   if (isPoll(event.detail) && (document.hidden || gateway.isLocked)) event.preventDefault();
 });
 document.addEventListener('htmx:afterRequest', ({ detail }) => {
@@ -67,10 +69,10 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden) refresh();
 });
 
-/* What is asked first */
+/* Questions that are asked before an action */
 
 const confirmation = document.getElementById('confirm-dialog');
-/** What the open question is about. */
+/** Holds the request that the open question is about. */
 let asked = null;
 document.addEventListener('htmx:confirm', (event) => {
   const { question, elt, issueRequest } = event.detail;
@@ -83,7 +85,7 @@ document.addEventListener('htmx:confirm', (event) => {
   confirmation.showModal();
 });
 confirmation.addEventListener('close', () => {
-  // The event comes late: by then the next question may be open.
+  // The close event comes late: by then the next question may be open.
   if (confirmation.open || confirmation.returnValue !== 'yes') return;
   if (asked.elt.isConnected) asked.issueRequest(true);
   else gateway.fail('That is over already; nothing was done.');
@@ -100,7 +102,7 @@ async function askForSeries(query) {
     if (response.ok) return await response.json();
     gateway.refused(response.status, await response.text(), false);
   } catch {
-    // The sections, which are asked for more often, say so.
+    // The sections are asked for more often and report the failure.
   }
   return null;
 }

@@ -1,4 +1,7 @@
-/** Asks for the API key. Two requests that are refused at once ask once. Resolves to null when the reader gives up. */
+/**
+ * Asks for the API key; two requests that are refused at once ask once. The promise resolves to null when the reader
+ * gives up.
+ */
 export function createKeyDialog({ dialog, input, wrong, cancel }) {
   let pending = null;
   cancel.addEventListener('click', () => dialog.close(''));

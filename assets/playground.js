@@ -1,4 +1,4 @@
-/** The playground: one sound at a time, sent to this gateway's own API. */
+/** This is the playground: it sends one sound at a time to this gateway's own API. */
 import { createKeyDialog } from './key-dialog.js';
 import { shortTime } from './playground/captions.js';
 import { createChoices } from './playground/choices.js';
@@ -13,9 +13,9 @@ import { createWaiting } from './playground/wait.js';
 const el = (id) => document.getElementById(id);
 
 let file = null;
-/** What the last run ended with. */
+/** Holds the last event of the last run. */
 let answer = null;
-/** The run in progress, as what can stop it. */
+/** Aborts the run in progress; null when none runs. */
 let running = null;
 
 const keyDialog = {
@@ -70,7 +70,7 @@ const source = createSource(
   },
 );
 
-/** A new sound: what belonged to the last one goes. */
+/** Prepares the page for a new sound, by removing everything that belonged to the last one. */
 function begin() {
   running?.abort();
   running = null;
@@ -97,12 +97,12 @@ async function run() {
   running = mine;
   clear();
   showButtons();
-  // On a narrow screen the result is far below the button.
+  // The result is far below the button on a narrow screen.
   if (el('result').getBoundingClientRect().top > innerHeight - 100) el('player').scrollIntoView();
   try {
     await untilServed(toFields(choices.read()), mine.signal);
   } catch (error) {
-    if (running !== mine) return; // another sound was chosen meanwhile
+    if (running !== mine) return; // the visitor has chosen another sound meanwhile
     if (mine.signal.aborted) say('Cancelled.');
     else if (error instanceof RequestFailed) fail(error.message, error.requestId);
     else throw error;
@@ -172,7 +172,7 @@ function finish({ type: _, ...done }, tookSec) {
   refreshModels();
 }
 
-/* Text out */
+/* The text that can be taken away */
 
 el('take').addEventListener('click', ({ target }) => {
   const kind = target.dataset.download;
@@ -207,7 +207,7 @@ function clear() {
   el('hints').replaceChildren();
 }
 
-/** Keyboard focus goes with the button that takes the place of the one in use. */
+/** When one button takes the place of another, the keyboard focus moves to it. */
 function showButtons() {
   const focused = document.activeElement;
   el('start').disabled = file === null || source.isRecording;

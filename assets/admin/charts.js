@@ -1,4 +1,4 @@
-/** The three charts: how much, how fast, and how fast for the length of the sound. */
+/** The three charts show how much is asked, how fast it is answered, and how fast for the length of the sound. */
 import { createPlot, css, milliseconds } from './plot.js';
 
 const CLASSES = [
@@ -9,9 +9,9 @@ const CLASSES = [
   ['client-disconnect', 'left', '--class-left'],
 ];
 
-/** @param ask (query) => Promise<series | null>; null when the gateway did not answer */
+/** @param ask (query) => Promise<series | null>; it resolves to null when the gateway did not answer */
 export function createCharts(ask) {
-  /** Before stacking: what the legend says. */
+  /** The legend shows these counts, which are not stacked. */
   let counts = CLASSES.map(() => []);
   const rate = createPlot('rate', {
     series: CLASSES.map(([, label, color], i) => ({
@@ -28,7 +28,8 @@ export function createCharts(ask) {
     whole: true,
   });
   const latency = createPlot('latency', {
-    // The last is on top and the smallest: where they are the same, as they are of few requests, all are seen.
+    // The last line is on top and has the smallest points. Where the lines coincide, as they do for few requests, all
+    // stay visible.
     series: [line('p99', '--line-3', 7), line('p95', '--line-2', 5), line('p50', '--line-1', 2.5)],
     format: milliseconds,
     least: 10,
@@ -52,7 +53,7 @@ export function createCharts(ask) {
     counts = CLASSES.map(([name]) => byClass?.[name] ?? []);
     const { length } = counts[0];
     const times = Array.from({ length }, (_, at) => nowSec - length + at);
-    // Each bar is drawn over the one before it: what is left to see of that is its own share.
+    // Each bar is drawn over the one before it, so what stays visible of a bar is its own share.
     const stacked = counts.map((_, from) =>
       times.map((_, at) => counts.slice(from).reduce((sum, its) => sum + its[at], 0)),
     );
@@ -90,7 +91,7 @@ export function createCharts(ask) {
   return { drawAll: () => draw(''), drawRate: () => draw('?only=rate') };
 }
 
-/** Traffic comes and goes: a value with none beside it must still be seen. */
+/** Traffic comes and goes, so a value without neighbors must be visible too: each value gets a point. */
 function line(label, color, size = 4) {
   const fill = () => css(color);
   return { label, color, width: 1.5, points: { show: true, size, width: 0, fill } };

@@ -1,9 +1,9 @@
-/** Whether the gateway answers, and what is said when it does not, refuses, or wants a key first. */
+/** Knows whether the gateway answers, and tells the reader when it does not, refuses, or needs a key first. */
 import { createKeyDialog } from '../key-dialog.js';
 
 const el = (id) => document.getElementById(id);
 
-/** @param refresh draws everything anew */
+/** @param refresh draws everything again */
 export function createGateway(refresh) {
   const ask = createKeyDialog({
     dialog: el('key-dialog'),
@@ -55,7 +55,7 @@ export function createGateway(refresh) {
   }
 
   return {
-    /** Without a key nothing is asked for. */
+    /** True while a key is missing; nothing is asked for until one is accepted. */
     get isLocked() {
       return locked;
     },
@@ -76,7 +76,7 @@ export function createGateway(refresh) {
       refresh();
     },
 
-    /** @param wanted by the reader: what a poll missed, the next one brings */
+    /** @param wanted true where the reader asked; the next poll brings what a refused poll missed */
     refused(status, body, wanted) {
       if (status === 401) {
         if (!locked) void unlock();

@@ -1,4 +1,7 @@
-/** One uPlot in the looks of the page: its colors, as wide as its place, with a word for those who cannot see it. */
+/**
+ * Draws one uPlot chart in the page's colors and at the width of its place, with a sentence for those who cannot see
+ * it.
+ */
 
 const HEIGHT = 190;
 
@@ -10,10 +13,10 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
 });
 
 /**
- * @param name of the figure in the page
- * @param series as uPlot's, with a `color` from the page's style
- * @param least what the axis reaches at least
- * @param whole whether only whole numbers make sense
+ * @param name name of the figure in the page
+ * @param series the series as uPlot takes them, with a `color` from the page's style
+ * @param least value that the axis reaches at least
+ * @param whole true where only whole numbers make sense
  */
 export function createPlot(name, { series, format, least, whole = false }) {
   const place = document.getElementById(`chart-${name}`);
@@ -62,7 +65,7 @@ export function createPlot(name, { series, format, least, whole = false }) {
   });
 
   return {
-    /** @param summary in words; null when there is nothing to see */
+    /** @param summary the chart in words; null when there is nothing to see */
     show(data, summary) {
       empty.hidden = summary !== null;
       place.hidden = summary === null;

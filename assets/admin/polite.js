@@ -1,9 +1,10 @@
 /**
- * Puts a new state into a section without taking anything from its reader: an element that is still there stays
- * the same element, so focus, selected text and scroll positions survive, and what did not change is not announced.
+ * Puts a new state into a section without taking anything from its reader: an element that is still there stays the
+ * same element, so focus, selected text and scroll positions survive, and screen readers do not announce what did not
+ * change.
  *
- * An element is known by its id or `data-key`, else by its name and place. Keyed ones keep their order; none is
- * ever moved. What has `data-linger` is left alone: whoever put it there takes it away.
+ * An element is known by its id or `data-key`, else by its name and place. Keyed elements keep their order, and no
+ * element is ever moved. An element with `data-linger` is left alone; the code that put it there removes it.
  */
 
 const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset.key || '' : '');
@@ -39,18 +40,21 @@ function mergeChildren(parent, wanted, added) {
   removeBetween(at, null);
 }
 
-/** The first node from `at` on that is `node`, without passing over one that is still wanted for itself. */
+/**
+ * Finds the first node from `at` on that is the same as `node`. The search stops at an element that another wanted
+ * node needs.
+ */
 function find(at, node, keys) {
   for (let old = at; old !== null; old = old.nextSibling) {
     if (lingers(old)) continue;
     if (isSame(old, node)) return old;
-    // Text is only itself in its place: to look further would remove what stands before it.
+    // A text node has no identity but its place: looking further would remove the nodes before it.
     if (!isElement(node) || (keyOf(node) === '' && keys.has(keyOf(old)))) return null;
   }
   return null;
 }
 
-/** Up to `end`, which is returned. */
+/** Removes the nodes from `at` up to `end`, and returns `end`. */
 function removeBetween(at, end) {
   for (let old = at; old !== end; ) {
     const { nextSibling } = old;
@@ -68,14 +72,14 @@ function mergeElement(old, node, added) {
   mergeChildren(old, node, added);
 }
 
-/** An element and what it stands in, up to the section. */
+/** Lists an element and its ancestors up to the section. */
 function pathUp(element, section) {
   const path = [];
   for (let at = element; at !== section; at = at.parentElement) path.push(at);
   return path;
 }
 
-/** What had the focus is gone: it goes to the nearest thing that can have it. */
+/** The element that had the focus is gone, so the nearest one that can have it gets it. */
 function refocus(path, section) {
   const home = path.find((element) => section.contains(element)) ?? section;
   const nearest = home.querySelector('button, a[href], [tabindex]') ?? section;

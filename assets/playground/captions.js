@@ -1,4 +1,4 @@
-/** Segments as SubRip and WebVTT, character for character as the gateway's own `srt` and `vtt` answers. */
+/** Writes segments as SubRip and WebVTT, character for character as the gateway's own `srt` and `vtt` answers. */
 
 export function toSrt(segments) {
   return segments
@@ -16,7 +16,7 @@ export function toVtt(segments) {
   return `WEBVTT\n\n${cues.join('')}`;
 }
 
-/** `0:03`, `1:02:03`: for reading. */
+/** Formats a time for reading, as `0:03` or `1:02:03`. */
 export function shortTime(sec) {
   const whole = Math.max(0, Math.floor(sec));
   const [h, m, s] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];

@@ -1,4 +1,4 @@
-/** The form: models and languages to choose from, and what is chosen. */
+/** This is the form: it offers models and languages, and reads what the visitor has chosen. */
 
 /** @param onChange () => void */
 export function createChoices(form, onChange) {
@@ -57,7 +57,7 @@ export function createChoices(form, onChange) {
       wordTimes: el('word-times').checked,
       granularity: el('granularity').value,
     }),
-    /** The code of a language the gateway named (`english`); empty when it is none of the models'. */
+    /** Finds the code of a language that the gateway named (`english`); empty when no model has that language. */
     codeOf(name) {
       const codes = new Set(models.flatMap(({ languages }) => languages ?? []));
       return [...codes].find((code) => nameOf(code, 'en').toLowerCase() === name) ?? '';

@@ -1,11 +1,11 @@
-/** The audio and its controls: play, speed, and a waveform that is a slider for mouse, touch and keys. */
+/** Plays the audio and draws its controls: play, speed, and a waveform that is a slider for mouse, touch and keys. */
 import { shortTime } from './captions.js';
 import { decode } from './sound.js';
 import { createWaveform } from './waveform.js';
 
 const STEP_SEC = 5;
 
-/** @param parts elements by name; @param onTime (sec) while playing and after every jump */
+/** @param parts elements by name; @param onTime (sec), called while playing and after every jump */
 export function createPlayer({ audio, wave, play, time, speed, note, name, facts }, onTime) {
   const waveform = createWaveform(wave.querySelector('canvas'));
   let durationSec = 0;
@@ -130,7 +130,7 @@ export function createPlayer({ audio, wave, play, time, speed, note, name, facts
       setDuration(sound.durationSec);
       waveform.setSamples(sound.samples);
     },
-    /** The microphone's loudness so far, one number a bar. */
+    /** Shows the microphone's loudness so far, with one number for each bar. */
     showRecording(levels, sec) {
       audio.pause();
       name.textContent = 'Recording';
@@ -141,7 +141,7 @@ export function createPlayer({ audio, wave, play, time, speed, note, name, facts
       time.textContent = shortTime(sec);
       waveform.update({ live: levels, spans: [] });
     },
-    /** What has been understood so far. */
+    /** Marks the segments that are known so far. */
     showSegments(segments) {
       waveform.update({ spans: segments.map(({ start, end }) => ({ start, end })) });
     },

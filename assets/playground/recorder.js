@@ -1,7 +1,7 @@
-/** The microphone: a recording as a file, and its loudness while it lasts. */
+/** Records from the microphone: it gives a file, and the loudness while the recording lasts. */
 import { decode, toWav } from './sound.js';
 
-/** Null where recording works, else why it does not. */
+/** Says why recording is not possible; null where it is. */
 export function whyNoRecording() {
   if (!window.isSecureContext) return 'Recording needs https, or the gateway on this very machine.';
   if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
@@ -9,9 +9,9 @@ export function whyNoRecording() {
   return null;
 }
 
-/** @param onLevel (peak 0..1, seconds so far), about 30 times a second */
+/** @param onLevel (peak 0..1, seconds so far), called about 30 times a second */
 export async function startRecording(onLevel) {
-  // What makes a call pleasant takes from speech what a recognizer could have used.
+  // Filters that make a call pleasant take from speech what a recognizer could have used.
   const stream = await navigator.mediaDevices.getUserMedia({
     audio: { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: true },
   });
@@ -33,7 +33,7 @@ export async function startRecording(onLevel) {
   recorder.start();
 
   return {
-    /** Resolves when the recording is over, by `stop` or because the microphone went away. */
+    /** Resolves when the recording is over, because of `stop` or because the microphone went away. */
     file: ended.then(async () => {
       clearInterval(timer);
       for (const track of stream.getTracks()) track.stop();

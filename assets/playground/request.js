@@ -1,4 +1,4 @@
-/** What is asked of the gateway. One list of fields makes the request itself and the code to copy. */
+/** Sends requests to the gateway. One list of fields makes both the request itself and the code to copy. */
 
 /** @returns {[name: string, value: string][]} */
 export function toFields({ model, language, translate, prompt, wordTimes, granularity }) {
@@ -7,7 +7,7 @@ export function toFields({ model, language, translate, prompt, wordTimes, granul
   if (prompt !== '') fields.push(['prompt', prompt]);
   if (translate) fields.push(['translate', 'true']);
   if (granularity !== 'sentence') fields.push(['segment_granularity', granularity]);
-  // Only verbose_json has words, and it does not stream.
+  // Only verbose_json carries words, and it does not stream.
   if (!wordTimes) return [...fields, ['stream', 'true']];
   return [
     ...fields,
@@ -17,7 +17,7 @@ export function toFields({ model, language, translate, prompt, wordTimes, granul
   ];
 }
 
-/** A request that was refused or broke, with what the error envelope says. */
+/** Thrown for a request that was refused or broke, with the content of the error envelope. */
 export class RequestFailed extends Error {
   constructor(error, retryAfterSec) {
     super(error.message);
@@ -33,7 +33,7 @@ const KEY = 'voxgate-api-key';
 
 export const hasKey = () => sessionStorage.getItem(KEY) !== null;
 
-/** @param askForKey (wrong: boolean) => Promise<string | null>; null gives up */
+/** @param askForKey (wrong: boolean) => Promise<string | null>; null means that the reader gives up */
 export function createClient(askForKey) {
   async function send(path, init) {
     const key = sessionStorage.getItem(KEY);
@@ -80,7 +80,7 @@ export function createClient(askForKey) {
 
 const CUT_SHORT = 'The connection ended before the transcription did. What had arrived is kept below.';
 
-/** A network failure in words; an abort stays what it is. */
+/** Puts a network failure into words; an abort is passed on as it is. */
 async function reach(attempt, signal) {
   try {
     return await attempt();

@@ -1,9 +1,9 @@
-/** The current choices as code: the very request this page would send. */
+/** Shows the current choices as code that sends the very request this page would send. */
 
-/** What the SDKs have no parameter for. */
+/** These fields are no parameters of the SDKs. */
 const OURS = new Set(['translate', 'segment_granularity']);
 
-/** Each is given {base, fileName, fields, withKey}. */
+/** Each function is given {base, fileName, fields, withKey}. */
 export const SNIPPETS = { curl, python, node };
 
 function curl({ base, fileName, fields, withKey }) {
@@ -12,7 +12,7 @@ function curl({ base, fileName, fields, withKey }) {
   const lines = [`curl ${streams ? '-N ' : ''}${shell(`${base}/v1/audio/transcriptions`)}`];
   if (withKey) lines.push('-H "Authorization: Bearer $VOXGATE_API_KEY"');
   lines.push(`-F ${shell(file)}`);
-  // --form-string: curl reads meaning into `@`, `<` and `;` of an -F value.
+  // --form-string is used because curl gives `@`, `<` and `;` in an -F value a meaning of their own.
   for (const [name, value] of fields) {
     lines.push(`${name === 'prompt' ? '--form-string' : '-F'} ${shell(`${name}=${value}`)}`);
   }
@@ -84,12 +84,12 @@ function forSdk(fields) {
   return { own, extra, streams: own.stream === true };
 }
 
-/** What both languages read alike. */
+/** Quotes a text in a way that both languages read alike. */
 function literal(value) {
   return Array.isArray(value) ? `[${value.map(literal).join(', ')}]` : JSON.stringify(value);
 }
 
-/** One word of a POSIX shell. */
+/** Quotes a text as one word of a POSIX shell. */
 function shell(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

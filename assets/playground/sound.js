@@ -1,11 +1,12 @@
-/** Sound as numbers: decoding, peaks to draw, and a recording as a wav file. */
+/** Treats sound as numbers: it decodes, finds the peaks to draw, and writes a recording as a wav file. */
 
 const RATE = 16_000;
-/** Decoded audio is held as 32-bit samples: a long film would need gigabytes. */
+/** Decoded audio is held as 32-bit samples, so a long film would need gigabytes. */
 const MAX_BYTES = 200 * 1024 * 1024;
 
 /**
- * Mono samples at 16 kHz, resampled while decoding so that an hour takes 230 MB at most for a moment.
+ * Decodes to mono samples at 16 kHz. They are resampled while decoding, so that an hour takes 230 MB at most for a
+ * moment.
  * @returns null when this browser cannot decode the file
  */
 export async function decode(blob) {
@@ -23,7 +24,7 @@ export async function decode(blob) {
   }
 }
 
-/** The loudest sample of each of `count` equal parts, the whole scaled to 1. */
+/** Takes the loudest sample of each of `count` equal parts, and scales the whole to 1. */
 export function toPeaks(samples, count) {
   const peaks = new Float32Array(count);
   for (let i = 0; i < samples.length; i++) {
@@ -34,7 +35,7 @@ export function toPeaks(samples, count) {
   return loudest > 0 ? peaks.map((peak) => peak / loudest) : peaks;
 }
 
-/** 16 bits, mono: what the gateway reads without help of other programs, and players can seek in. */
+/** Writes 16-bit mono samples, which the gateway reads without other programs and in which players can seek. */
 export function toWav(samples, name) {
   const view = new DataView(new ArrayBuffer(44 + samples.length * 2));
   const text = (at, value) => {

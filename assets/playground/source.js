@@ -1,4 +1,4 @@
-/** Where sound comes in: chosen, dropped anywhere on the page, or recorded. */
+/** Sound comes in here: it is chosen, dropped anywhere on the page, or recorded. */
 import { shortTime } from './captions.js';
 import { startRecording, whyNoRecording } from './recorder.js';
 
@@ -51,7 +51,7 @@ export function createSource({ input, button, label, note }, on) {
     } finally {
       button.disabled = false;
     }
-    button.focus(); // a disabled button loses it
+    button.focus(); // a disabled button loses the focus
     button.classList.add('recording');
     input.disabled = true;
     on.recording(levels, 0);

@@ -1,9 +1,9 @@
-/** What can be taken from the page: files and the clipboard. */
+/** Gives the transcript away, as files and through the clipboard. */
 import { toSrt, toVtt } from './captions.js';
 
 const TYPES = { srt: 'application/x-subrip', vtt: 'text/vtt', json: 'application/json' };
 
-/** @param answer the gateway's last word as it came; null when it broke off before */
+/** @param answer the last event of the gateway as it came; null when the stream broke off before it */
 export function download(kind, segments, answer, sourceName) {
   const body = {
     srt: () => toSrt(segments),
@@ -18,8 +18,9 @@ export function download(kind, segments, answer, sourceName) {
 }
 
 /**
- * Where the clipboard is out of reach (plain http from afar), the text is selected for the reader to copy.
- * @returns what happened, in words
+ * Copies the text. Where the clipboard is out of reach (plain http from another machine), the text is selected for
+ * the reader to copy.
+ * @returns a sentence that says what happened
  */
 export async function copy(text, button, element) {
   const before = button.dataset.label ?? button.textContent;

@@ -1,17 +1,17 @@
-/** The text on the page: segments as they arrive, words that light up with the sound, clicks that seek. */
+/** Shows the text on the page: segments as they arrive, words that light up with the sound, clicks that seek. */
 import { shortTime } from './captions.js';
 import { estimateWords, placeWords } from './words.js';
 
-/** A player that was sent to a moment says a little less. */
+/** A player that has been sent to a moment reports a time that is slightly less. */
 const ROUNDED_SEC = 0.005;
 
-/** Between two words the last one stays lit, or the eye would see a flicker. */
+/** The last word stays lit between two words, because the eye would see a flicker otherwise. */
 const HOLD_SEC = 0.3;
 
 /** @param onSeek (sec: number) => void */
 export function createTranscript(box, list, onSeek) {
   let segments = [];
-  /** What was said when, in order. */
+  /** Holds the words with their times, in order. */
   let words = [];
   let rows = [];
   let nowWord = null;
@@ -58,14 +58,14 @@ export function createTranscript(box, list, onSeek) {
     get segments() {
       return segments;
     },
-    /** One segment of a stream. */
+    /** Shows one segment of a stream. */
     add(segment) {
       const stuck = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
       segments.push(segment);
       draw(segment, estimateWords(segment), true);
       if (stuck) box.scrollTop = box.scrollHeight;
     },
-    /** The finished answer; a stream that already showed the same is left alone. */
+    /** Shows the finished answer; a stream that already showed the same text is left alone. */
     finish(answer) {
       const shown = segments.map((segment) => segment.text.trim()).join('\n');
       const final = answer.segments.map((segment) => segment.text.trim()).join('\n');
@@ -108,7 +108,7 @@ export function createTranscript(box, list, onSeek) {
   }
 }
 
-/** The last that has begun, if it has not ended or only just. */
+/** Finds the last item that has begun, if it has not ended or ended less than `holdSec` ago. */
 function at(list, sec, holdSec = 0) {
   let low = 0;
   let high = list.length;

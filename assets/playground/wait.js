@@ -1,11 +1,11 @@
-/** The moment in which the page needs its reader's patience: the wait for a busy gateway. */
+/** The page waits here for a busy gateway, and tells its reader how long. */
 import { shortTime } from './captions.js';
 
 const HOLDERS = { asr: 'another transcription', tts: 'speech being made', llm: 'a chat' };
 
 /**
  * @param parts elements by name; `after` takes the focus when the box goes
- * @returns (failure, signal) => Promise that resolves when it is time to try again, rejects when aborted
+ * @returns (failure, signal) => Promise that resolves when it is time to try again, and rejects when it is aborted
  */
 export function createWaiting({ box, text, countdown, now, after }, say) {
   return ({ heldBy, heldForMs, retryAfterSec }, signal) => {

@@ -1,11 +1,11 @@
-/** Draws on a canvas: peaks, how far the text has come, what was heard where, and the playhead. */
+/** Draws on a canvas the peaks, how far the text has come, where speech was recognized, and the playhead. */
 import { toPeaks } from './sound.js';
 
 const BAR = 3;
 const GAP = 1;
 const STRIP = 4;
 
-/** @param canvas fills its parent by CSS */
+/** @param canvas is sized by its parent through CSS */
 export function createWaveform(canvas) {
   let samples = null;
   let peaks = new Float32Array();
@@ -68,7 +68,7 @@ export function createWaveform(canvas) {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', queue);
 
   return {
-    /** Null: nothing to draw but the strip and the playhead. */
+    /** Takes the samples to draw; with null only the strip and the playhead are drawn. */
     setSamples(next) {
       samples = next;
       peaks = new Float32Array();

@@ -1,9 +1,9 @@
-/** Words of a segment with times: the gateway's own where it measured them, else estimated. */
+/** Gives the words of a segment with times: the gateway's own where it measured them, else estimated ones. */
 
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
-/** Spreads a segment's time over its words by their length. */
+/** Spreads a segment's time over its words in proportion to their length. */
 export function estimateWords({ text, start, end }) {
   const pieces = split(text);
   const total = pieces.reduce((sum, piece) => sum + piece.trim().length, 0);
