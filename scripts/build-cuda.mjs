@@ -3,9 +3,10 @@
  *
  *   node scripts/build-cuda.mjs [--architectures=86;90] [--whisper-source=FOLDER] [--jobs=N]
  *
- * --architectures: compute capabilities without the point; this machine's GPU when absent, else all that ggml names,
- * which takes hours. One takes about half an hour on one core. nvcc comes from the CUDA toolkit (PATH, CUDA_HOME or
- * /usr/local/cuda); cuBLAS from the toolkit, or from the Python package index where the toolkit has none.
+ * --architectures takes compute capabilities without the point. When it is absent, this machine's GPU is built for,
+ * or without one every capability that ggml names, which takes hours; a single one takes about half an hour on one
+ * core. nvcc comes from the CUDA toolkit (PATH, CUDA_HOME or /usr/local/cuda). cuBLAS comes from the toolkit, or from
+ * the Python package index where the toolkit has none.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
@@ -22,7 +23,7 @@ const { values: options } = parseArgs({
   },
 });
 
-/** cuBLAS of the Python package index for each generation of the toolkit. */
+/** Names the cuBLAS package of the Python package index for each generation of the toolkit. */
 const CUBLAS = {
   12: { pin: 'nvidia-cublas-cu12==12.9.1.4', folder: 'nvidia/cublas' },
   13: { pin: 'nvidia-cublas==13.0.2.14', folder: 'nvidia/cu13' },
@@ -40,7 +41,7 @@ function output(command, args) {
   return status === 0 ? stdout : null;
 }
 
-/** nvcc's path and version, [13, 0]. */
+/** Finds nvcc and the major version of its toolkit; ends the script where there is none. */
 function findCompiler() {
   const folders = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter(Boolean);
   const candidates = [
@@ -58,14 +59,14 @@ function findCompiler() {
   return { nvcc, major: Number(version[1]) };
 }
 
-/** The folder with the toolkit's own headers, as nvcc itself says it. */
+/** Tells whether the toolkit has cuBLAS; nvcc itself names the folder of its headers. */
 function toolkitHasCublas(nvcc) {
   const { stderr } = spawnSync(nvcc, ['--dryrun', '-x', 'cu', '-c', '/dev/null'], { encoding: 'utf8' });
   const top = /^#\$ TOP=(.*)$/m.exec(stderr ?? '')?.[1];
   return top !== undefined && existsSync(join(top, 'include/cublas_v2.h'));
 }
 
-/** Where cuBLAS lies when it had to be fetched; null when the toolkit brings it. */
+/** Fetches cuBLAS and returns its folder; null when the toolkit brings it. */
 function ensureCublas({ nvcc, major }) {
   if (toolkitHasCublas(nvcc)) return null;
   const cublas = CUBLAS[major];

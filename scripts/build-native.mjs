@@ -59,7 +59,8 @@ function packageVersion(name) {
 
 const buildDir = join(ROOT, 'build');
 const stampFile = join(buildDir, 'voxgate-build.json');
-// Whatever makes an existing configuration unusable. CMake itself notices changed CMake files and sources.
+// The stamp holds everything that makes an existing configuration unusable when it changes. CMake itself notices
+// changed CMake files and sources.
 const stamp = JSON.stringify({
   root: ROOT,
   options,
@@ -95,6 +96,6 @@ run('compile the native addon', 'cmake', [
   '--parallel',
   String(availableParallelism()),
 ]);
-// What `npm run build:cuda` made before this folder was made anew.
+// `npm run build:cuda` may have made this library before the build folder was made again.
 const cuda = join(ROOT, 'build-cuda/lib/libggml-cuda.so');
 if (existsSync(cuda)) copyFileSync(cuda, join(buildDir, options['build-type'], 'libggml-cuda.so'));

