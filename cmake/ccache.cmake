@@ -1,4 +1,4 @@
-# A help where it is installed, never a need.
+# ccache helps where it is installed and is never required.
 find_program(VOXGATE_CCACHE ccache)
 if(VOXGATE_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER "${VOXGATE_CCACHE}")

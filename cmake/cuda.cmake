@@ -1,9 +1,10 @@
-# ggml's CUDA backend as a library of its own, loaded at run time: a machine without a GPU, its driver or the CUDA
-# libraries leaves it aside and computes on the CPU. scripts/build-cuda.mjs calls this.
+# ggml's CUDA backend becomes a library of its own, which is loaded at run time: a machine without a GPU, its driver
+# or the CUDA libraries leaves it aside and computes on the CPU. scripts/build-cuda.mjs calls this.
 
 set(GGML_CUDA ON CACHE BOOL "" FORCE)
 set(GGML_CPU OFF CACHE BOOL "" FORCE)
-set(GGML_CUDA_NO_VMM ON CACHE BOOL "" FORCE) # else it links libcuda.so, which only machines with a driver have
+# Without this the backend links libcuda.so, which only machines with a driver have.
+set(GGML_CUDA_NO_VMM ON CACHE BOOL "" FORCE)
 set(GGML_CUDA_NCCL OFF CACHE BOOL "" FORCE)
 if(VOXGATE_CUBLAS)
   foreach(library cublas cublasLt)
@@ -15,7 +16,7 @@ if(VOXGATE_CUBLAS)
   endforeach()
 endif()
 
-# After ggml's own files: where the libraries lie that it needs at run time.
+# This runs after ggml's own files and tells the backend where the libraries lie that it needs at run time.
 function(voxgate_finish_cuda)
   find_package(CUDAToolkit REQUIRED)
   set(folders "$ORIGIN" "${CUDAToolkit_LIBRARY_DIR}")

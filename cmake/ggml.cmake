@@ -1,15 +1,17 @@
-# ggml from the sources of whisper.cpp. For the addon: shared libraries beside it, with the compute backends loaded
-# at run time, so that a GPU backend can simply be absent. For the tests: static and on the CPU.
+# ggml is built from the sources of whisper.cpp. The addon gets shared libraries beside it, with the compute backends
+# loaded at run time, so that a GPU backend can simply be absent. The tests get static libraries for the CPU.
 
-set(GGML_LLAMAFILE ON CACHE BOOL "" FORCE) # halves the time of the encoder
+set(GGML_LLAMAFILE ON CACHE BOOL "" FORCE) # this halves the time of the encoder
 set(GGML_CCACHE OFF CACHE BOOL "" FORCE)
 set(GGML_ALL_WARNINGS OFF CACHE BOOL "" FORCE)
-set(GIT_EXE OFF CACHE FILEPATH "" FORCE) # ggml would take the commit of this project for its own and recompile with each
+# With git, ggml would take the commit of this project for its own and recompile with each commit.
+set(GIT_EXE OFF CACHE FILEPATH "" FORCE)
 set(GGML_BUILD_TESTS OFF CACHE BOOL "" FORCE)
 set(GGML_BUILD_EXAMPLES OFF CACHE BOOL "" FORCE)
 
-# ggml's own threads spin at every step of a graph: on a machine that does anything else, a step waits for a thread that
-# is not running while the other burns its core. OpenMP's soon sleep (src/engine/addon.ts says how soon).
+# ggml's own threads spin at every step of a graph: on a machine that does anything else, a step waits for a thread
+# that is not running while the other burns its core. The threads of OpenMP soon sleep (src/engine/addon.ts says how
+# soon).
 set(GGML_OPENMP ON CACHE BOOL "" FORCE)
 if(VOXGATE_TESTS)
   set(BUILD_SHARED_LIBS OFF)
@@ -40,8 +42,9 @@ endif()
 
 add_subdirectory("${WHISPER_SOURCE_DIR}/ggml" "${CMAKE_BINARY_DIR}/ggml" EXCLUDE_FROM_ALL)
 
-# Names of our own: another addon in the process may bring a libggml.so of another version, and the loader takes
-# libraries of one name for the same. No version suffix, so no symbolic links to package.
+# The libraries have names of our own, because another addon in the process may bring a libggml.so of another version,
+# and the loader takes libraries of one name for the same. They have no version suffix, so there are no symbolic links
+# to package.
 foreach(target ggml ggml-base)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME "voxgate-${target}")
 endforeach()
@@ -53,14 +56,14 @@ foreach(target ggml ggml-base ggml-cpu ggml-cuda)
   endif()
 endforeach()
 
-# So that the failure of a GPU can be thrown from where ggml would end the process (native/backends/gpu_guard.h).
+# This lets the failure of a GPU be thrown from where ggml would end the process (native/backends/gpu_guard.h).
 target_compile_options(ggml-base PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)
 
 if(TARGET ggml-cuda)
   voxgate_finish_cuda()
 endif()
 
-# Our kernels stand in front of ggml's, in each of its CPU libraries, compiled as they are. The table in
+# Our kernels stand in front of ggml's in each of its CPU libraries, and are compiled as those are. The table in
 # native/kernels/ops_internals.cpp says why.
 voxgate_patched_source(ops.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ops.cpp"
   1 "static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(" "static void upstream_attend("

@@ -1,7 +1,7 @@
-# Sets GGML's x86 feature switches to what this machine has.
+# This sets GGML's x86 feature switches to the features of this machine.
 #
-# Not GGML_NATIVE: ggml refuses it together with backends loaded at run time, and gcc 12's -march=native takes newer
-# server CPUs for an older model and tunes for that one, which costs a fifth of the speed.
+# It does not use GGML_NATIVE: ggml refuses that together with backends loaded at run time, and gcc 12's -march=native
+# takes newer server CPUs for an older model and tunes for that one, which costs a fifth of the speed.
 #
 # The AMX features are left out on purpose. Virtual machines advertise amx_int8 without the kernel letting a process
 # use the tile registers; code compiled for it dies with SIGILL in ggml's tinygemm_kernel_amx.
@@ -11,7 +11,7 @@ function(voxgate_detect_host_cpu)
   string(REGEX REPLACE "^flags[^:]*: *" "" flags "${flag_lines}")
   string(REPLACE " " ";" flags "${flags}")
 
-  # ggml's name of a feature, then every kernel flag it needs: its AVX512 stands for F, CD, BW, DQ and VL.
+  # Each entry is ggml's name of a feature and every kernel flag it needs: its AVX512 stands for F, CD, BW, DQ and VL.
   set(features
       "SSE42 sse4_2" "AVX avx" "AVX2 avx2" "FMA fma" "F16C f16c" "BMI2 bmi2" "AVX_VNNI avx_vnni"
       "AVX512 avx512f avx512cd avx512bw avx512dq avx512vl" "AVX512_VBMI avx512vbmi" "AVX512_VNNI avx512_vnni"

@@ -19,7 +19,7 @@ function(voxgate_patched_source name source)
     set(new "${ARGV${new_index}}")
     math(EXPR index "${index} + 3")
 
-    # The difference in length tells how often it occurs: CMake can replace, but not count.
+    # CMake can replace but not count, so the difference in length tells how often the piece occurs.
     string(REPLACE "${old}" "" without "${code}")
     string(LENGTH "${code}" length)
     string(LENGTH "${without}" length_without)

@@ -1,11 +1,11 @@
-# stb_vorbis allocates with sizes it computes from the file and passes as int: a crafted file makes them overflow and
-# then writes past a small block, and after a failed allocation it frees pointers it never set. Its two allocators are
-# replaced, in a copy in the build folder: the size arrives unharmed, is bounded, and the memory is zero. What else
-# multiplies asks native/audio/decoder_limits.h first.
+# stb_vorbis allocates with sizes that it computes from the file and passes as int: a crafted file makes them overflow
+# and then writes past a small block, and after a failed allocation it frees pointers it never set. Its two allocators
+# are therefore replaced, in a copy in the build folder, so that the size arrives unharmed and is bounded, and the
+# memory is zero. Its other multiplications ask native/audio/decoder_limits.h first.
 
 set(VOXGATE_STB_VORBIS "${CMAKE_BINARY_DIR}/generated/stb_vorbis.c")
 
-# Replaces one piece of code; a source without it is not the one this was written for.
+# This replaces one piece of code; a source without that piece is not the one this was written for.
 function(voxgate_replace code_variable old new)
   string(FIND "${${code_variable}}" "${old}" found)
   if(found EQUAL -1)
@@ -27,7 +27,7 @@ voxgate_replace(stb_vorbis_code "   free(p);\n" "   voxgate_vorbis_release(p);\n
 voxgate_replace(stb_vorbis_code
   "if (f->comment_list == NULL)                  return error(f, VORBIS_outofmem);"
   "if (f->comment_list == NULL) { f->comment_list_length = 0; return error(f, VORBIS_outofmem); }")
-# The tables of a codebook.
+# These are the tables of a codebook.
 voxgate_replace(stb_vorbis_code
   "if (c->dimensions == 0 && c->entries != 0)    return error(f, VORBIS_invalid_setup);"
   "if (c->dimensions == 0 && c->entries != 0)    return error(f, VORBIS_invalid_setup);
@@ -36,14 +36,15 @@ voxgate_replace(stb_vorbis_code
 voxgate_replace(stb_vorbis_code "f->temp_memory_required = classify_mem;"
   "if (classify_mem > (1u << 15)) return error(f, VORBIS_invalid_setup);
       f->temp_memory_required = classify_mem;")
-# Each page, because pages without samples may go on for gigabytes.
+# Each page is checked, because pages without samples may go on for gigabytes.
 voxgate_replace(stb_vorbis_code "   f->next_seg = 0;\n   return TRUE;\n}\n\nstatic int start_page(vorb *f)"
   "   f->next_seg = 0;
    return voxgate_vorbis_page() ? TRUE : error(f, VORBIS_unexpected_eof);
 }\n\nstatic int start_page(vorb *f)")
 
-# What else a crafted file reaches: a codebook without code words, which has no table to look into; a mapping of 16
-# submaps, one more than there is room for; a vector at the end of a channel, whose rest was counted from the wrong side.
+# A crafted file reaches three more places: a codebook without code words has no table to look into; a mapping of 16
+# submaps has one more than there is room for; and the rest of a vector at the end of a channel was counted from the
+# wrong side.
 voxgate_replace(stb_vorbis_code
   "if (c->sparse) var = c->sorted_values[var];" "if (c->sparse && var >= 0) var = c->sorted_values[var];")
 foreach(list submap_floor submap_residue)
