@@ -33,6 +33,7 @@ const TOOLS = {
   },
   prlimit: { commands: ['prlimit'], package: 'util-linux', why: 'to bound what ffmpeg may use' },
   'clang-format': { commands: ['clang-format'], package: 'clang-format', why: 'to check the C++ style' },
+  'clang-tidy': { commands: ['clang-tidy'], package: 'clang-tidy', why: 'to lint the C++ code' },
   shellcheck: { commands: ['shellcheck'], package: 'shellcheck', why: 'to check the shell scripts' },
 };
 

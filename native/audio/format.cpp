@@ -33,7 +33,8 @@ size_t mp3_frame_bytes(Bytes bytes, size_t offset) {
   const auto index = static_cast<size_t>(bitrate_index);
   const int rate = rates[static_cast<size_t>(rate_index)] >> (version == 3 ? 0 : version == 2 ? 1 : 2);
   const int bits = 1000 * (version == 3 ? kbit_mpeg1[index] : kbit_mpeg2[index]);
-  return static_cast<size_t>((version == 3 ? 144 : 72) * bits / rate + padding);
+  const int length = (version == 3 ? 144 : 72) * bits / rate + padding; // at most 2,881
+  return static_cast<size_t>(length);
 }
 
 // Two frames in a row within the first bytes: one alone occurs by chance in any data.

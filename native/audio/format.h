@@ -13,7 +13,7 @@ enum class AudioFormat { wav, mp3, flac, vorbis };
 const char* audio_format_name(AudioFormat format);
 
 // Reads up to this many bytes from the start; a tag larger than that hides what follows it.
-inline constexpr size_t kSniffBytes = 64 * 1024;
+inline constexpr size_t kSniffBytes = size_t{64} * 1024;
 
 // By content alone; `head` starts behind an ID3 tag. Nothing for what is not one of the four, also not for
 // Opus in Ogg, AAC or AIFF.

@@ -26,7 +26,7 @@ static void attend(const ggml_compute_params* params, ggml_tensor* dst, int64_t 
 static void gelu_row(int n, float* y, const float* x);
 static void halves_to_floats(const ggml_fp16_t* halves, float* floats, int64_t count);
 
-#include <patched/ops.cpp>
+#include <patched/ops.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
 // Without `partials` a call is whole rows already. With them it is the part of one thread, which takes whole
 // heads instead and leaves the other heads to the other threads.

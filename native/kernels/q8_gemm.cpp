@@ -113,7 +113,7 @@ void multiply(const block_q8_0* columns, int64_t ldb, const Prepared* prepared, 
         weights[vector] = _mm512_load_si512(&t_strip.quads[block][quad][vector * kLanes]);
       for (int column = 0; column < kCount; ++column) {
         int32_t four;
-        std::memcpy(&four, columns[column * ldb + block].qs + 4 * quad, sizeof(four));
+        std::memcpy(&four, &columns[column * ldb + block].qs[4 * quad], sizeof(four));
         const __m512i activations = _mm512_set1_epi32(four);
         for (int vector = 0; vector < kVectors; ++vector)
           dots[vector][column] = _mm512_dpbusd_epi32(dots[vector][column], weights[vector], activations);

@@ -1,7 +1,7 @@
 // Compiles ggml's products of matrices (llamafile/sgemm.cpp), once for each CPU library, under another name:
 // ours stands in front of it and takes the shapes that it is made for.
 #define llamafile_sgemm upstream_llamafile_sgemm
-#include <ggml-cpu/llamafile/sgemm.cpp>
+#include <ggml-cpu/llamafile/sgemm.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 #undef llamafile_sgemm
 
 #include "q8_gemm.h"

@@ -5,9 +5,9 @@
 #include <ggml.h>
 
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <system_error>
 #include <unistd.h>
 
 namespace voxgate {
@@ -55,8 +55,8 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(const char* action) const {
-    throw Failure(StatusCode::load_failed,
-                  std::string("Cannot ") + action + " " + part_ + ": " + std::strerror(errno));
+    throw Failure(StatusCode::load_failed, std::string("Cannot ") + action + " " + part_ + ": " +
+                                               std::generic_category().message(errno));
   }
 
   std::string target_;

@@ -39,7 +39,7 @@ std::string converted(const std::string& source, ggml_type type) {
                           ggml_nrows(tensor), tensor->ne[0], nullptr);
     gguf_add_tensor(file.get(), target);
   }
-  const auto path = temporary(std::string("sensevoice-") + ggml_type_name(type) + ".gguf");
+  auto path = temporary(std::string("sensevoice-") + ggml_type_name(type) + ".gguf");
   gguf_write_to_file(file.get(), path.c_str(), false);
   return path;
 }

@@ -232,7 +232,7 @@ std::string silent_setup() {
 }
 
 std::string silent_packet() {
-  return std::string(1, '\0'); // audio, the only mode, no floor
+  return {'\0'}; // audio, the only mode, no floor
 }
 
 std::string finish_setup(Bits& setup, int residue_type, uint32_t begin, uint32_t end) {

@@ -106,7 +106,7 @@ class ParakeetBackend final : public Backend {
       if (!done)
         throw Failure(StatusCode::inference_failed, "Parakeet could not compute its graph");
     }
-    const auto segments = collect(logprobs, static_cast<int64_t>(samples.size() * 1000 / kSampleRate));
+    auto segments = collect(logprobs, static_cast<int64_t>(samples.size() * 1000 / kSampleRate));
     for (const auto& segment : segments) {
       if (events.segment)
         events.segment(segment);

@@ -164,7 +164,7 @@ ParakeetFile check_parakeet_file(const std::string& path) {
   check_hparams(reader, h);
   const auto type = weight_type(reader, h);
   const auto block = ggml_blck_size(type);
-  reader.require(h.n_audio_state % block == 0 && h.n_mels / 8 * h.n_channels % block == 0,
+  reader.require(h.n_audio_state % block == 0 && int64_t{h.n_mels / 8} * h.n_channels % block == 0,
                  "its width does not fit its quantization");
   check_tables(reader, h);
 

@@ -10,7 +10,7 @@
 #include <parakeet.h>
 
 // A copy with one repair: family.cmake.
-#include <patched/parakeet.cpp>
+#include <patched/parakeet.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
 namespace voxgate::parakeet_internals {
 

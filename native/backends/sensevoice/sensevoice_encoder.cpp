@@ -56,7 +56,8 @@ class SenseVoiceEncoder::Builder {
     auto* v = third(qkv, 2);
     v = ggml_cont(context_, ggml_transpose(context_, v)); // [positions, width], for both uses below
     auto* scores = multiply(split_heads(third(qkv, 1)), split_heads(third(qkv, 0)));
-    const float scale = 1.0F / std::sqrt(static_cast<float>(width_ / heads_));
+    const auto head_width = width_ / heads_; // the heads divide the width evenly
+    const float scale = 1.0F / std::sqrt(static_cast<float>(head_width));
     auto* weights = ggml_soft_max_ext(context_, scores, nullptr, scale, 0);
     auto* mixed =
         multiply(ggml_reshape_3d(context_, padded(v), padded_, width_ / heads_, heads_), padded(weights));
@@ -154,7 +155,8 @@ std::vector<float> SenseVoiceEncoder::input(std::span<const float> frames,
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t column = i % width;
     const float rate = std::exp(static_cast<float>(column % half) * -step);
-    const float angle = static_cast<float>(i / width + 1) * rate;
+    const size_t position = i / width + 1;
+    const float angle = static_cast<float>(position) * rate;
     values[i] = values[i] * scale + (column < half ? std::sin(angle) : std::cos(angle));
   }
   return values;

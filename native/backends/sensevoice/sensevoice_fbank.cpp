@@ -87,7 +87,8 @@ std::vector<float> stack_frames(std::span<const float> rows, int width, int stac
   for (int t = 0; t < stacked; ++t) {
     for (int j = 0; j < stack; ++j) {
       const int row = std::clamp(t * stride + j - (stack - 1) / 2, 0, count - 1);
-      const auto values = rows.subspan(static_cast<size_t>(row * width), static_cast<size_t>(width));
+      const auto values =
+          rows.subspan(static_cast<size_t>(row) * static_cast<size_t>(width), static_cast<size_t>(width));
       result.insert(result.end(), values.begin(), values.end());
     }
   }

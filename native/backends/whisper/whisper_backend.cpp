@@ -39,8 +39,10 @@ std::string_view prompt_tail(std::string_view prompt) {
 }
 
 std::vector<std::string> language_codes(const whisper_context& context) {
+  const int count = whisper_internals::language_count(context);
   std::vector<std::string> codes;
-  for (int id = 0; id < whisper_internals::language_count(context); ++id)
+  codes.reserve(static_cast<size_t>(count));
+  for (int id = 0; id < count; ++id)
     codes.emplace_back(whisper_lang_str(id));
   return codes;
 }

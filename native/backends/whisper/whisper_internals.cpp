@@ -62,7 +62,7 @@ static void align_window(whisper_context* context, whisper_state* state, const w
                          int first_segment, size_t segments, int seek, int frames, int filter_width,
                          int threads);
 
-#include <patched/whisper.cpp>
+#include <patched/whisper.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
 using voxgate::CallScope;
 using voxgate::seam_counts;
