@@ -93,7 +93,8 @@ __mmask16 first_lanes(int64_t count) {
   return static_cast<__mmask16>((1U << std::clamp<int64_t>(count, 0, kLanes)) - 1);
 }
 
-// A strip of weights times `kCount` columns.
+// A strip of weights times `kCount` columns. The products of small constants below stay under 100.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 template <int kCount>
 void multiply(const block_q8_0* columns, int64_t ldb, const Prepared* prepared, int64_t blocks, float* c,
               int64_t ldc, const std::array<__mmask16, kVectors>& stored) {
@@ -137,6 +138,7 @@ void multiply(const block_q8_0* columns, int64_t ldb, const Prepared* prepared, 
 using Multiply = decltype(&multiply<kColumns>);
 constexpr std::array<Multiply, kColumns + 1> kMultiply{nullptr,     multiply<1>, multiply<2>, multiply<3>,
                                                        multiply<4>, multiply<5>, multiply<6>};
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
 
 // A few columns, as when one token is decoded: the time is that of reading the weights from memory, once.
 // They are read in the order they lie in, which the processor's prefetching expects, and asked for some way

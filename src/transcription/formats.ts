@@ -137,8 +137,12 @@ function toWireSegment(segment: Segment, request: TranscriptionRequest) {
     avg_logprob: round(segment.avgLogprob, 6),
     compression_ratio: round(segment.compressionRatio, 6),
     no_speech_prob: round(segment.noSpeechProb, 6),
-    ...(request.taskType === 'rich' && { emotion: segment.emotion ?? '', event: segment.event ?? '' }),
+    ...(request.taskType === 'rich' && tagsOf(segment)),
   };
+}
+
+function tagsOf({ emotion, event }: Segment) {
+  return { ...(emotion !== undefined && { emotion }), ...(event !== undefined && { event }) };
 }
 
 function toWireWord(word: Word) {

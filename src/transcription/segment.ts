@@ -31,7 +31,7 @@ export interface Segment {
   compressionRatio: number;
   noSpeechProb: number;
   language: string;
-  /** How it was said and what else was heard, lower case, where the engine tells (`neutral`; `speech`, `bgm`). */
+  /** How it was said and what else was heard, lower case, where the family tells (`neutral`; `speech`, `bgm`). */
   emotion?: string;
   event?: string;
 }

@@ -214,8 +214,20 @@ const ROWS: Row[] = [
     row: '4.3 field task_type: rich on cjk',
     fields: { model: 'cjk', task_type: 'rich', response_format: 'verbose_json' },
     script: { installed: everything },
-    check: async (response) => assert('emotion' in (await segmentsOf(response))[0]),
+    check: async (response) => {
+      const [{ emotion, event }] = await segmentsOf(response);
+      assert.deepEqual([emotion, event], ['unknown', 'unknown'], 'the engine does not tell');
+    },
   },
+  ...['multilingual-small', 'european'].map((model) => ({
+    row: `4.3 field task_type: rich on ${model} adds nothing`,
+    fields: { model, task_type: 'rich', response_format: 'verbose_json' },
+    script: { installed: everything },
+    check: async (response: Response) => {
+      const [segment] = await segmentsOf(response);
+      assert.deepEqual(['emotion' in segment, 'event' in segment], [false, false]);
+    },
+  })),
   { row: '4.3 auto: CJK hint, CJK installed', ...hinted('ko'), check: served('cjk', 'auto:cjk-language') },
   {
     row: '4.3 auto: European hint, European installed',

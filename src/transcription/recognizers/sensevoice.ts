@@ -24,8 +24,8 @@ export const recognizer: Recognizer = {
       temperature: 0,
       noSpeechProb,
       language: detected.language,
-      ...(emotion !== undefined && { emotion: spelled(emotion) }),
-      ...(event !== undefined && { event: spelled(event) }),
+      emotion: spelled(emotion),
+      event: spelled(event),
     });
     return { detected, sentences };
   },
@@ -78,6 +78,6 @@ function unspaced(words: Word[]): Word[] {
 }
 
 /** `EMO_UNKNOWN` and `Event_UNK` say that the model cannot tell. */
-function spelled(tag: string): string {
+function spelled(tag = 'unknown'): string {
   return /unk(nown)?$/i.test(tag) ? 'unknown' : tag.toLowerCase();
 }
