@@ -2,9 +2,9 @@
 import type { Logger } from 'winston';
 import type { Closable, ModelCache } from '../engine/cache.ts';
 import { excerpt, fullMessage, GatewayError } from '../errors.ts';
-import type { CatalogueModel } from '../models/catalogue.ts';
 import { publishedFile } from '../models/hub.ts';
 import type { ModelStore } from '../models/store.ts';
+import type { CatalogueModel } from '../models/weights.ts';
 import type { ModelActions, ModelStatus } from './deps.ts';
 
 export interface ModelActionsOptions {

@@ -2,10 +2,10 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withoutTrailingSlashes } from '../url-base.ts';
-import type { HubFile, Precision, Weights } from './catalogue.ts';
 import { requireSpace, syncFolder } from './disk.ts';
 import { type DownloadLimits, download } from './download.ts';
 import type { ModelSource } from './source.ts';
+import type { HubFile, Precision, Weights } from './weights.ts';
 
 const DEFAULT_HUB = 'https://huggingface.co';
 

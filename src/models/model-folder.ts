@@ -4,11 +4,11 @@
  */
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { localFile, type Weights } from './catalogue.ts';
 import { hashFile, syncFolder } from './disk.ts';
 import { acquireLock, type LockTimes } from './lock.ts';
 import type { Origin, Records } from './records.ts';
 import type { ReportProgress } from './source.ts';
+import { localFile, type Weights } from './weights.ts';
 
 export interface ModelFolderOptions {
   dir: string;

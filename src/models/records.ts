@@ -6,9 +6,9 @@ import { readFileSync, statSync } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Weights } from './catalogue.ts';
 import { hashFile } from './disk.ts';
 import type { ReportProgress } from './source.ts';
+import type { Weights } from './weights.ts';
 
 const recordSchema = z.object({
   sha256: z.string(),

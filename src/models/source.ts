@@ -1,5 +1,5 @@
 /** What a source of weights takes and gives, and how it reports its progress. */
-import type { Precision, Weights } from './catalogue.ts';
+import type { Precision, Weights } from './weights.ts';
 
 type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quantizing';
 

@@ -5,13 +5,14 @@
  */
 import { excerpt, fullMessage, GatewayError } from '../errors.ts';
 import { createActivity, type ProgressListener } from './activity.ts';
-import { ALL_WEIGHTS, localFile, type Precision, type Weights } from './catalogue.ts';
+import { ALL_WEIGHTS } from './catalogue.ts';
 import { publishedFile } from './hub.ts';
 import { importFolder } from './import/import-folder.ts';
 import { createModelFolder, type FileWork, type ModelFolderOptions } from './model-folder.ts';
 import { createRecords } from './records.ts';
 import { createSharedJobs } from './shared-job.ts';
 import type { ModelProgress, ModelSource, ReportProgress } from './source.ts';
+import { localFile, type Precision, type Weights } from './weights.ts';
 
 export interface ModelStoreOptions {
   dir: string;

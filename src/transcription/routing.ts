@@ -4,7 +4,8 @@
  */
 import { distance } from 'fastest-levenshtein';
 import { excerpt, GatewayError } from '../errors.ts';
-import { CATALOGUE, type CatalogueModel } from '../models/catalogue.ts';
+import { CATALOGUE } from '../models/catalogue.ts';
+import type { CatalogueModel } from '../models/weights.ts';
 
 export interface RoutableModel extends CatalogueModel {
   /** Its engine runs in this process. */

@@ -5,9 +5,10 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { VOICE_ACTIVITY, type Weights } from '../../src/models/catalogue.ts';
+import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createHubSource } from '../../src/models/hub.ts';
 import { createModelStore } from '../../src/models/store.ts';
+import type { Weights } from '../../src/models/weights.ts';
 import { type HubServer, oneModel, someWeights, startHub } from '../model/hub-server.ts';
 import { form, type Gateway, json, post, startGateway, toneWav, until } from './harness.ts';
 

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Weights } from '../../src/models/catalogue.ts';
+import type { Weights } from '../../src/models/weights.ts';
 
 export interface HubServer {
   url: string;

@@ -5,8 +5,9 @@ import { afterEach, test } from 'node:test';
 import { Command } from 'commander';
 import { registerModelsCommand } from '../../src/cli/models.ts';
 import { createProgressView } from '../../src/cli/progress.ts';
-import { CATALOGUE, findModel, localFile } from '../../src/models/catalogue.ts';
+import { CATALOGUE, findModel } from '../../src/models/catalogue.ts';
 import type { ModelStore } from '../../src/models/store.ts';
+import { localFile } from '../../src/models/weights.ts';
 import { modelIdFor } from '../../src/transcription/routing.ts';
 
 afterEach(() => {

@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fullMessage, GatewayError } from '../../src/errors.ts';
-import type { Weights } from '../../src/models/catalogue.ts';
 import { createHubSource } from '../../src/models/hub.ts';
 import { acquireLock } from '../../src/models/lock.ts';
 import type { ModelSource } from '../../src/models/source.ts';
 import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
+import type { Weights } from '../../src/models/weights.ts';
 import { type HubServer, oneModel, serveFile, sha256, someWeights, startHub } from '../model/hub-server.ts';
 
 const ID = 'multilingual-base';

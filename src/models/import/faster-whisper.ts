@@ -1,7 +1,8 @@
 /** A folder as faster-whisper keeps it: model.bin and its vocabulary. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CATALOGUE, type CheckpointShape } from '../catalogue.ts';
+import { CATALOGUE } from '../catalogue.ts';
+import type { CheckpointShape } from '../weights.ts';
 import { type Checkpoint, openCheckpoint } from './ctranslate2.ts';
 import { notImportable } from './failure.ts';
 import { readVocabulary } from './vocabulary.ts';

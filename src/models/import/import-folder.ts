@@ -3,9 +3,9 @@
  * Weights that are already installed are never replaced, and a folder that is refused changes nothing.
  */
 import { join } from 'node:path';
-import { localFile, type Weights } from '../catalogue.ts';
 import { requireSpace } from '../disk.ts';
 import type { FileWork, ModelFolder } from '../model-folder.ts';
+import { localFile, type Weights } from '../weights.ts';
 import { notImportable } from './failure.ts';
 import { type FasterWhisper, identifyWhisper, openFasterWhisper } from './faster-whisper.ts';
 import { writeWhisper } from './whisper-ggml.ts';
