@@ -160,10 +160,14 @@ TEST("whisper seams: a cancelled graph stops between two operations") {
 TEST("whisper seams: sampling begins with the same random numbers in every call") {
   const auto model = load_synthetic(1);
   auto options = short_answer();
-  options.temperature = 0.8F;
-  const auto sample = [&] { return model->transcribe(noise(40000), options, {}, CancelToken()); };
-  const auto first = sample();
-  CHECK(sample() == first);
+  options.temperature = 1;
+  options.audio_context = 100;
+  // The first of five decoders is the one that is not seeded, and it is the chosen one only now and then.
+  for (size_t samples = 16000; samples < 24000; samples += 1000) {
+    const auto sample = [&] { return model->transcribe(noise(samples), options, {}, CancelToken()); };
+    const auto first = sample();
+    CHECK(sample() == first);
+  }
 }
 
 TEST("whisper seams: what a detection has encoded is not encoded again, and nothing else is taken for it") {
