@@ -17,11 +17,11 @@
 // The callbacks of a call run on that same thread, during the call.
 //
 // Lanes: a model may offer further backends on the same weights, each with a thread and working memory of its
-// own, so that several chunks are decoded at once. Only weights, which nobody changes, and the number of
-// threads are shared among them.
+// own, so that several chunks are decoded at once. They share only the weights, which are never written, and
+// the number of threads.
 //
 // Ownership: spans and references are borrowed for the call only. Nothing of one call may influence the next:
-// the same samples with the same options give the same tokens, whatever ran before, also after an abort.
+// the same samples with the same options give the same segments, in every field, also after an abort.
 //
 // Abort: `cancel` may be set at any time by another thread. An implementation looks at it at least before
 // each graph, better inside it, and leaves by throwing what CancelToken::check throws. The model must stay
@@ -83,7 +83,7 @@ struct Segment {
   int64_t end_ms = 0;
   std::vector<Token> tokens;
   float no_speech_prob = 0;
-  // What the model tells beside the words; empty where it does not.
+  // What some models say beside the words; empty for the others.
   std::string language;
   float language_probability = 0;
   std::string emotion;
@@ -111,7 +111,7 @@ struct DetectionOptions {
 
 class Backend;
 // Makes one more lane. May be called on any thread, also while other lanes compute or when the backend it
-// came from is gone; throws Failure{closed} when all lanes are.
+// came from is gone; throws Failure{closed} when all lanes are gone.
 using LaneFactory = std::function<std::unique_ptr<Backend>()>;
 
 class Backend {
@@ -131,7 +131,7 @@ class Backend {
                                           const ChunkEvents& events, const CancelToken& cancel) = 0;
 
   // All languages of the model, most probable first; a model of one language answers with that one,
-  // one that cannot tell throws Failure{invalid_argument}.
+  // and one that cannot detect languages throws Failure{invalid_argument}.
   virtual std::vector<LanguageProbability> detect_language(std::span<const float> samples,
                                                            const DetectionOptions& options,
                                                            const CancelToken& cancel) = 0;

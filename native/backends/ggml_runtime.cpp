@@ -32,7 +32,7 @@ void forward_log(ggml_log_level level, const char* text, void*) {
   case GGML_LOG_LEVEL_INFO:
     last = LogLevel::info;
     break;
-  case GGML_LOG_LEVEL_CONT: // goes on with the line before, on the same level
+  case GGML_LOG_LEVEL_CONT: // continues the previous line, on its level
     break;
   default:
     last = LogLevel::debug;

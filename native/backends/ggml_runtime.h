@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-// What the process has one of: ggml's registry of compute backends and its log. Safe to call from any thread
-// and from several Node environments.
+// The state of ggml that the process has once: its registry of compute backends and its log. Safe to call
+// from any thread and from several Node environments.
 
 namespace voxgate {
 

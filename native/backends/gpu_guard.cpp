@@ -11,16 +11,16 @@
 namespace voxgate {
 namespace {
 
-// How far a thread is inside calls that may end in ggml's abort; the job's own thread computes all of a GPU's
-// graph.
+// How many guarded calls this thread is in. It is enough to know that for the thread of the job: it is the
+// one that computes a graph of a GPU.
 thread_local int t_guarded = 0;
 
 struct Aborted {
   std::string message;
 };
 
-// ggml calls this before it ends the process. Its C files are compiled so that an exception passes
-// (cmake/ggml.cmake).
+// ggml calls this before it ends the process. Its C files are compiled so that an exception passes through
+// them (cmake/ggml.cmake).
 void throw_abort(const char* message) {
   if (t_guarded > 0)
     throw Aborted{message};
@@ -44,7 +44,7 @@ Failure failure(const Aborted& aborted, StatusCode otherwise) {
   return {memory ? StatusCode::out_of_memory : otherwise, "The GPU failed: " + aborted.message};
 }
 
-// Kept for as long as the process runs, so that no destructor asks a GPU in an unknown state to free
+// Keeps the backend for as long as the process runs: no destructor may ask a GPU in an unknown state to free
 // anything.
 void abandon(std::unique_ptr<Backend> backend) {
   static std::mutex mutex;

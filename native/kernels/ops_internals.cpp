@@ -1,20 +1,21 @@
 // Compiles ggml's operations (ops.cpp of ggml 0.15.1), once for each CPU library, from a copy in which three
-// calls inside them arrive at functions of ours and one function is renamed to `upstream_...`
-// (cmake/ggml.cmake):
+// calls inside them arrive at functions of ours, and one function is renamed to `upstream_...`
+// (cmake/ggml.cmake). Each row names what is called, the lines that call it, what happens instead and why,
+// and the test that fails where it does not happen:
 //
-//   ops.cpp calls      line         and gets
-//   attend             8984, 9046   attention of one query by whole heads. ggml has each thread sum a part of
-//   the
-//                                   positions, in 16 bits, and joins the parts, so that the result would
-//                                   depend on how many threads compute.
-//   gelu_row           2132         GELU computed for sixteen values at once; ggml looks every value up in a
-//   table
-//                                   of 16-bit floats
-//   halves_to_floats   8796         the processor's instruction; ggml_fp16_to_fp32_row is portable, bit by
-//   bit
+// attend (8984, 9046)
+//   Attention of one query by whole heads. In ggml each thread sums a part of the positions, in 16 bits, and
+//   the parts are joined, so that the result would depend on how many threads compute.
+//   Test: "attention of one query is the same to the last bit on any number of threads".
+// gelu_row (2132)
+//   GELU computed for sixteen values at once. ggml looks every value up in a table of 16-bit floats.
+//   Test: "GELU is ours, its tanh form, ends of rows included".
+// halves_to_floats (8796)
+//   The processor's instruction. ggml_fp16_to_fp32_row is portable, bit by bit.
+//   Test: "attention of many queries reads its values with the processor's instruction".
 //
-// sgemm_internals.cpp does the same for the products of matrices. The tests "kernels: ..." in
-// native/test/kernels_test.cpp fail where one of them is not taken.
+// sgemm_internals.cpp does the same for the products of matrices ("quantized products are ours"). The tests
+// are in native/test/attention_test.cpp and kernels_test.cpp.
 #include "taken.h"
 
 #include <ggml-cpu.h>

@@ -12,9 +12,9 @@ namespace voxgate {
 //   B  n columns of k blocks, `ldb` blocks apart: the activations, at most +-127
 //   C  n columns of m floats, `ldc` floats apart
 //
-// All threads of the graph call it with the same arguments and share the work. Returns false, in all of them
-// and with C untouched, where the shape or the processor is not one it is made for: it needs AVX-512 VNNI,
-// and pays when a matrix meets many columns.
+// All threads of the graph call it with the same arguments and share the work. It returns false in all of
+// them, and leaves C untouched, when it is not made for the shape or the processor: it needs AVX-512 VNNI and
+// at least 32 rows.
 bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,
              const void* b, int64_t ldb, float* c, int64_t ldc);
 

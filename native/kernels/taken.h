@@ -1,7 +1,7 @@
 #pragma once
 
-// In the build of the tests each kernel counts its calls, so that they notice when ggml computes by itself.
-// In every other build VOXGATE_TAKEN is nothing.
+// In the build of the tests each kernel counts its calls, so that a test can fail when ggml computes without
+// it. In every other build VOXGATE_TAKEN does nothing.
 #ifdef VOXGATE_TESTS
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace voxgate {
 
 struct KernelCalls {
   std::atomic<long> q8_gemm{0};
-  std::atomic<long> q8_gemm_few{0}; // its way for a few columns
+  std::atomic<long> q8_gemm_few{0}; // its variant for a few columns
   std::atomic<long> whole_heads{0};
   std::atomic<long> gelu{0};
   std::atomic<long> halves_to_floats{0};

@@ -42,8 +42,8 @@ class GraphAbort {
   parakeet_state& state_;
 };
 
-// Over the text tokens and the blank, as the model was trained; parakeet.cpp's own overflows above a logit
-// of 88.
+// The softmax is over the text tokens and the blank, as in training. parakeet.cpp's own function overflows
+// above a logit of 88.
 float logprob(std::span<const float> logits, int32_t id) {
   const float highest = *std::ranges::max_element(logits);
   double sum = 0;

@@ -4,9 +4,9 @@
 
 namespace voxgate {
 
-// Parakeet TDT on parakeet.cpp and ggml. The model hears its 25 languages without being told which one is
-// spoken and does not say which one it heard; language, prompt, temperature and window of ChunkOptions mean
-// nothing to it. It cannot translate. Times come with every token, whether words were asked for or not.
+// Parakeet TDT on parakeet.cpp and ggml. The model recognizes its 25 languages without being given one and
+// does not report which one it recognized; it ignores language, prompt, temperature and window of
+// ChunkOptions. It cannot translate. Every token has times, also when no words were requested.
 std::unique_ptr<Backend> load_parakeet(const LoadOptions& options, const CancelToken& cancel);
 
 } // namespace voxgate

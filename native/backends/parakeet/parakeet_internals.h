@@ -21,16 +21,16 @@ namespace voxgate::parakeet_internals {
 // Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.
 void set_graph_abort(parakeet_state& state, const CancelToken* cancel);
 
-// Mel frames that a state made from now on has room for. The file asks for 50 s, which costs 150 MB more than
-// 30 s.
+// Sets how many mel frames later states have room for. The file says 50 s, which costs 150 MB more than 30 s.
 void set_audio_context(parakeet_context& context, int mel_frames);
 
 using TokenCallback = std::function<void(const parakeet_token_data& token, std::span<const float> logits)>;
 
-// Mel, encoder, decoder and the times of marks, as parakeet_full does, but with the threads for the encoder
-// alone: the decoder's graphs are so small that making and awaiting threads costs more than they save, and on
-// a busy machine many times as much. `on_token` sees the logits (text tokens, blank, durations) that chose
-// the token. False when a graph failed or was stopped.
+// Computes the mel spectrogram, the encoder, the decoder and the times of punctuation, as parakeet_full does,
+// but only the encoder with several threads: the decoder's graphs are so small that starting and awaiting
+// threads costs more than they save, and on a busy machine many times as much. `on_token` gets the logits
+// (text tokens, blank, durations) from which the token was chosen. Returns false when a graph failed or was
+// stopped.
 bool run(parakeet_context& context, parakeet_state& state, std::span<const float> samples,
          int encoder_threads, const CancelToken& cancel, const TokenCallback& on_token);
 

@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kMinSamples = kSampleRate / 10; // shorter input is padded: the features need a whole frame
 
-// Rows of the query table, behind the language. FunASR asks for event and emotion by these literals.
+// Rows of the query table that follow those of the languages. FunASR uses the same numbers for event and
+// emotion.
 constexpr int32_t kEventQuery = 1;
 constexpr int32_t kEmotionQuery = 2;
 

@@ -9,8 +9,8 @@
 
 namespace voxgate {
 
-// The devices a graph runs on, a GPU before the CPU, and the scheduler that splits it over them. Its working
-// buffers are kept from graph to graph.
+// The devices that a graph runs on, a GPU before the CPU, and the scheduler that splits the graph over them.
+// The scheduler keeps its working buffers from graph to graph.
 class GraphCompute {
  public:
   // Throws Failure{load_failed} when the device is not there.

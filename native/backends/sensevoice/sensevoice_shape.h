@@ -8,7 +8,7 @@
 #include <vector>
 
 // What the header of a SenseVoice file says: the shape of the network, the rows of its query table, its
-// vocabulary. All of it is checked here, so that whoever computes with these numbers may trust them.
+// vocabulary. All of it is checked here, so that the code that computes with these numbers may trust them.
 
 namespace voxgate {
 

@@ -26,8 +26,8 @@ struct SenseVoiceBlock {
   ggml_tensor* memory = nullptr; // the depthwise kernel [kernel, 1, 1, width] over time
 };
 
-// Weights in one buffer of a device; everything but the large matrices as F32. What is computed on the CPU
-// before the graph stays in ordinary memory.
+// The weights lie in one buffer of a device, as F32 except for the large matrices. Those that are used on the
+// CPU before the graph runs stay in ordinary memory.
 class SenseVoiceWeights {
  public:
   // Throws Failure{load_failed} unless the file holds exactly the tensors of the shape.

@@ -4,8 +4,8 @@
 
 namespace voxgate {
 
-// Whisper on whisper.cpp and ggml. The retry policy (temperatures, windows, loops) belongs to the caller: a
-// chunk is decoded once with what was asked for and nothing is judged or dropped.
+// Whisper on whisper.cpp and ggml. The caller decides what to try again (temperatures, windows, loops): a
+// chunk is decoded once with the options it was given, and no result is judged or dropped.
 std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelToken& cancel);
 
 } // namespace voxgate

@@ -7,8 +7,8 @@
 namespace voxgate {
 namespace {
 
-// A window may end after 20 ms of audio and the next starts there; bad weights would encode a chunk 1500
-// times.
+// A window may end after 20 ms of audio, and the next one starts there. Without a bound, bad weights would
+// encode a chunk 1500 times.
 constexpr int kMaxWindows = 16;
 
 } // namespace

@@ -1,35 +1,46 @@
-// Compiles whisper.cpp 1.9.1 and reaches what it keeps to itself. What is compiled is a copy in which some of
+// Compiles whisper.cpp 1.9.1 and reaches what it keeps private. What is compiled is a copy in which some of
 // its functions are renamed to `upstream_...`, so that its calls arrive at functions of ours, and some calls
-// of ggml's functions are exchanged (family.cmake). Each of these seams, with the lines of the calls in
-// src/whisper.cpp, what the call gets, and why; each has a test of the same name in
-// native/test/whisper_seams_test.cpp, which fails where whisper.cpp's own code runs:
+// of ggml's functions are exchanged (family.cmake).
 //
-// Spectrogram: log_mel_spectrogram (3890).
-//   A fast Fourier transform instead of a naive one; nothing where the audio is encoded already.
-// Probabilities: whisper_compute_logprobs (6341), whisper_compute_probs (6399).
-//   Loops that the compiler makes vectors of instead of a call of expf for each of 51,865 tokens. Together
-//   with the spectrogram they took a tenth of the time of a short clip.
-// No speech: want_logits (7165), no_speech_probability (7179).
+// These are the seams. Each row names what is called, the lines of src/whisper.cpp that call it, what happens
+// instead and why, and the test in native/test/whisper_seams_test.cpp that fails where it does not happen:
+//
+// log_mel_spectrogram (3890)
+//   A fast Fourier transform instead of a naive one; nothing where the audio is already encoded.
+//   Test: "the spectrogram is ours".
+// whisper_compute_logprobs (6341), whisper_compute_probs (6399)
+//   Loops that the compiler turns into vector instructions, instead of a call of expf for each of 51,865
+//   tokens. Together with the spectrogram the originals took a tenth of the time of a short clip.
+//   Test: "probabilities are ours, for every token".
+// want_logits (7165), no_speech_probability (7175)
 //   The probability at the start of the transcript. whisper.cpp fetches only the logits of the last token of
-//   the prompt, and reads what another token or another call has left in the place of the first one.
-// Alignment: align_window (7738).
+//   the prompt, and then reads the row of the first one, in which another token or another call left its own.
+//   Test: "the probability of no speech is that of the audio at hand".
+// align_window (7738)
 //   whisper.cpp's alignment by dynamic time warping behind a guard: it asserts where it cannot work, ends the
 //   process when it is cancelled, and reads past its results.
-// Graphs: compute_graph (206).
-//   ggml's function, with the threads that the lane may use by now; nothing where the audio is encoded
-//   already.
-// Positions: padded_positions (2055, 2284, 2481).
-//   On a CPU, the positions as they are. whisper.cpp rounds the audio context up to a multiple of 256 and
+//   Test: "words are aligned behind our guard".
+// compute_graph (206)
+//   ggml's function with the threads that the lane may use now; nothing where the audio is already encoded.
+//   Tests: "graphs are computed with the threads of the call", "what a detection has encoded is not encoded
+//   again, and nothing else is taken for it".
+// padded_positions (2055, 2284, 2481)
+//   On a CPU, the positions without padding. whisper.cpp rounds the audio context up to a multiple of 256 and
 //   attends to the positions in between without a mask. They hold zeros at first, which takes weight from the
 //   speech, and later what an earlier call with a longer context left there: another caller's audio. On a GPU
 //   `forget_audio` clears them instead. While a state is made they are rounded, so that its buffers are large
 //   enough for both.
-// Threads: UpstreamThread (3212, 7263, 7513, 7830, 8216).
+//   Test: "attention sees the positions of the audio and no others".
+// UpstreamThread (3212, 7263, 7513, 7830, 8216)
 //   whisper.cpp samples several texts at a time, each on a thread of its own, which it keeps in a vector.
 //   Where the system refuses a second one, the first would be destroyed unjoined, and that ends the process.
-//   The test is in test/native/refused-threads.test.ts.
-// Large pages: alloc_weights (1852), alloc_cache (1002).
-//   ggml's functions, and large pages under the memory: it is read from end to end for every token.
+//   Test: test/native/refused-threads.test.ts.
+// alloc_weights (1852), alloc_cache (1002)
+//   ggml's functions, and large pages under the memory, which is read from end to end for every token.
+//   Test: "weights and caches lie in large pages".
+//
+// The rest of the file reads and sets private fields. Two of them have a test there too: "a cancelled graph
+// stops between two operations", "sampling begins with the same random numbers in every call".
 #include "backends/whisper/whisper_internals.h"
 
 #include "backends/backend_proc.h"
@@ -143,8 +154,8 @@ bool heads_fit(const whisper_aheads& heads, const whisper_hparams& hparams) {
 static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
                          int first_segment, size_t segments, int seek, int frames, int filter_width,
                          int threads) {
-  // The median filter asserts that it is narrower than the window (in positions of two frames), the pass that
-  // the window is no longer than what was encoded. Without alignment the tokens keep t_dtw == -1.
+  // The median filter asserts that it is narrower than the window (in positions of two frames), and the pass
+  // asserts that the window is no longer than what was encoded. Tokens that are not aligned keep t_dtw == -1.
   const int positions =
       state->exp_n_audio_ctx > 0 ? state->exp_n_audio_ctx : context->model.hparams.n_audio_ctx;
   frames = std::min(frames, 2 * positions);
@@ -170,7 +181,7 @@ std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> 
   view->model = whole->model; // pointers to the tensors
   view->vocab = whole->vocab;
   view->path_model = whole->path_model;
-  // Lets go of the weights itself: a weak pointer to the view would keep what this holds.
+  // The deleter gives up the weights itself: a weak pointer to the view would otherwise keep them alive.
   const auto free_view = [whole = std::move(whole)](whisper_context* context) mutable {
     delete context;
     whole.reset();
@@ -195,7 +206,7 @@ void use_alignment(whisper_context& context, bool aligned) {
     params.dtw_n_top = std::max(1, hparams.n_text_layer / 2);
     heads = static_cast<size_t>(params.dtw_n_top) * static_cast<size_t>(hparams.n_text_head);
   }
-  // The pass keeps the weights of all heads three times and asserts when its memory is too small.
+  // The pass holds the attention weights of all heads three times, and asserts when its memory is too small.
   const size_t tokens = static_cast<size_t>(hparams.n_text_ctx) / 2 + 8;
   const size_t positions = static_cast<size_t>(hparams.n_audio_ctx);
   params.dtw_mem_size = 3 * sizeof(float) * heads * tokens * positions +

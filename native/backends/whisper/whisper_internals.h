@@ -18,22 +18,23 @@ struct whisper_state;
 
 namespace voxgate::whisper_internals {
 
-// A context of its own over the weights of another one, which it keeps: what is set in it, as below, is set
-// for one lane. Safe while other views are in use.
+// A context over the weights of another one, which it keeps alive. The settings below then belong to one
+// lane. Safe while other views are in use.
 std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> whole,
                                          const whisper_context_params& params);
 
-// How states are made and run from here on. One context serves both kinds of state, but flash attention lays
-// out the attention caches differently and hides the weights the alignment needs, so a state must always be
-// used with the setting it was made with. The alignment heads are chosen from the shape of the model.
+// Sets how states are made and run from here on. One context serves both kinds of state, but flash attention
+// lays out the attention caches differently and hides the weights that the alignment needs, so a state must
+// always be used with the setting with which it was made. The alignment heads follow from the shape of the
+// model.
 void use_alignment(whisper_context& context, bool aligned);
 
-// Forgets what earlier calls left behind and would show in later ones: the random generator of the first
-// decoder (whisper.cpp reseeds only the others).
+// Seeds the random generator of the first decoder, so that earlier calls do not show in later ones.
+// whisper.cpp seeds only the others.
 void reset_sampling(whisper_state& state);
 
-// Clears what the last call left in the attention caches for audio. Needed on a GPU, where the positions are
-// padded, whenever the audio context changes.
+// Clears what the last call left in the attention caches for audio. This is needed on a GPU, where positions
+// are padded, whenever the audio context changes.
 void forget_audio(whisper_state& state);
 
 void set_audio_context(whisper_state& state, int audio_context);

@@ -4,8 +4,8 @@
 
 namespace voxgate {
 
-// All of them for a whole vocabulary, the first two at every token; a logit of minus infinity is a token that
-// may not come.
+// Functions of the scores of a whole vocabulary; the first two are called for every token. A logit of minus
+// infinity belongs to a token that must not be chosen.
 
 // logprobs[i] = log(softmax(logits)[i])
 void log_softmax(std::span<const float> logits, std::span<float> logprobs);

@@ -4,7 +4,7 @@
 
 namespace voxgate {
 
-// What Whisper hears: the logarithm of the mel spectrogram, 25 ms frames every 10 ms, as
+// The input of Whisper: the logarithm of the mel spectrogram, 25 ms frames every 10 ms, as
 // `log_mel_spectrogram` of https://github.com/openai/whisper/blob/main/whisper/audio.py computes it for audio
 // followed by silence.
 //

@@ -23,8 +23,8 @@ size_t run_end(std::string_view text, size_t begin) {
   return end;
 }
 
-// Length of the first word: a contraction, or a run of one kind with a space in front, or spaces but for the
-// last one when a word follows.
+// Length of the first word, which is a contraction, or a run of characters of one kind with at most one space
+// in front, or a run of spaces. The last of several spaces belongs to the word that follows them.
 size_t word_length(std::string_view text) {
   for (const std::string_view contraction : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
     if (text.starts_with(contraction))

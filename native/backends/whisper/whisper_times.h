@@ -11,9 +11,10 @@ namespace voxgate {
 
 // Turns whisper.cpp's results of one chunk into segments whose times are inside the chunk and never fall.
 //
-// Aligned tokens end where the warping path leaves them and start where the one before ended (OpenAI's
-// timing.py); at the start of a window that is the segment's own start, since nothing is said in between.
-// Tokens the alignment gave no time take the last one known. Not aligned: whisper.cpp's own estimate.
+// An aligned token ends where the warping path leaves it and starts where the previous one ended (OpenAI's
+// timing.py). The first one of a window starts with its segment, because nothing is said before that. A token
+// to which the alignment gave no time takes the last known one. Without alignment the times are whisper.cpp's
+// estimate.
 class SegmentTimes {
  public:
   SegmentTimes(bool aligned, int64_t limit_ms) : aligned_(aligned), limit_ms_(limit_ms) {}
