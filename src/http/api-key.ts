@@ -1,6 +1,6 @@
 /**
- * With keys set, everything but health, the API's description and the empty pages wants one: as
- * `Authorization: Bearer`, or as the cookie that the dashboard was given for it.
+ * Checks the API keys. When keys are set, every path needs one, except health, the description of the API and the
+ * pages without data. A client sends the key as `Authorization: Bearer`, or the session cookie that it got for the key.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Router } from 'express';
@@ -10,23 +10,23 @@ const COOKIE = 'voxgate_session';
 const SESSION_SEC = 30 * 86_400;
 
 export interface ApiKeys {
-  /** Lets through whoever carries a key. */
+  /** Lets a request with a valid key or session pass; refuses others with GatewayError `invalid_api_key`. */
   require: RequestHandler;
-  /** `POST /admin/session {"key": …}` gives the cookie; `DELETE` takes it away. */
+  /** `POST /admin/session {"key": …}` sets the session cookie, and `DELETE` clears it. */
   session: Router;
 }
 
-/** @param keys none: open to everyone */
+/** @param keys the valid keys; when empty, every request passes */
 export function createApiKeys(keys: readonly string[]): ApiKeys {
-  // Compared as digests: of one length whatever was sent, and telling nothing about where they differ.
+  // Digests are compared instead of keys: they all have one length, and where they differ says nothing about the key.
   const digest = (text: string) => createHmac('sha256', 'voxgate').update(text).digest();
   const digests = keys.map(digest);
   const isKey = (text: string) => {
     const asked = digest(text);
     return digests.reduce((found, known) => timingSafeEqual(asked, known) || found, false);
   };
-  // The cookie is not the key: who reads it from a browser's store cannot use the API with other clients' tools
-  // after the keys have changed, and the key itself is not in it.
+  // The cookie is derived from the key and does not contain it. Reading the cookie from a browser's storage does not
+  // reveal the key, and the cookie is worth nothing once the key has changed.
   const sessionOf = (key: string) => createHmac('sha256', key).update('session').digest('hex');
   const isSession = (value: string) =>
     keys.some((key) => timingSafeEqual(digest(value), digest(sessionOf(key))));
@@ -56,7 +56,7 @@ export function createApiKeys(keys: readonly string[]): ApiKeys {
       if (keys.length === 0) return next();
       const bearer = /^Bearer\s+(\S.*)$/i.exec(req.get('Authorization') ?? '')?.[1];
       if (bearer !== undefined && isKey(bearer.trim())) {
-        delete req.headers.authorization; // it is for the gateway: no upstream needs to know it
+        delete req.headers.authorization; // the key is for the gateway, so no upstream gets it
         return next();
       }
       if (isSession(cookieOf(req))) return next();

@@ -1,11 +1,11 @@
-/** One AbortSignal for everything done on behalf of a request: the client left, or the gateway shuts down. */
+/** The AbortSignal for all work on a request. It aborts when the client leaves or the gateway shuts down. */
 import type { Response } from 'express';
 import { GatewayError } from '../errors.ts';
 
+/** A signal that aborts with GatewayError `client_left`, or with the reason of `shutdown`. */
 export function clientSignal(res: Response, shutdown: AbortSignal): AbortSignal {
   const left = new AbortController();
-  // The end of the response is the only sign of a client that left; `req`'s own events do not fire once its body
-  // was read.
+  // Only the end of the response shows that a client left: the events of `req` do not fire after its body was read.
   onceOver(res, (delivered) => {
     if (!delivered) left.abort(new GatewayError('client_left', {}));
   });
@@ -13,14 +13,14 @@ export function clientSignal(res: Response, shutdown: AbortSignal): AbortSignal 
 }
 
 /**
- * Calls back when nothing more can be said to the client.
- * @param over with whether its connection took all there was to say; `res.writableFinished` cannot tell, because it
- *   is also true of a connection that went away before
+ * Calls back once, when nothing more can be sent to the client.
+ * @param over gets true when the connection took the whole response. `res.writableFinished` does not show that,
+ *   because it is also true after a connection that was destroyed before.
  */
 export function onceOver(res: Response, over: (delivered: boolean) => void): void {
   const { socket } = res.req;
   let delivered = false;
-  // Before Node's own listener, which may close the connection.
+  // This must run before Node's own listener, which may close the connection.
   res.prependOnceListener('finish', () => {
     delivered = !socket.destroyed;
   });

@@ -1,4 +1,4 @@
-/** The API's own description (OpenAPI 3.1) as `/openapi.json`, and as a page at `/docs` (contract 1.7). */
+/** Serves the description of the API (OpenAPI 3.1) at `/openapi.json`, and as a page at `/docs` (contract 1.7). */
 import { type Express, type RequestHandler, Router } from 'express';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { BEARER } from './openapi-parts.ts';
@@ -7,7 +7,7 @@ import { pageHeaders } from './pages.ts';
 
 export interface Description {
   version: string;
-  /** The paths of the admin room, which are described where they are. */
+  /** The paths of the admin API, which `src/admin` describes beside their handlers. */
   adminPaths(): ZodOpenApiPathsObject;
 }
 
@@ -30,7 +30,7 @@ export async function describeApi({ version, adminPaths }: Description) {
   });
 }
 
-/** Made when first asked for: what it needs would be a fifth of the time to start. */
+/** The document is made at the first request, because loading its modules would be a fifth of the time to start. */
 export function openapi(description: Description): RequestHandler {
   let document: ReturnType<typeof describeApi> | null = null;
   return async (_req, res) => {
@@ -39,14 +39,14 @@ export function openapi(description: Description): RequestHandler {
   };
 }
 
-/** The page itself answers at `/docs`; its assets are local files below `/docs/`. Loaded when first asked for. */
+/** Serves the page at `/docs` and its assets, which are local files, below `/docs/`. Both load at the first request. */
 export function mountDocs(app: Express): void {
   let loaded: ReturnType<typeof loadDocs> | null = null;
   const docs = () => {
     loaded ??= loadDocs();
     return loaded;
   };
-  // Swagger's page brings its styles inline.
+  // The page of Swagger has inline styles.
   const headers = pageHeaders({ inlineStyles: true });
   app.get('/docs', headers, async (_req, res) => {
     res.type('html').send((await docs()).page);

@@ -1,4 +1,4 @@
-/** Writes the error status of every request: what is thrown leaves as the envelope of contract 2.1. */
+/** Turns everything that a handler throws into an error response with the envelope of contract 2.1. */
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import { NativeError } from '../engine/types.ts';
@@ -6,7 +6,7 @@ import { type ErrorKind, fullMessage, GatewayError } from '../errors.ts';
 import { notesOf } from './observe.ts';
 import { httpRefusal } from './refusals.ts';
 
-/** OpenAI's `error.type` for our kinds. */
+/** The `error.type` of OpenAI's API for each kind. */
 const OPENAI_TYPE: Record<ErrorKind, string> = {
   malformed: 'invalid_request_error',
   unauthorized: 'authentication_error',
@@ -33,21 +33,24 @@ function wireNames(details: GatewayError['details']): Record<string, string | nu
   return Object.fromEntries(Object.entries(details).map(([name, value]) => [snakeCase(name), value]));
 }
 
-/** Never shows what an unexpected error says: that is for the log, found by the request id. */
+/**
+ * The GatewayError to answer with. The message of an unexpected error is never shown to a client, because it may hold
+ * paths; the log has it under the request id.
+ */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof NativeError && error.code === 'out_of_memory')
     return new GatewayError('out_of_memory', {}, { cause: error });
-  // What Express and its middleware refuse carries a status: a path that cannot be decoded, a body, a range.
+  // Errors of Express and its middleware have a status, such as those for a path that cannot be decoded or a body.
   const { status, type } = Object(error) as { status?: unknown; type?: unknown };
   if (type === 'request.aborted') return new GatewayError('client_left', {});
   if (typeof status === 'number' && status >= 400 && status < 500) return httpRefusal(status);
   return new GatewayError('internal_error', {}, { cause: error });
 }
 
-/** Into the log, and into the request's notes: before anything is done about it. */
+/** Writes a failure to the log and to the notes of its request. Call it before the response is written or broken. */
 export function noteFailure(log: Logger, error: GatewayError, res: Response): void {
-  notesOf(res).error ??= error; // the first is the reason of the others
+  notesOf(res).error ??= error; // the first failure is the cause of the later ones
   const { kind, code, message } = error;
   const { method, originalUrl } = res.req;
   const context = { requestId: res.locals.requestId, method, path: originalUrl.split('?', 1)[0] };
@@ -58,7 +61,7 @@ export function noteFailure(log: Logger, error: GatewayError, res: Response): vo
   else log.debug('request refused', { ...context, kind, code, reason: message });
 }
 
-/** What a handler has said of a content that it then could not send. */
+/** Headers that describe content. A handler may have set them before it failed, and the envelope is other content. */
 const OF_THE_CONTENT = [
   'Accept-Ranges',
   'Content-Disposition',
@@ -79,8 +82,8 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     for (const name of OF_THE_CONTENT) res.removeHeader(name);
     if (error.retryAfterSec !== undefined) res.setHeader('Retry-After', error.retryAfterSec);
     else if (error.status >= 500) res.setHeader('X-Should-Retry', 'false');
-    // A client that was never told to go on will not send its body, and a gateway that leaves will not read it:
-    // only closing keeps the connection in step.
+    // The rest of the body will not arrive when the client waits for `100 Continue`, and will not be read when the
+    // gateway shuts down. The next request could then not be found on the connection, so it is closed.
     const bodyIsLeft = !req.complete && (req.get('Expect') !== undefined || error.code === 'shutting_down');
     if (bodyIsLeft) res.setHeader('Connection', 'close');
     res.status(error.status).json(errorEnvelope(error, res));

@@ -1,17 +1,17 @@
 /**
- * What the multipart forms of the gateway may hold. The form parser makes arrays and objects of the brackets in a
- * name: without limits one short name becomes an array of millions of places, or thousands of objects in one another.
+ * The limits of multipart forms. The form parser turns brackets in a name into arrays and objects, so without limits
+ * one short name makes an array of millions of items, or thousands of nested objects.
  */
 import { excerpt, GatewayError } from '../errors.ts';
 
-/** No form here has other names than `name`, `name[]`, `name[7]` and `name[member]`. */
+/** All names in these forms look like `name`, `name[]`, `name[7]` or `name[member]`. */
 const NAMES = { fieldNameSize: 100, fieldNestingDepth: 1, fieldArrayIndexLimit: 99 };
 
-/** Counts, but `fieldNameSize` in characters and `fieldSize` in bytes. A part is a field or a file. */
+/** `fieldNameSize` is in characters, `fieldSize` in bytes, and the others are counts. A part is a field or a file. */
 export const FORM_LIMITS = {
   /**
-   * A list of 100 keywords beside all other fields, and some that only other servers know; a prompt of 64 KiB. Of the
-   * files one is kept, the others are read past as other unknown fields are.
+   * A form has room for a list of 100 keywords, all other fields, some fields that only other servers know, and a
+   * prompt of 64 KiB. One file is kept; the others are skipped, as unknown fields are.
    */
   transcription: { ...NAMES, files: 16, fields: 128, parts: 144, fieldSize: 64 * 1024 },
   admin: { ...NAMES, files: 0, fields: 8, parts: 8, fieldSize: 1024 },
@@ -19,7 +19,7 @@ export const FORM_LIMITS = {
 
 export type FormLimits = (typeof FORM_LIMITS)[keyof typeof FORM_LIMITS];
 
-/** The limit that a code of the parser is about. */
+/** The limit that each error code of the parser is about. */
 const LIMIT_OF: Readonly<Record<string, keyof FormLimits>> = {
   LIMIT_FIELD_KEY: 'fieldNameSize',
   LIMIT_FIELD_NESTING: 'fieldNestingDepth',
@@ -30,8 +30,9 @@ const LIMIT_OF: Readonly<Record<string, keyof FormLimits>> = {
 };
 
 /**
- * @param error what a form parser raised about the form
- * @returns malformed, with the field at fault and the limit: `invalid_value` for a long value, else `invalid_form`
+ * The error for a form that breaks a limit. It names the field at fault and the limit.
+ * @param error the error that the form parser raised
+ * @returns `invalid_value` for a value that is too long, else `invalid_form`
  */
 export function formRefusal(error: unknown, limits: FormLimits): GatewayError {
   const { message, code = '', field } = error as Error & { code?: string; field?: string };

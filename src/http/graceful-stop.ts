@@ -1,16 +1,20 @@
 /**
- * Ends a server: answers under way get a moment to be read, connections without a request do not hold it up.
- * Node's own `closeIdleConnections` spares one that never sent a request, and one that fell idle a moment ago.
+ * Stops a server. Clients get a moment to read the answers under way, and connections without a request are closed
+ * soon. Node's own `closeIdleConnections` leaves open a connection that never sent a request, and one that has just
+ * become idle.
  */
 import type { Server } from 'node:http';
 
-/** How long clients may take to read what is on its way to them. */
+/** The time that clients have to read the answers under way. */
 const LAST_ANSWERS_MS = 5000;
-/** For a refused client that is still writing: time to read why. */
+/** The time that a refused client which is still sending has to read the reason. */
 const LAST_WORDS_MS = 300;
 const LOOK_EVERY_MS = 20;
 
-/** @param inFlight requests whose last byte is not out yet */
+/**
+ * Resolves when every connection is closed.
+ * @param inFlight counts the requests whose response has not ended yet
+ */
 export async function stopServer(server: Server, inFlight: () => number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   let quietMs = 0;

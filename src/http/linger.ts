@@ -1,13 +1,17 @@
 /**
- * A client may be answered before it has sent its whole body: refused, or an upstream that needed no more. Closing
- * then would reset the connection and take the answer with it (the client is still writing), so the rest is read
- * and thrown away, within limits: RFC 9112, section 9.6.
+ * Reads and discards the rest of a body, within limits, after a response that came before its end (RFC 9112, section
+ * 9.6). A refusal comes that early, and so does an upstream that needs no more. Closing the connection at once would
+ * reset it while the client is still sending, and the client would lose the response.
  */
 import type { Request, RequestHandler } from 'express';
 
 const IDLE_MS = 5000;
 const TOTAL_MS = 120_000;
 
+/**
+ * @param idleMs milliseconds without data after which the request is destroyed
+ * @param totalMs milliseconds after the response at which the request is destroyed
+ */
 export function linger(idleMs = IDLE_MS, totalMs = TOTAL_MS): RequestHandler {
   return (req, res, next) => {
     res.once('finish', () => {
@@ -22,7 +26,7 @@ function discard(req: Request, idleMs: number, totalMs: number): void {
   const idle = setTimeout(giveUp, idleMs).unref();
   const total = setTimeout(giveUp, totalMs).unref();
   req.on('data', () => idle.refresh());
-  // Node no longer tells an answered request that its client has left; what reads it must know, to clean up.
+  // Node emits no close on an answered request whose client leaves, but its reader needs one to clean up.
   req.socket.once('close', giveUp);
   req.once('close', () => {
     req.socket.off('close', giveUp);

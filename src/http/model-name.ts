@@ -1,7 +1,7 @@
-/** Which model a passed-on JSON request asks for: read from a copy as it goes by, never in its way. */
+/** Reads the model name from a copy of a forwarded JSON body, so that the body itself is not delayed or changed. */
 import type { Request } from 'express';
 
-/** A longer body is passed on all the same; its model is then not in the log. */
+/** A longer body is forwarded as well, but the log then has no model name for it. */
 const MAX_BYTES = 256 * 1024;
 const MAX_NAME = 128;
 
@@ -20,7 +20,7 @@ export function modelNameReader(req: Request): { read(chunk: Buffer): void; name
         const { model } = JSON.parse(Buffer.concat(chunks).toString('utf8'));
         return typeof model === 'string' ? model.slice(0, MAX_NAME) : undefined;
       } catch {
-        return undefined; // not JSON, or cut short: the upstream says so itself
+        return undefined; // the body is invalid JSON or incomplete, which the upstream will report
       }
     },
   };

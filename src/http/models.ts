@@ -1,4 +1,4 @@
-/** GET /v1/models and /v1/models/{id}: what can serve a request right now (contract 2.3, 4.2). */
+/** GET /v1/models and /v1/models/{id} list the models that can serve a request right now (contract 2.3, 4.2). */
 import type { RequestHandler } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
 import type { Inventory, UpstreamModel } from '../proxy/inventory.ts';
@@ -9,9 +9,9 @@ export interface ListedModel extends RoutableModel {
 }
 
 export interface ModelsDeps {
-  /** ASR models that can serve, installed or to be downloaded. */
+  /** The recognition models that can serve a request, installed or to be downloaded. */
   list(): ListedModel[];
-  /** What the speech upstream and the chat daemon serve now. */
+  /** The models that the speech upstream and the chat daemon serve now. */
   upstreams: Inventory;
   aliases: Readonly<Record<string, string>>;
   startedAtSec: number;

@@ -1,6 +1,6 @@
 /**
- * Watches every request from arrival to its last byte and hands on what is known of it then, once, however it
- * ended. Handlers leave what they learn on the way in the request's notes.
+ * Watches every request from its arrival to its last byte, and then reports it once to the instruments, however it
+ * ended. Handlers write what they learn about a request into its notes.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
@@ -21,11 +21,11 @@ export interface Notes {
   language: string | undefined;
   audioSec: number | undefined;
   rtf: number | undefined;
-  /** What it failed with; set before the connection is broken on purpose, or it would look like the client's doing. */
+  /** The failure. Set it before destroying the connection, or the request counts as one that its client left. */
   error: GatewayError | undefined;
-  /** The slot is taken now. */
+  /** Called when the request has taken the slot. */
   slotTaken(): void;
-  /** A chunk of the body was read. */
+  /** Called for every chunk of the body that is read. */
   requestBody(chunk: Buffer): void;
 }
 
@@ -33,7 +33,10 @@ export function notesOf(res: Response): Notes {
   return res.locals.notes;
 }
 
-/** What a route's traffic counts as. Only what has a category is counted and captured; OPTIONS only asks about it. */
+/**
+ * Sets the category of a route's requests. Requests without a category are neither counted nor captured. OPTIONS only
+ * asks about the route, so it gets none.
+ */
 export function countAs(category: Category): RequestHandler {
   return (req, res, next) => {
     if (req.method !== 'OPTIONS') notesOf(res).category = category;
@@ -43,7 +46,7 @@ export function countAs(category: Category): RequestHandler {
 
 export interface Observer {
   watch: RequestHandler;
-  /** Requests whose last byte is not out yet. */
+  /** The number of requests whose response has not ended yet. */
   inFlight(): number;
 }
 
@@ -53,9 +56,9 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
     inFlight += 1;
     const at = new Date();
     const startedAt = performance.now();
-    // Rounded once, so that metrics and log agree to the last digit.
+    // The value is rounded here, so that the metrics and the log agree to the last digit.
     const sinceArrival = () => Math.round((performance.now() - startedAt) * 100) / 100;
-    // As a trusted proxy says; what it passes on from further away may be no address at all.
+    // A trusted proxy names the client. It may forward a name from further away, which need not be an address.
     const clientIp = isIP(req.ip ?? '') ? req.ip : req.socket.remoteAddress;
     const path = req.originalUrl.split('?', 1)[0] ?? '';
     const requestHeaders: IncomingHttpHeaders = { ...req.headers };
@@ -87,8 +90,8 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       },
     };
     res.locals.notes = notes;
-    // A request refused for want of the slot was not read and is not worth a folder. One without the right to ask is
-    // not captured either: strangers must not be able to fill the disk.
+    // A request refused because of a busy slot was not read and is not worth a folder. A request without access is
+    // not captured either, because strangers must not be able to fill the disk.
     const isRefused = () =>
       notes.error?.code === 'slot_busy' || ['unauthorized', 'forbidden'].includes(notes.error?.kind ?? '');
     onResponseBody(res, (chunk) => {
@@ -116,7 +119,8 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       }
       instruments.finished(exchange);
     };
-    // A connection broken by a failure closes before whoever failed could say so; a turn of the loop later it has.
+    // When a failure breaks the connection, 'close' comes before the handler has noted the failure. One turn of the
+    // event loop later the note is there.
     onceOver(res, (delivered) => {
       inFlight -= 1;
       if (delivered) finish(true);
@@ -127,7 +131,7 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
   return { watch, inFlight: () => inFlight };
 }
 
-/** Sees what is written as the response's body, before its framing. */
+/** Calls `see` with each chunk of the response body, before it is framed for HTTP. */
 function onResponseBody(res: Response, see: (chunk: Buffer) => void): void {
   const seen = (chunk: unknown, encoding: unknown) => {
     if (typeof chunk === 'string') {

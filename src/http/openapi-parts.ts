@@ -1,4 +1,4 @@
-/** What descriptions of operations are made of: answers that many share, and what holds for every operation. */
+/** The parts that descriptions of operations are made of: shared answers, and what every operation may answer. */
 import { z } from 'zod';
 import type {
   ZodOpenApiOperationObject,
@@ -13,11 +13,11 @@ type Status = 200 | 204 | 400 | 404 | 413 | 415 | 416 | 502 | 503 | 'default';
 
 export interface Operation {
   summary: string;
-  /** Those of one operation; what any of them may answer is added. */
+  /** The answers of this operation; the answers that every operation may give are added. */
   responses: Partial<Record<Status, ZodOpenApiResponseObject>>;
   query?: z.ZodObject;
   body?: ZodOpenApiRequestBodyObject;
-  /** Needs no key. */
+  /** True when the operation needs no key. */
   open?: boolean;
 }
 
@@ -33,28 +33,34 @@ const failure = (id: string, description: string): ZodOpenApiResponseObject => (
 
 export const NOT_FOUND = failure(
   'NotFound',
-  'not_found: nothing, or nothing that can serve now, has this name',
+  'not_found: no entry has this name, or its model cannot serve now',
 );
 export const TOO_LARGE = failure(
   'TooLarge',
   'too_large: more than SVC_MAX_UPLOAD_MB, or than a small body may have',
 );
-export const UNSUPPORTED = failure('UnsupportedMediaType', 'malformed: an encoding that is not known here');
+export const UNSUPPORTED = failure('UnsupportedMediaType', 'malformed: the encoding is not supported');
 export const NO_SUCH_RANGE = failure('RangeNotSatisfiable', 'malformed: the file has no such range');
-export const UPSTREAM = failure('UpstreamFailed', 'upstream: it failed before its answer began');
+export const UPSTREAM = failure('UpstreamFailed', 'upstream: the upstream failed before its answer began');
 export const UNAVAILABLE = failure(
   'Unavailable',
   'network: the slot is busy (then with Retry-After), or a backend, its weights or an upstream is not available',
 );
 
-/** What any operation may answer: these are decided before its path is looked at, or in its place. */
+/** The answers that every operation may give, because they are decided before the operation runs. */
 const ANYWHERE = {
   400: failure('Malformed', 'malformed: the request or the file cannot be used'),
-  403: failure('Forbidden', 'forbidden: a page of another site, or a name this server does not have'),
-  405: failure('MethodNotAllowed', 'method_not_allowed: another method at this path; Allow says which'),
+  403: failure(
+    'Forbidden',
+    'forbidden: the request comes from a page of another site, or Host has a wrong name',
+  ),
+  405: failure('MethodNotAllowed', 'method_not_allowed: Allow lists the methods of this path'),
   500: failure('Internal', 'internal: the gateway failed; the log has the reason under request_id'),
 };
-const UNAUTHORIZED = failure('Unauthorized', 'unauthorized: no valid key, where SVC_API_KEY is set');
+const UNAUTHORIZED = failure(
+  'Unauthorized',
+  'unauthorized: SVC_API_KEY is set and the request has no valid key',
+);
 
 export const answer = (
   description: string,
@@ -71,7 +77,7 @@ export const bodyOf = (contentType: string, schema: z.ZodType): ZodOpenApiReques
   ...{ required: true, content: { [contentType]: { schema } } },
 });
 
-/** @param operations by path, with parameters as `{name}`, and method */
+/** @param operations the operations by path, with parameters as `{name}`, and then by method */
 export function pathsOf(tag: string, operations: Operations): ZodOpenApiPathsObject {
   return Object.fromEntries(
     Object.entries(operations).map(([path, methods]) => [

@@ -1,4 +1,4 @@
-/** Every path of the API but the admin's, as OpenAPI describes it (OpenAPI 3.1.0, section 4.8.8). */
+/** Describes every path of the API except those of `src/admin` (OpenAPI 3.1.0, section 4.8.8). */
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { transcriptionFields } from '../transcription/request.ts';
@@ -54,15 +54,15 @@ const transcription = (summary: string): Operation => ({
 
 const OWN_ERRORS: ZodOpenApiResponseObject = {
   id: 'OfTheUpstream',
-  description: 'an answer or an error of the upstream’s own, as it came',
+  description: 'the answer or error of the upstream, unchanged',
 };
 
-/** The gateway does not look into these: what the upstream takes and gives is its own, in OpenAI's shapes. */
+/** An operation that the gateway forwards. It does not check the bodies, whose shapes are the upstream's (OpenAI's). */
 const passedOn = (summary: string, contentType: string, body?: z.ZodType): Operation => ({
   summary,
   ...(body && { body: bodyOf('application/json', body) }),
   responses: {
-    200: answer('as the upstream answers', contentType, z.unknown()),
+    200: answer('the answer of the upstream', contentType, z.unknown()),
     502: UPSTREAM,
     503: UNAVAILABLE,
     default: OWN_ERRORS,
@@ -76,7 +76,7 @@ const speech = z.looseObject({
   response_format: z.string().optional(),
   task_type: z.string().optional(),
   language: z.string().optional(),
-  ref_audio: z.string().optional().describe('of the voice to clone'),
+  ref_audio: z.string().optional().describe('audio of the voice to clone'),
 });
 const batch = z.looseObject({ items: z.array(z.unknown()).optional() });
 const voice = z.looseObject({ name: z.string().optional() });
@@ -86,7 +86,7 @@ const chat = z.looseObject({
   stream: z.boolean().optional(),
 });
 
-const elsewhere = passedOn('any other path of the speech upstream, of one or more segments', '*/*');
+const elsewhere = passedOn('any other path of the speech upstream, with one or more segments', '*/*');
 
 export const apiPaths = (): ZodOpenApiPathsObject => ({
   ...pathsOf('gateway', {
@@ -107,7 +107,7 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
       },
     },
     '/v1/models': {
-      get: { summary: 'what can serve now', responses: { 200: json('models', modelsListSchema) } },
+      get: { summary: 'the models that can serve now', responses: { 200: json('models', modelsListSchema) } },
     },
     '/v1/models/{id}': {
       get: {
@@ -144,7 +144,7 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
         body: bodyOf('application/json', z.looseObject({ key: z.string() })),
         responses: { 204: DONE, 413: TOO_LARGE, 415: UNSUPPORTED },
       },
-      delete: { summary: 'takes the cookie away', open: true, responses: { 204: DONE } },
+      delete: { summary: 'clears the cookie', open: true, responses: { 204: DONE } },
     },
   }),
 });

@@ -1,6 +1,6 @@
 /**
- * The shapes of the API's answers, as zod schemas: what `/openapi.json` describes and the tests hold the answers to.
- * Objects are loose: fields may be added within /v1.
+ * The shapes of the API's answers as zod schemas. `/openapi.json` shows them, and the tests check the answers with
+ * them. The objects are loose, because fields may be added within /v1.
  */
 import { z } from 'zod';
 import { ERROR_KINDS } from '../errors.ts';
@@ -13,13 +13,13 @@ export const errorEnvelopeSchema = z
     error: z.looseObject({
       kind: z.enum(ERROR_KINDS).describe('what clients branch on'),
       provider: z.enum(PROVIDERS),
-      message: z.string().describe('for people; the wording is not stable'),
+      message: z.string().describe('a sentence for people; the wording may change'),
       type: z.string(),
       param: z.string().nullable().describe('the field at fault'),
       code: z.string().nullable(),
-      request_id: z.string().optional().describe('of a 5xx: what to look for in the log'),
-      held_by: z.enum(['asr', 'tts', 'llm']).optional().describe('slot_busy: who is being served'),
-      held_for_ms: z.number().optional().describe('slot_busy: for how long'),
+      request_id: z.string().optional().describe('on a 5xx: the id to search for in the log'),
+      held_by: z.enum(['asr', 'tts', 'llm']).optional().describe('slot_busy: the capability in use'),
+      held_for_ms: z.number().optional().describe('slot_busy: how long the slot has been held'),
     }),
   })
   .meta({ id: 'ErrorEnvelope' });
@@ -97,7 +97,7 @@ export const verboseSchema = z
 export const deltaSchema = z
   .looseObject({
     type: z.literal('transcript.text.delta'),
-    delta: z.string().describe('joined, the deltas are the text'),
+    delta: z.string().describe('text to append; the deltas together are the whole text'),
     segment_id: z.string(),
     start: sec('start'),
     end: sec('end'),

@@ -1,6 +1,7 @@
 /**
- * The pages for people: static files of the top-level `assets` folder and of two packages, no build step. Nothing
- * of a page may come from elsewhere or stand inline, so that a text shown on it can never become code.
+ * Serves the pages for people. They are static files of the top-level `assets` folder and of two packages, without a
+ * build step. A page may load nothing from elsewhere and hold no inline script, so that a text shown on it can never
+ * become code.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,13 +9,13 @@ import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import express, { type Express, type RequestHandler } from 'express';
 
-/** From `src/http` and from `dist/http` alike. */
+/** The same relative path serves both `src/http` and `dist/http`. */
 const ASSETS = fileURLToPath(new URL('../../assets/', import.meta.url));
 
-/** Where a page lives, and its file. */
+/** The path of each page, and its file. */
 const PAGES: Readonly<Record<string, string>> = { '/playground': 'playground.html' };
 
-/** Under `/assets/vendor/`: of these packages only these files. */
+/** Only these files of the packages are served, below `/assets/vendor/`. */
 const require = createRequire(import.meta.url);
 const VENDOR = [
   require.resolve('htmx.org/dist/htmx.min.js'),
@@ -43,7 +44,8 @@ export function pageHeaders({ inlineStyles = false } = {}): RequestHandler {
       'X-Content-Type-Options': 'nosniff',
       'Referrer-Policy': 'no-referrer',
       'X-Frame-Options': 'DENY',
-      // An ETag answers cheaply, and after an update no old script meets a new page.
+      // The browser asks again each time, which costs little with an ETag. After an update, a new page then never
+      // runs with an old script.
       'Cache-Control': 'no-cache',
     });
     next();
@@ -58,7 +60,7 @@ export function mountPages(app: Express): void {
   app.use('/assets', pageHeaders(), serve(ASSETS));
 }
 
-/** The copy that a package brings for those who take gzip; the next handler's when there is none. */
+/** Serves the gzip copy in the package to clients that accept gzip. Otherwise the next handler serves the file. */
 function packed(path: string): RequestHandler {
   const file = `${path}.gz`;
   if (!existsSync(file)) return (_req, _res, next) => next();
@@ -71,6 +73,6 @@ function packed(path: string): RequestHandler {
   };
 }
 
-/** One file, or all of a folder. Unlike `res.sendFile` it has an ETag where the app's are off. */
+/** Serves one file, or all files of a folder. Unlike `res.sendFile`, it sends an ETag although the app has them off. */
 const serve = (path: string): RequestHandler =>
   express.static(path, { index: false, redirect: false, cacheControl: false });

@@ -1,4 +1,4 @@
-/** What Node's HTTP parser refuses never becomes a request; it gets the envelope and an id all the same. */
+/** Answers what Node's HTTP parser refuses before there is a request, also with the envelope and a request id. */
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Response } from 'express';
@@ -8,9 +8,9 @@ import { httpRefusal } from './refusals.ts';
 import { newRequestId } from './request-id.ts';
 
 export interface ParserErrors {
-  /** Remembers an answer until it is over. */
+  /** Remembers a response until it ends. */
   watch(socket: Socket, res: Response): void;
-  /** For the server's `clientError`. */
+  /** The listener for the server's `clientError`. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void;
 }
 
@@ -18,7 +18,7 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
-/** Time to read why, for a client that does not close its side. */
+/** The time that a client which does not close its side has to read the reason. */
 const LAST_WORDS_MS = 1000;
 
 export function createParserErrors(log: Logger): ParserErrors {
@@ -31,7 +31,7 @@ export function createParserErrors(log: Logger): ParserErrors {
     },
     answer(error, socket) {
       const answers = [...(unfinished.get(socket) ?? [])];
-      // An end in the middle of a body is no mistake of a client that waits for its answer: it left.
+      // When a body ends too early although its request is being answered, the client has left.
       const left =
         error.code === 'ECONNRESET' || (error.code === 'HPE_INVALID_EOF_STATE' && answers.length > 0);
       if (left || !socket.writable) {
@@ -39,10 +39,10 @@ export function createParserErrors(log: Logger): ParserErrors {
         return;
       }
       const refusal = httpRefusal(STATUS_OF_CODE[error.code ?? ''] ?? 400);
-      // What was asked before on this connection ends with it, for this reason.
+      // The earlier requests of this connection end with it, and for the same reason.
       for (const res of answers) noteFailure(log, refusal, res);
       if (answers.some((res) => res.headersSent)) {
-        socket.destroy(); // a second status line would look like a part of the answer that runs
+        socket.destroy(); // a second status line would look like a part of the answer under way
         return;
       }
       const id = String(answers[0]?.getHeader('X-Request-ID') ?? newRequestId());

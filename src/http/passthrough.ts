@@ -1,6 +1,6 @@
 /**
- * Speech and chat: the slot is held for the whole call of the upstream (contract 4.4, 4.5), but not for a client that
- * has not sent its body yet.
+ * Speech and chat requests. They hold the slot for the whole call of the upstream (contract 4.4, 4.5), but not while
+ * the client is still sending its body.
  */
 import type { RequestHandler } from 'express';
 import type { Slot } from '../engine/slot.ts';

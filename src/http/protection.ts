@@ -1,8 +1,8 @@
 /**
- * Who may ask. A gateway on a private address is still reached by every browser beside it: a page of another site
- * can send it requests (cross-site request forgery), and one whose name is made to point here can read the answers
- * (DNS rebinding). Both are refused by what the browser itself says, `Origin` and `Host`; other clients send no
- * `Origin`, and are let in.
+ * Protects the gateway from pages of other sites. A gateway on a private address can still be reached by every browser
+ * beside it: a page of another site can send it requests (cross-site request forgery), and a page whose name is made
+ * to point here can read the answers (DNS rebinding). Both are refused by the `Origin` and `Host` that the browser
+ * itself sends. Other clients send no `Origin` and pass.
  */
 import cors from 'cors';
 import type { Request, RequestHandler } from 'express';
@@ -11,7 +11,7 @@ import { GatewayError } from '../errors.ts';
 export interface ProtectionOptions {
   /** The address the server listens on. */
   host: string;
-  /** `https://example.org`, or `*`. */
+  /** Origins such as `https://example.org`, or `*` for all. */
   corsOrigins: readonly string[];
 }
 
@@ -20,7 +20,7 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1|::ffff:127(\.\d{1,3}
 
 export function protection({ host, corsOrigins }: ProtectionOptions): RequestHandler[] {
   const anyOrigin = corsOrigins.includes('*');
-  // The admin room is for its own pages only: a site that may use the API may not steer the gateway.
+  // Only the gateway's own pages may use the admin API: a site that may use the API may not control the gateway.
   const isAllowed = (origin: string, req: Request) =>
     !isAdmin(req) && (anyOrigin || corsOrigins.includes(origin));
   const known = new Set([host.toLowerCase(), ...corsOrigins.map((origin) => hostnameOf(origin) ?? '')]);
@@ -33,9 +33,9 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
     if (changes && origin !== undefined && !isOwn(origin, req) && !isAllowed(origin, req)) {
       throw new GatewayError('cross_site', {});
     }
-    // Behind a public address any name may be ours; on loopback only those of this machine are.
+    // A public address may have any name. On loopback only the names of this machine are right.
     const isPrivate = changes || isAdmin(req);
-    // Not what a proxy is said to have forwarded: a page whose name points here can send any header but this one.
+    // `X-Forwarded-Host` does not count: a page whose name points here can set any header except `Host`.
     const named = () => hostnameOf(`http://${req.get('Host') ?? 'localhost'}`) ?? '';
     if (guardsHost && isPrivate && !isKnown(named())) {
       throw new GatewayError('unknown_host', {});
@@ -57,12 +57,12 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
   return [refuse, shareWithAllowed];
 }
 
-/** Compares without case, so that what is protected does not depend on how strictly the router compares. */
+/** Ignores case, so that the protection does not depend on how strictly the router compares paths. */
 const isAdmin = (req: Request) => /^\/admin(\/|$)/i.test(req.path);
 
 /**
- * Behind a proxy that ends TLS the scheme differs; the name and port are what the browser sees, as a trusted proxy
- * says where it does not keep `Host`.
+ * Compares the name and port only, because behind a proxy that ends TLS the scheme differs. `req.host` is the name
+ * that the browser sees: a trusted proxy forwards it when it does not keep `Host`.
  */
 function isOwn(origin: string, req: Request): boolean {
   return origin.replace(/^https?:\/\//, '').toLowerCase() === req.host?.toLowerCase();

@@ -1,6 +1,6 @@
 /**
- * What HTTP itself refuses, by its status: the parser, a reader of bodies, the static files (RFC 9110, section 15.5).
- * The status stays the one it came with, so that a client's HTTP library understands it.
+ * The errors for requests that break HTTP, by status (RFC 9110, section 15.5). The parser, the body readers and the
+ * static files raise them. The status is kept, so that the HTTP library of a client understands it.
  */
 import { GatewayError } from '../errors.ts';
 
@@ -14,7 +14,7 @@ const CODE_OF_STATUS = {
   431: 'headers_too_large',
 } as const;
 
-/** @param status 400 to 499; those without a code of their own are a `bad_request` */
+/** @param status 400 to 499; a status without a code of its own becomes `bad_request` with status 400 */
 export function httpRefusal(status: number): GatewayError {
   return new GatewayError(CODE_OF_STATUS[status as keyof typeof CODE_OF_STATUS] ?? 'bad_request', {});
 }

@@ -1,8 +1,11 @@
-/** Every request has an id: the caller's when it is well-formed, else 16 hex digits; always echoed (contract 2.6). */
+/**
+ * Gives every request an id: the caller's if it is well-formed, else 16 hex digits. The answer carries it (contract
+ * 2.6).
+ */
 import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
 
-/** Contract 2.6. */
+/** The ids that a caller may choose (contract 2.6). */
 export const REQUEST_ID = /^[A-Za-z0-9\-_:.]{1,128}$/;
 
 export function newRequestId(): string {

@@ -1,7 +1,7 @@
 /**
- * Tables of contents as Express routes: method, path, chain, handler. Other methods on a known path are a 405, and
- * OPTIONS is answered here with those that are allowed (RFC 9110, section 9.3.7): a browser's preflight must neither
- * reach an upstream nor take the slot.
+ * Mounts tables of routes on Express, each with a method, path, chain and handler. Other methods on a known path get a
+ * 405. OPTIONS is answered with the allowed methods (RFC 9110, section 9.3.7), because a browser's preflight must
+ * neither reach an upstream nor take the slot.
  */
 import type { IRouter, RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
@@ -13,7 +13,7 @@ export interface RouteRow {
   handler: RequestHandler;
 }
 
-/** Methods that a row for `all` stands for where they have to be named. */
+/** The methods that `Allow` lists for a row with the method `all`. */
 export const ALL_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 export function mountRows(router: IRouter, rows: readonly RouteRow[]): void {

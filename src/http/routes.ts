@@ -1,4 +1,4 @@
-/** The table of contents of the HTTP surface: method, path, chain, handler. */
+/** The table of the HTTP routes: method, path, chain, handler. */
 import type { Express, Request, RequestHandler, Router } from 'express';
 import type { Slot } from '../engine/slot.ts';
 import { excerpt, GatewayError } from '../errors.ts';
@@ -28,11 +28,11 @@ export interface RouteDeps {
   bodies: BodyReceiver;
   apiKeys: ApiKeys;
   prometheus: Pick<Prometheus, 'contentType' | 'render'>;
-  /** Everything below `/admin`. */
+  /** The router for all paths below `/admin`. */
   admin: Router;
 }
 
-/** The rows of the admin room are its own. */
+/** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
 export function routeTable(deps: RouteDeps): RouteRow[] {
   const { version, adminPaths, models, slot, shutdown, speech, chat, bodies, prometheus } = deps;
   const inference = [admission(slot)];
@@ -69,7 +69,7 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
   ];
 }
 
-/** What traffic counts as, known before anything may refuse it: a refusal counts where its request belongs. */
+/** Sets the category of each request before anything can refuse it, so that a refusal counts in the same category. */
 export function mountCategories(app: Express): void {
   app.use('/v1/audio', countAs('tts'));
   app.all(['/v1/audio/transcriptions', '/v1/audio/translations'], countAs('asr'));
@@ -88,7 +88,7 @@ export function mountRoutes(app: Express, deps: RouteDeps): void {
   });
 }
 
-/** The page asks for the key itself; what it then shows comes from below it. */
+/** The dashboard page needs no key: it asks for one itself, and holds no data. */
 const isDashboardItself = (req: Request) =>
   ['GET', 'HEAD'].includes(req.method) && /^\/admin\/?$/.test(req.baseUrl + req.path);
 
@@ -97,7 +97,7 @@ const except =
   (req, res, next) =>
     exempt(req) ? next() : handler(req, res, next);
 
-/** GET /metrics, for Prometheus. */
+/** GET /metrics answers in the text format of Prometheus. */
 function metricsText({ contentType, render }: RouteDeps['prometheus']): RequestHandler {
   return async (_req, res) => {
     res.set('Content-Type', contentType).send(await render());

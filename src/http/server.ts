@@ -1,7 +1,7 @@
 /**
- * Joins Node's HTTP server to the Express app, without the answers of their own that both have for what is odd: a
- * missing Host, an Expect that is not known, CONNECT, a target without a path. Each becomes a request like any other,
- * with an id, a line in the access log and the envelope.
+ * Joins Node's HTTP server to the Express app. Both have answers of their own for a missing Host, an unknown Expect,
+ * CONNECT and a target without a path. Here each of these becomes a request like any other, with an id, a line in the
+ * access log and the envelope.
  */
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -11,21 +11,21 @@ import { httpRefusal } from './refusals.ts';
 
 export interface HttpServerParts {
   app: Express;
-  /** What the app does first with every request; run here for one that Express cannot route at all. */
+  /** The first handlers of the app. They run here for a request that Express cannot route at all. */
   arrival: readonly RequestHandler[];
   onError: ErrorRequestHandler;
   parserErrors: ParserErrors;
 }
 
 export function createHttpServer({ app, arrival, onError, parserErrors }: HttpServerParts): Server {
-  // A request without Host is refused by `wellFormed`, with the envelope.
+  // `wellFormed` refuses a request without Host, with the envelope.
   const server = createServer({ requireHostHeader: false });
   const nothing = () => undefined;
 
-  /** Express comes here when it finds no path in the target, before it has run anything. */
+  /** Express calls this when the target has no path, before it has run any handler. */
   const unroutable = (req: Request, res: Response) => {
     if (res.locals.notes !== undefined) {
-      res.destroy(); // the answer to a failure has failed itself
+      res.destroy(); // the error handler itself has failed
       return;
     }
     for (const handler of arrival) handler(req, res, nothing);
@@ -38,17 +38,17 @@ export function createHttpServer({ app, arrival, onError, parserErrors }: HttpSe
   };
 
   server.on('request', take);
-  // `100 Continue` is sent by whoever reads the body, so that a busy gateway refuses before it.
+  // The handler that reads the body sends `100 Continue`, so that a busy gateway can refuse before it.
   server.on('checkContinue', take);
   server.on('checkExpectation', take);
   server.on('connect', (req, socket) => {
-    // Node has let go of the connection: nothing else listens to its errors, or closes it.
+    // Node has handed over the connection, so nothing else handles its errors or closes it.
     socket.on('error', () => socket.destroy());
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
     res.assignSocket(socket as Socket);
     res.once('finish', () => socket.end());
-    // Its target is an authority: routed by a path, it comes to where its method is refused.
+    // The target of CONNECT is an authority. With a path the request reaches `wellFormed`, which refuses the method.
     take(Object.assign(req, { originalUrl: req.url, url: '/' }), res);
   });
   server.on('clientError', parserErrors.answer);

@@ -1,19 +1,22 @@
 /**
- * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): one event a call, in step
- * with how fast the client reads, and a comment now and then so that nobody on the way takes silence for death.
+ * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). The stream writes no faster
+ * than the client reads. Until the first event it sends a comment every few seconds, so that proxies do not time out.
  */
 import { once } from 'node:events';
 import type { Response } from 'express';
 import { GatewayError } from '../errors.ts';
 
 export interface EventStream extends Disposable {
-  /** Resolves when the client can take more; `data` is sent as JSON with `type` as the event's name. */
+  /**
+   * Sends `data` as JSON with `type` as the name of the event, and resolves when the client can take more.
+   * @throws `signal.reason` after an abort, and GatewayError `client_stalled` when the client does not read
+   */
   send(data: { type: string }, signal: AbortSignal): Promise<void>;
   end(): void;
 }
 
 const KEEP_ALIVE_MS = 10_000;
-/** A client that takes nothing for this long is given up: it would hold the slot for as long as it likes. */
+/** The stream fails when the client reads nothing for this long, because the client holds the slot meanwhile. */
 const STALL_MS = 60_000;
 
 export function startEventStream(

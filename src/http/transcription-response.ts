@@ -1,4 +1,4 @@
-/** The two ways a transcription is told to the client: whole, or as events while it goes on. */
+/** The two ways to answer a transcription: as a whole at the end, or as events while it runs. */
 import type { Response } from 'express';
 import type { Logger } from 'winston';
 import { formatTranscript, fullText, type Transcript, toDelta, toDone } from '../transcription/formats.ts';
@@ -9,11 +9,11 @@ import { errorEnvelope, noteFailure, toGatewayError } from './error-handler.ts';
 import { type EventStream, startEventStream } from './sse.ts';
 
 export interface TranscriptionAnswer extends Disposable {
-  /** The request will be served, as far as can be known. Beginning again does nothing. */
+  /** Starts the answer when nothing known speaks against success. A second call does nothing. */
   begin(route: Route): void;
   segment(segment: Segment): Promise<void>;
   end(transcript: Transcript): Promise<void>;
-  /** Throws what is still an ordinary error response. */
+  /** Reports a failure as an event once the headers are sent; before that it throws, for an ordinary error response. */
   fail(thrown: unknown): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export function eventAnswer(
       if (open === null) throw thrown;
       const error = toGatewayError(thrown);
       if (error.kind === 'cancelled') throw error;
-      // Once the headers are out a failure is an event of its own.
+      // The headers are sent, so the failure becomes an event.
       noteFailure(log, error, res);
       const event = { type: 'error', ...errorEnvelope(error, res) };
       await open.out.send(event, AbortSignal.timeout(5000)).catch(() => undefined);
@@ -75,7 +75,7 @@ export function eventAnswer(
   };
 }
 
-/** A model that does not stream says so and gives its whole text at once (contract 6). */
+/** The events of a model that does not stream: a warning, then one delta with the whole text (contract 6). */
 function downgraded({ route, segments }: Transcript, request: TranscriptionRequest) {
   const [first] = segments;
   const last = segments.at(-1);

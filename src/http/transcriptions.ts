@@ -1,4 +1,7 @@
-/** POST /v1/audio/transcriptions and /v1/audio/translations: fields to a request, a session of it, its answer. */
+/**
+ * POST /v1/audio/transcriptions and /v1/audio/translations. The handler parses the fields into a request, runs a
+ * transcription session and writes its segments to the answer.
+ */
 import type { RequestHandler } from 'express';
 import type { Logger } from 'winston';
 import type { AudioSource } from '../audio/open.ts';
@@ -19,7 +22,7 @@ export interface TranscriptionHandlerDeps {
   log: Logger;
 }
 
-/** @param task `translate` makes English of whatever is spoken (the translations endpoint) */
+/** @param task `translate` gives English text for speech in any language (the translations endpoint) */
 export function transcriptions(
   deps: TranscriptionHandlerDeps,
   task: 'transcribe' | 'translate',
@@ -35,7 +38,7 @@ export function transcriptions(
       : wholeAnswer(request, res);
     try {
       const transcript = await listen({ request, path: upload.path, signal }, answer, deps, notes);
-      await answer.end(transcript); // after the session: the slot is free before the client knows the end
+      await answer.end(transcript); // the session has ended, so the slot is free before the client sees the end
       logTranscript(deps.log, transcript, notes);
     } catch (thrown) {
       await answer.fail(thrown);

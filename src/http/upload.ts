@@ -1,6 +1,6 @@
 /**
- * Receives a multipart upload into a file of our own naming under a byte cap. The file lives as long as the
- * returned scope; nothing of the client's name or type reaches the disk.
+ * Receives a multipart upload into a file, up to a number of bytes. The file has a random name, and neither the name
+ * nor the type that the client sends reaches the disk. It exists until the returned `Upload` is disposed.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -16,23 +16,24 @@ import { notesOf } from './observe.ts';
 export interface Upload extends AsyncDisposable {
   path: string;
   bytes: number;
-  /** The text fields; a field sent several times is an array. */
+  /** The text fields by name; a field that was sent several times is an array. */
   fields: Readonly<Record<string, unknown>>;
 }
 
 export interface UploadReceiver {
-  /** @throws GatewayError for a form that cannot be used; `signal.reason` when aborted */
+  /** @throws GatewayError for a form that cannot be used; `signal.reason` after an abort */
   receive(req: Request, res: Response, signal: AbortSignal): Promise<Upload>;
+  /** Removes the folder of the uploads. */
   close(): void;
 }
 
 const LIMITS = FORM_LIMITS.transcription;
-/** What a form may have beside its file, with a generous head for each part. */
+/** The most bytes of a form beside its file, with generous room for the head of each part. */
 const MAX_BYTES_OF_FIELDS = LIMITS.parts * (LIMITS.fieldSize + 1024);
-/** An upload that sends nothing for this long is given up. */
+/** An upload that sends nothing for this long is ended. */
 const STALL_MS = 60_000;
 
-/** @param tmpDir an existing folder; uploads go to a folder of this process below it */
+/** @param options.tmpDir an existing folder; the uploads go to a folder of this process in it */
 export function createUploadReceiver(options: {
   tmpDir: string;
   maxBytes: number;
@@ -65,20 +66,21 @@ export function createUploadReceiver(options: {
       });
       const givenUp = new Promise<never>((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-        // The parser sees to the file it keeps; what it reads past would have no bound.
+        // The parser bounds the file that it keeps, but not the files that it skips.
         let bytes = 0;
         req.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
           if (bytes > mostBytes) reject(tooLarge(options.maxBytes));
         });
       });
-      // In the same turn as the form parser begins to read: earlier would start the flow and lose data.
+      // This listener must be added in the turn in which the form parser begins to read. An earlier one would start
+      // the flow, and the parser would lose data.
       req.on('data', notesOf(res).requestBody);
       const stall = watchForStall(req, options.stallMs ?? STALL_MS);
       try {
         await Promise.race([parsed, givenUp]);
       } catch (error) {
-        // The parser goes on with what still comes, and may keep a file after all.
+        // The parser still handles the data that arrives, and may keep a file after all.
         void parsed.then(() => removeKept(req)).catch(() => undefined);
         throw uploadError(error, options.maxBytes);
       } finally {
@@ -97,11 +99,11 @@ export function createUploadReceiver(options: {
   };
 }
 
-/** A client that asked sends its body only after this; one that was refused never does. */
+/** Sends `100 Continue` to a client that waits for it. A client that is refused instead never sends its body. */
 export function continueIfAsked(req: Request, res: Response): void {
   if (req.get('Expect')?.toLowerCase() !== '100-continue') return;
   res.writeContinue();
-  delete req.headers.expect; // answered: whoever asks later finds an ordinary request
+  delete req.headers.expect; // later handlers see an ordinary request
 }
 
 const keptFile = (req: Request) => (Array.isArray(req.files) ? req.files : [])[0];
@@ -128,8 +130,8 @@ function uploadError(error: unknown, maxBytes: number): Error {
   if (error instanceof GatewayError) return error;
   if (error instanceof multer.MulterError)
     return error.code === 'LIMIT_FILE_SIZE' ? tooLarge(maxBytes) : formRefusal(error, LIMITS);
-  // What multer raises without a code of its own is a form that ended early or is no form; what the file system
-  // raises (a full disk) has one and is ours.
+  // An error of the file system, such as a full disk, has a code and is a failure of the gateway. An error without a
+  // code comes from multer, about a form that ended early or is invalid.
   if ('code' in error && 'errno' in error) return error;
   if (error.message === 'Request aborted') return new GatewayError('client_left', {});
   return formRefusal(error, LIMITS);
@@ -147,11 +149,11 @@ function watchForStall(req: Request, stallMs: number): { stop(): void } {
   };
 }
 
-/** Removes what processes that no longer run have left behind. */
+/** Removes the upload folders of processes that no longer run. */
 function sweepAbandoned(tmpDir: string): void {
   for (const name of readdirSync(tmpDir)) {
     const pid = Number(/^voxgate-(\d+)-\w+$/.exec(name)?.[1] ?? Number.NaN);
-    // A folder under our own pid is from an earlier life: in a container every life may have the same one.
+    // A folder with the pid of this process is from an earlier run: in a container every run may get the same pid.
     if (Number.isNaN(pid) || (pid !== process.pid && isAlive(pid))) continue;
     rmSync(join(tmpDir, name), { recursive: true, force: true });
   }

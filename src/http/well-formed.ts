@@ -1,4 +1,4 @@
-/** What must hold of any request before anything else is asked of it (RFC 9110 and 9112). */
+/** Refuses requests that HTTP itself does not allow, before any other check (RFC 9110 and 9112). */
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { httpRefusal } from './refusals.ts';
@@ -7,7 +7,7 @@ import { ALL_METHODS } from './route-table.ts';
 export function wellFormed(): RequestHandler {
   return (req, res, next) => {
     const hosts = req.headersDistinct.host?.length ?? 0;
-    // RFC 9112, section 3.2: two names, or none where one is due, leave open which server is meant.
+    // RFC 9112, section 3.2: with two Host headers, or without the one that is required, the target server is unknown.
     if (hosts > 1 || (hosts === 0 && req.httpVersion !== '1.0')) throw httpRefusal(400);
     const expected = req.get('Expect')?.toLowerCase() ?? '100-continue';
     if (expected !== '100-continue' && req.httpVersion !== '1.0') throw httpRefusal(417);
@@ -15,7 +15,7 @@ export function wellFormed(): RequestHandler {
       res.setHeader('Allow', ALL_METHODS.join(', '));
       throw new GatewayError('method_not_allowed', {
         method: 'CONNECT',
-        allowed: 'another method: this server makes no tunnels',
+        allowed: 'another method, because this server makes no tunnels',
       });
     }
     next();
