@@ -1,4 +1,4 @@
-/** One JSON line for every request, in `access-YYYY-MM-DD.jsonl` of the local day on which the request ended. */
+/** Writes one JSON line for every request to `access-YYYY-MM-DD.jsonl`, by the local day on which the request ended. */
 
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
@@ -8,22 +8,22 @@ import { createLineFile } from './line-file.ts';
 import { localDay } from './local-day.ts';
 
 export interface AccessLog {
-  /** Never waits and never throws. */
+  /** Adds the line of a request. It never waits and never throws. */
   write(exchange: Exchange): void;
-  /** When it resolves every line written before is on disk, or was given up for a disk that refuses. */
+  /** Resolves when every line is on disk, or is lost because writing failed once more. */
   close(): Promise<void>;
 }
 
 export interface AccessLogOptions {
-  /** Created if missing. */
+  /** The folder of the log, which is created if it is missing. */
   dir: string;
   log: Logger;
   now?: () => Date;
-  /** How long a disk that refuses is left alone. */
+  /** Milliseconds between two tries after a write has failed. */
   retryMs?: number;
 }
 
-/** Characters that may wait for the disk; beyond it lines are dropped, so that a stuck disk costs no memory. */
+/** The most characters that wait for the disk. Further lines are dropped, so that a stuck disk costs little memory. */
 const MAX_WAITING = 8 * 1024 * 1024;
 
 export function createAccessLog(options: AccessLogOptions): AccessLog {
@@ -31,7 +31,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
   try {
     mkdirSync(dir, { recursive: true });
   } catch (error) {
-    log.error('Cannot create the folder of the access log; there will be none', {
+    log.error('Cannot create the folder of the access log; no access log is written', {
       dir,
       error: String(error),
     });
@@ -63,7 +63,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
       if (dropped > 0) log.warn('Access log lines were dropped', { dir, dropped });
       dropped = 0;
       const level = LEVELS[exchange.class];
-      // Straight to the file: a logger's pipeline on the way cost four times what the line itself does.
+      // The line goes straight to the file: with the pipeline of a logger in between it cost four times as much.
       file.stream.write(`${JSON.stringify(toRecord(exchange, level, now()))}\n`);
     },
     close() {
@@ -73,7 +73,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
   };
 }
 
-/** Shedding load and a client that leaves are no one's fault. */
+/** A busy slot and a client that leaves are normal, so their lines have the level `info`. */
 const LEVELS: Record<TrafficClass, string> = {
   '2xx': 'info',
   '4xx': 'warn',
@@ -82,7 +82,7 @@ const LEVELS: Record<TrafficClass, string> = {
   'client-disconnect': 'info',
 };
 
-/** `ts` comes first: the file's day is read there. JSON leaves out what is undefined. */
+/** `ts` must come first, because `createFileOfLine` reads the day there. JSON leaves out the undefined members. */
 function toRecord(exchange: Exchange, level: string, endedAt: Date) {
   return {
     ts: endedAt.toISOString(),
@@ -114,7 +114,7 @@ function toRecord(exchange: Exchange, level: string, endedAt: Date) {
 const TS_PREFIX = '{"ts":"';
 const TO_THE_MINUTE = TS_PREFIX.length + '2026-01-31T23:59'.length;
 
-/** Days begin at a full minute everywhere, and the lines of a minute come together: one look at the calendar each. */
+/** Days begin at a full minute in every time zone, so the name is computed once a minute. */
 function createFileOfLine(): (line: string) => string {
   let minute = '';
   let name = '';

@@ -1,48 +1,53 @@
 /**
- * What is known of one request when it is over. `http/observe.ts` makes one for each; metrics, access log and
- * Prometheus series are views of it, so that they can never disagree.
+ * The record of one request, made when the request is over. `http/observe.ts` makes one for each request. Metrics,
+ * access log and Prometheus series are all views of it, so that they can never disagree.
  */
 import type { Category } from '../category.ts';
 import type { ErrorKind } from '../errors.ts';
 
-/** `503-busy` is load shedding and `client-disconnect` the client's own choice: neither is an error. */
+/** `503-busy` is load shedding and `client-disconnect` is the choice of the client, so neither counts as an error. */
 export const TRAFFIC_CLASSES = ['2xx', '4xx', '5xx', '503-busy', 'client-disconnect'] as const;
 export type TrafficClass = (typeof TRAFFIC_CLASSES)[number];
 
 export interface Exchange {
   requestId: string;
-  /** Arrival. */
+  /** When the request arrived. */
   at: Date;
   method: string;
-  /** Without the query. */
+  /** The path without the query. */
   path: string;
-  /** Absent on what is not inference: models, health, pages, admin. */
+  /** Absent on requests that are not inference: models, health, pages, admin. */
   category?: Category | undefined;
   model?: string | undefined;
   /** `requested`, or `auto:` and the rule. */
   route?: string | undefined;
   provider: string;
-  /** As it ended: 499 for a client that left, the failure's own after a stream broke. */
+  /** The HTTP status of the answer; 499 when the client left, and the status of the failure after a broken stream. */
   status: number;
   class: TrafficClass;
-  /** From arrival to the last byte. */
+  /** The time from arrival to the last byte. */
   latencyMs: number;
-  /** From arrival to the slot: upload and validation; nobody ever queues. Absent when the slot was not taken. */
+  /** The time from arrival to taking the slot: upload and validation, never a queue. Absent when it was not taken. */
   slotWaitMs?: number | undefined;
-  /** Of the bodies. */
+  /** Bytes of the request body that were read. */
   bytesIn: number;
+  /** Bytes of the response body that were written. */
   bytesOut: number;
   clientIp?: string | undefined;
   userAgent?: string | undefined;
   audioSec?: number | undefined;
-  /** Real-time factor: seconds the slot was held for a second of audio. */
+  /** Real-time factor: the seconds that the slot was held for each second of audio. */
   rtf?: number | undefined;
-  /** ISO 639. */
+  /** ISO 639 code. */
   language?: string | undefined;
   errorKind?: ErrorKind | undefined;
 }
 
-/** @param status of the answer; 1xx and 3xx count as success */
+/**
+ * The class that a request counts in.
+ * @param status the HTTP status of the answer; 1xx and 3xx count as success
+ * @param code the code of the failure, if there was one
+ */
 export function classify(status: number, code: string | null): TrafficClass {
   if (status === 499) return 'client-disconnect';
   if (code === 'slot_busy') return '503-busy';

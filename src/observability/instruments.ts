@@ -1,4 +1,4 @@
-/** Everything that watches the traffic, joined: one exchange goes to each instrument that is switched on. */
+/** Joins the instruments that watch the traffic: each exchange goes to every instrument that is switched on. */
 import type { Logger } from 'winston';
 import type { Category } from '../category.ts';
 import type { ObservabilityConfig } from '../config.ts';
@@ -15,9 +15,9 @@ export interface Instruments {
   readonly prometheus: Prometheus;
   readonly toggles: Toggles;
   readonly capture: Capture;
-  /** A request is over. */
+  /** Records a request that is over. */
   finished(exchange: Exchange): void;
-  /** Null while capture is off. */
+  /** Begins to capture a request; null while capture is off. */
   beginCapture(requestId: string, at: Date): CaptureWriter | null;
   /** Resolves when everything is on disk. */
   close(): Promise<void>;
@@ -51,7 +51,7 @@ export function createInstruments(config: ObservabilityConfig, deps: Instruments
     maxGb: config.payloadMaxGb,
     log,
   });
-  // Made when the first line is written: a gateway with its log switched off leaves no empty folder.
+  // The log is made with its first line, so that a gateway with the log switched off leaves no empty folder.
   let accessLog: AccessLog | null = null;
 
   return {

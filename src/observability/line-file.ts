@@ -1,11 +1,12 @@
 /**
- * A stream of lines into daily files that outlives what happens to files. Each batch (of a tenth of a second) opens its file anew, so a file
- * or folder that was deleted is made again by the next line, and midnight is only another name. A disk that refuses
- * is tried again every second: lines wait meanwhile, and what was written in part goes on where it stopped, so that
- * no line is torn or doubled.
+ * A stream of lines into daily files that survives failures of the disk. Every tenth of a second the waiting lines are
+ * written and the file is opened anew, so the next line recreates a deleted file or folder, and at midnight only the
+ * name changes. After an error, writing is tried again every second. The lines wait meanwhile, and a partly written
+ * batch continues where it stopped, so that no line is torn or doubled.
  *
- * Not winston-daily-rotate-file: measured with 5.0.0, its stream is dead until the next day after ENOSPC, a deleted
- * file is not made again even with `watchLog`, and what it still holds cannot be counted, hence not bounded.
+ * This is not winston-daily-rotate-file because of three faults measured with 5.0.0: after ENOSPC its stream is dead
+ * until the next day, it does not recreate a deleted file even with `watchLog`, and the lines that it holds cannot be
+ * counted, so they have no bound.
  */
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -15,16 +16,16 @@ import type { Logger } from 'winston';
 
 export interface LineFileOptions {
   dir: string;
-  /** The file's name, from the line itself, so that a late write lands where the line belongs. */
+  /** The name of the file for a line. It depends on the line alone, so that a late write goes to the right file. */
   fileOf(line: string): string;
   log: Logger;
   retryMs?: number;
 }
 
 export interface LineFile {
-  /** Takes whole lines with their newline. Never emits an error. */
+  /** Takes whole lines with their newline. It never emits an error. */
   readonly stream: Writable;
-  /** After it, nothing waits for a disk that refuses: one last try, then the lines are lost and counted. */
+  /** Ends the waiting after a failed write. There is one last try, and then the lines are lost and counted. */
   stopRetrying(): void;
 }
 
@@ -38,7 +39,7 @@ export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOpt
     sleep(ms, undefined, { ref: false, signal: lastTry.signal }).catch(() => undefined);
 
   async function deliver(lines: string[]): Promise<void> {
-    await pause(GATHER_MS); // more lines come meanwhile: opening the file costs more than writing them
+    await pause(GATHER_MS); // gathers lines, because opening the file costs more than writing them
     for (const [name, batch] of groupBy(lines, fileOf)) {
       await persist(join(dir, name), Buffer.from(batch.join('')));
     }
@@ -50,7 +51,7 @@ export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOpt
       try {
         const file = await openToAppend(path);
         try {
-          // A new file in place of the one with the beginning of this line: begin the line again.
+          // An empty file has replaced the one with the beginning of this line, so the line is written again.
           if (done > 0 && (await file.stat()).size === 0) done = data.lastIndexOf('\n', done - 1) + 1;
           while (done < data.length) done += (await file.write(data, done)).bytesWritten;
         } finally {
@@ -61,7 +62,7 @@ export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOpt
         return;
       } catch (error) {
         if (!failing)
-          log.error('Cannot write the access log; the gateway goes on', { path, error: String(error) });
+          log.error('Cannot write the access log; requests are still served', { path, error: String(error) });
         failing = true;
         if (lastTry.signal.aborted) {
           const lost = data.subarray(done).toString().split('\n').length - 1;

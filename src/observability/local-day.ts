@@ -1,12 +1,12 @@
-/** Days of the machine's own time zone, by which access log and captures are filed. */
+/** Days in the time zone of the machine, by which the access log and the captures are filed. */
 
-/** `YYYY-MM-DD`. */
+/** The local day as `YYYY-MM-DD`. */
 export function localDay(at: Date): string {
   const two = (n: number) => String(n).padStart(2, '0');
   return `${String(at.getFullYear()).padStart(4, '0')}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
 
-/** Epoch milliseconds at which that day is over; NaN when `day` is no date. The day may have 23 or 25 hours. */
+/** The end of `day` in epoch milliseconds; NaN when `day` is not a date. A day may have 23 or 25 hours. */
 export function endOfLocalDay(day: string): number {
   const [year, month, date] = day.split('-').map(Number);
   if (year === undefined || month === undefined || date === undefined) return Number.NaN;

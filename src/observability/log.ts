@@ -1,4 +1,4 @@
-/** The one logger: lines for people on standard error, so that standard output stays free for results. */
+/** The logger of the process. It writes lines for people to standard error, and leaves standard output to results. */
 import winston from 'winston';
 
 export function createLog(level: string): winston.Logger {

@@ -1,13 +1,13 @@
 /**
- * Traffic of the last hour, for `GET /admin/api/metrics` and the dashboard (contract 2.4).
+ * The traffic of the last hour, for `GET /admin/api/metrics` and the dashboard (contract 2.4).
  *
- * - Counts, total, error rate, audio and percentiles are all of the window, so that they speak of the same
- *   traffic; counters since the start are Prometheus's. The window is made of whole seconds and ends with the
- *   current one, by the time a request ended.
- * - Percentiles are exact, by nearest rank, over what was served: `503-busy` and `client-disconnect` are left
- *   out, so that shedding load does not look like speed. The slot wait is over all that took the slot.
- * - Memory is bounded: counts are exact, but percentiles know at most `capacity` samples a category. When the
- *   window held more, they are of the newest and the snapshot says `window_truncated`.
+ * - Counts, total, error rate, audio and percentiles all cover the same window, so that they describe the same
+ *   traffic; Prometheus has the counters since the start. The window consists of whole seconds, ends with the current
+ *   one, and holds the requests that ended in it.
+ * - Percentiles are exact, by nearest rank, over the requests that were served. `503-busy` and `client-disconnect` are
+ *   left out, so that load shedding does not look like speed. The slot wait covers all requests that took the slot.
+ * - Memory is bounded: counts are exact, but percentiles use at most `capacity` samples of a category. When the window
+ *   had more, they cover the newest samples and the snapshot has `window_truncated`.
  */
 import { CATEGORIES, type Category } from '../category.ts';
 import { type Exchange, TRAFFIC_CLASSES, type TrafficClass } from './exchange.ts';
@@ -20,12 +20,12 @@ const SERIES_STEP_SEC = 10;
 const SERIES_SPAN_SEC = 3600;
 const MODEL_NAME_CHARS = 128;
 
-/** Null when nothing was measured. */
+/** A measured value; null when nothing was measured. */
 type Figure = number | null;
 
 export interface MetricsSample {
   request_id: string;
-  /** Arrival, ISO 8601 in UTC. */
+  /** The time of arrival, ISO 8601 in UTC. */
   at: string;
   model: string | null;
   status: number;
@@ -41,15 +41,15 @@ export interface MetricsSample {
 export interface CategorySnapshot {
   total: number;
   counts: Record<TrafficClass, number>;
-  /** (4xx + 5xx) / (2xx + 4xx + 5xx): of what was served; 0 when nothing was. */
+  /** (4xx + 5xx) / (2xx + 4xx + 5xx), the share of errors among the requests served; 0 when there were none. */
   error_rate: number;
   latency_ms: { p50: Figure; p95: Figure; p99: Figure; max: Figure };
   slot_wait_ms: { p50: Figure; p95: Figure; p99: Figure; max: Figure };
   audio_seconds: number;
   rtf: { p50: Figure; p95: Figure };
-  /** Only when the percentiles do not cover the whole window. */
+  /** Present only when the percentiles do not cover the whole window. */
   window_truncated?: true;
-  /** Newest first, every class, however old. */
+  /** The last 50 requests of every class, newest first, also when they are older than the window. */
   recent: MetricsSample[];
 }
 
@@ -57,14 +57,14 @@ export interface MetricsSnapshot {
   uptime_sec: number;
   window_sec: number;
   slot: { held: boolean; holder: Category | null; held_for_ms: number };
-  /** Only categories that had traffic since the start. */
+  /** The categories that had traffic since the start. */
   categories: Partial<Record<Category, CategorySnapshot>>;
 }
 
-/** One value a second, oldest first. */
+/** The values of each second, oldest first. */
 export type RateSeries = Partial<Record<Category, Record<TrafficClass, number[]>>>;
 
-/** One value a step, oldest first. */
+/** The values of each step, oldest first. */
 export interface HistorySeries {
   stepSec: number;
   categories: Partial<
@@ -80,20 +80,20 @@ export interface HistorySeries {
 }
 
 export interface Metrics {
-  /** An exchange without a category is no inference and is not counted. */
+  /** Counts an exchange. One without a category is not inference and is left out. */
   record(exchange: Exchange): void;
   snapshot(slot: { holder: Category | null; heldForMs: number }): MetricsSnapshot;
-  /** Requests in each of the last complete seconds. @param seconds 1 to 600; others are brought into it */
+  /** The requests in each of the last complete seconds. @param seconds is clamped to 1 to 600 */
   perSecond(seconds: number): RateSeries;
-  /** The last hour in steps of 10 s; the last step is the current one, so its counts still grow. */
+  /** The last hour in steps of 10 s. The last step is the current one, so its counts still grow. */
   series(): HistorySeries;
 }
 
 export interface MetricsOptions {
   windowSec: number;
-  /** Samples a category that percentiles can know. */
+  /** The number of samples of each category that percentiles can use. */
   capacity?: number;
-  /** Milliseconds since the process started; must not go back. */
+  /** Milliseconds since the process started; they must not go back. */
   now?: () => number;
 }
 
@@ -118,7 +118,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
     return fresh;
   };
 
-  /** In the order of CATEGORIES, not of the first request. */
+  /** A view of each category with traffic, in the order of CATEGORIES. */
   const each = <T>(view: (kept: Kept) => T): Partial<Record<Category, T>> => {
     const views: Partial<Record<Category, T>> = {};
     for (const category of CATEGORIES) {
@@ -224,7 +224,7 @@ function toSample(exchange: Exchange): MetricsSample {
   return {
     request_id: exchange.requestId,
     at: exchange.at.toISOString(),
-    // A client may name anything; fifty of them must stay small.
+    // A client may send any name, and the recent samples must stay small.
     model: exchange.model?.slice(0, MODEL_NAME_CHARS) ?? null,
     status: exchange.status,
     class: exchange.class,

@@ -1,10 +1,10 @@
 /**
- * Exact percentiles by nearest rank: p is the smallest value that at least p % of the values do not exceed, so
- * that every percentile is a value that was measured. Selection instead of a sort is three times as fast.
+ * Exact percentiles by nearest rank. Percentile p is the smallest value that at least p % of the values do not exceed,
+ * so every percentile is a value that was measured. Selection is three times as fast as a sort.
  *
- * @param values reordered in place; none may be NaN
- * @param ranks ascending, each above 0 and at most 100
- * @returns one for each rank; null for all when there are no values
+ * @param values are reordered in place; none may be NaN
+ * @param ranks are ascending, each above 0 and at most 100
+ * @returns one value for each rank; null for all when there are no values
  */
 export function percentiles<const R extends readonly number[]>(
   values: Float64Array,
@@ -21,7 +21,7 @@ export function percentiles<const R extends readonly number[]>(
   }) as { [K in keyof R]: number | null };
 }
 
-/** Hoare's selection. Pivots are of random places, so that no order of arrival makes it quadratic. */
+/** Hoare's selection. The pivots come from random places, so that no order of arrival makes it quadratic. */
 function select(values: Float64Array, wanted: number, from: number): void {
   const some = (left: number, right: number) =>
     values[left + Math.floor(Math.random() * (right - left + 1))] as number;

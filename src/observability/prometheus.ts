@@ -1,6 +1,6 @@
 /**
- * The same traffic as Prometheus series, counted since the start, with those of model loads, the slot and the
- * process. Labels are of closed sets only: whatever a client names becomes `other` unless the gateway knows it.
+ * The traffic as Prometheus series, counted since the start, and series for model loads, the slot and the process.
+ * Every label has a closed set of values, so that clients cannot create series: an unknown model becomes `other`.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { CATEGORIES, type Category } from '../category.ts';
@@ -8,20 +8,20 @@ import type { Exchange } from './exchange.ts';
 
 export interface Prometheus {
   readonly contentType: string;
-  /** An exchange without a category is no inference and is not counted. */
+  /** Counts an exchange. One without a category is not inference and is left out. */
   record(exchange: Exchange): void;
   modelLoaded(id: string, tookSec: number): void;
   modelUnloaded(id: string): void;
-  /** The text exposition format. */
+  /** All series in the text exposition format. */
   render(): Promise<string>;
-  /** Forgets every series of this gateway. */
+  /** Removes every series of this gateway. */
   close(): void;
 }
 
 export interface PrometheusOptions {
   /** The only values of the label `model`, besides `other`. */
   knownModels: Iterable<string>;
-  /** Asked at every scrape. */
+  /** Called at every scrape. */
   slot(): { holder: Category | null; heldForMs: number };
 }
 
@@ -33,9 +33,9 @@ const FACTORS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 2, 5];
 let ofProcess: Registry | null = null;
 
 /**
- * Series of the process belong to the process, not to a gateway in it: the library watches garbage collection
- * with an observer that it never lets go, so it is started once, however many gateways come and go. Neither it nor
- * the event loop's histogram keeps the process alive.
+ * The series of the process have a registry of their own, which all gateways in the process share. The library watches
+ * garbage collection with an observer that it never releases, so it must be started only once. Neither the observer
+ * nor the histogram of the event loop keeps the process alive.
  */
 function processRegistry(): Registry {
   if (ofProcess === null) {
@@ -53,34 +53,34 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
 
   const requests = new Counter({
     name: 'voxgate_requests_total',
-    help: 'Inference requests that are over, by how they ended.',
+    help: 'Inference requests that have ended, by class.',
     labelNames: ['category', 'class', 'model'],
     registers,
   });
   const duration = new Histogram({
     name: 'voxgate_request_duration_seconds',
-    help: 'From arrival to the last byte.',
+    help: 'Time from arrival to the last byte.',
     labelNames: ['category', 'class'],
     buckets: DURATIONS_SEC,
     registers,
   });
   const slotWait = new Histogram({
     name: 'voxgate_slot_wait_seconds',
-    help: 'From arrival to the slot: upload and validation; nobody queues.',
+    help: 'Time from arrival to taking the slot: upload and validation. Requests never queue.',
     labelNames: ['category'],
     buckets: WAITS_SEC,
     registers,
   });
   const factor = new Histogram({
     name: 'voxgate_real_time_factor_ratio',
-    help: 'Seconds the slot was held for a second of audio.',
+    help: 'Seconds that the slot was held for each second of audio.',
     labelNames: ['category', 'model'],
     buckets: FACTORS,
     registers,
   });
   const audio = new Counter({
     name: 'voxgate_audio_seconds_total',
-    help: 'Audio worked on.',
+    help: 'Seconds of audio that were processed.',
     labelNames: ['category', 'model'],
     registers,
   });
@@ -98,7 +98,7 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
   });
   const loads = new Histogram({
     name: 'voxgate_model_load_seconds',
-    help: 'Loading a model into memory.',
+    help: 'Time to load a model into memory.',
     labelNames: ['model'],
     buckets: LOADS_SEC,
     registers,
@@ -155,7 +155,7 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
   };
 }
 
-/** The library throws on what is no number, and a request must not fail for its statistics. */
+/** The library throws on a value that is not a number, and a request must not fail because of its statistics. */
 function ifMeasured(value: number | undefined, use: (value: number) => void): void {
   if (value !== undefined && Number.isFinite(value) && value >= 0) use(value);
 }

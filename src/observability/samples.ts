@@ -1,23 +1,23 @@
 /**
- * The newest measurements of one category, for percentiles. A ring of typed arrays: what it takes is decided when
- * it is made (28 bytes a sample), however many requests come.
+ * The newest measurements of one category, for percentiles. They are in a ring of typed arrays whose memory is fixed
+ * when it is made: 28 bytes a sample, however many requests come.
  */
 
 const COLUMNS = ['latencyMs', 'slotWaitMs', 'rtf'] as const;
 type Column = (typeof COLUMNS)[number];
 
-/** NaN where there is none. */
+/** The measurements of one request; NaN where there is none. */
 export type Measurement = Record<Column, number>;
 
 export interface Samples {
-  /** @param second of arrival in the ring; must not fall */
+  /** @param second the second of this call; it must not fall from call to call */
   push(second: number, measured: Measurement): void;
   /**
-   * What was measured in the seconds `from` to `to`, both included, in no order.
-   * The array is the caller's to reorder, until the next call.
+   * The values measured in the seconds `from` to `to`, both included. The caller may reorder the array, and the next
+   * call overwrites it.
    */
   values(column: Column, from: number, to: number): Float64Array;
-  /** The ring was too small: samples of `from` or later have been overwritten. */
+  /** True when the ring was too small, so that samples of `from` or later have been overwritten. */
   truncatedSince(from: number): boolean;
 }
 
@@ -33,10 +33,10 @@ export function createSamples(capacity: number): Samples {
   let next = 0;
   let lastOverwritten = Number.NEGATIVE_INFINITY;
 
-  /** From the oldest, 0, to the newest. */
+  /** The place of a sample in the ring. Index 0 is the oldest sample. */
   const slotOf = (index: number) => (next - size + index + capacity) % capacity;
 
-  /** Index of the first sample of `second` or later; the seconds never fall. */
+  /** The index of the first sample of `second` or later, by binary search: the seconds never fall. */
   function firstSince(second: number): number {
     let low = 0;
     let high = size;

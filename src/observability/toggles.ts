@@ -1,4 +1,4 @@
-/** What the operator may switch while the gateway runs. Memory only: a restart returns to the settings. */
+/** Switches for the operator while the gateway runs. They are only in memory: a restart returns to the settings. */
 
 export const TOGGLE_KEYS = ['metrics', 'access_log', 'payload'] as const;
 export type ToggleKey = (typeof TOGGLE_KEYS)[number];
@@ -6,7 +6,7 @@ export type ToggleKey = (typeof TOGGLE_KEYS)[number];
 export interface Toggles {
   get(key: ToggleKey): boolean;
   set(key: ToggleKey, on: boolean): void;
-  /** A copy, in the order of TOGGLE_KEYS. */
+  /** A copy of all switches, in the order of TOGGLE_KEYS. */
   all(): Record<ToggleKey, boolean>;
 }
 
@@ -21,7 +21,7 @@ export function createToggles({ metrics, access_log, payload }: Record<ToggleKey
   };
 }
 
-/** For keys that come from outside. */
+/** Checks a key that comes from a client. */
 export function isToggleKey(key: unknown): key is ToggleKey {
   return TOGGLE_KEYS.some((known) => known === key);
 }

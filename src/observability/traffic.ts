@@ -1,15 +1,15 @@
-/** Requests of one category by class and second. Exact however many come: a cell is five counters and a sum. */
+/** Counts the requests of one category by class and second, in five counters and a sum however many there are. */
 import { TRAFFIC_CLASSES, type TrafficClass } from './exchange.ts';
 
 const CLASSES = TRAFFIC_CLASSES.length;
 
 export interface Traffic {
   add(second: number, as: TrafficClass, audioSec: number): void;
-  /** Over the seconds `from` to `to`, both included; seconds that have left the ring count nothing. */
+  /** The sums over the seconds `from` to `to`, both included. Seconds that have left the ring count as empty. */
   sum(from: number, to: number): { counts: Record<TrafficClass, number>; audioSec: number };
 }
 
-/** @param span how many seconds back can be asked for */
+/** @param span the number of past seconds that are kept */
 export function createTraffic(span: number): Traffic {
   const stamps = new Int32Array(span).fill(-1);
   const counts = new Uint32Array(span * CLASSES);

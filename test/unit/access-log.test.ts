@@ -148,7 +148,7 @@ test('a disk that refuses: one line in the log, the lines wait and arrive when i
   await access.close();
   assert.deepEqual(idsIn(join(dir, FILE)), ['one', 'two', 'three']);
   assert.deepEqual(lines, [
-    'error Cannot write the access log; the gateway goes on',
+    'error Cannot write the access log; requests are still served',
     'info The access log is being written again',
   ]);
 });
@@ -221,7 +221,7 @@ test('a folder that cannot be made: a line in the log and no access log', async 
   const access = createAccessLog({ dir: join(dir, 'file', 'logs'), log });
   access.write(exchange());
   await access.close();
-  assert.deepEqual(lines, ['error Cannot create the folder of the access log; there will be none']);
+  assert.deepEqual(lines, ['error Cannot create the folder of the access log; no access log is written']);
 });
 
 test('the day is the local one, and the file of today needs no clock to be handed in', async (t) => {

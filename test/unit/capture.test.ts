@@ -268,7 +268,7 @@ test('requests beyond the bound are left out, with one line in the log', async (
   capture.begin('e', AT).finish(meta());
   await capture.close();
   assert.deepEqual(readdirSync(join(dir, DAY)).sort(), ['a', 'b', 'e']);
-  assert.deepEqual(lines, ['warn Too much waits for the disk of the captures; some requests are left out']);
+  assert.deepEqual(lines, ['warn The disk of the captures is too slow; some requests are not captured']);
 });
 
 test('many captures at once hold one file open', async (t) => {
@@ -310,7 +310,7 @@ test('a full disk: switched off once, the halves removed, the callers undisturbe
     two.finish(meta());
     await until('the halves are gone', () => readdirSync(join(dir, DAY)).length === 1);
     assert.deepEqual(failures, ['ENOSPC']);
-    assert.deepEqual(lines, ['error Payload capture is switched off: the disk refuses']);
+    assert.deepEqual(lines, ['error Payload capture is switched off, because the disk failed']);
     const again = capture.begin('again', AT);
     again.request(Buffer.from('x'));
     again.finish(meta());

@@ -1,7 +1,7 @@
 /**
- * What captures look like on disk: `<dir>/<YYYY-MM-DD>/<request id>/{req.bin,resp.bin,meta.json}`. Nothing else
- * below the folder is ever listed, counted or removed, and no symbolic link is followed, so that a folder set by
- * mistake loses nothing and removal cannot be led out of it.
+ * The layout of the captures on disk: `<dir>/<YYYY-MM-DD>/<request id>/{req.bin,resp.bin,meta.json}`. Nothing else
+ * below the folder is ever listed, counted or removed, so that a folder set by mistake loses nothing. No symbolic link
+ * is followed, so that nothing outside of the folder can be removed.
  */
 import { constants, type Dirent } from 'node:fs';
 import {
@@ -22,7 +22,7 @@ import { endOfLocalDay, localDay } from '../local-day.ts';
 export const CAPTURE_FILES = {
   request: 'req.bin',
   response: 'resp.bin',
-  /** Written last: where it is, the capture is complete. */
+  /** This file is written last, so a capture that has it is complete. */
   meta: 'meta.json',
   unfinishedMeta: 'meta.json.tmp',
 } as const;
@@ -32,17 +32,19 @@ export const BODIES: readonly Body[] = ['request', 'response'];
 
 const KNOWN_FILES: ReadonlySet<string> = new Set(Object.values(CAPTURE_FILES));
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
-/** Of `captureName`, with the `-2` of a repeated id. */
+/** The names that `captureName` makes, with the `-2` of a repeated id. */
 const NAME = /^[A-Za-z0-9\-_:.%]{1,400}$/;
 const REMEMBERED_REPEATS = 1000;
 const MAKE_ATTEMPTS = 5;
-/** Without O_CREAT: a capture whose folder or file was removed must not come back as half of itself. */
+/** O_CREAT is left out, so that a capture whose folder or file was removed does not come back as half a capture. */
 const APPEND = constants.O_WRONLY | constants.O_APPEND;
 
 export interface CaptureFolder {
   path: string;
-  /** Epoch milliseconds: when it last changed, but not later than the end of its day, so that neither a copied
-   * capture nor one moved to an old day counts as new. */
+  /**
+   * Epoch milliseconds of the last change, but not later than the end of its day, so that neither a copied capture nor
+   * one moved to an old day counts as new.
+   */
   at: number;
   bytes: number;
 }
@@ -50,16 +52,16 @@ export interface CaptureFolder {
 /** A complete capture. */
 export interface StoredCapture {
   path: string;
-  /** As in meta.json. */
+  /** The content of meta.json. */
   meta: Readonly<Record<string, unknown>>;
   requestBytes: number;
   responseBytes: number;
 }
 
 /**
- * A request id as a folder's name: itself, but `.` and `..` become `%2E` and `%2E%2E`. What no id may contain is
- * written as `%` and hexadecimal too, so that no string whatever names another folder; `%` is in no id, so these
- * names are no other's.
+ * The folder name for a request id. It is the id itself, except that `.` and `..` become `%2E` and `%2E%2E`. Characters
+ * that an id may not have are also written as `%` and hexadecimal, so that no string leads to another folder. No id
+ * contains `%`, so an escaped name never equals the name of another id.
  */
 export function captureName(requestId: string): string {
   const safe = requestId.slice(0, 128).replace(/[^A-Za-z0-9\-_:.]/g, escaped);
@@ -69,7 +71,7 @@ export function captureName(requestId: string): string {
 
 const escaped = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
 
-/** The newest complete capture of a request; null when there is none (any more). */
+/** The newest complete capture of a request; null when there is none. */
 export async function findCapture(dir: string, requestId: string): Promise<StoredCapture | null> {
   const days = await daysIn(dir).catch(() => []);
   for (const day of days.reverse()) {
@@ -79,7 +81,7 @@ export async function findCapture(dir: string, requestId: string): Promise<Store
   return null;
 }
 
-/** A request id sent again has `-2`, `-3`... after it; the highest is the newest. */
+/** A request id that was sent again gets `-2`, `-3` and so on; the highest number is the newest. */
 async function newestIn(day: string, name: string): Promise<StoredCapture | null> {
   const repeatOf = (entry: string) => {
     if (entry === name) return 1;
@@ -106,9 +108,12 @@ async function readStored(path: string): Promise<StoredCapture> {
   };
 }
 
-/** Makes the folder of one capture after the other; returns the path of an empty folder that is no other capture's. */
+/**
+ * Returns a function that makes the folder of a capture. The function returns the path of a new, empty folder, and must
+ * not be called again before it has returned.
+ */
 export function createFolderMaker(dir: string): (requestId: string, at: Date) => Promise<string> {
-  // Without it the thousandth request of one id would try a thousand names.
+  // Without this map, the thousandth request with one id would try a thousand names.
   const repeats = new Map<string, number>();
   const remember = (wanted: string, repeat: number) => {
     repeats.delete(wanted);
@@ -124,12 +129,12 @@ export function createFolderMaker(dir: string): (requestId: string, at: Date) =>
       const path = repeat === 1 ? wanted : `${wanted}-${repeat}`;
       try {
         await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-        await mkdir(path, { mode: 0o700 }); // decides between two captures of one id
+        await mkdir(path, { mode: 0o700 }); // fails when another capture has this name
         if (repeat > 1) remember(wanted, repeat);
         return path;
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException;
-        // The sweeper may remove the empty day between the two.
+        // The sweeper may remove the empty day between the two calls.
         if (code === 'ENOENT' && missing < MAKE_ATTEMPTS) missing += 1;
         else if (code === 'EEXIST') repeat += 1;
         else throw error;
@@ -147,14 +152,14 @@ export function appendBody(path: string, body: Body, bytes: Buffer): Promise<voi
   return appendFile(join(path, CAPTURE_FILES[body]), bytes, { flag: APPEND });
 }
 
-/** The capture is complete when this is done: until then no meta.json is there. */
+/** Writes meta.json by a rename, so that the file exists only when the capture is complete. */
 export async function writeMeta(path: string, meta: string): Promise<void> {
   const unfinished = join(path, CAPTURE_FILES.unfinishedMeta);
   await writeFile(unfinished, meta, { mode: 0o600 });
   await rename(unfinished, join(path, CAPTURE_FILES.meta));
 }
 
-/** Every capture below `dir`, complete or not. What vanishes meanwhile is left out; no folder, no captures. */
+/** Every capture below `dir`, complete or not. Captures that vanish meanwhile are left out; `dir` need not exist. */
 export async function listCaptures(dir: string): Promise<CaptureFolder[]> {
   const found: CaptureFolder[] = [];
   for (const day of await daysIn(dir)) {
@@ -178,7 +183,7 @@ async function measure(path: string, endOfDay: number): Promise<CaptureFolder | 
   return { path, at: Math.min(mtimeMs, endOfDay), bytes };
 }
 
-/** Removes the files of a capture by name, then its folder: what is not ours makes it fail instead of vanish. */
+/** Removes the files of a capture by name, then its folder. Rejects when the folder holds a file of someone else. */
 export async function removeCapture(path: string): Promise<void> {
   for (const name of KNOWN_FILES) await rm(join(path, name), { force: true });
   await rmdir(path).catch(ignoreMissing);

@@ -1,18 +1,21 @@
-/** `meta.json` of a capture: a view of the exchange, and the headers without their secrets. */
+/** The `meta.json` of a capture: a view of the exchange, and the headers without secrets. */
 import type { Exchange } from '../exchange.ts';
 import { type Headers, scrubHeaders } from './scrub-headers.ts';
 
 export interface CaptureMeta {
   exchange: Exchange;
-  /** With the query. */
+  /** The path with the query. */
   url: string;
   requestHeaders: Headers;
   responseHeaders: Headers;
-  /** Of the error envelope. */
+  /** The message of the error envelope. */
   errorMessage?: string | undefined;
 }
 
-/** @param truncated a body is not whole: the disk was too slow for it */
+/**
+ * The text of meta.json.
+ * @param truncated true when a body was cut because the disk was too slow
+ */
 export function renderMeta(meta: CaptureMeta, truncated: boolean): string {
   const { exchange } = meta;
   const failed = exchange.errorKind !== undefined || meta.errorMessage !== undefined;

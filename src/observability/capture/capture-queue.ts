@@ -1,6 +1,6 @@
 /**
- * What waits for the disk, in memory: jobs, of which one runs at a time, and the chunks of bodies. Chunks and open
- * captures share one budget, so that a disk that is slow or hangs costs a bounded amount of memory.
+ * The jobs and the chunks of bodies that wait in memory for the disk. One job runs at a time. Chunks and open captures
+ * share one budget, so that a disk that is slow or hangs costs a bounded amount of memory.
  */
 
 /** Bookkeeping bytes per chunk. */
@@ -10,24 +10,24 @@ const BATCH_BYTES = 1024 * 1024;
 export type Job = () => Promise<void>;
 
 export interface JobQueue {
-  /** A job that waits already is not added again; one that runs is, and then runs again. */
+  /** Adds a job, unless it is already waiting. A job that is added while it runs will run again. */
   add(job: Job): void;
-  /** Resolves when no job is left, those added meanwhile included. */
+  /** Resolves when no job is left, including the jobs added meanwhile. */
   idle(): Promise<void>;
 }
 
-/** Jobs run one after the other, in the order in which they were added; they must not reject. */
+/** A queue that runs jobs one after the other, in the order in which they were added. Jobs must not reject. */
 export function createJobQueue(): JobQueue {
   const jobs = new Set<Job>();
   let running: Promise<void> | null = null;
 
   async function run(): Promise<void> {
-    // The set is walked while it grows; a job that is added again runs again.
+    // The loop also reaches jobs that are added while it runs.
     for (const job of jobs) {
       jobs.delete(job);
       await job();
     }
-    running = null; // with no await since the last look at the set
+    running = null; // no await may come between the end of the loop and this line, or a job could be missed
   }
 
   return {
@@ -41,9 +41,9 @@ export function createJobQueue(): JobQueue {
   };
 }
 
-/** Bytes of memory, taken and given back. */
+/** A number of bytes of memory that users take from and give back to. */
 export interface Budget {
-  /** False, and nothing taken, where fewer bytes are left. */
+  /** Takes the bytes. When fewer are left, it takes none and returns false. */
   take(bytes: number): boolean;
   giveBack(bytes: number): void;
 }
@@ -64,12 +64,12 @@ export function createBudget(maxBytes: number): Budget {
 
 /** The chunks of one body that are not on the disk yet. */
 export interface WaitingBody {
-  /** Something did not fit the budget. From there on nothing is kept: a body is cut, it never has a hole. */
+  /** True after a chunk did not fit the budget. No later chunk is kept, so that the body is cut but has no hole. */
   readonly isCut: boolean;
   readonly isEmpty: boolean;
-  /** Keeps the chunk itself, not a copy; false where it is left out. */
+  /** Keeps the chunk itself, not a copy. Returns false when the chunk is left out. */
   push(chunk: Buffer): boolean;
-  /** Hands about 1 MiB from the front to `write`; its memory is given back however that ends. */
+  /** Passes about 1 MiB from the front to `write`, and then gives its memory back, also when `write` rejects. */
   flush(write: (batch: Buffer) => Promise<void>): Promise<void>;
   clear(): void;
 }

@@ -1,9 +1,10 @@
 /**
- * Bodies of requests and answers on disk, for replay. Off the request path: no call here waits or throws, one
- * file is open at a time however many requests run, and what waits for the disk is bounded over all captures.
+ * Writes the bodies of requests and answers to disk, for replay. It runs off the request path: the calls of a
+ * CaptureWriter never wait or throw, one file is open at a time however many requests run, and the memory that waits
+ * for the disk is bounded over all captures.
  *
- * Everything that touches the disk is a job of one queue. So jobs never run at once, and a disk that hangs holds
- * one thread of the pool, not four.
+ * All writing and removing happens in jobs of one queue. Jobs never run at the same time, so a disk that hangs blocks
+ * one thread of Node's pool instead of all four.
  */
 import { resolve } from 'node:path';
 import type { Logger } from 'winston';
@@ -28,50 +29,56 @@ import {
 } from './capture-queue.ts';
 
 export interface CaptureWriter {
-  /** The chunk is kept, not copied: it must not change afterwards. */
+  /** Adds a chunk of the request body. The chunk is kept without a copy, so it must not change afterwards. */
   request(chunk: Buffer): void;
+  /** Adds a chunk of the response body, which must not change afterwards. */
   response(chunk: Buffer): void;
-  /** The exchange is over. Without it a capture is never complete. */
+  /** Ends the capture with its meta data. Without this call a capture never becomes complete. */
   finish(meta: CaptureMeta): void;
-  /** The capture is not wanted after all. Ignored once finished. */
+  /** Drops the capture. After `finish` it does nothing. */
   abandon(): void;
 }
 
 export interface Capture {
-  /** @param at arrival; its local day is the folder */
+  /** @param at the time of arrival, whose local day names the folder */
   begin(requestId: string, at: Date): CaptureWriter;
-  /** True while something is still to be written below this path. */
+  /** True while a capture is being written to this path. */
   isOpen(path: string): boolean;
-  /** Removes every capture, those being written too; returns how many. */
+  /** Removes every capture, also those being written, and returns how many were on disk. */
   clear(): Promise<number>;
-  /** Reads the whole folder: not for every second. */
+  /** Measures the captures on disk. It reads the whole folder, so do not call it every second. */
   usage(): Promise<{ bytes: number; captures: number }>;
-  /** Writes what is finished, removes what is not. After it nothing is captured. */
+  /** Writes the finished captures and removes the others. Nothing is captured afterwards. */
   close(): Promise<void>;
 }
 
 export interface CaptureOptions {
   dir: string;
   log: Logger;
-  /** The disk refused, every open capture is gone; turn the toggle off here. A later begin() tries again. */
+  /**
+   * Called when writing failed and every open capture was dropped. The owner should switch capturing off; a later
+   * `begin` tries again.
+   */
   onFailure?(error: Error): void;
-  /** Memory of all open captures, 16 KiB each and what waits for the disk. A chunk beyond it is cut off its
-   * capture, a request beyond it is not captured. */
+  /**
+   * The memory for all open captures: 16 KiB each, and the chunks that wait for the disk. When it is used up, a body
+   * is cut at its next chunk, and a new request is not captured.
+   */
   maxWaitingBytes?: number;
 }
 
-/** Of an open capture, mostly the headers of its meta data: captures that wait for a stuck disk are bounded too. */
+/** Bytes that an open capture counts, mostly for its headers, so that captures without chunks are bounded too. */
 const CAPTURE_OVERHEAD = 16 * 1024;
 
 interface Open {
   readonly requestId: string;
   readonly at: Date;
-  /** Null until it is made. */
+  /** The folder of the capture; null until it is made. */
   path: string | null;
   readonly bodies: Readonly<Record<Body, WaitingBody>>;
   meta: CaptureMeta | null;
   abandoned: boolean;
-  /** Stable, so that the queue holds it once. */
+  /** Always the same function, so that the queue holds it only once. */
   readonly job: Job;
 }
 
@@ -89,7 +96,7 @@ export function createCapture(options: CaptureOptions): Capture {
     if (closed) return NOTHING;
     if (!budget.take(CAPTURE_OVERHEAD)) {
       if (!skipping)
-        log.warn('Too much waits for the disk of the captures; some requests are left out', { dir });
+        log.warn('The disk of the captures is too slow; some requests are not captured', { dir });
       skipping = true;
       return NOTHING;
     }
@@ -129,7 +136,7 @@ export function createCapture(options: CaptureOptions): Capture {
     queue.add(capture.job);
   }
 
-  /** Nothing more of it will be written. */
+  /** Drops what the capture still holds in memory, so that nothing more of it is written. */
   function forget(capture: Open): void {
     if (!open.delete(capture)) return;
     budget.giveBack(CAPTURE_OVERHEAD);
@@ -147,7 +154,7 @@ export function createCapture(options: CaptureOptions): Capture {
       await write(capture, capture.path);
     } catch (error) {
       const removed = capture.path !== null && (error as NodeJS.ErrnoException).code === 'ENOENT';
-      // The folder was emptied by hand: this capture is lost, the disk is well.
+      // Someone removed the folder by hand. This capture is lost, but the disk works.
       if (removed) forget(capture);
       else await fail(error as Error);
     }
@@ -156,7 +163,7 @@ export function createCapture(options: CaptureOptions): Capture {
   async function write(capture: Open, path: string): Promise<void> {
     const { bodies } = capture;
     for (const body of BODIES) await bodies[body].flush((batch) => appendBody(path, body, batch));
-    if (!open.has(capture)) return; // abandoned meanwhile: its job is queued again
+    if (!open.has(capture)) return; // it was abandoned meanwhile, and its job is queued again
     if (BODIES.some((body) => !bodies[body].isEmpty)) queue.add(capture.job);
     else if (capture.meta !== null) {
       const truncated = BODIES.some((body) => bodies[body].isCut);
@@ -168,7 +175,7 @@ export function createCapture(options: CaptureOptions): Capture {
   async function fail(error: Error): Promise<void> {
     const halves = [...open];
     for (const capture of halves) forget(capture);
-    log.error('Payload capture is switched off: the disk refuses', { dir, error: String(error) });
+    log.error('Payload capture is switched off, because the disk failed', { dir, error: String(error) });
     options.onFailure?.(error);
     for (const { path } of halves) {
       if (path !== null) await removeCapture(path).catch(ignore);

@@ -1,4 +1,4 @@
-/** Sends a captured request to a gateway again and compares what comes with what came then. */
+/** Sends a captured request to a gateway again, and compares the new answer with the captured one. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -6,14 +6,14 @@ import { CAPTURE_FILES } from './capture-folder.ts';
 
 export interface ReplayReport {
   status: { captured: number; now: number };
-  /** Whether status and body are the same, byte for byte. */
+  /** True when the status and all bytes of the body are the same. */
   same: boolean;
   latencyMs: { captured: number; now: number };
-  /** For people: the first difference, or that there is none. */
+  /** A sentence for people that names the first difference, or says that there is none. */
   summary: string;
 }
 
-/** What a replay needs of meta.json. */
+/** The members of meta.json that a replay needs. */
 const captureMeta = z.looseObject({
   method: z.string(),
   url: z.string().regex(/^\//, 'Expected a path'),
@@ -24,23 +24,25 @@ const captureMeta = z.looseObject({
 });
 
 /**
- * Headers that the client makes anew, that belong to the one way there was, or that say which page a browser sent
- * the request from: sent to another address, a page's Origin would be that of a foreign site and be refused.
+ * Headers that are not replayed: those that fetch sets, those that are hop-by-hop or added by a proxy, and those with
+ * the page that a browser sent the request from. At another address the Origin of that page would be refused as that
+ * of another site.
  */
 const NOT_SENT_AGAIN =
   /^(host|content-length|transfer-encoding|connection|expect|x-request-id|origin|referer|sec-.*|forwarded|x-forwarded-.*)$/i;
 
 /**
- * @param base of the gateway, `http://127.0.0.1:8000`
- * @param apiKey for a gateway that wants one: a capture holds none
- * @throws Error for a folder that is no complete capture, or a gateway that cannot be reached
+ * Replays one capture.
+ * @param base the base URL of the gateway, such as `http://127.0.0.1:8000`
+ * @param apiKey the key for a gateway that needs one, because captures hold no keys
+ * @throws Error for a folder without a complete capture, and for a gateway that cannot be reached
  */
 export async function replay(folder: string, base: string, apiKey?: string): Promise<ReplayReport> {
   const parsed = captureMeta.safeParse(JSON.parse(await readFile(join(folder, CAPTURE_FILES.meta), 'utf8')));
   if (!parsed.success) throw new Error(`${folder} is not a capture: ${parsed.error.issues[0]?.message}`);
   const meta = parsed.data;
   if (meta.truncated)
-    throw new Error(`${folder} is not whole: its body was cut off when the disk was too slow`);
+    throw new Error(`${folder} is incomplete: a body was cut because the disk was too slow`);
   const request = await readFile(join(folder, CAPTURE_FILES.request));
   const captured = await readFile(join(folder, CAPTURE_FILES.response));
   const startedAt = performance.now();

@@ -7,7 +7,7 @@ export interface SweepCandidate {
   /** Epoch milliseconds. */
   at: number;
   bytes: number;
-  /** Still being written: counts, but is never removed. */
+  /** True while the capture is being written. It counts towards the size, but is never removed. */
   busy: boolean;
 }
 
@@ -16,7 +16,7 @@ export interface SweepLimits {
   maxBytes: number;
 }
 
-/** Paths to remove: what is older than the limit; then the oldest, until the rest is within the size. */
+/** The paths to remove: all captures older than the limit, then the oldest until the rest is within the size. */
 export function plan(captures: readonly SweepCandidate[], limits: SweepLimits, now: number): string[] {
   const doomed = new Set(captures.filter((c) => !c.busy && now - c.at > limits.maxAgeMs));
   let bytes = captures.reduce((sum, c) => (doomed.has(c) ? sum : sum + c.bytes), 0);
@@ -30,19 +30,19 @@ export function plan(captures: readonly SweepCandidate[], limits: SweepLimits, n
 }
 
 export interface Sweeper {
-  /** Sweeps now, or joins the sweep that runs; never rejects. Returns how many captures were removed. */
+  /** Sweeps now, or joins the sweep under way. It never rejects, and returns how many captures were removed. */
   sweep(): Promise<number>;
-  /** Stops after the capture at hand. */
+  /** Stops a sweep under way after its current capture. */
   close(): Promise<void>;
 }
 
 export interface SweeperOptions {
   dir: string;
-  /** Of the capture that writes below `dir`. */
+  /** True while a capture is being written to this path. */
   isOpen(path: string): boolean;
-  /** Days; may be a fraction. */
+  /** Days, possibly with a fraction. */
   maxDays: number;
-  /** GiB; may be a fraction. */
+  /** GiB, possibly with a fraction. */
   maxGb: number;
   log: Logger;
   everyMs?: number;
@@ -62,7 +62,7 @@ export function createSweeper(options: SweeperOptions): Sweeper {
       for (const path of plan(captures, limits, now())) {
         if (closed) break;
         if (isOpen(path)) continue;
-        // One that cannot be removed must not keep the others.
+        // A capture that cannot be removed must not keep the others from being removed.
         const error = await removeCapture(path).then(() => null, String);
         if (error === null) removed += 1;
         else log.error('Cannot remove a capture', { path, error });
