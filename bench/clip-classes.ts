@@ -1,4 +1,4 @@
-/** What the peers are compared on. */
+/** Each class of clips holds what the peers are compared on. */
 import { existsSync, readFileSync } from 'node:fs';
 import { type Clip, fileClip, folderClips, publicClips, SAMPLE } from './clips.ts';
 import { longClip } from './long-clips.ts';
@@ -8,22 +8,22 @@ export interface ClipClass {
   id: string;
   title: string;
   clips: Clip[];
-  /** ISO 639 code; `auto` = to be detected. */
+  /** ISO 639 code; `auto` asks the peer to detect it. */
   language: string;
-  /** ISO 639 code of what is said, by which the texts are compared. */
+  /** ISO 639 code of the spoken language, by which the texts are compared. */
   spoken: string;
   rounds: number;
   vad: boolean;
-  /** The time to the first segment is of interest. */
+  /** True where the time to the first segment is of interest. */
   stream: boolean;
 }
 
 export interface ClassOptions {
-  /** One file instead of all classes. */
+  /** Measures this one file instead of all classes. */
   audio?: string | undefined;
-  /** The text of that file, or a file that holds it. */
+  /** Gives the text of that file, or names a file that holds it. */
   reference?: string | undefined;
-  /** A folder with further clips. */
+  /** Names a folder with further clips. */
   clips?: string | undefined;
   language: string;
   rounds?: number | undefined;

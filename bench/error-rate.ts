@@ -1,11 +1,11 @@
-/** Word error rates by jiwer and Whisper's normalizers, in a Python process of its own. */
+/** A Python process computes word error rates with jiwer and Whisper's normalizers. */
 import { join } from 'node:path';
 import { startJsonLines } from './peers/json-lines.ts';
 import { ROOT } from './peers/peer.ts';
 import { ensureVenv } from './peers/python.ts';
 
 export interface ErrorRates extends AsyncDisposable {
-  /** Over all pairs together; 0.1 = one word in ten. */
+  /** Rates all pairs together; 0.1 means one word in ten. */
   rate(references: string[], hypotheses: string[], language: string): Promise<number>;
 }
 

@@ -2,8 +2,8 @@
 
     {"references": [TEXT, ...], "hypotheses": [TEXT, ...], "english": true} -> {"rate": 0.02}
 
-One rate over all pairs. Both sides are normalized as for Whisper's own evaluation, and then every digit counts as a
-word: whether "two nine three" is written 293 or 2, 9, 3 is not an error of recognition.
+The rate is one over all pairs. Both sides are normalized as for Whisper's own evaluation, and then every digit counts
+as a word: whether "two nine three" is written 293 or 2, 9, 3 is not an error of recognition.
 """
 
 import json

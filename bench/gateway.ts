@@ -1,4 +1,4 @@
-/** The built gateway as a process of its own, as operators run it, for the benches. */
+/** The benches run the built gateway as a process of its own, as operators do. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface GatewayProcess extends AsyncDisposable {
   base: string;
-  /** From the start of the process to the first answer of `/health`. */
+  /** Time from the start of the process to the first answer of `/health`. */
   startedInMs: number;
   /** Peak resident set, as the kernel counted it (VmHWM). */
   peakMegabytes(): number;
@@ -73,12 +73,15 @@ export function cpuSec(pid: number): number {
   return ticksSec(pid, 'utime');
 }
 
-/** The same of the processes that this one started and that have ended. */
+/** The same for the processes that this one started and that have ended. */
 export function childrenCpuSec(): number {
   return ticksSec('self', 'cutime');
 }
 
-/** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: ticks of 10 ms, system time behind user time. */
+/**
+ * Reads ticks of 10 ms (https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html); system time stands behind user
+ * time.
+ */
 function ticksSec(pid: number | 'self', field: 'utime' | 'cutime'): number {
   const stat = readProc(pid, 'stat');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -100,13 +103,13 @@ export function median(values: number[]): number {
   return ((sorted[Math.ceil(half) - 1] ?? Number.NaN) + (sorted[Math.floor(half)] ?? Number.NaN)) / 2;
 }
 
-/** Nearest rank. */
+/** Takes the nearest rank. */
 export function percentile(values: number[], p: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((p / 100) * sorted.length) - 1)] ?? Number.NaN;
 }
 
-/** Decoded to 16 kHz mono, 16 bits, by ffmpeg. */
+/** Decodes to 16 kHz mono, 16 bits, with ffmpeg. */
 export function samplesOf(audio: string): Buffer {
   const args = ['-v', 'error', '-i', audio, '-ar', '16000', '-ac', '1', '-f', 's16le', '-'];
   return execFileSync('ffmpeg', args, { maxBuffer: 1e9 });

@@ -1,14 +1,16 @@
 /**
- * How time and memory grow: with the length of the speech, through HTTP, and with the size of the model.
+ * Measures how time and memory grow with the length of the speech, through HTTP, and with the size of the model.
  *
- *   npm run bench:growth [-- --up-to 60 --only length|models --models tiny,base --rounds 1 --threads 2 --pause 3 --images DIR --write]
+ *   npm run bench:growth [-- --up-to 60 --only length|models --models tiny,base --rounds 1 --threads 2 --pause 3
+ *                        --images DIR --write]
  *
- * Length: one clip said again and again with pauses between (with less than 3 s a chunk holds the sentence three times, which looks like a loop of
- * the decoder and is decoded twice), each length sent to a process of its own that has answered
- * one clip of 2 s before. Memory is what the clip adds to that process's peak (VmHWM). Lengths of up to a minute are
- * taken `--rounds` times, median. Model: random weights, so speed and memory only (bench/synthetic-model.ts), in a
- * process of its own each. `--write` puts the plots into docs/images (or DIR) and the tables into
- * docs/performance.md.
+ * For the length, one clip is said again and again with pauses between. With pauses of less than 3 s a chunk holds
+ * the sentence three times, which looks like a loop of the decoder and is decoded twice. Each length is sent to a
+ * process of its own that has answered one clip of 2 s before. Memory is what the clip adds to that process's peak
+ * (VmHWM). Lengths of up to a minute are measured `--rounds` times, and the median counts.
+ *
+ * For the size, the weights are random, so they tell speed and memory only (bench/synthetic-model.ts), in a process
+ * of its own each. `--write` puts the plots into docs/images (or DIR) and the tables into docs/performance.md.
  */
 import { execFileSync } from 'node:child_process';
 import { createWriteStream, mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,9 +34,9 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     models: { type: 'string', default: Object.keys(SHAPES).join() },
     rounds: { type: 'string', default: '3' },
-    /** The gateway's own choice when absent. */
+    /** The gateway chooses when this is absent. */
     threads: { type: 'string' },
-    /** Seconds. */
+    /** Seconds of silence between two sentences. */
     pause: { type: 'string', default: '3' },
     images: { type: 'string' },
     write: { type: 'boolean', default: false },
@@ -58,7 +60,7 @@ interface LengthRun {
 
 interface SizedRun extends ModelRun {
   name: string;
-  /** In millions. */
+  /** Number of parameters, in millions. */
   parameters: number;
 }
 
@@ -83,7 +85,7 @@ if (folder !== undefined) {
 place?.write(report);
 
 async function runLengths(): Promise<LengthRun[]> {
-  // The clip and a pause, over and over.
+  // The pattern is the clip and a pause; it is repeated up to the length.
   const pattern = Buffer.concat([samplesOf(SAMPLE), Buffer.alloc(pauseSec * BYTES_A_SECOND)]);
   const runs: LengthRun[] = [];
   for (const sec of LENGTHS.filter((length) => length <= Number(options['up-to']))) {
@@ -236,7 +238,7 @@ function reportModels(runs: SizedRun[]): void {
   images.push(['growth-models.svg', svg]);
 }
 
-/** In the clips that are there from beginning to end. */
+/** Counts the words of the clips that are there from beginning to end. */
 function wordsSaid(sec: number): number {
   return Math.floor((sec + pauseSec) / (CLIP.sec + pauseSec)) * CLIP.words;
 }

@@ -4,9 +4,9 @@
  *
  *   npm run bench:load-shedding [-- --rate 1000 --seconds 30]
  *
- * The same audio is transcribed alone, then under load. What the load may cost is the processor time it takes (the
- * gateway's own for the refusals and the load generator's beside it), spread over the cores; what exceeds it is
- * interference.
+ * The same audio is transcribed alone, then under load. The load may cost the processor time that it takes itself,
+ * spread over the cores: the gateway's own for the refusals, and the load generator's beside it. Any cost beyond that
+ * is interference.
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -27,9 +27,9 @@ const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/j
 const SAMPLES = samplesOf(SAMPLE);
 
 await using gateway = await startGatewayProcess();
-await transcribe(2); // the model is in memory
+await transcribe(2); // this loads the model
 const perClip = (await transcribe(6)).wallSec / 6;
-/** Long enough to be running through all of the load. */
+/** The transcription is long enough to run through all of the load. */
 const repeats = Math.ceil((seconds * 1.6) / perClip);
 
 const alone = await transcribe(repeats);

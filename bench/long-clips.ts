@@ -1,4 +1,7 @@
-/** Long recordings out of short ones: other sentences in turn, with pauses, the same at every call. */
+/**
+ * Makes long recordings out of short ones: it takes other sentences in turn, with pauses, the same ones at every
+ * call.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +9,10 @@ import { wavHeader } from '../test/wav.ts';
 import { BYTES_A_SECOND, CLIP_FOLDER, type Clip, HEADER_BYTES } from './clips.ts';
 import { seededRandom } from './random.ts';
 
-/** As many sentences as `seconds` hold, the pause behind each counted; written once. Null when there are too few. */
+/**
+ * Joins as many sentences as `seconds` hold, each with the pause behind it, and writes them once. Null when there are
+ * too few.
+ */
 export function longClip(
   name: string,
   sentences: Clip[],
@@ -21,7 +27,7 @@ export function longClip(
   return { name, audio, seconds: (statSync(audio).size - HEADER_BYTES) / BYTES_A_SECOND, text };
 }
 
-/** Each once before any comes again, none twice in a row; at the end what still fits. */
+/** Takes each sentence once before any comes again, and none twice in a row; the last ones are chosen to fit. */
 function chooseSentences(sentences: Clip[], { seconds, pauseSec }: { seconds: number; pauseSec: number }) {
   const random = seededRandom(1);
   const chosen: Clip[] = [];

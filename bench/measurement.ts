@@ -1,4 +1,4 @@
-/** One class of clips through all peers in turns. */
+/** Sends one class of clips through all peers in turns. */
 import type { ClipClass } from './clip-classes.ts';
 import type { Clip } from './clips.ts';
 import type { Peer, PeerOptions, Run, StartPeer } from './peers/peer.ts';
@@ -9,16 +9,16 @@ export interface Measured {
   run: Run;
 }
 
-/** What one peer made of one class. */
+/** The result of one peer in one class. */
 export interface Outcome {
   id: string;
   name: string;
   version: string;
   runs: Measured[];
-  /** Over all clips of the class, once. */
+  /** Processor time of one pass over all clips of the class. */
   cpuSecPerPass: number;
   peakMegabytes: number;
-  /** Why it was left out, or ended before the others. */
+  /** Says why the peer was left out, or ended before the others. */
   failure: string | null;
 }
 
@@ -30,7 +30,7 @@ interface Contender {
 const WARM_UP_LIMIT_SEC = 30;
 const WARM_UP_CLIPS = 6;
 
-/** Processes are started for each class anew, so that a peak of memory belongs to that class. */
+/** Starts the processes again for each class, so that a peak of memory belongs to that class. */
 export async function measure(
   clipClass: ClipClass,
   peers: [string, StartPeer][],
@@ -50,7 +50,7 @@ export async function measure(
         checkLength(clipClass, peer);
       });
     }
-    // Loads weights and fills caches; a long recording would teach nothing that a short one does not.
+    // The warm-up loads weights and fills caches; a long recording would add nothing to a short one.
     const warming = clipClass.clips
       .filter(({ seconds }) => seconds <= WARM_UP_LIMIT_SEC)
       .slice(0, WARM_UP_CLIPS);
@@ -84,7 +84,7 @@ async function takeTurns(clipClass: ClipClass, contenders: Contender[]): Promise
   });
 }
 
-/** Undefined for a peer that fails now or has failed. */
+/** Resolves to undefined for a peer that fails now or has failed. */
 async function transcribe(
   { outcome, peer }: Contender,
   { language, vad, stream }: ClipClass,

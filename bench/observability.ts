@@ -1,7 +1,7 @@
 /**
- * What metrics and access log cost on the busiest path: small chat calls, one after the other, through a gateway
- * that watches and one that does not, in turns. Processor time of the gateway is compared beside the rate, because
- * it is far steadier.
+ * Measures the cost of metrics and access log on the busiest path: small chat calls, one after the other, through a
+ * gateway with them and one without, in turns. The gateway's processor time is compared beside the rate, because it
+ * is far steadier.
  *
  *   npm run bench:observability [-- --rounds 10 --requests 1000]
  */

@@ -1,6 +1,6 @@
 /**
- * What a transcription costs beside inference: a request of an 11 s wav through HTTP, less what voice activity and
- * recognition of the same samples take in this process, in turns.
+ * Measures the cost of a transcription beside inference: a request of an 11 s wav through HTTP, less the time that
+ * voice activity and recognition of the same samples take in this process, in turns.
  *
  *   node --import tsx bench/overhead.ts
  */
@@ -59,7 +59,7 @@ for (let round = -1; round < ROUNDS; round += 1) {
   const begin = performance.now();
   await recognize(samples);
   const tookMs = performance.now() - begin;
-  if (round < 0) continue; // loads the model
+  if (round < 0) continue; // this round loads the model
   overHttp.push(wallMs);
   inside.push(tookMs);
 }

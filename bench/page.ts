@@ -1,4 +1,4 @@
-/** The places in docs/performance.md that the benches write. */
+/** Finds the places in docs/performance.md that the benches write. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './peers/peer.ts';
@@ -9,7 +9,10 @@ export interface Place {
   write(report: string): void;
 }
 
-/** `<!-- bench:name -->` to `<!-- /bench:name -->`. @throws Error where they are missing: before hours are spent */
+/**
+ * Finds the text from `<!-- bench:name -->` to `<!-- /bench:name -->`. @throws Error where they are missing, before
+ * hours are spent
+ */
 export function findPlace(name: string, page: string = PAGE): Place {
   const [begin, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`];
   const read = () => {
@@ -27,13 +30,13 @@ export function findPlace(name: string, page: string = PAGE): Place {
   };
 }
 
-/** A paragraph in lines as long as the page has them; tables, headings and pictures stay as they are. */
+/** Wraps a paragraph at the page's line length; tables, headings and pictures stay as they are. */
 function wrapped(line: string): string {
   if (/^[|#!]/.test(line)) return line;
   return line.replace(/(?! )(.{1,110})(?: +|$)/g, '$1\n').trimEnd();
 }
 
-/** Columns as wide as their widest cell. */
+/** Writes a table whose columns are as wide as their widest cell. */
 export function markdownTable(columns: string[], rows: string[][]): string {
   const widths = columns.map((_, i) =>
     Math.max(3, ...[columns, ...rows].map((cells) => cells[i]?.length ?? 0)),

@@ -1,9 +1,9 @@
-/** Line plots as SVG, drawn by hand, on a white ground of their own so that a dark page does not hide them. */
+/** Draws line plots as SVG by hand, on a white ground of their own so that a dark page does not hide them. */
 
 export interface Point {
   x: number;
   y: number;
-  /** Written beside the point. */
+  /** The label is written beside the point. */
   label?: string;
 }
 
@@ -15,14 +15,14 @@ interface Series {
 interface Tick {
   value: number;
   text: string;
-  /** Left out where it would touch others. */
+  /** A minor tick is left out where it would touch others. */
   minor?: boolean;
 }
 
 interface Axis {
   label: string;
   scale: 'log' | 'linear';
-  /** Those in range are shown; plain numbers when absent. */
+  /** The ticks in range are shown; plain numbers are shown when this is absent. */
   ticks?: Tick[];
 }
 
@@ -31,7 +31,7 @@ interface Panel {
   x: Axis;
   y: Axis;
   series: Series[];
-  /** Draws what is proportional to x through the last point of the first series; for two log axes. */
+  /** Draws a line that is proportional to x through the last point of the first series; for two log axes. */
   proportional?: boolean;
 }
 
@@ -41,7 +41,7 @@ interface Range {
   place(value: number): number;
 }
 
-/** Seconds. */
+/** Ticks for times, in seconds. */
 export const DURATIONS: Tick[] = [
   ...[0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30].map((sec) => duration(sec, 1, 's')),
   ...[1, 2, 5, 10, 30].map((min) => duration(min, 60, 'min')),
@@ -52,7 +52,7 @@ const WIDTH = 760;
 const PANEL = { left: 78, right: 30, top: 46, bottom: 50, height: 330 };
 const INNER = { width: WIDTH - PANEL.left - PANEL.right, height: PANEL.height - PANEL.top - PANEL.bottom };
 const COLORS = ['#1d4ed8', '#b45309', '#047857'];
-/** With a rim of the ground's color, for where a line runs behind. */
+/** A label has a rim of the ground's color, so that it stays readable where a line runs behind it. */
 const LABEL = 'text-anchor="end" font-size="11" paint-order="stroke" stroke="#ffffff" stroke-width="3"';
 /** Pixels between two labels of an axis. */
 const APART = { x: 42, y: 20 };
@@ -115,7 +115,7 @@ function drawSeries({ points }: Series, color: string, x: Place, y: Place): stri
     ),
     ...points.flatMap(({ label, ...at }, i) => {
       if (label === undefined) return [];
-      // Two close neighbors: the higher one is named above, the other below.
+      // The higher of two close neighbors is named above, the other below.
       const near = [points[i - 1], points[i + 1]].find(
         (other) => other && Math.abs(x(other.x) - x(at.x)) < 90,
       );
@@ -125,7 +125,7 @@ function drawSeries({ points }: Series, color: string, x: Place, y: Place): stri
   ];
 }
 
-/** Cut at the edges of the panel. */
+/** Draws the line of proportion, cut at the edges of the panel. */
 function drawProportional(panel: Panel, x: Place, y: Place): string[] {
   const last = panel.series[0]?.points.at(-1);
   if (last === undefined) return [];
@@ -137,7 +137,7 @@ function drawProportional(panel: Panel, x: Place, y: Place): string[] {
   return [line(from, at(from), to, at(to), 'stroke="#6b7280" stroke-width="1.5" stroke-dasharray="6 5"')];
 }
 
-/** In one row above the panel's right corner. */
+/** Draws the names of the series in one row above the panel's right corner. */
 function drawLegend(panel: Panel): string {
   const entries = panel.series.map((series, i) => ({ name: series.name, style: `stroke="${COLORS[i]}"` }));
   if (panel.proportional)
@@ -178,7 +178,7 @@ function roundStep(value: number): number {
   return ([1, 2, 5].find((digit) => digit * power >= value) ?? 10) * power;
 }
 
-/** Without the ticks that would touch others; the round ones come first. */
+/** Leaves out the ticks that would touch others; the round ones come first. */
 function spread(ticks: Tick[], place: Place, apart: number): Tick[] {
   const taken: number[] = [];
   const byRank = ticks.toSorted((a, b) => Number(a.minor ?? false) - Number(b.minor ?? false));

@@ -1,10 +1,12 @@
 /**
- * What passing a call on costs: one upstream asked directly, through the gateway and through nginx, in turns.
+ * Measures the cost of passing a call on: one upstream is asked directly, through the gateway and through nginx, in
+ * turns.
  *
  *   npm run bench:proxy [-- --rounds 5 --requests 400 --gigabytes 1]
  *
- * Latency: one small POST after the other. Throughput: a long answer and a long request. Memory: the gateway's peak
- * before and after those. nginx is set up to do the same: nothing buffered, a new connection for every call.
+ * Latency is that of one small POST after the other. Throughput is that of a long answer and of a long request.
+ * Memory is the gateway's peak before and after those. nginx is set up to do the same: nothing buffered, a new
+ * connection for every call.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -38,7 +40,7 @@ const ways = [
   ...(nginx === null ? [] : [{ name: 'nginx', base: nginx.base }]),
 ].map((way) => ({ ...way, latencyMs: [] as number[], down: [] as number[], up: [] as number[] }));
 
-for (const way of ways) for (let i = 0; i < 100; i++) await call(way.base, 'small'); // warm
+for (const way of ways) for (let i = 0; i < 100; i++) await call(way.base, 'small'); // this warms each way up
 const peakBefore = gateway.peakMegabytes();
 for (let round = 0; round < rounds; round++) {
   for (const way of ways.map((_, i) => ways[(i + round) % ways.length]).filter((w) => w !== undefined)) {
@@ -64,7 +66,7 @@ process.stdout.write(
   `gateway's peak: ${peakBefore} MB warm, ${peakShare} MB after the rounds, ${gateway.peakMegabytes()} MB after one body of ${values.gigabytes} GB each way\n`,
 );
 
-/** Milliseconds from the request to the last byte of its answer. */
+/** Measures the milliseconds from the request to the last byte of its answer. */
 function call(base: string, kind: 'small' | 'download' | 'upload', size = 0): Promise<number> {
   const startedAt = performance.now();
   return new Promise((resolve, reject) => {

@@ -1,4 +1,6 @@
-/** A linear congruential generator (Numerical Recipes): 0..1, the same at every run; its high bits are good. */
+/**
+ * This linear congruential generator (Numerical Recipes) gives 0..1, the same at every run; its high bits are good.
+ */
 export function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,4 +1,4 @@
-/** The tables of the comparison, as Markdown. */
+/** Writes the tables of the comparison as Markdown. */
 import { cpus, totalmem } from 'node:os';
 import type { ClipClass } from './clip-classes.ts';
 import type { ErrorRates } from './error-rate.ts';
@@ -13,7 +13,7 @@ export interface ClassResult {
 
 const REFERENCE_PEER = 'voxgate';
 
-/** Machine and versions of one class; `load`: of the machine before it. */
+/** Tells machine and versions of one class. @param run `load` is the machine's load before the class */
 export function describeRun({ outcomes }: ClassResult, run: { threads: number; load: number }): string {
   const cpu = cpus();
   const versions = outcomes.filter(({ version }) => version !== '').map((o) => `${o.name}: ${o.version}`);
@@ -78,7 +78,7 @@ export async function classTable({ clipClass, outcomes }: ClassResult, rates: Er
   ].join('\n');
 }
 
-/** In one line, and without the folders of this machine. */
+/** Puts the reason on one line, without the folders of this machine. */
 function reason({ failure }: Outcome): string {
   return (failure ?? '')
     .replaceAll(/\s+/g, ' ')
@@ -86,7 +86,7 @@ function reason({ failure }: Outcome): string {
     .slice(0, 300);
 }
 
-/** For each clip the ratio of the medians. */
+/** Computes for each clip the ratio of the medians. */
 function ratios(runs: Measured[], own: Measured[], ms: (measured: Measured) => number): number[] {
   return [...new Set(runs.map(({ clip }) => clip))].map((clip) => {
     const theirs = runs.filter((measured) => measured.clip === clip).map(ms);
@@ -95,7 +95,9 @@ function ratios(runs: Measured[], own: Measured[], ms: (measured: Measured) => n
   });
 }
 
-/** Over the class in all rounds; the worst round beside it: a fast answer that is wrong once is not a fast answer. */
+/**
+ * Rates the class over all rounds, with the worst round beside it, because a fast answer must not be wrong even once.
+ */
 async function errorRates(
   { runs }: Outcome,
   { spoken }: ClipClass,

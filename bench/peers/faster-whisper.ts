@@ -1,4 +1,4 @@
-/** faster-whisper (int8, beam 1) in a Python process of its own, as it is or batched. */
+/** Runs faster-whisper (int8, beam 1) in a Python process of its own, plain or batched. */
 import { join } from 'node:path';
 import { startJsonLines } from './json-lines.ts';
 import { type Peer, type PeerOptions, ROOT, type TimedWord } from './peer.ts';

@@ -3,7 +3,8 @@
     {"audio": PATH, "language": "en", "words": false, "vad": false}
         -> {"wall_ms": ..., "first_ms": ..., "text": ..., "words": [{"word", "start", "end"}]}
 
-The clock runs from the path of the file to the last segment: decoding of the audio included, loading of the model not.
+The clock runs from the path of the file to the last segment. Decoding the audio is included, loading the model is
+not.
 """
 
 import argparse
@@ -21,13 +22,14 @@ def transcribe(model, request, batched):
         "beam_size": 1,
         "word_timestamps": request["words"],
     }
-    if not batched:  # which filters by itself, and has to: its batches are made of what the filter finds
+    # The batched mode filters by itself, and has to: its batches are made of the spans that the filter finds.
+    if not batched:
         options["vad_filter"] = request["vad"]
     begin = time.perf_counter()
     segments, _ = model.transcribe(request["audio"], **options)
     heard = []
     first_ms = None
-    for segment in segments:  # a generator: the work happens here
+    for segment in segments:  # the segments come from a generator, so the work happens here
         first_ms = first_ms or (time.perf_counter() - begin) * 1000
         heard.append(segment)
     wall_ms = (time.perf_counter() - begin) * 1000

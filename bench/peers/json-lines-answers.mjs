@@ -1,4 +1,7 @@
-/** The answering side of json-lines.ts: says that it is ready, then answers line after line until stdin ends. */
+/**
+ * This is the answering side of json-lines.ts: it says that it is ready, then answers line after line until stdin
+ * ends.
+ */
 import { createInterface } from 'node:readline';
 
 export async function answerLines(answer) {

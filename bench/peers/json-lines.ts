@@ -1,13 +1,13 @@
-/** A process that answers one line of JSON for each line of JSON it is given. */
+/** Runs a process that answers one line of JSON for each line of JSON it is given. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { cpuSec, peakMegabytes } from '../gateway.ts';
 
 export interface JsonLinesProcess extends AsyncDisposable {
-  /** What it said once it was ready. */
+  /** The line that the process wrote once it was ready. */
   hello: Record<string, string>;
-  /** One request after the other. */
+  /** Sends one request after the other. */
   ask<T>(request: object): Promise<T>;
   cpuSec(): number;
   peakMegabytes(): number;
@@ -20,13 +20,13 @@ export async function startJsonLines(
 ): Promise<JsonLinesProcess> {
   const child = spawn(command, args, {
     stdio: 'pipe',
-    // Nothing is to be fetched: what is measured is what is on disk.
+    // Only weights on disk are measured, so nothing may be fetched.
     env: { ...process.env, HF_HUB_OFFLINE: '1' },
   });
   const exited = once(child, 'exit');
   // A write to a process that has ended is noticed by the missing answer.
   child.stdin.on('error', () => undefined);
-  // Libraries tell much there; of interest is what they said last.
+  // Libraries print much on stderr; only their last lines are of interest.
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
     said = (said + chunk).slice(-2000);

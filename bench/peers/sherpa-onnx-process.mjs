@@ -1,5 +1,6 @@
 /**
- * `sherpa-onnx-node` behind JSON lines. Plain JavaScript: a loader for TypeScript would count as its memory.
+ * Runs `sherpa-onnx-node` behind JSON lines. It is plain JavaScript, because a loader for TypeScript would count as
+ * its memory.
  *
  *   node sherpa-onnx-process.mjs PACKAGE-FOLDER '{"encoder":PATH,"decoder":PATH,"tokens":PATH}' THREADS
  */

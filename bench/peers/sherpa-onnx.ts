@@ -1,4 +1,4 @@
-/** sherpa-onnx for Node on an ONNX export of Whisper base, in a Node process of its own. */
+/** Runs sherpa-onnx for Node on an ONNX export of Whisper base, in a Node process of its own. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { startJsonLines } from './json-lines.ts';
@@ -20,7 +20,7 @@ export async function startSherpaOnnx({ threads, sherpaOnnx }: PeerOptions): Pro
   return {
     name: NAME,
     version: `${VERSION}, ${weights.encoder.includes('int8') ? 'int8' : 'as exported'}, greedy`,
-    maxSec: 30, // it drops what lies behind one window of Whisper
+    maxSec: 30, // it drops the audio beyond one window of Whisper
     transcribe: ({ audio, language }) => child.ask<Run>({ audio, language }),
     cpuSec: child.cpuSec,
     peakMegabytes: child.peakMegabytes,

@@ -1,11 +1,14 @@
-/** One multipart request and its answer. Not `fetch`, which gives up on an answer that takes five minutes. */
+/**
+ * Sends one multipart request and reads its answer. `fetch` is not used because it gives up on an answer that takes
+ * five minutes.
+ */
 import { openAsBlob } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 
 export interface Answer {
   wallMs: number;
-  /** Until the body so far matched `first`; the whole time when it never did, or was not asked for. */
+  /** Time until the body so far contained `first`; the whole time when it never did, or was not asked for. */
   firstMs: number;
   body: string;
 }

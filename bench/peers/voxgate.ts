@@ -1,4 +1,4 @@
-/** The gateway of this checkout through HTTP, upload and all. */
+/** Measures the gateway of this checkout through HTTP, the upload included. */
 import { startGatewayProcess } from '../gateway.ts';
 import {
   gitRevision,
@@ -13,7 +13,7 @@ import { upload } from './upload.ts';
 
 type Options = Pick<PeerOptions, 'threads' | 'gatewayModel' | 'url'>;
 
-/** On a free port, unless `url` names a running one, of which processor time and memory are not known. */
+/** Starts on a free port, unless `url` names a running gateway, whose processor time and memory are not known. */
 export async function startVoxgate({ threads, gatewayModel, url }: Options): Promise<Peer> {
   const version = `${packageVersion(ROOT)} (${gitRevision()}), ${gatewayModel}, q8_0`;
   if (url !== undefined) {
@@ -28,7 +28,8 @@ export async function startVoxgate({ threads, gatewayModel, url }: Options): Pro
   }
   const child = await startGatewayProcess({
     SVC_THREADS: String(threads),
-    SVC_MODEL_KEEP_ALIVE_SEC: '-1', // the others' turns may take longer than it waits
+    // The turns of the others may take longer than an idle model is kept.
+    SVC_MODEL_KEEP_ALIVE_SEC: '-1',
   });
   return {
     name: 'voxgate',

@@ -1,4 +1,4 @@
-/** whisper.cpp's own server and command line, their default build from the sources the gateway compiles. */
+/** Runs whisper.cpp's own server and command line, in their default build from the sources the gateway compiles. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
@@ -11,10 +11,10 @@ import { upload } from './upload.ts';
 
 const SOURCES = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp');
 const BUILD = join(ROOT, 'build/bench-whisper.cpp');
-/** The server's defaults; the command line would otherwise search five beams. */
+/** These are the server's defaults; the command line would search five beams otherwise. */
 const GREEDY = ['--beam-size', '1', '--best-of', '2'];
 
-/** The weights the gateway runs on. */
+/** The peer runs on the same weights as the gateway. */
 export function ggmlBase(): string {
   return join(readConfig().config.modelDir, 'ggml-base-q8_0.bin');
 }
@@ -48,7 +48,7 @@ export async function startWhisperServer({ threads }: PeerOptions): Promise<Peer
   };
 }
 
-/** A process for every run: the weights are loaded each time, as for whoever calls it from a program. */
+/** Each run has a process that loads the weights again, as it does for a program that calls the command line. */
 export async function startWhisperCli({ threads }: PeerOptions): Promise<Peer> {
   build();
   const cpuBefore = childrenCpuSec();
@@ -63,7 +63,7 @@ export async function startWhisperCli({ threads }: PeerOptions): Promise<Peer> {
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       const exited = once(child, 'exit');
-      // The kernel forgets the figure with the process.
+      // The kernel forgets the figure when the process ends.
       const watch = setInterval(() => {
         peak = Math.max(peak, peakMegabytes(child.pid ?? 0) || 0);
       }, 20);
@@ -75,7 +75,7 @@ export async function startWhisperCli({ threads }: PeerOptions): Promise<Peer> {
       return {
         wallMs,
         firstMs: wallMs,
-        // Without timestamps it would decode in another way than the others, and lose itself in long recordings.
+        // Without timestamps it would decode in another way than the others, and lose its place in long recordings.
         text: plain(out.replaceAll(/^\[[^\]]*-->[^\]]*\]/gm, '')),
         ...(Number.isNaN(withoutLoadMs) ? {} : { withoutLoadMs }),
       };
@@ -99,7 +99,7 @@ function sourceVersion(): string {
   return /project\("whisper\.cpp" VERSION ([\d.]+)\)/.exec(lists)?.[1] ?? 'unknown version';
 }
 
-/** Once: cmake does nothing when nothing changed. */
+/** Builds once: cmake does nothing when nothing has changed. */
 function build(): void {
   const run = (args: string[]) => {
     const { status, error } = spawnSync('cmake', args, { stdio: ['ignore', 'ignore', 'inherit'] });

@@ -1,5 +1,6 @@
 /**
- * `@fugood/whisper.node` behind JSON lines. Plain JavaScript: a loader for TypeScript would count as its memory.
+ * Runs `@fugood/whisper.node` behind JSON lines. It is plain JavaScript, because a loader for TypeScript would count
+ * as its memory.
  *
  *   node whisper-node-process.mjs PACKAGE-FOLDER WEIGHTS THREADS
  */

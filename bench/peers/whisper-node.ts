@@ -1,4 +1,4 @@
-/** `@fugood/whisper.node`, a Node binding of whisper.cpp, in a Node process of its own. */
+/** Runs `@fugood/whisper.node`, a Node binding of whisper.cpp, in a Node process of its own. */
 import { join } from 'node:path';
 import { startJsonLines } from './json-lines.ts';
 import { ensureNodePackage } from './node-packages.ts';
