@@ -29,7 +29,7 @@ struct Attention {
   std::vector<float> k = random_values(static_cast<size_t>(kWidth * positions * kHeads), 2);
   std::vector<float> v = random_values(static_cast<size_t>(kWidth * positions * kHeads), 3);
 
-  // Flash attention, as the decoder and the encoder ask for it.
+  // Runs flash attention as the decoder and the encoder ask for it.
   std::vector<float> computed(int threads) const {
     KernelGraph graph(threads);
     auto* context = graph.context.get();
@@ -43,7 +43,7 @@ struct Attention {
     });
   }
 
-  // Largest difference to softmax(q k) v.
+  // Computes the largest difference to softmax(q k) v.
   double worst_difference(int threads) const {
     const auto result = computed(threads);
     double worst = 0;
@@ -78,7 +78,7 @@ struct Attention {
 
 TEST("kernels: attention of one query is the same to the last bit on any number of threads") {
   const long before = kernel_calls.whole_heads;
-  for (const int64_t positions : {512, 640, 1500}) { // from 512 on ggml divides the positions
+  for (const int64_t positions : {512, 640, 1500}) { // from 512 on ggml divides the positions among threads
     const Attention attention{1, positions};
     const auto alone = attention.computed(1);
     CHECK(attention.worst_difference(1) < 5e-3);
@@ -88,7 +88,7 @@ TEST("kernels: attention of one query is the same to the last bit on any number 
   CHECK(kernel_calls.whole_heads > before);
 }
 
-TEST("kernels: attention of many queries reads its values with the processor's instruction") {
+TEST("kernels: attention of many queries reads its values with the processor's own instruction") {
   const long before = kernel_calls.halves_to_floats;
   const Attention attention{100, 130};
   CHECK(attention.worst_difference(2) < 5e-3);

@@ -20,7 +20,7 @@ struct WavHeader {
   uint16_t channels = 1;
   uint32_t rate = 16000;
   uint16_t bits = 16;
-  uint32_t data_bytes = 0xFFFFFFFF; // when unset, what there is
+  uint32_t data_bytes = 0xFFFFFFFF; // when unset, the size of the samples
 };
 
 std::string wav(WavHeader header, const std::string& data) {
@@ -68,7 +68,7 @@ float loudness(std::span<const float> samples) {
 
 } // namespace
 
-TEST("audio: the sample that comes with whisper.cpp") {
+TEST("audio: the sample that comes with whisper.cpp is read whole") {
   AudioFile file(VOXGATE_SAMPLE_MP3);
   CHECK(file.info().format == AudioFormat::mp3 && file.info().channels == 1);
   CHECK(file.read(16000 * 60).size() == 176000);
@@ -90,7 +90,7 @@ TEST("audio: rates and channels become 16 kHz mono of the same length") {
   CHECK(mixed.size() == 8000 && std::fabs(mixed[4000] - 0.25F) < 0.001F);
 }
 
-TEST("audio: what lies above 8 kHz does not fold back") {
+TEST("audio: a tone above 8 kHz does not fold back") {
   const auto samples = decode(wav({.rate = 48000}, sine(14000, 48000, 0.5)));
   CHECK(loudness(samples) < 0.02F);
 }
@@ -118,7 +118,7 @@ TEST("audio: a placeholder for the size is not a duration") {
   CHECK(file.read(100000).size() == 8000);
 }
 
-TEST("audio: what cannot be used is bad_audio") {
+TEST("audio: a file that cannot be used is bad_audio") {
   const auto data = sine(440, 16000, 0.1);
   const std::string broken[] = {
       "",
@@ -152,7 +152,7 @@ TEST("audio: lengths in a Vorbis header that overflow are bad_audio") {
   }
 }
 
-TEST("audio: damaged and cut files end, and never crash") {
+TEST("audio: damaged and cut files end and never crash") {
   std::mt19937 random(7);
   const std::string sources[] = {
       read_file(VOXGATE_SAMPLE_MP3).substr(0, 30000), wav({}, sine(440, 16000, 0.2)),

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 #ifdef __SANITIZE_ADDRESS__
-// From <sanitizer/allocator_interface.h>, which not every compiler's package brings.
+// These come from <sanitizer/allocator_interface.h>, which not every compiler's package brings.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, size_t),
                                                          void (*)(const volatile void*));
 extern "C" size_t __sanitizer_get_allocated_size(const volatile void*);
@@ -23,7 +23,7 @@ using namespace voxgate::test;
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-std::atomic<int64_t> g_bytes{0}; // since the last start, freed ones subtracted
+std::atomic<int64_t> g_bytes{0}; // allocated minus freed bytes since the last start
 std::atomic<int64_t> g_peak{0};
 
 void note_malloc(const volatile void*, size_t size) {
@@ -38,7 +38,7 @@ void note_free(const volatile void* block) {
 }
 #endif
 
-// The most bytes that were allocated at a time while `action` ran, beyond those before it.
+// Measures the most bytes that were allocated at a time while `action` ran, beyond those before it.
 int64_t peak_of(const std::function<void()>& action) {
 #ifdef __SANITIZE_ADDRESS__
   static const int installed = __sanitizer_install_malloc_and_free_hooks(note_malloc, note_free);
@@ -63,7 +63,7 @@ size_t samples_of(const std::string& bytes) {
   return count;
 }
 
-// As many codebooks as there can be, each of 16 million entries.
+// Makes as many codebooks as there can be, each of 16 million entries.
 std::string many_large_codebooks(int count) {
   Bits setup = setup_of(count);
   for (int i = 0; i < count; ++i) {
@@ -73,7 +73,7 @@ std::string many_large_codebooks(int count) {
   return vorbis_file(setup.bytes(), {});
 }
 
-// Few entries, but each stands for thousands of values.
+// Makes few entries, each of which stands for thousands of values.
 std::string many_large_lookups(int count) {
   Bits setup = setup_of(count);
   for (int i = 0; i < count; ++i) {
@@ -83,7 +83,7 @@ std::string many_large_lookups(int count) {
   return vorbis_file(setup.bytes(), {});
 }
 
-// One codebook that each of 64 residues unfolds into rows of its own.
+// Makes one codebook that each of 64 residues unfolds into rows of its own.
 std::string many_rows(uint32_t entries) {
   Bits setup = setup_of(1);
   put_ordered_codebook(setup, 1, entries, 24);
@@ -96,8 +96,8 @@ std::string many_rows(uint32_t entries) {
   return vorbis_file(setup.bytes(), {});
 }
 
-// Two MP3 frames, so that it passes for MP3, then headers that each announce a frame of a length which the
-// decoder has to look for and never finds: no three of a kind stand at equal distances.
+// Makes two MP3 frames, so that the file passes for MP3, then headers that each announce a frame of a length
+// which the decoder has to look for and never finds: no three of a kind stand at equal distances.
 std::string endless_search(size_t bytes) {
   constexpr size_t kHeaders = 4096;
   constexpr size_t kSearched = 576; // headers: 2304 bytes
@@ -128,7 +128,7 @@ std::string endless_search(size_t bytes) {
   return file;
 }
 
-// A FLAC header with the largest block there can be and a table of nearly a million places to seek to.
+// Makes a FLAC header with the largest possible block and a table of nearly a million places to seek to.
 std::string large_flac() {
   std::string file("fLaC\x00\x00\x00\x22", 8);
   file += std::string("\xFF\xFF\xFF\xFF\x00\x00\x00\x00\x00\x00", 10); // block and frame sizes
@@ -152,7 +152,7 @@ TEST("vorbis: a set-up header of a few kB that asks for gigabytes is bad_audio, 
   }
 }
 
-TEST("audio: a FLAC header that claims the most gets no more") {
+TEST("audio: a FLAC header with the largest claims gets less than 36 MB") {
   const auto peak =
       peak_of([&] { CHECK(failure_of([&] { samples_of(large_flac()); }) == StatusCode::bad_audio); });
   CHECK(peak > int64_t{2} << 20 && peak < int64_t{36} << 20);

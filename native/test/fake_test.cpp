@@ -34,7 +34,7 @@ TEST("fake: plays its script again in every call") {
   CHECK(guesses.size() == 2 && guesses[0].language == "en");
 }
 
-TEST("fake: scripted failures and bad scripts") {
+TEST("fake: a script can fail on purpose, and a bad script is refused") {
   CHECK(failure_of([] { load("voxgate-fake 1\nload_fail no\n"); }) == StatusCode::load_failed);
   CHECK(failure_of([] { load("voxgate-fake 1\nnonsense\n"); }) == StatusCode::load_failed);
   CHECK(failure_of([] { load("something else\n"); }) == StatusCode::load_failed);

@@ -4,7 +4,7 @@
 
 #include <ggml.h>
 
-// There is no GPU in the tests: a backend that ends as ggml's CUDA code does stands for one.
+// The tests have no GPU, so a backend that ends as ggml's CUDA code does stands for one.
 
 using namespace voxgate;
 using namespace voxgate::test;
@@ -60,7 +60,7 @@ TEST("gpu guard: a GPU that fails throws, and is not asked again") {
   CHECK(failure_of([&] { model->detect_language({}, {}, CancelToken()); }) == StatusCode::inference_failed);
 }
 
-TEST("gpu guard: no memory is told as that, while loading and later") {
+TEST("gpu guard: a lack of memory is reported as out_of_memory, while loading and later") {
   g_failure = "CUDA error: out of memory";
   CHECK(failure_of([] { load("cuda:1"); }) == StatusCode::out_of_memory);
   g_failure = nullptr;
@@ -69,7 +69,7 @@ TEST("gpu guard: no memory is told as that, while loading and later") {
   CHECK(failure_of([&] { model->transcribe({}, {}, {}, CancelToken()); }) == StatusCode::out_of_memory);
 }
 
-TEST("gpu guard: what the backend itself throws goes through, and it stays usable") {
+TEST("gpu guard: an exception of the backend itself goes through, and the backend stays usable") {
   g_failure = nullptr;
   const auto model = load("cuda");
   CancelToken cancelled;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-// As little of a test framework as will do: TEST registers, CHECK throws, main runs what its argument is part
-// of.
+// This is as little of a test framework as suffices: TEST registers a test, CHECK throws, and main runs the
+// tests whose names contain its argument.
 
 namespace voxgate::test {
 
@@ -33,15 +33,15 @@ struct Skipped {
 
 void check(bool condition, const char* expression, const char* file, int line);
 
-// The path in an environment variable; the test is skipped without it.
+// Gives the path in an environment variable; the test is skipped without it.
 std::string weights_from(const char* variable);
 
-// A file in the test's own folder, removed at exit.
+// Names a file in the test's own folder, which is removed at exit.
 std::string temporary(const std::string& name);
 void write_file(const std::string& path, const std::string& bytes);
 std::string read_file(const std::string& path);
 
-// The code of the Failure that `action` throws; the check fails when there is none.
+// Gives the code of the Failure that `action` throws; the check fails when it throws none.
 StatusCode failure_of(const std::function<void()>& action);
 
 } // namespace voxgate::test

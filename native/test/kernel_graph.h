@@ -9,21 +9,21 @@
 
 namespace voxgate::test {
 
-// Normally distributed, the same for the same seed.
+// Gives normally distributed values, the same for the same seed.
 std::vector<float> random_values(size_t count, unsigned seed, float scale = 1);
 
 // Skips the test where ggml's CPU library was built for a processor without these instructions: ggml then
-// computes by itself, and there is nothing of ours to test.
+// computes by itself, and none of our kernels is in use.
 void needs_vnni();
 void needs_avx512();
 
-// One graph of ggml's on the CPU, as the backends run it.
+// Holds one graph of ggml's on the CPU, built and computed as the backends do it.
 struct KernelGraph {
   explicit KernelGraph(int threads);
   ggml_context_ptr context{ggml_init({ggml_tensor_overhead() * 16 + ggml_graph_overhead(), nullptr, true})};
   ggml_backend_ptr backend;
 
-  // The values of `result`; `fill` sets the inputs once they have memory.
+  // Computes `result` and returns its values; `fill` sets the inputs once they have memory.
   std::vector<float> run(ggml_tensor* result, const std::function<void()>& fill);
 };
 

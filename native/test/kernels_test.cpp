@@ -9,14 +9,15 @@
 #include <cmath>
 #include <numbers>
 
-// ggml's graphs on the CPU, with the kernels that stand in front of its own, against plain loops.
+// These tests compare ggml's graphs on the CPU, with the kernels that stand in front of its own, with plain
+// loops.
 
 using namespace voxgate;
 using namespace voxgate::test;
 
 namespace {
 
-// What is left of values that went through q8_0. The CPU backend rounds activations a little differently than
+// Gives values back as they are after q8_0. The CPU backend rounds activations a little differently than
 // weights are rounded.
 std::vector<float> restored(const std::vector<uint8_t>& bytes, size_t count) {
   std::vector<float> values(count);
@@ -55,7 +56,8 @@ std::vector<float> product(const Product& shape, const std::vector<uint8_t>& wei
   });
 }
 
-// Largest difference to the plain product of the rounded values, as a part of the largest output.
+// Computes the largest difference to the plain product of the rounded values, as a part of the largest
+// output.
 double worst_difference(const Product& shape, const std::vector<uint8_t>& weights, int threads,
                         float scale = 1) {
   const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2, scale);
@@ -86,7 +88,7 @@ double worst_difference(const Product& shape, int threads, float scale = 1) {
   return worst_difference(shape, random_weights(shape, scale), threads, scale);
 }
 
-// Integers are multiplied exactly; what differs is the order in which the blocks are added.
+// Integers are multiplied exactly, so only the order in which the blocks are added makes a difference.
 constexpr double kTolerance = 1e-5;
 
 } // namespace
@@ -101,7 +103,7 @@ TEST("kernels: quantized products are ours") {
   CHECK(kernel_calls.q8_gemm == many + 2 && kernel_calls.q8_gemm_few == few + 2);
 }
 
-TEST("kernels: quantized products are those of plain loops, whatever the shape") {
+TEST("kernels: quantized products are those of plain loops for every shape") {
   needs_vnni();
   for (const int64_t m : {1, 16, 31, 32, 33, 47, 64, 95, 160})
     for (const int64_t n : {1, 2, 5, 7, 8, 9, 12, 13, 50})
@@ -120,15 +122,15 @@ TEST("kernels: quantized products are the same to the last bit on any number of 
   }
 }
 
-TEST("kernels: quantized products of more columns than are prepared at once, and deeper than the kernel "
-     "goes") {
+TEST("kernels: quantized products are right with more columns than are prepared at once, and deeper than the "
+     "kernel goes") {
   needs_vnni();
   CHECK(worst_difference({32, 700, 2048}, 2) < kTolerance);
   CHECK(worst_difference({64, 12, 8192}, 2) < kTolerance);
   CHECK(worst_difference({64, 12, 8192 + 32}, 2) < kTolerance);
 }
 
-TEST("kernels: quantized products at the ends of what a scale can say") {
+TEST("kernels: quantized products are right at the ends of the range of a scale") {
   needs_vnni();
   for (const float scale : {1e-3F, 1e3F})
     CHECK(worst_difference({64, 16, 512}, 2, scale) < kTolerance);
@@ -151,7 +153,7 @@ TEST("kernels: a quantized weight may be -128, as programs other than ggml write
   }
 }
 
-TEST("kernels: GELU is ours, its tanh form, ends of rows included") {
+TEST("kernels: GELU is ours, in its tanh form, to the ends of each row") {
   needs_avx512();
   const long before = kernel_calls.gelu;
   for (const int64_t width : {1, 15, 16, 17, 100, 512}) {

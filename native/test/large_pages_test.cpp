@@ -12,7 +12,8 @@ using namespace voxgate::test;
 
 namespace {
 
-// Whether the kernel was advised to put large pages under this address: the flag "hg" of its mapping.
+// Tells whether the kernel was advised to put large pages under this address, by the flag "hg" of its
+// mapping.
 bool is_advised(const void* address) {
   std::ifstream maps("/proc/self/smaps");
   bool inside = false;

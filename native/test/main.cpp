@@ -39,7 +39,7 @@ void run(const Case& test, int& failures, int& skips) {
   const auto ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
   std::cout << verdict << " " << test.name << " (" << ms << " ms)" << (detail.empty() ? "" : ": ") << detail
-            << std::endl; // seen at once, also when a test hangs
+            << std::endl; // flushed at once, so that it is seen also when a test hangs
 }
 
 } // namespace

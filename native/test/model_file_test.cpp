@@ -64,7 +64,7 @@ TEST("quantize: two-dimensional weights become q8_0, the file stays valid") {
   CHECK(!std::filesystem::exists(target + ".part"));
 }
 
-TEST("quantize: a failure or a cancel leaves nothing") {
+TEST("quantize: a failure or a cancel leaves no file behind") {
   const auto source = temporary("f16.bin");
   const auto target = temporary("nothing.bin");
   const auto whole = synthetic_whisper(2);

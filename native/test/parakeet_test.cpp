@@ -15,11 +15,12 @@
 using namespace voxgate;
 using namespace voxgate::test;
 
-// What the addon's own tests cannot reach: graphs stopped half way, and broken files by the hundred.
+// These tests cover what the addon's own tests cannot reach: graphs stopped half way, and hundreds of broken
+// files.
 
 namespace {
 
-const std::string kModel = VOXGATE_TEST_DATA "/parakeet-script.bin"; // by test/native/generate-parakeet.py
+const std::string kModel = VOXGATE_TEST_DATA "/parakeet-script.bin"; // from generate-parakeet.py
 
 std::vector<float> sweep(size_t count) {
   std::vector<float> samples(count);
@@ -37,7 +38,7 @@ std::string text_of(const std::vector<Segment>& segments) {
   return text;
 }
 
-// One thread: on a busy machine two wait for each other longer than these small graphs take.
+// One thread is used because two, on a busy machine, wait for each other longer than these small graphs take.
 std::unique_ptr<Backend> load(const std::string& path = kModel, int threads = 1) {
   return load_parakeet({"parakeet", path, "cpu", threads}, CancelToken());
 }
@@ -46,7 +47,7 @@ std::string hear(Backend& model, size_t samples, const CancelToken& cancel = {})
   return text_of(model.transcribe(sweep(samples), {}, {}, cancel));
 }
 
-// What a file must never do is end the process. Some changes only make a model that talks nonsense.
+// A file must never end the process; some changes only make a model that gives a senseless text.
 bool is_refused(const std::string& content) {
   const auto path = temporary("broken-parakeet.bin");
   write_file(path, content);
@@ -79,7 +80,7 @@ TEST("parakeet: a cancelled graph stops between two operations") {
   const auto samples = sweep(2 * kSampleRate);
   parakeet_pcm_to_mel_with_state(context.get(), state.get(), samples.data(), static_cast<int>(samples.size()),
                                  1);
-  // This function looks at no callback of its own, so only the graph can notice.
+  // This function checks no callback of its own, so only the graph can notice.
   const auto encode = [&] { return parakeet_encode_with_state(context.get(), state.get(), 0, 1); };
   CancelToken cancel;
   parakeet_internals::set_graph_abort(*state, &cancel);
@@ -120,7 +121,7 @@ TEST("parakeet: any length and digital silence are heard, with times inside the 
        {size_t{1}, size_t{159}, size_t{160}, size_t{320}, size_t{8001}, kMaxChunkSamples}) {
     int64_t last = 0;
     const auto segments = model->transcribe(sweep(count), {}, {}, CancelToken());
-    // At least half a second is heard, whatever the clip leaves of it.
+    // At least half a second is recognized, however little of it the clip fills.
     CHECK(segments.size() == 1 && segments[0].tokens.size() >= 4 && segments[0].tokens[0].bytes == " Hell");
     for (const auto& segment : segments) {
       for (const auto& token : segment.tokens) {
@@ -133,7 +134,7 @@ TEST("parakeet: any length and digital silence are heard, with times inside the 
   }
 }
 
-TEST("parakeet: what it cannot do is refused") {
+TEST("parakeet: a request for a translation or a language detection is refused") {
   const auto model = load();
   ChunkOptions options;
   options.translate = true;
@@ -156,7 +157,7 @@ TEST("parakeet: a header that contradicts the rest is refused") {
   for (size_t field = 0; field < 16; ++field) {
     for (const int32_t value : {-1, 0, 3, 1 << 20, std::numeric_limits<int32_t>::max()}) {
       const auto changed = with_int(good, field * 4, value);
-      // The context is replaced by ours, and three tokens a frame are as good as ten.
+      // Our own context replaces the file's, and three tokens a frame are as good as ten.
       const bool harmless = changed == good || (value == 3 && (field == 2 || field == 15));
       CHECK(is_refused(changed) != harmless);
     }
@@ -172,7 +173,7 @@ TEST("parakeet: tables that the hparams would index wrongly are refused") {
   CHECK(is_refused(with_int(good, kBins, 34).insert(kWindow, more)));
   CHECK(is_refused(with_int(good, kWindow, 80).insert(kWindow + 4, more)));
   CHECK(is_refused(with_int(good, kWords - 4, 1000)));
-  CHECK(is_refused(with_int(good, kWords, 29).erase(kWords + 4, 4 + 5))); // without the first, "<unk>"
+  CHECK(is_refused(with_int(good, kWords, 29).erase(kWords + 4, 4 + 5))); // the first, "<unk>", is missing
 }
 
 TEST("parakeet: tensors that are not as expected are refused") {
@@ -181,7 +182,7 @@ TEST("parakeet: tensors that are not as expected are refused") {
   const size_t dims = first - 2 * 4 - 3 * 4; // two extents, then type, name length and number of dimensions
   for (const int32_t value : {-1, 5, 1000})
     CHECK(is_refused(with_int(good, dims, value)));
-  for (const int32_t type : {0, 2, 7, 31}) // it is f16
+  for (const int32_t type : {0, 2, 7, 31}) // the tensor is f16
     CHECK(is_refused(with_int(good, dims + 8, type)));
   auto twice = good;
   twice.replace(twice.find("joint.enc.bias"), 5, "jOint");
@@ -194,7 +195,7 @@ TEST("parakeet: tensors that are not as expected are refused") {
 
 TEST("parakeet: random damage never ends the process") {
   const auto good = read_file(kModel);
-  // The hparams; the tables and the first tensors; all of it.
+  // The regions are the hparams, the tables with the first tensors, and the whole file.
   const size_t regions[] = {64, 4096, good.size()};
   std::mt19937 random(7);
   int refused = 0;

@@ -13,7 +13,7 @@ std::unique_ptr<Backend> load_test_family(const LoadOptions&, const CancelToken&
   throw Failure(StatusCode::load_failed, "This is the family of the test");
 }
 
-// What a new family has to write. Nothing refers to it, and no list names it.
+// This is all that a new family has to write. No code refers to it, and no list names it.
 const FamilyRegistration registration{"family of the test", load_test_family};
 
 std::string message_of(const std::string& family) {

@@ -37,7 +37,7 @@ SenseVoiceShape shape() {
   return result;
 }
 
-// Each position gives its token a probability of 0.9, the rest shared by the others.
+// Each position gives its token a probability of 0.9, and the other tokens share the rest.
 Segment read(const std::vector<int>& best, int64_t limit_ms = 10000) {
   const auto words = vocabulary();
   const auto logits = [&](int position, std::vector<float>& row) {
@@ -49,7 +49,7 @@ Segment read(const std::vector<int>& best, int64_t limit_ms = 10000) {
 
 } // namespace
 
-TEST("sensevoice ctc: runs once, blanks dropped, tags told apart") {
+TEST("sensevoice ctc: repeats count once, blanks are dropped, and tags are told apart") {
   const auto segment = read({1, 4, 5, 6, kBlank, 7, 7, kBlank, 7, 8, 9, 8});
   std::string text;
   for (const auto& token : segment.tokens)
@@ -82,7 +82,7 @@ TEST("sensevoice ctc: a token held for long lasts that long") {
   CHECK(segment.tokens[0].end_ms == 570);
 }
 
-TEST("sensevoice ctc: no speech, no words") {
+TEST("sensevoice ctc: audio without speech gives no words") {
   CHECK(read({3, 4, 5, 6, 7, 8}).tokens.empty());
   CHECK(read({1, 4, 5, 6, kBlank, 9}).tokens.empty());
 }
@@ -93,7 +93,7 @@ TEST("sensevoice ctc: values that are not numbers are a failure, not a text") {
         StatusCode::inference_failed);
 }
 
-TEST("sensevoice ctc: languages by probability") {
+TEST("sensevoice ctc: languages are sorted by probability") {
   std::vector<float> row(10, 5);
   row[1] = 0;
   row[2] = std::log(3.0F);

@@ -17,7 +17,7 @@ std::string whole_file() {
       (std::filesystem::path(VOXGATE_TEST_DATA) / "sensevoice" / "random" / "model.gguf").string());
 }
 
-// Nothing when it loads; whatever else it does than throw a Failure ends the test program.
+// Returns nothing when the file loads; any exception but a Failure ends the test program.
 std::optional<Status> load(const std::string& bytes) {
   const auto path = temporary("model.gguf");
   write_file(path, bytes);
@@ -45,7 +45,7 @@ template <typename T> std::string raw(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Of the bytes right behind a text.
+// Overwrites bytes at a distance of `skip` behind the end of a text.
 std::string overwritten(std::string bytes, const std::string& text, size_t skip, const std::string& value) {
   const auto at = bytes.find(text);
   CHECK(at != std::string::npos);
@@ -53,7 +53,7 @@ std::string overwritten(std::string bytes, const std::string& text, size_t skip,
 }
 
 size_t header_bytes(const std::string& bytes) {
-  // The last tensor of the header; behind its name come 4 + 8 * dims + 4 + 8 bytes.
+  // The header ends with this tensor; 4 + 8 * dims + 4 + 8 bytes follow its name.
   return bytes.rfind("ctc.head.bias") + std::strlen("ctc.head.bias") + 24;
 }
 
@@ -71,7 +71,7 @@ TEST("sensevoice file: every cut is refused") {
   CHECK(refused(bytes.substr(0, bytes.size() - 1), "ends too early"));
 }
 
-TEST("sensevoice file: what does not fit is named") {
+TEST("sensevoice file: the part that does not fit is named") {
   const auto bytes = whole_file();
   const std::string encoder = "stt.sensevoice.encoder.";
   CHECK(refused("GGUX" + bytes.substr(4), "not a GGUF file"));
@@ -95,13 +95,13 @@ TEST("sensevoice file: what does not fit is named") {
   CHECK(refused(overwritten(bytes, encoder + "kernel_size", 4, raw(uint32_t{10})), "center"));
   CHECK(refused(overwritten(bytes, encoder + "sanm_shift", 4, raw(uint32_t{1})), "sanm_shift"));
   CHECK(refused(overwritten(bytes, encoder + "d_model", 4, raw(uint32_t{64})), "unexpected shape"));
-  CHECK(refused(overwritten(bytes, encoder + "d_model", 0, raw(uint32_t{6})), "")); // a float
+  CHECK(refused(overwritten(bytes, encoder + "d_model", 0, raw(uint32_t{6})), "")); // the type is a float now
   CHECK(refused(overwritten(bytes, "tokenizer.ggml.blank_token_id", 4, raw(uint32_t{48})), "blank_token_id"));
 }
 
-TEST("sensevoice file: tensors that lie are refused") {
+TEST("sensevoice file: tensors with false descriptions are refused") {
   const auto bytes = whole_file();
-  const std::string name = "ctc.head.weight"; // then: dims u32, two extents u64, type u32, offset u64
+  const std::string name = "ctc.head.weight"; // dims u32, two extents u64, type u32 and offset u64 follow
   CHECK(refused(overwritten(bytes, name, 0, raw(uint32_t{0})), "dimensions"));
   CHECK(refused(overwritten(bytes, name, 0, raw(uint32_t{5})), "dimensions"));
   CHECK(refused(overwritten(bytes, name, 4, raw(uint64_t{0})), "impossible shape"));

@@ -12,9 +12,9 @@
 #include <filesystem>
 #include <thread>
 
-// Against what kaldi-native-fbank and funasr's own PyTorch class say; test/native/generate-sensevoice.py made
-// the files. VOXGATE_SENSEVOICE_CASES may name a folder with more of them, VOXGATE_SENSEVOICE_MODEL a model
-// of full size.
+// The expected values come from kaldi-native-fbank and from funasr's own PyTorch class;
+// test/native/generate-sensevoice.py made the files. VOXGATE_SENSEVOICE_CASES may name a folder with more of
+// them, and VOXGATE_SENSEVOICE_MODEL a model of full size.
 
 using namespace voxgate;
 using namespace voxgate::test;
@@ -31,7 +31,7 @@ template <typename T> std::vector<T> read_array(const fs::path& path) {
   return values;
 }
 
-// As many samples as asked for, the recording from its start again where it ends.
+// Gives as many samples as asked for; the recording starts again where it ends.
 std::vector<float> signal(size_t length) {
   const auto recorded = read_array<int16_t>(kData / "signal.s16");
   std::vector<float> samples(length);
@@ -79,7 +79,7 @@ size_t best(const std::vector<float>& rows, size_t row, size_t width) {
   return static_cast<size_t>(std::max_element(begin, begin + static_cast<std::ptrdiff_t>(width)) - begin);
 }
 
-// Every file SAMPLES-LANGUAGE-ITN.f32 beside a model.
+// Checks every file SAMPLES-LANGUAGE-ITN.f32 beside a model.
 void check_cases(const fs::path& folder) {
   Model model(folder / "model.gguf");
   const auto width = static_cast<size_t>(model.shape.vocabulary);
@@ -125,7 +125,7 @@ TEST("sensevoice: logits are those of the reference") {
   }
 }
 
-TEST("sensevoice: nothing is left of other calls") {
+TEST("sensevoice: a call leaves nothing behind for the next ones") {
   Model model(kData / "random" / "model.gguf");
   const auto first = model.logits(signal(12800), "zh", true);
   CHECK(model.logits(signal(90000), "ko", false).size() > first.size());
@@ -136,7 +136,7 @@ TEST("sensevoice: nothing is left of other calls") {
   CHECK(model.logits(signal(12800), "zh", true) == first);
 }
 
-TEST("sensevoice: the longest chunk and the shortest") {
+TEST("sensevoice: the longest chunk and the shortest are recognized") {
   const auto backend =
       load_sensevoice({"sensevoice", (kData / "random" / "model.gguf").string(), "cpu", 2}, {});
   for (const size_t length : {size_t{1}, size_t{399}, size_t{1601}, kMaxChunkSamples}) {

@@ -8,14 +8,14 @@
 #include <cmath>
 #include <filesystem>
 
-// The types that published files have their matrices in, made here from the frozen file of floats.
+// Published files have their matrices in these types; here they are made from the frozen file of floats.
 
 using namespace voxgate;
 using namespace voxgate::test;
 
 namespace {
 
-// The file with its matrices as `type`, those with rows that do not divide into its blocks as F16.
+// Gives the file with its matrices as `type`; those whose rows do not divide into its blocks are F16.
 std::string converted(const std::string& source, ggml_type type) {
   ggml_context* raw = nullptr;
   const gguf_context_ptr original(gguf_init_from_file(source.c_str(), {false, &raw}));
@@ -66,7 +66,7 @@ float probability(const std::vector<LanguageProbability>& ranked, const std::str
 } // namespace
 
 TEST("sensevoice: matrices of every published type give nearly the same answer") {
-  const char* other = std::getenv("VOXGATE_SENSEVOICE_FLOATS"); // rows of 256 are needed for the k-quants
+  const char* other = std::getenv("VOXGATE_SENSEVOICE_FLOATS"); // the k-quants need rows of 256
   const auto source =
       other != nullptr ? std::string(other)
                        : (std::filesystem::path(VOXGATE_TEST_DATA) / "sensevoice/random/model.gguf").string();

@@ -39,7 +39,7 @@ std::vector<std::complex<double>> slow_transform(std::span<const float> samples,
   return result;
 }
 
-// Three overlapping triangles and a row of zeros, as a damaged file may have.
+// Makes three overlapping triangles and a row of zeros, as a damaged file may have.
 std::vector<float> filterbank() {
   std::vector<float> filters(4 * kBins, 0);
   for (size_t mel = 0; mel < 3; ++mel)
@@ -68,12 +68,13 @@ TEST("the transform is the sum it stands for, for every size it is used with") {
 TEST("the mel spectrogram is the one of Whisper's authors for audio followed by silence") {
   const size_t mels = 4;
   const size_t frames = 60;
-  const auto samples = noise(6000); // 37.5 hops: the last frames hold its end and zeros
+  const auto samples = noise(6000); // 37.5 hops, so the last frames hold the end of the audio and zeros
   const auto filters = filterbank();
   std::vector<float> out(mels * frames, -1);
   whisper_log_mel(samples, filters, mels, out);
 
-  // As audio.py does it: half a frame mirrored on the left, zeros on the right, log10, eight decades, scaled.
+  // This computes as audio.py does: half a frame mirrored on the left, zeros on the right, log10, eight
+  // decades, scaled.
   std::vector<float> padded(samples.begin() + 1, samples.begin() + 1 + kFrame / 2);
   std::reverse(padded.begin(), padded.end());
   padded.insert(padded.end(), samples.begin(), samples.end());

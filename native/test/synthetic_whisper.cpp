@@ -10,7 +10,7 @@ namespace voxgate::test {
 namespace {
 
 constexpr int kState = 64;
-constexpr int kLayers = 4; // the fewest whisper.cpp knows
+constexpr int kLayers = 4; // whisper.cpp knows no fewer
 constexpr int kVocab = 51865;
 constexpr int kWords = 50257;
 
@@ -23,8 +23,8 @@ class Writer {
   }
   void text(const std::string& text) { bytes_ += text; }
 
-  // Shape as ggml has it, the fastest dimension first. One-dimensional ones and biases are f32, as converters
-  // do.
+  // The shape is ggml's, with the fastest dimension first. One-dimensional tensors and biases are f32, as
+  // converters write them.
   void tensor(const std::string& name, const std::vector<int32_t>& shape, bool f32, float scale) {
     put(static_cast<int32_t>(shape.size()));
     put(static_cast<int32_t>(name.size()));
@@ -37,8 +37,8 @@ class Writer {
     text(name);
     values(elements, f32, scale);
   }
-  // Words are louder than timestamps and the like: without that, the many timestamps together outweigh every
-  // word, and a decoding ends after two of them.
+  // Words are louder than timestamps and the other special tokens: otherwise the many timestamps together
+  // outweigh every word, and a decoding ends after two of them.
   void embedding(const std::string& name) {
     put(int32_t{2});
     put(static_cast<int32_t>(name.size()));
@@ -78,7 +78,7 @@ class Writer {
     }
   }
 
-  // Exact for the normal halves these weights are; the rest becomes zero.
+  // The conversion is exact for normal halves, as these weights are; any other value becomes zero.
   static uint16_t half(float value) {
     uint32_t bits = 0;
     static_assert(sizeof bits == sizeof value);

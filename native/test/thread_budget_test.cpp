@@ -25,7 +25,7 @@ std::vector<int> shares_of(int threads, int lanes) {
 
 } // namespace
 
-TEST("thread budget: lanes that compute share all threads, the first ones what is left over") {
+TEST("thread budget: lanes that compute share all threads, and the first ones get what is left over") {
   using Shares = std::vector<int>;
   CHECK(shares_of(6, 1) == (Shares{6}));
   CHECK(shares_of(6, 2) == (Shares{3, 3}));

@@ -18,7 +18,8 @@ using namespace voxgate::test;
 
 namespace {
 
-// Speech, all of the sample; 4 s of it clipped and hardly audible; noise; silence.
+// The streams are speech (all of the sample), 4 s of it clipped, 4 s of it hardly audible, noise, and
+// silence.
 std::vector<std::vector<float>> streams() {
   AudioFile file(VOXGATE_SAMPLE_MP3);
   const auto speech = file.read(16000 * 11);
@@ -36,7 +37,7 @@ std::vector<std::vector<float>> streams() {
   return result;
 }
 
-// In calls that do not end where a window ends: each pads its last one.
+// The calls do not end where a window ends, so each pads its last one.
 std::vector<std::span<const float>> calls(std::span<const float> samples) {
   constexpr std::array<size_t, 6> sizes{1, 511, 5000, 513, 8192, 20001};
   std::vector<std::span<const float>> result;
@@ -47,8 +48,8 @@ std::vector<std::span<const float>> calls(std::span<const float> samples) {
   return result;
 }
 
-// The network once more: slow, in double precision, sum by sum. `halves`: what goes into a convolution is
-// rounded to half precision first, as whisper.cpp does it.
+// Computes the network once more: slowly, in double precision, sum by sum. With `halves`, the input of a
+// convolution is rounded to half precision first, as whisper.cpp does it.
 class Reference {
  public:
   Reference(const SileroWeights& weights, bool halves) : weights_(weights), halves_(halves) {}
@@ -172,13 +173,13 @@ TEST("vad: every cut and changed header of the real file is refused") {
     write_file(path, bytes.substr(0, size));
     CHECK(failure_of([&] { SileroVad vad(path); }) == StatusCode::load_failed);
   }
-  for (size_t field = 30; field < 106; field += 4) { // from the window to the last layer
+  for (size_t field = 30; field < 106; field += 4) { // the fields from the window to the last layer
     auto broken = bytes;
     broken[field] = static_cast<char>(broken[field] ^ 0x21);
     write_file(path, broken);
     CHECK(failure_of([&] { SileroVad vad(path); }) == StatusCode::load_failed);
   }
-  const size_t end = bytes.find("reparam_conv.weight") + 19; // of the first tensor's header
+  const size_t end = bytes.find("reparam_conv.weight") + 19; // the end of the first tensor's header
   for (size_t at = 106; at < end; ++at) {
     auto broken = bytes;
     broken[at] = static_cast<char>(broken[at] ^ 0x21);
@@ -186,7 +187,7 @@ TEST("vad: every cut and changed header of the real file is refused") {
     CHECK(failure_of([&] { SileroVad vad(path); }) == StatusCode::load_failed);
   }
   const auto copy = bytes.substr(106, end - 106) + std::string(99072, '\0');
-  write_file(path, bytes + copy); // the first tensor twice
+  write_file(path, bytes + copy); // this has the first tensor twice
   CHECK(failure_of([&] { SileroVad vad(path); }) == StatusCode::load_failed);
 }
 
@@ -204,7 +205,7 @@ TEST("vad: blocks of a stream give what one call gives") {
       joined.push_back(probability);
   }
   CHECK(joined.size() == whole.size());
-  CHECK(joined == whole); // to the last bit
+  CHECK(joined == whole); // equal to the last bit
   CHECK(*std::max_element(whole.begin(), whole.end()) > 0.9F);
   const std::vector<float> silence(512 * 50);
   const auto quiet = vad.probabilities(silence, true, CancelToken());
@@ -227,8 +228,8 @@ TEST("vad: probabilities are those of the network in double precision") {
   }
 }
 
-// What whisper.cpp rounds away is most of the difference to it. Its own builds for SSE2 and for AVX-512 are
-// up to 5e-4 apart: a sum that is added up in another order is now and then rounded to the other side.
+// Most of the difference to whisper.cpp is its rounding. Its own builds for SSE2 and for AVX-512 are up to
+// 5e-4 apart: a sum that is added up in another order is now and then rounded to the other side.
 TEST("vad: probabilities are those of whisper.cpp, as far as it does not round") {
   const auto path = weights_from("VOXGATE_TEST_VAD");
   const auto weights = read_silero_weights(path);

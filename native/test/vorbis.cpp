@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kCodebookMark = 0x564342;
 
-// As the specification's ilog: the bits that the number itself takes.
+// Computes the specification's ilog, the number of bits that the number itself takes.
 int bits_of(uint32_t number) {
   return static_cast<int>(std::bit_width(number));
 }
@@ -33,7 +33,7 @@ std::string comments(uint32_t vendor_bytes, const std::string& vendor, uint32_t 
   return packet + rest;
 }
 
-// Random numbers by what they are for.
+// Gives random numbers by their purpose.
 class Dice {
  public:
   explicit Dice(std::mt19937& random) : random_(random) {}
@@ -65,7 +65,8 @@ void put_random_codebook(Bits& setup, Dice& dice) {
         setup.put(static_cast<uint64_t>(shortest) - 1 + dice.below(6), 5);
     }
   }
-  const auto type = entries == 0 || entries * dimensions > 4000 ? 0 : dice.below(3); // one page holds it all
+  // The values of the codebook must fit on one page.
+  const auto type = entries == 0 || entries * dimensions > 4000 ? 0 : dice.below(3);
   setup.put(type, 4);
   if (type == 0)
     return;
@@ -74,7 +75,8 @@ void put_random_codebook(Bits& setup, Dice& dice) {
   setup.put(dice.below(2), 1);
   uint64_t values = uint64_t{entries} * dimensions;
   if (type == 1) {
-    for (values = 1;; ++values) { // the largest whose power of `dimensions` is no more than the entries
+    // This ends at the largest number whose power of `dimensions` is no more than the entries.
+    for (values = 1;; ++values) {
       uint64_t power = 1;
       for (uint32_t i = 0; i < dimensions && power <= entries; ++i)
         power *= values + 1;

@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-// Ogg Vorbis files made by hand, because no encoder writes what a decoder has to survive.
+// Ogg Vorbis files are made by hand here, because no encoder writes what a decoder has to survive.
 // Page format: https://www.rfc-editor.org/rfc/rfc3533#section-6
 // Headers and packets: https://xiph.org/vorbis/doc/Vorbis_I_spec.html#x1-590004
 
 namespace voxgate::test {
 
-// A value's bytes as they lie in memory: little-endian, as all of these formats are.
+// Appends a value's bytes as they lie in memory: little-endian, as all of these formats are.
 template <typename T> void put(std::string& bytes, T value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Vorbis fills a byte from its lowest bit.
+// Packs bits as Vorbis does, which fills a byte from its lowest bit.
 class Bits {
  public:
   Bits& put(uint64_t value, int count);
@@ -24,36 +24,37 @@ class Bits {
 
  private:
   std::string bytes_;
-  int free_ = 0; // bits of the last byte
+  int free_ = 0; // free bits of the last byte
 };
 
 std::string ogg_page(uint32_t number, const std::string& packet);
 
-// Mono at 16 kHz in blocks of 64 and 8192 samples; the two headers before the set-up are sound.
+// The stream is mono at 16 kHz in blocks of 64 and 8192 samples; the two headers before the set-up are sound.
 std::string vorbis_file(const std::string& setup, const std::vector<std::string>& packets, int channels = 1);
 
-// The second header, with these lengths in it whatever follows.
+// Makes the second header with these lengths in it, which its content need not keep.
 std::string vorbis_with_comments(uint32_t vendor_bytes, const std::string& vendor, uint32_t comments,
                                  const std::string& rest);
 
-// The start of a set-up header that announces this many codebooks.
+// Starts a set-up header that announces this many codebooks.
 Bits setup_of(int codebooks);
-// All code words as long as each other, which takes a dozen bytes for any number of entries.
+// Puts a codebook whose words all have the same length, which takes a dozen bytes for any number of entries.
 void put_ordered_codebook(Bits& setup, uint32_t dimensions, uint32_t entries, int word_bits);
-// Every bit of lookup type 1 but its values, which are zeros.
+// Puts every bit of lookup type 1 except its values, which are zeros.
 void put_lookup(Bits& setup, uint32_t values);
 void put_no_lookup(Bits& setup);
 
-// What follows the codebooks: one floor of no partitions, a residue of one partition from `begin` to `end`
-// with the second codebook (or of none), one mode of short blocks.
+// Puts the part behind the codebooks: one floor of no partitions, a residue of one partition from `begin` to
+// `end` with the second codebook (or with none), and one mode of short blocks.
 std::string finish_setup(Bits& setup, int residue_type, uint32_t begin, uint32_t end);
 
-// A set-up of one codebook that decodes, and a packet of silence for it: 32 samples with the one before it.
+// Makes a set-up of one codebook that decodes, and a packet of silence for it: 32 samples with the one before
+// it.
 std::string silent_setup();
 std::string silent_packet();
 
-// A whole file whose set-up follows the rules, mostly, with extremes of each number, and packets of random
-// bits.
+// Makes a whole file whose set-up mostly follows the rules, with extremes of each number, and packets of
+// random bits.
 std::string random_vorbis(std::mt19937& random);
 
 } // namespace voxgate::test

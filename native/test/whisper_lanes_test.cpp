@@ -6,7 +6,7 @@
 using namespace voxgate;
 using namespace voxgate::test;
 
-TEST("whisper: how many threads compute changes nothing") {
+TEST("whisper: the number of threads changes nothing in the answer") {
   const auto samples = noise(12 * kSampleRate);
   for (const bool words : {false, true}) {
     auto options = english();
@@ -43,7 +43,7 @@ TEST("whisper: lanes give side by side what one gives alone") {
   const auto aligned = hear(*first, timed);
   CHECK(count_tokens(plain) > 5 && count_tokens(aligned) > 5);
 
-  // Some align while others do not, which is set in what lanes do not share.
+  // Some lanes align while others do not: the setting for it must not be shared between lanes.
   struct Other {
     bool words;
     int right = 0;
@@ -70,7 +70,7 @@ TEST("whisper: a lane that is cancelled leaves the others alone, and the last on
   const auto make = first->lane_factory();
   auto second = make();
   auto third = make();
-  const auto make_of_third = third->lane_factory(); // keeps nothing
+  const auto make_of_third = third->lane_factory(); // the factory keeps no lane alive
   const auto samples = noise(5 * kSampleRate);
   const auto expected = first->transcribe(samples, english(), {}, CancelToken());
   CancelToken cancelled;

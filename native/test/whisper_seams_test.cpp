@@ -11,7 +11,8 @@
 #include <cmath>
 #include <functional>
 
-// One test for each row of the table in whisper_internals.cpp: it fails where whisper.cpp runs its own code.
+// Each row of the table in whisper_internals.cpp has a test here, which fails where whisper.cpp runs its own
+// code.
 
 using namespace voxgate;
 using namespace voxgate::test;
@@ -32,7 +33,7 @@ ChunkOptions short_answer(bool words = false) {
   return options;
 }
 
-// What the C API alone gives: a model and a state without our backend around them.
+// Holds what the C API alone gives: a model and a state without our backend around them.
 struct Upstream {
   Upstream() {
     const auto path = temporary("synthetic.bin");
@@ -65,7 +66,8 @@ TEST("whisper seams: probabilities are ours, for every token") {
   CHECK(counts.probabilities >= static_cast<int>(tokens));
 }
 
-// Of the row that belongs to the start of the transcript, as OpenAI's decoding.py takes it.
+// The probability is taken from the row that belongs to the start of the transcript, as in OpenAI's
+// decoding.py.
 TEST("whisper seams: the probability of no speech is that of the audio at hand") {
   const auto samples = noise(40000);
   const Upstream upstream;
@@ -87,7 +89,7 @@ TEST("whisper seams: the probability of no speech is that of the audio at hand")
       sum += std::exp(last[id]);
     return std::exp(last[whisper_token_nosp(context)]) / sum;
   };
-  constexpr whisper_token kSpace = 220; // and no letter is in the vocabulary
+  constexpr whisper_token kSpace = 220; // no letter is in the vocabulary
   const auto without_prompt = by_hand({whisper_token_sot(context)});
   const auto with_prompt = by_hand({whisper_token_prev(context), kSpace, kSpace, whisper_token_sot(context)});
   CHECK(std::abs(with_prompt / without_prompt - 1) > 0.1);
@@ -125,17 +127,20 @@ TEST("whisper seams: attention sees the positions of the audio and no others") {
   const auto model = load_synthetic(1);
   const auto transcribe = [&] { return model->transcribe(noise(40000), short_answer(), {}, CancelToken()); };
   const auto first = transcribe();
-  // What a longer call leaves behind the 300 positions is not zero, and would be attended to up to the 512th.
+  // A longer call leaves values behind the 300 positions that are not zero, and a fault would attend to them
+  // up to the 512th.
   model->transcribe(noise(kMaxChunkSamples), english(), {}, CancelToken());
   const auto counts = counted_during([&] { CHECK(transcribe() == first); });
-  CHECK(counts.exact_positions >= 3); // the encoder, the keys and values, the decoder at each token
+  // The encoder, the keys and values, and the decoder at each token take the exact positions.
+  CHECK(counts.exact_positions >= 3);
 }
 
 TEST("whisper seams: weights and caches lie in large pages") {
   std::unique_ptr<Backend> model;
   const auto counts = counted_during([&] { model = load_synthetic(1); });
   CHECK(counts.weights_in_large_pages >= 1);
-  CHECK(counts.caches_in_large_pages == 3); // of the decoder, of the audio, and the encoder's padding
+  // The caches are those of the decoder and of the audio, and the encoder's padding.
+  CHECK(counts.caches_in_large_pages == 3);
 }
 
 TEST("whisper seams: a cancelled graph stops between two operations") {
@@ -146,7 +151,7 @@ TEST("whisper seams: a cancelled graph stops between two operations") {
   const CallScope scope(*upstream.context, *upstream.state, budget, cancel);
   CHECK(whisper_pcm_to_mel_with_state(upstream.context.get(), upstream.state.get(), samples.data(),
                                       static_cast<int>(samples.size()), 1) == 0);
-  // This function looks at no callback of its own, so only the graph can notice.
+  // This function checks no callback of its own, so only the graph can notice.
   const auto encode = [&] {
     return whisper_encode_with_state(upstream.context.get(), upstream.state.get(), 0, 1);
   };
@@ -170,7 +175,7 @@ TEST("whisper seams: sampling begins with the same random numbers in every call"
   }
 }
 
-TEST("whisper seams: what a detection has encoded is not encoded again, and nothing else is taken for it") {
+TEST("whisper seams: audio that a detection has encoded is not encoded again, and only that audio") {
   const auto model = load_synthetic(2);
   const auto samples = noise(90000);
   for (const bool words : {false, true}) {
@@ -185,7 +190,7 @@ TEST("whisper seams: what a detection has encoded is not encoded again, and noth
     const auto counts =
         counted_during([&] { CHECK(model->transcribe(samples, options, {}, CancelToken()) == plain); });
     CHECK(counts.graphs_skipped == 3 && counts.spectrograms_skipped == 1);
-    CHECK(skipped_by(samples, options) == 0); // used up
+    CHECK(skipped_by(samples, options) == 0); // the encoding has been used up
 
     model->detect_language(samples, {400, words}, CancelToken());
     auto other = samples;

@@ -19,13 +19,13 @@ TEST("whisper: random weights run through every path and keep the times in order
     const auto model = load_synthetic(seed);
     for (const Input input : {Input{1, 0}, Input{8000, 1}, Input{50000, 60}, Input{kMaxChunkSamples, 0}}) {
       if (input.samples == kMaxChunkSamples && seed != 1)
-        continue; // minutes of work under the sanitizers
+        continue; // this would be minutes of work under the sanitizers
       for (const bool words : {false, true}) {
         auto options = english();
         options.words = words;
         options.temperature = words ? 0 : 0.4F;
         options.max_tokens = 12;
-        options.audio_context = input.audio_context; // may be too small on purpose
+        options.audio_context = input.audio_context; // too small on purpose in some cases
         options.prompt = std::string(9000, 'a') + " \xC3\xA9 and the rest";
         const auto samples = noise(input.samples);
         check_times(model->transcribe(samples, options, {}, CancelToken()),
@@ -35,7 +35,7 @@ TEST("whisper: random weights run through every path and keep the times in order
   }
 }
 
-TEST("whisper: no call shows in the next") {
+TEST("whisper: a call leaves nothing behind that shows in the next") {
   const auto model = load_synthetic(1);
   const auto samples = noise(40000);
   auto options = english();
@@ -123,7 +123,8 @@ TEST("whisper: real weights hear the speech, with and without words") {
   const auto aligned = model->transcribe(samples, options, {}, CancelToken());
   CHECK(text_of(aligned) == text_of(plain));
   check_times(aligned, 11000);
-  int moments = 0; // only the alignment gives tokens of one segment ends that differ from their neighbors'
+  // Only the alignment gives the tokens of one segment ends that differ from their neighbors'.
+  int moments = 0;
   int64_t last = 0;
   for (const auto& segment : aligned) {
     for (const auto& token : segment.tokens) {

@@ -116,7 +116,7 @@ TEST("worker: a task that throws takes no other with it") {
   CHECK(ran);
 }
 
-TEST("worker: one that never had a task ends without a thread") {
+TEST("worker: a worker that never had a task ends without a thread") {
   int lasts = 0;
   Worker worker(2);
   worker.stop([&] { ++lasts; });
