@@ -35,7 +35,7 @@ const files = [
 ].filter((path) => TEXT.test(path) && !path.includes('node_modules') && !path.endsWith('spelling.test.ts'));
 
 /** In lower case; `summariseAll` and `summarise_all` are two words each. */
-const wordsOf = (text: string) =>
+const wordsOf = (text: string): string[] =>
   text
     .replace(/([a-z])(?=[A-Z])/g, '$1 ')
     .toLowerCase()
