@@ -1,7 +1,7 @@
 /**
- * Speech cut out of the audio in pieces an engine can take (at most 30 s): neighboring spans are packed
- * together with the silence between them, so that a sentence with a short pause in it stays whole. Audio is held
- * only from the last finished chunk to the newest block: memory does not grow with the length of the file.
+ * Cuts the speech out of the audio in chunks that an engine can take (at most 30 s). Neighboring spans of speech are
+ * packed together with the silence between them, so that a sentence with a short pause stays whole. Audio is held only
+ * from the last finished chunk to the newest block, so memory does not grow with the length of the file.
  */
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { VoiceActivityModel } from '../engine/types.ts';
@@ -14,31 +14,31 @@ import {
 } from './voice-activity.ts';
 
 export interface Chunk {
-  /** Of the first sample, seconds from the start of the audio. */
+  /** The time of the first sample, in seconds from the start of the audio. */
   startSec: number;
-  /** Behind the last sample. Further from the start than `samples` are long where silence was left out of them. */
+  /** The end in the original audio, in seconds; later than the length of `samples` when silence was removed. */
   endSec: number;
   /**
-   * Nothing is said from `endSec` until then: until the next chunk, or the end of the audio, or a little longer than
-   * the silence that chunks are packed across, where it lasts longer.
+   * The end of the silence after `endSec`, in seconds: the next chunk or the end of the audio. For a longer silence it
+   * is a little more than `maxGapSec` after `endSec`.
    */
   silentUntilSec: number;
   /** 16 kHz mono. */
   samples: Float32Array;
-  /** Where in the whole audio there is speech, seconds. */
+  /** The spans of speech in the chunk, in seconds from the start of the audio. */
   speech: { startSec: number; endSec: number }[];
 }
 
 export interface ChunkLimits {
-  /** Longest chunk, seconds; a span that is longer is a chunk of its own. */
+  /** The longest chunk in seconds; a longer span becomes a chunk of its own. */
   maxSec: number;
-  /** A longer silence between two spans ends the chunk. */
+  /** A longer silence between two spans, in seconds, ends the chunk. */
   maxGapSec: number;
 }
 
 export const DEFAULT_LIMITS: ChunkLimits = { maxSec: 29, maxGapSec: 1.5 };
 
-/** Spans for one chunk, and the first window behind them in which there may be speech again. */
+/** The spans of one chunk, and the first window after them in which there may be speech again. */
 interface Group {
   spans: Span[];
   silentUntil: number;
@@ -50,7 +50,7 @@ export function createPacker(limits: ChunkLimits) {
   const maxGap = Math.floor(limits.maxGapSec / WINDOW_SEC);
   let group: Span[] = [];
 
-  /** @param silentUntil at least, in windows; capped, so that it does not depend on when this is called */
+  /** @param silentUntil a window that the silence reaches; capped, so that the time of the call has no influence */
   function flush(silentUntil: number): Group[] {
     const spans = group;
     const last = spans.at(-1);
@@ -70,12 +70,12 @@ export function createPacker(limits: ChunkLimits) {
       group.push(span);
       return out;
     },
-    /** Call when nothing before `window` can still be spoken: a group that can no longer grow is finished. */
+    /** Call when no speech can begin before `window` any more. Returns the group if it can no longer grow. */
     settle(window: number): Group[] {
       const last = group.at(-1);
       return last !== undefined && window - last.end > maxGap ? flush(window) : [];
     },
-    /** @param end of the audio, in windows */
+    /** @param end the end of the audio, in windows */
     finish: (end: number): Group[] => flush(end),
     get start(): number | undefined {
       return group[0]?.start;
@@ -84,8 +84,8 @@ export function createPacker(limits: ChunkLimits) {
 }
 
 /**
- * Detects speech in blocks of audio and yields it in chunks. `onBlock` gets each block before it is
- * searched: every other pass over the same audio listens there.
+ * Detects speech in blocks of audio and yields it in chunks. `onBlock` gets each block before it is searched, for
+ * other passes over the same audio.
  */
 export async function* speechChunks(
   blocks: AsyncIterable<Float32Array>,
@@ -117,8 +117,8 @@ export async function* speechChunks(
 }
 
 /**
- * Short chunks put together, without the silence between them: times in them mean nothing then, but the model hears
- * what was said before, and computes fewer windows that are wider than what is in them.
+ * Joins short chunks without the silence between them. Times in a joined chunk have no meaning, but the model has more
+ * context, and computes fewer windows that are wider than their audio.
  */
 export async function* joinedChunks(chunks: AsyncGenerator<Chunk>, maxSec: number): AsyncGenerator<Chunk> {
   let held: Chunk | null = null;
@@ -152,7 +152,7 @@ function toChunk({ spans, silentUntil }: Group, audio: ReturnType<typeof createA
   };
 }
 
-/** The audio not yet used up, addressed by its position in the whole. */
+/** The part of the audio that is still needed, addressed by positions in the whole audio. */
 function createAudioWindow() {
   let parts: { at: number; samples: Float32Array }[] = [];
   let length = 0;

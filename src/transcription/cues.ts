@@ -1,4 +1,4 @@
-/** Segments as timed text: SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). Pure. */
+/** Formats segments as timed text: SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). Pure. */
 import type { SegmentGranularity } from './request.ts';
 import type { Segment } from './segment.ts';
 import { toSubtitles } from './subtitles.ts';
@@ -9,7 +9,7 @@ export interface Cue {
   text: string;
 }
 
-/** A cue a sentence, or short cues made for reading on every backend. */
+/** One cue for each sentence, or short cues for reading (`subtitle`), with every model. Times are in seconds. */
 export function toCues(segments: Segment[], granularity: SegmentGranularity): Cue[] {
   if (granularity === 'sentence') return segments.map(({ start, end, text }) => ({ start, end, text }));
   return toSubtitles(segments.flatMap((segment) => segment.words)).map(({ start, end, words }) => ({
@@ -35,7 +35,7 @@ export function toVtt(list: Cue[]): string {
   return `WEBVTT\n\n${body.join('')}`;
 }
 
-/** A blank line or an arrow inside a cue would end it early. */
+/** The text on one line and without arrows, because a blank line or an arrow inside a cue would end it early. */
 function cueText(text: string): string {
   return text.replace(/\s+/g, ' ').replaceAll('-->', '->').trim();
 }
@@ -44,7 +44,7 @@ function escapeVtt(text: string): string {
   return cueText(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-/** `00:00:01,500` for srt, with a point for vtt. */
+/** The time as `00:00:01,500`; `mark` is a comma for srt and a point for vtt. */
 function clock(timeSec: number, mark: string): string {
   const ms = Math.max(0, Math.round(timeSec * 1000));
   const pad = (value: number, width = 2) => String(value).padStart(width, '0');

@@ -1,14 +1,14 @@
-/** How the audio of a request is cut: the model family's packing, with what the client tuned over it. Pure. */
+/** Decides how the audio of a request is cut: by the packing of the model family and the tuning of the client. Pure. */
 import { type ChunkLimits, DEFAULT_LIMITS } from './chunks.ts';
 import type { Packing } from './recognizers/recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
 import { DEFAULT_SEGMENTER, type SegmenterOptions, WINDOW_SEC } from './voice-activity.ts';
 
-/** Speech goes on until it has fallen this far below the threshold of its beginning. */
+/** Speech ends when its probability is this far below the threshold at which it begins. */
 const HYSTERESIS = 0.15;
-/** Silence is never quite 0 to the model: where little is enough to begin, speech ends below this all the same. */
+/** The least probability below which speech ends, because the model's probability for silence is never quite 0. */
 const LEAST_END = 0.01;
-/** A stream is cut finer, so that the first words come soon and the rest without long waits. */
+/** A stream is cut into shorter chunks, so that the first words come soon and the rest without long waits. */
 const STREAM_MAX_SEC = 14;
 
 export function cuttingFor(

@@ -1,4 +1,4 @@
-/** Transcripts in the response formats of OpenAI's API. Wire names are born here. */
+/** Formats transcripts as OpenAI's API does. Maps domain names to OpenAI's. */
 import { toCues, toSrt, toVtt } from './cues.ts';
 import { languageName } from './languages.ts';
 import type { TranscriptionRequest } from './request.ts';
@@ -33,12 +33,12 @@ export function formatTranscript(transcript: Transcript, request: TranscriptionR
   }
 }
 
-/** Whether the answer shows times, so that aligning words is worth its cost. */
+/** True when the answer shows times, so that aligning the words is worth its cost. */
 export function showsTimes(request: TranscriptionRequest): boolean {
   return request.stream || !['json', 'text'].includes(request.responseFormat);
 }
 
-/** One segment of a stream; the deltas joined are the text. */
+/** The stream event for one segment. The deltas of all segments, joined, are the text. */
 export function toDelta(segment: Segment, request: TranscriptionRequest) {
   return {
     type: 'transcript.text.delta',
@@ -78,7 +78,7 @@ export function fullText(segments: Segment[]): string {
     .trim();
 }
 
-/** OpenAI bills started seconds: 8.47 s of audio are 9. */
+/** OpenAI bills started seconds, so 8.47 s of audio count as 9. */
 function usage(summary: Summary) {
   return { type: 'duration', seconds: Math.ceil(summary.durationSec) };
 }

@@ -1,16 +1,16 @@
 /**
- * Chunks side by side: each goes to a free lane of the model, and what is heard in them is handed on in their order.
- * Meanwhile the next ones are decoded and searched for speech.
+ * Recognizes chunks side by side. Each chunk goes to a free lane of the model, and the results come out in the order of
+ * the chunks. Meanwhile the next audio is decoded and searched for speech.
  */
 import { pMapIterable } from 'p-map';
 import type { Lane, TranscriptionModel } from '../engine/types.ts';
 import type { Chunk } from './chunks.ts';
 import type { Recognition } from './recognizers/recognizer.ts';
 
-/** Chunks in hand for each lane: the one it works on, and one that waits for it or was done before its turn. */
+/** The chunks held for each lane: the one it works on, and one that waits for the lane or for its turn to leave. */
 const IN_HAND = 2;
 
-/** What was heard in a chunk. */
+/** A chunk and what was recognized in it. */
 export interface ChunkRecognition extends Recognition {
   chunk: Chunk;
 }
@@ -18,15 +18,15 @@ export interface ChunkRecognition extends Recognition {
 export interface LaneWork {
   chunks: AsyncGenerator<Chunk>;
   model: TranscriptionModel;
-  /** The first chunk gets every thread, so that its text comes as soon as it can. */
+  /** True to give the first chunk all threads, so that its text comes as soon as possible. */
   firstAlone: boolean;
-  /** Aborted when nobody wants more: the chunks and the work on them have to end then. */
+  /** Aborted when the consumer ends the iteration; `chunks` and `recognize` must end then. */
   stop: AbortController;
-  /** @param before what is heard in the chunk before; null for the first */
+  /** @param before the recognition of the chunk before, which may still be running; null for the first chunk */
   recognize(lane: Lane, chunk: Chunk, before: Promise<ChunkRecognition> | null): Promise<Recognition>;
 }
 
-/** When the iteration is over, however it ended, no lane works any more. */
+/** Yields the recognitions in the order of the chunks. When the iteration ends, for any reason, all lanes are idle. */
 export async function* onLanes(work: LaneWork): AsyncGenerator<ChunkRecognition> {
   const { chunks, model, firstAlone, stop } = work;
   const lanes = model.info.lanes;
@@ -41,7 +41,7 @@ export async function* onLanes(work: LaneWork): AsyncGenerator<ChunkRecognition>
     try {
       return { chunk, ...(await work.recognize(await model.lane(index), chunk, previous)) };
     } finally {
-      free.unshift(index); // the lane used last has its memory in the caches
+      free.unshift(index); // the lane used last still has its memory in the processor's caches
     }
   }
 

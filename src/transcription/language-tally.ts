@@ -1,17 +1,20 @@
-/** Which language most of the speech is in. Pure. */
+/** Finds the language that most of the speech is in. Pure. */
 import type { DetectedLanguage } from './recognizers/recognizer.ts';
 
 export interface LanguageTally {
   /**
-   * What is detected with probability 0 is nobody's language: its words do not count where others were told.
-   * @param samples of speech that became words in it; 0 where none did
+   * Adds the speech of a chunk. A language with probability 0 was not detected, so its speech is not counted.
+   * @param samples the samples of speech that became words in this language; 0 if there were no words
    */
   add(detected: DetectedLanguage, samples: number): void;
-  /** The language of most words, else the one last detected, else the given one, else English with probability 0. */
+  /**
+   * The language of most of the speech with words. If no speech was counted, it is the language added last, else the
+   * given one, else English with probability 0.
+   */
   most(): { language: string; languageProbability: number };
 }
 
-/** @param given ISO 639 code that the client gave */
+/** @param given the ISO 639 code that the client gave */
 export function createLanguageTally(given: string | undefined): LanguageTally {
   const spoken = new Map<string, { samples: number; probability: number }>();
   let last: DetectedLanguage =

@@ -1,9 +1,9 @@
 /**
- * Languages by ISO 639 code and lower-case English name. OpenAI's API reports the names of Whisper's tokenizer table
- * (Radford et al. 2022, reference code); every other language has its name in the Unicode CLDR (`Intl`).
+ * Languages by ISO 639 code and lower-case English name. OpenAI's API uses the names of Whisper's tokenizer table
+ * (Radford et al. 2022, reference code). Every other language gets its name from the Unicode CLDR (`Intl`).
  */
 
-/** Whisper's own names, which differ from CLDR's for some languages. */
+/** The names of Whisper, which differ from those of CLDR for some languages. */
 const NAMES: Readonly<Record<string, string>> = {
   en: 'english',
   zh: 'chinese',
@@ -122,7 +122,7 @@ const OTHER_NAMES = new Map(
     castilian: 'es',
     mandarin: 'zh',
     farsi: 'fa',
-    // Codes of ISO 639 that stand for a language above.
+    // These are codes of ISO 639 for languages above.
     jv: 'jw',
     nb: 'no',
     fil: 'tl',
@@ -132,18 +132,18 @@ const OTHER_NAMES = new Map(
 /** `fallback: 'none'` gives undefined for a code that no language has. */
 const CLDR = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' });
 const CODE = /^[a-z]{2,3}$/;
-/** Codes that stand for no language: several, undetermined, none, without a code. */
+/** Codes of ISO 639-2 that name no language: several, undetermined, no linguistic content, and without a code. */
 const NO_LANGUAGE = new Set(['mul', 'und', 'zxx', 'mis']);
 
-/** Names to codes; Whisper's names win over CLDR's. */
+/** The code of each name. Where a name is in both tables, Whisper's code wins over CLDR's. */
 const CODES = new Map([
   ...twoLetterCodes().map((code) => [cldrName(code) ?? code, code] as const),
   ...Object.entries(NAMES).map(([code, name]) => [name, code] as const),
 ]);
 
 /**
- * The code for what a client wrote: a code of ISO 639-1 to 639-3 or an English name, any case, with region or script
- * subtags ignored (`pt-BR`, `zh_Hant`). Undefined when it is no language.
+ * The code of the language that a client wrote as a code of ISO 639-1 to 639-3 or as an English name, in any case.
+ * Region and script subtags are ignored (`pt-BR`, `zh_Hant`). Undefined when the text names no language.
  */
 export function parseLanguage(text: string): string | undefined {
   const whole = text.trim().toLowerCase();
@@ -156,13 +156,13 @@ export function parseLanguage(text: string): string | undefined {
   return undefined;
 }
 
-/** One code for a language that has several: `deu`, `ger` -> `de`, `cmn` -> `zh`, `iw` -> `he` (CLDR's aliases). */
+/** One code for a language with several, by CLDR's aliases: `deu`, `ger` -> `de`, `cmn` -> `zh`, `iw` -> `he`. */
 function canonical(code: string): string {
   if (!CODE.test(code)) return code;
   return Intl.getCanonicalLocales(code)[0]?.split('-', 1)[0] ?? code;
 }
 
-/** `en` -> `english`; a code without a name stands for itself. */
+/** The lower-case English name of a language: `en` -> `english`. A code without a name is returned as it is. */
 export function languageName(code: string): string {
   return (Object.hasOwn(NAMES, code) ? NAMES[code] : cldrName(code)) ?? code;
 }

@@ -1,4 +1,4 @@
-/** What a client asks for, checked and in the terms of the domain. The schema is also the API's documentation. */
+/** Checks the fields of a request and turns them into domain terms. The API description shows the same schema. */
 import { z } from 'zod';
 import { type GatewayError, invalidValue } from '../errors.ts';
 import { isTruthy } from '../truthy.ts';
@@ -10,11 +10,15 @@ const TASKS = ['transcribe', 'transcribe_raw', 'rich'] as const;
 export type ResponseFormat = (typeof FORMATS)[number];
 export type Granularity = 'word' | 'segment';
 export type SegmentGranularity = 'sentence' | 'subtitle';
-/** CJK only: with punctuation and digits, without, or with emotion and sound event for each segment. */
+/**
+ * The task of the CJK model: text with punctuation and digits, text without them, or text with the emotion and the
+ * sound event of each segment.
+ */
 export type TaskType = (typeof TASKS)[number];
 
-/** When speech begins and ends; what the client leaves out keeps the gateway's own value. */
+/** When speech begins and ends. An undefined value means the default of the gateway. */
 export interface VoiceActivityTuning {
+  /** The probability at which speech begins, 0..1. */
   threshold: number | undefined;
   prefixPaddingMs: number | undefined;
   silenceDurationMs: number | undefined;
@@ -24,7 +28,7 @@ export interface TranscriptionRequest {
   model: string | undefined;
   /** ISO 639 code. */
   language: string | undefined;
-  /** The languages to choose among when none is given; empty = all. */
+  /** The languages to choose among when none is given; empty means all. */
   languages: readonly string[];
   prompt: string;
   keywords: readonly string[];
@@ -40,13 +44,13 @@ export interface TranscriptionRequest {
 }
 
 /**
- * Characters that one value may have. They are counted before anything looks into the value, because a pattern, a
- * parser or a comparison may take far more time than it took to send the text.
+ * The most characters of one value. They are counted before any other check, because a pattern, a parser or a
+ * comparison may take far more time than it took to send the text.
  */
 const MAX_CHARACTERS = 1024;
 const MAX_CHARACTERS_OF: Readonly<Record<string, number>> = { prompt: 64 * 1024, keywords: 200 };
 const maxCharacters = (field: string) => MAX_CHARACTERS_OF[field] ?? MAX_CHARACTERS;
-/** Values that one list may have. */
+/** The most values of one list. */
 const MAX_VALUES = 100;
 
 const textUpTo = (maxLength: number) => z.string({ error: 'Expected one text value' }).meta({ maxLength });
@@ -89,7 +93,7 @@ const serverVad = z.strictObject(
   { error: CHUNKING },
 );
 
-/** Fields of one value. */
+/** The fields with one value. */
 const FIELDS = {
   model: text.optional().describe('a model id, an alias, or `auto` (default)'),
   language: language.optional().describe('ISO 639 code or English name; absent or `auto` = detect'),
@@ -114,7 +118,7 @@ const FIELDS = {
     ),
 };
 
-/** Fields that may be sent several times, as `name[]` or `name`. */
+/** The fields that may be sent several times, as `name[]` or `name`. */
 const LISTS = {
   languages: list(language).describe('languages to choose among when none is given'),
   keywords: list(textUpTo(maxCharacters('keywords'))).describe('words to expect'),
@@ -126,12 +130,13 @@ const LISTS = {
 
 const schema = z.object({ ...FIELDS, ...LISTS });
 
-/** The fields as they are sent, for the API's own description. */
+/** All fields as a client sends them, for the description of the API. */
 export const transcriptionFields = { ...FIELDS, ...LISTS };
 
 /**
- * @param body multipart text fields; a field sent several times is an array
- * @throws GatewayError malformed naming field, value and what is allowed
+ * Parses the fields of a request.
+ * @param body the multipart text fields by name; a field that was sent several times is an array
+ * @throws GatewayError `invalid_value` that names the field, the value and what is allowed
  */
 export function parseRequest(body: Readonly<Record<string, unknown>>): TranscriptionRequest {
   refuseLongValues(body);
@@ -167,7 +172,7 @@ export function parseRequest(body: Readonly<Record<string, unknown>>): Transcrip
   };
 }
 
-/** A field sent empty is a field not sent: HTML forms and some clients send every field they know. */
+/** An empty field counts as absent, because HTML forms and some clients send every field that they know. */
 function singleOf(body: Readonly<Record<string, unknown>>, name: string): unknown {
   const value = body[name];
   if (value === '' || value === null) return undefined;
@@ -191,13 +196,13 @@ function refuseLongValues(body: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** What a client wrote as a field: one text, or those of a list or of an object's members. */
+/** The texts in a field: the field itself, the items of a list, or the members of an object. */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   return Object.values(value ?? {}).filter((member) => typeof member === 'string');
 }
 
-/** @param path the field, and what in it is at fault: a place in a list, a member of an object */
+/** @param path the field, then the place in it that is at fault: an index of a list or a member of an object */
 function badField(path: readonly PropertyKey[], value: unknown, expected: string): GatewayError {
   const [name = 'request', ...members] = path.filter((key) => typeof key !== 'number').map(String);
   const field = [name, ...members.map((member) => `[${member}]`)].join('');

@@ -1,6 +1,6 @@
 /**
- * Which model serves a request: names and aliases to ids, and the `auto` rules of contract 4.3. Pure: what is
- * installed is handed in.
+ * Decides which model serves a request, by names, aliases and the `auto` rules of contract 4.3. Pure: the caller
+ * passes the installed models.
  */
 import { distance } from 'fastest-levenshtein';
 import { excerpt, GatewayError } from '../errors.ts';
@@ -8,27 +8,27 @@ import { CATALOGUE } from '../models/catalogue.ts';
 import type { CatalogueModel } from '../models/weights.ts';
 
 export interface RoutableModel extends CatalogueModel {
-  /** Its engine runs in this process. */
+  /** True when the native engine of this process can load the model's family. */
   servable: boolean;
-  /** Weights on disk. */
+  /** True when the weights are on disk. */
   installed: boolean;
 }
 
 export interface Route {
   model: RoutableModel;
-  /** Why, for the response headers and the log: `requested`, or `auto:` and the rule that decided. */
+  /** The reason for the response headers and the log: `requested`, or `auto:` and the rule that decided. */
   reason: string;
 }
 
 export interface RouteRequest {
   /** An id, an alias or `auto`; absent means `auto`. */
   model: string | undefined;
-  /** ISO 639 code, already parsed. */
+  /** ISO 639 code, as `parseLanguage` gives it. */
   language: string | undefined;
   translate: boolean;
 }
 
-/** Names of OpenAI's own models, and what else means the gateway's choice. */
+/** Names of OpenAI's models, which clients send when they leave the choice to the server. */
 const MEANS_AUTO = ['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', 'gpt-4o-transcribe-diarize'];
 
 const BUILT_IN_ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
@@ -36,13 +36,13 @@ const BUILT_IN_ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
   ...CATALOGUE.flatMap(({ id, aliases }) => aliases.map((name) => [name, id])),
 ]);
 
-/** The id an alias stands for; any other name stands for itself. A further alias may stand for a built-in one. */
+/** The id that an alias stands for. Any other name is returned as it is. A `further` alias may name a built-in one. */
 export function resolveAlias(name: string, further: Readonly<Record<string, string>>): string {
   const meant = new Map(Object.entries(further)).get(name) ?? name;
   return new Map(Object.entries(BUILT_IN_ALIASES)).get(meant) ?? meant;
 }
 
-/** The id where one model is meant, not a choice among them: `auto` is then the size that it prefers. */
+/** The id of the one model that a name stands for. For `auto` it is the multilingual model of the default size. */
 export function modelIdFor(
   name: string,
   settings: { modelAliases: Readonly<Record<string, string>>; modelDefaultSize: string },
@@ -52,8 +52,9 @@ export function modelIdFor(
 }
 
 /**
- * @param aliases further names from the settings, over the built-in ones
- * @throws GatewayError malformed for an unknown model, naming the nearest ids
+ * Chooses the model for a request.
+ * @param options.aliases the names of the settings, which win over the built-in ones
+ * @throws GatewayError `unknown_model` that names the nearest ids
  */
 export function route(
   request: RouteRequest,
@@ -75,7 +76,7 @@ export function route(
 
 function autoRoute(request: RouteRequest, models: readonly RoutableModel[], defaultSize: string): Route {
   const { translate } = request;
-  // A language that no model has leaves the choice as it is without a hint: the model then detects what it can.
+  // A language that no model knows is ignored in the choice, and the model then detects a language that it knows.
   const language = models.some((model) => canServe(model, request.language)) ? request.language : undefined;
   const { preferred, rule } = preference(models, request);
   const bySize = sizesFrom(models, defaultSize);
@@ -83,7 +84,7 @@ function autoRoute(request: RouteRequest, models: readonly RoutableModel[], defa
   const candidates = [...order, ...models.filter((model) => !order.includes(model))].filter(
     (model) => model.servable && canServe(model, language) && (!translate || model.translates),
   );
-  // Without any engine the preference is named all the same, so that the error can say what is missing.
+  // Without an engine the preferred model is returned as well, so that the error can name what is missing.
   const model = candidates.find(({ installed }) => installed) ?? candidates[0] ?? order[0];
   if (model === undefined) throw new Error('The catalogue holds no model');
   return { model, reason: `auto:${model === order[0] ? rule : `${rule}-fallback`}` };
@@ -99,7 +100,7 @@ function preference(
   return { preferred, rule: preferred === undefined ? 'other-language' : `${preferred.id}-language` };
 }
 
-/** Cantonese is close enough to Mandarin for the older Whisper models to write it as such. */
+/** The older Whisper models write Cantonese as Mandarin, because the two are close enough. */
 function canServe(model: CatalogueModel, language: string | undefined): boolean {
   if (language === undefined || model.languages.includes(language)) return true;
   return language === 'yue' && model.size !== undefined && model.languages.includes('zh');
@@ -113,7 +114,7 @@ function sizesFrom(models: readonly RoutableModel[], size: string): RoutableMode
 }
 
 function unknownModel(asked: string, known: string[]): GatewayError {
-  // Measured is what is shown: the distance takes time for every character, and no model's name is longer.
+  // Only the excerpt is compared: the distance costs time for every character, and no name of a model is longer.
   const shown = excerpt(asked);
   const lower = shown.toLowerCase();
   const nearest = known

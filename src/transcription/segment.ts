@@ -1,4 +1,4 @@
-/** What an engine heard, in the terms of the API: words with times, gathered into segments. Seconds throughout. */
+/** The types of a transcript: words with times, and segments of words. All times are seconds from the audio's start. */
 
 export interface TimedToken {
   id: number;
@@ -9,7 +9,7 @@ export interface TimedToken {
 }
 
 export interface Word {
-  /** As written, with its punctuation and its leading space where the language has one. */
+  /** The word with its punctuation, and with a leading space where the language has one. */
   text: string;
   start: number;
   end: number;
@@ -18,25 +18,26 @@ export interface Word {
 
 export interface Segment {
   id: number;
-  /** Start of the decoded window in the audio, in frames of 10 ms, as OpenAI's `seek`. */
+  /** The start of the decoded window in the audio, in frames of 10 ms, as OpenAI's `seek`. */
   seek: number;
   start: number;
   end: number;
   text: string;
   words: Word[];
   temperature: number;
-  /** Mean of the tokens' natural log probabilities. */
+  /** The mean of the natural log probabilities of the tokens. */
   avgLogprob: number;
   /** UTF-8 bytes of the text over its zlib-compressed size; above 2.4 means repetition (Radford et al. 2022). */
   compressionRatio: number;
   noSpeechProb: number;
   language: string;
-  /** How it was said and what else was heard, lower case, where the family tells (`neutral`; `speech`, `bgm`). */
+  /** The emotion in lower case, such as `neutral`; only models that detect it give one. */
   emotion?: string;
+  /** The sound event in lower case, such as `speech` or `bgm`; only models that detect it give one. */
   event?: string;
 }
 
-/** A segment before it has its number. */
+/** A segment that has no number yet. */
 export type UnnumberedSegment = Omit<Segment, 'id'>;
 
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}。！？]/u;
@@ -52,7 +53,7 @@ export function createSegmentNumbering(): (segment: UnnumberedSegment) => Segmen
   };
 }
 
-/** A space where two texts of a spaced script would run together, else nothing. */
+/** A space if the two texts of a spaced script would run together, else the empty string. */
 export function spaceBetween(before: string, after: string): '' | ' ' {
   const runsTogether = /[\p{L}\p{N}\p{P}]$/u.test(before) && /^[\p{L}\p{N}]/u.test(after);
   return runsTogether && !UNSPACED.test(before.slice(-1)) && !UNSPACED.test(after[0] ?? '') ? ' ' : '';

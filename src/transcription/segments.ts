@@ -1,18 +1,18 @@
-/** Words gathered into groups become segments, with the figures the API gives for each. Pure. */
+/** Turns groups of words into segments, with the figures that the API gives for each segment. Pure. */
 import type { Chunk } from './chunks.ts';
 import { compressionRatio } from './decoding.ts';
 import { spaceBetween, type UnnumberedSegment, type Word } from './segment.ts';
 
-/** What is the same for every group of one chunk. */
+/** The members that have the same value in every segment of a chunk. */
 type Common = Pick<UnnumberedSegment, 'temperature' | 'noSpeechProb' | 'language' | 'emotion' | 'event'>;
 
-/** @param groups none of them empty */
+/** @param groups one group of words for each segment; none may be empty */
 export function toSegments(groups: Word[][], chunk: Chunk, common: Common): UnnumberedSegment[] {
   const seek = Math.round(chunk.startSec * 100);
   return groups.map((words) => ({ seek, ...common, ...figuresOf(words) }));
 }
 
-/** Two parts of one sentence. What the words do not tell (seek, language, temperature) is that of the first part. */
+/** Joins two parts of a sentence. Members that the words do not determine (`seek`, `language`) are the first part's. */
 export function joinParts(first: UnnumberedSegment, second: UnnumberedSegment): UnnumberedSegment {
   const space = spaceBetween(first.text, second.text);
   const rest = second.words.map((word, i) => (i === 0 ? { ...word, text: space + word.text } : word));

@@ -1,7 +1,7 @@
 /**
- * A sentence that goes on in the next chunk is one segment all the same (contract 4.3, segment rules): speech is cut
- * into chunks where it pauses, and people pause in the middle of sentences too. Pure; every word is kept, in order,
- * once.
+ * Joins the parts of sentences that continue in the next chunk, because a sentence is one segment (contract 4.3,
+ * segment rules). Chunks end at pauses, and people also pause in the middle of a sentence. Pure; every word is kept
+ * once and in order.
  */
 import type { ChunkRecognition } from './lanes.ts';
 import type { UnnumberedSegment } from './segment.ts';
@@ -9,9 +9,9 @@ import { joinParts } from './segments.ts';
 import { endsSentence, isFinished, MAX_PAUSE_SEC, MAX_SENTENCE_SEC } from './sentences.ts';
 
 /**
- * The sentences of all chunks. One leaves as soon as it is known that nothing more belongs to it: when it is
- * finished, when the silence behind it is too long, when there is no time left within the cap, or when what was heard
- * next begins a sentence of its own. So at most one is held, and none where the source fails or ends.
+ * Yields the sentences of all chunks. A sentence is yielded as soon as nothing more can belong to it: when it is
+ * finished, when the silence after it is too long, when it has reached the cap, or when the next words begin another
+ * sentence. At most one sentence is held, and it is also yielded when the source fails or ends.
  */
 export async function* joinSentences(
   heard: AsyncIterable<Pick<ChunkRecognition, 'chunk' | 'sentences'>>,
@@ -42,7 +42,7 @@ function isOneSentence(first: UnnumberedSegment, second: UnnumberedSegment): boo
   return second.end - first.start <= MAX_SENTENCE_SEC;
 }
 
-/** @param silentUntilSec nothing is said from its end until then */
+/** @param silentUntilSec the end of the silence after the sentence, in seconds */
 function mayGoOn({ words, start, end }: UnnumberedSegment, silentUntilSec: number): boolean {
   const last = words.at(-1);
   if (last === undefined || isFinished(last)) return false;

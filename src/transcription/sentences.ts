@@ -1,40 +1,41 @@
 /**
- * Words to sentences: a segment of the API is a whole sentence, within a safety cap (contract 4.3, segment
- * rules). Pure; every word is kept, in order, once.
+ * Groups words into sentences, because a segment of the API is a whole sentence, up to a maximum length (contract 4.3,
+ * segment rules). Pure; every word is kept once and in order.
  */
 import type { Word } from './segment.ts';
 
 export const MAX_SENTENCE_SEC = 30;
-/** A longer silence ends a sentence even without a mark. */
+/** A longer silence ends a sentence also without a punctuation mark. */
 export const MAX_PAUSE_SEC = 1.5;
-/** What a comma is worth against a pause where a run-on sentence is cut. */
+/** When a sentence is too long, a comma counts like a pause that is this much longer. */
 const COMMA_SEC = 0.2;
 
 /**
- * A mark, then quotes and brackets that close; German closes with the quote that opens in English. Sought where a run
- * of marks begins, not at each of them, which would take quadratic time.
+ * Marks, then closing quotes and brackets; German closes with the quote that opens in English. The pattern matches only
+ * where a run of marks begins, because trying it at each mark would take quadratic time.
  */
 const ENDS_SENTENCE = /(?<![.!?…。！？])([.!?…。！？]+)([\p{Pe}\p{Pf}\p{Pi}"'」』]*)$/u;
 const CLAUSE_MARK = /[,;:，、；：]$/;
 const LOWER_CASE = /^[\p{P}\s]*\p{Ll}/u;
 const UPPER_CASE = /^\P{L}*\p{Lu}/u;
 const ELLIPSIS = /^(…|\.{2,})$/;
-/** Initials, and what is abbreviated like them. */
+/** Initials, and abbreviations of the same form. */
 const INITIALS = /^\p{L}(\.\p{L})*$/u;
 const NUMBER = /^\d+$/;
 const set = (words: string) => new Set(words.split(/\s+/));
-/** Something always follows these: a name, a number, an example. */
+/** Abbreviations that never end a sentence, because a name, a number or an example follows them. */
 const LEADING = set(
   `mr mrs ms dr prof st mt rev gen sen rep gov sr sra dra hr fr mme mlle sig dott ing mgr inż dhr mevr drs sv św ul
    e.g i.e cf vs ca nr z.b d.h bzw vgl evtl ggf inkl p.ex bijv t.ex f.eks np tj tzn např napr т.е`,
 );
-/** These may end a sentence; a capital after them says that they do. */
+/** Abbreviations that end a sentence when a capital letter follows. */
 const ABBREVIATIONS = set(
   `etc approx dept est fig vol inc ltd co jr u.s u.k a.m p.m usw u.a enz osv itd itp atd apod т.д т.п`,
 );
-/** German dates: the number before these is an ordinal. */
+/** The months in German dates: a number with a full stop before them is an ordinal. */
 const MONTHS = set('januar februar märz april mai juni juli august september oktober november dezember');
 
+/** The words of each sentence. A sentence of more than `MAX_SENTENCE_SEC` is cut. */
 export function toSentences(words: Word[]): Word[][] {
   const sentences: Word[][] = [];
   let open: Word[] = [];
@@ -49,6 +50,7 @@ export function toSentences(words: Word[]): Word[][] {
   return sentences;
 }
 
+/** True when `word` ends its sentence, given the word after it. */
 export function endsSentence(word: Word, next: Word): boolean {
   if (next.start - word.end > MAX_PAUSE_SEC) return true;
   const text = word.text.trim();
@@ -60,7 +62,10 @@ export function endsSentence(word: Word, next: Word): boolean {
   return !isAbbreviation(bareWord(text), next.text);
 }
 
-/** Whether a sentence is over with this word, whatever is said next: no abbreviation, quote or ellipsis ends it. */
+/**
+ * True when `word` ends its sentence with any next word. That is not known of an abbreviation, a closing quote or an
+ * ellipsis.
+ */
 export function isFinished(word: Word): boolean {
   const text = word.text.trim();
   const [found, marks = '', closing = ''] = ENDS_SENTENCE.exec(text) ?? [];
@@ -68,7 +73,7 @@ export function isFinished(word: Word): boolean {
   return marks !== '.' || !mayBeAbbreviation(bareWord(text));
 }
 
-/** Without its full stop and what stands before it, in lower case. */
+/** The word in lower case, without its full stop and without the marks before its first letter. */
 function bareWord(text: string): string {
   return text
     .slice(0, -1)
@@ -91,7 +96,7 @@ function isAbbreviation(bare: string, next: string): boolean {
 
 export const endsClause = (word: Word): boolean => CLAUSE_MARK.test(word.text.trim());
 
-/** Cuts a run-on sentence at its widest pause, the last comma before the cap winning a tie. */
+/** Cuts a sentence that is too long at its longest pause. Of equal pauses, the last one before the maximum is taken. */
 function capped(words: Word[]): Word[][] {
   const first = words[0];
   const last = words.at(-1);
@@ -102,7 +107,7 @@ function capped(words: Word[]): Word[][] {
   words.forEach((word, i) => {
     const before = words[i - 1];
     if (before === undefined || before.end - first.start > MAX_SENTENCE_SEC) return;
-    // In hundredths: times carry noise in their last digits, which must not choose among equal pauses.
+    // Pauses are compared in hundredths, because noise in the last digits must not choose among equal pauses.
     const score = Math.round(100 * (word.start - before.end + (endsClause(before) ? COMMA_SEC : 0)));
     if (score >= bestScore) {
       best = i;

@@ -1,10 +1,10 @@
 /**
- * One transcription as a session: opened, iterated, summed up. Opening checks the request and takes what it needs
- * (weights, audio, slot); iterating gives the segments in order and frees everything at its end; the summary tells
- * what was heard. What the session acquires it also releases, however it ends. It knows nothing of HTTP.
+ * One transcription as a session, in three steps. Opening checks the request and acquires the weights, the audio and
+ * the slot. Iterating gives the segments in order and releases everything at its end. The summary describes the whole.
+ * The session releases what it has acquired however it ends, and does not depend on HTTP.
  *
- * The audio comes from a source: a file, or samples that arrive while somebody speaks. Every pass over the audio
- * (voice activity, and what else wants to hear all of it) gets the same blocks, each once.
+ * The audio comes from a source, which may be a file or samples that arrive while someone speaks. Every pass over the
+ * audio, such as voice activity detection, gets the same blocks once each.
  */
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
@@ -25,17 +25,17 @@ import type { Route, RouteRequest } from './routing.ts';
 import { createSegmentNumbering, type Segment, type UnnumberedSegment } from './segment.ts';
 import { joinSentences } from './sentence-joining.ts';
 
-/** Languages that a refusal lists; `GET /v1/models` has them all. */
+/** The number of languages that a refusal lists; `GET /v1/models` has all of them. */
 const LANGUAGES_NAMED = 5;
 
 export interface TranscriptionDeps {
-  /** Chooses among what is installed now. */
+  /** Chooses a model, given the models that are installed now. */
   route(request: RouteRequest): Route;
-  /** Whether `ensureWeights` has nothing to fetch; cheap. */
+  /** True when `ensureWeights` has nothing to download. The check is cheap. */
   hasWeights(modelId: string): boolean;
   /**
-   * Makes sure that the weights (and the voice activity model) are on disk, downloading them where it must.
-   * @param onFetching called when the first bytes of a download are here, or something is made of them
+   * Makes sure that the weights and the voice activity model are on disk, and downloads them if needed.
+   * @param onFetching called when the first bytes of a download have arrived, and while the weights are made from them
    */
   ensureWeights(modelId: string, signal: AbortSignal, onFetching: () => void): Promise<void>;
   slot: Slot;
@@ -44,43 +44,43 @@ export interface TranscriptionDeps {
 }
 
 export interface TranscriptionInput {
-  /** Opens the audio from its beginning, before the slot is taken; once more where weights have to be fetched. */
+  /** Opens the audio from its beginning, before the slot is taken. It is called twice if weights must be downloaded. */
   openAudio(signal: AbortSignal): Promise<AudioSource>;
   requestId: string;
-  /** Whether the caller shows times: sentences and words are then aligned, otherwise only text is made. */
+  /** True when the caller shows times. Words and sentences are then aligned; otherwise only the text matters. */
   timed: boolean;
   signal: AbortSignal;
-  /** Nothing is wrong with the request as far as can be known, but its weights are on their way. May be repeated. */
+  /** Called, possibly several times, while the weights of a request without known faults are being downloaded. */
   onFetching(route: Route): void;
 }
 
 export interface Summary {
-  /** ISO 639 code of the language most of the speech is in. */
+  /** ISO 639 code of the language that most of the speech is in. */
   language: string;
-  /** How sure the model was of it, 0 to 1; 1 when the client gave it. */
+  /** The model's probability for the language, 0 to 1; 1 when the client gave the language. */
   languageProbability: number;
   durationSec: number;
-  /** Seconds since the slot was taken, until the last segment once there is one. */
+  /** Seconds from taking the slot until its release, or until now while the session holds it. */
   tookSec: number;
-  /** Speech that no text could be given for, in seconds. */
+  /** The spans of speech, in seconds, that have no text, and why. */
   dropped: { start: number; end: number; reason: string }[];
 }
 
 export interface TranscriptionSession extends AsyncDisposable {
   readonly route: Route;
   /**
-   * The segments in order, each as soon as it is known; to be iterated once. When the iteration is over, however it
-   * ended, the slot is free: tell the client of the end after that, or its next request may find the slot held.
-   * @throws GatewayError for what the client or the operator can mend; `signal.reason` when aborted
+   * The segments in order, each as soon as it is known. They can be iterated once. When the iteration has ended, for
+   * any reason, the slot is free. Answer the client only then, or its next request may find the slot held.
+   * @throws GatewayError for failures that the client or the operator can correct; `signal.reason` after an abort
    */
   segments(): AsyncGenerator<Segment, void, undefined>;
-  /** What was heard so far; of all the audio once the segments are over. */
+  /** The summary of the audio so far; after the last segment it covers all of the audio. */
   summary(): Summary;
 }
 
 /**
- * Resolves when the slot is held and the audio begins.
- * @throws GatewayError for what the client or the operator can mend; `signal.reason` when aborted
+ * Opens a session. It resolves when the session holds the slot and the audio is open.
+ * @throws GatewayError for failures that the client or the operator can correct; `signal.reason` after an abort
  */
 export async function openTranscription(
   request: TranscriptionRequest,
@@ -94,7 +94,7 @@ export async function openTranscription(
   if (!route.model.servable) throw backendUnavailable(model.provider);
   const recognizer = await recognizerOf(model.family);
   if (!deps.hasWeights(model.id)) {
-    // A download may take minutes: what is wrong with the audio is said before it, not after it.
+    // A download may take minutes, so faults of the audio are reported before it.
     await using _checked = await input.openAudio(input.signal);
   }
   await deps.ensureWeights(model.id, input.signal, () => input.onFetching(route));
@@ -111,7 +111,7 @@ export async function openTranscription(
 interface Opened {
   request: TranscriptionRequest;
   route: Route;
-  /** The client's hint in the model's own terms; undefined = to be detected. */
+  /** The client's language as the model takes it; undefined when the model has to detect it. */
   language: string | undefined;
   recognizer: Recognizer;
   audio: AudioSource;
@@ -151,7 +151,8 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       },
       ...cuttingFor(request, recognizer.packing),
     });
-    // Only a given language cannot change across a pause, and joining drops the silence that times would count.
+    // Join across pauses only if the language was given (else it may change) and no times are shown (joining drops
+    // silence).
     const joins = recognizer.packing.joinsAcrossPauses && language !== undefined && !input.timed;
     const asked = { ...toChunkRequest(request), language, timed: input.timed, signal: stopped };
     const heard = onLanes({
@@ -225,12 +226,15 @@ function toChunkRequest({
   ...rest
 }: TranscriptionRequest) {
   const { segmentGranularity: granularity, taskType } = rest;
-  // A decoder is led by what seems to have been said before: a list of words makes their spelling likely.
+  // The decoder takes the prompt for earlier speech, so a list of words in it makes their spelling likely.
   const led = [prompt, keywords.join(', ')].filter((part) => part !== '').join(' ');
   return { prompt: led, languages, temperature, translate, granularity, taskType };
 }
 
-/** The hint in the model's own terms; a language that an explicitly named model lacks is the client's mistake. */
+/**
+ * The client's language as the model takes it.
+ * @throws GatewayError `unsupported_language` when the client named a model that does not know the language
+ */
 function languageFor({ model, reason }: Route, hint: string | undefined): string | undefined {
   if (hint === undefined || model.languages.includes(hint) || model.languageHint === 'recorded') return hint;
   if (reason !== 'requested') return hint === 'yue' ? 'zh' : undefined;

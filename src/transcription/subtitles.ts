@@ -1,9 +1,9 @@
 /**
- * Words to subtitles: at most 70 characters, as a reader counts them, and 1 to 7 s each; a sentence may be cut
- * (contract 4.3, segment rules). Pure; every word is kept, in order, once.
+ * Cuts words into subtitles of at most 70 characters, as a reader counts them, and 1 to 7 s each; a sentence may be cut
+ * (contract 4.3, segment rules). Pure; every word is kept once and in order.
  *
- * Two limits give way: a single word that is longer than 70 characters or 7 s stands alone; and where speech is
- * so dense that every way of cutting leaves subtitles of less than 1 s, the way that leaves the fewest is taken.
+ * Two limits have exceptions. A single word of more than 70 characters or 7 s is a subtitle of its own. Where speech is
+ * so dense that every way to cut leaves subtitles of less than 1 s, the way with the fewest of them is taken.
  */
 import type { Word } from './segment.ts';
 import { endsClause, endsSentence } from './sentences.ts';
@@ -12,13 +12,16 @@ const MAX_CHARACTERS = 70;
 const MIN_SEC = 1;
 const MAX_SEC = 7;
 const PAUSE_SEC = 0.3;
-/** Times are sums of floating-point numbers. */
+/** Times are sums of floating-point numbers, so comparisons need a tolerance. */
 const EPSILON = 1e-9;
 
-/** Costs of the ways to cut, as in the breaking of lines: the cheapest sum over all words wins. */
+/** The costs of the places to cut. As in line breaking, the cuts with the lowest sum over all words win. */
 const COST = { subtitle: 10, clause: 2, pause: 4, conjunction: 6, anywhere: 9, acrossSentences: 40 };
 
-/** Of the European languages, as written within a sentence: "I" is none. Before "a" or "in" of another one is no bad place. */
+/**
+ * Conjunctions of the European languages, in lower case, so that the English "I" is not one. All languages share one
+ * set, because cutting before the "a" or "in" of another language does no harm.
+ */
 const CONJUNCTIONS = new Set(
   `and but or because that which who while when if than und oder aber dass weil wenn et mais ou que qui parce car y o
    pero porque e ma che perché oppure mas en maar of omdat dat och men eller som og at fordi ja mutta tai että koska
@@ -27,13 +30,13 @@ const CONJUNCTIONS = new Set(
 );
 
 export interface Subtitle {
-  /** With the time it borrowed from the silence after it. */
+  /** Seconds. `end` includes the time that a short subtitle takes from the silence after it. */
   start: number;
   end: number;
   words: Word[];
 }
 
-/** @param untilSec how long the last one may stay */
+/** @param untilSec the time in seconds until which the last subtitle may be shown */
 export function toSubtitles(words: Word[], untilSec = Number.POSITIVE_INFINITY): Subtitle[] {
   const nextStart = (i: number) => words[i]?.start ?? untilSec;
   return cut(words, nextStart).map(([from, to]) => {
@@ -51,7 +54,7 @@ interface Plan {
   to: number;
 }
 
-/** Index ranges of the best plan; plans are made from the last word to the first. */
+/** The index ranges of the best plan. Plans are made from the last word to the first. */
 function cut(words: Word[], nextStart: (i: number) => number): [from: number, to: number][] {
   const lengths = words.map((word) => countCharacters(word.text.trimStart()));
   const spaces = words.map((word) => countCharacters(word.text) - countCharacters(word.text.trimStart()));
@@ -74,7 +77,7 @@ function cut(words: Word[], nextStart: (i: number) => number): [from: number, to
         to,
       };
       const best = plans[from];
-      // Of equals the one that fills this subtitle more.
+      // Of equal plans, the one that fills this subtitle more is taken.
       if (
         best === undefined ||
         plan.short - best.short < 0 ||

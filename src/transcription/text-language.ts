@@ -1,21 +1,28 @@
-/** The language of a written text, for a model that hears many languages and does not say which. Pure. */
+/** Detects the language of a written text, for a model that knows many languages and does not say which. Pure. */
 import { eld } from 'eld/extrasmall';
 import type { DetectedLanguage } from './recognizers/recognizer.ts';
 
-/** Below this nothing is said. Of what reached it, 98 of 100 were right: 5510 runs of words from 120 sentences. */
+/**
+ * A language with a lower probability is not reported. In a test with 5510 runs of words from 120 sentences, 98 of 100
+ * languages that reached it were right.
+ */
 const SURE = 0.8;
-/** The detector looks at no more of a text. */
+/** The detector reads only this many bytes of a text. */
 const MAX_BYTES = 350;
-/** Bytes over which a lead of 1 in the mean score makes a wrong answer e times less likely; fitted to the same runs. */
+/**
+ * With a lead of 1 in the mean score, every further `BYTES_OF_DOUBT` bytes make a wrong answer e times less likely. The
+ * number is fitted to the same runs.
+ */
 const BYTES_OF_DOUBT = 6;
-/** The detector has no Maltese, but no other of the languages has these letters. */
+/** The detector does not know Maltese, but only Maltese among the model's languages has these letters. */
 const MALTESE_LETTER = /[ħġċ]/giu;
-/** One in so many of Maltese letters, at least: a name alone is not enough. */
+/** At least one letter in this many must be Maltese, so that a single name does not count. */
 const MALTESE_SHARE = 70;
 
 /**
- * @param among ISO 639 codes to choose among
- * @returns undefined where the text is too short, or could be in several of them; else how sure it is, 0.8 to 1
+ * The language of a text, with a probability from 0.8 to 1.
+ * @param among the ISO 639 codes to choose among
+ * @returns undefined when the text is too short, or could be in several of the languages
  */
 export function languageOfText(text: string, among: readonly string[]): DetectedLanguage | undefined {
   const told = maltese(text, among) ?? likeliest(text, among);
@@ -27,7 +34,7 @@ function likeliest(text: string, among: readonly string[]): DetectedLanguage | u
   scores.sort(([, a], [, b]) => b - a);
   const [first, second] = scores;
   if (first === undefined) return undefined;
-  // A score is x / (1 + x) of a mean over the text: the longer the text, the more a lead in x says.
+  // A score is x / (1 + x), where x is a mean over the text. A lead in x means more in a longer text.
   const mean = (score: number) => score / (1 - score);
   const lead = mean(first[1]) - mean(second?.[1] ?? 0);
   const bytes = Math.min(MAX_BYTES, Buffer.byteLength(text));

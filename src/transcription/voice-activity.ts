@@ -1,27 +1,27 @@
 /**
- * From speech probabilities to spans of speech. Pure: probabilities in, spans out, in units of one window
- * (512 samples, 32 ms), so that every rule is tested without a model. The probabilities are Silero's.
+ * Turns the speech probabilities of Silero into spans of speech, both in units of one window (512 samples, 32 ms).
+ * Pure, so that every rule can be tested without a model.
  */
 
 export const WINDOW_SAMPLES = 512;
 export const WINDOW_SEC = WINDOW_SAMPLES / 16_000;
 
-/** Half-open range of windows. */
+/** A half-open range of windows. */
 export interface Span {
   start: number;
   end: number;
 }
 
 export interface SegmenterOptions {
-  /** Speech begins at this probability... */
+  /** Speech begins at this probability. */
   threshold: number;
-  /** ...and goes on until it has been below this one for `minSilence`. */
+  /** Speech ends when the probability has been below this one for `minSilence` windows. */
   endThreshold: number;
   minSpeech: number;
   minSilence: number;
-  /** Windows of silence kept on both sides, never more than half the silence between two spans. */
+  /** Windows of silence kept on both sides, but never more than half of the silence between two spans. */
   padding: number;
-  /** A longer span is cut at its least speech-like window of the second half. */
+  /** A span of more windows is cut at the window with the lowest probability in its second half. */
   maxSpeech: number;
 }
 
@@ -37,11 +37,11 @@ export const DEFAULT_SEGMENTER: SegmenterOptions = {
 };
 
 export interface Segmenter {
-  /** The next probabilities; returns the spans that can no longer change. */
+  /** Takes the next probabilities, and returns the spans that can no longer change. */
   push(probabilities: Float32Array): Span[];
-  /** The end of the audio; returns what was still open. */
+  /** Ends the audio, and returns the span that was still open. */
   finish(): Span[];
-  /** No span returned from now on starts before this window: audio before it may be forgotten. */
+  /** No later span starts before this window, so the audio before it is no longer needed. */
   readonly settled: number;
 }
 
@@ -49,11 +49,11 @@ export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): 
   const { threshold, endThreshold, minSpeech, minSilence, padding, maxSpeech } = options;
   let position = 0;
   let open: { start: number; probabilities: number[]; lastSpeech: number; continued: boolean } | null = null;
-  let previousEnd = 0; // padded end of the last span returned; no later span begins before it
+  let previousEnd = 0; // the padded end of the last span returned; no later span begins before it
 
-  /** Closes the open span. `room`: windows of silence known to follow, half of which may be padding. */
+  /** Closes the open span. @param room the windows of silence after `end` that may become padding */
   function close(span: NonNullable<typeof open>, end: number, room: number): Span[] {
-    // What a cut leaves over is speech however short it is.
+    // The rest of a span that was cut is speech, however short it is.
     if (end - span.start < minSpeech && !span.continued) return [];
     const start = Math.max(previousEnd, span.start - padding);
     previousEnd = end + Math.min(padding, room);

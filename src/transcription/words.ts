@@ -1,13 +1,13 @@
 /**
- * Tokens to words. The rules are those of the Whisper reference code (`split_to_word_tokens`, `merge_punctuations`
- * and the duration limits of `add_word_timestamps` in timing.py), so that word times are comparable with every
- * other Whisper system. Pure.
+ * Joins tokens to words. The rules are those of the Whisper reference code (`split_to_word_tokens`,
+ * `merge_punctuations` and the duration limits of `add_word_timestamps` in timing.py), so that word times can be
+ * compared with those of other Whisper systems. Pure.
  */
 import { TextDecoder } from 'node:util';
 import type { DecodedSegment, Token } from '../engine/types.ts';
 import type { Word } from './segment.ts';
 
-/** Written without spaces: what tokens spell in such a script are words. `mul`: any language, several in a line. */
+/** Languages that are written without spaces, where each token is a word. `mul` stands for a mix of languages. */
 const UNSPACED = new Set(['zh', 'ja', 'th', 'lo', 'my', 'yue', 'mul']);
 const UNSPACED_CHARACTER =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Myanmar}\u3000-\u303f\u30fc\uff00-\uff65]/u;
@@ -16,15 +16,16 @@ const OPENING = new Set(['"', "'", '“', '¿', '(', '[', '{', '-']);
 const CLOSING = new Set([...'"\'.。,，!！?？:：”)]}、']);
 const PUNCTUATION = new Set([...'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~']);
 const SENTENCE_END = new Set([...'.。!！?？']);
-/** No spoken word is taken to be longer than twice the median one, nor the median to be above this. */
+/** A word is at most twice as long as the median word, and the median counts as at most this. */
 const MAX_MEDIAN_SEC = 0.7;
 
-/** A word that the alignment gave less than this takes the rest from the silence before it. */
+/** A word with less time than this is extended into the silence before it. */
 const MIN_WORD_SEC = 0.06;
 
 /**
- * Words of one decoded chunk, with times in seconds from the start of the audio.
- * @param speech where voice activity was found; no word reaches across the silence between two spans
+ * The words of one decoded chunk, with times in seconds from the start of the audio.
+ * @param offsetSec the start of the chunk in the audio
+ * @param speech the spans of speech; no word reaches across the silence between two spans
  */
 export function toWords(
   segments: DecodedSegment[],
@@ -40,7 +41,7 @@ export function toWords(
   return merged;
 }
 
-/** Joins tokens until their bytes are whole characters. Control tokens ride along with a neighbor. */
+/** Joins tokens until their bytes are whole characters. Control tokens are kept with a neighboring token. */
 export function spell(tokens: Token[], offsetSec: number): Word[] {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const pieces: Word[] = [];
@@ -78,11 +79,11 @@ function tryDecode(decoder: TextDecoder, tokens: Token[]): string | undefined {
   try {
     return decoder.decode(Buffer.concat(tokens.map((token) => token.bytes)));
   } catch {
-    return undefined; // ends inside a character
+    return undefined; // the bytes end inside a character
   }
 }
 
-/** @param unspaced whether a change to or from a script without spaces parts words too */
+/** @param unspaced true when a change to or from a script without spaces also separates words */
 function joinSubwords(pieces: Word[], unspaced: boolean): Word[] {
   const words: Word[] = [];
   for (const piece of pieces) {
@@ -97,6 +98,7 @@ function joinSubwords(pieces: Word[], unspaced: boolean): Word[] {
   return words;
 }
 
+/** True for a character of a script that is written without spaces. */
 export function isUnspaced(character: string | undefined): boolean {
   return character !== undefined && UNSPACED_CHARACTER.test(character);
 }
@@ -105,7 +107,7 @@ function join(a: Word, b: Word): Word {
   return { text: a.text + b.text, start: a.start, end: b.end, tokens: [...a.tokens, ...b.tokens] };
 }
 
-/** A pause beside a sentence end is counted to the word by the alignment: give it back to the silence. */
+/** Shortens words at sentence ends, because the alignment counts the pause there as a part of the word. */
 function limitDurations(words: Word[]): number {
   const durations = words.map((w) => w.end - w.start).filter((d) => d > 0);
   durations.sort((a, b) => a - b);
@@ -121,7 +123,10 @@ function limitDurations(words: Word[]): number {
   return median;
 }
 
-/** The alignment knows no silence: it counts a pause to a word beside it, and leaves the next one no time at all. */
+/**
+ * Moves words out of the silences. The alignment does not know silence: it counts a pause as a part of the word beside
+ * it, and may leave the next word no time at all.
+ */
 function fitToSpeech(
   words: Word[],
   speech: readonly { startSec: number; endSec: number }[],
@@ -143,7 +148,7 @@ function fitToSpeech(
   });
 }
 
-/** Opening marks join the word after them, closing marks the word before; the marks' own time is not speech. */
+/** Joins opening marks to the word after them and closing marks to the word before, without the time of the marks. */
 function mergePunctuation(words: Word[]): Word[] {
   const merged: Word[] = [];
   let opening: Word | null = null;

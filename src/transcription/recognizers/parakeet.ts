@@ -1,6 +1,6 @@
 /**
- * The Parakeet family: one chunk of speech in, sentences or subtitles out. A transducer reads the audio once, in
- * one pass, without a prompt, a temperature or another attempt, and gives every token its time.
+ * The Parakeet family turns one chunk of speech into sentences or subtitles. The model is a transducer: it reads the
+ * audio in one pass, without a prompt, a temperature or another attempt, and gives every token its time.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
@@ -14,9 +14,9 @@ import { languageOfText } from '../text-language.ts';
 import { spell } from '../words.ts';
 import { type ChunkRequest, type DetectedLanguage, GREEDY, type Recognizer } from './recognizer.ts';
 
-/** What a word gets whose tokens all took no time, if the next one leaves it that much. */
+/** The length of a word whose tokens all have no duration, unless the next word begins earlier. */
 const INSTANT_SEC = 0.3;
-/** Said where neither the words nor those before them tell the language. */
+/** The language reported when it follows neither from the words nor from those of the chunk before. */
 const USUAL_LANGUAGE = 'en';
 
 export const recognizer: Recognizer = {
@@ -43,7 +43,7 @@ export const recognizer: Recognizer = {
   },
 };
 
-/** The model hears 25 languages and does not say which: a hint is recorded, else the words tell. */
+/** The model does not say which of its 25 languages it heard, so the client's is recorded or the text's detected. */
 async function detectLanguage(
   text: string,
   { info }: Lane,
@@ -73,16 +73,16 @@ function timesOf(group: Subtitle | undefined, { start, end }: UnnumberedSegment)
 
 const textOf = (words: Word[]) => words.map((word) => word.text).join('');
 
-/** Marks are not spoken; a percent sign is. */
+/** True for punctuation, which is not spoken. A percent sign and similar signs are. */
 const isMark = (text: string) => /^(?:\s|(?![%‰&@#*/§])\p{P})*$/u.test(text);
 
 /**
- * Words of one chunk, in seconds from the start of the audio. A word begins where a token brings a space, and ends
- * with the last token of it that is spoken: the model gives marks a duration too.
+ * The words of one chunk, with times in seconds from the start of the audio. A word begins at a token with a leading
+ * space. It ends with its last spoken token, because the model also gives punctuation a duration.
  */
 export function toSpacedWords(segments: DecodedSegment[], offsetSec: number, endSec: number): Word[] {
   const words: Word[] = [];
-  let marks: Word | null = null; // at the very beginning, for the first word to take
+  let marks: Word | null = null; // marks before the first word, which become a part of it
   for (const word of joinPieces(segments.flatMap((segment) => spell(segment.tokens, offsetSec)))) {
     const last = words.at(-1);
     if (!isMark(word.text)) {
@@ -95,7 +95,7 @@ export function toSpacedWords(segments: DecodedSegment[], offsetSec: number, end
   return words.map((word, i) => limitTimes(word, words[i + 1]?.start ?? endSec));
 }
 
-/** `end` is that of the last piece that is spoken, else of the first. */
+/** The `end` of a word is that of its last spoken piece, else that of its first piece. */
 function joinPieces(pieces: Word[]): Word[] {
   const words: Word[] = [];
   for (const piece of pieces) {

@@ -1,28 +1,28 @@
-/** What every model family offers the use case: one chunk of speech in, sentences out. */
+/** The interface of the model families: a recognizer turns one chunk of speech into sentences. */
 import type { ChunkOptions, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 
 export interface ChunkRequest {
-  /** ISO 639 code the client gave, known to the model; undefined = to be detected. */
+  /** The ISO 639 code that the client gave, known to the model; undefined when the model has to detect it. */
   language: string | undefined;
-  /** The languages to choose among; all of the model's where it knows none of these. */
+  /** The languages to choose among. If the model knows none of them, it chooses among all of its own. */
   languages: readonly string[];
-  /** What was heard in the chunk before, which may still be worked on; null for the first. */
+  /** Resolves to the language of the chunk before, when that chunk is done; null for the first chunk. */
   before(): Promise<DetectedLanguage | null>;
   translate: boolean;
   prompt: string;
   temperature: number;
-  /** Sentences with word times; without, only the text matters and the chunk may be one segment. */
+  /** True for sentences with word times. Otherwise only the text matters, and the chunk may be one segment. */
   timed: boolean;
-  /** Whole sentences, or pieces to be read on a screen, for a recognizer that cuts them. */
+  /** Whole sentences, or subtitles for a recognizer with `cutsSubtitles`. */
   granularity?: 'sentence' | 'subtitle';
-  /** Whether to write punctuation and digits; `rich` as `transcribe`. */
+  /** `transcribe_raw` is without punctuation and digits; the others have them. */
   taskType?: 'transcribe' | 'transcribe_raw' | 'rich';
   signal: AbortSignal;
 }
 
-/** What a family is asked that decodes a chunk in one way: no prompt, no other attempt, and times for every token. */
+/** The options for families that decode a chunk in only one way: no prompt, no retries, and times for every token. */
 export const GREEDY: Omit<ChunkOptions, 'language'> = {
   translate: false,
   prompt: '',
@@ -32,32 +32,32 @@ export const GREEDY: Omit<ChunkOptions, 'language'> = {
   words: true,
 };
 
-/** A language and how sure the model is of it (0..1; 1 when the client gave it). */
+/** A language and the model's probability for it (0..1; 1 when the client gave the language). */
 export interface DetectedLanguage {
   language: string;
   probability: number;
 }
 
 export interface Recognition {
-  /** None when the chunk holds no words. The last one may go on in the next chunk. */
+  /** Empty when the chunk has no words. The last sentence may continue in the next chunk. */
   sentences: UnnumberedSegment[];
   detected: DetectedLanguage;
-  /** Why speech was found but no text can be given: the engine only repeats itself. */
+  /** The reason why speech has no text: the model only repeated itself. */
   dropped?: 'repetition';
 }
 
-/** How speech is put together for a family. */
+/** How speech is packed into chunks for a family. */
 export interface Packing {
-  /** Longest chunk, seconds, at most 30. */
+  /** The longest chunk in seconds, at most 30. */
   maxSec: number;
-  /** Whether chunks gain from being joined across long pauses, where nobody asked for times. */
+  /** True when the family gains from chunks that are joined across long pauses. They are when no times are shown. */
   joinsAcrossPauses: boolean;
 }
 
 export interface Recognizer {
   readonly packing: Packing;
-  /** Whether it gives subtitles in place of sentences where the client asks for them. */
+  /** True when the recognizer gives subtitles instead of sentences to a client that asks for them. */
   readonly cutsSubtitles?: true;
-  /** @throws `request.signal.reason` when aborted */
+  /** @throws `request.signal.reason` after an abort */
   recognize(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<Recognition>;
 }

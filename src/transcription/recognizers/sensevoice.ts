@@ -1,4 +1,4 @@
-/** The SenseVoice family: one chunk of speech in, sentences out. One pass of the model hears language and text. */
+/** The SenseVoice family turns one chunk of speech into sentences. One pass of the model gives language and text. */
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import type { Word } from '../segment.ts';
@@ -7,7 +7,7 @@ import { toSentences } from '../sentences.ts';
 import { isUnspaced, toWords } from '../words.ts';
 import { type ChunkRequest, type DetectedLanguage, GREEDY, type Recognizer } from './recognizer.ts';
 
-/** Reported where nothing was heard and nothing was asked for: the first language of the model. */
+/** The first language of the model, reported when no words were heard and the client gave no language. */
 const FIRST_LANGUAGE = 'zh';
 
 export const recognizer: Recognizer = {
@@ -47,7 +47,7 @@ async function decode(
   if (allowed.length === 1) return await hear(allowed[0] ?? '');
   const heard = await hear('');
   if (allowed.length === 0 || heard?.language === undefined || allowed.includes(heard.language)) return heard;
-  // The model chose a language that is ruled out: once more, in the likeliest of the others.
+  // The model chose a language that the client ruled out. It decodes again in the most probable allowed one.
   const { probabilities } = await lane.detectLanguage(
     chunk.samples,
     { audioContext: 0, words: false },
@@ -67,7 +67,7 @@ async function detectedLanguage(
   return { language: segment.language, probability: segment.languageProbability ?? 0 };
 }
 
-/** Takes away the spaces that the vocabulary puts before Han and Kana, but not one that ends a spaced word. */
+/** Removes the spaces that the vocabulary puts before Han and Kana, except after a word of a spaced script. */
 function unspaced(words: Word[]): Word[] {
   return words.map((word, i) => {
     const text = word.text.trimStart();
@@ -77,7 +77,7 @@ function unspaced(words: Word[]): Word[] {
   });
 }
 
-/** `EMO_UNKNOWN` and `Event_UNK` say that the model cannot tell. */
+/** The tag in lower case. `EMO_UNKNOWN` and `Event_UNK` mean that the model does not know. */
 function spelled(tag = 'unknown'): string {
   return /unk(nown)?$/i.test(tag) ? 'unknown' : tag.toLowerCase();
 }

@@ -1,4 +1,4 @@
-/** The Whisper family: one chunk of speech in, sentences out. */
+/** The Whisper family turns one chunk of speech into sentences. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
@@ -9,13 +9,13 @@ import { toSentences } from '../sentences.ts';
 import { toWords } from '../words.ts';
 import type { ChunkRequest, DetectedLanguage, Recognizer } from './recognizer.ts';
 
-/** A guess below this does not overrule the language heard before it. */
+/** A guess with a lower probability does not replace the language of the chunk before. */
 const SURE = 0.5;
 
 export const recognizer: Recognizer = {
   /**
-   * Whisper computes as many positions as a chunk needs, each attending to all of them: short chunks packed up to
-   * this length take the least time for a second of speech; docs/performance.md has the figures.
+   * Whisper computes as many positions as a chunk needs, and each position attends to all others. Chunks packed up to
+   * this length take the least time for each second of speech; docs/performance.md has the figures.
    */
   packing: { maxSec: 12, joinsAcrossPauses: true },
 
@@ -50,7 +50,7 @@ interface Decoded {
   outcome: Outcome;
 }
 
-/** The first attempt that can be believed, else the surest one that is not a loop. */
+/** The first attempt that is accepted, else the one with the highest log probability that is not a loop. */
 async function decode(
   lane: Lane,
   chunk: Chunk,
@@ -90,8 +90,9 @@ function summarize(segments: DecodedSegment[]): Outcome {
 }
 
 /**
- * The language of the chunk; a speaker may change it, so each chunk is asked, and an unsure answer is ignored. The
- * engine keeps what it encoded for this, so that the first attempt at the text need not encode it again.
+ * Detects the language of the chunk. The speaker may change it, so it is detected for each chunk, and an unsure guess
+ * gives way to the language of the chunk before. The engine keeps the encoded audio, so the first attempt at the text
+ * does not encode it again.
  */
 async function detectLanguage(
   lane: Lane,
