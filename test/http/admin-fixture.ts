@@ -1,4 +1,7 @@
-/** The admin room in an app of its own: real metrics, toggles and slot; scripted models and captures. */
+/**
+ * Runs the admin room in an app of its own, with real metrics, toggles and slot, and with scripted models and
+ * captures.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -23,12 +26,12 @@ export interface Admin extends AsyncDisposable {
   toggles: Toggles;
   slot: Slot;
   models: ModelStatus[];
-  /** What the pages asked for: `pull cjk`. */
+  /** The commands of the pages in order, such as `pull cjk`. */
   asked: string[];
-  /** Ids with a capture. */
+  /** Ids that have a capture. */
   captured: Set<string>;
   setClock(sec: number): void;
-  /** As if the gateway were stopped, and started again on the same port. */
+  /** The server goes away as if the gateway were stopped, and comes back on the same port. */
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
 }
@@ -84,7 +87,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   };
 }
 
-/** Nobody watches here. */
+/** The admin room needs the notes, but no observer reads them here. */
 const notes: RequestHandler = (_req, res, next) => {
   res.locals.notes = {};
   next();
@@ -185,7 +188,7 @@ export function exchange(more: Partial<Exchange> = {}): Exchange {
   };
 }
 
-/** An hour of traffic that looks like some, the same at every call. */
+/** Records an hour of traffic that looks real and is the same at every call. */
 export function liveUp(admin: Admin): void {
   let seed = 11;
   const random = () => {

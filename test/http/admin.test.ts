@@ -1,4 +1,4 @@
-/** The admin endpoints, as htmx and as programs call them. */
+/** These tests call the admin endpoints as htmx and as programs do. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -46,7 +46,7 @@ async function refusal(response: Response, status: number, param: string | null 
 const shown = (text: string, key: string) =>
   new RegExp(`aria-checked="(true|false)" aria-labelledby="switch-${key}"`).exec(text)?.[1];
 
-test('metrics: the snapshot, with the slot', async () => {
+test('the metrics are a snapshot that includes the slot', async () => {
   await using admin = await startAdmin();
   admin.metrics.record(exchange());
   using _hold = admin.slot.take('llm', 'someone');
@@ -60,7 +60,7 @@ test('metrics: the snapshot, with the slot', async () => {
   assert.equal(categories.asr.recent[0].request_id, 'aaaabbbbccccdddd');
 });
 
-test('series: a value a second, and a value a step of the hour unless only the rate is wanted', async () => {
+test('the series have a value a second, and a value a step of the hour unless only the rate is wanted', async () => {
   await using admin = await startAdmin();
   admin.setClock(100);
   admin.metrics.record(exchange({ latencyMs: 812.44, rtf: 0.07123 }));
@@ -76,7 +76,7 @@ test('series: a value a second, and a value a step of the hour unless only the r
   assert.deepEqual(Object.keys(rate), ['now_sec', 'rate']);
 });
 
-test('toggle: every key, every spelling', async () => {
+test('a toggle takes every key in every spelling of on and off', async () => {
   await using admin = await startAdmin();
   for (const key of TOGGLE_KEYS) {
     for (const word of ['1', 'on', 'true', 'yes', 'y']) {
@@ -100,7 +100,7 @@ test('toggle: every key, every spelling', async () => {
   assert.equal(admin.toggles.get('payload'), true);
 });
 
-test('toggle: what is missing or wrong is named', async () => {
+test('a toggle that is missing or wrong is refused by its name', async () => {
   await using admin = await startAdmin();
   const before = admin.toggles.all();
   for (const values of [
@@ -134,7 +134,7 @@ test('toggle: what is missing or wrong is named', async () => {
   assert.deepEqual(admin.toggles.all(), before);
 });
 
-test('toggle: a client that waits to be told to go on', async () => {
+test('a toggle serves a client that waits for 100 Continue', async () => {
   await using admin = await startAdmin();
   const body = 'key=payload&value=yes';
   const status = await new Promise((resolve, reject) => {
@@ -151,7 +151,7 @@ test('toggle: a client that waits to be told to go on', async () => {
   assert.equal(admin.toggles.get('payload'), true);
 });
 
-test('clear-payload: says how many there were', async () => {
+test('clear-payload says how many captures it deleted', async () => {
   await using admin = await startAdmin();
   admin.captured.add('one').add('two');
   assert.match(
@@ -164,7 +164,7 @@ test('clear-payload: says how many there were', async () => {
   assert(!text.includes('Delete all'));
 });
 
-test('reset-asr-state: a fragment for htmx, else the counts', async () => {
+test('reset-asr-state answers htmx with a fragment and others with counts', async () => {
   await using admin = await startAdmin();
   const counts = await post(admin, '/admin/api/reset-asr-state');
   assert.deepEqual(await json(counts), { evicted: 2, remaining: 0 });
@@ -173,7 +173,7 @@ test('reset-asr-state: a fragment for htmx, else the counts', async () => {
   assert.match(text, /0 in memory/);
 });
 
-test('pull, load and unload a model', async () => {
+test('a model can be pulled, loaded and unloaded', async () => {
   await using admin = await startAdmin();
   const ask = async (path: string) => json(await post(admin, `/admin/api/models/${path}`));
   assert.deepEqual(await ask('multilingual-tiny/load'), { id: 'multilingual-tiny', state: 'loading' });
@@ -186,7 +186,7 @@ test('pull, load and unload a model', async () => {
   assert.equal(error.kind, 'not_found');
 });
 
-test('slot: who holds it, and stopping only whom was meant', async () => {
+test('the slot shows who holds it, and stop ends only the request that is named', async () => {
   await using admin = await startAdmin();
   const stop = async (body?: FormData) =>
     json(await post(admin, '/admin/api/slot/stop', body === undefined ? {} : { body }));
@@ -202,7 +202,7 @@ test('slot: who holds it, and stopping only whom was meant', async () => {
   assert.equal(hold.signal.aborted, true);
 });
 
-test('captures: a page, two files to keep, and a replay', async () => {
+test('a capture has a page, two files to keep, and a replay', async () => {
   await using admin = await startAdmin();
   admin.captured.add('req:1');
   const page = await get(admin, '/admin/captures/req:1');
@@ -234,7 +234,7 @@ test('captures: a page, two files to keep, and a replay', async () => {
   await refusal(await post(admin, '/admin/captures/none/replay'), 404);
 });
 
-test('whatever a client may name is text', async () => {
+test('every name that a client can choose is shown as text', async () => {
   await using admin = await startAdmin();
   admin.toggles.set('payload', true);
   admin.metrics.record(exchange({ model: EVIL, route: EVIL }));
@@ -246,7 +246,7 @@ test('whatever a client may name is text', async () => {
   }
 });
 
-test('requests of all kinds by time, leading to captures only while they are kept', async () => {
+test('requests of all kinds are listed by time, and lead to captures only while these are kept', async () => {
   await using admin = await startAdmin();
   const at = (sec: number) => new Date(Date.UTC(2026, 0, 1, 10, 0, sec));
   for (let n = 0; n < 40; n++) {
@@ -265,14 +265,14 @@ test('requests of all kinds by time, leading to captures only while they are kep
   );
 });
 
-test('nothing yet: says what to do', async () => {
+test('an empty dashboard says what to do', async () => {
   await using admin = await startAdmin();
   for (const name of ['requests', 'summary']) {
     assert.match(await fragment(await get(admin, `/admin/fragments/${name}`)), /href="\/playground"/);
   }
 });
 
-test('wrong methods and paths', async () => {
+test('a wrong method is a 405 that names the right ones', async () => {
   await using admin = await startAdmin();
   for (const [method, path, allow] of [
     ['POST', '/admin', 'GET, HEAD'],
@@ -292,7 +292,7 @@ test('wrong methods and paths', async () => {
   assert.equal((await get(admin, '/admin', { method: 'HEAD' })).status, 200);
 });
 
-test('the page holds no data, and the same top bar as the playground', async () => {
+test('the page holds no data, and has the same top bar as the playground', async () => {
   await using admin = await startAdmin();
   admin.metrics.record(exchange());
   const page = await (await get(admin, '/admin')).text();
@@ -305,7 +305,7 @@ test('the page holds no data, and the same top bar as the playground', async () 
   assert.match(page, /<a href="\/admin" aria-current="page">/);
 });
 
-test('of the packages only what the page needs is served', async () => {
+test('only the files of the packages that the page needs are served', async () => {
   await using admin = await startAdmin();
   for (const name of ['htmx.min.js', 'uPlot.iife.min.js', 'uPlot.min.css']) {
     const response = await get(admin, `/assets/vendor/${name}`);
@@ -317,13 +317,13 @@ test('of the packages only what the page needs is served', async () => {
   }
 });
 
-test('html: values are escaped, templates are not, nothing is nothing', () => {
+test('the html tag escapes values but no templates, and writes absent values as nothing', () => {
   const inner = html`<b>${'"<&>\''}</b>`;
   assert.equal(inner.text, '<b>&quot;&lt;&amp;&gt;&#39;</b>');
   assert.equal(html`${inner}${[inner, 0]}${null}${undefined}${false}`.text, `${inner}${inner}0`);
 });
 
-test('the dashboard says that a pull or a load failed; the log says why', async () => {
+test('the dashboard says that a pull or a load failed, and the log says why', async () => {
   await using gateway = await startGateway({
     ensure: async (id) => {
       if (id === 'cjk') throw new Error('EACCES: /srv/models/cjk.gguf');

@@ -1,4 +1,4 @@
-/** Which requests are captured; what a capture holds is told elsewhere. */
+/** These tests say which requests are captured; other tests say what a capture holds. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,6 +22,6 @@ test('only inference is captured', async () => {
     existsSync(payloadDir) ? readdirSync(payloadDir, { recursive: true }).map(String) : [];
   const complete = () => captures().some((path) => path.endsWith(join('inference', 'meta.json')));
   await until('the last request is captured', complete);
-  // Captures are written in the order of their requests: an earlier one would be there by now.
+  // Captures are written in the order of their requests, so an earlier one would be there by now.
   assert(!captures().some((path) => path.includes('no-inference')), captures().join(', '));
 });

@@ -1,4 +1,4 @@
-/** The commands an operator types, as processes. */
+/** These tests run the commands an operator types, as processes. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -44,12 +44,12 @@ test('npm run quickstart -- --once prints the text, the real-time factor and the
 interface Served extends AsyncDisposable {
   base: string;
   child: ChildProcess;
-  /** All that it has printed so far. */
+  /** Everything that the process has printed so far. */
   log(): string;
   ended: Promise<unknown>;
 }
 
-/** `voxgate serve` once it answers. */
+/** Resolves to `voxgate serve` once it answers. */
 async function serve(settings: NodeJS.ProcessEnv = {}): Promise<Served> {
   const port = await freePort();
   const env = { ...process.env, SVC_PORT: String(port), SVC_OBS_ACCESS_LOG_ENABLED: '0', ...settings };
@@ -73,7 +73,7 @@ async function serve(settings: NodeJS.ProcessEnv = {}): Promise<Served> {
   };
 }
 
-test('npm start says where it listens, answers there, and leaves on SIGTERM', async (t) => {
+test('npm start says where it listens, answers there, and ends on SIGTERM', async (t) => {
   const startedAt = Date.now();
   await using served = await serve();
   t.diagnostic(`start to first /health: ${Date.now() - startedAt} ms`);
@@ -84,14 +84,14 @@ test('npm start says where it listens, answers there, and leaves on SIGTERM', as
   assert.equal(served.child.exitCode, 0);
 });
 
-test(`SVC_MODEL_PRELOAD loads ${MODEL} before anything asks for it`, async (t) => {
+test(`SVC_MODEL_PRELOAD loads ${MODEL} before any request asks for it`, async (t) => {
   if (!needsWeights(t)) return;
   await using served = await serve({ SVC_MODEL_PRELOAD: MODEL });
   const loaded = async () => (await json(await fetch(`${served.base}/v1/models/${MODEL}`))).loaded;
   await until('it is loaded', loaded, 20_000);
 });
 
-test('models that cannot be preloaded are lines in the log, and the gateway serves all the same', async (t) => {
+test('models that cannot be preloaded are lines in the log, and the gateway still serves', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-commands-test-'));
   t.after(() => rmSync(dir, { recursive: true }));
   await using served = await serve({
@@ -124,7 +124,7 @@ interface Ended {
   stderr: string;
 }
 
-/** Aside, because the gateway that it asks runs in this process. */
+/** The command runs in a process of its own, because the gateway that it asks runs in this one. */
 async function replay(folder: string, base: string): Promise<Ended> {
   const child = spawn(process.execPath, ['dist/main.js', 'replay', folder, '--url', base], { cwd: ROOT });
   let [stdout, stderr] = ['', ''];
@@ -134,7 +134,7 @@ async function replay(folder: string, base: string): Promise<Ended> {
   return { status, stdout, stderr };
 }
 
-/** A gateway that has captured one chat request, and the folder of that. */
+/** Starts a gateway that has captured one chat request, and gives the folder of that capture. */
 async function capturedChat(upstream: HostileUpstream): Promise<Gateway & { folder: string }> {
   const env = { SVC_LLM_BACKEND_URL: upstream.url, SVC_OBS_PAYLOAD_ENABLED: '1' };
   const gateway = await startGateway({ env });
@@ -149,7 +149,7 @@ async function capturedChat(upstream: HostileUpstream): Promise<Gateway & { fold
   return Object.assign(gateway, { folder: folder() });
 }
 
-test('voxgate replay: the same answer is exit status 0, another one is 1', async () => {
+test('voxgate replay exits with 0 for the same answer and with 1 for another one', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave(wholeAnswer('one answer'));
   await using gateway = await capturedChat(upstream);
@@ -175,7 +175,7 @@ test('voxgate replay: the same answer is exit status 0, another one is 1', async
   assert.match(refused.stdout, /^Status 200 then, 400 now\n/);
 });
 
-test('voxgate replay: without a comparison there is one line on standard error, and the status is not 0', async () => {
+test('voxgate replay without a comparison prints one line on standard error, and its status is not 0', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave(wholeAnswer('one answer'));
   await using gateway = await capturedChat(upstream);
@@ -195,7 +195,7 @@ test('voxgate replay: without a comparison there is one line on standard error, 
   await assertFailed(replay(gateway.folder, gateway.base), /is not a capture/);
 });
 
-// npx links the command once and keeps the link: what it links to has to come out of the build executable.
+// npx links the command once and keeps the link, so the linked file must be executable as the build makes it.
 for (const [name, command, ...args] of [
   ['as npx finds it', 'npx', 'voxgate'],
   ['as a program', 'dist/main.js'],

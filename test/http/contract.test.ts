@@ -1,4 +1,4 @@
-/** Rows of the contract that speak of transcription, each named after its place: 4.3, 6, 7. */
+/** Each row is named after the place of the contract about transcription that it tests: 4.3, 6 or 7. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { joinWavs } from '../wav.ts';
@@ -42,7 +42,7 @@ const segmentsOf = async (response: Response) => (await json(response)).segments
 const long =
   ' a stranger should find every room by its name and see on one screen what a function does, because nobody else' +
   ' will ever explain it to them while they are holding a broken machine together with both hands';
-/** The engine says what it was asked for. */
+/** This engine transcribes what it was asked for. */
 const echo: Script = {
   installed: ['multilingual-base', ...everything],
   transcribe: async (_samples, { language, translate }) =>
@@ -59,15 +59,19 @@ const hinted = (language: string) => ({
 });
 
 const ROWS: Row[] = [
-  { row: '4.3 field file: absent', file: null, check: refused(400, 'malformed', { param: 'file' }) },
-  { row: '4.3 field model: omitted means auto', check: served('multilingual-base') },
   {
-    row: '4.3 field model: an id',
+    row: '4.3 field file: a form without a file is refused',
+    file: null,
+    check: refused(400, 'malformed', { param: 'file' }),
+  },
+  { row: '4.3 field model: an absent model means auto', check: served('multilingual-base') },
+  {
+    row: '4.3 field model: an id chooses its model',
     fields: { model: 'multilingual-base' },
     check: served('multilingual-base', 'requested'),
   },
   {
-    row: '4.3 field model: an alias',
+    row: '4.3 field model: an alias chooses its model',
     fields: { model: 'whisper-base' },
     check: served('multilingual-base', 'requested'),
   },
@@ -101,7 +105,7 @@ const ROWS: Row[] = [
     },
   },
   {
-    row: '4.3 responses: of too few words european says English with probability 0',
+    row: '4.3 responses: european says English with probability 0 where there are too few words',
     fields: { model: 'european', response_format: 'verbose_json' },
     script: spoken(' Yes.'),
     check: async (response) => {
@@ -133,7 +137,7 @@ const ROWS: Row[] = [
     check: refused(400, 'malformed', { param: 'language', code: 'unsupported_language', message }),
   })),
   ...['en', 'ky'].map((languages) => ({
-    row: `4.3 field languages: ${languages} on a model that hears en and lacks ky`,
+    row: `4.3 field languages: ${languages} is no obstacle on a model that recognizes en and lacks ky`,
     fields: { 'languages[]': languages, response_format: 'verbose_json' },
     check: async (response: Response) => {
       const answer = await json(response);
@@ -141,12 +145,12 @@ const ROWS: Row[] = [
     },
   })),
   {
-    row: '4.3 field response_format: text',
+    row: '4.3 field response_format: text gives the text alone',
     fields: { response_format: 'text' },
     check: async (response) => assert.equal(await response.text(), 'Hello there.\n'),
   },
   {
-    row: '4.3 field response_format: verbose_json',
+    row: '4.3 field response_format: verbose_json gives segments',
     fields: { response_format: 'verbose_json' },
     check: async (response) => {
       const answer = await json(response);
@@ -155,7 +159,7 @@ const ROWS: Row[] = [
     },
   },
   {
-    row: '4.3 field translate: true',
+    row: '4.3 field translate: true asks the engine for English',
     fields: { translate: 'true', language: 'de' },
     script: { ...echo, installed: ['multilingual-base', 'voice-activity'] },
     check: async (response) => {
@@ -169,7 +173,7 @@ const ROWS: Row[] = [
     check: async (response) => assert.equal((await eventTypes(response)).at(-1), 'transcript.text.done'),
   },
   {
-    row: '4.3 field segment_granularity: subtitle on european',
+    row: '4.3 field segment_granularity: subtitle cuts the segments of european',
     fields: { model: 'european', response_format: 'verbose_json', segment_granularity: 'subtitle' },
     script: spoken(long),
     check: async (response) => {
@@ -192,7 +196,7 @@ const ROWS: Row[] = [
     },
   })),
   {
-    row: '4.3 field segment_granularity: affects only european',
+    row: '4.3 field segment_granularity: subtitle leaves the segments of others whole',
     fields: { model: 'multilingual-small', response_format: 'verbose_json', segment_granularity: 'subtitle' },
     script: spoken(long),
     check: async (response) => assert.equal((await segmentsOf(response)).length, 1),
@@ -211,7 +215,7 @@ const ROWS: Row[] = [
     },
   })),
   {
-    row: '4.3 field task_type: rich on cjk',
+    row: '4.3 field task_type: rich gives the segments of cjk emotion and event',
     fields: { model: 'cjk', task_type: 'rich', response_format: 'verbose_json' },
     script: { installed: everything },
     check: async (response) => {
@@ -228,39 +232,43 @@ const ROWS: Row[] = [
       assert.deepEqual(['emotion' in segment, 'event' in segment], [false, false]);
     },
   })),
-  { row: '4.3 auto: CJK hint, CJK installed', ...hinted('ko'), check: served('cjk', 'auto:cjk-language') },
   {
-    row: '4.3 auto: European hint, European installed',
+    row: '4.3 auto: a CJK hint takes cjk where it is installed',
+    ...hinted('ko'),
+    check: served('cjk', 'auto:cjk-language'),
+  },
+  {
+    row: '4.3 auto: a European hint takes european where it is installed',
     ...hinted('fr'),
     check: served('european', 'auto:european-language'),
   },
   {
-    row: '4.3 auto: anything else',
+    row: '4.3 auto: any other hint takes multilingual',
     ...hinted('ar'),
     check: served('multilingual-small', 'auto:other-language'),
   },
   {
-    row: '4.3 auto: a language that no model has',
+    row: '4.3 auto: a language that no model has leaves the language to the engine',
     fields: { model: 'auto', language: 'ky', response_format: 'verbose_json' },
     script: { installed: everything },
     check: async (response) => {
       await served('multilingual-small', 'auto:other-language')(response.clone());
-      assert.equal((await json(response)).language, 'english'); // what the engine hears
+      assert.equal((await json(response)).language, 'english'); // the language that the engine detects
     },
   },
   {
-    row: '4.3 auto: no hint',
+    row: '4.3 auto: no hint takes multilingual',
     fields: { model: 'auto' },
     script: { installed: everything },
     check: served('multilingual-small', 'auto:no-hint'),
   },
   {
-    row: '4.3 auto: preferred one not installed falls back to an installed one',
+    row: '4.3 auto: a preferred model that is not installed is replaced by one that is',
     fields: { language: 'ko' },
     check: served('multilingual-base', 'auto:cjk-language-fallback'),
   },
   {
-    row: '4.3 backend multilingual: streams and translates',
+    row: '4.3 backend multilingual: it streams and translates',
     fields: { model: 'multilingual-base', stream: 'true', translate: 'true' },
     check: async (response) =>
       assert.deepEqual(await eventTypes(response), ['transcript.text.delta', 'transcript.text.done']),
@@ -284,7 +292,7 @@ const ROWS: Row[] = [
     check: refused(400, 'malformed', { param: 'language', code: 'unsupported_language' }),
   },
   {
-    row: '4.3 segments: sentence is a full sentence, the default',
+    row: '4.3 segments: by default a segment is a full sentence',
     fields: { model: 'european', response_format: 'verbose_json' },
     script: spoken(' One two. Three four!'),
     check: async (response) =>
@@ -300,24 +308,24 @@ const ROWS: Row[] = [
     check: async (response) => assert.equal((await segmentsOf(response)).length, 2),
   },
   {
-    row: '4.3 English of the CJK backend (decided: spaces are kept)',
+    row: '4.3 English of the CJK backend: spaces between words are kept',
     fields: { model: 'cjk', language: 'en' },
     script: spoken(' one two'),
     check: async (response) => assert.equal((await json(response)).text, 'one two'),
   },
   {
-    row: '4.3 responses: unknown model',
+    row: '4.3 responses: an unknown model is 400 malformed',
     fields: { model: 'nope' },
     check: refused(400, 'malformed', { param: 'model' }),
   },
   {
-    row: '4.3 responses: missing backend library',
+    row: '4.3 responses: a missing backend library is 503 network',
     fields: { model: 'european' },
     script: { engine: null },
     check: refused(503, 'network', { provider: 'european' }),
   },
   {
-    row: '6 ASR stream: delta per segment, done at the end',
+    row: '6 ASR stream: there is a delta for each segment, and done at the end',
     fields: { stream: 'true' },
     script: { transcribe: async () => heard(' One. Two.') },
     check: async (response) =>
@@ -348,9 +356,13 @@ const ROWS: Row[] = [
         ],
       ),
   },
-  { row: '7 malformed 400: unknown model', fields: { model: 'x' }, check: refused(400, 'malformed') },
   {
-    row: '7 network 503: backend library missing, without Retry-After',
+    row: '7 malformed 400: an unknown model is malformed',
+    fields: { model: 'x' },
+    check: refused(400, 'malformed'),
+  },
+  {
+    row: '7 network 503: a missing backend library carries no Retry-After',
     script: { engine: null },
     check: async (response) => {
       assert.equal(response.headers.get('retry-after'), null);
@@ -367,7 +379,7 @@ for (const { row, fields, script, file, check } of ROWS) {
   });
 }
 
-test('7 network 503: slot busy carries Retry-After: 5', async () => {
+test('7 network 503: a busy slot carries Retry-After: 5', async () => {
   let finish: () => void = () => undefined;
   await using gateway = await startGateway({
     transcribe: () =>

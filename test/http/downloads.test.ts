@@ -1,4 +1,4 @@
-/** Weights that a request needs and that are not on disk: a real store, and a hub that serves them or fails to. */
+/** A request needs weights that are not on disk; a real store asks a hub that serves them or fails to. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
@@ -33,7 +33,7 @@ interface World extends AsyncDisposable {
   hub: HubServer;
 }
 
-/** @param onDisk files of the models folder that are there from the start */
+/** @param onDisk files that are in the models folder from the start */
 async function startWorld({
   onDisk = [VOICE_ACTIVITY_FILE],
   download = true,
@@ -124,13 +124,13 @@ test('weights for voice activity that cannot be fetched are 503 network of the g
   await assertUnavailable(await transcribe(world), 'voxgate', 'download_failed');
 });
 
-test('with downloads switched off absent weights are 503 network, and the hub is not asked', async () => {
+test('absent weights are 503 network while downloads are off, and the hub is not asked', async () => {
   await using world = await startWorld({ download: false });
   await assertUnavailable(await transcribe(world), 'multilingual', 'model_not_installed');
   assert.equal(world.hub.requests.length, 0);
 });
 
-/** The next file comes to its end only when told to. */
+/** Lets the next file end only when `finish` is called. */
 function holdBack(hub: HubServer): { begun(): boolean; finish(): void } {
   let response: ServerResponse | undefined;
   hub.next.push((_request, held) => {
@@ -141,7 +141,7 @@ function holdBack(hub: HubServer): { begun(): boolean; finish(): void } {
   return { begun: () => response !== undefined, finish: () => response?.end(weights.subarray(1000)) };
 }
 
-test('a download does not hold the slot: others are served meanwhile, then the one that waited', async () => {
+test('a download does not hold the slot, so others are served meanwhile, then the request that waited', async () => {
   await using world = await startWorld({
     onDisk: [VOICE_ACTIVITY_FILE, 'tiny.bin'],
     stallTimeoutMs: 10_000,

@@ -1,4 +1,4 @@
-/** What an error tells the client beside its kind: which request it was, and what to do about an upstream. */
+/** An error tells the client, beside its kind, which request it was and what to do about an upstream. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startHostileUpstream } from '../faults/hostile-upstream.ts';
@@ -29,7 +29,7 @@ test('every 5xx names its request, in the header and in the envelope', async () 
     [503, transcribe(busy)],
   ] as const)
     await namesItsRequest(await failed, status);
-  // One after the other: they share a slot.
+  // These requests run one after the other, because they share a slot.
   await namesItsRequest(await speak(broken), 502);
   await namesItsRequest(await chat(broken), 503);
 });
@@ -40,7 +40,7 @@ async function namesItsRequest(response: Response, status: number): Promise<void
   assert.equal((await json(response)).error.request_id, 'failed:1');
 }
 
-test('an upstream that cannot be reached: the message says what to start', async () => {
+test('the message about an upstream that cannot be reached says what to start', async () => {
   await using gateway = await startGateway({
     env: { SVC_TTS_UPSTREAM_URL: NOWHERE, SVC_LLM_BACKEND_URL: NOWHERE },
   });
@@ -54,7 +54,7 @@ test('an upstream that cannot be reached: the message says what to start', async
   }
 });
 
-test('an upstream that breaks off: the message says how', async () => {
+test('the message about an upstream that breaks off says how it did', async () => {
   await using upstream = await startHostileUpstream();
   await using gateway = await startGateway({
     env: { SVC_TTS_UPSTREAM_URL: upstream.url, SVC_LLM_BACKEND_URL: upstream.url },

@@ -1,4 +1,4 @@
-/** A real gateway on a free port with a scripted engine, so that HTTP behavior is tested without weights. */
+/** Starts a real gateway on a free port with a scripted engine, so that HTTP behavior is tested without weights. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,26 +26,26 @@ import type { ClientLimits } from '../../src/proxy/client-pace.ts';
 
 import { wav } from '../wav.ts';
 
-/** Hardly a test of HTTP does without. */
+/** Hardly any test of HTTP does without this. */
 export { until } from '../until.ts';
 
 export interface Script {
-  /** What the engine hears in one chunk. */
+  /** Transcribes one chunk. */
   transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
-  /** What loading a model does beside making the scripted one. */
+  /** Runs when a model is loaded, before the scripted one is made. */
   load?(options: LoadOptions): void;
-  /** What the engine computes on; what the real one finds. */
+  /** Devices of the engine; when absent, those that the real one finds. */
   devices?: ComputeDevice[];
-  /** How many chunks the model takes at once; one. */
+  /** Number of chunks that the model takes at once; 1 when absent. */
   lanes?: number;
   /** Ids whose weights are on disk. */
   installed?: string[];
-  /** What fetching absent weights does. */
+  /** Fetches absent weights. */
   ensure?(id: string, options: EnsureOptions): Promise<unknown>;
-  /** A real one instead; then `installed` and `ensure` mean nothing. */
+  /** Takes the place of the scripted store; `installed` and `ensure` then mean nothing. */
   store?: ModelStore;
   env?: Record<string, string>;
-  /** How patient the gateway is with the clients of speech and chat; as patient as it always is. */
+  /** How long the gateway waits for clients of speech and chat; as long as it always does when absent. */
   clients?: Partial<ClientLimits> | undefined;
   engine?: null;
   beforeListening?(server: Server): void;
@@ -54,24 +54,24 @@ export interface Script {
 export interface Gateway extends AsyncDisposable {
   base: string;
   app: App;
-  /** Uploads now on disk. */
+  /** Uploads that are on disk now. */
   uploads(): string[];
   uploadFolders(): string[];
-  /** Requests now waiting for weights. */
+  /** Number of requests that wait for weights now. */
   fetching(): number;
-  /** Requests whose headers came. */
+  /** Number of requests whose headers have arrived. */
   arrived(): number;
-  /** Files that are being opened. */
+  /** Number of files that are being opened. */
   opening(): number;
-  /** Jobs that began and have not ended. */
+  /** Number of jobs that have begun and not ended. */
   running(): number;
-  /** Jobs that began. */
+  /** Number of jobs that have begun. */
   begun(): number;
-  /** Requests that are over, as observed. */
+  /** Requests that are over, as the observer saw them. */
   exchanges: Exchange[];
   /** Ids of the models that were loaded, in order. */
   loads: string[];
-  /** The operator's log, a line of JSON each. */
+  /** The operator's log, one line of JSON each. */
   logged: string[];
   config: Config;
 }
@@ -151,11 +151,11 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   };
 }
 
-/** An engine that is busy until it is told to stop. */
+/** Is busy until it is told to stop. */
 export const untilAborted: NonNullable<Script['transcribe']> = (_samples, _options, { signal }) =>
   new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
 
-/** Words of the same length, one after the other. */
+/** Makes words of the same length, one after the other. */
 export function heard(text: string, wordMs = 100): DecodedSegment[] {
   const tokens = text.split(/(?= )/).map((piece, i) => ({
     id: i + 1,
@@ -167,7 +167,7 @@ export function heard(text: string, wordMs = 100): DecodedSegment[] {
   return [{ startMs: 0, endMs: tokens.length * wordMs, tokens, noSpeechProb: 0.01 }];
 }
 
-/** The real addon decodes; a loud window is speech; the script says what was said. */
+/** The real addon decodes, a loud window counts as speech, and the script transcribes. */
 function scriptedEngine(
   script: Script,
   count: (change: number) => void,
@@ -249,7 +249,7 @@ function scriptedStore(script: Script, count: (change: number) => void): ModelSt
   } as unknown as ModelStore;
 }
 
-/** A wav of a 440 Hz tone: loud enough to count as speech here. */
+/** Makes a wav of a 440 Hz tone, which is loud enough to count as speech here. */
 export function toneWav(seconds: number, amplitude = 0.5): Buffer {
   const count = Math.round(seconds * 16_000);
   return wav(

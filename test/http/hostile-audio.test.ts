@@ -1,12 +1,13 @@
-/** What a file costs that was made to cost much, before anybody is asked to wait for it. */
+/** Files that were made to cost much are refused before other clients have to wait for them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { endlessSearch, vorbisOfGigabytes } from '../hostile-audio.ts';
 import { form, json, post, startGateway, toneWav, until } from './harness.ts';
 
-test('3 kB of Vorbis that ask for gigabytes are refused at once, for little memory', async () => {
+test('a Vorbis file of 3 kB that asks for gigabytes is refused at once, for little memory', async () => {
   await using gateway = await startGateway();
-  assert.equal((await post(gateway, form(toneWav(2)))).status, 200); // what is compiled and loaded by the first
+  // The first request compiles and loads code whose cost is not the file's.
+  assert.equal((await post(gateway, form(toneWav(2)))).status, 200);
   const peakKb = process.resourceUsage().maxRSS;
   const before = process.cpuUsage();
   const response = await post(gateway, form(vorbisOfGigabytes(), {}, 'speech.ogg'));

@@ -1,6 +1,6 @@
 /**
- * Forms made to stop the gateway: each is a few kilobytes. It is refused at once, what it costs stays small, and
- * whoever else asks is answered meanwhile.
+ * Forms of a few kilobytes try to stop the gateway. Each is refused at once, its cost stays small, and other clients
+ * are answered meanwhile.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,13 +9,13 @@ import { assertCheap } from '../cost.ts';
 import { form, type Gateway, json, post, type Script, startGateway, toneWav, until } from './harness.ts';
 
 const speech = toneWav(1);
-/** Of a few requests and their answers, on both sides: the client is in this process too. */
+/** This is for a few requests and their answers on both sides, because the client is in this process too. */
 const MAX_COST_MS = 100;
 
-/** Of the most memory that this process ever had. */
+/** This bounds the growth of the most memory that this process ever had. */
 const MAX_GROWTH_MIB = 64;
 
-/** A gateway that has served before: what is compiled at the first request is no cost of the second. */
+/** Starts a gateway that has served before: code that the first request compiles is no cost of the second. */
 async function startWarm(script: Script = {}): Promise<Gateway> {
   const gateway = await startGateway(script);
   assert.equal((await post(gateway, form(speech))).status, 200);
@@ -43,7 +43,7 @@ async function assertRefusedAtOnce(gateway: Gateway, send: () => Promise<Respons
   return error;
 }
 
-/** With the file after the fields, as a client would that wants them looked at first. */
+/** The file stands behind the fields, as with a client that wants the fields read first. */
 const withFields = (fields: [string, string][]) => {
   const data = new FormData();
   for (const [name, value] of fields) data.append(name, value);
@@ -94,7 +94,7 @@ test('a prompt of 64 KiB is used; a longer one is refused by its name and the li
   }
 });
 
-/** A name is enough: its brackets would become an array of so many places, or so many objects in one another. */
+/** A name is enough: its brackets would become an array of so many places, or so many objects inside one another. */
 const NAMES: [what: string, name: string][] = [
   ['an index of 30 million in a list', 'keywords[30000000]'],
   ['the highest index', 'languages[4294967294]'],
@@ -108,7 +108,7 @@ const NAMES: [what: string, name: string][] = [
 ];
 
 for (const [what, name] of NAMES) {
-  test(`${what}: an invalid form, at once and in little memory, of audio and of the admin pages`, async () => {
+  test(`${what} makes an invalid form, refused at once and in little memory, for audio and on the admin pages`, async () => {
     await using gateway = await startWarm();
     const inUpload = () => post(gateway, withFields([[name, 'x']]));
     assert.equal((await assertRefusedAtOnce(gateway, inUpload)).code, 'invalid_form');
@@ -144,7 +144,7 @@ for (const [what, part] of [
   });
 }
 
-test('a list where one text belongs, and an object, are refused by the name and shown in a word', async () => {
+test('a list or an object where one text belongs is refused by its name and shown in a word', async () => {
   await using gateway = await startWarm();
   for (const [name, shown] of [
     ['model[99]', 'a list of 100'],
@@ -157,7 +157,7 @@ test('a list where one text belongs, and an object, are refused by the name and 
   }
 });
 
-test('names of the prototype are names like others: ignored, and nothing inherits from them', async () => {
+test('names of the prototype are ignored like others, and no object inherits from them', async () => {
   await using gateway = await startWarm();
   const fields = ['__proto__', '__proto__[model]', 'constructor[prototype]', 'toString', 'hasOwnProperty'];
   const response = await post(gateway, withFields(fields.map((name) => [name, 'polluted'])));
@@ -171,7 +171,7 @@ test('names of the prototype are names like others: ignored, and nothing inherit
   assert.deepEqual(await json(stopped), { stopped: false });
 });
 
-test('every keyword of a list of 100 arrives, however the list is spelled; 101 are refused', async () => {
+test('every keyword of a list of 100 arrives in every spelling of the list, and 101 are refused', async () => {
   let prompt = '';
   await using gateway = await startWarm({
     transcribe: async (_samples, options) => {
@@ -190,7 +190,7 @@ test('every keyword of a list of 100 arrives, however the list is spelled; 101 a
   assert.deepEqual([error.param, error.code], ['keywords', 'invalid_value']);
 });
 
-test('fields do not count as audio: a file of the largest size is accepted with them', async () => {
+test('fields do not count as audio, so a file of the largest size is accepted with them', async () => {
   await using gateway = await startWarm({ env: { SVC_MAX_UPLOAD_MB: '0.031' } });
   assert(speech.length > 31_000 && speech.length < 0.031 * 1024 * 1024);
   const fields: [string, string][] = [

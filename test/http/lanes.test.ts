@@ -1,4 +1,4 @@
-/** Requests on a model of two lanes: several chunks are worked on at once, and the answer does not show it. */
+/** Requests run on a model of two lanes: several chunks are worked on at once, and the answer does not show it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +7,7 @@ import { gateOf } from '../gate.ts';
 import { wav } from '../wav.ts';
 import { form, type Gateway, heard, json, post, type Script, startGateway, until } from './harness.ts';
 
-/** Tones of these lengths, in seconds, each with 4 s of silence behind it. */
+/** The tones have these lengths in seconds, and 4 s of silence follow each. */
 const LENGTHS = [3, 1, 2, 4, 1.5];
 const TEXT = LENGTHS.map((sec) => `UnnumberedSegment for ${sec} seconds.`).join(' ');
 
@@ -20,7 +20,7 @@ const audio = wav(
   ),
 );
 
-/** Which tone a chunk is, by its length: up to 0.4 s of silence belong to it. */
+/** Tells by its length which tone a chunk is; up to 0.4 s of silence belong to it. */
 function toneOf(samples: Float32Array): number {
   const sec = samples.length / SAMPLE_RATE;
   return LENGTHS.findLast((length) => sec >= length && sec < length + 0.49) ?? 0;
@@ -32,7 +32,7 @@ async function slotIsFree(gateway: Gateway): Promise<void> {
 
 const gatewayWith = (transcribe: NonNullable<Script['transcribe']>) => startGateway({ lanes: 2, transcribe });
 
-test('the text is in the order of the speech, whatever is heard first', async () => {
+test('the text is in the order of the speech, even where later chunks are done first', async () => {
   const both = gateOf(2);
   await using gateway = await gatewayWith(async (samples) => {
     await both();
@@ -43,7 +43,7 @@ test('the text is in the order of the speech, whatever is heard first', async ()
   assert.equal(body.text, TEXT);
 });
 
-test('of given language and without times short speech is one chunk; with times each keeps its own', async () => {
+test('short speech in a given language is one chunk without times, and with times each part keeps its own', async () => {
   const chunks: number[] = [];
   await using gateway = await gatewayWith(async (samples) => {
     chunks.push(samples.length / SAMPLE_RATE);
@@ -106,7 +106,7 @@ test('a client that leaves stops every lane, and frees the slot', async () => {
   assert.equal(stopped, 2);
 });
 
-test('an engine that fails on one lane: the other is stopped, and the answer is its error', async () => {
+test('an engine that fails on one lane stops the other, and the answer is its error', async () => {
   const both = gateOf(2);
   let stopped = 0;
   await using gateway = await gatewayWith(async (samples, _options, { signal }) => {

@@ -1,4 +1,7 @@
-/** GET /v1/models as a whole: ids, order, languages; what makes a single entry appear is told elsewhere. */
+/**
+ * These tests read GET /v1/models as a whole: ids, order, languages. Other tests say what makes a single entry
+ * appear.
+ */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,7 +9,7 @@ import { test } from 'node:test';
 import { modelsListSchema } from '../../src/http/openapi.ts';
 import { json, startGateway } from './harness.ts';
 
-/** Both upstreams in one: healthy, with one chat model. */
+/** Both upstreams are in one server, which is healthy and has one chat model. */
 async function startUpstreams(): Promise<AsyncDisposable & { url: string }> {
   const server = createServer((req, res) => {
     res.end(req.url === '/v1/models' ? '{"data":[{"id":"llama"}]}' : '{}');
@@ -47,7 +50,7 @@ test('every model is listed under its id: auto, those on disk, the others, speec
     assert.deepEqual(capabilities, [id === 'tts' ? 'tts' : id === 'llama' ? 'llm' : 'asr'], id);
 });
 
-test('languages are told of recognition models only, and only auto is an alias', async () => {
+test('only recognition models have languages, and only auto is an alias', async () => {
   const models = await listed();
   const named = (wanted: string) => models.find(({ id }) => id === wanted);
   for (const model of models) {
@@ -64,7 +67,7 @@ test('languages are told of recognition models only, and only auto is an alias',
   assert.equal(named('european')?.languages?.toSorted().join(' '), european);
 });
 
-test('which recognition models translate is told, of auto and of those that were trained to', async () => {
+test('auto and the models that were trained to translate say that they do, and no others', async () => {
   const models = await listed();
   const telling = models.filter(({ supports_translation }) => supports_translation !== undefined);
   assert.deepEqual(

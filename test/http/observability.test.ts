@@ -1,4 +1,4 @@
-/** Metrics, access log and captures of real requests: what each says, and that they say the same. */
+/** Metrics, access log and captures of real requests say the right things, and say the same. */
 import assert from 'node:assert/strict';
 import {
   existsSync,
@@ -20,7 +20,7 @@ import { form, type Gateway, heard, json, post, startGateway, toneWav, until } f
 const day = (at = new Date()) =>
   [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((n) => String(n).padStart(2, '0')).join('-');
 
-/** The lines on disk once there are `count`. */
+/** Reads the lines on disk once there are `count`. */
 async function accessLog({ config }: Gateway, count: number): Promise<any[]> {
   const file = join(config.observability.logDir, `access-${day()}.jsonl`);
   const lines = () => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []);
@@ -45,7 +45,7 @@ const toggle = (gateway: Gateway, key: string, value: string) => {
   return fetch(`${gateway.base}/admin/api/observability/toggle`, { method: 'POST', body: data });
 };
 
-/** Nearest rank. */
+/** Takes the nearest rank. */
 const percentile = (values: number[], p: number) =>
   values.toSorted((a, b) => a - b)[Math.ceil((p / 100) * values.length) - 1];
 
@@ -76,7 +76,7 @@ test('percentiles of the metrics are those of the access log', async () => {
   assert.equal(snapshot.categories.asr.recent.length, 41);
 });
 
-test('one line for every request, with the decided fields', async () => {
+test('every request has one line, with the decided fields', async () => {
   await using gateway = await startGateway();
   const headers = { 'X-Request-ID': 'my:id-1', 'User-Agent': 'tests/1' };
   await (await post(gateway, form(toneWav(1), { language: 'en' }), { headers })).text();
@@ -106,7 +106,7 @@ test('one line for every request, with the decided fields', async () => {
   assert.deepEqual([tts.status, tts.extra.provider, tts.extra.error_kind], [503, 'tts', 'network']);
 });
 
-test('the line of european has the language that its words are in', async () => {
+test('the line of a european transcription has the language of its words', async () => {
   await using gateway = await startGateway({
     installed: ['european', 'voice-activity'],
     transcribe: async () => heard(' Je ne sais pas pourquoi le train est en retard.'),
@@ -130,13 +130,13 @@ test('a toggle stops and starts each instrument', async () => {
   assert(!existsSync(captureOf(gateway, 'unseen')));
   const { asr } = (await metricsOf(gateway)).categories;
   assert.deepEqual([asr.total, asr.recent[0].request_id], [1, 'seen']);
-  const lines = await accessLog(gateway, 4); // two toggles, what was seen, the metrics
+  const lines = await accessLog(gateway, 4); // These are two toggles, the request `seen`, and the metrics.
   assert(
     lines.some((line) => line.request_id === 'seen') && !lines.some((line) => line.request_id === 'unseen'),
   );
 });
 
-test('captures: the bodies as they were, the headers without secrets, nothing of what was refused as busy', async () => {
+test('a capture has the bodies as they were and the headers without secrets, and a busy refusal has none', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave(wholeAnswer('spoken', '200 OK', { 'Set-Cookie': 'secret=1' }));
   await using gateway = await startGateway({
@@ -186,7 +186,7 @@ test('captures: the bodies as they were, the headers without secrets, nothing of
   assert(!existsSync(captureOf(gateway, 'refused')));
 });
 
-test('a folder that cannot be written switches capture off, harms no request, and can be switched on again', async () => {
+test('a folder that cannot be written switches capture off and harms no request, and capture can be switched on again', async () => {
   await using gateway = await startGateway({ env: { SVC_OBS_PAYLOAD_ENABLED: '1' } });
   const { payloadDir } = gateway.config.observability;
   const shown = async () => {
@@ -207,7 +207,7 @@ test('a folder that cannot be written switches capture off, harms no request, an
   assert.deepEqual(readdirSync(join(payloadDir, day())), ['again']);
 });
 
-test('a capture is replayed and compared, from the page and by the replay itself', async () => {
+test('a capture is replayed and compared from the page and by the replay itself', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave(wholeAnswer('one answer'));
   await using gateway = await startGateway({
@@ -234,7 +234,7 @@ test('a capture is replayed and compared, from the page and by the replay itself
   assert.equal((await fetch(`${gateway.base}/admin/captures/none`)).status, 404);
 });
 
-test('what a browser said of its page is not said again by a replay', async () => {
+test('a replay leaves out the headers in which a browser described its page', async () => {
   await using upstream = await startHostileUpstream();
   await using gateway = await startGateway({
     env: { SVC_LLM_BACKEND_URL: upstream.url, SVC_OBS_PAYLOAD_ENABLED: '1' },
@@ -256,18 +256,18 @@ test('what a browser said of its page is not said again by a replay', async () =
     req.end('{}');
   });
   await meta(gateway, 'page');
-  // Elsewhere, as from the command line to another gateway: there the page's site is a foreign one.
+  // The replay goes to another gateway, as from the command line, for which the page's site is a foreign one.
   await using elsewhere = await startGateway({ env: { SVC_LLM_BACKEND_URL: upstream.url } });
   const { replay } = await import('../../src/observability/capture/replay.ts');
   const report = await replay(captureOf(gateway, 'page'), elsewhere.base);
   assert.deepEqual([report.status.now, report.same], [200, true]);
   const again = upstream.heads[1] ?? '';
   assert.match(again, /^x-custom: kept/im);
-  // fetch adds a Sec-Fetch-Mode of its own; what the page sent must not come with it.
+  // fetch adds a Sec-Fetch-Mode of its own, but the one that the page sent must not come with it.
   assert.doesNotMatch(again, /^(origin|referer|sec-fetch-site|sec-ch-ua|x-forwarded|forwarded)/im);
 });
 
-test('client_ip is the socket’s, unless it is that of a proxy that is trusted to say whose', async () => {
+test('client_ip is the address of the socket, unless a trusted proxy names the client’s', async () => {
   const forwarded = 'made up, 203.0.113.7';
   for (const [trust, header, expected] of [
     ['', forwarded, '127.0.0.1'],
@@ -285,7 +285,7 @@ test('client_ip is the socket’s, unless it is that of a proxy that is trusted 
   }
 });
 
-test('what is refused at the door counts in the category it would have had, and is not captured', async () => {
+test('a request refused at the door counts in the category it would have had, and is not captured', async () => {
   await using gateway = await startGateway({
     env: { SVC_API_KEY: 'k', SVC_OBS_PAYLOAD_ENABLED: '1' },
   });
@@ -328,7 +328,7 @@ test('what is refused at the door counts in the category it would have had, and 
   for (const { request_id } of refused) assert(!existsSync(captureOf(gateway, request_id)));
 });
 
-test('Prometheus counts what the metrics count', async () => {
+test('Prometheus counts the same requests as the metrics', async () => {
   await using gateway = await startGateway();
   await (await post(gateway, form(toneWav(1)))).text();
   await (await post(gateway, form(Buffer.from('no')))).text();
@@ -344,7 +344,7 @@ test('Prometheus counts what the metrics count', async () => {
   assert.equal(served, errors.replace('4xx|5xx', '2xx|4xx|5xx'), 'its error rate is that of the metrics');
 });
 
-test('stopping loses no line', async () => {
+test('a stop loses no line', async () => {
   await using gateway = await startGateway();
   const { logDir } = gateway.config.observability;
   for (let i = 0; i < 50; i++) await (await fetch(`${gateway.base}/health`)).text();
@@ -356,7 +356,7 @@ test('stopping loses no line', async () => {
   assert.equal(lines.length, 50);
 });
 
-test('reset-asr-state: models leave memory, a request under way keeps its own', async () => {
+test('reset-asr-state takes models out of memory, and a request under way keeps its own', async () => {
   let go: () => void = () => undefined;
   const waiting = new Promise<void>((resolve) => {
     go = resolve;
@@ -389,7 +389,7 @@ test('reset-asr-state takes the voice activity model out of memory too', async (
   }
 });
 
-test('the sweeper runs at the start: what is too old goes, then the oldest above the size, the rest stays', async (t) => {
+test('the sweeper removes at the start what is too old, then the oldest above the size, and leaves the rest', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-sweep-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const yesterday = day(new Date(Date.now() - 86_400_000));

@@ -1,4 +1,4 @@
-/** Who may ask: keys, pages of other sites, names that are made to point here. */
+/** These tests say who may ask: keys, pages of other sites, and names that are made to point here. */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ interface Ask {
   body?: string;
 }
 
-/** Below fetch, which sets Host and Origin itself. */
+/** Works below fetch, which sets Host and Origin itself. */
 function ask(gateway: Gateway, path: string, { method = 'GET', headers = {}, body }: Ask = {}) {
   return new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; code: string | undefined }>(
     (resolve, reject) => {
@@ -30,7 +30,7 @@ function ask(gateway: Gateway, path: string, { method = 'GET', headers = {}, bod
 
 const CHAT = '/v1/chat/completions';
 
-test('without keys everything is open; with them /v1, /admin and /metrics want one', async () => {
+test('without keys everything is open, and with keys /v1, /admin and /metrics want one', async () => {
   await using open = await startGateway();
   for (const path of ['/v1/models', '/metrics', '/admin/api/metrics'])
     assert.equal((await ask(open, path)).status, 200, path);
@@ -69,14 +69,14 @@ test('without keys everything is open; with them /v1, /admin and /metrics want o
     assert.equal((await ask(closed, '/v1/models', { headers: { Authorization } })).status, 200);
 });
 
-test('what the description calls open is open, and everything else wants a key', async () => {
+test('the endpoints that the description calls open are open, and all others want a key', async () => {
   await using closed = await startGateway({ env: { SVC_API_KEY: 'k' } });
   const { paths } = await json(await fetch(`${closed.base}/openapi.json`));
   let wanted = 0;
   for (const [template, methods] of Object.entries<Record<string, { security?: [] }>>(paths)) {
     const path = template.replace(/\{\w+\}/g, 'x');
     for (const [method, { security }] of Object.entries(methods)) {
-      // The session's own 401 is about the key in its body.
+      // The session's own 401 concerns the key in its body.
       if (template === '/admin/session') continue;
       const { status } = await ask(closed, path, { method: method.toUpperCase() });
       assert.equal(status === 401, security === undefined, `${method} ${path}`);
@@ -86,7 +86,7 @@ test('what the description calls open is open, and everything else wants a key',
   assert(wanted > 25);
 });
 
-test('the gateway’s key is not passed on; any other Authorization is', async () => {
+test('the gateway’s key is not passed on, but any other Authorization is', async () => {
   await using upstream = await startHostileUpstream();
   await using closed = await startGateway({ env: { SVC_API_KEY: 'k1', SVC_LLM_BACKEND_URL: upstream.url } });
   await ask(closed, CHAT, { method: 'POST', headers: { Authorization: 'Bearer k1' }, body: '{}' });
@@ -96,7 +96,7 @@ test('the gateway’s key is not passed on; any other Authorization is', async (
   assert.match(upstream.heads[1] ?? '', /authorization: Bearer theirs/i);
 });
 
-test('the dashboard’s session: a cookie for a key, until it is taken back or the keys change', async () => {
+test('the dashboard’s session is a cookie for a key, until it is taken back or the keys change', async () => {
   await using gateway = await startGateway({ env: { SVC_API_KEY: 'k1' } });
   const session = (key: unknown) =>
     ask(gateway, '/admin/session', {
@@ -133,7 +133,7 @@ test('behind a trusted proxy the cookie is for TLS only, and the public name is 
     const page = await signIn({ ...ofProxy, Origin: 'https://speech.example' });
     assert.equal(page.status, trusted ? 204 : 403);
     assert.equal((await signIn({ ...ofProxy, Origin: 'https://evil.example' })).status, 403);
-    // A page whose name is made to point here can send any header: Host alone tells it from the proxy.
+    // A page whose name is made to point here can send any header, so Host alone tells it from the proxy.
     const rebound = await signIn({ ...ofProxy, Host: 'evil.example', Origin: 'http://evil.example' });
     assert.equal(rebound.status, 403);
   }
@@ -201,7 +201,7 @@ test('a name that was made to point here is refused on loopback', async () => {
     assert.notEqual((await ask(gateway, CHAT, { method: 'POST', headers: { Host } })).status, 403, Host);
 });
 
-test('sites that are named may read answers and ask beforehand; others may not', async () => {
+test('sites that are named may read answers and ask beforehand, and others may not', async () => {
   await using gateway = await startGateway({
     env: { SVC_CORS_ORIGINS: 'https://a.example, https://b.example/' },
   });

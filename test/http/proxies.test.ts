@@ -1,4 +1,4 @@
-/** Speech and chat passed on: what must arrive unchanged, at both ends, and who is told to wait meanwhile. */
+/** Speech and chat are passed on unchanged at both ends, and the clients that have to wait meanwhile are told so. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
@@ -15,7 +15,7 @@ interface Arrived {
   body: Buffer;
 }
 
-/** Answers every request with what arrived, as JSON. */
+/** Answers every request with a description of what arrived, as JSON. */
 async function startEcho(): Promise<AsyncDisposable & { url: string }> {
   const server = createServer(async (req, res) => {
     const chunks: Buffer[] = [];
@@ -31,7 +31,7 @@ async function startEcho(): Promise<AsyncDisposable & { url: string }> {
   };
 }
 
-/** Below fetch, which will not send every header, method and path. */
+/** Works below fetch, which does not send every header, method and path. */
 function send(
   gateway: Gateway,
   path: string,
@@ -76,7 +76,7 @@ test('path and query arrive untouched, below the upstream’s own path', async (
   assert.equal(absolute.url, '/v1/audio/voices?x=1');
 });
 
-test('every method, with its body however it is framed', async () => {
+test('every method arrives, with its body in every framing', async () => {
   await using echo = await startEcho();
   await using gateway = await startGateway({ env: upstreams(echo.url) });
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const) {
@@ -93,7 +93,7 @@ test('every method, with its body however it is framed', async () => {
   assert.equal((await send(gateway, '/v1/audio/voices', { method: 'HEAD' })).status, 200);
 });
 
-test('OPTIONS is answered here: no upstream sees it, and no slot is taken', async () => {
+test('OPTIONS is answered here, so no upstream sees it and no slot is taken', async () => {
   await using upstream = await startHostileUpstream();
   await using gateway = await startGateway({ env: upstreams(upstream.url) });
   using _held = gateway.app.slot.take('llm', 'test');
@@ -116,7 +116,7 @@ test('OPTIONS is answered here: no upstream sees it, and no slot is taken', asyn
   assert(gateway.exchanges.every((exchange) => exchange.category === undefined));
 });
 
-test('an upstream’s Access-Control headers stay behind; who may read is decided here', async () => {
+test('an upstream’s Access-Control headers stay behind, and the gateway decides who may read', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave(
     wholeAnswer('{}', '200 OK', {
@@ -137,7 +137,7 @@ test('an upstream’s Access-Control headers stay behind; who may read is decide
   assert.doesNotMatch(String(shared.headers['access-control-expose-headers']), /X-Secret/);
 });
 
-test('bodies of every size arrive byte for byte, however they are framed and cut', async () => {
+test('bodies of every size arrive byte for byte in every framing and in pieces of every size', async () => {
   await using echo = await startEcho();
   await using gateway = await startGateway({ env: upstreams(`${echo.url}/team`) });
   const { hostname, port } = new URL(gateway.base);
@@ -170,7 +170,7 @@ test('bodies of every size arrive byte for byte, however they are framed and cut
   }
 });
 
-test('headers arrive, those of the connection do not', async () => {
+test('headers arrive, except those of the connection', async () => {
   await using echo = await startEcho();
   await using gateway = await startGateway({ env: upstreams(echo.url) });
   const { headers } = await arrived(gateway, '/v1/chat/completions', {
@@ -243,7 +243,7 @@ test('headers are passed on before there is any body', async () => {
   await until('the upstream is let go', () => upstream.open() === 0, 100);
 });
 
-test('whoever holds the slot, all three are refused at once and told by whom', async () => {
+test('while one capability holds the slot, all three are refused at once and told which one it is', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave(() => undefined);
   await using gateway = await startGateway({
@@ -283,7 +283,7 @@ test('whoever holds the slot, all three are refused at once and told by whom', a
   assert.equal(classes.filter((c) => c === 'client-disconnect').length, 3);
 });
 
-test('one after the other never meets a busy slot', async () => {
+test('requests one after the other never meet a busy slot', async () => {
   await using upstream = await startHostileUpstream();
   await using gateway = await startGateway({
     env: { ...upstreams(upstream.url), SVC_MODEL_KEEP_ALIVE_SEC: '0' },
@@ -300,7 +300,7 @@ test('one after the other never meets a busy slot', async () => {
   }
 });
 
-test('the operator stops whoever holds the slot', async () => {
+test('the operator can stop the holder of the slot', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave(() => undefined);
   await using gateway = await startGateway({
@@ -323,10 +323,10 @@ test('the operator stops whoever holds the slot', async () => {
   }
 });
 
-test('whoever holds the slot for longer than SVC_MAX_HOLD_SEC is stopped', async () => {
+test('a request that holds the slot for longer than SVC_MAX_HOLD_SEC is stopped', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave((socket) => {
-    // It is never silent: only the longest hold can end it.
+    // The upstream is never silent, so only the longest hold can end the request.
     const drip = setInterval(() => socket.write(' '), 20);
     socket.on('close', () => clearInterval(drip));
     socket.write(`${head('200 OK', { 'Content-Type': 'text/event-stream' })}`);
@@ -355,7 +355,7 @@ test('whoever holds the slot for longer than SVC_MAX_HOLD_SEC is stopped', async
   );
 });
 
-test('a client that waits for 100 Continue gets it when the slot is free, the 503 when not', async () => {
+test('a client that waits for 100 Continue gets it when the slot is free, and the 503 when it is not', async () => {
   await using echo = await startEcho();
   await using gateway = await startGateway({ env: upstreams(echo.url) });
   const ask = () =>
@@ -408,7 +408,7 @@ test('a large upload that is refused reads its 503 on a connection that stays in
   agent.destroy();
 });
 
-test('the model asked for and the bodies’ sizes are noted', async () => {
+test('the requested model and the sizes of the bodies are noted', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave(wholeAnswer('12345'));
   await using gateway = await startGateway({ env: upstreams(upstream.url) });
@@ -449,7 +449,7 @@ async function upstreamModels(env: Record<string, string>) {
   return data.filter((model) => !model.capabilities.includes('asr'));
 }
 
-test('models: the speech upstream and the chat daemon’s models, when they answer', async () => {
+test('the list of models has the speech upstream and the chat daemon’s models while they answer', async () => {
   await using tts = await startDaemon({ '/health': 'ok' });
   await using openai = await startDaemon({
     '/v1/models': { data: [{ id: 'llama3:8b', created: 5, owned_by: 'meta' }, { id: 'auto' }] },
@@ -482,7 +482,7 @@ test('models: the speech upstream and the chat daemon’s models, when they answ
     assert.equal((await json(await fetch(`${gateway.base}/v1/models/${path}`))).id, 'hf.co/x/y:Q4');
 });
 
-test('models: an odd entry costs itself or its odd field, never the list', async () => {
+test('an odd entry of an upstream’s list costs itself or its odd field, never the list', async () => {
   await using openai = await startDaemon({
     '/v1/models': {
       data: [
@@ -520,7 +520,7 @@ test('models: an odd entry costs itself or its odd field, never the list', async
   assert.equal(tags[2]?.[1], 1_704_067_200);
 });
 
-test('models: upstreams that are dead, hang, fail or lie yield no entry, within 1.2 s', async () => {
+test('upstreams that are dead, hang, fail or lie yield no entry, within 1.2 s', async () => {
   await using hanging = await startDaemon({ '/health': 'hang', '/v1/models': 'hang', '/api/tags': 'hang' });
   await using lying = await startDaemon({
     ...{ '/v1/models': '<html>', '/api/tags': { models: 'many' } },

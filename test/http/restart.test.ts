@@ -1,4 +1,4 @@
-/** What a gateway forgets when it is stopped and started again with the same settings and folders. */
+/** A gateway that is stopped and started again with the same settings and folders forgets its state. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,15 +1,15 @@
-/** Sentences that go on in the next chunk (contract 4.3, segment rules), on every family. */
+/** Sentences may go on in the next chunk (contract 4.3, segment rules), with every family. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { joinWavs } from '../wav.ts';
 import { form, heard, json, post, type Script, startGateway, toneWav } from './harness.ts';
 
-/** Too long for one chunk of any family, and the pause too short to end a sentence. */
+/** The audio is too long for one chunk of any family, and its pause is too short to end a sentence. */
 const together = joinWavs(toneWav(16), toneWav(1, 0), toneWav(14));
 const apart = joinWavs(toneWav(16), toneWav(3, 0), toneWav(14));
 const MODELS = ['multilingual-small', 'european', 'cjk'];
 
-/** In the first chunk words to its end, in the second for a short while. */
+/** Fills the first chunk with words to its end, and the second for a short while. */
 function speaker(first: string, second: string): Script {
   let chunks = 0;
   return {
@@ -65,7 +65,7 @@ test('subtitles of european end with their chunk', async () => {
 for (const model of ['multilingual-small', 'cjk']) {
   const audio = joinWavs(toneWav(10), toneWav(1, 0), toneWav(10));
 
-  test(`${model}: a stream gives what is finished before the next chunk, the rest when it is known`, async () => {
+  test(`${model}: a stream gives finished sentences before the next chunk, and the rest when it is known`, async () => {
     let hear: () => void = () => undefined;
     const second = new Promise<void>((resolve) => {
       hear = resolve;

@@ -1,4 +1,4 @@
-/** What is odd below Express: it gets the envelope, the request id and, where it is a request, its line all the same. */
+/** Odd traffic below Express still gets the envelope, the request id and, where it is a request, its line. */
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
@@ -10,11 +10,11 @@ const LIMIT_MS = 5000;
 
 interface Talk {
   begun?(socket: Socket): void;
-  /** Does not close its own side when the gateway has closed its. */
+  /** The client keeps its own side open when the gateway has closed its own. */
   lingering?: boolean;
 }
 
-/** All that the gateway says on one connection until it closes it. */
+/** Collects everything that the gateway sends on one connection until it closes it. */
 function talk(gateway: Gateway, bytes: string, { begun, lingering = false }: Talk = {}): Promise<string> {
   const { port, hostname } = new URL(gateway.base);
   return new Promise((resolve, reject) => {
@@ -40,7 +40,7 @@ function talk(gateway: Gateway, bytes: string, { begun, lingering = false }: Tal
   });
 }
 
-/** One error answer and nothing else. */
+/** Parses one error answer, and fails when anything else came. */
 function refusalIn(said: string): { status: number; id: string; allow: string | undefined; error: any } {
   assert.equal(said.match(/HTTP\/1\.1 /g)?.length, 1, said);
   const [top = '', body = ''] = said.split('\r\n\r\n');
@@ -134,7 +134,7 @@ test('a body that breaks the rules is answered under the request’s own id', as
   assert.deepEqual([gateway.exchanges[0]?.status, gateway.exchanges[0]?.class], [400, '4xx']);
 });
 
-test('nothing is written into a running answer: it is broken off, and never looks whole', async () => {
+test('no second answer is written into a running one: it is broken off, and never looks whole', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave((socket) => {
     socket.write(head('200 OK', { 'Content-Type': 'text/event-stream', 'Transfer-Encoding': 'chunked' }));

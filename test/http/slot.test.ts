@@ -1,4 +1,4 @@
-/** When the slot is not held: before everything that inference needs is here, and by what is no inference. */
+/** The slot is free until everything that inference needs has arrived, and other endpoints never take it. */
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { form, post, startGateway, toneWav, until } from './harness.ts';
 
 const speech = toneWav(1);
 
-test('an upload that goes on holds no slot: another request is served meanwhile', async () => {
+test('an upload in progress holds no slot, so another request is served meanwhile', async () => {
   await using gateway = await startGateway();
   const { port, hostname } = new URL(gateway.base);
   const slow = connect(Number(port), hostname);
@@ -28,7 +28,7 @@ test('an upload that goes on holds no slot: another request is served meanwhile'
   await until('nothing of it is left', () => gateway.uploads().length === 0);
 });
 
-test('what is no inference answers while the slot is held', async () => {
+test('endpoints without inference answer while the slot is held', async () => {
   await using gateway = await startGateway();
   using _held = gateway.app.slot.take('llm', 'another');
   for (const [method, path] of [

@@ -1,4 +1,7 @@
-/** Streamed transcriptions: the events and their order, clients that leave or are slow, failures on the way. */
+/**
+ * Transcriptions are streamed: these tests cover the events and their order, clients that leave or are slow, and
+ * failures on the way.
+ */
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
@@ -8,7 +11,7 @@ import { startEventStream } from '../../src/http/sse.ts';
 import { joinWavs } from '../wav.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 
-/** Speech, a long pause, speech: two chunks. */
+/** The audio is speech, a long pause and speech, which make two chunks. */
 const twoChunks = joinWavs(toneWav(2), toneWav(4, 0), toneWav(2));
 
 type Event = any;
@@ -40,7 +43,7 @@ async function slotIsFree(gateway: Gateway) {
   assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
 }
 
-test('a stream is deltas, then done; the deltas joined are the text', async () => {
+test('a stream is deltas, then done, and the joined deltas are the text', async () => {
   let n = 0;
   await using gateway = await startGateway({
     transcribe: async () => heard(n++ === 0 ? ' One. Two.' : ' Three.'),
@@ -140,7 +143,7 @@ test('silence streams only done', async () => {
   );
 });
 
-test('what is wrong before the slot is taken is an ordinary error', async () => {
+test('a mistake that is found before the slot is taken is an ordinary error', async () => {
   await using gateway = await startGateway();
   const response = await post(gateway, form(Buffer.from('no audio'.repeat(99)), { stream: 'true' }));
   assert.equal(response.status, 400);
@@ -208,7 +211,7 @@ test('a comment keeps the connection alive until the first event', async () => {
   assert.deepEqual(written.slice(before), ['event: x\ndata: {"type":"x"}\n\n']);
 });
 
-test('a client that takes nothing is waited for until the limit, one that takes again is served', async () => {
+test('a client that reads nothing is waited for until the limit, and one that reads again is served', async () => {
   const written: string[] = [];
   const res = Object.assign(new EventEmitter(), {
     status: () => res,
@@ -228,7 +231,7 @@ test('a client that takes nothing is waited for until the limit, one that takes 
 
 const progress = { id: 'multilingual-base', what: 'x.bin', totalBytes: 10 };
 
-test('while weights are downloaded the client of a stream has its headers, then the events', async () => {
+test('the client of a stream has its headers while weights are downloaded, then the events', async () => {
   let arrived: () => void = () => undefined;
   const whole = new Promise<void>((resolve) => {
     arrived = resolve;
@@ -256,7 +259,7 @@ test('while weights are downloaded the client of a stream has its headers, then 
 });
 
 for (const phase of ['downloading', 'verifying'] as const)
-  test(`weights that fail before a byte of them came (${phase}) are an ordinary error of a stream`, async () => {
+  test(`weights that fail before their first byte (${phase}) are an ordinary error of a stream`, async () => {
     await using gateway = await startGateway({
       installed: ['voice-activity'],
       async ensure(id, { onProgress }) {
@@ -340,7 +343,7 @@ test('translations are English by the multilingual family', async () => {
 });
 
 for (const model of ['european', 'cjk', 'multilingual-large-v3-turbo', 'multilingual-distil-large-v3']) {
-  test(`translations by ${model}, which does not translate, are refused before anything is fetched`, async () => {
+  test(`translations by ${model}, which does not translate, are refused before weights are fetched`, async () => {
     const fetched: string[] = [];
     await using gateway = await startGateway({ ensure: async (id) => void fetched.push(id) });
     const body = form(toneWav(1), { model });
@@ -355,7 +358,7 @@ for (const model of ['european', 'cjk', 'multilingual-large-v3-turbo', 'multilin
   });
 }
 
-test('srt and vtt are cues', async () => {
+test('srt and vtt answers consist of cues', async () => {
   await using gateway = await startGateway({ transcribe: async () => heard(' One <b>. Two.') });
   const ask = async (response_format: string) =>
     (await post(gateway, form(toneWav(2), { response_format }))).text();
@@ -365,7 +368,7 @@ test('srt and vtt are cues', async () => {
   assert.match(vtt, /^WEBVTT\n\n00:00:00\.\d{3} --> 00:00:0\d\.\d{3}\nOne &lt;b&gt;\.\n\n/);
 });
 
-test('keywords lead the decoder, languages limit the detection', async () => {
+test('keywords lead the decoder, and languages limit the detection', async () => {
   const prompts: string[] = [];
   await using gateway = await startGateway({
     transcribe: async (_s, { prompt, language }) => {

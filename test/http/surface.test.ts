@@ -1,4 +1,4 @@
-/** What every endpoint has in common: ids, the envelope of errors, headers; and the list of models. */
+/** Every endpoint has ids, the envelope of errors and headers in common; the list of models is tested here too. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -67,7 +67,7 @@ test('unknown paths, wrong methods and undecodable paths carry the envelope', as
   }
 });
 
-/** Everything the server sends until it closes the connection. */
+/** Collects everything that the server sends until it closes the connection. */
 async function replyTo(gateway: Gateway, bytes: string): Promise<string> {
   const { port, hostname } = new URL(gateway.base);
   const socket = connect(Number(port), hostname, () => socket.write(bytes));
@@ -126,7 +126,7 @@ for (const [what, path, init, status, code] of [
   ],
   ['half a JSON', '/admin/session', posted('{'), 400, 'bad_request'],
 ] as const) {
-  test(`${what} is the client’s mistake: a ${status} with the envelope, and nothing for the operator`, async () => {
+  test(`${what} is the client’s mistake, answered ${status} with the envelope and without a line for the operator`, async () => {
     await using gateway = await startGateway();
     const response = await fetch(gateway.base + path, init);
     assert.equal(response.status, status);
@@ -141,7 +141,7 @@ for (const [what, path, init, status, code] of [
   });
 }
 
-test('a client that leaves in the middle of a small body is one that left', async () => {
+test('a client that leaves in the middle of a small body counts as one that left', async () => {
   await using gateway = await startGateway();
   const { port, hostname } = new URL(gateway.base);
   const socket = connect(Number(port), hostname, () => {
@@ -169,12 +169,12 @@ for (const [what, bytes, status] of [
   });
 }
 
-test('headers that do not come to their end in time are a 408, with the envelope', async () => {
+test('headers that do not end in time are a 408 with the envelope', async () => {
   let limitMs = 0;
   await using gateway = await startGateway({
     beforeListening(server) {
       limitMs = server.headersTimeout;
-      // How often Node looks is a property of the server that its types leave out.
+      // The types of the server leave out how often Node looks.
       Object.assign(server, { headersTimeout: 100, connectionsCheckingInterval: 20 });
     },
   });
@@ -187,7 +187,7 @@ test('headers that do not come to their end in time are a 408, with the envelope
   assert.equal((await fetch(`${gateway.base}/health`)).status, 200, 'others are served');
 });
 
-test('models: auto first, installed before the rest, aliases found by name', async () => {
+test('the list of models begins with auto, then those on disk, and an alias finds its model', async () => {
   await using gateway = await startGateway({ installed: ['multilingual-base', 'multilingual-large-v3'] });
   const { data } = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
   const ids = data.map((m) => m.id);
@@ -205,7 +205,7 @@ test('models: auto first, installed before the rest, aliases found by name', asy
   assert.deepEqual(byAlias, base);
 });
 
-test('models: european does not stream, every other recognition model does', async () => {
+test('european does not stream, and every other recognition model does', async () => {
   await using gateway = await startGateway();
   const { data } = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
   const streaming = new Map(data.map((model) => [model.id, model.supports_streaming]));
@@ -223,7 +223,7 @@ for (const [installed, streams] of [
   [['multilingual-base', 'european'], false],
   [['multilingual-base', 'european', 'cjk'], false],
 ] as const) {
-  test(`models: auto ${streams ? 'streams' : 'does not stream'} with ${installed.join(', ')} installed`, async () => {
+  test(`auto ${streams ? 'streams' : 'does not stream'} with ${installed.join(', ')} installed`, async () => {
     await using gateway = await startGateway({ installed: [...installed, 'voice-activity'] });
     const auto = await json(await fetch(`${gateway.base}/v1/models/auto`));
     assert.equal(auto.supports_streaming, streams);

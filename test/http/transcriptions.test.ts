@@ -1,4 +1,4 @@
-/** Transcriptions over HTTP: every field and format, and every refusal. */
+/** Transcriptions over HTTP are tested with every field and format, and with every refusal. */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { connect } from 'node:net';
@@ -45,7 +45,7 @@ test('text is plain text', async () => {
   assert.equal(await response.text(), 'Hello there.\n');
 });
 
-test('verbose_json has all ten segment fields, words when asked, and the additions', async () => {
+test('verbose_json has all ten segment fields, words when they are asked for, and the additions', async () => {
   await using gateway = await startGateway();
   const fields = { response_format: 'verbose_json', model: 'multilingual-base', language: 'en' };
   const body = form(speech, fields);
@@ -87,13 +87,13 @@ test('silence is 200 with empty text, and no engine is asked', async () => {
   assert.equal(asked, 0);
 });
 
-test('ten milliseconds of audio are fine', async () => {
+test('ten milliseconds of audio are enough', async () => {
   await using gateway = await startGateway();
   const response = await post(gateway, form(toneWav(0.01)));
   assert.equal(response.status, 200);
 });
 
-test('a loop is decoded again at the full window, then dropped if it stays one', async () => {
+test('a loop is decoded again at the full window, then dropped if it stays a loop', async () => {
   const tries: [number, number][] = [];
   await using gateway = await startGateway({
     transcribe: async (_samples, { temperature, audioContext }) => {
@@ -107,7 +107,7 @@ test('a loop is decoded again at the full window, then dropped if it stays one',
   assert.deepEqual(tries.at(-1), [1, 0]);
 });
 
-test('speech that repeats itself is asked for once more at the full window, and kept', async () => {
+test('speech that repeats itself is decoded once more at the full window, and kept', async () => {
   const windows: number[] = [];
   const refrain = ' unbelievably'.repeat(8);
   await using gateway = await startGateway({
@@ -121,7 +121,7 @@ test('speech that repeats itself is asked for once more at the full window, and 
   assert.deepEqual(windows, [320, 0]);
 });
 
-/** Speech of 2 s, 4 s of silence, speech of 2 s. */
+/** The audio is 2 s of speech, 4 s of silence and 2 s of speech. */
 const apart = joinWavs(toneWav(2), toneWav(4, 0), toneWav(2));
 
 for (const [what, fields, expected] of [
@@ -131,7 +131,7 @@ for (const [what, fields, expected] of [
   [
     'a padding of 1 s',
     { 'chunking_strategy[type]': 'server_vad', 'chunking_strategy[prefix_padding_ms]': '1000' },
-    [2.27, 3], // behind speech no more than half the silence that ended it
+    [2.27, 3], // at most half the silence that ended it follows the speech
   ],
   ['a threshold of 0', { chunking_strategy: '{"type": "server_vad", "threshold": 0}' }, [8]],
   ['a threshold above what it hears', { chunking_strategy: '{"type": "server_vad", "threshold": 0.95}' }, []],
@@ -146,7 +146,7 @@ for (const [what, fields, expected] of [
     });
     assert.equal((await post(gateway, form(apart, fields))).status, 200);
     assert.equal(given.length, expected.length, `${given}`);
-    // To a window of 32 ms.
+    // The limits are exact to a window of 32 ms.
     for (const [i, sec] of expected.entries()) assert(Math.abs((given[i] ?? 0) - sec) < 0.033, `${given}`);
   });
 }
@@ -174,7 +174,7 @@ for (const [task_type, normalizeText, isRich] of [
   });
 }
 
-test('OpenAI-Processing-Ms is how long it took, in whole milliseconds', async () => {
+test('OpenAI-Processing-Ms is the time that the request took, in whole milliseconds', async () => {
   await using gateway = await startGateway({
     transcribe: async () => {
       await sleep(80);
@@ -301,12 +301,12 @@ test('a body without end is refused when it is over the limit, in a file that is
   }
 });
 
-test('what a refused body has left is removed when the body ends well after all', async () => {
+test('the file of a refused body is removed when the body ends well after all', async () => {
   await using gateway = await startGateway({ env: { SVC_MAX_UPLOAD_MB: '0.1' } });
   const body = new FormData();
   body.append('file', new Blob([Uint8Array.from(speech)]), 'speech.wav');
   body.append('other', new Blob([new Uint8Array(12_000_000)]), 'b');
-  // As a stream it has no Content-Length: what it holds is seen only on the way.
+  // A stream has no Content-Length, so its size is seen only on the way.
   const { headers, body: stream } = new Request('http://x', { method: 'POST', body });
   const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, {
     ...{ method: 'POST', headers, body: stream, duplex: 'half' },
@@ -321,7 +321,7 @@ test('audio over the length limit is refused', async () => {
   await assertIdle(gateway);
 });
 
-test('while one runs, another is refused at once with what it needs to come back', async () => {
+test('while one request runs, another is refused at once with what it needs to come back', async () => {
   let finish: () => void = () => undefined;
   await using gateway = await startGateway({
     transcribe: () => new Promise((resolve) => (finish = () => resolve(heard(' Done.')))),
@@ -440,7 +440,7 @@ test('an engine that fails is a 500 that hides why, and the slot is free', async
   await assertIdle(gateway);
 });
 
-test('a GPU without memory: the CPU goes on with its own weights, and GPU weights never run on it', async () => {
+test('where a GPU has no memory, the CPU goes on with its own weights, and GPU weights never run on it', async () => {
   const asked: string[] = [];
   let full = true;
   await using gateway = await startGateway({
@@ -477,7 +477,7 @@ test('the CPU goes on with the weights of the GPU when its own cannot be made', 
   assert.deepEqual(asked, ['cuda:0 /nowhere/multilingual-base', 'cpu /nowhere/multilingual-base']);
 });
 
-test('no memory or no thread for a request is a 503 that says so; the next request is served', async () => {
+test('a request that gets no memory or no thread is a 503 that says so, and the next request is served', async () => {
   let full = true;
   await using gateway = await startGateway({
     load() {
@@ -507,7 +507,7 @@ test('without the addon a transcription is a permanent 503 of the backend, and n
   assert.equal((await fetch(`${gateway.base}/health`)).status, 200);
 });
 
-test('why weights are missing is for the log, not for the client', async () => {
+test('the log says why weights are missing, and the client is not told', async () => {
   await using gateway = await startGateway({
     ensure: async (id) => {
       const cause = new Error('ENOSPC in /srv/models, 12 MB are free');

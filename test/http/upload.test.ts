@@ -1,4 +1,4 @@
-/** Uploads that come slowly, or not at all: the receiver alone in a server, with a short limit. */
+/** Uploads come slowly or not at all; the receiver runs alone in a server, with a short limit. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -20,7 +20,7 @@ const END = '\r\n--x--\r\n';
 interface Receiver extends AsyncDisposable {
   /** Begins an upload whose file has this many bytes. */
   dial(fileBytes: number): Socket;
-  /** What became of each upload: the bytes of its file, or the reason why there is none. */
+  /** The end of each upload: the bytes of its file, or the reason why there is none. */
   ended: unknown[];
   files(): string[];
 }
