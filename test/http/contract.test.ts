@@ -313,6 +313,46 @@ const ROWS: Row[] = [
     script: spoken(' one two'),
     check: async (response) => assert.equal((await json(response)).text, 'one two'),
   },
+  ...[
+    { format: 'text', expected: '\n' },
+    { format: 'vtt', expected: 'WEBVTT\n\n' },
+    { format: 'json', expected: '{"text":"","usage":{"type":"duration","seconds":2}}' },
+  ].map(({ format, expected }) => ({
+    row: `4.3 responses: a description of a sound is no speech, as ${format}`,
+    fields: { model: 'multilingual-small', response_format: format },
+    script: spoken(' (crickets chirping)'),
+    check: async (response: Response) => {
+      await ok(response);
+      assert.equal(await response.text(), expected);
+    },
+  })),
+  {
+    row: '4.3 responses: a description of a sound within speech goes with its words',
+    fields: {
+      model: 'multilingual-small',
+      response_format: 'verbose_json',
+      'timestamp_granularities[]': 'word',
+    },
+    script: spoken(' Well, *sighs* I know (laughs).'),
+    check: async (response) => {
+      const { text, words } = await json(response);
+      assert.equal(text, 'Well, I know.');
+      assert.deepEqual(
+        words.map(({ word, start }: { word: string; start: number }) => [word, start]),
+        [
+          ['Well,', 0],
+          ['I', 0.2],
+          ['know.', 0.3],
+        ],
+      );
+    },
+  },
+  {
+    row: '4.3 responses: a prompt with parentheses asks for what is written in them',
+    fields: { model: 'multilingual-small', prompt: 'A meeting (with noises).' },
+    script: spoken(' (crickets chirping) [Music] Hello.'),
+    check: heardAs('(crickets chirping) Hello.', 'multilingual-small'),
+  },
   {
     row: '4.3 responses: an unknown model is 400 malformed',
     fields: { model: 'nope' },

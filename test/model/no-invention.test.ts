@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => gateway[Symbol.asyncDispose]());
 
-const LENGTHS_SEC = [5, 13, 60];
+const LENGTHS_SEC = [5, 13, 15, 60];
 
 for (const [name, sound] of Object.entries(SOUNDS)) {
   test(`${name} gives empty text`, async (t) => {

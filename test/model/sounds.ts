@@ -30,6 +30,15 @@ const filteredNoise =
     });
   };
 
+/** A chord that swells and fades `rate` times a second. */
+const pulsing =
+  (rate: number, chord: readonly number[]): Sound =>
+  (seconds) =>
+    make(seconds, (t) => {
+      const swell = 0.5 + 0.5 * sine(rate, t);
+      return chord.reduce((sum, f) => sum + 0.15 * swell * sine(f, t), 0);
+    });
+
 /** Decaying bursts of noise: `rate` a second, each ringing at `tone` or plain. */
 const bursts =
   (rate: number, decay: number, tone: number, seed: number): Sound =>
@@ -78,6 +87,11 @@ export const SOUNDS: Record<string, Sound> = {
         0,
       );
     }),
+  'a slowly pulsing chord of A': pulsing(2, [220, 277, 330]),
+  'a pulsing chord of A': pulsing(4, [220, 277, 330]),
+  'a slowly pulsing chord of C': pulsing(2, [261.6, 329.6, 392]),
+  'a pulsing chord of C': pulsing(4, [261.6, 329.6, 392]),
+  'a trembling chord of C': pulsing(8, [261.6, 329.6, 392]),
   'a melody with drums': (seconds) => {
     const noise = noiseSource(6);
     const scale = [262, 294, 330, 349, 392, 440, 494, 523];

@@ -1,6 +1,7 @@
 /** The Whisper family turns one chunk of speech into sentences. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
+import { withoutAnnotations } from '../annotations.ts';
 import type { Chunk } from '../chunks.ts';
 import { type Attempt, attemptsFor, contextFor, isLoop, judge, type Outcome } from '../decoding.ts';
 import type { UnnumberedSegment } from '../segment.ts';
@@ -38,7 +39,8 @@ function sentencesOf(
   request: ChunkRequest,
 ): UnnumberedSegment[] {
   const { segments, attempt, outcome } = decoded;
-  const words = toWords(segments, request.translate ? 'en' : language, chunk.startSec, chunk.speech);
+  const written = toWords(segments, request.translate ? 'en' : language, chunk.startSec, chunk.speech);
+  const words = withoutAnnotations(written, request.prompt);
   const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
   const { temperature } = attempt;
   return toSegments(groups, chunk, { temperature, noSpeechProb: outcome.noSpeechProb, language });
