@@ -1,15 +1,15 @@
-/** What the store is working on, for the dashboard, for the log, and for those who wait for one model. */
+/** Tracks the work of the store, for the dashboard, for the log, and for requests that wait for a model. */
 import { createProgressLog } from './progress-log.ts';
 import type { ModelProgress, ReportProgress } from './source.ts';
 
 export type ProgressListener = (progress: ModelProgress) => void;
 
 export interface Activity {
-  /** The latest report of each piece of work that runs now. */
+  /** The latest report of each job that runs now. */
   current(): ModelProgress[];
-  /** Runs a piece of work on a model; what it reports is current until it ends. */
+  /** Runs a job on a model. Its reports are in `current` until it ends. */
   track<Result>(id: string, work: (report: ReportProgress) => Promise<Result>): Promise<Result>;
-  /** Hands a listener what is reported about a model until `wait` ends, no matter who started the work. */
+  /** Passes all reports about a model to a listener until `wait` ends, also those of jobs that others started. */
   listen<Result>(
     id: string,
     listener: ProgressListener | undefined,

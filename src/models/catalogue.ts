@@ -1,10 +1,10 @@
 /**
- * Every model the gateway knows: this is the one place that knows a model's family, size, languages, abilities and
- * files; routing, the models list, imports and downloads derive from it. Files are pinned by revision, size and
- * SHA-256 as the hub's own LFS metadata gives them, so a moved tag or a cut download can never be loaded.
+ * Every model that the gateway knows. Only this file states the family, size, languages, abilities and files of a
+ * model; routing, the models list, imports and downloads derive from it. Files are pinned by revision, size and SHA-256
+ * as the LFS metadata of the hub gives them, so that a moved tag or a cut download can never be loaded.
  *
- * A family is the model architecture. Its name is the name of its recognizer (`transcription/recognizers/`) and of
- * its backend (`native/backends/`), and is what the native engine is asked for.
+ * A family is a model architecture. Its recognizer (`transcription/recognizers/`) and its backend (`native/backends/`)
+ * have the name of the family, and the native engine loads a model by it.
  */
 import type { CatalogueModel, CheckpointShape, DerivedFile, HubFile, Weights } from './weights.ts';
 import { WHISPER_LANGUAGES } from './whisper-languages.ts';
@@ -21,10 +21,10 @@ type Pin = [bytes: number, sha256: string];
 interface WhisperSize {
   checkpoint: CheckpointShape;
   f16: Pin;
-  /** Absent where the hub has none: it is then quantized here. */
+  /** Absent when the hub has no such file; this program then makes it. */
   q8_0?: Pin;
   derived?: DerivedFile[];
-  /** Further names of the size, as `whisper-<name>`. */
+  /** Other names of the size, as in `whisper-<name>`. */
   names?: string[];
   aliases?: string[];
   languages?: readonly string[];
@@ -32,7 +32,7 @@ interface WhisperSize {
   source?: { repo: string; revision: string };
 }
 
-/** Only the third generation of the vocabulary has a Cantonese token. */
+/** The languages of the first two generations of the vocabulary; only the third has a token for Cantonese. */
 const BEFORE_CANTONESE = WHISPER_LANGUAGES.filter((code) => code !== 'yue');
 
 function whisper(size: string, known: WhisperSize): CatalogueModel {
@@ -61,7 +61,7 @@ function whisper(size: string, known: WhisperSize): CatalogueModel {
   };
 }
 
-/** Within a family in the order of the work they take: "the next smaller, then the next larger" walks it. */
+/** The models. The sizes of a family are in the order of the work that they need, which the `auto` rules rely on. */
 export const CATALOGUE: readonly CatalogueModel[] = [
   whisper('tiny', {
     checkpoint: [384, 4, 4, 80, 51865],
@@ -72,7 +72,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     checkpoint: [512, 6, 6, 80, 51865],
     f16: [147951465, '60ed5bc3dd14eea856493d334349b405782ddcaf0028d4b5df4088345fba2efe'],
     q8_0: [81768585, 'c577b9a86e7e048a0b7eada054f4dd79a56bbfa911fbdacf900ac5b567cbb7d9'],
-    // Made from the package index: the checkpoint's tokens are in rank order there, so the bytes differ.
+    // These are made from the package index. Its checkpoint has the tokens in rank order, so the bytes differ.
     derived: [
       {
         file: 'ggml-base.bin',
@@ -115,7 +115,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
       repo: 'distil-whisper/distil-large-v3-ggml',
       revision: '0d78dd96ed9fc152325f63b53788fec3b43de031',
     },
-    // Distilled on English speech alone.
+    // It was distilled on English speech only.
     languages: ['en'],
     translates: false,
   }),
@@ -169,7 +169,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     provider: 'cjk',
     aliases: ['sensevoice-small', 'FunAudioLLM/SenseVoiceSmall', 'iic/SenseVoiceSmall'],
     languages: ['zh', 'yue', 'en', 'ja', 'ko'],
-    // English is served better elsewhere.
+    // Other models are better at English.
     preferredFor: ['zh', 'yue', 'ja', 'ko'],
     languageHint: 'constrains',
     streams: true,
@@ -194,7 +194,7 @@ export const CATALOGUE: readonly CatalogueModel[] = [
   },
 ];
 
-/** Finds speech for every model; it is no model of its own in the API. */
+/** The model that finds speech for all others. The API does not list it. */
 export const VOICE_ACTIVITY: Weights = {
   id: 'voice-activity',
   family: 'silero',
@@ -211,7 +211,7 @@ export const VOICE_ACTIVITY: Weights = {
   derived: [],
 };
 
-/** Everything that the store can hold. */
+/** All weights that the store can hold. */
 export const ALL_WEIGHTS: readonly Weights[] = [...CATALOGUE, VOICE_ACTIVITY];
 
 /** The sizes that `SVC_MODEL_DEFAULT_SIZE` may name, smallest first. */

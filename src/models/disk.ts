@@ -1,11 +1,12 @@
-/** What the models need of a disk: room for a file, its hash, and names that survive a crash. */
+/** Disk operations for weights: the check for free space, the hash of a file, and syncing a folder. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, statfs } from 'node:fs/promises';
 
-/** Left free for everything else that writes to the same disk. */
+/** The space that stays free for everything else that writes to the same disk. */
 const MARGIN_BYTES = 64 * 1024 * 1024;
 
+/** @throws Error when the disk of `dir` has less free space than `bytes` and a margin of 64 MiB */
 export async function requireSpace(dir: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dir);
   const free = bavail * bsize;
@@ -16,6 +17,7 @@ export async function requireSpace(dir: string, bytes: number): Promise<void> {
   }
 }
 
+/** The SHA-256 of a file in hexadecimal. @param onBytes gets the number of bytes hashed so far */
 export async function hashFile(
   path: string,
   signal: AbortSignal,
@@ -31,7 +33,7 @@ export async function hashFile(
   return hash.digest('hex');
 }
 
-/** After a rename: without it a crash can lose the name although the data was synced. */
+/** Syncs a folder. Call it after a rename, because a crash could otherwise lose the new name of synced data. */
 export async function syncFolder(dir: string): Promise<void> {
   const handle = await open(dir, 'r');
   try {

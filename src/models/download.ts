@@ -1,6 +1,7 @@
 /**
- * One file from the hub, resumable. While it grows it is `<target>.part`, with the server's ETag beside it, and gets
- * its name only once size and hash are right: a file of the final name is always whole.
+ * Downloads one file from the hub, and resumes a download that was cut. While the file grows, it is `<target>.part`,
+ * with the ETag of the server in a file beside it. It gets its final name only when size and hash are right, so a file
+ * with the final name is always complete.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -11,7 +12,7 @@ import { type GetAnswer, httpGet, UnreachableError } from './http-get.ts';
 export interface DownloadRequest {
   url: string;
   target: string;
-  /** Null: the server's own LFS headers are required in place of a pinned value. */
+  /** The pinned size; null when it is unknown. Without a pinned `sha256` the server must send its LFS headers. */
   bytes: number | null;
   sha256: string | null;
   token?: string | undefined;
@@ -22,9 +23,9 @@ export interface DownloadRequest {
 
 export interface DownloadLimits {
   connectTimeoutMs: number;
-  /** To the first byte of the answer, and between two pieces of the body. */
+  /** The longest wait for the first byte of the answer, and between two pieces of the body. */
   stallTimeoutMs: number;
-  /** Failures in a row; one that brought the file forward does not count. */
+  /** The number of failures in a row that end the download. Any progress of the file starts the count again. */
   attempts: number;
   backoffMs: number;
 }
@@ -37,7 +38,7 @@ const LIMITS: DownloadLimits = {
 };
 const MAX_RETRY_AFTER_MS = 30_000;
 
-/** `retry` is false where the same request can only fail the same way. */
+/** `retry` is false when the same request would fail the same way again. */
 class DownloadError extends Error {
   override readonly name = 'DownloadError';
   readonly retry: boolean;
@@ -54,6 +55,11 @@ interface Part {
   etagPath: string;
 }
 
+/**
+ * Downloads a file to `request.target`, with retries.
+ * @returns the size and the SHA-256 (hexadecimal) of the file, which were verified
+ * @throws UnreachableError when the host never answered, Error for other failures, `signal.reason` after an abort
+ */
 export async function download(request: DownloadRequest): Promise<{ bytes: number; sha256: string }> {
   const limits = { ...LIMITS, ...request.limits };
   const part: Part = { path: `${request.target}.part`, etagPath: `${request.target}.part.etag` };
@@ -69,7 +75,7 @@ export async function download(request: DownloadRequest): Promise<{ bytes: numbe
     } catch (error) {
       request.signal.throwIfAborted();
       if (error instanceof DownloadError && !error.retry) throw error;
-      // A hub that never answered is left to the next source at once; one that broke off may come back.
+      // When the hub never answered, the next source is tried at once. After a broken connection it may come back.
       if (error instanceof UnreachableError && !connected) throw error;
       const size = await sizeOf(part.path);
       failures = size > reached ? 1 : failures + 1;
@@ -91,7 +97,7 @@ async function attempt(
 ): Promise<{ bytes: number; sha256: string }> {
   const etag = await readFile(part.etagPath, 'utf8').catch(() => '');
   let offset = await sizeOf(part.path);
-  // Without an ETag only a pinned hash can tell later whether both halves belong together.
+  // Without an ETag and without a pinned hash, it could not be checked that both parts are of the same file.
   if ((etag === '' && request.sha256 === null) || (request.bytes !== null && offset > request.bytes))
     offset = 0;
   if (offset > 0 && offset === request.bytes && request.sha256 !== null) {
@@ -126,7 +132,7 @@ async function attempt(
   }
 }
 
-/** Where the answer's body belongs in the file; throws on every status that has none. */
+/** The offset in the file at which the body of the answer begins. @throws DownloadError for a status without a body */
 async function startOf(
   answer: GetAnswer,
   request: DownloadRequest,
@@ -140,11 +146,14 @@ async function startOf(
     const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers['content-range'] ?? '');
     if (offset > 0 && Number(range?.[1]) === offset) return offset;
     await discard(part);
-    throw new DownloadError('the server sent another range than asked for', true);
+    throw new DownloadError('the server sent another range than the one requested', true);
   }
   if (status === 416) {
     await discard(part);
-    throw new DownloadError('the server has nothing after what is already here; starting again', true);
+    throw new DownloadError(
+      'the server cannot continue the partial file; it is downloaded from the start',
+      true,
+    );
   }
   const host = new URL(request.url).host;
   if (status === 401 || status === 403) {
@@ -161,7 +170,7 @@ async function startOf(
   );
 }
 
-/** What the whole file must be: the pinned values, or else what the hub says of its LFS object. */
+/** The size and hash that the whole file must have: the pinned values, or else those in the LFS headers of the hub. */
 function expectations(answer: GetAnswer, request: DownloadRequest, start: number) {
   const linked = answer.header('x-linked-etag')?.replaceAll('"', '').toLowerCase();
   const published = linked && /^[0-9a-f]{64}$/.test(linked) ? linked : null;
@@ -226,7 +235,7 @@ async function finish(
   const sha256 = hash.digest('hex');
   if (sha256 !== expected || (request.bytes !== null && size !== request.bytes)) {
     await discard(part);
-    // Two halves of different files look like this; a fresh start settles it.
+    // The two parts of a resumed download may be of different files, so it is worth another try from the start.
     throw new DownloadError(
       `sha256 ${sha256} of ${size} bytes, expected ${expected} of ${request.bytes ?? size}`,
       resumed,

@@ -1,13 +1,14 @@
 /**
- * One GET that follows redirects. Not fetch: a hub that cannot be reached must be known in seconds, and fetch tells
- * neither a slow connection from a slow answer nor lets the first redirect's headers be read.
+ * One GET that follows redirects. It does not use fetch for two reasons: fetch cannot distinguish a slow connection
+ * from a slow answer, although a hub that cannot be reached must fail within seconds, and it hides the headers of the
+ * first redirect.
  */
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 
 export interface GetOptions {
   headers: Record<string, string>;
-  /** Sent to the first host only. */
+  /** A bearer token, which is sent to the origin of the first URL only. */
   token?: string | undefined;
   signal: AbortSignal;
   connectTimeoutMs: number;
@@ -16,18 +17,22 @@ export interface GetOptions {
 
 export interface GetAnswer {
   response: IncomingMessage;
-  /** Of every response on the way, the first that had the header. */
+  /** The value of a header (name in lower case) in the first response that has it, redirects included. */
   header(name: string): string | undefined;
 }
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-/** The host did not answer at all; asking again at once would only cost time. */
+/** The host did not answer at all, so an immediate retry would only cost time. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
+/**
+ * Resolves with the first answer that is not a redirect, with any status; the caller reads or destroys its body.
+ * @throws UnreachableError when the host accepts no connection, Error for other failures, `signal.reason` on an abort
+ */
 export async function httpGet(url: string, options: GetOptions): Promise<GetAnswer> {
   const first = new URL(url);
   const seen: IncomingMessage[] = [];
@@ -70,7 +75,7 @@ function send(url: URL, headers: Record<string, string>, options: GetOptions): P
     });
     request.on('response', (response) => {
       clearTimeout(timer);
-      // From here on the reader watches for stalls.
+      // The reader of the body watches for stalls.
       request.setTimeout(0);
       resolve(response);
     });

@@ -1,4 +1,4 @@
-/** The first source of weights: a Hugging Face hub, over its plain download addresses. */
+/** The first source of weights: a Hugging Face hub, through its plain download URLs. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withoutTrailingSlashes } from '../url-base.ts';
@@ -10,14 +10,14 @@ import type { HubFile, Precision, Weights } from './weights.ts';
 const DEFAULT_HUB = 'https://huggingface.co';
 
 export interface HubOptions {
-  /** HF_ENDPOINT. */
+  /** The base URL of the hub (HF_ENDPOINT). */
   endpoint?: string | undefined;
-  /** HF_TOKEN; sent to the endpoint's own host only. */
+  /** The access token (HF_TOKEN), which is sent to the origin of the endpoint only. */
   token?: string | undefined;
   limits?: Partial<DownloadLimits> | undefined;
 }
 
-/** The wanted precision where it is published, else the one it can be made from. */
+/** The file of the wanted precision if it is published, else the f16 file, else the q8_0 file. */
 export function publishedFile(model: Weights, precision: Precision): HubFile | undefined {
   return model.files[precision] ?? model.files.f16 ?? model.files.q8_0;
 }
@@ -26,7 +26,7 @@ export function createHubSource({ endpoint = DEFAULT_HUB, token, limits }: HubOp
   const base = withoutTrailingSlashes(endpoint);
   const { origin, pathname } = new URL(base);
   return {
-    // Not the address itself: it may carry credentials, and the name is written into the log.
+    // The name goes into the log, so it leaves out the credentials that the address may hold.
     name: `hub ${origin}${pathname.replace(/\/$/, '')}`,
     offers: () => true,
     async fetch({ model, precision, dir, signal, report }) {

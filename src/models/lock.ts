@@ -1,6 +1,7 @@
 /**
- * One process at a time for one model. A lock is a file that its owner touches; it is dead when its process is gone
- * from this host, or when nobody has touched it for a while (a crash on another host of a shared disk).
+ * Lets only one process at a time work on a model. A lock is a file that its owner touches regularly. It is dead when
+ * its process no longer runs on this host, or when it was not touched for a while, as after a crash on another host of
+ * a shared disk.
  */
 import { open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -15,13 +16,18 @@ export interface LockTimes {
 
 const TIMES: LockTimes = { touchMs: 5000, deadMs: 60_000, pollMs: 300 };
 
-/** Marks this process holds: in a restarted container a dead lock can carry our own process id. */
+/** Marks of the locks that this process holds. After the restart of a container, a dead lock can have its pid. */
 const held = new Set<string>();
 
 export interface Lock {
   release(): Promise<void>;
 }
 
+/**
+ * Waits until the lock file at `path` belongs to this process.
+ * @param onWait is called each time that another process was found to hold the lock
+ * @throws `signal.reason` after an abort
+ */
 export async function acquireLock(
   path: string,
   signal: AbortSignal,
@@ -31,11 +37,11 @@ export async function acquireLock(
   const mark = JSON.stringify({ pid: process.pid, host: hostname(), nonce: Math.random() });
   for (;;) {
     signal.throwIfAborted();
-    held.add(mark); // before the file is there for others in this process to judge
+    held.add(mark); // must come before the file exists, or a call in this process could take the lock for dead
     if (await create(path, mark)) return hold(path, mark, times);
     held.delete(mark);
     if (await isDead(path, times.deadMs)) {
-      // Moved aside first: of several that found it dead only one gets it.
+      // The dead lock is renamed first: of several processes that found it dead, only one can rename it.
       const aside = `${path}.dead.${process.pid}`;
       await rename(path, aside).catch(() => {});
       await rm(aside, { force: true });
@@ -84,11 +90,11 @@ async function isDead(path: string, deadMs: number): Promise<boolean> {
     if (owner === null || owner.host !== hostname()) return false;
     return owner.pid === process.pid ? !held.has(text) : !isAlive(owner.pid);
   } catch {
-    return false; // released meanwhile
+    return false; // the lock was released meanwhile
   }
 }
 
-/** Null while its owner is still writing it. */
+/** The owner in a lock file; null while the owner is still writing it. */
 function parseOwner(text: string): { pid: number; host: string } | null {
   try {
     const { pid, host } = JSON.parse(text);

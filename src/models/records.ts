@@ -1,6 +1,6 @@
 /**
- * What is known of a weights file, kept beside it as `<file>.json`: its hash, where it came from, and the size, time
- * and inode it had when it was hashed. As long as those three stay, gigabytes need no second hashing.
+ * Records of weights files, kept beside each file as `<file>.json`: its hash, its origin, and the size, time and inode
+ * that it had when it was hashed. While these three stay the same, gigabytes need not be hashed again.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
@@ -13,9 +13,9 @@ import type { Weights } from './weights.ts';
 const recordSchema = z.object({
   sha256: z.string(),
   bytes: z.int().nonnegative(),
-  /** `found` is a file somebody put here: only the catalogue vouches for it. The others we made or fetched. */
+  /** A `found` file was put here by someone, so only the catalogue's pins count. The others this program wrote. */
   origin: z.preprocess(
-    // Folders that an earlier version filled have it spelled this way.
+    // Folders that an earlier version filled have this spelling.
     (origin) => (origin === 'quantised' ? 'quantized' : origin),
     z.enum(['hub', 'import', 'quantized', 'found']),
   ),
@@ -36,16 +36,16 @@ interface Pin {
 }
 
 export interface Records {
-  /** Trusted to be what it is named; hashes only what is not known yet. */
+  /** Checks a file against its pins and its record. The file is hashed only if it has changed since the last time. */
   verify(model: Weights, file: string, signal: AbortSignal, report: ReportProgress): Promise<Verdict>;
-  /** For a file this program has just written and hashed. */
+  /** Records a file that this program has just written and hashed. */
   write(file: string, sha256: string, origin: Origin): Promise<void>;
-  /** By presence and size alone; returns the size. */
+  /** The size in bytes, by a cheap check of presence and size; null if the file is missing or has another size. */
   glance(model: Weights, file: string): number | null;
 }
 
 export function createRecords(dir: string): Records {
-  // The folder may be read-only: then a file is hashed once in the life of the process.
+  // The folder may be read-only. The records are then in memory, and a file is hashed once in each run of the process.
   const known = new Map<string, FileRecord>();
   const recordPath = (file: string) => join(dir, `${file}.json`);
 
@@ -61,7 +61,7 @@ export function createRecords(dir: string): Records {
       await writeFile(aside, `${JSON.stringify(record, null, 2)}\n`);
       await rename(aside, recordPath(file));
     } catch {
-      // Kept in memory, as above.
+      // The record stays in `known`.
     }
   }
 
@@ -122,7 +122,7 @@ function parseRecord(text: string): FileRecord | null {
   try {
     return recordSchema.parse(JSON.parse(text));
   } catch {
-    return null; // cut by a crash: hash again
+    return null; // a crash may have cut the record, and the file is hashed again
   }
 }
 

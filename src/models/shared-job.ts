@@ -1,8 +1,10 @@
-/**
- * Work that several callers wait for and that runs once. Each may leave; the work is aborted only when all have left.
- */
+/** Jobs that several callers share. Each may leave; a job is aborted only when all of its callers have left. */
 
 export interface SharedJobs<Key, Result> {
+  /**
+   * Joins the job under way with this key, or starts `run`.
+   * @throws the error of the job, or `signal.reason` when the caller's signal aborts
+   */
   join(key: Key, run: (signal: AbortSignal) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
 }
 
@@ -18,7 +20,7 @@ export function createSharedJobs<Key, Result>(): SharedJobs<Key, Result> {
   function start(key: Key, run: (signal: AbortSignal) => Promise<Result>): Job<Result> {
     const controller = new AbortController();
     const previous = jobs.get(key)?.result;
-    // After an abandoned run has let go of its files, not beside it.
+    // An aborted run must first have closed its files, so the new run waits for its end.
     const ready = previous ? previous.then(ignore, ignore) : Promise.resolve();
     const result = ready.then(() => run(controller.signal));
     const job: Job<Result> = { result, controller, waiters: 0 };

@@ -1,4 +1,4 @@
-/** What a source of weights takes and gives, and how it reports its progress. */
+/** The interface of a source of weights, and how it reports its progress. */
 import type { Precision, Weights } from './weights.ts';
 
 type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quantizing';
@@ -6,7 +6,7 @@ type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quan
 export interface ModelProgress {
   id: string;
   phase: ModelPhase;
-  /** What is worked on: a file, or the source it comes from. */
+  /** The object of the work: a file, or the source that it comes from. */
   what: string;
   doneBytes: number;
   totalBytes: number | null;
@@ -17,9 +17,9 @@ export type ReportProgress = (progress: Omit<ModelProgress, 'id'>) => void;
 export interface FetchRequest {
   model: Weights;
   precision: Precision;
-  /** The models folder; the finished file goes here under its catalogue name, whole or not at all. */
+  /** The models folder. The finished file goes here under its name in the catalogue, complete or not at all. */
   dir: string;
-  /** A folder for whatever else is needed, on the same disk; the store empties it. */
+  /** A folder on the same disk for temporary files; the store removes it afterwards. */
   scratch: string;
   signal: AbortSignal;
   report: ReportProgress;
@@ -31,7 +31,7 @@ interface FetchedFile {
   sha256: string;
 }
 
-/** A place weights come from. What it returns has been verified against a pinned or published hash. */
+/** A place that weights come from. It verifies each file against a pinned or published hash. */
 export interface ModelSource {
   readonly name: string;
   offers(model: Weights): boolean;

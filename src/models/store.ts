@@ -1,7 +1,7 @@
 /**
- * The weights on disk: what is installed, and a verified path for each model that is asked for. Bytes are trusted
- * only after their hash was compared with a pinned or recorded one, and what is missing is made once however many
- * ask at the same time.
+ * The store of the weights on disk. It lists the installed models and gives a verified path for each model. A file is
+ * trusted only after its hash was compared with a pinned or recorded one. A missing file is made only once, however
+ * many callers wait for it.
  */
 import { excerpt, fullMessage, GatewayError } from '../errors.ts';
 import { createActivity, type ProgressListener } from './activity.ts';
@@ -16,10 +16,10 @@ import { localFile, type Precision, type Weights } from './weights.ts';
 
 export interface ModelStoreOptions {
   dir: string;
-  /** SVC_MODEL_DOWNLOAD: whether `ensure` may fetch. `pull` is an order and always may. */
+  /** True when `ensure` may download (SVC_MODEL_DOWNLOAD). `pull` is an explicit order and always may. */
   download: boolean;
   precision: Precision;
-  /** Tried in this order. */
+  /** The sources, which are tried in this order. */
   sources: readonly ModelSource[];
   quantize: ModelFolderOptions['quantize'];
   log: { info(message: string): void; warn(message: string): void };
@@ -41,7 +41,10 @@ export interface WaitOptions {
 }
 
 export interface EnsureOptions extends WaitOptions {
-  /** Wanted in place of the store's own; what is on disk in the other one serves where it cannot be made of it. */
+  /**
+   * The precision to use instead of the store's own. If only a file of the other precision is on disk and the wanted
+   * one cannot be made from it, that file is used.
+   */
   precision?: Precision | undefined;
 }
 
@@ -52,14 +55,18 @@ interface ImportOptions extends WaitOptions {
 export interface ModelStore {
   readonly dir: string;
   list(): StoredModel[];
-  /** By name and size only: cheap enough for every GET /v1/models. */
+  /** Checks by name and size only, which is cheap enough for every GET /v1/models. */
   isInstalled(id: string): boolean;
-  /** The path of verified weights; fetches, converts and quantizes what is missing, once however many ask. */
+  /**
+   * The path of verified weights. Missing weights are downloaded, converted and quantized, once for all callers.
+   * @throws GatewayError `unknown_model`, `model_not_installed` or `download_failed`; `signal.reason` after an abort
+   */
   ensure(id: string, options?: EnsureOptions): Promise<{ path: string }>;
+  /** As `ensure`, but downloads also when SVC_MODEL_DOWNLOAD is off. */
   pull(id: string, options?: WaitOptions): Promise<{ path: string }>;
-  /** Takes the weights of a faster-whisper folder. */
+  /** Imports the weights of a faster-whisper folder. @throws GatewayError `not_importable` */
   import(source: string, options?: ImportOptions): Promise<{ id: string; path: string }>;
-  /** What is being worked on now. */
+  /** The jobs that run now. */
   activity(): ModelProgress[];
 }
 
@@ -93,7 +100,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     });
   }
 
-  /** A verified path, the f16 file the wanted one can be made from, or null for nothing at all. */
+  /** A verified path, or the f16 file that the wanted file can be made from, or null when nothing is on disk. */
   async function onDisk(
     model: Weights,
     precision: Precision,
@@ -116,11 +123,11 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     if (complaints.length === 0) return null;
     throw new GatewayError(
       'model_not_installed',
-      { model: model.id, why: 'what is there is not what it should be' },
+      { model: model.id, why: 'the file on disk failed its verification' },
       {
         provider: model.provider,
         cause: new Error(
-          `${complaints.join('; ')}. Nothing was changed: move the file away to have it fetched again.`,
+          `${complaints.join('; ')}. Nothing was changed: move the file away, and it is downloaded again.`,
         ),
       },
     );
@@ -169,7 +176,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
           { model: model.id, why: 'SVC_MODEL_DOWNLOAD is off' },
           {
             provider: model.provider,
-            cause: new Error(`Nothing is in ${dir}. Run 'voxgate models pull ${model.id}'.`),
+            cause: new Error(`They are not in ${dir}. Run 'voxgate models pull ${model.id}'.`),
           },
         );
       }

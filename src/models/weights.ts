@@ -1,4 +1,4 @@
-/** What the catalogue says of a model and of its files, which are pinned so that no other bytes are ever loaded. */
+/** The types of the catalogue. Files have pins, so that no other bytes are ever loaded. */
 
 export type Precision = 'q8_0' | 'f16';
 
@@ -6,14 +6,14 @@ export interface HubFile {
   repo: string;
   /** A commit, never a branch. */
   revision: string;
-  /** Also the file's name in the models folder. */
+  /** The name of the file in the repository and in the models folder. */
   file: string;
-  /** Null where no published figure could be confirmed; the hub's own LFS headers are then required. */
+  /** Null when no published value could be confirmed; the LFS headers of the hub are then required. */
   bytes: number | null;
   sha256: string | null;
 }
 
-/** A file that this program writes itself, from a pinned source, byte for byte the same everywhere. */
+/** A file that this program makes from a pinned source, with the same bytes on every machine. */
 export interface DerivedFile {
   file: string;
   precision: Precision;
@@ -21,7 +21,7 @@ export interface DerivedFile {
   sha256: string;
 }
 
-/** Dimensions by which an imported checkpoint is recognized. */
+/** The dimensions by which an imported checkpoint is identified. */
 export type CheckpointShape = readonly [
   state: number,
   audioLayers: number,
@@ -34,35 +34,35 @@ export type CheckpointShape = readonly [
 export interface Weights {
   id: string;
   family: string;
-  /** Named in errors about these weights (`error.provider`, contract 2.1). */
+  /** The provider in errors about these weights (`error.provider`, contract 2.1). */
   provider: string;
   files: Partial<Record<Precision, HubFile>>;
   derived: readonly DerivedFile[];
-  /** Whether the q8_0 file can be made here from the f16 one. */
+  /** True when this program can make the q8_0 file from the f16 file. */
   quantizable?: boolean;
-  /** Present where a CTranslate2 checkpoint of these weights can be imported. */
+  /** Present when a CTranslate2 checkpoint of these weights can be imported. */
   checkpoint?: CheckpointShape;
 }
 
 /** A model that transcribes. */
 export interface CatalogueModel extends Weights {
-  /** What `SVC_MODEL_DEFAULT_SIZE` may name; absent on models of one size. */
+  /** A size that `SVC_MODEL_DEFAULT_SIZE` may name; absent on models of one size. */
   size?: string;
   /** Other names that requests may use. */
   aliases: readonly string[];
-  /** The codes it can be asked for, as the model spells them. */
+  /** The language codes that the model takes, as it spells them. */
   languages: readonly string[];
-  /** Hints for which `auto` prefers it to the default size. */
+  /** The languages for which `auto` prefers this model to the default size. */
   preferredFor: readonly string[];
-  /** `constrains`: the model writes the language it was told. `recorded`: it hears the language by itself. */
+  /** `constrains`: the model writes in the given language. `recorded`: the model detects the language itself. */
   languageHint: 'constrains' | 'recorded';
-  /** Whether `stream=true` gives each segment when it is decoded. */
+  /** True when `stream=true` gives each segment as soon as it is decoded. */
   streams: boolean;
-  /** Whether it was trained to write English from other languages. */
+  /** True when the model was trained to write English text for speech in other languages. */
   translates: boolean;
 }
 
-/** Where the weights of one precision lie in the models folder; undefined where there are none. */
+/** The name of the file for one precision in the models folder; undefined when there is no such file. */
 export function localFile(weights: Weights, precision: Precision): string | undefined {
   const published = weights.files[precision]?.file;
   if (published !== undefined) return published;

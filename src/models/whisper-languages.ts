@@ -1,6 +1,6 @@
 /**
  * The language codes of Whisper's vocabulary, in the order of its tokens (Radford et al. 2022, tokenizer of the
- * reference code). `haw`, `jw` and `yue` are no ISO 639-1 codes; the model knows them by these names.
+ * reference code). `haw`, `jw` and `yue` are not codes of ISO 639-1, but the model uses them.
  */
 export const WHISPER_LANGUAGES: readonly string[] = `
   en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs

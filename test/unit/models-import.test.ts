@@ -174,7 +174,7 @@ test('vocabularies: text, JSON array and tokenizer give the same tokens', async 
   await writeFile(join(asTokenizer, 'tokenizer.json'), JSON.stringify({ model: { vocab: cut } }));
   await assert.rejects(readVocabulary(asTokenizer), refused(/no single token of rank 5/));
   await writeFile(join(asArray, 'vocabulary.json'), '{');
-  await assert.rejects(readVocabulary(asArray), refused(/does not hold/));
+  await assert.rejects(readVocabulary(asArray), refused(/does not have the content/));
   await writeFile(join(asText, 'vocabulary.txt'), `${'漢\n'.repeat(300)}<|endoftext|>\n`);
   await assert.rejects(readVocabulary(asText), refused(/not byte-level BPE/));
   await assert.rejects(readVocabulary(dir), refused(/has no vocabulary/));

@@ -1,5 +1,5 @@
 /**
- * Random access to a file whose contents are not trusted: no read goes past the end, and nothing is allocated for a
+ * Random access to a file whose contents are not trusted. No read goes past the end, and no memory is allocated for a
  * size that only a header claims.
  */
 import { type FileHandle, open } from 'node:fs/promises';
@@ -28,6 +28,7 @@ export class BoundedFile {
     }
   }
 
+  /** Reads `length` bytes at `offset`. @throws GatewayError `not_importable` when they are not all in the file */
   async read(offset: number, length: number): Promise<Buffer> {
     if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length) || offset < 0 || length < 0) {
       throw notImportable(`${this.path} is damaged: impossible offset ${offset} or length ${length}.`);
@@ -52,7 +53,7 @@ export class BoundedFile {
   }
 }
 
-/** Reads small fields one after the other, from a window that is refilled, so that a header walk is not a syscall each. */
+/** Reads small little-endian fields one after the other. It reads ahead, so that not every field is a system call. */
 export class FieldReader {
   offset: number;
   readonly #file: BoundedFile;

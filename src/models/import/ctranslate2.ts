@@ -1,4 +1,4 @@
-/** Reader of CTranslate2's model.bin (binary versions 4 to 6): an index first, values only when asked for. */
+/** Reads CTranslate2's model.bin (binary versions 4 to 6). It reads the index first, and values only on request. */
 import { BoundedFile, FieldReader } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { fromBrain, fromHalf } from './half.ts';
@@ -18,9 +18,9 @@ export interface Variable {
 export interface Checkpoint {
   spec: string;
   get(name: string): Variable | undefined;
-  /** `count` values from value `from` on, as raw little-endian bytes of the variable's type. */
+  /** `count` values starting at index `from`, as raw little-endian bytes of the variable's type. */
   raw(variable: Variable, from: number, count: number): Promise<Buffer>;
-  /** The same as float32, integers not scaled. */
+  /** The same values as float32; integers are not scaled. */
   floats(variable: Variable, from: number, count: number): Promise<Float32Array>;
   close(): Promise<void>;
 }
@@ -28,6 +28,7 @@ export interface Checkpoint {
 const MAX_VARIABLES = 100_000;
 const MAX_RANK = 8;
 
+/** @throws GatewayError `not_importable` when the file is damaged or of another version */
 export async function openCheckpoint(path: string): Promise<Checkpoint> {
   const file = await BoundedFile.open(path);
   try {
@@ -51,7 +52,7 @@ async function readIndex(file: BoundedFile): Promise<{ spec: string; variables: 
   const version = await fields.u32();
   if (version < 4 || version > 6) {
     throw notImportable(
-      `${file.path} is no CTranslate2 model this program reads: format version ${version}, expected 4 to 6.`,
+      `${file.path} is not a CTranslate2 model that this program reads: format version ${version}, expected 4 to 6.`,
     );
   }
   const spec = await readString(fields);
@@ -69,7 +70,8 @@ async function readIndex(file: BoundedFile): Promise<{ spec: string; variables: 
   for (let i = 0; i < aliases; i++) {
     const alias = await readString(fields);
     const target = variables.get(await readString(fields));
-    if (!target) throw notImportable(`${file.path} is damaged: alias ${printable(alias)} of nothing.`);
+    if (!target)
+      throw notImportable(`${file.path} is damaged: the target of alias ${printable(alias)} is missing.`);
     variables.set(alias, target);
   }
   return { spec, variables };
@@ -85,7 +87,7 @@ async function readVariable(file: BoundedFile, fields: FieldReader): Promise<Var
   const dtype = DTYPES[await fields.u8()];
   if (!dtype) throw notImportable(`${file.path} is damaged: ${printable(name)} has an unknown type.`);
   const bytes = await fields.u32();
-  // As a float this cannot overflow silently: anything absurd is simply not equal to a 32-bit byte count.
+  // The product is a float, so it cannot overflow silently: an absurd shape just differs from a 32-bit byte count.
   const count = shape.reduce((product, dim) => product * dim, 1);
   if (count * WIDTH[dtype] !== bytes) {
     throw notImportable(
@@ -97,7 +99,7 @@ async function readVariable(file: BoundedFile, fields: FieldReader): Promise<Var
   return { name, shape, dtype, offset, count };
 }
 
-/** Length with the closing NUL, then the bytes. */
+/** Reads a string: its length, which counts the NUL at its end, then its bytes. */
 async function readString(fields: FieldReader): Promise<string> {
   const length = await fields.u16();
   return (await fields.bytes(length)).toString('latin1').replace(/\0$/, '');

@@ -1,4 +1,4 @@
-/** Every refusal of an import: the weights are the user's, nothing failed here, and nothing was changed. */
+/** The error that refuses an import. The fault is in the user's files, and nothing was changed. */
 import { GatewayError } from '../../errors.ts';
 
 export function notImportable(why: string, cause?: unknown): GatewayError {

@@ -1,4 +1,4 @@
-/** A folder as faster-whisper keeps it: model.bin and its vocabulary. */
+/** Opens a folder in the layout of faster-whisper: model.bin and a vocabulary. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CATALOGUE } from '../catalogue.ts';
@@ -14,6 +14,7 @@ export interface FasterWhisper {
   shape: WhisperShape;
 }
 
+/** @throws GatewayError `not_importable` when the folder does not hold a Whisper model */
 export async function openFasterWhisper(dir: string): Promise<FasterWhisper> {
   const path = join(dir, 'model.bin');
   const info = await stat(path).catch(() => null);
@@ -35,7 +36,11 @@ export async function openFasterWhisper(dir: string): Promise<FasterWhisper> {
   }
 }
 
-/** The catalogue id a checkpoint belongs under; large-v1 and large-v2 look the same from outside. */
+/**
+ * The id in the catalogue for a checkpoint with these dimensions.
+ * @param wanted the id that the user gave; needed for large-v1 and large-v2, which have the same dimensions
+ * @throws GatewayError `not_importable` when no id fits, or several do
+ */
 export function identifyWhisper(shape: WhisperShape, wanted?: string): string {
   const found: CheckpointShape = [shape.state, shape.audioLayers, shape.textLayers, shape.mels, shape.vocab];
   const fitting = CATALOGUE.filter(({ checkpoint }) => checkpoint?.join() === found.join()).map(

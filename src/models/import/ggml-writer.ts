@@ -1,4 +1,4 @@
-/** whisper.cpp's legacy file format: little-endian, a tensor is header, name, data. */
+/** Writes whisper.cpp's legacy file format. It is little-endian, and a tensor consists of header, name and data. */
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { toHalf } from './half.ts';
@@ -15,10 +15,10 @@ export interface WrittenFile {
 export interface GgmlWriter {
   write(data: Uint8Array): Promise<void>;
   ints(...values: number[]): Promise<void>;
-  /** `shape` as PyTorch has it, outermost first; the data follows with `write` or `values`. */
+  /** Writes the header of a tensor. `shape` is outermost first, as in PyTorch. Then write its data. */
   tensor(name: string, type: TensorType, shape: readonly number[]): Promise<void>;
   values(type: TensorType, floats: Float32Array): Promise<void>;
-  /** Syncs and closes; the file is complete only then. */
+  /** Syncs and closes the file, which is complete only then. */
   finish(): Promise<WrittenFile>;
   close(): Promise<void>;
 }

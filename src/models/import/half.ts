@@ -1,8 +1,8 @@
-/** IEEE half precision without a Float16Array, which this Node does not have. */
+/** Converts IEEE half precision by hand, because Node 20 has no Float16Array. */
 
 const word = new DataView(new ArrayBuffer(4));
 
-/** Nearest half, ties to even, as numpy's astype(float16). */
+/** The bits of the nearest half, with ties to even, as numpy's astype(float16) rounds. */
 export function toHalf(value: number): number {
   word.setFloat32(0, value);
   const bits = word.getUint32(0);
@@ -11,7 +11,7 @@ export function toHalf(value: number): number {
   if (magnitude > 0x7f800000) return sign | 0x7e00; // NaN
   if (magnitude >= 0x477ff000) return sign | 0x7c00; // rounds beyond 65504
   if (magnitude < 0x38800000) {
-    // Subnormal: adding 0.5 lines the mantissa up so that the float unit does the rounding.
+    // The result is subnormal. Adding 0.5 aligns the mantissa so that the addition does the rounding.
     word.setUint32(0, magnitude);
     word.setFloat32(0, word.getFloat32(0) + 0.5);
     return sign | (word.getUint32(0) - 0x3f000000);
@@ -20,6 +20,7 @@ export function toHalf(value: number): number {
   return sign | ((magnitude - 0x38000000 + 0xfff + odd) >>> 13);
 }
 
+/** The value of a half from its bits. */
 export function fromHalf(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >>> 10) & 0x1f;
@@ -29,6 +30,7 @@ export function fromHalf(bits: number): number {
   return sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
 }
 
+/** The value of a bfloat16 from its bits. */
 export function fromBrain(bits: number): number {
   word.setUint32(0, bits << 16);
   return word.getFloat32(0);

@@ -1,6 +1,6 @@
 /**
- * Imports a CTranslate2 folder, as faster-whisper keeps it, as the f16 weights of the model whose dimensions it has.
- * Weights that are already installed are never replaced, and a folder that is refused changes nothing.
+ * Imports a CTranslate2 folder in the layout of faster-whisper, as the f16 weights of the model with its dimensions.
+ * Installed weights are never replaced, and a refused folder changes nothing.
  */
 import { join } from 'node:path';
 import { requireSpace } from '../disk.ts';
@@ -10,7 +10,7 @@ import { notImportable } from './failure.ts';
 import { type FasterWhisper, identifyWhisper, openFasterWhisper } from './faster-whisper.ts';
 import { writeWhisper } from './whisper-ggml.ts';
 
-/** The f16 file is followed by its q8_0 file, which takes a little more than half as much. */
+/** The q8_0 file, which is made after the f16 file, takes a little more than half of its space. */
 const BOTH_PRECISIONS = 1.6;
 
 export interface ImportTarget {
@@ -18,16 +18,16 @@ export interface ImportTarget {
   log: { info(message: string): void };
   /** @throws GatewayError for an id that is not in the catalogue */
   find(id: string): Weights;
-  /** The name of a file that the model has already; undefined for none. */
+  /** The name of a file that the model already has; undefined if it has none. */
   installedFile(model: Weights): string | undefined;
-  /** Runs the work on the model's files once no other process works on them. */
+  /** Runs the work on the model's files when no other process works on them. */
   work<Result>(id: string, work: (context: FileWork) => Promise<Result>): Promise<Result>;
 }
 
 /**
  * @param source the folder: config.json, model.bin and a vocabulary
- * @param id wanted by the user; needed only where several models have the same dimensions
- * @param thenQuantize whether the q8_0 file is made of it, too
+ * @param id the id that the user gave; needed only where several models have the same dimensions
+ * @param thenQuantize true to make the q8_0 file as well
  * @throws GatewayError `not_importable`
  */
 export async function importFolder(

@@ -1,6 +1,6 @@
 /**
- * The Slaney mel filterbank Whisper was trained with: 16 kHz, 400-point FFT, area-normalized triangles, as
- * librosa.filters.mel gives it. Steps and rounding follow librosa's, so that the bytes come out the same.
+ * The Slaney mel filterbank that Whisper was trained with: 16 kHz, 400-point FFT, area-normalized triangles, as
+ * librosa.filters.mel computes it. Steps and rounding follow librosa, so that the bytes are the same.
  */
 
 const SAMPLE_RATE = 16_000;
@@ -20,10 +20,10 @@ function melToHz(mel: number): number {
   return mel >= LOG_START_MEL ? LOG_START_HZ * Math.exp(LOG_STEP * (mel - LOG_START_MEL)) : LINEAR_STEP * mel;
 }
 
-/** `bands` rows of 201 values. */
+/** The filterbank as `bands` rows of 201 values. */
 export function melFilters(bands: number): Float32Array {
   const top = hzToMel(SAMPLE_RATE / 2);
-  // The last edge is exactly the top, whatever the steps add up to.
+  // The last edge must be exactly the top, although the sum of the steps may differ from it.
   const edges = Array.from({ length: bands + 2 }, (_, i) =>
     melToHz(i > bands ? top : i * (top / (bands + 1))),
   );
@@ -36,7 +36,7 @@ export function melFilters(bands: number): Float32Array {
       const rising = -(low - hz) / (center - low);
       const falling = (high - hz) / (high - center);
       const slope = Math.min(rising, falling);
-      // Not Math.max: the very first value is a negative zero in every published file.
+      // Math.max would not do: the first value is a negative zero in every published file.
       filters[band * FFT_BINS + bin] = (slope < 0 ? 0 : Math.fround(slope)) * area;
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Silero's 16 kHz voice activity model as whisper.cpp reads it, from the unpacked TorchScript archive of the
- * `silero-vad` package. The package's .safetensors file is no substitute: it holds an older training of the network.
+ * Writes Silero's 16 kHz voice activity model in whisper.cpp's format, from the unpacked TorchScript archive of the
+ * `silero-vad` package. The .safetensors file of the package cannot be used: it holds an older training of the network.
  */
 import { join } from 'node:path';
 import { BoundedFile } from './bounded-file.ts';
@@ -16,7 +16,7 @@ import {
 const VERSION = [6, 2, 0] as const;
 const WINDOW_SAMPLES = 512;
 const CONTEXT_SAMPLES = 64;
-/** In, out and kernel of the four encoder convolutions. */
+/** The input channels, output channels and kernel width of the four encoder convolutions. */
 const ENCODER = [
   [129, 128, 3],
   [128, 64, 3],
@@ -25,7 +25,7 @@ const ENCODER = [
 ] as const;
 const LSTM = 128;
 
-/** `storage` is the entry under data/ of the archive: raw float32 values, nothing else. */
+/** `storage` is the name of a file below data/ in the archive, which holds only raw float32 values. */
 type Entry = [storage: number, name: string, type: TensorType, shape: number[]];
 
 const TENSORS: Entry[] = [
@@ -37,13 +37,13 @@ const TENSORS: Entry[] = [
   [12, '_model.decoder.rnn.weight_hh', 'f32', [4 * LSTM, LSTM]],
   [13, '_model.decoder.rnn.bias_ih', 'f32', [4 * LSTM]],
   [14, '_model.decoder.rnn.bias_hh', 'f32', [4 * LSTM]],
-  // whisper.cpp's converter squeezes these two: 128 values, and a scalar without dimensions.
+  // whisper.cpp's converter squeezes these two, to 128 values and to a scalar without dimensions.
   [15, '_model.decoder.decoder.2.weight', 'f16', [LSTM]],
   [16, '_model.decoder.decoder.2.bias', 'f32', []],
   [2, '_model.stft.forward_basis_buffer', 'f16', [258, 1, 256]],
 ];
 
-/** `archive` is the folder that the TorchScript file unpacks to. */
+/** Writes the model to `target`. @param archive the folder with the unpacked TorchScript file */
 export async function writeSilero(archive: string, target: string): Promise<WrittenFile> {
   const writer = await createGgmlWriter(target);
   try {

@@ -1,4 +1,4 @@
-/** A faster-whisper folder keeps its tokens in one of three files. Returned: the bytes of each text token, by rank. */
+/** Reads the vocabulary of a faster-whisper folder, which is in one of three files. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -6,9 +6,13 @@ import { notImportable } from './failure.ts';
 
 const MAX_FILE_BYTES = 64 * 1024 * 1024;
 const END_OF_TEXT = '<|endoftext|>';
-/** whisper.cpp's own tools read a token into 128 bytes. */
+/** The tools of whisper.cpp read a token into a buffer of 128 bytes. */
 const MAX_TOKEN_BYTES = 128;
 
+/**
+ * The bytes of each text token, by rank.
+ * @throws GatewayError `not_importable` when the folder has no vocabulary of Whisper
+ */
 export async function readVocabulary(dir: string): Promise<Buffer[]> {
   const tokens = await readTokens(dir);
   const end = tokens.indexOf(END_OF_TEXT);
@@ -49,11 +53,11 @@ async function readTokens(dir: string): Promise<string[]> {
   throw notImportable(`${dir} has no vocabulary.txt, vocabulary.json or tokenizer.json.`);
 }
 
-/** Ranks must have no holes: whisper.cpp takes a token's position for its id. */
+/** The tokens in the order of their ranks. No rank may be missing, because whisper.cpp uses the position as the id. */
 function byRank(dir: string, entries: [string, number][]): string[] {
   const tokens: string[] = [];
   for (const [token, rank] of entries.sort((a, b) => a[1] - b[1])) {
-    if (rank === tokens.length - 1 && tokens[rank] === token) continue; // listed in both tables
+    if (rank === tokens.length - 1 && tokens[rank] === token) continue; // the token is listed in both tables
     if (rank !== tokens.length)
       throw notImportable(`The vocabulary in ${dir} has no single token of rank ${tokens.length}.`);
     tokens.push(token);
@@ -66,7 +70,7 @@ async function readIfThere(path: string): Promise<string | null> {
   const info = await stat(path).catch(() => null);
   if (!info) return null;
   if (!info.isFile() || info.size > MAX_FILE_BYTES) {
-    throw notImportable(`${path} is no vocabulary file: ${info.size} bytes.`);
+    throw notImportable(`${path} is not a vocabulary file: ${info.size} bytes.`);
   }
   return readFile(path, 'utf8');
 }
@@ -75,11 +79,11 @@ function parse<T>(path: string, text: string, shape: z.ZodType<T>): T {
   try {
     return shape.parse(JSON.parse(text));
   } catch (error) {
-    throw notImportable(`${path} does not hold what a faster-whisper folder holds there.`, error);
+    throw notImportable(`${path} does not have the content of that file in a faster-whisper folder.`, error);
   }
 }
 
-/** GPT-2's table of printable stand-ins for the 256 bytes. */
+/** GPT-2's table, which represents each of the 256 bytes by a printable character. */
 function byteAlphabet(): Map<string, number> {
   const printable = (byte: number) =>
     (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;

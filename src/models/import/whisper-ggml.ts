@@ -1,4 +1,4 @@
-/** Converts a CTranslate2 Whisper to whisper.cpp's format, tensor by tensor in bounded memory. */
+/** Converts a CTranslate2 Whisper to whisper.cpp's format, block by block in bounded memory. */
 import type { Checkpoint } from './ctranslate2.ts';
 import { notImportable } from './failure.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter, type WrittenFile } from './ggml-writer.ts';
@@ -7,16 +7,16 @@ import { planTensors, readWhisperShape, type TensorPlan, type WhisperShape } fro
 
 export interface ConvertHooks {
   signal?: AbortSignal | undefined;
-  /** Before anything is written, with about the size of the result; a rejection ends the conversion. */
+  /** Called before anything is written, with the approximate size of the result. A rejection ends the conversion. */
   onBegin?: ((totalBytes: number) => Promise<void>) | undefined;
   onProgress?: ((doneBytes: number, totalBytes: number) => void) | undefined;
 }
 
-/** Values in memory at a time: the largest checkpoints have 1.5 billion, so a tensor is never held whole. */
+/** The values in memory at a time. The largest checkpoints have 1.5 billion, so a whole tensor is never in memory. */
 const BLOCK_VALUES = 1 << 18;
 const F16_WEIGHTS = 1;
 
-/** Writes the checkpoint as the f16 file that whisper.cpp's own converter would have written. */
+/** Writes the checkpoint as the f16 file that whisper.cpp's own converter would write. */
 export async function writeWhisper(
   checkpoint: Checkpoint,
   vocabulary: readonly Buffer[],

@@ -1,4 +1,4 @@
-/** Which variable of a CTranslate2 Whisper becomes which tensor of whisper.cpp's file, in PyTorch's module order. */
+/** Maps the variables of a CTranslate2 Whisper to the tensors of whisper.cpp's file, in PyTorch's module order. */
 import type { Checkpoint, Variable } from './ctranslate2.ts';
 import { notImportable } from './failure.ts';
 import type { TensorType } from './ggml-writer.ts';
@@ -20,16 +20,17 @@ export interface TensorPlan {
   type: TensorType;
   shape: number[];
   source: Variable;
-  /** The first row (outermost dimension) of the source; attention projections are stacked there. */
+  /** The first row (outermost dimension) in the source, where the attention projections are stacked. */
   firstRow: number;
-  /** One divisor, or one per row of the source, for integer weights; null for floats. */
+  /** For integer weights, one divisor or one for each row of the source; null for floats. */
   scale: Variable | null;
 }
 
-/** Far above the largest Whisper (1280, 32), far below what could exhaust memory. */
+/** These limits are far above the largest Whisper (1280, 32) and far below sizes that could exhaust memory. */
 const MAX_STATE = 8192;
 const MAX_LAYERS = 256;
 
+/** The dimensions of the checkpoint. @throws GatewayError `not_importable` when they are not those of a Whisper */
 export async function readWhisperShape(checkpoint: Checkpoint): Promise<WhisperShape> {
   if (checkpoint.spec !== 'WhisperSpec') {
     throw notImportable(
@@ -60,7 +61,10 @@ export async function readWhisperShape(checkpoint: Checkpoint): Promise<WhisperS
     state % shape.textHeads === 0 &&
     shape.audioLayers > 0 &&
     shape.textLayers > 0;
-  if (!sane) throw notImportable(`The checkpoint has no Whisper's dimensions: ${JSON.stringify(shape)}.`);
+  if (!sane)
+    throw notImportable(
+      `The checkpoint does not have the dimensions of a Whisper: ${JSON.stringify(shape)}.`,
+    );
   return shape;
 }
 
@@ -180,7 +184,7 @@ function countLayers(checkpoint: Checkpoint, side: 'encoder' | 'decoder'): numbe
   return layers;
 }
 
-/** Stored in the file since CTranslate2 2; before that every Whisper had heads of 64. */
+/** The number of heads. Files since CTranslate2 2 hold it; before, every Whisper had heads of 64. */
 async function heads(checkpoint: Checkpoint, side: 'encoder' | 'decoder', state: number): Promise<number> {
   const variable = checkpoint.get(`${side}/num_heads`);
   if (variable?.count !== 1) return Math.max(1, Math.floor(state / 64));
