@@ -1,16 +1,16 @@
 /**
- * How slow a client may be while it sends its body and while it reads its answer. The inference slot belongs to
- * everyone, so a client that is slower ends its own call, and that is never said to be the upstream's failure.
+ * Limits how slowly a client may send its body and read its answer. All clients share the inference slot, so the call
+ * of a slower client is ended. The failure then names the client, never the upstream.
  */
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../errors.ts';
 
 export interface ClientLimits {
-  /** How long a client may send or take nothing when it is its turn. */
+  /** The longest time that a client may send or read nothing while the call waits for it. */
   stallMs: number;
-  /** Below this rate a client uses up `stallMs` little by little. */
+  /** A client that is slower than this rate uses up `stallMs` little by little. */
   leastBytesPerSec: number;
-  /** Memory for bodies that are not complete yet, of all clients together. */
+  /** The memory for incomplete bodies, of all clients together. */
   maxWaitingBytes: number;
 }
 
@@ -20,12 +20,12 @@ export const CLIENT_LIMITS: ClientLimits = {
   maxWaitingBytes: 64 * 1024 * 1024,
 };
 
-/** What may lie in one write to a client's connection: that much is taken at once, or not at all. */
+/** The largest write to a client's connection. Progress within a write cannot be seen, so it needs a longer limit. */
 const LARGEST_WRITE_BYTES = 128 * 1024;
 const TICKS = 8;
 const LONGEST_TICK_MS = 1000;
 
-/** Whether a client has not taken all that was said to it. */
+/** True while a part of the answer waits for the client to read it. */
 const isUntaken = (res: ServerResponse) => res.writableLength > 0;
 
 export interface Watch {
@@ -33,14 +33,14 @@ export interface Watch {
 }
 
 /**
- * A client owes the time that it is waited for, and pays with bytes at the least rate. It cannot pay in advance.
- * Time is counted in ticks: when this process is held up, it does not count against the client.
+ * Counts the time that the call waits for a client as a debt, which the client's bytes reduce at the least rate but
+ * never below zero. Time is counted in ticks, so that a delay of this process does not count against the client.
  */
 function watchPace(options: {
   limitMs: number;
   leastBytesPerSec: number;
   isItsTurn(): boolean;
-  /** Bytes so far. */
+  /** The number of bytes so far. */
   bytes(): number;
   late(): void;
 }): Watch {
@@ -59,7 +59,7 @@ function watchPace(options: {
   return { stop: () => clearInterval(timer) };
 }
 
-/** Watches a client's body. @param isItsTurn false when the body is complete, or nobody reads on */
+/** Watches how fast a client sends its body. `isItsTurn` is false when the body is complete or the reader pauses. */
 export function watchSending(
   req: IncomingMessage,
   { stallMs, leastBytesPerSec }: ClientLimits,
@@ -73,7 +73,7 @@ export function watchSending(
   });
 }
 
-/** Watches how a client takes its answer; a stop is seen at once, slowness when writes come to their end. */
+/** Watches how fast a client reads its answer. A stop shows after `stallMs`, slowness only when a write has ended. */
 export function watchReading(
   res: ServerResponse,
   { stallMs, leastBytesPerSec }: ClientLimits,
@@ -81,7 +81,7 @@ export function watchReading(
 ): Watch {
   const { socket } = res;
   const tooSlow = () => late(new GatewayError('client_stalled', { what: 'read its answer too slowly' }));
-  // Node's own timer of the connection also knows what the kernel has taken of a write that is not over.
+  // Node's own timer of the connection also sees what the kernel has taken of an unfinished write.
   const silent = () => (isUntaken(res) ? tooSlow() : res.setTimeout(stallMs));
   res.setTimeout(stallMs, silent);
   const pace = watchPace({
@@ -99,7 +99,7 @@ export function watchReading(
   };
 }
 
-/** Whether it is the upstream that is waited for: all there is of the body was passed on, and the answer was taken. */
+/** True when the call waits for the upstream: all of the body so far was forwarded, and the client read the answer. */
 export function isUpstreamsTurn(req: IncomingMessage, res: ServerResponse, proxyReq: ClientRequest): boolean {
   return !isUntaken(res) && (req.complete || proxyReq.writableNeedDrain);
 }

@@ -1,4 +1,4 @@
-/** Headers that belong to one connection and are never passed on (RFC 9110, section 7.6.1). */
+/** Removes the headers that belong to one connection and are never forwarded (RFC 9110, section 7.6.1). */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
 const HOP_BY_HOP = [
@@ -12,23 +12,24 @@ const HOP_BY_HOP = [
   'upgrade',
 ];
 
-/** Those above and whatever `Connection` names beside them, in lower case. */
+/** The names above and those that the `Connection` header lists, in lower case. */
 function hopByHop(connection: string | undefined): Set<string> {
   const named = (connection ?? '').split(',').map((name) => name.trim().toLowerCase());
   return new Set([...HOP_BY_HOP, ...named]);
 }
 
-/** Changes the headers in place. How the body is framed and the host are the caller's business. */
+/** Changes the headers in place. The caller sets the framing of the body and the host. */
 export function stripRequestHeaders(headers: IncomingHttpHeaders): void {
   const framing = ['transfer-encoding', 'content-length', 'host'];
   for (const name of hopByHop(headers.connection)) if (!framing.includes(name)) delete headers[name];
-  // The gateway has told the client to go on, or never will; the upstream has nothing to say about it.
+  // The gateway itself answers `Expect`, so the upstream must not see it.
   delete headers.expect;
 }
 
 /**
- * As they came, repeated ones too. The framing is made anew, and the request id is the gateway's own; so is the say
- * in which sites may read the answer: a second `Access-Control-Allow-Origin` would make browsers refuse it.
+ * The headers of an upstream's answer in their order, including repeated ones. Three kinds are left out, because the
+ * gateway sets them itself: the framing, the request id, and those for sites that may read the answer. With a second
+ * `Access-Control-Allow-Origin` browsers would refuse the answer.
  */
 export function responseHeaders({ headers, rawHeaders }: IncomingMessage): [name: string, value: string][] {
   const dropped = hopByHop(headers.connection).add('transfer-encoding').add('x-request-id');

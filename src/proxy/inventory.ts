@@ -1,6 +1,7 @@
 /**
- * What the upstreams can serve right now (contract 4.2). Both are asked side by side, with one short limit for
- * everything, and the answers are kept for a moment: a models list never waits for a dead upstream twice.
+ * Lists the models that the upstreams can serve right now (contract 4.2). Both upstreams are asked at the same time,
+ * within one short limit, and their answers are kept for two seconds, so that requests in a row do not all wait for a
+ * dead upstream.
  */
 import { z } from 'zod';
 import type { Config } from '../config.ts';
@@ -9,17 +10,17 @@ import { withoutTrailingSlashes } from '../url-base.ts';
 export interface UpstreamModel {
   id: string;
   category: 'tts' | 'llm';
-  /** Unix seconds, when the upstream says so. */
+  /** Unix seconds, if the upstream gives them. */
   created: number | undefined;
   ownedBy: string | undefined;
 }
 
-/** Never rejects: an upstream that does not answer serves nothing. */
+/** Never rejects: an upstream that does not answer has no models. */
 export type Inventory = () => Promise<UpstreamModel[]>;
 
 const PROBE_LIMIT_MS = 1000;
 const KEPT_FOR_MS = 2000;
-/** Far above any real list; what is longer is not one. */
+/** Far more than any real list, so a longer answer is not a list. */
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
 const MAX_MODELS = 1000;
 
@@ -49,7 +50,7 @@ async function probeSpeech({ url, modelId }: Config['tts']): Promise<UpstreamMod
 
 const id = z.string().min(1).max(256);
 const optional = <T>(schema: z.ZodType<T>) => schema.optional().catch(undefined);
-/** Daemons differ in what they leave null: an entry needs a name, and is not refused for anything else. */
+/** Daemons differ in the members that they leave null, so an entry needs only a valid name. */
 const openaiEntry = z.object({ id, created: optional(z.int()), owned_by: optional(z.string()) });
 const openaiList = z.object({ data: z.array(z.unknown()).nullable() });
 /** https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models */
@@ -83,7 +84,7 @@ async function get(base: string, path: string, signal: AbortSignal): Promise<Res
   }
 }
 
-/** Null for anything but a JSON answer of a sane size in time. */
+/** The parsed answer; null unless it is JSON of at most `MAX_LIST_BYTES` that arrives in time. */
 async function getJson(base: string, path: string, signal: AbortSignal): Promise<unknown> {
   const answer = await get(base, path, signal);
   if (answer === null || answer.body === null) return null;

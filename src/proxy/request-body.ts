@@ -1,24 +1,27 @@
 /**
- * Receives the beginning of a request's body before anything scarce is taken for it: a small body whole, of a large
- * one as much. What was received stays in the request, so that whoever reads it later finds it as it was sent.
+ * Receives the first MiB of a request's body before the request takes the slot; a smaller body is then complete. The
+ * received bytes are put back into the request, so that later readers get the whole body.
  */
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
 import { type ClientLimits, watchSending } from './client-pace.ts';
 
-/** A body up to this size is complete before anything is taken for it. */
+/** A body up to this size is complete before the slot is taken. */
 const SMALL_BODY_BYTES = 1024 * 1024;
 
 export interface ReceiveOptions {
-  /** Aborted when the client leaves or breaks off its body, and when the gateway stops. */
+  /** Aborts when the client leaves or ends its body too early, and when the gateway stops. */
   signal: AbortSignal;
-  /** Sees what came of a body that goes no further. */
+  /** Called with the chunks received so far when the body is not forwarded. */
   onLost(chunk: Buffer): void;
 }
 
 export interface BodyReceiver {
-  /** @throws GatewayError for a client that is too slow and for want of memory; the signal's reason when aborted */
+  /**
+   * Resolves when the body is complete or its first MiB is here.
+   * @throws GatewayError `client_stalled` or `overloaded`; `signal.reason` after an abort
+   */
   receive(req: IncomingMessage, options: ReceiveOptions): Promise<void>;
 }
 
@@ -29,7 +32,7 @@ export function createBodyReceiver(limits: ClientLimits): BodyReceiver {
       if (!hasBody(req)) return;
       const chunks: Buffer[] = [];
       let bytes = 0;
-      /** All but the last byte: a stream that holds nothing would end, and could not be given anything back. */
+      /** Takes all but the last byte, because an empty stream would end, and bytes could not be put back into it. */
       const take = () => {
         for (let spare = req.readableLength - 1; spare > 0; spare = req.readableLength - 1) {
           const chunk: Buffer = req.read(spare);
@@ -49,7 +52,7 @@ export function createBodyReceiver(limits: ClientLimits): BodyReceiver {
         waitingBytes -= bytes;
       }
       if (bytes > 0) req.unshift(Buffer.concat(chunks));
-      // The stream forgets only in a later turn that it was read in steps; until then it might flow too soon.
+      // Until a later turn of the event loop, the stream still counts as read in steps and might flow too soon.
       await setImmediate();
     },
   };

@@ -1,7 +1,7 @@
 /**
- * Passes one request on to an upstream and its answer back, chunk by chunk, at the pace of the slower side. Built
- * on http-proxy-middleware; what its engine leaves open is closed here: a client that leaves before the answer
- * began, an upstream that stalls or breaks in the middle of it, headers of one connection, bodies of DELETE.
+ * Forwards a request to an upstream and its answer to the client, chunk by chunk, at the pace of the slower side. It is
+ * built on http-proxy-middleware and adds what that leaves out: a client that leaves before the answer begins, an
+ * upstream that stalls or fails in the middle of its answer, hop-by-hop headers, and bodies of DELETE.
  */
 
 import { once } from 'node:events';
@@ -16,27 +16,27 @@ import { responseHeaders, stripRequestHeaders } from './headers.ts';
 import { silentError, type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
 
 export interface ForwardOptions {
-  /** Ends the upstream call at once: the client left, the gateway stops, the operator said so. */
+  /** Ends the upstream call at once when the client leaves, the gateway stops or the operator stops the request. */
   signal: AbortSignal;
-  /** Sees every chunk of the request's body on its way. */
+  /** Called with every chunk of the request body that is forwarded. */
   onRequestBody(chunk: Buffer): void;
 }
 
 /**
- * Resolves when the upstream call is over and its answer is written. Rejects with a GatewayError, or the signal's
- * reason; when the response had begun by then, it is for the caller to break the client's connection: an answer
- * cut short must never look whole.
+ * Resolves when the upstream call has ended and its answer is written. Rejects with a GatewayError or the signal's
+ * reason. If the response has begun by then, the caller must destroy the client's connection, because an answer that
+ * was cut short must never look complete.
  */
 export type Forward = (req: Request, res: Response, options: ForwardOptions) => Promise<void>;
 
 /** One request under way. */
 interface Call extends ForwardOptions {
   res: Response;
-  /** As the client framed the body, before the proxy engine touches it. */
+  /** True when the client sent the body in chunks; read before the proxy engine changes the headers. */
   chunked: boolean;
-  /** The upstream's answer, once it has begun. */
+  /** The upstream's answer, after it has begun. */
   answer: IncomingMessage | undefined;
-  /** Why we ended it, when we did: what the streams say then is only the echo. */
+  /** The reason why the gateway ended the call; errors of the streams then only follow from it. */
   endedBy: Error | undefined;
   resolve(): void;
   reject(error: unknown): void;
@@ -60,7 +60,7 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
         if (call === undefined) return;
         proxyReq.path = pathAt(base, req.originalUrl);
         if (call.chunked) {
-          // The engine takes a DELETE for one without a body and would drop it.
+          // The engine assumes that a DELETE has no body, and would drop it.
           proxyReq.removeHeader('Content-Length');
           proxyReq.setHeader('Transfer-Encoding', 'chunked');
         }
@@ -76,7 +76,7 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
       error(error, req) {
         const call = calls.get(req);
         if (call === undefined) return;
-        // An upstream may answer and close before it has read the whole request: its answer counts.
+        // An upstream may answer and close before it has read the whole request. Its answer counts then.
         if (call.answer === undefined) call.reject(call.endedBy ?? error);
         else if (endsByClosing(call.answer)) call.answer.destroy(error);
       },
@@ -90,7 +90,7 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
     const over = new Promise<void>((resolve, reject) => {
       options.signal.throwIfAborted();
       calls.set(req, { ...options, res, chunked, answer: undefined, endedBy: undefined, resolve, reject });
-      res.setMaxListeners(20); // the engine and the pipeline wait for its end several times each
+      res.setMaxListeners(20); // the engine and the pipeline each add several listeners
       proxy(req, res, reject);
     });
     return over.catch((error) => {
@@ -99,14 +99,14 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
   };
 }
 
-/** The client's path and query untouched, below the upstream's own path if it has one. */
+/** The client's path and query, unchanged, appended to the path of the upstream's URL. */
 function pathAt(base: URL, originalUrl: string): string {
   const absolute = originalUrl.startsWith('/') ? null : new URL(originalUrl);
   const path = absolute === null ? originalUrl : absolute.pathname + absolute.search;
   return withoutTrailingSlashes(base.pathname) + path;
 }
 
-/** Whatever ends the call early closes the upstream's connection, so that it can stop working. */
+/** Closes the upstream's connection when the call ends early for any reason, so that the upstream can stop its work. */
 function supervise(
   proxyReq: ClientRequest,
   req: Request,
@@ -116,7 +116,7 @@ function supervise(
 ): void {
   const end = (reason: Error) => {
     call.endedBy ??= reason;
-    // First, or the parser would take the closing for the end of an answer that only closing ends.
+    // The answer comes first, or the parser would take the close for the end of an answer that is ended by closing.
     call.answer?.destroy(reason);
     proxyReq.destroy(reason);
   };
@@ -130,7 +130,7 @@ function supervise(
   const socket = proxyReq.socket as Socket;
   if (socket.connecting) socket.once('connect', connected);
   else connected();
-  // Of silence, not of the whole call, and of the upstream's own: a client has limits of its own.
+  // The timeout limits the silence of the upstream, not the whole call. The client has limits of its own.
   proxyReq.setTimeout(timeoutMs);
   proxyReq.on('timeout', () => {
     if (!isUpstreamsTurn(req, call.res, proxyReq)) proxyReq.setTimeout(timeoutMs);
@@ -144,7 +144,7 @@ function supervise(
     connected();
     sending.stop();
     call.signal.removeEventListener('abort', stop);
-    // After an answer, its own stream tells how it ended; without one nothing else would.
+    // The stream of an answer reports how it ended. Without an answer, only this event ends the call.
     if (call.answer === undefined) call.reject(call.endedBy ?? new Error('closed without an answer'));
   });
 }
@@ -158,7 +158,7 @@ async function answer(
   const { res } = call;
   const status = proxyRes.statusCode ?? 502;
   const slow = new AbortController();
-  // For as long as the client reads: the upstream may have nothing left to say long before that.
+  // The client is watched until it has read everything, which may be long after the upstream has ended.
   const reading = watchReading(res, limits, (error) => {
     proxyRes.destroy(error);
     slow.abort(error);
@@ -169,7 +169,7 @@ async function answer(
       throw silentError(status, upstream);
     for (const [name, value] of responseHeaders(proxyRes)) res.appendHeader(name, value);
     res.writeHead(status, proxyRes.statusMessage);
-    res.flushHeaders(); // an event stream may have nothing to say for a long time yet
+    res.flushHeaders(); // the first event of a stream may come much later
     await pipeline(proxyRes, res, { signal });
   } catch (error) {
     proxyRes.destroy();
@@ -179,12 +179,12 @@ async function answer(
   }
 }
 
-/** Whether nothing but the end of the connection tells where the answer ends (RFC 9112, section 6.3). */
+/** True when the answer ends with the end of its connection (RFC 9112, section 6.3). */
 function endsByClosing({ headers }: IncomingMessage): boolean {
   return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
 }
 
-/** Waits for the first of the body, which stays unread. */
+/** Waits for the first bytes of the body, which stay unread; true when there are none. */
 async function isEmpty(proxyRes: IncomingMessage, signal: AbortSignal): Promise<boolean> {
   if (proxyRes.headers['content-length'] === '0') return true;
   await once(proxyRes, 'readable', { signal });

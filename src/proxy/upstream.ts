@@ -1,4 +1,4 @@
-/** A service that requests are passed on to, and what its failures mean to a client. */
+/** The services that requests are forwarded to, and the errors that clients get for their failures. */
 
 import type { Category } from '../category.ts';
 import type { UpstreamConfig } from '../config.ts';
@@ -6,9 +6,9 @@ import { GatewayError } from '../errors.ts';
 
 export interface Upstream extends UpstreamConfig {
   readonly category: Exclude<Category, 'asr'>;
-  /** How people call it. */
+  /** The name in messages. */
   readonly name: string;
-  /** What the operator may do when it cannot be reached. */
+  /** What the operator can do when the upstream cannot be reached. */
   readonly hint: string;
 }
 
@@ -22,7 +22,7 @@ export function chatUpstream(config: UpstreamConfig): Upstream {
   return { ...config, category: 'llm', name: 'chat daemon', hint };
 }
 
-/** Nothing answered at the address: as opposed to something that answers badly. */
+/** Error codes that mean that nothing answered at the address, unlike an upstream that answers and fails. */
 const UNREACHABLE = [
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -46,7 +46,7 @@ export class UpstreamTimeout extends Error {
   }
 }
 
-/** @param error what the HTTP client raised; a GatewayError (the reason of an abort) stays what it is */
+/** The error for a client. @param error the error of the HTTP client; a GatewayError is returned unchanged */
 export function upstreamError(error: unknown, { category, name, hint }: Upstream): GatewayError {
   if (error instanceof GatewayError) return error;
   const { name: type, message, code } = error as NodeJS.ErrnoException;
@@ -64,7 +64,7 @@ export function upstreamError(error: unknown, { category, name, hint }: Upstream
   );
 }
 
-/** An error status without a body says nothing to a client; it gets the envelope in its place. */
+/** The error for an upstream's error status without a body, so that the client gets the envelope instead. */
 export function silentError(status: number, { category, name }: Upstream): GatewayError {
   return new GatewayError(
     'upstream_failed',
