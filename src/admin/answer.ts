@@ -1,4 +1,4 @@
-/** How the admin routes answer: a fragment to htmx, JSON to everyone else, and never from a cache. */
+/** Sends the answers of the admin routes: an HTML fragment to htmx, JSON to other clients, and never from a cache. */
 import type { Request, Response } from 'express';
 import type { Html } from './views/html.ts';
 

@@ -1,4 +1,4 @@
-/** Captures as the admin pages see them: the newest of a request, what they take up, one sent again. */
+/** The captures for the admin pages: find the newest one of a request, measure all, and replay one. */
 import type { Capture } from '../observability/capture/capture.ts';
 import { findCapture } from '../observability/capture/capture-folder.ts';
 import { replay } from '../observability/capture/replay.ts';
@@ -7,14 +7,14 @@ import type { CaptureActions } from './deps.ts';
 export interface CaptureActionsOptions {
   dir: string;
   capture: Capture;
-  /** Where this gateway answers; null before it listens. */
+  /** The base URL of this gateway; null before it listens. */
   base(): string | null;
   apiKey: string | undefined;
   now?: () => number;
 }
 
 const USAGE_KEPT_MS = 5000;
-/** Of a folder that cannot be read; what writes to it says why. */
+/** The usage of a folder that cannot be read. The capture logs why when it writes to the folder. */
 const NOTHING = { bytes: 0, captures: 0 };
 
 export function createCaptureActions(options: CaptureActionsOptions): CaptureActions {
@@ -35,7 +35,7 @@ export function createCaptureActions(options: CaptureActionsOptions): CaptureAct
     find: (requestId) => findCapture(dir, requestId),
     async replay(stored) {
       const base = options.base();
-      if (base === null) throw new Error('The gateway does not listen');
+      if (base === null) throw new Error('The gateway does not listen yet');
       return replay(stored.path, base, options.apiKey);
     },
   };

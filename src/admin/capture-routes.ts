@@ -1,6 +1,6 @@
 /**
- * The captures of the dashboard: one shown, its bodies to keep, and one sent again. A body is never shown as a
- * page.
+ * The routes of a capture: its page, its bodies as files, and its replay. A body is never shown as a page, because it
+ * may hold scripts.
  */
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
@@ -10,7 +10,7 @@ import { sendEither, sendHtml } from './answer.ts';
 import type { CaptureActions } from './deps.ts';
 import { capturePage, replayView } from './views/capture.ts';
 
-/** Never a way to another folder. */
+/** These request ids must never become a path, because they would lead to another folder. */
 const DOTS = /^\.{1,2}$/;
 
 async function find(captures: CaptureActions, id: string): Promise<StoredCapture> {
@@ -28,14 +28,14 @@ export function showCapture(captures: CaptureActions): RequestHandler {
   };
 }
 
-/** A body may be anything, a page with scripts too: it is only ever a file to keep. */
+/** Sends a body as a file to download, because it may be anything, also a page with scripts. */
 export function downloadBody(captures: CaptureActions, file: 'req.bin' | 'resp.bin'): RequestHandler {
   return async (req, res, next) => {
     const id = String(req.params.requestId);
     const { path } = await find(captures, id);
     res.attachment(`${id}-${file}`).type('application/octet-stream').set('Cache-Control', 'no-store');
     res.sendFile(file, { root: path, cacheControl: false }, (error) => {
-      // Only of a capture that was swept meanwhile; a range that is not in it is another matter.
+      // A 404 means that the capture was removed meanwhile. Other errors, such as a bad range, are passed on.
       const isGone = error && 'status' in error && error.status === 404;
       if (error && !res.headersSent && !res.destroyed) next(isGone ? gone() : error);
     });

@@ -1,4 +1,4 @@
-/** What the admin pages see of the gateway, and what they may do to it. Everything else is out of their reach. */
+/** The parts of the gateway that the admin pages may see and change. They have access to nothing else. */
 import type { Logger } from 'winston';
 import type { SlotStatus } from '../engine/slot.ts';
 import type { ModelProgress } from '../models/source.ts';
@@ -22,41 +22,41 @@ export interface ModelStatus {
   id: string;
   family: string;
   installed: boolean;
-  /** Of the weights on disk, or of those a download would bring. */
+  /** The size of the weights on disk, or else of a download, in bytes. */
   bytes: number;
   state: 'absent' | 'loading' | 'resident';
-  /** Requests using it now. */
+  /** The number of requests that use the model now. */
   leases: number;
-  /** Since its last use; null when it is not resident or in use. */
+  /** The time since the last use; null when the model is not resident or is in use. */
   idleForMs: number | null;
-  /** A download or conversion under way. */
+  /** The download or conversion under way; null without one. */
   progress: ModelProgress | null;
-  /** Why the last pull or load from here failed; null after a success. */
+  /** Why the last pull or load from the dashboard failed; null after a success. */
   failure: string | null;
 }
 
 export interface ModelActions {
   list(): ModelStatus[];
-  /** The id of a model named by its id or an alias; throws `not_found` for any other name. */
+  /** The id for an id or an alias. @throws GatewayError `model_not_found` for any other name */
   find(name: string): string;
-  /** Begins; `list` shows how it goes. */
+  /** Starts a download and returns at once; `list` shows the progress. */
   pull(id: string): void;
-  /** Begins; needs no slot. */
+  /** Starts to load the model into memory and returns at once. It needs no slot. */
   load(id: string): void;
-  /** Out of memory; requests under way keep theirs. True when it was resident. */
+  /** Unloads the model when no request uses it any more. True when it was resident. */
   unload(id: string): boolean;
-  /** Every model out of memory (contract 3); `remaining` are those that a request under way still uses. */
+  /** Unloads every model (contract 3); `remaining` counts those that a request under way still uses. */
   reset(): { evicted: number; remaining: number };
 }
 
 export interface CaptureActions {
   dir: string;
-  /** Deletes every capture; how many there were. */
+  /** Deletes every capture and returns how many there were. */
   clear(): Promise<number>;
-  /** Kept for some seconds: the folder is not read at every look. */
+  /** Measures the captures. The result is kept for some seconds, so that not every poll reads the folder. */
   usage(): Promise<{ bytes: number; captures: number }>;
-  /** The newest complete capture of a request; null when there is none (any more). */
+  /** The newest complete capture of a request; null when there is none. */
   find(requestId: string): Promise<StoredCapture | null>;
-  /** Sends it to this gateway again and compares the answers. */
+  /** Sends the captured request to this gateway again and compares the answers. */
   replay(capture: StoredCapture): Promise<ReplayReport>;
 }

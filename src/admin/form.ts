@@ -1,4 +1,4 @@
-/** The small forms of the admin pages: `multipart/form-data` as contract 4.6 says, `x-www-form-urlencoded` too. */
+/** Reads the small forms of the admin pages: `multipart/form-data` (contract 4.6) and `x-www-form-urlencoded`. */
 import express, { type Request, type Response } from 'express';
 import multer from 'multer';
 import { FORM_LIMITS, formRefusal } from '../http/form-limits.ts';
@@ -12,7 +12,10 @@ const parsers = [
   express.urlencoded({ extended: false, limit: MAX_BYTES, parameterLimit: LIMITS.fields }),
 ];
 
-/** The fields; one that was sent several times is an array. Empty for a body that is no form. */
+/**
+ * The fields of a form by name; a field that was sent several times is an array. Empty for a body of another type.
+ * @throws GatewayError `invalid_form` or `invalid_value` for a form that is damaged or too large
+ */
 export async function readForm(req: Request, res: Response): Promise<Readonly<Record<string, unknown>>> {
   continueIfAsked(req, res);
   for (const parse of parsers) {

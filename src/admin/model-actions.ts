@@ -1,4 +1,4 @@
-/** Models as the admin pages see and move them: on disk, in memory, on their way. */
+/** The models for the admin pages: list them, and pull, load or unload them. */
 import type { Logger } from 'winston';
 import type { Closable, ModelCache } from '../engine/cache.ts';
 import { excerpt, fullMessage, GatewayError } from '../errors.ts';
@@ -12,9 +12,9 @@ export interface ModelActionsOptions {
   store: Pick<ModelStore, 'list' | 'pull' | 'activity'>;
   cache: ModelCache<Closable>;
   voiceActivity: Pick<ModelCache<Closable>, 'evict'>;
-  /** The id that a name stands for; an unknown name stands for itself. */
+  /** The id that a name stands for; an unknown name is returned as it is. */
   modelId(name: string): string;
-  /** Ends downloads begun from here. */
+  /** Ends the downloads that were started here. */
   signal: AbortSignal;
   log: Pick<Logger, 'warn'>;
 }
@@ -36,7 +36,7 @@ export function createModelActions({
     throw new GatewayError('model_not_found', { model: excerpt(name) }, { param: 'id' });
   };
 
-  /** Does not wait: the list shows how it ended, and the log, which alone may name paths, says why. */
+  /** Starts `work` without waiting for it. The list shows a failure, and only the log gives its cause and paths. */
   const begin = (id: string, work: () => Promise<unknown>) => {
     failures.delete(id);
     work().catch((error: unknown) => {
@@ -80,7 +80,7 @@ export function createModelActions({
     unload: (id) => cache.evict(id) > 0,
     reset() {
       const evicted = cache.evict();
-      voiceActivity.evict(); // it belongs to the recognition of speech, but no client knows it as a model
+      voiceActivity.evict(); // it belongs to speech recognition, but is not counted, because the API does not list it
       return { evicted, remaining: cache.lingering() };
     },
   };

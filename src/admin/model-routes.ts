@@ -1,4 +1,4 @@
-/** The models of the dashboard: the list, and to pull, load or unload one or to unload all. */
+/** The routes of the models on the dashboard: list them; pull, load or unload one; unload all. */
 import type { RequestHandler } from 'express';
 import { sendEither, sendHtml } from './answer.ts';
 import type { ModelActions } from './deps.ts';

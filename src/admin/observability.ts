@@ -1,4 +1,4 @@
-/** The switches of the dashboard for what is recorded of the traffic, and the deletion of all captures. */
+/** The routes of the dashboard's switches for what is recorded of the traffic, and for deleting all captures. */
 import type { RequestHandler, Response } from 'express';
 import { invalidValue } from '../errors.ts';
 import { isToggleKey, TOGGLE_KEYS } from '../observability/toggles.ts';

@@ -1,4 +1,4 @@
-/** Every path of the admin room, as OpenAPI describes it; the snapshot's schema is what the metrics answer with. */
+/** Describes every path below `/admin` for OpenAPI. A test checks the metrics against `metricsSchema`. */
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { CATEGORIES } from '../category.ts';
@@ -16,7 +16,7 @@ import { TOGGLE_KEYS } from '../observability/toggles.ts';
 
 const category = z.enum(CATEGORIES);
 const count = z.int().min(0);
-const figure = z.number().nullable().describe('null when nothing was measured');
+const figure = z.number().nullable().describe('null if nothing was measured');
 const percentiles = z.looseObject({ p50: figure, p95: figure, p99: figure, max: figure });
 
 const sampleSchema = z
@@ -63,7 +63,7 @@ const page = (summary: string, open = false): Operation => ({
 });
 const ofCapture = (summary: string, contentType: string): Operation => ({
   summary,
-  responses: { 200: answer('as it was captured', contentType), 404: NOT_FOUND },
+  responses: { 200: answer('what was captured', contentType), 404: NOT_FOUND },
 });
 const body = (summary: string): Operation => {
   const { responses } = ofCapture(summary, 'application/octet-stream');
@@ -99,34 +99,34 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
     },
     '/admin/api/series': {
       get: {
-        summary: 'what the charts are drawn from',
-        query: z.object({ only: z.enum(['rate']).optional().describe('leaves out the hour') }),
+        summary: 'the data of the charts',
+        query: z.object({ only: z.enum(['rate']).optional().describe('leaves out the last hour') }),
         responses: { 200: json('series', z.looseObject({ now_sec: z.int(), rate: z.looseObject({}) })) },
       },
     },
     '/admin/api/observability/toggle': {
       post: {
-        ...page('switches metrics, access log or payload capture until the restart'),
+        ...page('switches metrics, access log or payload capture until the next restart'),
         body: bodyOf('multipart/form-data', toggleForm),
       },
     },
     '/admin/api/observability/clear-payload': { post: page('deletes every capture') },
     '/admin/api/reset-asr-state': {
       post: {
-        summary: 'every recognition model leaves memory; requests under way keep theirs',
+        summary: 'unloads every recognition model; requests under way finish with theirs',
         responses: { 200: either(z.looseObject({ evicted: count, remaining: count })) },
       },
     },
-    '/admin/api/models/{id}/pull': { post: ofModel('begins a download') },
-    '/admin/api/models/{id}/load': { post: ofModel('begins to load it') },
-    '/admin/api/models/{id}/unload': { post: ofModel('takes it out of memory') },
+    '/admin/api/models/{id}/pull': { post: ofModel('starts to download the model') },
+    '/admin/api/models/{id}/load': { post: ofModel('starts to load the model into memory') },
+    '/admin/api/models/{id}/unload': { post: ofModel('unloads the model') },
     '/admin/api/slot/stop': {
       post: {
         summary: 'stops the request that holds the slot',
         body: {
           content: {
             'application/x-www-form-urlencoded': {
-              schema: z.object({ request_id: z.string().optional().describe('only this one') }),
+              schema: z.object({ request_id: z.string().optional().describe('stops only this request') }),
             },
           },
         },
@@ -134,7 +134,7 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
       },
     },
     '/admin/fragments/summary': { get: page('the figures') },
-    '/admin/fragments/slot': { get: page('who holds the slot') },
+    '/admin/fragments/slot': { get: page('the state of the slot') },
     '/admin/fragments/observability': { get: page('the switches') },
     '/admin/fragments/models': { get: page('the models') },
     '/admin/fragments/requests': { get: page('the latest requests') },
@@ -143,7 +143,7 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
     '/admin/captures/{requestId}/resp.bin': { get: body('the body of the answer') },
     '/admin/captures/{requestId}/replay': {
       post: {
-        summary: 'sends it again and compares the answers',
+        summary: 'sends the request again and compares the answers',
         responses: { 200: either(z.looseObject({ same: z.boolean(), summary: z.string() })), 404: NOT_FOUND },
       },
     },

@@ -1,4 +1,4 @@
-/** The table of contents of the admin room. Who may ask is decided before it. */
+/** The table of the routes below `/admin`. Keys and origins are checked before it. */
 import { Router } from 'express';
 import { pageHeaders } from '../http/pages.ts';
 import { mountRows, type RouteRow } from '../http/route-table.ts';

@@ -1,4 +1,4 @@
-/** The inference slot of the dashboard: who holds it, and stopping that request. */
+/** The routes of the inference slot on the dashboard: show its holder, and stop that request. */
 import type { RequestHandler } from 'express';
 import { sendEither, sendHtml } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
@@ -11,7 +11,7 @@ export function slot(deps: Deps): RequestHandler {
   return (_req, res) => sendHtml(res, slotView(deps.slot.status()));
 }
 
-/** With `request_id` only that request: between the question and its answer the slot may have changed hands. */
+/** With `request_id` it stops only that request, because meanwhile another one may have taken the slot. */
 export function stopSlot({ slot, log }: Deps): RequestHandler {
   return async (req, res) => {
     const { request_id: meant } = await readForm(req, res);

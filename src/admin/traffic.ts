@@ -1,4 +1,4 @@
-/** The metrics as they are, and what the charts are drawn from. */
+/** The routes of the metrics snapshot and of the data for the charts. */
 import type { RequestHandler } from 'express';
 import { TRAFFIC_CLASSES, type TrafficClass } from '../observability/exchange.ts';
 import type { MetricsSnapshot, RateSeries } from '../observability/metrics.ts';
@@ -17,7 +17,7 @@ export function metrics(deps: Deps): RequestHandler {
   return (_req, res) => sendJson(res, takeSnapshot(deps));
 }
 
-/** `?only=rate` leaves out the hour, which changes slowly and is long. */
+/** The data of the charts. `?only=rate` leaves out the last hour, which is long and changes slowly. */
 export function series({ metrics }: Deps): RequestHandler {
   return (req, res) => {
     const rate = { step_sec: 1, counts: addUp(metrics.perSecond(RATE_SPAN_SEC)) };
@@ -29,7 +29,7 @@ export function series({ metrics }: Deps): RequestHandler {
   };
 }
 
-/** Of all categories, by class; null without any. */
+/** The sums over all categories, by class; null when there is no category. */
 function addUp(rates: RateSeries): Record<TrafficClass, number[]> | null {
   const all = Object.values(rates);
   if (all[0] === undefined) return null;

@@ -1,17 +1,17 @@
-/** Buttons that ask something of the gateway and put its answer in the place of a section. */
+/** Buttons that send a request to the gateway and replace a section of the page with its answer. */
 import { type Html, html } from './html.ts';
 
 export interface Action {
   label: string;
-  /** For people who do not see what the button stands beside. */
+  /** The label for people who do not see what is beside the button. */
   fullLabel?: string;
   post: string;
   section: string;
-  /** Buttons with another key are other buttons: a confirmation for one never acts for the other. */
+  /** Identifies the button, so that a confirmation of one button never acts for another. */
   key: string;
   className?: string;
   values?: Readonly<Record<string, string>>;
-  /** Asked before. */
+  /** The question that must be confirmed first. */
   confirm?: string;
 }
 
@@ -21,14 +21,14 @@ export function button(action: Action): Html {
     aria-label="${fullLabel ?? label}" ${request(action)}>${label}</button>`;
 }
 
-/** The attributes of whatever makes the request. A second press while the first is under way is dropped. */
+/** The attributes of an element that sends the request. A second press is ignored while the first is under way. */
 export function request({ post, section, values, confirm, label }: Omit<Action, 'key'>): Html {
   return html`hx-post="${post}" hx-target="#${section}" hx-sync="#${section}:drop"${
     values && html` hx-vals="${JSON.stringify(values)}" hx-encoding="multipart/form-data"`
   }${confirm && html` hx-confirm="${confirm}" data-confirm-label="${label}"`}`;
 }
 
-/** What became of it. Stays for a while although the section is drawn anew. */
+/** The result of an action. It stays on the page for a while, although the section is rendered again. */
 export function outcome(text: string | null): Html | null {
   return text === null ? null : html`<p class="notice" role="status" data-linger>${text}</p>`;
 }

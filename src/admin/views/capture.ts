@@ -1,4 +1,4 @@
-/** One captured request: what was noted, the two bodies to take away, and how it fares when sent again. */
+/** The page of a captured request: its meta data, its two bodies as downloads, and its replay. */
 
 import type { StoredCapture } from '../../observability/capture/capture-folder.ts';
 import type { ReplayReport } from '../../observability/capture/replay.ts';
@@ -37,7 +37,7 @@ export function replayView(requestId: string, report: ReplayReport | null): Html
   })}</div>
 <div role="status">${
     report === null
-      ? html`<p class="soft" data-key="before">To this gateway; its answer is compared with the captured one.</p>`
+      ? html`<p class="soft" data-key="before">Sends the request to this gateway and compares the answers.</p>`
       : html`<p class="notice ${report.same ? '' : 'warn'}" data-key="report">${report.summary}</p>
 <dl class="figures two" data-key="figures"><div><dt>Status then</dt><dd>${report.status.captured}</dd></div><div><dt>now</dt><dd>${report.status.now}</dd></div>
 <div><dt>Latency then</dt><dd>${milliseconds(report.latencyMs.captured)}</dd></div><div><dt>now</dt><dd>${milliseconds(report.latencyMs.now)}</dd></div></dl>`

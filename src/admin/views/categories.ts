@@ -1,4 +1,4 @@
-/** What people call the three capabilities. */
+/** The names of the three capabilities on the pages. */
 import type { Category } from '../../category.ts';
 
 export const CATEGORY_NAMES: Readonly<Record<Category, string>> = {

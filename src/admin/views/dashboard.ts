@@ -1,4 +1,4 @@
-/** The frame of the dashboard. It holds no data, so that it can be shown to whoever has yet to give a key. */
+/** The frame of the dashboard. It holds no data, because it is shown before the visitor has entered a key. */
 import { CATEGORIES } from '../../category.ts';
 import { CATEGORY_NAMES } from './categories.ts';
 import { type Html, html } from './html.ts';
@@ -23,7 +23,7 @@ export function dashboard(): Html {
   );
 }
 
-/** A poll gives way to whatever else is asked for its section; see `request` in actions.ts. */
+/** A section that polls. A poll is aborted by any other request for its section; see `request` in actions.ts. */
 function polled(name: string, every: string, className = 'card'): Html {
   return html`<section id="${name}" class="${className} section-${name}" data-polled
           hx-get="/admin/fragments/${name}" hx-trigger="load, refresh, ${every}" hx-sync="this:abort"
@@ -40,7 +40,7 @@ function chart(name: string, title: string, empty: string, beside: Html): Html {
 
 const NOT_MEASURED = 'Nothing was measured in the last hour.';
 const rateNote = html`<p class="note">by outcome, the last three minutes</p>`;
-const rtfNote = html`<p class="note">median; below 1 is faster than the sound</p>`;
+const rtfNote = html`<p class="note">median; below 1 is faster than real time</p>`;
 const categoryChoice = html`<fieldset class="choice" aria-label="Latency of">
             ${CATEGORIES.map(
               (name, i) =>

@@ -1,6 +1,6 @@
-/** Figures for people. */
+/** Formats numbers for people. */
 
-/** For what was not measured. */
+/** Shown for a value that was not measured. */
 const NONE = '–';
 
 export function bytes(count: number): string {

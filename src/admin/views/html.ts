@@ -1,4 +1,4 @@
-/** HTML from templates: every interpolation is escaped unless it is HTML itself. Attribute values stand in double quotes. */
+/** HTML from templates. Every value is escaped unless it is `Html` itself. Attribute values need double quotes. */
 
 class Html {
   readonly text: string;
@@ -12,7 +12,7 @@ class Html {
 
 export type { Html };
 
-/** Null, undefined and false leave nothing. */
+/** Null, undefined and false produce no text. */
 type Child = Html | string | number | null | undefined | false | readonly Child[];
 
 const ESCAPES: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
-/** What the admin pages have in common: head, top bar (the playground's own copy must stay the same), dialogs. */
+/** The parts that all admin pages share: head, top bar and dialogs. The playground has a copy of the same top bar. */
 import { type Html, html } from './html.ts';
 
-/** Without its own styles and without eval: the content security policy allows neither. */
+/** htmx must not add styles of its own or use eval, because the content security policy allows neither. */
 const HTMX_CONFIG = JSON.stringify({
   includeIndicatorStyles: false,
   allowEval: false,
@@ -73,7 +73,7 @@ const keyQuestion = html`<dialog id="key-dialog" aria-labelledby="key-title">
         <div class="field">
           <label for="key">API key</label>
           <input id="key" type="password" autocomplete="off" required>
-          <p class="note">Exchanged for a cookie of this browser.</p>
+          <p class="note">This browser keeps a cookie in its place.</p>
         </div>
         <div class="row">
           <button class="primary" type="submit" value="use">Use this key</button>

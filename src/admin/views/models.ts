@@ -1,10 +1,10 @@
-/** The section that lists the models: what is on disk, in memory or on its way, and what can be done with each. */
+/** The section that lists the models: whether each is on disk, in memory or being downloaded, and its actions. */
 import type { ModelStatus } from '../deps.ts';
 import { type Action, button, outcome } from './actions.ts';
 import { bytes, counted, duration } from './format.ts';
 import { type Html, html } from './html.ts';
 
-/** While a model is fetched or loaded the section is drawn more often. */
+/** The section polls more often while a model is being downloaded or loaded. */
 export function modelsView(models: readonly ModelStatus[], said: string | null = null): Html {
   const resident = models.filter(({ state }) => state === 'resident').length;
   const moving = models.some(({ state, progress }) => state === 'loading' || progress !== null);
@@ -15,7 +15,8 @@ export function modelsView(models: readonly ModelStatus[], said: string | null =
       post: '/admin/api/reset-asr-state',
       section: 'models',
       key: 'unload-all',
-      confirm: 'Take every model out of memory? Requests under way keep theirs; the next one loads it again.',
+      confirm:
+        'Take every model out of memory? Requests under way finish with theirs; the next one loads its model again.',
     })
   }</div></div>
 ${moving && html`<span data-key="faster" hx-get="/admin/fragments/models" hx-target="#models" hx-sync="#models:abort" hx-trigger="every 2s"></span>`}
@@ -69,7 +70,7 @@ ${failure !== null && html`<p class="failure" data-key="failure">${failure}</p>`
 ${!installed && progress === null && html`<span class="note narrow-only" data-key="size">${bytes(size)}</span>`}`;
 }
 
-/** What makes sense now; nothing while something is under way. */
+/** The actions that make sense in the state of the model; none while it is being downloaded or loaded. */
 function actions({ id, installed, state, progress, bytes: size }: ModelStatus): Action[] {
   const action = (label: string, verb: string, detail = ''): Action => ({
     label,

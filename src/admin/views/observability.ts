@@ -1,4 +1,4 @@
-/** What is written down: the three switches, and the captures on disk. */
+/** The section for what is recorded: the three switches, and the captures on disk. */
 import { TOGGLE_KEYS, type ToggleKey } from '../../observability/toggles.ts';
 import { button, outcome, request } from './actions.ts';
 import { bytes, counted } from './format.ts';
@@ -14,7 +14,7 @@ export interface ObservabilityState {
 const SWITCHES: Readonly<Record<ToggleKey, [name: string, note: string]>> = {
   metrics: ['Metrics', 'counts and latencies, in memory'],
   access_log: ['Access log', 'a line for every request'],
-  payload: ['Payload capture', 'bodies of requests and answers, as they are'],
+  payload: ['Payload capture', 'bodies of requests and answers, unchanged'],
 };
 
 export function observabilityView(state: ObservabilityState, said: string | null = null): Html {

@@ -1,4 +1,4 @@
-/** The newest requests of every kind, by the time they arrived. */
+/** The section of the newest requests of all categories, by their time of arrival. */
 import { CATEGORIES, type Category } from '../../category.ts';
 import type { TrafficClass } from '../../observability/exchange.ts';
 import type { MetricsSample, MetricsSnapshot } from '../../observability/metrics.ts';
@@ -23,7 +23,7 @@ export function requestsView({ categories }: MetricsSnapshot, capturing: boolean
     .slice(0, SHOWN);
   return html`<div class="card-head"><h2>Recent requests</h2>${
     rows.length > 0 &&
-    html`<span class="note">${capturing ? 'a request id leads to what was captured' : `the last ${SHOWN}`}</span>`
+    html`<span class="note">${capturing ? 'each request id leads to its capture' : `the last ${SHOWN}`}</span>`
   }</div>
 ${
   rows.length === 0

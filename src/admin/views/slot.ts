@@ -1,11 +1,11 @@
-/** The section that says who holds the inference slot, with the button that stops that request and no other. */
+/** The section that shows the holder of the inference slot, with a button that stops that request and no other. */
 import type { SlotStatus } from '../../engine/slot.ts';
 import { button, outcome } from './actions.ts';
 import { CATEGORY_NAMES } from './categories.ts';
 import { duration } from './format.ts';
 import { type Html, html } from './html.ts';
 
-/** Only the line that says who holds it is announced: the seconds would be read out without end. */
+/** Only the line with the holder is announced, because a screen reader would otherwise read every second. */
 export function slotView({ holder, requestId, heldForMs }: SlotStatus, said: string | null = null): Html {
   const who = holder === null ? 'Free' : `Busy: ${CATEGORY_NAMES[holder].toLowerCase()}`;
   return html`<div class="card-head"><h2>Inference slot</h2>${

@@ -1,4 +1,4 @@
-/** A tile for each kind of traffic, over the window of the metrics. */
+/** The section with a tile for each category, over the window of the metrics. */
 import { CATEGORIES, type Category } from '../../category.ts';
 import type { CategorySnapshot, MetricsSnapshot } from '../../observability/metrics.ts';
 import { CATEGORY_NAMES } from './categories.ts';
@@ -10,7 +10,7 @@ export function summaryView(snapshot: MetricsSnapshot, version: string, counting
     const entry = snapshot.categories[name];
     return entry === undefined ? [] : [tile(name, entry)];
   });
-  return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. Figures are of the last ${span(snapshot.window_sec)}.</p>
+  return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. Figures cover the last ${span(snapshot.window_sec)}.</p>
 ${!counting && html`<p class="notice warn" data-key="off">Metrics are switched off: no request is counted.</p>`}
 ${
   tiles.length === 0
@@ -39,7 +39,7 @@ ${figure('Slot wait p95', milliseconds(wait.p95))}
 ${figure('Busy', counts['503-busy'])}
 ${figure('Client left', counts['client-disconnect'])}
 </dl>
-${entry.window_truncated && html`<p class="note">Latency is of the newest requests only: there were more than can be kept.</p>`}
+${entry.window_truncated && html`<p class="note">Latency covers the newest requests only, because there were more than can be kept.</p>`}
 </article>`;
 }
 
