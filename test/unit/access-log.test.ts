@@ -1,4 +1,4 @@
-/** The access log: its lines and files, and that no disk can make a request wait. */
+/** The access log writes its lines into daily files, and no disk can make a request wait. */
 import assert from 'node:assert/strict';
 import {
   existsSync,
@@ -27,7 +27,7 @@ const linesOf = (path: string) =>
     .map((line) => JSON.parse(line));
 const idsIn = (path: string) => (existsSync(path) ? linesOf(path).map((line) => line.request_id) : []);
 
-test('a line has exactly the documented fields, the absent ones left out', async (t) => {
+test('a line has exactly the documented fields, and absent ones are left out', async (t) => {
   const dir = folder(t);
   const access = createAccessLog({ dir: join(dir, 'a', 'b'), log: recordingLog().log, now: () => NOON });
   access.write(
@@ -89,7 +89,7 @@ test('a line has exactly the documented fields, the absent ones left out', async
   ]);
 });
 
-test('nothing is lost at close, in order, and close may be called twice', async (t) => {
+test('close loses no line, keeps the order, and may be called twice', async (t) => {
   const dir = folder(t);
   const access = createAccessLog({ dir, log: recordingLog().log, now: () => NOON });
   for (let n = 0; n < 20_000; n += 1) access.write(exchange({ requestId: `r${n}` }));
@@ -101,7 +101,7 @@ test('nothing is lost at close, in order, and close may be called twice', async 
   );
 });
 
-test('midnight is another file, and a line is in the file of its own day', async (t) => {
+test('midnight begins another file, and a line is in the file of its own day', async (t) => {
   const dir = folder(t);
   let now = new Date(2026, 2, 4, 23, 59, 59, 999);
   const access = createAccessLog({ dir, log: recordingLog().log, now: () => now });
@@ -132,7 +132,7 @@ test('a deleted file or folder is made again by the next line, every time', asyn
   assert.deepEqual(lines, []);
 });
 
-test('a disk that refuses: one line in the log, the lines wait and arrive when it takes them', async (t) => {
+test('a disk that refuses is one line in the log, and the waiting lines arrive when it takes them', async (t) => {
   const dir = folder(t);
   const { log, lines } = recordingLog();
   symlinkSync('/dev/full', join(dir, FILE));
@@ -214,7 +214,7 @@ test('lines that a stuck disk cannot take are bounded', async (t) => {
   await access.close();
 });
 
-test('a folder that cannot be made: a line in the log and no access log', async (t) => {
+test('a folder that cannot be made is one line in the log, and there is no access log', async (t) => {
   const dir = folder(t);
   writeFileSync(join(dir, 'file'), '');
   const { log, lines } = recordingLog();

@@ -1,4 +1,4 @@
-/** The house rules of docs/architecture.md, held by a test. */
+/** These tests hold the house rules of docs/architecture.md. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
@@ -12,7 +12,7 @@ const files = readdirSync(SRC, { recursive: true })
   .map(String)
   .filter((path) => path.endsWith('.ts'));
 
-/** The rows of the table of rooms, from the top of the house down; the last row is the ground. */
+/** Reads the rows of the table of rooms, from the top of the house down; the last row is the ground. */
 const rows = [
   ...readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8').matchAll(
     /^\| (`src\/[^|]*?) *\|[^|]*\| ([^|]*?) *\|$/gm,
@@ -23,7 +23,7 @@ const rows = [
 }));
 const ground = rows.at(-1)?.rooms ?? [];
 
-/** The rooms whose files this room may import, the ground included. */
+/** Lists the rooms whose files this room may import, the ground included. */
 function reachOf(room: string): string[] {
   const floor = rows.findIndex(({ rooms }) => rooms.includes(room));
   const { rooms, mayImport } = rows[floor] ?? { rooms: [], mayImport: 'nothing' };
@@ -56,13 +56,13 @@ test('a room imports what the table allows it', () => {
     for (const { target, typeOnly } of importsOf(path)) {
       if (!target.startsWith('.')) continue;
       const other = roomOf(normalize(join(dirname(path), target)));
-      if (other === 'config.ts' && typeOnly) continue; // settings are handed down; their types may be named
+      if (other === 'config.ts' && typeOnly) continue; // settings are handed down, and their types may be named
       assert(reach.includes(other), `${path} imports ${target}: the table does not allow it`);
     }
   }
 });
 
-test('the domain is pure: no Express, no file system, no process', () => {
+test('the domain is pure: it uses no Express, no file system and no process', () => {
   for (const path of files.filter((p) => roomOf(p) === 'transcription')) {
     for (const { target } of importsOf(path)) {
       assert(
@@ -80,7 +80,7 @@ test('Express is used only in http/, admin/, proxy/ and app.ts', () => {
   }
 });
 
-/** The code of a file without its comments, and without what stands in quotes when `quotes` is false. */
+/** Gives the code of a file without its comments, and without quoted text when `quotes` is false. */
 function codeOf(path: string, { quotes = true } = {}): string {
   const code = readFileSync(join(SRC, path), 'utf8').replace(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/.*/g, '');
   return quotes ? code : code.replace(/'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/g, "''");
@@ -110,7 +110,7 @@ test('only engine/addon.ts loads the addon', () => {
     assert(!/\.node['"`]/.test(codeOf(path)), `${path} names a .node file`);
 });
 
-test('only config.ts reads the environment; addon.ts sets what the OpenMP runtime reads from it', () => {
+test('only config.ts reads the environment, and addon.ts sets the part that the OpenMP runtime reads', () => {
   for (const path of files.filter((path) => path !== 'config.ts')) {
     const code =
       path === 'engine/addon.ts'
@@ -134,7 +134,7 @@ test('parts are constructed in their own room, in app.ts and in cli/', () => {
   }
 });
 
-/** Where names of the wire and of file formats (snake_case) belong: what others read or send is spelled there. */
+/** Names of the wire and of file formats (snake_case) belong here, where others read or send them. */
 const WIRE =
   /^(http|admin|observability|models)\/|^proxy\/inventory\.ts$|^transcription\/(formats|request)\.ts$|^errors\.ts$/;
 
@@ -165,7 +165,7 @@ test('every file begins with a comment that says what it is for', () => {
   }
 });
 
-test('no file of src/ is longer than 300 lines, and none of native/ that does not say why', () => {
+test('no file of src/ is longer than 300 lines, and none of native/ that does not give a reason', () => {
   const below = (folder: string, kind: RegExp) =>
     readdirSync(join(ROOT, folder), { recursive: true })
       .map((path) => join(folder, String(path)))

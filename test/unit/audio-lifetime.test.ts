@@ -35,7 +35,7 @@ const options = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => ({
 const baseline = openHandles();
 afterEach(() => assert.deepEqual(openHandles(), baseline, 'a file or a process was left behind'));
 
-/** A stand-in for ffmpeg that does what no file can be trusted to make the real one do. */
+/** Stands in for ffmpeg and does what no file can be trusted to make the real one do. */
 function script(name: string, body: string): Ffmpeg {
   const path = write(name, `#!/bin/sh\n${body}\n`);
   chmodSync(path, 0o755);
@@ -67,13 +67,13 @@ test('a source that is never read is closed all the same', async () => {
   assert.equal(engine.closed, 1);
 });
 
-test('the blocks come once', async () => {
+test('the blocks come only once', async () => {
   await using source = await openAudio(longWav, options());
   source.blocks();
   assert.throws(() => source.blocks(), /only once/);
 });
 
-test('abort in the middle: the loop rejects with the reason, the process is gone', async () => {
+test('an abort in the middle rejects the loop with its reason, and the process is gone', async () => {
   for (const path of [long, longWav]) {
     const controller = new AbortController();
     const reason = new Error('the client left');
@@ -89,7 +89,7 @@ test('abort in the middle: the loop rejects with the reason, the process is gone
   }
 });
 
-test('abort before and during the opening', async () => {
+test('an abort before or during the opening rejects with its reason', async () => {
   const reason = new Error('gone');
   await assert.rejects(openAudio(long, options({ signal: AbortSignal.abort(reason) })), reason);
   const stuck = script('stuck', 'exec sleep 60');
@@ -125,7 +125,7 @@ test('a slow consumer holds the decoder back', async () => {
   assert.equal(blocks, Math.ceil(HOUR_SEC / 16));
 });
 
-test('a decoder that is killed, or fails with nothing, is a refusal; one that fails late has given what there is', async () => {
+test('a decoder that is killed or gives nothing is a refusal, and one that fails late has given its audio', async () => {
   const run = (body: string) => collect(long, options({ ffmpeg: script('fake', body), blockSamples: 512 }));
   await assert.rejects(run('head -c 80000 /dev/zero; kill -9 $$'), refusal('undecodable_audio'));
   await assert.rejects(run('head -c 80000 /dev/zero; exit 255'), refusal('undecodable_audio'));
@@ -143,7 +143,7 @@ test("a decoder that cannot be started is our failure, not the file's", async ()
   await assert.rejects(openAudio(long, options({ ffmpeg: missing })), { code: 'ENOENT' });
 });
 
-test('ffmpeg is found where it is and not where it is not', () => {
+test('ffmpeg is found where it is, and not where it is not', () => {
   assert.match(real.version, /^\w/);
   assert.equal(findFfmpeg({ searchPath: folder }), null);
   assert.equal(findFfmpeg({ searchPath: '' }), null);

@@ -1,4 +1,4 @@
-/** Opening audio: which decoder a file gets, and what is refused before it costs anything. */
+/** Opening audio decides which decoder a file gets, and refuses files before they cost anything. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -42,7 +42,7 @@ after(() => assert.deepEqual(openHandles(), baseline, 'a file or a process was l
 
 const FORMATS = [...OWN_FORMATS, ...FFMPEG_FORMATS];
 
-test('every format: the length, the pitch and the level of a tone', async (t) => {
+test('every format keeps the length, the pitch and the level of a tone', async (t) => {
   const reference = measure(
     new Float32Array(
       Uint8Array.from(runFfmpeg('-f', 'lavfi', '-i', TONE, '-ar', '16000', '-f', 'f32le', 'pipe:1')).buffer,
@@ -72,7 +72,7 @@ test('stereo is averaged, not added up, and not just the left', async () => {
   assert.ok((await decibel('c0=c0|c1=-1*c0')) < -50);
 });
 
-test('the sound of a video, and a refusal for one that has none', async () => {
+test('a video gives its sound, and one without sound is refused', async () => {
   const picture = ['-f', 'lavfi', '-i', 'testsrc=size=64x48:rate=5:duration=2'];
   const path = join(folder, 'film.mp4');
   runFfmpeg(...picture, '-f', 'lavfi', '-i', TONE, '-c:v', 'mpeg4', '-c:a', 'aac', path);
@@ -84,7 +84,7 @@ test('the sound of a video, and a refusal for one that has none', async () => {
   }
 });
 
-test('tags in front of the audio, and Ogg files put end to end', async () => {
+test('tags in front of the audio and chained Ogg files are read', async () => {
   const tag = Buffer.from('ID3\x04\0\0\0\0\x40\0', 'latin1');
   const art = Buffer.alloc(0x40 * 128, 'art');
   for (const name of ['a.flac', 'low.mp3', 'a.aac']) {
@@ -98,7 +98,7 @@ test('tags in front of the audio, and Ogg files put end to end', async () => {
   assert.ok(Math.abs(chained.samples.length - 4 * RATE) < 0.2 * RATE, `${chained.samples.length} samples`);
 });
 
-test('a wav goes to the addon; blocks have the promised size', async () => {
+test('a wav goes to the addon, and its blocks have the promised size', async () => {
   const engine = createFakeEngine();
   const samples = silence(40.5).fill(8192);
   const audio = await collect(write('long.bin', wav(samples)), withBoth({ engine }));
@@ -118,7 +118,7 @@ test('ffmpeg gives the same blocks, and the same samples as one run of it', asyn
   assert.ok(Buffer.from(audio.samples.buffer).equals(whole));
 });
 
-test('10 ms are audio; none are not; a data size of 0 or of hours is not believed', async () => {
+test('10 ms are audio, no samples are a refusal, and a data size of 0 or of hours is not believed', async () => {
   const tiny = await collect(write('tiny', wav(silence(0.01))), withBoth());
   assert.equal(tiny.samples.length, 160);
   const empty = write('empty.wav', wav(silence(0)));
@@ -152,7 +152,7 @@ test('NaN and infinity become silence', async () => {
   assert.deepEqual([...samples], [0, 0.5, 0, -0.5]);
 });
 
-test('what is refused before any decoder runs', async () => {
+test('files without usable audio are refused before any decoder runs', async () => {
   const engine = createFakeEngine();
   const options = withBoth({ engine, ffmpeg: { ...ffmpeg, path: '/nonexistent/ffmpeg', prlimitPath: null } });
   await assert.rejects(openAudio(write('empty', ''), options), refusal('empty_file'));
@@ -194,7 +194,7 @@ test('baits that name other files and addresses are not followed', async () => {
   }
 });
 
-test('an mp4 whose media is said to be in another file does not get at it', async () => {
+test('an mp4 that says its media is in another file does not reach that file', async () => {
   const secret = makeTone('secret.mov', '-c:a', 'pcm_s16le');
   const bait = write('bait.mov', pointElsewhere(readFileSync(secret), secret));
   const followed = runFfmpeg(
@@ -243,7 +243,7 @@ function pointElsewhere(movie: Buffer, target: string): Buffer {
   return rewrite(movie);
 }
 
-test('too long: by the header at once, by decoding where the header is silent', async () => {
+test('audio that is too long is refused at once by its header, and while decoding where the header is silent', async () => {
   const limit = { maxAudioSec: 30 };
   const bomb = join(folder, 'bomb.flac');
   runFfmpeg('-f', 'lavfi', '-i', 'anullsrc=r=16000:cl=mono', '-t', '3600', bomb);
@@ -268,7 +268,7 @@ test('without ffmpeg the formats that need it are refused with the remedy', asyn
   await assert.rejects(openAudio(adpcm, withoutFfmpeg()), refusal('undecodable_audio'));
 });
 
-test("damage in the middle ends the audio; a failure that is not the file's passes through", async () => {
+test("damage in the middle ends the audio, and a failure that is not the file's passes through", async () => {
   const path = write('damaged.wav', wav(silence(3)));
   const blockSamples = 512 * 20;
   const damaged = createFakeEngine({ failAtRead: 3 });
@@ -284,7 +284,7 @@ test("damage in the middle ends the audio; a failure that is not the file's pass
   }
 });
 
-test('cut or damaged files of every format: some audio or a refusal, never a hang', async (t) => {
+test('a cut or damaged file of any format gives some audio or a refusal, and never hangs', async (t) => {
   for (const [name] of FORMATS.filter(
     ([, format], index) => FORMATS.findIndex((f) => f[1] === format) === index,
   )) {

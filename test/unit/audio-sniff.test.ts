@@ -37,7 +37,7 @@ test('a container is told by its first bytes', () => {
   for (const [bytes, expected] of cases) assert.equal(nameOf(bytes), expected, JSON.stringify(bytes));
 });
 
-test('text is no container, whatever it says', () => {
+test('text is never taken for a container', () => {
   const texts = [
     '#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1/a.ts\n',
     'ffconcat version 1.0\nfile /etc/passwd\n',
@@ -87,7 +87,7 @@ test('transport streams need their sync byte in every packet', () => {
   assert.equal(nameOf(`G${'o'.repeat(600)}`), null);
 });
 
-test('any bytes: an answer from the table, the same one twice, and never an exception', () => {
+test('any bytes give an answer from the table, the same one twice, and never an exception', () => {
   const demuxers = new Set(
     'wav w64 mp3 flac ogg mov matroska aiff aac caf amr mpegts mpeg avi flv asf au'.split(' '),
   );

@@ -1,4 +1,4 @@
-/** The cache of loaded models: one load for all who wait, leases, and eviction when nothing uses a model. */
+/** The cache of loaded models loads once for all who wait, counts leases, and evicts a model that is not in use. */
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { createModelCache } from '../../src/engine/cache.ts';
@@ -24,7 +24,7 @@ function world(keepAliveMs: number) {
   return { cache, events, loads: () => loads };
 }
 
-/** What Node's timers can count to; a longer delay is taken for one millisecond. */
+/** Node's timers can count to this; a longer delay is taken for one millisecond. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -119,7 +119,7 @@ test('a lease ends the wait of a long keep-alive, also after its first timer', a
   }
 });
 
-test('an evicted model lives until its lease ends, while the next request loads anew', async () => {
+test('an evicted model lives until its lease ends, while the next request loads it again', async () => {
   const { cache, events } = world(1000);
   const old = await cache.lease('a');
   assert.equal(cache.evict(), 1);

@@ -1,4 +1,4 @@
-/** Captures on disk: complete or absent, bounded in memory, without secrets, and never in a request's way. */
+/** Captures on disk are complete or absent, bounded in memory, without secrets, and never in a request's way. */
 import assert from 'node:assert/strict';
 import {
   existsSync,
@@ -45,7 +45,7 @@ const meta = (over: Partial<CaptureMeta> = {}): CaptureMeta => ({
 });
 const read = (...path: string[]) => readFileSync(join(...path), 'utf8');
 
-test('bodies are kept byte for byte, and the meta data without secrets', async (t) => {
+test('bodies are kept byte for byte, and the meta data holds no secrets', async (t) => {
   const { capture, dir, failures } = world(t);
   const writer = capture.begin('r1', AT);
   const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, n) => (n * 31) % 256));
@@ -96,7 +96,7 @@ test('bodies are kept byte for byte, and the meta data without secrets', async (
   assert.deepEqual(failures, []);
 });
 
-test('every header that carries credentials is scrubbed, in any case', () => {
+test('every header that carries credentials is scrubbed in any case of its name', () => {
   const names = ['Authorization', 'Cookie', 'X-Api-Key', 'Proxy-Authorization', 'Set-Cookie'];
   const anyCase = fc
     .tuple(fc.constantFrom(...names), fc.array(fc.boolean(), { minLength: 20, maxLength: 20 }))
@@ -111,7 +111,7 @@ test('every header that carries credentials is scrubbed, in any case', () => {
   );
 });
 
-test('an id names a folder inside the day, its own when it is well-formed', () => {
+test('an id names a folder inside the day, which has the same name when the id is well-formed', () => {
   assert.equal(captureName('a-B_c:1.2'), 'a-B_c:1.2');
   assert.deepEqual(['.', '..', '...', ''].map(captureName), ['%2E', '%2E%2E', '...', '%']);
   fc.assert(
@@ -162,7 +162,7 @@ test('a repeated id never writes into another capture, of this or an earlier run
   );
 });
 
-test('of a repeated id the newest complete capture is found, in the newest day, and no link is followed', async (t) => {
+test('the newest complete capture of a repeated id is found, in the newest day, and no link is followed', async (t) => {
   const { capture, dir } = world(t);
   const write = (at: Date, count: number) => {
     for (let n = 1; n <= count; n += 1) {
@@ -180,7 +180,7 @@ test('of a repeated id the newest complete capture is found, in the newest day, 
   write(AT, 11);
   capture.begin('same-12', AT).finish(meta());
   await capture.close();
-  rmSync(join(dir, DAY, 'same-12', 'meta.json')); // the highest number, but not complete
+  rmSync(join(dir, DAY, 'same-12', 'meta.json')); // this is the highest number, but not complete
   assert.deepEqual(await found(), [join(DAY, 'same-11'), '/11', 11]);
   rmSync(join(dir, DAY, 'same-11', 'meta.json'));
   assert.deepEqual(await found(), [join(DAY, 'same-10'), '/10', 10]);
@@ -207,7 +207,7 @@ test('meta.json is there only when the bodies are complete', async (t) => {
   assert.equal(statSync(join(dir, DAY, 'r1', 'req.bin')).size, 200 * 65_536);
 });
 
-test('what is abandoned or never finished leaves nothing', async (t) => {
+test('a capture that is abandoned or never finished leaves nothing behind', async (t) => {
   const { capture, dir } = world(t);
   const one = capture.begin('one', AT);
   one.request(Buffer.alloc(100_000));
@@ -229,7 +229,7 @@ test('what is abandoned or never finished leaves nothing', async (t) => {
   assert.deepEqual(readdirSync(join(dir, DAY)), ['three']);
 });
 
-test('beyond the bound a body is cut, never holed, and the meta data says so; the memory comes back', async (t) => {
+test('beyond the bound a body is cut, without holes, the meta data says so, and the memory comes back', async (t) => {
   const { capture, dir } = world(t, { maxWaitingBytes: 16_384 + 10_000 });
   const one = capture.begin('one', AT);
   const chunk = (fill: string) => Buffer.alloc(4000, fill);
@@ -296,7 +296,7 @@ test('many captures at once hold one file open', async (t) => {
   assert.deepEqual(failures, []);
 });
 
-test('a full disk: switched off once, the halves removed, the callers undisturbed, and it works again', (t) =>
+test('a full disk switches capture off once, its halves are removed, callers go on, and capture works again', (t) =>
   onSmallDisk(t, 64, async (dir) => {
     const { capture, lines, failures } = world(t, { dir });
     const whole = capture.begin('whole', AT);
@@ -345,7 +345,7 @@ test('a folder removed by hand loses its captures and nothing else', async (t) =
   assert.deepEqual(failures, []);
 });
 
-test('usage counts and clear removes every capture, open ones too, and only captures', async (t) => {
+test('usage counts captures, and clear removes every one, open ones too, and nothing else', async (t) => {
   const { capture, dir } = world(t);
   assert.deepEqual(await capture.usage(), { bytes: 0, captures: 0 });
   assert.equal(await capture.clear(), 0);

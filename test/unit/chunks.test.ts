@@ -1,4 +1,4 @@
-/** Speech to chunks: every sample of it once, in order, within the limits of the model. */
+/** Speech becomes chunks that hold every sample of it once, in order, within the limits of the model. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -11,7 +11,7 @@ import {
 } from '../../src/transcription/chunks.ts';
 import { WINDOW_SAMPLES } from '../../src/transcription/voice-activity.ts';
 
-/** A detector that takes a sample's own value as its probability: the audio spells out the speech. */
+/** This detector takes a sample's own value as its probability, so the audio spells out the speech. */
 const echoVad = {
   resets: 0,
   async probabilities(samples: Float32Array, { reset }: { reset: boolean }) {
@@ -54,13 +54,13 @@ async function chunksOf(
   return { chunks, heard };
 }
 
-test('silence gives no chunk but its duration is known', async () => {
+test('silence gives no chunk, but its duration is known', async () => {
   const { chunks, heard } = await chunksOf(audioOf([500, 0]), 100);
   assert.deepEqual(chunks, []);
   assert.equal(heard, 500 * WINDOW_SAMPLES);
 });
 
-test('two sentences with a short pause are one chunk, with a long pause two', async () => {
+test('two sentences with a short pause are one chunk, and with a long pause two', async () => {
   const near = await chunksOf(audioOf([60, 0.9], [30, 0], [60, 0.9], [60, 0]), 50);
   assert.equal(near.chunks.length, 1);
   assert.equal(near.chunks[0]?.speech.length, 2);
@@ -112,7 +112,7 @@ test('a group that can no longer grow is given out without waiting for the next 
   assert.deepEqual(packer.finish(140), []);
 });
 
-test('how long it is silent behind a chunk: until the next, or the end, or longer than two chunks join across', async () => {
+test('a chunk knows the silence behind it: to the next chunk, to the end, or longer than two chunks join across', async () => {
   const silences = async (...runs: [windows: number, value: number][]) =>
     (await chunksOf(audioOf(...runs), 50)).chunks.map(({ endSec, silentUntilSec }) =>
       Math.round((silentUntilSec - endSec) / 0.032),
@@ -125,19 +125,19 @@ test('how long it is silent behind a chunk: until the next, or the end, or longe
     'the end of the audio',
   );
   assert.deepEqual(await silences([60, 0.9], [200, 0]), [47]);
-  // 20 s and 20 s are too long for one chunk, however near.
+  // Two spans of 20 s are too long for one chunk, however near they are.
   assert.deepEqual(await silences([625, 0.9], [near, 0], [625, 0.9]), [near - 2 * padding, 0]);
   assert.deepEqual(await silences([1000, 0.9]), [0, 0], 'cut where somebody goes on speaking');
 });
 
-test('joined: every sample once and in order, none longer than allowed but what was already, none that could join', async () => {
+test('joined chunks hold every sample once and in order, none is longer than allowed, and no two could still join', async () => {
   const lengths = fc.array(fc.integer({ min: 1, max: 15 }), { maxLength: 30 });
   await fc.assert(
     fc.asyncProperty(lengths, async (seconds) => {
       let at = 0;
       const parts = seconds.map((sec, i): Chunk => {
         const startSec = at;
-        at += sec + 2; // the silence between them
+        at += sec + 2; // these 2 s are the silence between them
         const samples = new Float32Array(sec * 16_000).fill(i);
         const endSec = startSec + sec;
         return { startSec, endSec, samples, speech: [{ startSec, endSec }], silentUntilSec: at };

@@ -1,4 +1,4 @@
-/** The settings: defaults, spellings, and a sentence for each value that stops the start. */
+/** The settings have defaults and spellings, and each value that stops the start gets a sentence. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ConfigError, readConfig } from '../../src/config.ts';
@@ -34,7 +34,7 @@ test('the defaults are those of the contract', () => {
 
 test('an empty value counts as absent', () => assert.equal(readConfig({ SVC_PORT: ' ' }).config.port, 8000));
 
-test('keep-alive -1 is for ever, 0 at once', () => {
+test('keep-alive -1 is forever, and 0 unloads at once', () => {
   assert.equal(
     readConfig({ SVC_MODEL_KEEP_ALIVE_SEC: '-1' }).config.modelKeepAliveMs,
     Number.POSITIVE_INFINITY,
@@ -56,7 +56,7 @@ test('a switch takes each of its words in any case', () => {
   for (const word of spellings(['0', 'off', 'false', 'no', 'n'])) assert.equal(metrics(word), false, word);
 });
 
-test('no proxy is trusted unless it is named, by how many there are or by where they are', () => {
+test('no proxy is trusted unless the settings tell how many there are or where they are', () => {
   const trusted = (value: string) => readConfig({ SVC_TRUST_PROXY: value }).config.trustProxy;
   assert.equal(trusted(''), 0);
   assert.equal(trusted('0'), 0);

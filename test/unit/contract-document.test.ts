@@ -1,4 +1,4 @@
-/** docs/contract.md against the repository: every citation names a place that is there, every requirement a test. */
+/** docs/contract.md fits the repository: every citation names a place that exists, and every requirement a test. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,20 +11,20 @@ const TEXT = /\.(ts|mjs|js|cpp|h|md|py|txt|cmake)$/;
 
 interface Requirement {
   number: string;
-  /** Of the innermost numbered heading above it. */
+  /** The number of the innermost heading above it. */
   section: string;
   tests: { file: string; title: string }[];
 }
 
 interface Contract {
-  /** Number to the names of its parts, its own first, in lower case. */
+  /** Maps a number to the names of its parts, in lower case; its own name is the first. */
   sections: Map<string, string[]>;
   requirements: Requirement[];
 }
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-/** A list item goes on where a line is indented; it is one line here. */
+/** A list item continues where a line is indented, and is one line here. */
 function unwrapped(text: string): string[] {
   return text.replace(/\n {2,}(?![ -])/g, ' ').split('\n');
 }
@@ -52,14 +52,14 @@ function parse(text: string): Contract {
 const contract = parse(read('docs/contract.md'));
 const places = new Set([...contract.sections.keys(), ...contract.requirements.map(({ number }) => number)]);
 
-/** `contract 4.3`, `contract 2.3, 4.2`, `contract 4.3, segment rules`, `contract 3, "ASR model cache"`. */
+/** Matches `contract 4.3`, `contract 2.3, 4.2`, `contract 4.3, segment rules` and `contract 3, "ASR model cache"`. */
 const CITATION =
   /\bcontract (\d+(?:\.\d+)*(?:(?:,| and| to) \d+(?:\.\d+)*)*)(?:, (?:"([^"]+)"|([a-z ]+)\)))?/gi;
 
 interface Citation {
   file: string;
   numbers: string[];
-  /** The part of the section that is meant, when it says. */
+  /** The part of the section that is meant, when the citation names one. */
   part: string | undefined;
 }
 
@@ -81,7 +81,7 @@ function filesBelow(path: string): string[] {
     .map((name) => join(path, name));
 }
 
-test('every place of the contract that is cited is there', () => {
+test('every place of the contract that is cited exists', () => {
   const citations = CITING.flatMap(filesBelow).flatMap(citationsIn);
   assert(citations.length > 15, `only ${citations.length} citations were found`);
   const lost = citations.flatMap(({ file, numbers, part }) => {
@@ -96,7 +96,7 @@ test('every place of the contract that is cited is there', () => {
   assert(lost.length === 0, lost.join('\n'));
 });
 
-test('rows of tests that are named after a section of the contract name one that is there', () => {
+test('rows of tests that are named after a section of the contract name one that exists', () => {
   const rows = [...titlesIn('contract.test.ts', read('test/http/contract.test.ts'))];
   const numbered = rows
     .map((row) => /^(\d+(?:\.\d+)*) /.exec(row)?.[1])
@@ -105,7 +105,7 @@ test('rows of tests that are named after a section of the contract name one that
   for (const number of numbered) assert(places.has(number), `test/http/contract.test.ts names ${number}`);
 });
 
-test('every test that the contract names is there', () => {
+test('every test that the contract names exists', () => {
   const named = contract.requirements.flatMap(({ number, tests }) =>
     tests.map((test) => ({ number, ...test })),
   );

@@ -1,4 +1,4 @@
-/** How a request's audio is cut: what the client tuned, over what the family needs. */
+/** A request's audio is cut by what the client tuned and what the family needs. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

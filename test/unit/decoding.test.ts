@@ -1,4 +1,4 @@
-/** When a decoded chunk is believed and how it is tried again. */
+/** A decoded chunk is believed, or tried again in a certain order. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -17,7 +17,7 @@ const good = {
 };
 const first = { temperature: 0, audioContext: 640, maxTokens: 100 };
 
-test('the encoder window covers the clip, the margin and the floor, and never more than the model has', () => {
+test("the encoder window covers the clip, the margin and the floor, and is never larger than the model's", () => {
   assert.equal(contextFor(0.1, 1500), 320);
   assert.equal(contextFor(2.9, 1500), 320);
   assert.equal(contextFor(11, 1500), 640);
@@ -29,7 +29,7 @@ test('the encoder window covers the clip, the margin and the floor, and never mo
   }
 });
 
-test('greedy falls back to the full window first, then to rising temperatures', () => {
+test('greedy decoding falls back to the full window first, then to rising temperatures', () => {
   const attempts = attemptsFor(5, 1500, 0);
   assert.deepEqual(
     attempts.map((a) => a.temperature),
@@ -39,7 +39,7 @@ test('greedy falls back to the full window first, then to rising temperatures', 
   assert(attempts.slice(1).every((a) => a.audioContext === 0 && a.maxTokens === 0));
 });
 
-test('a temperature the client chose is kept', () => {
+test('a temperature that the client chose is kept', () => {
   assert(attemptsFor(5, 1500, 0.7).every((a) => a.temperature === 0.7));
 });
 
@@ -50,7 +50,7 @@ test('a clip that fills the window is not decoded twice in the same way', () => 
   );
 });
 
-test('what is believed, retried and taken for silence', () => {
+test('a result is believed, retried or taken for silence by its figures', () => {
   assert.equal(judge(good, first, 5), 'accept');
   assert.equal(judge({ ...good, avgLogprob: -1.2 }, first, 5), 'retry');
   assert.equal(judge({ ...good, avgLogprob: -1.2, noSpeechProb: 0.9 }, first, 5), 'silence');
@@ -60,7 +60,7 @@ test('what is believed, retried and taken for silence', () => {
   assert.equal(judge({ ...good, text: 'thank you. '.repeat(30) }, first, 5), 'retry');
 });
 
-test('repeated speech is asked for again at the full window and then believed; a loop is not', () => {
+test('repeated speech is decoded again at the full window and then believed, but a loop is not', () => {
   const full = { temperature: 0, audioContext: 0, maxTokens: 0 };
   const refrain = { ...good, text: `${good.text}. `.repeat(4), tokens: 40 };
   assert.equal(judge(refrain, first, 12), 'retry');

@@ -1,11 +1,11 @@
-/** The choice between GPU and CPU, and the fall to the CPU when the GPU fails. */
+/** A device is chosen between GPU and CPU, and the CPU takes over when the GPU fails. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chooseDevice, explainCpu } from '../../src/engine/device.ts';
 import { loadWithFallback } from '../../src/engine/gpu-fallback.ts';
 import { type DecodedSegment, NativeError, type TranscriptionModel } from '../../src/engine/types.ts';
 
-/** The models of these tests look at none of them. */
+/** The models of these tests ignore the options. */
 const chunkOptions = {} as Parameters<TranscriptionModel['transcribe']>[1];
 const cpu = { name: 'CPU', description: '', gpu: false, memoryBytes: 0 };
 const cuda = (n: number) => ({ name: `CUDA${n}`, description: '', gpu: true, memoryBytes: 0 });
@@ -138,7 +138,7 @@ test('weights for which a GPU has no memory are loaded on the CPU', async () => 
   assert.deepEqual(told, [error]);
 });
 
-test('a chunk whose GPU is lost in its middle is recognized again on the CPU, each segment told once', async () => {
+test('a chunk whose GPU is lost in its middle is recognized again on the CPU, and each segment is told once', async () => {
   const onGpu = model('gpu', { error: failed, after: 1 });
   const { wrapped, told, onCpu } = await loaded(async () => onGpu);
   const seen: string[] = [];
@@ -157,14 +157,14 @@ test('a chunk whose GPU is lost in its middle is recognized again on the CPU, ea
   assert.equal(onCpu.closed, true);
 });
 
-test('a GPU lost while the language is told is replaced by the CPU', async () => {
+test('a GPU lost while the language is detected is replaced by the CPU', async () => {
   const { wrapped, told } = await loaded(async () => model('gpu', { error: failed, after: 0 }));
   const guess = await wrapped.detectLanguage(new Float32Array(1), { audioContext: 0, words: false });
   assert.equal(guess.language, 'en');
   assert.deepEqual(told, [failed]);
 });
 
-test('what is not the failure of a GPU is passed on', async () => {
+test('an error that is not the failure of a GPU is passed on', async () => {
   for (const error of [
     new NativeError('invalid_argument', 'no'),
     new NativeError('closed', 'closed'),

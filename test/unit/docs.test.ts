@@ -1,4 +1,4 @@
-/** docs/api.md and docs/configuration.md against the code: a name in one is in the other. */
+/** docs/api.md and docs/configuration.md fit the code: a name in one is in the other. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const apiDoc = read('docs/api.md');
 
-/** Names in backticks in one column of the first table after `heading`. */
+/** Lists the names in backticks in one column of the first table after `heading`. */
 function column(doc: string, heading: string, index = 0): string[] {
   const at = doc.indexOf(heading);
   assert(at >= 0, `no "${heading}"`);
@@ -32,11 +32,11 @@ function column(doc: string, heading: string, index = 0): string[] {
 const same = (documented: string[], coded: string[]) =>
   assert.deepEqual([...documented].sort(), [...coded].sort());
 
-test('request fields', () => {
+test('the docs have the request fields of the schema', () => {
   same(column(apiDoc, '## POST /v1/audio/transcriptions'), ['file', ...Object.keys(transcriptionFields)]);
 });
 
-test('verbose_json, segments, events and models', () => {
+test('the docs have the fields of verbose_json, segments, events and models', () => {
   same(column(apiDoc, '`verbose_json`:\n'), Object.keys(api.verboseSchema.shape));
   same(column(apiDoc, 'A segment:\n'), Object.keys(api.segmentSchema.shape));
   same(column(apiDoc, '## GET /v1/models'), Object.keys(api.modelsListSchema.shape.data.element.shape));
@@ -49,7 +49,7 @@ test('verbose_json, segments, events and models', () => {
   }
 });
 
-test('error kinds and their statuses', () => {
+test('the docs have the error kinds with their statuses', () => {
   for (const [doc, heading] of [
     [apiDoc, 'are OpenAI'],
     [read('docs/contract.md'), '## 7. Errors'],
@@ -88,7 +88,7 @@ test('every error code is used, and only through the table', () => {
   assert.doesNotMatch(sources, /\bkind: '(malformed|network|upstream)'/, 'a kind comes from its code');
 });
 
-test('response headers and providers', () => {
+test('the docs have the response headers and the providers', () => {
   for (const header of [
     'X-Request-ID',
     'X-Voxgate-Model',
@@ -101,7 +101,7 @@ test('response headers and providers', () => {
   for (const provider of PROVIDERS) assert(apiDoc.includes(`\`${provider}\``));
 });
 
-test('settings', () => {
+test('the docs have the settings', () => {
   const documented = column(read('docs/configuration.md'), '# Settings');
   const source = read('src/config.ts');
   const coded = [...source.matchAll(/^ {2}((?:SVC|HF)_\w+):/gm)].map((m) => m[1] ?? '');
@@ -109,7 +109,7 @@ test('settings', () => {
   assert.deepEqual(readConfig(Object.fromEntries(documented.map((name) => [name, '']))).warnings, []);
 });
 
-test('a setting left out means what the docs say it does', () => {
+test('an absent setting means what the docs say it does', () => {
   const { environment: _, ...unset } = readConfig({}).config;
   const rows = [...read('docs/configuration.md').matchAll(/^\| `(\w+)`\s*\| `([^`$]+)`\s*\|/gm)];
   assert(rows.length > 20, `${rows.length} defaults`);
@@ -119,7 +119,7 @@ test('a setting left out means what the docs say it does', () => {
   }
 });
 
-test('every figure of the README’s commands exists as a script', () => {
+test('every command of the README’s figures exists as a script', () => {
   const { scripts } = JSON.parse(read('package.json'));
   const named = [...read('README.md').matchAll(/npm run (?:--silent )?([\w:]+)/g)];
   assert(named.length > 0);

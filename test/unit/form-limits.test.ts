@@ -14,7 +14,7 @@ type Form = keyof typeof FORM_LIMITS;
 
 const FORMS = Object.keys(FORM_LIMITS) as Form[];
 
-/** What the form parser makes of fields, as the gateway would get it from a request. */
+/** Parses fields with the form parser, as the gateway would get them from a request. */
 async function parse(fields: Fields, form: Form = 'transcription'): Promise<Record<string, unknown>> {
   const limits = FORM_LIMITS[form];
   const parts = fields.map(
@@ -43,7 +43,7 @@ async function refusal(fields: Fields, form?: Form): Promise<GatewayError> {
   throw new assert.AssertionError({ message: 'it was accepted' });
 }
 
-test('names as clients write them: a value, a list in three spellings, an object', async () => {
+test('names as clients write them become a value, a list in three spellings, and an object', async () => {
   const members = { type: 'server_vad', silence_duration_ms: '200' };
   const fields: Fields = [
     ['model', 'auto'],
@@ -66,10 +66,10 @@ for (const [what, name, said] of [
   ['two levels', 'model[a][b]', 'nesting too deep (at most 1)'],
   ['two levels of lists', 'languages[0][]', 'nesting too deep (at most 1)'],
   ['thousands of levels', `model${'[b]'.repeat(5000)}`, 'name too long (at most 100)'],
-  ['a long name', 'n'.repeat(101), 'name too long (at most 100)'],
-  ['no name', '', 'name missing'],
+  ['101 characters', 'n'.repeat(101), 'name too long (at most 100)'],
+  ['no characters', '', 'name missing'],
 ] as const) {
-  test(`${what} in a name: refused, said and cheap`, async () => {
+  test(`a field name with ${what} is refused with the reason, at little cost`, async () => {
     for (const form of FORMS) {
       const error = await refusal([[name, 'x']], form);
       assert.equal(error.kind, 'malformed');
@@ -81,7 +81,7 @@ for (const [what, name, said] of [
   });
 }
 
-test('as many fields as allowed, of as many bytes, and no more', async () => {
+test('a form may have as many fields and bytes as allowed, and no more', async () => {
   for (const form of FORMS) {
     const { fields: count, fieldSize } = FORM_LIMITS[form];
     const some = (n: number): Fields => Array.from({ length: n }, (_, i) => [`f${i}`, 'x']);
@@ -101,7 +101,7 @@ test('a refusal shows the beginning of a name', async () => {
   assert(error.message.length < 300 && (error.param ?? '').length < 100);
 });
 
-test('whatever the names are: values, lists of them and objects of them, or a refusal; nothing else changes', async () => {
+test('every form of names gives values, lists and objects of them, or a refusal, and changes nothing else', async () => {
   const piece = fc.constantFrom(
     '[',
     ']',

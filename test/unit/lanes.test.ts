@@ -1,4 +1,4 @@
-/** Chunks side by side on scripted lanes: the order, who waits for whom, and every way to end early. */
+/** Chunks run side by side on scripted lanes: these tests cover the order, the waiting, and every way to end early. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { gateOf } from '../gate.ts';
 
 interface Source {
   chunks: AsyncGenerator<Chunk>;
-  /** Chunks taken from it so far. */
+  /** Number of chunks that have been taken from it. */
   taken: number;
   closed: boolean;
 }
@@ -84,7 +84,7 @@ async function starts(heard: AsyncIterable<{ chunk: Chunk }>): Promise<number[]>
 }
 
 for (const lanes of [1, 2, 4])
-  test(`${lanes} at once, in order, each on a lane of its own`, async () => {
+  test(`${lanes} chunks run at once, in order, each on a lane of its own`, async () => {
     const working = new Set<Lane>();
     const used = new Set<Lane>();
     const everyLane = gateOf(lanes);
@@ -114,18 +114,18 @@ test('one chunk asks for no second lane', async () => {
   assert.deepEqual(asked, [0]);
 });
 
-test('the next chunk is prepared while one is worked on, and no more than a few', async () => {
+test('the next chunk is prepared while one is worked on, and only a few are', async () => {
   for (const lanes of [1, 3]) {
     const { heard, from } = start({ count: 50, lanes });
     await heard.next();
     for (let ms = 0; from.taken <= lanes && ms < 5000; ms += 5) await sleep(5);
-    await sleep(20); // whoever asks for no more gets no more
+    await sleep(20); // a consumer that asks for no more gets no more
     assert(from.taken >= lanes + 1 && from.taken <= 2 * lanes + 1, `${from.taken} taken for ${lanes} lanes`);
     await heard.return(undefined);
   }
 });
 
-test('the first alone: nothing else begins before it is done', async () => {
+test('the first chunk runs alone, and no other begins before it is done', async () => {
   let first = false;
   const { heard } = start({
     count: 6,
@@ -141,7 +141,7 @@ test('the first alone: nothing else begins before it is done', async () => {
   assert.equal((await starts(heard)).length, 6);
 });
 
-test('each may wait for what is heard in the one before', async () => {
+test('each chunk may wait for the recognition of the one before', async () => {
   const { heard } = start({
     count: 8,
     lanes: 3,
@@ -157,7 +157,7 @@ test('each may wait for what is heard in the one before', async () => {
   assert.equal((await starts(heard)).length, 8);
 });
 
-test('a failure is thrown in its turn, after what was heard before it, and when no lane works any more', async () => {
+test('a failure is thrown in its turn, after the results before it, and when no lane works any more', async () => {
   const { heard, from, busy, stop } = start({
     count: 20,
     lanes: 3,
@@ -175,7 +175,7 @@ test('a failure is thrown in its turn, after what was heard before it, and when 
   assert.deepEqual([busy(), from.closed, stop.signal.aborted], [0, true, true]);
 });
 
-test('a source that fails: what was heard before it, then its error', async () => {
+test('a source that fails gives the results before it, then its error', async () => {
   async function* chunks() {
     yield chunkAt(0);
     yield chunkAt(1);
@@ -189,7 +189,7 @@ test('a source that fails: what was heard before it, then its error', async () =
   assert.deepEqual([before, busy()], [[0, 1], 0]);
 });
 
-test('whoever leaves stops the work, and waits for its end', async () => {
+test('a consumer that leaves stops the work, and waits for its end', async () => {
   const both = gateOf(2);
   const { heard, from, busy, stop } = start({
     count: 20,

@@ -1,4 +1,4 @@
-/** Languages by code and by name, as clients give them. */
+/** Languages are known by code and by name, as clients give them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
@@ -33,7 +33,7 @@ for (const [text, code] of [
   test(`language "${text}" is ${code ?? 'refused'}`, () => assert.equal(parseLanguage(text), code));
 }
 
-test('every two-letter code that CLDR has a name for is taken, and so is that name', () => {
+test('every two-letter code that has a name in CLDR is taken, and so is that name', () => {
   const names = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' });
   const letters = [...'abcdefghijklmnopqrstuvwxyz'];
   const codes = letters.flatMap((a) => letters.map((b) => a + b)).filter((code) => names.of(code));

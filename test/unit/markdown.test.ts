@@ -1,4 +1,4 @@
-/** Every Markdown file: what it links to, names and tells the reader to run is there. */
+/** Every file, name and command that a Markdown file links to or tells the reader to run exists. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -17,10 +17,10 @@ const testFiles = readdirSync(join(ROOT, 'test'), { recursive: true }).map((name
   join('test', String(name)),
 );
 
-/** Without what stands in code blocks. */
+/** Leaves out the code blocks. */
 const prose = (markdown: string) => markdown.replace(/^ *```[\s\S]*?^ *```/gm, '');
 
-/** As GitHub makes the anchor of a heading. */
+/** Makes the anchor of a heading as GitHub does. */
 const anchors = (markdown: string) =>
   [...prose(markdown).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
@@ -29,7 +29,7 @@ const anchors = (markdown: string) =>
       .replaceAll(' ', '-'),
   );
 
-test('the files are found', () => {
+test('the Markdown files are found', () => {
   for (const path of ['README.md', 'CONTRIBUTING.md', 'docs/api.md', 'examples/README.md']) {
     assert(files.includes(path), path);
   }
@@ -86,7 +86,7 @@ test('prose is wrapped, so that it can be read in an editor and compared line by
   assert(long.length === 0, long.join('\n'));
 });
 
-/** A row of a table, a line that ends in a link, the title of one test. */
+/** Matches a row of a table, a line that ends in a link, and the title of one test. */
 function isUnbreakable(line: string): boolean {
   return line.startsWith('|') || /\]\(\S+$/.test(line) || /^ *“[^”]*”;?$/.test(line);
 }
@@ -110,7 +110,7 @@ test('every section of docs/performance.md that has figures is repeated in docs/
   }
 });
 
-/** Heading to what stands below it, of the second level. */
+/** Maps a heading of the second level to the text below it. */
 function sections(path: string): Map<string, string> {
   const [, ...parts] = read(path).split(/^## /m);
   return new Map(

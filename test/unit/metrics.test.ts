@@ -1,4 +1,4 @@
-/** The rolling window of the metrics: who is counted, for how long, and in bounded memory. */
+/** The metrics have a rolling window: these tests say who is counted, for how long, and in how much memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -90,7 +90,7 @@ test('only inference is counted, and only categories with traffic appear', () =>
   assert.deepEqual(Object.keys(metrics.snapshot(FREE).categories), ['asr', 'llm']);
 });
 
-test('shed load and clients that leave are no errors and do not make latency look good', () => {
+test('shed load and clients that leave are no errors and do not improve the latency', () => {
   const { metrics } = world();
   const ends: [TrafficClass, number][] = [
     ['2xx', 200],
@@ -114,7 +114,7 @@ test('shed load and clients that leave are no errors and do not make latency loo
   assert.equal(asr?.recent.length, 8);
 });
 
-test('the error rate is 0 where nothing was served', () => {
+test('the error rate is 0 where no request was served', () => {
   const { metrics } = world();
   metrics.record(exchange({ class: '503-busy', status: 503 }));
   metrics.record(exchange({ class: 'client-disconnect', status: 499 }));
@@ -122,7 +122,7 @@ test('the error rate is 0 where nothing was served', () => {
   assert.deepEqual([asr?.total, asr?.error_rate], [2, 0]);
 });
 
-test('traffic leaves with the window, counts and percentiles together; the category stays', () => {
+test('traffic leaves with the window, counts and percentiles together, but the category stays', () => {
   const { metrics, at } = world({ windowSec: 60 });
   metrics.record(exchange({ latencyMs: 500, audioSec: 3 }));
   at(30);
@@ -139,7 +139,7 @@ test('traffic leaves with the window, counts and percentiles together; the categ
   assert.equal(empty?.recent.length, 2);
 });
 
-test('a second does not count what came exactly a window before it', () => {
+test('a second does not count requests from exactly a window before it', () => {
   const { metrics, at } = world();
   at(10);
   metrics.record(exchange({ audioSec: 5 }));
@@ -206,7 +206,7 @@ test('counts, percentiles and window agree with a naive record of everything', (
   );
 });
 
-test('requests per second: the last complete seconds, oldest first', () => {
+test('requests per second are those of the last complete seconds, oldest first', () => {
   const { metrics, at } = world();
   at(100);
   metrics.record(exchange());
@@ -222,7 +222,7 @@ test('requests per second: the last complete seconds, oldest first', () => {
   assert.equal(metrics.perSecond(-1).asr?.['2xx'].length, 1);
 });
 
-test('the history of the last hour comes in steps of 10 s, whatever the window', () => {
+test('the history of the last hour comes in steps of 10 s for every window', () => {
   const { metrics, at } = world({ windowSec: 30 });
   at(5);
   metrics.record(exchange({ latencyMs: 1, rtf: 0.1 }));
@@ -268,7 +268,7 @@ test('two million requests take no memory, and a full snapshot little time', () 
     metrics.snapshot(FREE);
     return performance.now() - start;
   }).sort((a, b) => a - b);
-  // A quarter of this on an idle machine; the best of nine, because tests share the processor.
+  // An idle machine takes a quarter of this. The best of nine counts, because tests share the processor.
   assert((took[0] ?? 0) < 40, `a snapshot took ${took[0]} ms`);
 });
 

@@ -1,4 +1,4 @@
-/** `voxgate models` over a scripted store: what it prints where, and how it exits. */
+/** `voxgate models` runs over a scripted store: these tests say what it prints where, and how it exits. */
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { afterEach, test } from 'node:test';
@@ -35,7 +35,7 @@ const listed = {
   files: [{ file: 'ggml-base-q8_0.bin', precision: 'q8_0' as const, bytes: 81768585 }],
 };
 
-test('list: a table for people, JSON for programs', async () => {
+test('list prints a table for people and JSON for programs', async () => {
   const list = () => [listed, { ...listed, id: 'cjk', installed: false, bytes: 0, files: [] }];
   const { out } = await run(['list'], { list });
   assert.match(
@@ -46,7 +46,7 @@ test('list: a table for people, JSON for programs', async () => {
   assert.deepEqual(json, { dir: '/models', models: list() });
 });
 
-test('pull: the path on stdout, progress on stderr, 0', async () => {
+test('pull prints the path on stdout and progress on stderr, and exits with 0', async () => {
   const pull: ModelStore['pull'] = async (id, options) => {
     const progress = { id, phase: 'downloading' as const, what: 'x.bin', doneBytes: 5e6, totalBytes: 2e7 };
     options?.onProgress?.(progress);
@@ -58,7 +58,7 @@ test('pull: the path on stdout, progress on stderr, 0', async () => {
   assert.equal(code, 0);
 });
 
-test('pull and import take an alias wherever they take an id; auto is the size that it prefers', async () => {
+test('pull and import take an alias wherever they take an id, and auto is the size that it prefers', async () => {
   const pull: ModelStore['pull'] = async (id) => ({ path: id });
   for (const [name, id] of [
     ['whisper-small', 'multilingual-small'],

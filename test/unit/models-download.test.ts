@@ -1,4 +1,4 @@
-/** A download that is cut, resumed, lied to or changed on the hub ends whole and verified, or not at all. */
+/** A download that is cut, resumed, lied to or changed on the hub ends whole and verified, or fails. */
 import assert from 'node:assert/strict';
 import { existsSync, statSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -51,7 +51,7 @@ async function assertWhole() {
   assert.equal(existsSync(`${target}.part.etag`), false);
 }
 
-test('a whole file, with progress that ends at its size', async () => {
+test('a whole file arrives, with progress that ends at its size', async () => {
   const seen: number[] = [];
   assert.deepEqual(await get({ onProgress: (done) => seen.push(done) }), {
     bytes: content.length,
@@ -70,7 +70,7 @@ test('a cut connection is resumed where it broke, under the same ETag', async ()
   assert.equal(hub.requests[1]?.headers['if-range'], '"content-1"');
 });
 
-test('a later call resumes what an earlier one left', async () => {
+test('a later call resumes the part that an earlier one left', async () => {
   hub.next.push(cutAfter(100_000));
   await assert.rejects(get({ limits: { ...limits, attempts: 1 } }), /aborted/);
   assert.equal(existsSync(target), false);
@@ -82,7 +82,7 @@ test('a later call resumes what an earlier one left', async () => {
   assert.equal(hub.requests[1]?.headers.range, `bytes=${size}-`);
 });
 
-test('progress on every attempt is never given up on', async () => {
+test('a download that makes progress on every attempt is never given up', async () => {
   for (let at = 1; at <= 6; at++) {
     hub.next.push((request, response) => {
       const from = Number(/\d+/.exec(request.headers.range ?? '0')?.[0]);
@@ -99,7 +99,7 @@ test('progress on every attempt is never given up on', async () => {
   assert.equal(hub.requests.length, 7);
 });
 
-test('a server that ignores the range starts the file anew', async () => {
+test('a server that ignores the range makes the file start again', async () => {
   hub.next.push(cutAfter(100_000), (_, response) => {
     response.writeHead(200, { etag: '"content-1"', 'content-length': content.length }).end(content);
   });
@@ -107,7 +107,7 @@ test('a server that ignores the range starts the file anew', async () => {
   await assertWhole();
 });
 
-test('another ETag after the cut starts the file anew', async () => {
+test('another ETag after the cut makes the file start again', async () => {
   hub.next.push(cutAfter(100_000, '"content-0"'));
   await get();
   await assertWhole();
@@ -122,13 +122,13 @@ test('a range that begins elsewhere is not appended', async () => {
   await assertWhole();
 });
 
-test('416 for a part of other bytes starts the file anew', async () => {
+test('a 416 for a part of other bytes makes the file start again', async () => {
   hub.next.push(cutAfter(100_000), (_, response) => response.writeHead(416).end());
   await get();
   await assertWhole();
 });
 
-test('a complete part is hashed and used without asking', async () => {
+test('a complete part is hashed and used without a request', async () => {
   await writeFile(`${target}.part`, content);
   await get();
   await assertWhole();
@@ -142,17 +142,17 @@ test('a part of wrong bytes costs one fresh start, not a loop', async () => {
   assert.equal(hub.requests.length, 2);
 });
 
-test('a wrong hash is named and leaves nothing', async () => {
+test('a wrong hash is named and leaves no file', async () => {
   await assert.rejects(get({ sha256: 'a'.repeat(64) }), /sha256 .* expected a{64}/);
   assert.equal(existsSync(target), false);
   assert.equal(existsSync(`${target}.part`), false);
   assert.equal(hub.requests.length, 1);
 });
 
-test('too large by its header, and too large without one, stops at once', async () => {
+test('a file that is too large, by its header or without one, is stopped at once', async () => {
   await assert.rejects(get({ bytes: content.length - 1 }), /offers 300000 bytes, expected 299999/);
   hub.next.push((_, response) => {
-    response.writeHead(200); // chunked
+    response.writeHead(200); // without a length, the body is chunked
     response.write(content);
     response.end(content);
   });
@@ -160,7 +160,7 @@ test('too large by its header, and too large without one, stops at once', async 
   assert.equal(existsSync(target), false);
 });
 
-test('too short is not accepted', async () => {
+test('a file that is too short is not accepted', async () => {
   for (let i = 0; i < 3; i++) hub.next.push((_, response) => response.writeHead(200).end('short'));
   await assert.rejects(get(), /ended after \d+ of 300000/);
   assert.equal(existsSync(target), false);
@@ -202,7 +202,7 @@ test('the token does not follow a redirect to another host, and stays on its own
   }
 });
 
-test('endless redirects end', async () => {
+test('endless redirects come to an end', async () => {
   for (let i = 0; i < 30; i++)
     hub.next.push((_, response) => response.writeHead(302, { location: '/x' }).end());
   await assert.rejects(get({ limits: { ...limits, attempts: 1 } }), /redirects more than/);
@@ -218,12 +218,12 @@ test('a stalled body is dropped and resumed', async () => {
   assert.equal(hub.requests[1]?.headers.range, 'bytes=50000-');
 });
 
-test('a server that accepts and never answers is given up on', async () => {
+test('a server that accepts and never answers is given up', async () => {
   for (let i = 0; i < 3; i++) hub.next.push(() => {});
   await assert.rejects(get(), /did not answer within 200 ms/);
 });
 
-test('a slow body is no stall as long as something comes', async () => {
+test('a slow body is no stall as long as bytes arrive', async () => {
   hub.next.push(async (_, response) => {
     response.writeHead(200, { etag: '"content-1"', 'content-length': content.length });
     for (let at = 0; at < content.length; at += 60_000) {
@@ -254,7 +254,7 @@ test('a host that takes the connection but no TLS is unreachable, and not asked 
   }
 });
 
-test('connection refused fails at once, without further attempts', async () => {
+test('a refused connection fails at once, without further attempts', async () => {
   const { url } = hub;
   await hub.close();
   const start = performance.now();
@@ -263,7 +263,7 @@ test('connection refused fails at once, without further attempts', async () => {
   hub = await startHub(content);
 });
 
-test('abort ends it with the reason and keeps the part for later', async () => {
+test('an abort ends the download with its reason and keeps the part for later', async () => {
   const controller = new AbortController();
   const reason = new Error('nobody waits');
   hub.next.push((_, response) => {
@@ -277,7 +277,7 @@ test('abort ends it with the reason and keeps the part for later', async () => {
   await assertWhole();
 });
 
-test('without a pinned hash the hub must name one, and it is held to it', async () => {
+test('without a pinned hash the hub must name one, which the file has to match', async () => {
   const unpinned = { bytes: null, sha256: null };
   await assert.rejects(get(unpinned), /cannot be verified/);
   const linked = (hash: string) => (request: unknown, response: import('node:http').ServerResponse) => {

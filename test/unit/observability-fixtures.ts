@@ -1,4 +1,4 @@
-/** What the tests of `src/observability/` share. */
+/** The tests of `src/observability/` share these fixtures. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ export function exchange(over: Partial<Exchange> = {}): Exchange {
   };
 }
 
-/** A folder that goes with the test. */
+/** Makes a folder that is removed with the test. */
 export function folder(t: TestContext): string {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-observability-test-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
@@ -32,8 +32,8 @@ export function folder(t: TestContext): string {
 }
 
 /**
- * A folder that is a disk of its own, of 4 KiB pages; the test is skipped where that is not allowed.
- * @param kib its size
+ * Makes a folder that is a disk of its own, of 4 KiB pages; the test is skipped where that is not allowed.
+ * @param kib size of the disk
  */
 export async function onSmallDisk(t: TestContext, kib: number, body: (dir: string) => Promise<void>) {
   const dir = folder(t);
@@ -47,7 +47,7 @@ export async function onSmallDisk(t: TestContext, kib: number, body: (dir: strin
   }
 }
 
-/** A log that keeps its lines, as `level message`. */
+/** Makes a log that keeps its lines, as `level message`. */
 export function recordingLog() {
   const lines: string[] = [];
   const log = winston.createLogger({ level: 'debug', silent: true });

@@ -1,4 +1,4 @@
-/** The API's description against the tables of routes: what is served is described, and nothing else. */
+/** The API's description fits the tables of routes: every route that is served is described, and no other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdminDeps } from '../../src/admin/deps.ts';
@@ -8,16 +8,16 @@ import { describeApi } from '../../src/http/docs.ts';
 import { ALL_METHODS } from '../../src/http/route-table.ts';
 import { type RouteDeps, routeTable } from '../../src/http/routes.ts';
 
-/** Tables only: nothing of what the handlers need is touched before a request. */
+/** The tables are built without the parts of their handlers, which only a request would touch. */
 const nothing = { transcriptions: {}, prometheus: {} };
 const ROWS = [
   ...routeTable(nothing as unknown as RouteDeps),
   ...adminTable(nothing as unknown as AdminDeps),
-  // The session's routes stand outside of the tables: they need no key.
+  // The session's routes stand outside of the tables, because they need no key.
   { method: 'post', path: '/admin/session' },
   { method: 'delete', path: '/admin/session' },
 ] as const;
-/** Known paths of the speech upstream, which the gateway passes on without a row of their own. */
+/** These are known paths of the speech upstream, which the gateway passes on without a row of their own. */
 const OF_THE_UPSTREAM = /^\/v1\/audio\/(speech|voices)/;
 
 const document = await describeApi({ version: '1.2.3', adminPaths });
@@ -36,7 +36,7 @@ test('every route of the tables is described', () => {
   for (const route of served) assert(described.has(route), route);
 });
 
-test('nothing is described that is not served', () => {
+test('only routes that are served are described', () => {
   for (const { method, path } of operations) {
     if (!OF_THE_UPSTREAM.test(path)) assert(served.includes(`${method} ${path}`), `${method} ${path}`);
   }
@@ -74,7 +74,7 @@ test('a key goes where keys are asked for, and may be left out where none is set
   ]);
 });
 
-test('every reference leads somewhere', () => {
+test('every reference leads to a definition', () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(
     ([, path = '']) => path,
   );

@@ -1,4 +1,4 @@
-/** Words and sentences of the Parakeet family, from the tokens of a scripted model. */
+/** The tokens of a scripted model become words and sentences of the Parakeet family. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -61,7 +61,7 @@ test('digits, percent and currency are spoken', () => {
   );
 });
 
-test('marks that stand alone join the word before them, at the beginning the word after', () => {
+test('marks that stand alone join the word before them, and at the beginning the word after', () => {
   assert.deepEqual(
     wordsOf(
       [' -', 0, 80],
@@ -80,7 +80,7 @@ test('marks that stand alone join the word before them, at the beginning the wor
   assert.deepEqual(wordsOf([' a', 0, 80], [' ', 160, 240]), [[' a', 10, 10.08]]);
 });
 
-test('a word of no duration gets 0.3 s, or what the next one and the chunk leave it', () => {
+test('a word of no duration gets 0.3 s, or the time that the next one and the chunk leave it', () => {
   assert.deepEqual(wordsOf([' a', 0, 0], [' b', 160, 160], [' c', 1000, 1000], [' d', 9900, 9900]), [
     [' a', 10, 10.16],
     [' b', 10.16, 10.46],
@@ -89,7 +89,7 @@ test('a word of no duration gets 0.3 s, or what the next one and the chunk leave
   ]);
 });
 
-test('a token that goes on into the next word is cut there', () => {
+test('a token that reaches into the next word is cut there', () => {
   assert.deepEqual(wordsOf([' a', 0, 500], [' b', 400, 480])[0], [' a', 10, 10.4]);
 });
 
@@ -208,7 +208,7 @@ test('a chunk is one call, and every sentence carries all fields', async () => {
   });
 });
 
-test('a hint is recorded, whatever it says, and does not reach the model', async () => {
+test('a hint is recorded and does not reach the model', async () => {
   const { model, asked } = modelOf(...spoken);
   const { sentences, detected } = await parakeet.recognize(model, chunk, { ...request, language: 'ja' });
   assert.deepEqual(detected, { language: 'ja', probability: 1 });
@@ -232,7 +232,7 @@ test('the language is told from the words, among those of the model or of the cl
   assert.notEqual((await detectedIn(french, unheard)).language, 'fr');
 });
 
-test('too few words: the language heard before, else English or what the client gave, with probability 0', async () => {
+test('of too few words the language is the one heard before, else English or the client’s, with probability 0', async () => {
   const before = { language: 'fr', probability: 0.97 };
   assert.deepEqual(await detectedIn(' Yes.', { before: async () => before }), before);
   const alone = { before: async () => null };
@@ -243,7 +243,7 @@ test('too few words: the language heard before, else English or what the client 
   });
 });
 
-test('subtitles where they are asked for, each for a second where nothing is said behind it', async () => {
+test('subtitles are made where they are asked for, and each lasts a second where silence follows it', async () => {
   const { model } = modelOf([' One', 0, 400], ['.', 400, 400], [' Two', 9700, 9900], ['.', 9900, 9900]);
   const lastOf = async (silentUntilSec: number) => {
     const subtitle = { ...request, granularity: 'subtitle' as const };
@@ -262,7 +262,7 @@ test('subtitles where they are asked for, each for a second where nothing is sai
   assert.equal(await lastOf(20.4), 20.4, 'somebody speaks again, or the audio is over');
 });
 
-test('without times a chunk is one segment, and silence none', async () => {
+test('without times a chunk is one segment, and silence is none', async () => {
   const untimed = { ...request, timed: false, granularity: 'subtitle' as const };
   const { sentences } = await parakeet.recognize(modelOf(...spoken).model, chunk, untimed);
   assert.deepEqual(
@@ -273,7 +273,7 @@ test('without times a chunk is one segment, and silence none', async () => {
     assert.deepEqual((await parakeet.recognize(nothing.model, chunk, untimed)).sentences, []);
 });
 
-test('a loop is dropped and said to be one', async () => {
+test('a loop is dropped and reported as one', async () => {
   const loop = Array.from({ length: 100 }, (_, i): Piece => [' yeah', i * 80, i * 80 + 80]);
   const { sentences, dropped } = await parakeet.recognize(modelOf(...loop).model, chunk, request);
   assert.deepEqual([sentences, dropped], [[], 'repetition']);

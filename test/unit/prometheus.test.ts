@@ -1,4 +1,4 @@
-/** The Prometheus series: their format, and that no client can make new ones. */
+/** The Prometheus series have the right format, and no client can make new ones. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
@@ -30,7 +30,7 @@ test('an exchange becomes series, in seconds', async () => {
   assert.match(prometheus.contentType, /^text\/plain; version=0\.0\.4/);
 });
 
-test('every line is of the exposition format, every family has help and type once', async () => {
+test('every line is of the exposition format, and every family has help and type once', async () => {
   const prometheus = createPrometheus({ knownModels: ['m'], slot: FREE });
   prometheus.record(exchange({ model: 'm', slotWaitMs: 1, audioSec: 1, rtf: 1 }));
   const lines = (await prometheus.render()).split('\n').filter((line) => line !== '');
@@ -42,7 +42,7 @@ test('every line is of the exposition format, every family has help and type onc
   assert(types.includes('process_cpu_seconds_total') && types.includes('nodejs_eventloop_lag_seconds'));
 });
 
-test('what clients name never becomes a label', async () => {
+test('a name that a client gives never becomes a label', async () => {
   const prometheus = createPrometheus({ knownModels: ['m'], slot: FREE });
   for (let n = 0; n < 1000; n += 1) prometheus.record(exchange({ model: `evil-${n}`, rtf: 1, audioSec: 1 }));
   prometheus.record(exchange({ model: undefined }));
@@ -52,7 +52,7 @@ test('what clients name never becomes a label', async () => {
   assert(text.includes('voxgate_requests_total{category="asr",class="2xx",model="other"} 1001\n'));
 });
 
-test('models come and go, the slot is asked at every scrape', async () => {
+test('models come and go, and the slot is asked at every scrape', async () => {
   let holder: 'llm' | null = null;
   const prometheus = createPrometheus({
     knownModels: ['m'],
@@ -90,7 +90,7 @@ test('two gateways in one process do not share series, and a closed one has none
   assert((await two.render()).includes('voxgate_slot_held{'));
 });
 
-test('nothing keeps the process alive', () => {
+test('the registry does not keep the process alive', () => {
   const source = new URL('../../src/observability/prometheus.ts', import.meta.url).href;
   const script = `
     const { createPrometheus } = await import(${JSON.stringify(source)});

@@ -1,4 +1,4 @@
-/** The reader of recipes: what a block means, and that nothing is skipped or guessed. */
+/** The reader of recipes knows what a block means, and skips and guesses nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { applyDiff, parseRecipe } from '../recipes/recipe.ts';
@@ -37,7 +37,7 @@ for (const [what, markdown] of [
 
 const table = '| `A`    | first  |\n| `B`    | second |\n';
 
-test('a change is found by its context, however that is padded, and leaves the rest as it was', () => {
+test('a change is found by its context in any padding, and leaves the rest as it was', () => {
   assert.equal(
     applyDiff(table, ' | `A` | first |\n+| `C` | new |\n'),
     `| \`A\`    | first  |

@@ -1,4 +1,4 @@
-/** What stands around the code: changelog, editor settings, issue forms, workflow. */
+/** These tests read the files around the code: changelog, editor settings, issue forms, workflow. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -42,7 +42,10 @@ test('editors, Biome and clang-format agree', () => {
     assert.equal(everything.max_line_length, `${width}`);
 });
 
-/** https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests */
+/**
+ * The rules are those of
+ * https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
+ */
 const text = z.string().trim().min(1);
 const validations = z.strictObject({ required: z.boolean() }).optional();
 const id = z.string().regex(/^[\w-]+$/);

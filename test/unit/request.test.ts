@@ -1,4 +1,4 @@
-/** Form fields to a transcription request: every field, both spellings, and a refusal that names what is wrong. */
+/** Form fields become a transcription request: every field, in both spellings, or a refusal that names the mistake. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -6,7 +6,7 @@ import { GatewayError } from '../../src/errors.ts';
 import { parseRequest, transcriptionFields } from '../../src/transcription/request.ts';
 import { assertCheap } from '../cost.ts';
 
-test('nothing sent means auto, json, greedy, segments', () => {
+test('an empty form means auto, json, greedy, segments', () => {
   assert.deepEqual(parseRequest({}), {
     model: undefined,
     language: undefined,
@@ -30,7 +30,7 @@ test('a field sent empty is a field not sent', () => {
   assert.deepEqual(parseRequest(empty), parseRequest({}));
 });
 
-test('every field is understood, unknown ones are ignored', () => {
+test('every known field is understood, and unknown ones are ignored', () => {
   const request = parseRequest({
     model: 'multilingual-base',
     language: 'German',
@@ -47,7 +47,7 @@ test('every field is understood, unknown ones are ignored', () => {
   assert.deepEqual(request.granularities, new Set(['word', 'segment']));
 });
 
-test('both spellings of the array, one value or several', () => {
+test('both spellings of the array take one value or several', () => {
   for (const body of [
     { 'timestamp_granularities[]': 'word' },
     { 'timestamp_granularities[]': ['word'] },
@@ -61,7 +61,7 @@ test('both spellings of the array, one value or several', () => {
 test('language auto means no hint', () =>
   assert.equal(parseRequest({ language: 'auto' }).language, undefined));
 
-test('the lists of the API in both spellings', () => {
+test('the lists of the API are taken in both spellings', () => {
   const request = parseRequest({
     'languages[]': ['en', 'German'],
     keywords: 'Voxgate',
@@ -72,7 +72,7 @@ test('the lists of the API in both spellings', () => {
   assert.equal(request.logprobs, true);
 });
 
-test('chunking_strategy as a word, as JSON and as members', () => {
+test('chunking_strategy is taken as a word, as JSON and as members', () => {
   const members = { type: 'server_vad', threshold: '0.6', silence_duration_ms: '200' };
   for (const value of [members, JSON.stringify(members)]) {
     assert.deepEqual(parseRequest({ chunking_strategy: value }).voiceActivity, {
@@ -116,7 +116,7 @@ for (const [body, field, allowed] of [
   });
 }
 
-test('whatever is sent is a request or a malformed error', () => {
+test('every body gives a request or a malformed error', () => {
   const value = fc.oneof(fc.string(), fc.array(fc.string()), fc.constant({ a: { b: 'c' } }));
   const name = fc.constantFrom(
     'model',
@@ -150,7 +150,7 @@ function refusal(body: Readonly<Record<string, unknown>>): GatewayError {
 }
 
 const LONG = 64 * 1024;
-/** Text that makes a pattern, a parser or a comparison work: runs that end otherwise than they must. */
+/** Such text makes a pattern, a parser or a comparison work hard: runs that do not end as they must. */
 const HOSTILE = [
   '1',
   ' ',
@@ -172,7 +172,7 @@ const NAMES = Object.keys(transcriptionFields);
 
 for (const name of NAMES.filter((field) => field !== 'prompt')) {
   const max = name === 'keywords' ? 200 : 1024;
-  test(`${name}: a long value is refused before it is looked into, with the name and the limit`, async () => {
+  test(`${name}: a long value is refused before it is read, with the name and the limit`, async () => {
     for (const text of HOSTILE) {
       for (const body of [{ [name]: text }, { [name]: ['en', text] }, { [name]: { type: text } }]) {
         const error = refusal(body);
@@ -194,7 +194,7 @@ test('members of chunking_strategy are no longer than fields', async () => {
   }
 });
 
-test('a prompt may be 64 KiB of anything, and no more', async () => {
+test('a prompt may be 64 KiB of any text, and no more', async () => {
   for (const text of HOSTILE) {
     const prompt = text.slice(0, LONG);
     assert.equal(parseRequest({ prompt }).prompt, prompt);
@@ -225,7 +225,7 @@ for (const [name, value] of [
   });
 }
 
-test('a refusal shows the value at fault, and of a long one the beginning', () => {
+test('a refusal shows the value at fault, or the beginning of a long one', () => {
   const shown = (body: Readonly<Record<string, unknown>>) => refusal(body).message.split(': Expected')[0];
   assert.equal(shown({ temperature: 'hot' }), 'Field "temperature" cannot be "hot"');
   assert.equal(shown({ languages: ['en', 'klingon'] }), 'Field "languages" cannot be "klingon"');
@@ -233,7 +233,7 @@ test('a refusal shows the value at fault, and of a long one the beginning', () =
   assert.equal(long, `Field "response_format" cannot be ${JSON.stringify(`${'"'.repeat(80)}…`)}`);
 });
 
-test('what is no text is named, never written out', async () => {
+test('a value that is no text is named, never written out', async () => {
   let nested: unknown = 'x';
   for (let level = 0; level < 5000; level++) nested = { b: nested };
   const sparse: unknown[] = [];
@@ -264,7 +264,7 @@ test('names of the prototype are names like others', () => {
   );
 });
 
-test('numbers as they are written, and nothing else', () => {
+test('numbers are taken as they are written, and no other texts', () => {
   for (const text of ['0', '1', '1.', '.5', '0.25', '+0.5', ' 0.5 ', '5e-1', '5E-1', '.1e+0', '\t1\n'])
     assert.equal(parseRequest({ temperature: text }).temperature, Number(text), text);
   for (const text of ['.', '1..', '1.0.', 'e1', '1e', '0x1', '1_0', '+-1', '1 0', 'Infinity', '١'])

@@ -1,4 +1,4 @@
-/** Which model serves a request, by its name, its hint and what is on disk. */
+/** A request is served by a model that its name, its hint and the models on disk decide. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
@@ -33,7 +33,7 @@ for (const [language, expected] of [
   ['ky', ['multilingual-small', 'auto:other-language']],
   [undefined, ['multilingual-small', 'auto:no-hint']],
 ] as const) {
-  test(`auto with everything installed, hint ${language ?? 'none'}`, () => {
+  test(`auto with everything installed takes the best model for the hint ${language ?? 'none'}`, () => {
     assert.deepEqual(auto(language, everything), expected);
   });
 }
@@ -75,7 +75,7 @@ test('auto with only another family on disk uses it when it has the language', (
   assert.equal(auto('en', ['cjk'])[0], 'cjk');
 });
 
-test('auto over every hint and every combination of installed backends', () => {
+test('auto chooses well for every hint and every combination of installed backends', () => {
   const backends = ['multilingual-base', 'multilingual-small', 'multilingual-large-v3', 'european', 'cjk'];
   const european = 'bg hr cs da nl en et fi fr de el hu it lv lt mt pl pt ro ru sk sl es sv uk'.split(' ');
   const [cjkHints, cjkLanguages] = [
@@ -112,7 +112,7 @@ test('auto over every hint and every combination of installed backends', () => {
   }
 });
 
-test('translate goes to multilingual, whatever the hint', () => {
+test('translate goes to multilingual for every hint', () => {
   assert.deepEqual(auto('zh', everything, true), ['multilingual-small', 'auto:translate']);
 });
 
@@ -130,7 +130,7 @@ for (const [size, languages] of [
   });
 }
 
-test('English speech alone may go to the model that was distilled on it', () => {
+test('only English speech may go to the model that was distilled on it', () => {
   const distilled = ['multilingual-distil-large-v3'];
   assert.equal(auto('en', distilled)[0], 'multilingual-distil-large-v3');
   for (const language of ['de', 'ar', 'zh']) assert.notEqual(auto(language, distilled)[0], distilled[0]);

@@ -1,4 +1,4 @@
-/** Words, sentences and tags of the SenseVoice family, from the tokens of a scripted model. */
+/** The tokens of a scripted model become words, sentences and tags of the SenseVoice family. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -6,7 +6,7 @@ import type { ChunkOptions, DecodedSegment, Lane } from '../../src/engine/types.
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
 
-/** Tokens of 100 ms each, one after the other. */
+/** Makes tokens of 100 ms each, one after the other. */
 function segmentOf(pieces: readonly string[], rest: Partial<DecodedSegment> = {}): DecodedSegment {
   const tokens = pieces.map((piece, i) => ({
     id: i + 1,
@@ -23,7 +23,7 @@ interface Fake extends Lane {
   calls: ChunkOptions[];
 }
 
-/** Answers as told; asked for a language it says that language. */
+/** The model answers as told; asked for a language, it says that language. */
 function modelOf(answer: DecodedSegment[], probabilities: Record<string, number> = {}): Fake {
   const calls: ChunkOptions[] = [];
   return {
@@ -93,7 +93,7 @@ test('sentences end at the marks of every script, with the times of their tokens
   assert.deepEqual(await texts('元', '気', '？', ' Yes', '.', ' No'), ['元気？', ' Yes.', ' No']);
 });
 
-test('no spaces between Han and Kana, spaces kept in Latin and Hangul', async () => {
+test('there are no spaces between Han and Kana, and spaces are kept in Latin and Hangul', async () => {
   assert.deepEqual(await texts(' 你', ' 好', ' ', '世界'), ['你好世界']);
   assert.deepEqual(await texts(' こん', 'にちは', ' 世', '界'), ['こんにちは世界']);
   assert.deepEqual(await texts(' he', 'llo', ' wor', 'ld'), [' hello world']);
@@ -110,7 +110,7 @@ test('words are told apart by script: characters in Han, whole words in Latin', 
   );
 });
 
-test('every field of a segment', async () => {
+test('a segment has every field', async () => {
   const { sentences, detected } = await recognize(modelOf([segmentOf(['好', '的', '。'])]));
   assert.deepEqual(detected, { language: 'zh', probability: 0.9 });
   const { words, ...fields } = sentences[0] ?? assert.fail();
@@ -133,7 +133,7 @@ test('every field of a segment', async () => {
   );
 });
 
-test('emotion and event in lower case, and unknown where the model cannot tell', async () => {
+test('emotion and event are in lower case, and unknown where the model cannot tell', async () => {
   const tags = { emotion: 'EMO_UNKNOWN', event: 'Event_UNK' };
   const { sentences } = await recognize(modelOf([segmentOf(['好'], tags)]));
   assert.deepEqual([sentences[0]?.emotion, sentences[0]?.event], ['unknown', 'unknown']);
@@ -142,7 +142,7 @@ test('emotion and event in lower case, and unknown where the model cannot tell',
   assert.deepEqual([silent.sentences[0]?.emotion, silent.sentences[0]?.event], ['unknown', 'unknown']);
 });
 
-test('one call a chunk: the language that was asked for, else the model finds it', async () => {
+test('a chunk is one call, in the language that was asked for, else the model finds it', async () => {
   const model = modelOf([segmentOf(['好'])]);
   const asked = await recognize(model, { language: 'yue' });
   assert.deepEqual(asked.detected, { language: 'yue', probability: 1 });
@@ -171,7 +171,7 @@ test('a language that is ruled out is not reported', async () => {
   );
 });
 
-test('task_type transcribe_raw asks for bare text, the others do not', async () => {
+test('task_type transcribe_raw asks for bare text, and the others do not', async () => {
   const model = modelOf([segmentOf(['好'])]);
   for (const taskType of ['transcribe', 'transcribe_raw', 'rich'] as const)
     await recognize(model, { taskType });
@@ -182,7 +182,7 @@ test('task_type transcribe_raw asks for bare text, the others do not', async () 
   );
 });
 
-test('no speech: no sentences, and the language stays what it was', async () => {
+test('without speech there are no sentences, and the language stays what it was', async () => {
   const before = { language: 'ja', probability: 0.8 };
   const nothing = modelOf([]);
   assert.deepEqual(await recognize(nothing, { before: async () => before }), {
@@ -205,13 +205,13 @@ test('without times the chunk is one segment', async () => {
   );
 });
 
-test('an abort is the caller’s own reason', async () => {
+test('an abort rejects with the caller’s own reason', async () => {
   const reason = new Error('client gone');
   const signal = AbortSignal.abort(reason);
   await assert.rejects(recognize(modelOf([segmentOf(['好'])]), { signal }), reason);
 });
 
-test('no character is lost, words keep their order and times never fall', async () => {
+test('no character is lost, words keep their order, and times never fall', async () => {
   const piece = fc.constantFrom(
     '你',
     '好',

@@ -1,4 +1,4 @@
-/** Sentences that go on in the next chunk: what joins, what is recomputed, and when each leaves. */
+/** Sentences go on in the next chunk: these tests say what joins, what is recomputed, and when each leaves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -11,7 +11,7 @@ import { endsSentence, isFinished, toSentences } from '../../src/transcription/s
 
 interface Heard {
   words: Word[];
-  /** Where speech begins again. */
+  /** The time at which speech begins again. */
   until: number;
   noSpeechProb?: number;
   language?: string;
@@ -25,11 +25,11 @@ const wordAt = (text: string, start: number, end: number): Word => ({
   tokens: [{ id: ids++, bytes: Buffer.from(text), logprob: -((ids * 7) % 10) / 10 }],
 });
 
-/** Words of 0.5 s without a pause between them. */
+/** Makes words of 0.5 s without a pause between them. */
 const wordsFrom = (startSec: number, text: string): Word[] =>
   text.split(/(?= )/).map((word, i) => wordAt(word, startSec + i / 2, startSec + (i + 1) / 2));
 
-/** As a recognizer gives it: the words of a chunk in sentences. */
+/** Makes the words of a chunk into sentences as a recognizer does. */
 function recognition({ words, until, noSpeechProb = 0, language = 'en' }: Heard): ChunkRecognition {
   const startSec = words[0]?.start ?? until;
   const endSec = words.at(-1)?.end ?? until;
@@ -70,7 +70,7 @@ test('a sentence that goes on in the next chunk, and in the one after it, is one
   ]);
 });
 
-test('a pause of 1.5 s joins, a longer one does not', async () => {
+test('a pause of 1.5 s joins, and a longer one does not', async () => {
   const parts = (pause: number): Heard[] => [
     { words: wordsFrom(0, ' One two'), until: 1 + pause },
     { words: wordsFrom(1 + pause, ' three.'), until: 9 },
@@ -82,7 +82,7 @@ test('a pause of 1.5 s joins, a longer one does not', async () => {
   ]);
 });
 
-test('30 s together join, more do not', async () => {
+test('parts of 30 s together join, and longer ones do not', async () => {
   const parts = (seconds: number): Heard[] => {
     const words = wordsFrom(20, ' and').concat(wordAt(' on.', 20.5, seconds));
     return [
@@ -110,7 +110,7 @@ test('an abbreviation and an ellipsis are judged by what follows in the next chu
   assert.deepEqual(await across(' It was 1999.', ' Then came more.'), [' It was 1999.', ' Then came more.']);
 });
 
-test('figures are those of the words; what only an engine knows is that of the first part', async () => {
+test('figures are computed from the words, and those that only an engine knows are those of the first part', async () => {
   const first: Heard = { words: wordsFrom(10, ' eins zwei'), until: 11, noSpeechProb: 0.2, language: 'de' };
   const second: Heard = { words: wordsFrom(11, ' two.'), until: 20, noSpeechProb: 0.7, language: 'en' };
   const [segment, ...more] = await joined(first, second);
@@ -121,7 +121,7 @@ test('figures are those of the words; what only an engine knows is that of the f
   assert.deepEqual([segment?.seek, segment?.language, segment?.noSpeechProb], [1000, 'de', 0.2]);
 });
 
-test('a space between the parts where the script has one and the engine gave none', async () => {
+test('a space is put between the parts where the script has one and the engine gave none', async () => {
   const across = async (first: string, second: string) => {
     const [segment] = await joined(
       { words: [wordAt(first, 0, 1)], until: 1 },
@@ -136,7 +136,7 @@ test('a space between the parts where the script has one and the engine gave non
   assert.equal(await across('カ', ' two'), 'カ two');
 });
 
-/** What has left when the engine is asked for the recognition of each chunk, and at the end. */
+/** Lists the sentences that have left when the engine is asked for each next chunk, and at the end. */
 async function leaving(...heard: Heard[]): Promise<string[][]> {
   const left: string[] = [];
   const seen: string[][] = [];
@@ -151,7 +151,7 @@ async function leaving(...heard: Heard[]): Promise<string[][]> {
   return [...seen.slice(1), left];
 }
 
-test('what is finished leaves at once, what may go on when the next part is known', async () => {
+test('a finished sentence leaves at once, and one that may go on leaves when the next part is known', async () => {
   const next = { words: wordsFrom(3, ' five.'), until: 9 };
   assert.deepEqual(await leaving({ words: wordsFrom(0, ' One. Two three.'), until: 2 }, next), [
     [' One.', ' Two three.'],
@@ -165,13 +165,13 @@ test('what is finished leaves at once, what may go on when the next part is know
   ]);
 });
 
-test('what is held leaves without the next part where it is known that nothing joins', async () => {
+test('a held sentence leaves without the next part where it is known that nothing joins', async () => {
   const next = { words: wordsFrom(40, ' five.'), until: 50 };
   const held = wordsFrom(0, ' Two three');
   assert.deepEqual((await leaving({ words: held, until: 2.51 }, next))[0], [' Two three'], 'a long pause');
   const long = [wordAt(' On', 0, 29.5)];
   assert.deepEqual((await leaving({ words: long, until: 30 }, next))[0], [' On'], '30 s are over');
-  // A chunk in which no words are heard.
+  // This is a chunk without any recognized words.
   const nothing = { words: [], until: 3 };
   assert.deepEqual(await leaving({ words: held, until: 1.2 }, nothing, next), [
     [],
@@ -181,7 +181,7 @@ test('what is held leaves without the next part where it is known that nothing j
   ]);
 });
 
-test('whoever leaves closes what it reads from', async () => {
+test('a consumer that leaves closes the source', async () => {
   let closed = false;
   async function* source() {
     try {
@@ -197,7 +197,7 @@ test('whoever leaves closes what it reads from', async () => {
   assert(closed);
 });
 
-test('a failure comes after everything that was heard before it', async () => {
+test('a failure comes after all the sentences before it', async () => {
   async function* source() {
     yield recognition({ words: wordsFrom(0, ' One two'), until: 1 });
     throw new Error('broken');
@@ -213,7 +213,7 @@ const spoken = fc.record({
   text: fc.constantFrom(' a', ' b.', ' Mr.', ' c,', ' d?', '。', ' E', ' 3.', ' f…', ' “g.”', '字', 'h'),
   gap: fc.constantFrom(0, 0, 0, 0.3, 1.5, 1.7, 4),
   length: fc.constantFrom(0.1, 0.4, 3, 12),
-  /** Whether a chunk ends behind it. */
+  /** True where a chunk ends behind the word. */
   ends: fc.boolean(),
 });
 
@@ -235,7 +235,7 @@ function chunksOf(list: { text: string; gap: number; length: number; ends: boole
 
 const bare = (word: Word | undefined) => word && { ...word, text: word.text.trim() };
 
-test('no word is lost, moved or doubled; what joins is joined, and nothing longer than 30 s is made', async () => {
+test('no word is lost, moved or doubled, parts that join are joined, and no result is longer than 30 s', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(spoken, { maxLength: 40 }), async (list) => {
       const heard = chunksOf(list);
@@ -262,7 +262,7 @@ test('no word is lost, moved or doubled; what joins is joined, and nothing longe
   );
 });
 
-test('where chunks are cut does not show, as long as no sentence is longer than 30 s', async () => {
+test('the cuts between chunks do not show, as long as no sentence is longer than 30 s', async () => {
   const short = spoken.map((word) => ({ ...word, length: Math.min(word.length, 0.4) }));
   await fc.assert(
     fc.asyncProperty(fc.array(short, { maxLength: 40 }), async (list) => {
@@ -278,7 +278,7 @@ test('where chunks are cut does not show, as long as no sentence is longer than 
   );
 });
 
-test('what is finished is so whatever follows within a short pause', () => {
+test('a finished sentence stays finished before every word that follows within a short pause', () => {
   const texts = fc.oneof(
     fc.constantFrom(
       ' No.',

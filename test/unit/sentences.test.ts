@@ -1,4 +1,4 @@
-/** Words to sentences: the marks, pauses and limits at which one ends. */
+/** Words become sentences, which end at marks, pauses and limits. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -48,7 +48,7 @@ for (const [text, expected] of [
   test(`sentences of: ${text}`, () => assert.deepEqual(split(text), expected));
 }
 
-test('a number that is told in two words is one', () => {
+test('a number that is spelled in two words is one', () => {
   const words = wordsOf('It costs 3. euros');
   const [it, costs, three] = words;
   assert(it && costs && three);

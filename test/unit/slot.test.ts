@@ -1,4 +1,4 @@
-/** The one slot: who holds it, who is refused, and how a holder is stopped. */
+/** These tests say who holds the one slot, who is refused, and how a holder is stopped. */
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { createSlot } from '../../src/engine/slot.ts';
@@ -45,7 +45,7 @@ test('releasing twice does not free the slot of the next holder', () => {
   assert.equal(slot.status().holder, 'llm');
 });
 
-test('stopping the holder aborts its signal; the slot is free only when it has let go', () => {
+test('stopping the holder aborts its signal, and the slot is free only when the holder has let go', () => {
   const slot = createSlot();
   assert.equal(slot.stopHolder(), false);
   const held = slot.take('asr', 'r1');
@@ -56,7 +56,7 @@ test('stopping the holder aborts its signal; the slot is free only when it has l
   assert.equal(slot.stopHolder(), false);
 });
 
-test('a hold that lasts too long is told to stop, a shorter one never', () => {
+test('a hold that lasts too long is told to stop, and a shorter one never is', () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const slot = createSlot({ maxHoldMs: 5000 });

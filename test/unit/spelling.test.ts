@@ -1,4 +1,4 @@
-/** One spelling, the American one, in documents, comments, messages and names. */
+/** Documents, comments, messages and names have one spelling, the American one. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ const ROOT = new URL('../../', import.meta.url).pathname;
 const FOLDERS = '.github assets bench cmake deploy docs examples native scripts src test'.split(' ');
 const TEXT = /\.(md|ts|mjs|js|py|sh|cpp|h|cmake|txt|css|html|svg|ya?ml)$/;
 
-/** British words that stand where they do for a reason. */
+/** These British words have a reason to be there. */
 const ALLOWED: Readonly<Record<string, { files: readonly string[]; because: string }>> = {
   analyse: { files: ['test/unit/patterns.test.ts'], because: 'a function of the package scslre' },
   quantised: {
@@ -34,7 +34,7 @@ const files = [
   ),
 ].filter((path) => TEXT.test(path) && !path.includes('node_modules') && !path.endsWith('spelling.test.ts'));
 
-/** In lower case; `summariseAll` and `summarise_all` are two words each. */
+/** Lists the words in lower case; `summariseAll` and `summarise_all` are two words each. */
 const wordsOf = (text: string): string[] =>
   text
     .replace(/([a-z])(?=[A-Z])/g, '$1 ')
@@ -55,7 +55,7 @@ test('British words are told from American ones', () => {
   assert.deepEqual(wordsOf(american).filter(isBritish), []);
 });
 
-test('no file has a British word without a reason', () => {
+test('every British word in a file has a reason', () => {
   assert(files.length > 300, `only ${files.length} files were found`);
   const found = files.flatMap((path) =>
     [...new Set(wordsOf(`${path} ${readFileSync(join(ROOT, path), 'utf8')}`))]

@@ -1,4 +1,4 @@
-/** Words to subtitles, within the limits of time, length and reading speed. */
+/** Words become subtitles within the limits of time, length and reading speed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -42,7 +42,7 @@ test('a long sentence is cut at a comma rather than at a space', () => {
   ]);
 });
 
-test('without a comma at a pause, without a pause before a conjunction, else where it is fullest', () => {
+test('a cut without a comma is at a pause, else before a conjunction, else where the subtitle is fullest', () => {
   const text =
     'some words here are spoken with one breath and others follow after it without any mark at all';
   const before = (index: number) => text.split(' ').slice(0, index).join(' ');
@@ -55,7 +55,7 @@ test('without a comma at a pause, without a pause before a conjunction, else whe
   );
 });
 
-test('seven seconds are the limit too', () => {
+test('seven seconds are a limit too', () => {
   const words = wordsOf('A B C D E F G H I J', 0.9);
   assert.deepEqual(
     cues(words).map((text) => text.split(' ').length),
@@ -71,7 +71,7 @@ test('a subtitle of less than a second stays for one where the silence after it 
   assert.equal(late[0]?.words[0]?.end, 0.3, 'the word keeps its own time');
 });
 
-test('one that cannot stay a second joins its neighbor, across sentences if it must', () => {
+test('a subtitle that cannot stay a second joins its neighbor, across sentences if it must', () => {
   assert.deepEqual(cues(wordsOf('Yes. This is what I said.')), ['Yes. This is what I said.']);
   const long = 'This sentence fills the whole of the first line and leaves no room ab.';
   assert.equal(long.length, 70);
@@ -151,7 +151,7 @@ function toWordList(list: { text: string; gap: number; length: number }[]): Word
   });
 }
 
-test('every word is kept, in order, once; every limit holds; times never fall or overlap', () => {
+test('every word is kept, in order, once, every limit holds, and times never fall or overlap', () => {
   fc.assert(
     fc.property(shapes, fc.double({ min: 0, max: 3, noNaN: true }), (list, rest) => {
       const words = toWordList(list);
@@ -193,7 +193,7 @@ test('no way of cutting within the two upper limits leaves fewer subtitles of le
   );
 });
 
-/** By trying every way to cut. */
+/** Counts them by trying every way to cut. */
 function fewestShort(words: Word[]): number {
   if (words.length === 0) return 0;
   let fewest = Number.POSITIVE_INFINITY;

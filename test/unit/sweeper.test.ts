@@ -1,4 +1,4 @@
-/** Which captures are removed and when, and that nothing else ever is. */
+/** These tests say which captures are removed and when, and that no other file ever is. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ function world(t: TestContext, options: Partial<SweeperOptions> = {}) {
   return { dir, lines, open, start };
 }
 
-test('the plan: age first, then the oldest until the rest is within the size', () => {
+test('the plan removes by age first, then the oldest until the rest is within the size', () => {
   const of = (path: string, at: number, bytes: number, busy = false) => ({ path, at, bytes, busy });
   const limits = { maxAgeMs: 100, maxBytes: 10 };
   assert.deepEqual(plan([], limits, 0), []);
@@ -45,7 +45,7 @@ test('the plan: age first, then the oldest until the rest is within the size', (
   assert.deepEqual(plan([of('busy', -9, 50, true), of('a', 10, 1)], limits, 100), ['a']);
 });
 
-test('whatever the captures, the plan keeps its promises', () => {
+test('the plan keeps its promises for all captures', () => {
   const candidate = fc.record({
     at: fc.integer({ min: 0, max: 1000 }),
     bytes: fc.integer({ min: 0, max: 100 }),
@@ -115,7 +115,7 @@ test('a capture moved or copied to an old day counts as old', async (t) => {
   assert(!existsSync(path));
 });
 
-test('what is being written stays, and counts', async (t) => {
+test('a capture that is being written stays, and counts', async (t) => {
   const { dir, start, open } = world(t, { maxGb: 0.00001 });
   const busy = put(dir, 'busy', 9, 20_000);
   const idle = put(dir, 'idle', 1, 10);
@@ -124,7 +124,7 @@ test('what is being written stays, and counts', async (t) => {
   assert(existsSync(busy) && !existsSync(idle));
 });
 
-test('what does not look like a capture is left alone, and links are not followed', async (t) => {
+test('a folder that does not look like a capture is left alone, and links are not followed', async (t) => {
   const { dir, start } = world(t, { maxDays: 0, maxGb: 0 });
   const outside = folder(t);
   const precious = put(outside, 'r1', 30, 10);
@@ -150,7 +150,7 @@ test('what does not look like a capture is left alone, and links are not followe
   assert(existsSync(join(precious, 'req.bin')));
 });
 
-test('it sweeps again every half hour, and not after close', async (t) => {
+test('the sweeper sweeps again every half hour, and not after close', async (t) => {
   mock.timers.enable({ apis: ['setInterval'] });
   t.after(() => mock.timers.reset());
   const { dir, start } = world(t);
@@ -169,7 +169,7 @@ test('it sweeps again every half hour, and not after close', async (t) => {
   assert(existsSync(third));
 });
 
-test('a folder that is missing is nothing to sweep, one that is a file is a line in the log', async (t) => {
+test('a missing folder is nothing to sweep, and one that is a file is a line in the log', async (t) => {
   const dir = folder(t);
   const missing = world(t, { dir: join(dir, 'missing') });
   assert.equal(await missing.start().sweep(), 0);

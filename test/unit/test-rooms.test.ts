@@ -1,4 +1,4 @@
-/** The rooms of test/: what docs/development.md says that the tests of a folder need. */
+/** The tests of a folder of test/ need what docs/development.md says, and no more. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 
-/** Files of this repository that a file brings in when it runs, itself first. */
+/** Lists the files of this repository that a file brings in when it runs; itself is the first. */
 function reachedFrom(path: string, seen = new Set<string>()): Set<string> {
   if (seen.has(path)) return seen;
   seen.add(path);

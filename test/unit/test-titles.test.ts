@@ -1,9 +1,9 @@
-/** The titles of tests as they are read from the source. */
+/** The titles of tests are read from the source. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { titlesIn } from './test-titles.ts';
 
-/** `@{` is for the `${` of the source that is read. */
+/** In the source that is read, `@{` stands for `${`. */
 const titles = (...lines: string[]) => [...titlesIn('a.test.ts', lines.join('\n').replaceAll('@{', '${'))];
 
 test('titles of a table are read row by row, never mixed', () => {
@@ -37,7 +37,7 @@ test('members, rows that map makes, constants and missing values are followed', 
   );
 });
 
-test('what the source computes is …, and nothing is said of a title that is computed as a whole', () => {
+test('a computed part is …, and a title that is computed as a whole is left out', () => {
   assert.deepEqual(
     titles(
       'test(`bad @{JSON.stringify(body)}`, () => {});',
@@ -47,7 +47,7 @@ test('what the source computes is …, and nothing is said of a title that is co
   );
 });
 
-test('a title holds those around it, and C++ tests have titles too', () => {
+test('a title follows the titles of the tests around it, and C++ tests have titles too', () => {
   assert.deepEqual(titles('test("a model works", async (t) => { await t.test("twice", () => {}); });'), [
     'a model works',
     'a model works > twice',

@@ -1,18 +1,18 @@
 /**
- * The titles of the tests in a file, read from its source: a test need not run, or be able to, for its name to be
- * known. A part that the source computes is `…`; what stands in a table of the same file is filled in, row by row.
+ * Reads the titles of the tests in a file from its source, so that a test need not run, or be able to, for its name
+ * to be known. A computed part is `…`; values from a table of the same file are filled in, row by row.
  */
 import ts from 'typescript';
 
 const COMPUTED = '…';
 
-/** An expression, and what the names in it stand for: those that the loops around it bind. */
+/** An expression with the values of its names, which the loops around it bind. */
 interface Value {
   node: ts.Expression;
   names: Names;
 }
 
-/** Null where the source does not spell the value. */
+/** A value is null where the source does not spell it. */
 type Names = ReadonlyMap<string, Value | null>;
 
 const NO_NAMES: Names = new Map();
@@ -40,7 +40,7 @@ export function titlesIn(path: string, source: string): Set<string> {
     ts.forEachChild(node, (child) => visit(child, within, names));
   };
   visit(ts.createSourceFile(path, source, ts.ScriptTarget.Latest, true), '', NO_NAMES);
-  // A title that is computed as a whole says nothing: any name would be found.
+  // A title that is computed as a whole would match any name.
   titles.delete(COMPUTED);
   return titles;
 }
@@ -61,7 +61,7 @@ function textOf({ node, names }: Value): string {
   return found.head.text + parts.join('');
 }
 
-/** Follows names, members and `??` to what they stand for; null where that is not in the source. */
+/** Follows names, members and `??` to their values; null where the value is not in the source. */
 function resolved({ node, names }: Value): Value | null {
   const inner = unwrapped(node);
   if (ts.isIdentifier(inner)) {
@@ -85,7 +85,9 @@ function memberOf(value: Value | null, name: string): Value | null {
   return member === undefined ? null : resolved({ node: member.initializer, names: value.names });
 }
 
-/** Of an array in the source, one that a constant names, or one that `map` makes of another. */
+/**
+ * Lists the elements of an array in the source, of one that a constant names, or of one that `map` makes of another.
+ */
 function elementsOf(value: Value): Value[] | null {
   const list = resolved(value);
   if (list === null) return null;
@@ -103,7 +105,7 @@ function elementsOf(value: Value): Value[] | null {
   return from?.map((one) => ({ node: body, names: bound(parameters[0]?.name, one, names) })) ?? null;
 }
 
-/** The names of a loop's pattern, for one element of its list. */
+/** Binds the names of a loop's pattern, for one element of its list. */
 function bound(pattern: ts.BindingName | undefined, element: Value | null, names: Names): Names {
   const inside = new Map(names);
   const value = element === null ? null : resolved(element);
@@ -120,7 +122,7 @@ function bound(pattern: ts.BindingName | undefined, element: Value | null, names
   return inside;
 }
 
-/** The value of a constant of the file's own. */
+/** Finds the value of a constant of the same file. */
 function constant(name: ts.Identifier): Value | null {
   for (const statement of name.getSourceFile().statements) {
     if (!ts.isVariableStatement(statement)) continue;

@@ -1,4 +1,4 @@
-/** The language of a text, among those of the European model. */
+/** The language of a text is told among those of the European model. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -7,7 +7,7 @@ import { languageOfText } from '../../src/transcription/text-language.ts';
 
 const ALL = findModel('european')?.languages ?? [];
 
-/** As somebody may say it: a sentence or two each. */
+/** Each text is one or two sentences that a person may say. */
 const SPOKEN: Record<string, [short: string, long: string]> = {
   bg: ['Утре ще отидем на пазар да купим хляб и сирене.', 'Не знам защо влакът закъснява всеки ден.'],
   cs: ['Zítra půjdeme na trh koupit chleba a sýr.', 'Nevím, proč má vlak každý den zpoždění.'],
@@ -48,7 +48,7 @@ for (const [code, [first, second]] of Object.entries(SPOKEN)) {
   });
 }
 
-test('a single sentence is hardly ever left untold, and never told wrongly', () => {
+test('a single sentence is hardly ever left without a language, and is never given a wrong one', () => {
   const rows = Object.entries(SPOKEN).flatMap(([code, texts]) => texts.map((text) => ({ code, text })));
   const untold = rows.filter(({ text }) => languageOfText(text, ALL) === undefined);
   assert(untold.length <= 1, untold.map(({ text }) => text).join('\n'));
@@ -56,12 +56,12 @@ test('a single sentence is hardly ever left untold, and never told wrongly', () 
     assert.equal(languageOfText(text, ALL)?.language, code, text);
 });
 
-test('what many languages write, what is too short and what is no text is not told', () => {
+test('a text that many languages share, that is too short, or that is none has no language', () => {
   for (const text of ['', ' ', '.', '…', '42', 'Yes.', 'No.', 'Ja.', 'Si.', 'OK', '♪', '你好'])
     assert.equal(languageOfText(text, ALL), undefined, text);
 });
 
-test('it is told among the given languages alone', () => {
+test('the language is told among the given languages alone', () => {
   const [slovak = ''] = SPOKEN.sk ?? [];
   assert.equal(languageOfText(slovak, ['cs', 'de'])?.language, 'cs');
   assert.equal(languageOfText(slovak, ['el', 'ru']), undefined);
@@ -75,7 +75,7 @@ test('a Maltese name does not make a text Maltese', () => {
   assert.equal(languageOfText(text, ALL)?.language, 'en');
 });
 
-test('whatever the text, the answer is one of the languages with its probability, or none', () => {
+test('every text gives one of the languages with its probability, or none', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 400 }), fc.subarray([...ALL]), (text, among) => {
       const told = languageOfText(text, among);

@@ -1,10 +1,10 @@
-/** Probabilities to spans of speech: hysteresis, padding, and cuts where a span is too long. */
+/** Probabilities become spans of speech: these tests cover hysteresis, padding, and cuts where a span is too long. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createSegmenter, DEFAULT_SEGMENTER, type Span } from '../../src/transcription/voice-activity.ts';
 
-/** Runs of [windows, probability]. */
+/** Each run is [windows, probability]. */
 function probabilities(...runs: [number, number][]): Float32Array {
   return Float32Array.from(runs.flatMap(([count, p]) => Array<number>(count).fill(p)));
 }
@@ -27,12 +27,12 @@ test('speech is padded on both sides, within the audio', () => {
   assert.deepEqual(segment(probabilities([2, 0], [30, 0.9], [3, 0])), [{ start: 0, end: 35 }]);
 });
 
-test('a short pause does not end a span, a long one does', () => {
+test('a short pause does not end a span, and a long one does', () => {
   assert.equal(segment(probabilities([30, 0.9], [10, 0], [30, 0.9], [50, 0])).length, 1);
   assert.equal(segment(probabilities([30, 0.9], [20, 0], [30, 0.9], [50, 0])).length, 2);
 });
 
-test('hysteresis: what begins at 0.5 goes on at 0.4, but nothing begins at 0.4', () => {
+test('speech that begins at 0.5 goes on at 0.4, but none begins at 0.4', () => {
   assert.deepEqual(segment(probabilities([50, 0.4])), []);
   assert.deepEqual(segment(probabilities([20, 0.9], [50, 0.4], [50, 0])), [{ start: 0, end: 76 }]);
 });
@@ -85,7 +85,7 @@ test('the blocks the audio comes in make no difference', () => {
   );
 });
 
-test('audio declared settled is never asked for again', () => {
+test('audio that is declared settled is never asked for again', () => {
   fc.assert(
     fc.property(curve, options, (all, o) => {
       const segmenter = createSegmenter(o);

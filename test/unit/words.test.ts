@@ -1,11 +1,11 @@
-/** Tokens to words with times, whatever the script. */
+/** Tokens become words with times, in every script. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { DecodedSegment } from '../../src/engine/types.ts';
 import { toWords } from '../../src/transcription/words.ts';
 
-/** Tokens of 100 ms each, one after the other. */
+/** Makes tokens of 100 ms each, one after the other. */
 function segmentOf(...pieces: (string | Uint8Array)[]): DecodedSegment {
   const tokens = pieces.map((piece, i) => ({
     id: i,
@@ -31,7 +31,7 @@ test('subword tokens join into words, with times from the first to the last', ()
   );
 });
 
-test('punctuation joins its neighbor and its own time is not the word’s', () => {
+test('punctuation joins its neighbor, and its own time is not the word’s', () => {
   const words = toWords([segmentOf(' you', ',', ' ask', '.')], 'en', 0);
   assert.deepEqual(
     words.map((w) => [w.text, w.end]),
