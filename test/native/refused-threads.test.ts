@@ -1,9 +1,9 @@
-/** A system that refuses threads, as one does whose limit of processes is reached: calls fail, the process lives. */
+/** The system refuses threads, as it does at a limit of processes: calls fail, and the process lives. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, it } from 'node:test';
+import { test } from 'node:test';
 import { wav } from '../wav.ts';
 import { chunkOptions, fakeModelFile, sine, temporaryFile } from './fixtures.ts';
 
@@ -24,7 +24,7 @@ const skip =
 
 /**
  * Runs `body` in a process of its own, where `allow(n)` lets n more threads start and `outcome(promise)` is `ok` or the
- * code of the error. Returns what it printed, line by line.
+ * code of the error. Returns the lines that it printed.
  */
 function underRefusal(body: string): string[] {
   const allowed = temporaryFile(Buffer.alloc(4, 0xff));
@@ -57,90 +57,88 @@ function underRefusal(body: string): string[] {
   return stdout.trimEnd().split('\n');
 }
 
-describe('without threads', { skip }, () => {
-  const model = fakeModelFile('segment 0 1 x');
-  const sound = temporaryFile(wav(sine(440, 1)));
+const model = fakeModelFile('segment 0 1 x');
+const sound = temporaryFile(wav(sine(440, 1)));
 
-  it('each call that needs one is out_of_memory, and works when there are threads again', () => {
+test('each call that needs a thread is out_of_memory without one, and works with one again', { skip }, () => {
+  const printed = underRefusal(`
+    const calls = [
+      () => load('fake', '${model}'),
+      () => native.loadVoiceActivity({ path: '${sound}' }),
+      () => native.openAudio('${sound}'),
+      () => native.quantize({ source: '${sound}', target: '/nowhere', type: 'q8_0' }),
+    ];
+    for (const allowed of [0, -1]) {
+      allow(allowed);
+      for (const call of calls) console.log(await outcome(call()));
+    }
+    const loaded = await load('fake', '${model}');
+    console.log((await loaded.transcribe(speech, options)).length);`);
+  const refused = Array(4).fill('out_of_memory');
+  assert.deepEqual(printed, [...refused, 'ok', 'load_failed', 'ok', 'load_failed', '1']);
+});
+
+test('a model that has its thread goes on, and an audio file needs none of its own', { skip }, () => {
+  const printed = underRefusal(`
+    const loaded = await load('fake', '${model}');
+    const file = await native.openAudio('${sound}');
+    allow(0);
+    console.log((await loaded.transcribe(speech, options)).length);
+    console.log((await file.read(100)).length);
+    console.log(await outcome(native.openAudio('${sound}')));
+    console.log(await outcome(load('fake', '${model}')));
+    await loaded.close();`);
+  assert.deepEqual(printed, ['1', '100', 'ok', 'out_of_memory']);
+});
+
+for (const [family, path] of Object.entries(small)) {
+  test(`${family} is not loaded without its helper threads, and keeps those it has`, { skip }, () => {
     const printed = underRefusal(`
-      const calls = [
-        () => load('fake', '${model}'),
-        () => native.loadVoiceActivity({ path: '${sound}' }),
-        () => native.openAudio('${sound}'),
-        () => native.quantize({ source: '${sound}', target: '/nowhere', type: 'q8_0' }),
-      ];
-      for (const allowed of [0, -1]) {
-        allow(allowed);
-        for (const call of calls) console.log(await outcome(call()));
-      }
-      const loaded = await load('fake', '${model}');
-      console.log((await loaded.transcribe(speech, options)).length);`);
-    const refused = Array(4).fill('out_of_memory');
-    assert.deepEqual(printed, [...refused, 'ok', 'load_failed', 'ok', 'load_failed', '1']);
-  });
-
-  it('what has its thread goes on, and an audio file needs none of its own', () => {
-    const printed = underRefusal(`
-      const loaded = await load('fake', '${model}');
-      const file = await native.openAudio('${sound}');
-      allow(0);
-      console.log((await loaded.transcribe(speech, options)).length);
-      console.log((await file.read(100)).length);
-      console.log(await outcome(native.openAudio('${sound}')));
-      console.log(await outcome(load('fake', '${model}')));
-      await loaded.close();`);
-    assert.deepEqual(printed, ['1', '100', 'ok', 'out_of_memory']);
-  });
-
-  for (const [family, path] of Object.entries(small)) {
-    it(`${family} is not loaded without its helpers; once it has them it keeps them`, () => {
-      const printed = underRefusal(`
-        for (const threads of [1, 2, 3, 4]) {
-          allow(threads);
-          console.log(await outcome(load('${family}', '${path}', 4)));
-        }
-        allow(-1);
-        const loaded = await load('${family}', '${path}', 4);
-        const language = loaded.info.languages[0] ?? '';
-        allow(0);
-        for (let i = 0; i < 3; i += 1)
-          console.log(await outcome(loaded.transcribe(speech, { ...options, language })));`);
-      assert.deepEqual(printed, [...Array(4).fill('out_of_memory'), 'ok', 'ok', 'ok']);
-    });
-  }
-
-  it('ffmpeg that cannot be started is out_of_memory', () => {
-    const printed = underRefusal(`
-      const ffmpeg = { path: '/bin/false', version: '', prlimitPath: null };
-      const opened = () => openAudio('${temporaryFile(Buffer.from('\0\0\0\x10ftypM4A \0\0\0\0'))}', { engine: native, ffmpeg, maxAudioSec: 1 });
-      allow(0);
-      console.log(await outcome(opened()));
-      allow(-1);
-      console.log(await outcome(opened()));`);
-    assert.deepEqual(printed, ['out_of_memory', 'undecodable_audio']);
-  });
-
-  const noWeights = !existsSync(whisper) && 'VOXGATE_TEST_MODEL names no file';
-  it('Whisper goes on with the lanes it has', { skip: noWeights }, () => {
-    const printed = underRefusal(`
-      const model = await load('whisper', '${whisper}', 4);
-      const warm = { ...options, audioContext: 320, maxTokens: 8, temperature: 0.8 };
-      console.log(model.info.lanes > 1);
-      allow(0);
-      console.log((await model.lane(1)) === (await model.lane(0)));
-      console.log(await outcome(model.transcribe(speech, warm)));
-      allow(-1);
-      const lane = await model.lane(1);
-      console.log(lane !== (await model.lane(0)));
-      console.log(await outcome(Promise.all([model.transcribe(speech, warm), lane.transcribe(speech, warm)])));
-      for (const threads of [0, 1, 2, 3, 5]) {
+      for (const threads of [1, 2, 3, 4]) {
         allow(threads);
-        const both = [model.transcribe(speech, warm), lane.transcribe(speech, warm)].map(outcome);
-        for (const end of await Promise.all(both)) if (end !== 'ok' && end !== 'out_of_memory') console.log(end);
+        console.log(await outcome(load('${family}', '${path}', 4)));
       }
       allow(-1);
-      console.log(await outcome(Promise.all([model.transcribe(speech, warm), lane.transcribe(speech, warm)])));
-      await model.close();`);
-    assert.deepEqual(printed, ['true', 'true', 'ok', 'true', 'ok', 'ok']);
+      const loaded = await load('${family}', '${path}', 4);
+      const language = loaded.info.languages[0] ?? '';
+      allow(0);
+      for (let i = 0; i < 3; i += 1)
+        console.log(await outcome(loaded.transcribe(speech, { ...options, language })));`);
+    assert.deepEqual(printed, [...Array(4).fill('out_of_memory'), 'ok', 'ok', 'ok']);
   });
+}
+
+test('an ffmpeg that cannot be started is out_of_memory', { skip }, () => {
+  const printed = underRefusal(`
+    const ffmpeg = { path: '/bin/false', version: '', prlimitPath: null };
+    const opened = () => openAudio('${temporaryFile(Buffer.from('\0\0\0\x10ftypM4A \0\0\0\0'))}', { engine: native, ffmpeg, maxAudioSec: 1 });
+    allow(0);
+    console.log(await outcome(opened()));
+    allow(-1);
+    console.log(await outcome(opened()));`);
+  assert.deepEqual(printed, ['out_of_memory', 'undecodable_audio']);
+});
+
+const noWeights = !existsSync(whisper) && 'VOXGATE_TEST_MODEL names no file';
+test('Whisper goes on with the lanes it has', { skip: skip || noWeights }, () => {
+  const printed = underRefusal(`
+    const model = await load('whisper', '${whisper}', 4);
+    const warm = { ...options, audioContext: 320, maxTokens: 8, temperature: 0.8 };
+    console.log(model.info.lanes > 1);
+    allow(0);
+    console.log((await model.lane(1)) === (await model.lane(0)));
+    console.log(await outcome(model.transcribe(speech, warm)));
+    allow(-1);
+    const lane = await model.lane(1);
+    console.log(lane !== (await model.lane(0)));
+    console.log(await outcome(Promise.all([model.transcribe(speech, warm), lane.transcribe(speech, warm)])));
+    for (const threads of [0, 1, 2, 3, 5]) {
+      allow(threads);
+      const both = [model.transcribe(speech, warm), lane.transcribe(speech, warm)].map(outcome);
+      for (const end of await Promise.all(both)) if (end !== 'ok' && end !== 'out_of_memory') console.log(end);
+    }
+    allow(-1);
+    console.log(await outcome(Promise.all([model.transcribe(speech, warm), lane.transcribe(speech, warm)])));
+    await model.close();`);
+  assert.deepEqual(printed, ['true', 'true', 'ok', 'true', 'ok', 'ok']);
 });
