@@ -1,4 +1,4 @@
-/** Audio made on the spot by the ffmpeg of the machine, and what the tests measure of the decoded samples. */
+/** Makes audio on the spot with the machine's ffmpeg, and measures the decoded samples for the tests. */
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -29,19 +29,19 @@ export function runFfmpeg(...args: string[]): Buffer {
 
 export const TONE = 'sine=frequency=440:sample_rate=48000:duration=2,volume=4dB';
 
-/** A file with 2 s of 440 Hz in every channel; its name says nothing about its content. */
+/** Makes a file with 2 s of 440 Hz in every channel; its name says nothing about its content. */
 export function makeTone(name: string, ...encoding: string[]): string {
   const path = join(folder, name);
   runFfmpeg('-f', 'lavfi', '-i', TONE, '-filter_threads', '1', ...encoding, path);
   return path;
 }
 
-/** The tone at full level on both sides; `-ac 2` would take 3 dB off. */
+/** The tone is at full level on both sides, because `-ac 2` would take 3 dB off. */
 const STEREO = ['-af', 'pan=stereo|c0=c0|c1=c0'];
 
 export type Encoding = [name: string, format: string, ...args: string[]];
 
-/** What the addon reads by itself. */
+/** The addon reads these by itself. */
 export const OWN_FORMATS: readonly Encoding[] = [
   ['u8.wav', 'wav', '-c:a', 'pcm_u8', '-ar', '8000'],
   ['s16.wav', 'wav', '-c:a', 'pcm_s16le', '-ar', '44100', ...STEREO],
@@ -60,7 +60,7 @@ export const OWN_FORMATS: readonly Encoding[] = [
   ['a.ogg', 'ogg vorbis', '-c:a', 'libvorbis', ...STEREO, '-page_duration', '200000'],
 ];
 
-/** What it leaves to ffmpeg, two of them in a container that it knows. */
+/** The addon leaves these to ffmpeg, two of them in a container that it knows. */
 export const FFMPEG_FORMATS: readonly Encoding[] = [
   ['mp3inwav', 'wav', '-c:a', 'libmp3lame', '-f', 'wav'],
   ['opus.ogg', 'ogg', '-c:a', 'libopus'],
@@ -91,7 +91,7 @@ export function write(name: string, content: string | Uint8Array): string {
   return path;
 }
 
-/** An engine that reads nothing: everything goes to ffmpeg. */
+/** This engine reads no file, so every file goes to ffmpeg. */
 export const refusingEngine = {
   openAudio: async (): Promise<never> => {
     throw new NativeError('bad_audio', 'left to ffmpeg');
@@ -104,7 +104,7 @@ export interface FakeEngine {
   closed: number;
 }
 
-/** Reads what `wav` writes at 16 kHz, and nothing else; `failAtRead` (from 1) makes that read fail. */
+/** Reads only what `wav` writes at 16 kHz; `failAtRead` (from 1) makes that read fail. */
 export function createFakeEngine(options: { failAtRead?: number; error?: Error } = {}): FakeEngine {
   const engine: FakeEngine = {
     opened: 0,
@@ -156,7 +156,7 @@ export async function collect(path: string, options: OpenAudioOptions) {
   return { samples, blocks, format: source.format, durationSec: source.durationSec };
 }
 
-/** Level and pitch of the middle of the audio, where no codec's run-in or run-out reaches. */
+/** Measures level and pitch in the middle of the audio, where no codec's run-in or run-out reaches. */
 export function measure(samples: Float32Array): { hertz: number; decibel: number } {
   const middle = samples.subarray(RATE / 4, samples.length - RATE / 4);
   let [crossings, power] = [0, 0];
@@ -171,7 +171,10 @@ export function measure(samples: Float32Array): { hertz: number; decibel: number
   };
 }
 
-/** For `assert.rejects`: a 400 about the file, with this code, that shows nothing of the machine. */
+/**
+ * Checks, for `assert.rejects`, that the error is a 400 about the file, with this code, and shows nothing of the
+ * machine.
+ */
 export function refusal(...codes: string[]): (error: unknown) => boolean {
   return (error) => {
     assert.ok(error instanceof GatewayError, `not a refusal: ${error}`);
@@ -182,7 +185,7 @@ export function refusal(...codes: string[]): (error: unknown) => boolean {
   };
 }
 
-/** What must be back where it was when all sources are closed. */
+/** Counts the things that must be back at their numbers when all sources are closed. */
 export function openHandles(): { files: number; children: number } {
   const files = readdirSync('/proc/self/fd').length;
   const children = readdirSync('/proc/self/task').flatMap((task) =>

@@ -1,12 +1,12 @@
 /**
- * Bounds on what hostile input may cost. Processor time is measured rather than the clock, and the least of a few
- * runs counts: what else this machine does cannot make a cheap thing fail, and a dear one is dear every time.
+ * Bounds what hostile input may cost. Processor time is measured rather than the clock, and the least of a few runs
+ * counts: other work of this machine cannot make a cheap thing fail, and an expensive one is expensive every time.
  */
 import assert from 'node:assert/strict';
 
 const RUNS = 3;
 
-/** Milliseconds of processor time, of all threads of this process. */
+/** Measures the milliseconds of processor time, of all threads of this process. */
 async function measure(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();
   await work();

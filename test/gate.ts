@@ -1,4 +1,4 @@
-/** Opens for all when it was asked for that often: for tests that need several things to be under way at once. */
+/** Opens for all callers at once when it was asked often enough, for tests that need several things to be under way. */
 export function gateOf(times: number): () => Promise<void> {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {

@@ -1,9 +1,9 @@
 /**
- * Files that no encoder writes: small, and made to cost a decoder much. Their C++ twins, with more kinds of them, are in
- * native/test.
+ * Makes files that no encoder writes: small ones that cost a decoder much. Their C++ twins, with more kinds of them,
+ * are in native/test.
  */
 
-/** Vorbis fills a byte from its lowest bit. */
+/** Packs bits as Vorbis does, which fills a byte from its lowest bit. */
 class Bits {
   readonly #bits: number[] = [];
 
@@ -21,12 +21,12 @@ class Bits {
   }
 }
 
-/** https://www.rfc-editor.org/rfc/rfc3533#section-6 */
+/** Writes a page as https://www.rfc-editor.org/rfc/rfc3533#section-6 describes it. */
 function oggPage(number: number, packet: Buffer): Buffer {
   const header = Buffer.alloc(27);
   header.write('OggS');
   header[5] = number === 0 ? 2 : 0;
-  header.fill(0xff, 6, 14); // position: not told
+  header.fill(0xff, 6, 14); // the position is not known
   header.writeUInt32LE(1, 14);
   header.writeUInt32LE(number, 18);
   const lacing = [...Array<number>(Math.floor(packet.length / 255)).fill(255), packet.length % 255];
@@ -35,29 +35,29 @@ function oggPage(number: number, packet: Buffer): Buffer {
 }
 
 /**
- * 3 kB of Ogg Vorbis whose set-up header announces 255 codebooks of 16 million entries, 55 GB in memory.
- * https://xiph.org/vorbis/doc/Vorbis_I_spec.html#x1-590004
+ * Makes 3 kB of Ogg Vorbis whose set-up header announces 255 codebooks of 16 million entries, 55 GB in memory
+ * (https://xiph.org/vorbis/doc/Vorbis_I_spec.html#x1-590004).
  */
 export function vorbisOfGigabytes(): Buffer {
   const identification = Buffer.alloc(30);
   identification.write('\x01vorbis', 'latin1');
-  identification[11] = 1; // channel
+  identification[11] = 1; // one channel
   identification.writeUInt32LE(16_000, 12);
-  identification.set([0xd6, 1], 28); // block sizes, framing
+  identification.set([0xd6, 1], 28); // block sizes and framing
   const comments = Buffer.concat([Buffer.from('\x03vorbis', 'latin1'), Buffer.alloc(8), Buffer.from([1])]);
   const setup = new Bits();
   for (const byte of Buffer.from('\x05vorbis', 'latin1')) setup.put(byte, 8);
   setup.put(254, 8);
   for (let i = 0; i < 255; i += 1) {
-    // The mark, one dimension, 2^24 - 1 entries, in order, all of 24 bits, no values.
+    // Each codebook has the mark, one dimension, 2^24 - 1 entries in order, all of 24 bits, and no values.
     setup.put(0x564342, 24).put(1, 16).put(0xffffff, 24).put(1, 1).put(23, 5).put(0xffffff, 24).put(0, 4);
   }
   return Buffer.concat([oggPage(0, identification), oggPage(1, comments), oggPage(2, setup.toBuffer())]);
 }
 
 /**
- * Two MP3 frames, so that it passes for MP3, then headers that each announce a frame of a length which the decoder has
- * to look for and never finds: no three of a kind stand at equal distances. Costs about 2 s a MiB.
+ * Makes two MP3 frames, so that the file passes for MP3, then headers that each announce a frame of a length which
+ * the decoder has to look for and never finds: no three of a kind stand at equal distances. It costs about 2 s a MiB.
  */
 export function endlessSearch(bytes: number): Buffer {
   const versions = [0xfb, 0xf3, 0xe3, 0xfd, 0xff, 0xf5, 0xf7];

@@ -1,4 +1,4 @@
-/** Polls until the condition holds; fails loudly when it does not in time. */
+/** Polls until the condition holds, and fails with its name when it does not hold in time. */
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,

@@ -1,10 +1,10 @@
-/** Sound for tests and benches. */
+/** Makes sound for tests and benches. */
 
 /** 11 s of speech at 16 kHz, which come with the sources of whisper.cpp. */
 export const JFK = new URL('../node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3', import.meta.url)
   .pathname;
 
-/** RIFF header for 16 bits a sample; 44 bytes. */
+/** Makes a RIFF header for 16 bits a sample; it has 44 bytes. */
 export function wavHeader(dataBytes: number, sampleRate = 16_000, channels = 1): Buffer {
   const header = Buffer.alloc(44);
   header.write('RIFF', 0);
@@ -23,8 +23,8 @@ export function wavHeader(dataBytes: number, sampleRate = 16_000, channels = 1):
 }
 
 /**
- * A whole file.
- * @param samples 16 bits, or from -1 to 1; what lies beyond is cut off
+ * Makes a whole file.
+ * @param samples 16-bit integers, or floats from -1 to 1, which are clipped there
  */
 export function wav(samples: Int16Array | Float32Array, sampleRate = 16_000, channels = 1): Buffer {
   const data =
@@ -35,7 +35,7 @@ export function wav(samples: Int16Array | Float32Array, sampleRate = 16_000, cha
   return Buffer.concat([wavHeader(data.byteLength, sampleRate, channels), bytes]);
 }
 
-/** Files of one rate, one after the other. */
+/** Joins files of one rate, one after the other. */
 export function joinWavs(...files: Buffer[]): Buffer {
   const data = Buffer.concat(files.map((file) => file.subarray(44)));
   const header = Buffer.from(files[0]?.subarray(0, 44) ?? wavHeader(0));

@@ -1,4 +1,4 @@
-/** The dashboard in a real browser: what a person sees of the gateway there, and what they can do to it. */
+/** The dashboard runs in a real browser: these tests say what a person sees of the gateway there and can do to it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { type Admin, exchange, liveUp, startAdmin } from '../http/admin-fixture.
 import { until } from '../until.ts';
 import { launchBrowser, openPage } from './browser.ts';
 
-/** A folder: then the pictures of the docs are taken. */
+/** When this names a folder, the pictures of the docs are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 
 let browser: Browser;
@@ -36,7 +36,7 @@ const drawn = (page: Page, chart: string) =>
     return new Set(new Uint32Array(data.buffer)).size > 4;
   })()`);
 
-test('before the first request it says what to do', async () => {
+test('the dashboard says what to do before the first request', async () => {
   await using admin = await startAdmin();
   await using open = await dashboard(admin);
   const { page } = open;
@@ -48,7 +48,7 @@ test('before the first request it says what to do', async () => {
   await page.locator('.requests').getByText('aaaabbbbccccdddd').waitFor();
 });
 
-test('the charts draw, the page is light', async () => {
+test('the charts draw, and the page is light', async () => {
   await using admin = await startAdmin();
   liveUp(admin);
   const context = await browser.newContext();
@@ -79,7 +79,7 @@ test('the charts draw, the page is light', async () => {
   await context.close();
 });
 
-test('the switches', async () => {
+test('the switches turn instruments on and off', async () => {
   await using admin = await startAdmin();
   admin.metrics.record(exchange());
   await using open = await dashboard(admin);
@@ -101,7 +101,7 @@ test('the switches', async () => {
   await until('off again', () => !admin.toggles.get('payload'));
 });
 
-test('captures: delete all, after a question', async () => {
+test('captures are all deleted after a question', async () => {
   await using admin = await startAdmin();
   admin.captured.add('one').add('two');
   await using open = await dashboard(admin);
@@ -117,7 +117,7 @@ test('captures: delete all, after a question', async () => {
   assert.equal(await page.getByText('2 captures deleted.').count(), 1, 'outlives a poll');
 });
 
-test('a capture: what was noted, its files, and how it fares again', async () => {
+test('a capture shows what was noted, its files, and its replay', async () => {
   await using admin = await startAdmin();
   admin.captured.add('req:1');
   await using open = await openPage(browser, `${admin.base}/admin/captures/req:1`);
@@ -132,7 +132,7 @@ test('a capture: what was noted, its files, and how it fares again', async () =>
   await page.getByText('<i>The answers differ</i>').waitFor();
 });
 
-test('models: pull with progress, load, unload one, unload all', async () => {
+test('models can be pulled with progress, loaded, and unloaded one by one or all', async () => {
   await using admin = await startAdmin();
   await using open = await dashboard(admin);
   const { page } = open;
@@ -165,7 +165,7 @@ test('models: pull with progress, load, unload one, unload all', async () => {
   assert.deepEqual(admin.asked, ['pull cjk', 'load cjk', 'unload cjk', 'reset']);
 });
 
-test('the slot: stopped after a question, and never the next one by mistake', async () => {
+test('the slot is stopped after a question, and never the next request by mistake', async () => {
   await using admin = await startAdmin();
   const first = admin.slot.take('asr', 'first');
   await using open = await dashboard(admin);
@@ -227,7 +227,7 @@ test('polling takes nothing from the reader', async () => {
   assert.equal(await page.evaluate('announced'), 1);
 });
 
-test('the keyboard alone', async () => {
+test('the keyboard alone steers the dashboard', async () => {
   await using admin = await startAdmin();
   using hold = admin.slot.take('asr', 'held');
   await using open = await dashboard(admin);
@@ -260,7 +260,7 @@ test('the keyboard alone', async () => {
   );
 });
 
-test('a gateway that was away for a while', async () => {
+test('the dashboard recovers from a gateway that was away for a while', async () => {
   await using admin = await startAdmin();
   await using open = await dashboard(admin);
   const { page } = open;
@@ -329,7 +329,7 @@ test('an API key is asked for once and exchanged for a cookie', async () => {
 
 for (const colorScheme of ['light', 'dark'] as const) {
   for (const width of [1280, 360]) {
-    test(`readable and without sideways scrolling: ${colorScheme}, ${width} px`, async () => {
+    test(`the dashboard is readable and does not scroll sideways: ${colorScheme}, ${width} px`, async () => {
       await using admin = await lively();
       using _hold = admin.slot.take('asr', '4f2a9c81d07be356');
       await using open = await dashboard(admin, { colorScheme, viewport: { width, height: 900 } });
@@ -346,7 +346,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     });
   }
   if (SHOTS === undefined) continue;
-  test(`screenshot for the docs: ${colorScheme}`, async () => {
+  test(`a screenshot for the docs is taken: ${colorScheme}`, async () => {
     await using admin = await lively();
     using _hold = admin.slot.take('asr', '4f2a9c81d07be356');
     await using open = await dashboard(admin, { colorScheme, viewport: { width: 1280, height: 1225 } });

@@ -1,4 +1,4 @@
-/** Debian's Chromium, and a page of it that tells of everything a page of ours must not do. */
+/** Starts Debian's Chromium, and opens a page that reports everything a page of ours must not do. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -24,7 +24,7 @@ export interface OpenPage extends AsyncDisposable {
   page: Page;
 }
 
-/** On disposal fails for script errors, violations of the content security policy and requests to other hosts. */
+/** Fails on disposal for script errors, violations of the content security policy and requests to other hosts. */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -41,7 +41,7 @@ export async function openPage(
     void dialog.dismiss();
   });
   page.on('console', (message) => {
-    // Failing requests are what some tests are about; htmx tells of them too.
+    // Some tests make requests fail on purpose; htmx logs those too.
     const failed = /^(Failed to load resource|Response Status Error|htmx:(sendError|afterRequest),)/;
     if (message.type() === 'error' && !failed.test(message.text())) wrong.push(`console: ${message.text()}`);
   });

@@ -1,4 +1,4 @@
-/** Runs in the page: the texts whose contrast with what is behind them is below 4.5 (WCAG 2.2, AA). */
+/** Runs in the page and lists the texts whose contrast with their background is below 4.5 (WCAG 2.2, AA). */
 (() => {
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   const rgba = (color) => {

@@ -1,4 +1,4 @@
-/** examples/browser.html on a port of its own, as another site that the gateway lets in. */
+/** examples/browser.html runs on a port of its own, as another site that the gateway lets in. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -74,14 +74,14 @@ test('the text of a file is shown', () =>
     assert.equal(await page.locator('#text').innerText(), 'Good morning.');
   }));
 
-test('the text of the microphone is shown, and it may be used again', () =>
+test('the text of the microphone is shown, and the microphone can be used again', () =>
   withPage({}, async (page, gateway) => {
     const text = page.locator('#text');
     for (const served of [1, 2]) {
       await page.getByRole('button', { name: 'Record' }).click();
       const stop = page.getByRole('button', { name: 'Stop' });
       await stop.waitFor();
-      await sleep(500); // so long it records
+      await sleep(500); // it records for this long
       await stop.click();
       await until(
         'it was heard',
@@ -101,7 +101,7 @@ test('a busy gateway is waited for', () =>
     await status(page, 'Done');
   }));
 
-test('what the gateway refuses, and what breaks after it began, is said', () =>
+test('refusals and failures in the middle of a stream are shown', () =>
   withPage({ transcribe: () => Promise.reject(new Error('out of words')) }, async (page) => {
     await choose(page);
     await status(page, 'The gateway failed');

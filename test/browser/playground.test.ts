@@ -1,4 +1,4 @@
-/** The playground in a real browser: transcribing a file or the microphone, and what goes wrong on the way. */
+/** The playground runs in a real browser: it transcribes a file or the microphone, and things go wrong on the way. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts'
 import { joinWavs, wav } from '../wav.ts';
 import { launchBrowser, openPage } from './browser.ts';
 
-/** A folder: then the pictures of the docs are taken, with real weights. */
+/** When this names a folder, the pictures of the docs are taken there, with real weights. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 
 let browser: Browser;
@@ -45,7 +45,7 @@ after(async () => {
 const playground = (gateway: Pick<Gateway, 'base'>, options = {}) =>
   openPage(browser, `${gateway.base}/playground`, options);
 
-/** Speech, a long pause, speech: two chunks. */
+/** The audio is speech, a long pause and speech, which make two chunks. */
 const twoBursts = joinWavs(toneWav(1), toneWav(3, 0), toneWav(1));
 
 const asFile = (buffer: Buffer, name = 'speech.wav') => ({ name, mimeType: 'audio/wav', buffer });
@@ -56,7 +56,7 @@ const status = (page: Page, text: string | RegExp) =>
   page.getByRole('status').filter({ hasText: text }).waitFor();
 const segments = (page: Page) => page.locator('.said').allInnerTexts();
 
-/** Says one text a chunk, each after its gate is open. */
+/** Gives one text for each chunk, after its gate is open. */
 function saying(...texts: string[]): Script & { release(): void } {
   const waiting: (() => void)[] = [];
   let n = 0;
@@ -118,7 +118,7 @@ test('segments appear one by one, over a waveform, and light up with the sound',
   await press(page, 'Pause');
 });
 
-test('downloads are what the gateway itself would write', async () => {
+test('downloads have the content that the gateway itself would write', async () => {
   await using gateway = await startGateway({
     transcribe: async () => heard(' One --> <two> & three. Four.'),
   });
@@ -143,7 +143,7 @@ test('downloads are what the gateway itself would write', async () => {
   assert.match(await clipboard(page), /^One --> <two> & three\.\nFour\.\nOne/);
 });
 
-test('word times are the gateway’s own when asked for', async () => {
+test('word times are the gateway’s own when they are asked for', async () => {
   await using gateway = await startGateway({ transcribe: async () => heard(' One two. Three.') });
   await using open = await playground(gateway);
   const { page } = open;
@@ -162,7 +162,7 @@ test('word times are the gateway’s own when asked for', async () => {
   assert.equal(await page.getByRole('slider').getAttribute('aria-valuenow'), words[4].start.toFixed(1));
 });
 
-test('the code to copy does the same, whatever is in the names and the prompt', async () => {
+test('the code to copy sends the same request, with any characters in the names and the prompt', async () => {
   const asked: string[] = [];
   await using gateway = await startGateway({
     transcribe: async (_samples, { prompt, language }) => {
@@ -224,7 +224,7 @@ test('a file that is no sound is refused kindly', async () => {
   await status(page, 'That did not work.');
 });
 
-test('busy: says with what, counts down, tries again by itself; waiting can be stopped', async () => {
+test('a busy gateway is named, counted down and tried again, and waiting can be stopped', async () => {
   const script = saying(' Held.');
   await using gateway = await startGateway(script);
   const held = post(gateway, form(toneWav(1)));
@@ -261,7 +261,7 @@ test('cancelling stops the engine', async () => {
   await page.getByRole('button', { name: 'Transcribe' }).waitFor();
 });
 
-test('a failure in the middle of a stream keeps what had come', async () => {
+test('a failure in the middle of a stream keeps the text that had arrived', async () => {
   let n = 0;
   await using gateway = await startGateway({
     transcribe: async () => {
@@ -281,7 +281,7 @@ test('a failure in the middle of a stream keeps what had come', async () => {
   assert.match((await download(page, 'Download srt')).text, /Fine\./);
 });
 
-test('the microphone', async () => {
+test('the microphone records a file that can be transcribed', async () => {
   await using gateway = await startGateway({ transcribe: async () => heard(' Spoken.') });
   await using open = await playground(gateway);
   const { page } = open;
@@ -294,7 +294,7 @@ test('the microphone', async () => {
   assert.deepEqual(await segments(page), ['Spoken.']);
 });
 
-test('a file dropped anywhere on the page', async () => {
+test('a file can be dropped anywhere on the page', async () => {
   await using gateway = await startGateway();
   await using open = await playground(gateway);
   const { page } = open;
@@ -310,7 +310,7 @@ test('a file dropped anywhere on the page', async () => {
   assert.equal(await page.locator('body.dragging').count(), 0);
 });
 
-test('what the gateway says is text, never markup', async () => {
+test('text of the gateway is never taken for markup', async () => {
   const evil = '<img src=x onerror=alert(1)>';
   await using gateway = await startGateway({ transcribe: async () => heard(` ${evil}`) });
   await using open = await playground(gateway);
@@ -322,7 +322,7 @@ test('what the gateway says is text, never markup', async () => {
   assert.equal(await page.locator('img').count(), 1, 'only the logo');
 });
 
-test('the keyboard alone', async () => {
+test('the keyboard alone steers the playground', async () => {
   const script = saying(' One.');
   await using gateway = await startGateway(script);
   await using open = await playground(gateway);
@@ -397,7 +397,7 @@ test('pages and assets carry their headers and revalidate', async () => {
     assert.equal(response.headers.get('x-frame-options'), 'DENY');
     assert.equal(response.headers.get('cache-control'), 'no-cache');
     const again = await fetch(gateway.base + path, {
-      // Else fetch adds `no-cache`, as a browser does for a forced reload.
+      // Without this header fetch adds `no-cache`, as a browser does for a forced reload.
       headers: { 'If-None-Match': response.headers.get('etag') ?? '', 'Cache-Control': 'max-age=0' },
     });
     assert.equal(again.status, 304, path);
@@ -409,7 +409,7 @@ test('pages and assets carry their headers and revalidate', async () => {
 
 for (const colorScheme of ['light', 'dark'] as const) {
   for (const width of [1280, 360]) {
-    test(`readable and without sideways scrolling: ${colorScheme}, ${width} px`, async () => {
+    test(`the playground is readable and does not scroll sideways: ${colorScheme}, ${width} px`, async () => {
       await using gateway = await startGateway(reading());
       await using open = await playground(gateway, { colorScheme, viewport: { width, height: 900 } });
       const { page } = open;
@@ -423,7 +423,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     });
   }
   if (SHOTS === undefined) continue;
-  test(`screenshot for the docs: ${colorScheme}`, async (t) => {
+  test(`a screenshot for the docs is taken: ${colorScheme}`, async (t) => {
     if (!needsWeights(t)) return;
     await using gateway = await startRealGateway();
     await gateway.app.preload(MODEL);
@@ -444,7 +444,7 @@ const TEXTS = [
   ' My fellow citizens of the world, ask not what America will do for you, but what together we can do.',
 ];
 
-/** A text a chunk, spread over the chunk's length. */
+/** Gives one text for each chunk, spread over the chunk's length. */
 function reading(): Script {
   let n = 0;
   return {
@@ -458,7 +458,7 @@ function reading(): Script {
   };
 }
 
-/** Syllables with pauses between them: three bursts of noise shaped like speech. */
+/** Makes syllables with pauses between them: three bursts of noise shaped like speech. */
 function speechLike(): Buffer {
   let seed = 7;
   const random = () => {
@@ -479,7 +479,7 @@ function speechLike(): Buffer {
   return wav(Float32Array.from(samples));
 }
 
-// As text: what runs in the page is no code of this program.
+// These are texts, because code that runs in the page is no code of this program.
 const focused = (page: Page) => page.evaluate<string>('document.activeElement?.id');
 const clipboard = (page: Page) => page.evaluate<string>('navigator.clipboard.readText()');
 const inked = (page: Page) =>
@@ -488,7 +488,7 @@ const inked = (page: Page) =>
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
     return data.some((value, i) => i % 4 === 3 && value > 0);
   })()`);
-/** Texts whose contrast with what is behind them is too low. */
+/** Lists the texts whose contrast with their background is too low. */
 const faint = (page: Page) =>
   page.evaluate<string[]>(readFileSync(new URL('contrast.js', import.meta.url), 'utf8'));
 

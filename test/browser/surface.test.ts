@@ -1,4 +1,4 @@
-/** The pages of a whole gateway: Swagger, and the dashboard behind a key with everything real but the engine. */
+/** The pages of a whole gateway: Swagger, and the dashboard behind a key, with only the engine scripted. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser } from 'playwright-core';

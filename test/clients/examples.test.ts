@@ -1,4 +1,4 @@
-/** The programs of examples/ do what they say, as processes, against a gateway that wants a key. */
+/** The programs of examples/ do what they say, as processes, with a gateway that wants a key. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -116,7 +116,7 @@ for (const name of programs) {
 }
 
 for (const name of programs.filter((program) => program !== 'curl.sh')) {
-  test(`${name} fails when a stream ends in an error, after what had been heard`, async () => {
+  test(`${name} fails when a stream ends in an error, after the text that had arrived`, async () => {
     let chunks = 0;
     await using gateway = await startGateway({
       env: NO_UPSTREAMS,

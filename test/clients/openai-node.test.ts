@@ -1,4 +1,4 @@
-/** The official OpenAI package of npm against a real gateway, in every format and as a stream. */
+/** The official OpenAI package of npm talks to a real gateway, in every format and as a stream. */
 import assert from 'node:assert/strict';
 import { createReadStream } from 'node:fs';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { JFK, JFK_TEXT, MODEL, needsWeights, plain, startRealGateway } from '../
 
 const client = (base: string) => new OpenAI({ baseURL: `${base}/v1`, apiKey: 'none', maxRetries: 0 });
 
-test('every response format', async (t) => {
+test('the official OpenAI package of npm gets every response format', async (t) => {
   if (!needsWeights(t)) return;
   await using gateway = await startRealGateway();
   const { transcriptions } = client(gateway.base).audio;
@@ -40,7 +40,7 @@ test('every response format', async (t) => {
   assert.equal(plain(translated.text), plain(JFK_TEXT));
 });
 
-test('the stream', async (t) => {
+test('the official OpenAI package of npm reads the stream', async (t) => {
   if (!needsWeights(t)) return;
   await using gateway = await startRealGateway();
   const stream = await client(gateway.base).audio.transcriptions.create({
@@ -62,7 +62,7 @@ test('the stream', async (t) => {
   assert.equal(plain(text), plain(JFK_TEXT));
 });
 
-test('models', async () => {
+test('the official OpenAI package of npm lists the models', async () => {
   await using gateway = await startGateway();
   const ids = [];
   for await (const model of client(gateway.base).models.list()) ids.push(model.id);

@@ -1,4 +1,5 @@
-"""The official OpenAI package of PyPI against a running gateway. Arguments: base address, model, audio file."""
+"""Runs the official OpenAI package of PyPI against a gateway. The arguments are base address, model and audio
+file."""
 
 import sys
 

@@ -1,4 +1,4 @@
-/** Clients written in Python, from the package index, in an environment below build/. */
+/** Clients written in Python come from the package index, into an environment below build/. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ before(async () => {
   bin = await pythonBin();
 });
 
-test('the official OpenAI package of PyPI', async (t) => {
+test('the official OpenAI package of PyPI transcribes through the gateway', async (t) => {
   if (!needsWeights(t)) return;
   await using gateway = await startRealGateway();
   const script = join(ROOT, 'test/clients/openai_client.py');

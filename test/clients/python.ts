@@ -1,4 +1,4 @@
-/** The Python of the clients: an environment below build/ with the packages of requirements.txt. */
+/** Makes the Python environment of the clients, below build/, with the packages of requirements.txt. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ const VENV = new URL('../../build/python-clients', import.meta.url).pathname;
 const REQUIREMENTS = new URL('requirements.txt', import.meta.url).pathname;
 const LIMIT_MS = 5 * 60_000;
 
-/** Installs what is missing; test files that ask at the same time wait for one another. */
+/** Installs the missing packages; test files that ask at the same time wait for one another. */
 export async function pythonBin(): Promise<string> {
   mkdirSync(dirname(VENV), { recursive: true });
   const lock = await acquireLock(`${VENV}.lock`, AbortSignal.timeout(LIMIT_MS));

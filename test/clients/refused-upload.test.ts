@@ -1,6 +1,6 @@
 /**
- * A large upload that is refused at once: the client is still writing when the answer comes, and must be able to
- * read it. Real clients, and HAProxy between them and the gateway.
+ * A large upload is refused at once: the client is still writing when the answer comes, and must be able to read it.
+ * The clients are real, and HAProxy stands between some of them and the gateway.
  */
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -42,7 +42,7 @@ for (const [way, base] of [
     ['chunks', ['-H', 'Transfer-Encoding: chunked']],
     ['no wish to be told to go on', ['-H', 'Expect:']],
   ] as const) {
-    test(`curl, ${way}, with ${how}`, async () => {
+    test(`curl reads the refusal ${way}, sending ${how}`, async () => {
       const { stdout } = await run('curl', [
         '-sS',
         '-w',
@@ -58,7 +58,7 @@ for (const [way, base] of [
     });
   }
 
-  test(`the OpenAI SDK, ${way}`, async () => {
+  test(`the OpenAI SDK reads the refusal ${way}`, async () => {
     const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: 'none', maxRetries: 0 });
     const file = await toFile(Buffer.alloc(BYTES), 'large.wav');
     await assert.rejects(

@@ -1,4 +1,4 @@
-/** The OpenAI SDK with real upstreams: directly, then through the gateway; a client must not see a difference. */
+/** The OpenAI SDK talks to real upstreams directly, then through the gateway, and must not see a difference. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startGateway } from '../http/harness.ts';
@@ -27,7 +27,7 @@ if (lacks !== null) {
     chat: chat.base,
   });
 
-  test('health and tags, by which the gateway finds them', async () => {
+  test('the upstreams answer health and tags, by which the gateway finds them', async () => {
     assert.equal((await fetch(`${speech.base}/health`)).status, 200);
     assert.match(await (await fetch(`${chat.base}/api/tags`)).text(), /"name":"tiny:latest"/);
   });

@@ -1,19 +1,19 @@
-/** An upstream that does, byte for byte, what a test tells it to: below HTTP, so that it can break every rule. */
+/** This upstream does, byte for byte, what a test tells it to; it works below HTTP, so that it can break every rule. */
 
 import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type Socket } from 'node:net';
 
-/** Called once the head of a request is there; the socket goes on delivering the body. */
+/** Is called once the head of a request has arrived; the socket goes on delivering the body. */
 export type Behavior = (socket: Socket, head: string) => void;
 
 export interface HostileUpstream extends AsyncDisposable {
   url: string;
   behave(behavior: Behavior): void;
-  /** Connections open now. */
+  /** Number of connections that are open now. */
   open(): number;
   /** Heads of all requests so far. */
   heads: string[];
-  /** Bytes received in all. */
+  /** Number of bytes received in all. */
   received(): number;
 }
 
@@ -25,7 +25,7 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
   const server: Server = createServer((socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
-    socket.on('error', () => undefined); // being cut off is what it is here for
+    socket.on('error', () => undefined); // being cut off is its purpose
     let head = '';
     socket.on('data', (data) => {
       received += data.length;
@@ -52,7 +52,7 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
   };
 }
 
-/** The head of an answer. */
+/** Makes the head of an answer. */
 export function head(status: string, headers: Record<string, string> = {}): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status}\r\n${lines.join('')}\r\n`;
@@ -68,7 +68,7 @@ export function wholeAnswer(
   };
 }
 
-/** Sends each piece, a pause between them; `null` resets the connection. */
+/** Sends each piece, with a pause between them; `null` resets the connection. */
 export function inPieces(pieces: (string | Buffer | null)[], pauseMs = 20): Behavior {
   return async (socket) => {
     for (const piece of pieces) {

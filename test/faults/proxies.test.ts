@@ -1,6 +1,6 @@
 /**
- * What an upstream or a client may do at every stage of a passed-on call, for both capabilities: what the client
- * gets, what the traffic counts as, and that nothing stays behind.
+ * An upstream or a client fails at every stage of a passed-on call, for both capabilities: these tests say what the
+ * client gets, what the traffic counts as, and that nothing stays behind.
  */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
@@ -33,23 +33,23 @@ interface Seen {
   headers: IncomingHttpHeaders;
   rawHeaders: string[];
   body: Buffer;
-  /** The connection ended before the answer was whole. */
+  /** True where the connection ended before the answer was whole. */
   broken: boolean;
 }
 
 interface Row {
   name: string;
   upstream?: Behavior;
-  /** What the client does; by default one POST with a small body, read to its end. */
+  /** Runs the client; by default it sends one POST with a small body and reads the answer to its end. */
   client?(scene: Scene): Promise<Seen | null>;
   settings?: Record<string, string>;
   clients?: Partial<ClientLimits>;
   class: TrafficClass;
   status?: number;
-  /** Where the moment decides: a second end that is as right as the first. */
+  /** A second end that is as right as the first, where the moment decides. */
   or?: Pick<Row, 'class' | 'status' | 'code' | 'body'>;
   broken?: boolean;
-  /** Of the gateway's own envelope; absent when the answer is the upstream's. */
+  /** Code in the gateway's own envelope; absent when the answer is the upstream's. */
   code?: string;
   body?: string | Buffer;
   check?(seen: Seen, scene: Scene): void | Promise<void>;
@@ -63,9 +63,9 @@ const sha = (data: Buffer) => createHash('sha256').update(data).digest('hex');
 const nothing: Behavior = () => undefined;
 
 const ROWS: Row[] = [
-  // Reaching it
+  // How the upstream is reached
   {
-    name: 'nothing listens',
+    name: 'no upstream listens',
     settings: { SVC_TTS_UPSTREAM_URL: 'http://127.0.0.1:9', SVC_LLM_BACKEND_URL: 'http://127.0.0.1:9' },
     ...{ class: '5xx', status: 503, code: 'upstream_unreachable' },
     check({ headers }) {
@@ -74,68 +74,86 @@ const ROWS: Row[] = [
     },
   },
   {
-    name: 'the name does not exist',
+    name: 'the upstream’s name does not exist',
     settings: { SVC_TTS_UPSTREAM_URL: 'http://none.invalid', SVC_LLM_BACKEND_URL: 'http://none.invalid' },
     ...{ class: '5xx', status: 503, code: 'upstream_unreachable' },
   },
-  { name: 'closes at once', upstream: (s) => s.end(), class: '5xx', status: 502, code: 'upstream_failed' },
   {
-    name: 'resets at once',
+    name: 'the upstream closes at once',
+    upstream: (s) => s.end(),
+    class: '5xx',
+    status: 502,
+    code: 'upstream_failed',
+  },
+  {
+    name: 'the upstream resets at once',
     upstream: (socket) => socket.resetAndDestroy(),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
-  { name: 'says nothing', upstream: nothing, class: '5xx', status: 502, code: 'upstream_timeout' },
-  // Its head
   {
-    name: 'speaks no HTTP',
+    name: 'the upstream says nothing',
+    upstream: nothing,
+    class: '5xx',
+    status: 502,
+    code: 'upstream_timeout',
+  },
+  // The head of its answer
+  {
+    name: 'the upstream speaks no HTTP',
     upstream: (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
   {
-    name: 'sends headers without end',
+    name: 'the upstream sends headers without end',
     upstream: (socket) => socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
   {
-    name: 'closes in the middle of its headers',
+    name: 'the upstream closes in the middle of its headers',
     upstream: (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Le'),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
   {
-    name: 'stalls in the middle of its headers',
+    name: 'the upstream stalls in the middle of its headers',
     upstream: (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Le'),
     ...{ class: '5xx', status: 502, code: 'upstream_timeout' },
   },
   {
-    name: 'trickles its headers',
+    name: 'the upstream trickles its headers',
     upstream: inPieces([...`${head('200 OK', { 'Content-Length': '2' })}ok`], 10),
     ...{ class: '2xx', status: 200, body: 'ok' },
   },
   {
-    name: 'claims two lengths',
+    name: 'the upstream claims two lengths',
     upstream: (s) => s.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc'),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
-  // Statuses
+  // The status of its answer
   {
-    name: '100 Continue first',
+    name: 'a 100 Continue that comes first is skipped',
     upstream: (s) => s.end(`HTTP/1.1 100 Continue\r\n\r\n${head('200 OK', { 'Content-Length': '2' })}ok`),
     ...{ class: '2xx', status: 200, body: 'ok' },
   },
   {
-    name: '103 Early Hints first',
+    name: 'a 103 Early Hints that comes first is skipped',
     upstream: (s) =>
       s.end(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${head('200 OK', { 'Content-Length': '2' })}ok`),
     ...{ class: '2xx', status: 200, body: 'ok' },
   },
   {
-    name: '101 unasked',
+    name: 'a 101 that was not asked for is a failure',
     upstream: (s) => s.write(head('101 Switching Protocols', { Upgrade: 'chat', Connection: 'Upgrade' })),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
-  { name: '204', upstream: (s) => s.end(head('204 No Content')), class: '2xx', status: 204, body: '' },
   {
-    name: '304',
+    name: 'a 204 passes on',
+    upstream: (s) => s.end(head('204 No Content')),
+    class: '2xx',
+    status: 204,
+    body: '',
+  },
+  {
+    name: 'a 304 passes on',
     upstream: (s) => s.end(head('304 Not Modified', { ETag: '"a"' })),
     class: '2xx',
     status: 304,
@@ -147,92 +165,92 @@ const ROWS: Row[] = [
     check: ({ headers }) => assert.equal(headers.location, 'http://127.0.0.1:9/secret'),
   },
   {
-    name: 'its own 400',
+    name: 'the upstream’s own 400 is passed on',
     upstream: wholeAnswer('{"error":{"message":"no such voice"}}', '400 Bad Voice'),
     ...{ class: '4xx', status: 400, body: '{"error":{"message":"no such voice"}}' },
     check: ({ statusText }) => assert.equal(statusText, 'Bad Voice'),
   },
   {
-    name: 'its own 500',
+    name: 'the upstream’s own 500 is passed on',
     upstream: wholeAnswer('out of memory', '500 Internal Server Error'),
     ...{ class: '5xx', status: 500, body: 'out of memory' },
   },
   {
-    name: 'its own 503 is not the slot’s',
+    name: 'the upstream’s own 503 is not the slot’s',
     upstream: wholeAnswer('warming up', '503 Service Unavailable', { 'Retry-After': '60' }),
     ...{ class: '5xx', status: 503, body: 'warming up' },
     check: ({ headers }) => assert.equal(headers['retry-after'], '60'),
   },
   {
-    name: 'a 404 without a body',
+    name: 'a 404 without a body becomes an envelope',
     upstream: wholeAnswer('', '404 Not Found', { 'Content-Encoding': 'gzip' }),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
   {
-    name: 'a 500 with an empty chunked body',
+    name: 'a 500 with an empty chunked body becomes an envelope',
     upstream: (s) => s.end(`${head('500 Oops', { 'Transfer-Encoding': 'chunked' })}${END}`),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
   {
-    name: 'a 500 that is reset before its body',
+    name: 'a 500 that is reset before its body becomes an envelope',
     upstream: inPieces([head('500 Oops', { 'Content-Length': '10' }), null]),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
   {
-    name: 'a 500 that stalls before its body',
+    name: 'a 500 that stalls before its body becomes an envelope',
     upstream: inPieces([head('500 Oops', { 'Content-Length': '10' })]),
     ...{ class: '5xx', status: 502, code: 'upstream_timeout' },
   },
-  // Its body
+  // The body of its answer
   {
-    name: 'stalls in its body',
+    name: 'the upstream stalls in its body',
     upstream: inPieces([OK_HEAD, chunk('data: 1\n\n')]),
     class: '5xx',
     broken: true,
   },
   {
-    name: 'resets in its body',
+    name: 'the upstream resets in its body',
     upstream: inPieces([OK_HEAD, chunk('data: 1\n\n'), null]),
     ...{ class: '5xx', broken: true },
   },
   {
-    name: 'promises more than it sends',
+    name: 'the upstream promises more than it sends',
     upstream: (s) => s.end(`${head('200 OK', { 'Content-Length': '100' })}short`),
     ...{ class: '5xx', broken: true },
   },
   {
-    name: 'ends without its last chunk',
+    name: 'the upstream ends without its last chunk',
     upstream: (s) => s.end(OK_HEAD + chunk('data: 1\n\n')),
     ...{ class: '5xx', broken: true },
   },
   {
-    name: 'breaks the chunk encoding',
+    name: 'the upstream breaks the chunk encoding',
     upstream: inPieces([OK_HEAD, chunk('data: 1\n\n'), 'no chunk\r\n']),
     ...{ class: '5xx', broken: true },
   },
   {
-    name: 'sends more than it promised',
+    name: 'the upstream sends more than it promised',
     upstream: (s) => s.end(`${head('200 OK', { 'Content-Length': '2' })}ok and more`),
     ...{ class: '2xx', status: 200, body: 'ok' },
   },
   {
-    name: 'gives no length and closes',
+    name: 'the upstream gives no length and closes',
     upstream: (s) => s.end(`${head('200 OK')}as it was in 1.0`),
     ...{ class: '2xx', status: 200, body: 'as it was in 1.0' },
   },
   {
-    name: 'stalls in a body that only its closing would end',
+    name: 'the upstream stalls in a body that only its closing would end',
     upstream: inPieces([`${head('200 OK')}half of it`]),
     ...{ class: '5xx', broken: true },
   },
   {
-    name: 'resets in a body that only its closing would end',
+    name: 'the upstream resets in a body that only its closing would end',
     upstream: inPieces([`${head('200 OK')}half of it`, null]),
     ...{ class: '5xx', broken: true },
   },
-  { name: 'an empty body', upstream: wholeAnswer(''), class: '2xx', status: 200, body: '' },
+  { name: 'an empty body passes on', upstream: wholeAnswer(''), class: '2xx', status: 200, body: '' },
   {
-    name: '50 MB',
+    name: '50 MB arrive whole',
     upstream: (s) => {
       s.write(head('200 OK', { 'Content-Length': String(BIG.length) }));
       s.end(BIG);
@@ -241,13 +259,13 @@ const ROWS: Row[] = [
     check: ({ body }) => assert.equal(sha(body), sha(BIG)),
   },
   {
-    name: 'trickles, but is never silent for long',
+    name: 'the upstream trickles, but is never silent for long',
     upstream: inPieces([OK_HEAD, ...Array.from({ length: 20 }, (_, i) => chunk(`data: ${i}\n\n`)), END], 25),
     ...{ class: '2xx', status: 200 },
     check: ({ body }) => assert.equal(body.toString().split('\n\n').length, 21),
   },
   {
-    name: 'its coding and repeated headers stay, its connection’s own do not',
+    name: 'the coding and repeated headers of the upstream stay, and those of its connection do not',
     upstream: (s) =>
       s.end(
         'HTTP/1.1 200 Fine\r\nContent-Encoding: br\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nX-Own: 1\r\nX-Request-ID: theirs\r\n' +
@@ -308,7 +326,7 @@ const ROWS: Row[] = [
     class: 'client-disconnect',
   },
   {
-    name: 'the client closes its sending side: that is leaving',
+    name: 'the client closes its sending side, which is leaving',
     upstream: nothing,
     client: async ({ gateway, path }) => {
       const { port, hostname } = new URL(gateway.base);
@@ -326,7 +344,7 @@ const ROWS: Row[] = [
     ...{ class: '4xx', status: 413, body: 'big' },
   },
   {
-    name: 'a refused upload whose reader is gone',
+    name: 'a refused upload is answered or fails when its reader is gone',
     upstream: (s) => s.end(`${head('413 Too Large', { 'Content-Length': '3' })}big`, () => s.destroy()),
     client: (scene) => ask(scene, { body: randomBytes(20_000_000) }),
     ...{ class: '4xx', status: 413, body: 'big' },
@@ -345,7 +363,7 @@ const ROWS: Row[] = [
     ...{ class: '5xx', status: 503, code: 'shutting_down' },
   },
   {
-    name: 'the operator stops it in the middle of a body that only its closing would end',
+    name: 'the operator stops a call in the middle of a body that only its closing would end',
     upstream: inPieces([`${head('200 OK')}half of it`]),
     client: async (scene) => {
       const answer = ask(scene);
@@ -415,7 +433,7 @@ async function compare(seen: Seen, row: Partial<Row>, category: string, scene: S
   await row.check?.(seen, scene);
 }
 
-/** The next call finds the slot free; no connection, no file is left. */
+/** Checks that the next call finds the slot free, and that no connection and no file is left. */
 async function nothingStays({ gateway, upstream, path }: Scene): Promise<void> {
   await until('the upstream’s connection is closed', () => upstream.open() === 0, 100);
   assert.deepEqual(gateway.uploads(), []);
@@ -466,7 +484,7 @@ function ask(scene: Scene, { body = Buffer.from('{"model":"m"}'), onData = () =>
   });
 }
 
-/** Begins a request, and goes away when `moment` has come. */
+/** Begins a request, and leaves when `moment` has come. */
 async function leave(
   scene: Scene,
   moment: (req: ClientRequest, scene: Scene) => Promise<unknown>,

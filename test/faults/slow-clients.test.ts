@@ -1,6 +1,6 @@
 /**
- * Clients of speech and chat that are slow or silent, sending or reading: none of them holds the slot for long,
- * and none of their failures is said to be the upstream's.
+ * Clients of speech and chat are slow or silent while they send or read: none of them holds the slot for long, and
+ * none of their failures counts as the upstream's.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -44,7 +44,7 @@ async function startScene(clients: Clients, silenceSec = PATIENT): Promise<Scene
   };
 }
 
-/** Below HTTP, so that a client can be as slow as it likes. */
+/** Works below HTTP, so that a client can be as slow as it likes. */
 function begin({ gateway }: Scene, path: string, framing: string): Socket & { said(): string } {
   const { port, hostname } = new URL(gateway.base);
   const socket = connect(Number(port), hostname);
@@ -100,7 +100,7 @@ for (const [category, path] of PATHS) {
   test(`${category}: a client that trickles a small body holds nothing and is given up`, async () => {
     await using scene = await startScene({ stallMs: 400, leastBytesPerSec: 1000 });
     const socket = begin(scene, path, 'Content-Length: 10000');
-    trickle(socket, 'x', 20); // 50 bytes a second: never silent, and much too slow
+    trickle(socket, 'x', 20); // 50 bytes a second are never silent, and much too slow
     assert.equal(await (await ask(scene, path)).text(), 'fine');
     await until('it is given up', () => socket.closed);
     await until('both are over', () => scene.gateway.exchanges.length === 2);
@@ -109,7 +109,7 @@ for (const [category, path] of PATHS) {
     assert.equal(scene.upstream.heads.length, 1);
   });
 
-  test(`${category}: a slow client that keeps the least rate is served, when its body is there`, async () => {
+  test(`${category}: a slow client that keeps the least rate is served when its body is there`, async () => {
     await using scene = await startScene({ stallMs: 300, leastBytesPerSec: 1000 });
     const socket = begin(scene, path, 'Content-Length: 2000');
     for (let sent = 0; sent < 2000; sent += 100) {
@@ -213,7 +213,7 @@ for (const [category, path] of PATHS) {
       scene.gateway.app.server.on('request', (_req, its) => {
         res = its;
       });
-      // As much as the kernel takes and a little more: then the upstream has nothing left to do.
+      // The answer is a little more than the kernel takes, so that the upstream has nothing left to do.
       scene.upstream.behave(async (socket) => {
         socket.write(head('200 OK'));
         while (res?.writableLength === 0) {
@@ -244,7 +244,7 @@ for (const [category, path] of PATHS) {
     });
     const socket = begin(scene, path, 'Content-Length: 2');
     socket.write('{}');
-    // A piece of 64 KiB every 20 ms: never silent for long, and much slower than asked.
+    // The client takes a piece of 64 KiB every 20 ms: it is never silent for long, and much slower than asked.
     socket.on('data', () => {
       socket.pause();
       setTimeout(() => socket.resume(), 20);
@@ -279,7 +279,7 @@ for (const [category, path] of PATHS) {
   });
 }
 
-test('bodies that are on their way share a bounded memory', async () => {
+test('bodies on their way share a bounded memory', async () => {
   await using scene = await startScene({ stallMs: 5000, maxWaitingBytes: MIB });
   const sockets = Array.from({ length: 3 }, () =>
     begin(scene, '/v1/chat/completions', `Content-Length: ${MIB / 2 + 1}`),

@@ -1,6 +1,6 @@
 /**
- * What a client, a disk or the engine may do at every stage of a transcription: what the client gets, what the
- * traffic counts as, and that nothing stays behind.
+ * A client, a disk or the engine fails at every stage of a transcription: these tests say what the client gets, what
+ * the traffic counts as, and that nothing stays behind.
  */
 import assert from 'node:assert/strict';
 import { renameSync } from 'node:fs';
@@ -23,10 +23,10 @@ import { joinWavs } from '../wav.ts';
 
 type Transcribe = NonNullable<Script['transcribe']>;
 
-/** Two bursts of tone with enough silence between them to be two chunks. */
+/** Two bursts of tone have enough silence between them to be two chunks. */
 const TWO_CHUNKS = joinWavs(toneWav(1), toneWav(4, 0), toneWav(1));
 
-/** The first chunk is heard, the second is `then`. */
+/** Transcribes the first chunk, and runs `then` for the second. */
 const firstThen = (then: Transcribe): Transcribe => {
   let calls = 0;
   return (...args) => (++calls === 1 ? Promise.resolve(heard(' One.')) : then(...args));
@@ -63,7 +63,7 @@ async function sendAndLeave(gateway: Gateway, bytes: string, moment: () => Promi
 
 const itArrived = (gateway: Gateway) => until('it arrived', () => gateway.arrived() === 1);
 
-/** Weights that are there once they are released. */
+/** These weights arrive when they are released. */
 const lateWeights = (() => {
   let release = () => {};
   const released = new Promise<void>((resolve) => {
@@ -72,7 +72,7 @@ const lateWeights = (() => {
   return { arrive: () => released, release: () => release() };
 })();
 
-/** Asks, and leaves when `moment` has come. */
+/** Sends a request, and leaves when `moment` has come. */
 async function leaveWhen(
   gateway: Gateway,
   moment: (response: Promise<Response>) => Promise<unknown>,
@@ -88,17 +88,17 @@ async function leaveWhen(
 
 const ROWS: Row[] = [
   {
-    name: 'leaves after its headers',
+    name: 'a client leaves after its headers',
     client: (gateway) => sendAndLeave(gateway, multipart(1000), () => itArrived(gateway)),
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
-    name: 'leaves in the middle of a part’s header',
+    name: 'a client leaves in the middle of a part’s header',
     client: (gateway) => sendAndLeave(gateway, multipart(1000) + PART.slice(0, 20), () => itArrived(gateway)),
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
-    name: 'leaves in the middle of its file',
+    name: 'a client leaves in the middle of its file',
     client: (gateway) =>
       sendAndLeave(gateway, `${multipart(1_000_000)}${PART}${'x'.repeat(100_000)}`, () =>
         until('the file is on disk', () => gateway.uploads().length === 1),
@@ -106,7 +106,7 @@ const ROWS: Row[] = [
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
-    name: 'leaves while weights are fetched',
+    name: 'a client leaves while weights are fetched',
     script: {
       ensure: (_id, { signal }) =>
         new Promise((_r, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
@@ -115,33 +115,33 @@ const ROWS: Row[] = [
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
-    name: 'leaves while its first chunk is transcribed',
+    name: 'a client leaves while its first chunk is transcribed',
     script: { transcribe: untilAborted },
     client: (gateway) => leaveWhen(gateway, () => until('it runs', () => gateway.running() === 1)),
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
-    name: 'leaves while its second chunk is transcribed',
+    name: 'a client leaves while its second chunk is transcribed',
     script: { transcribe: firstThen(untilAborted) },
     client: (gateway) =>
       leaveWhen(gateway, () => until('the second chunk runs', () => gateway.begun() === 2)),
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
-    name: 'leaves after the first event of a stream',
+    name: 'a client leaves after the first event of a stream',
     script: { transcribe: firstThen(untilAborted) },
     client: (gateway) =>
       leaveWhen(gateway, async (response) => (await response).body?.getReader().read(), { stream: 'true' }),
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
-    name: 'leaves a stream before its first event',
+    name: 'a client leaves a stream before its first event',
     script: { transcribe: untilAborted },
     client: (gateway) => leaveWhen(gateway, (response) => response, { stream: 'true' }),
     ...{ class: 'client-disconnect', status: 499 },
   },
   {
-    name: 'sends a form that ends early',
+    name: 'a client sends a form that ends early',
     client: (gateway) => {
       const body = `${PART}abc`;
       const socket = dial(gateway);
@@ -151,7 +151,7 @@ const ROWS: Row[] = [
     ...{ class: '4xx', status: 400, code: 'malformed' },
   },
   {
-    name: 'sends a form without a boundary',
+    name: 'a client sends a form without a boundary',
     client: async (gateway) => {
       const socket = dial(gateway);
       socket.write(`${multipart(3, 'multipart/form-data')}abc`);
@@ -160,36 +160,36 @@ const ROWS: Row[] = [
     ...{ class: '4xx', status: 400, code: 'malformed' },
   },
   {
-    name: 'sends no audio',
+    name: 'a client sends no audio',
     client: async (gateway) =>
       (await post(gateway, form(Buffer.from('not audio at all, just words')))).text(),
     ...{ class: '4xx', status: 400, code: 'malformed' },
   },
   {
-    name: 'names no model there is',
+    name: 'a client names a model that does not exist',
     client: async (gateway) => (await post(gateway, form(toneWav(1), { model: 'gpt-5' }))).text(),
     ...{ class: '4xx', status: 400, code: 'malformed' },
   },
   {
-    name: 'more than the largest upload',
+    name: 'a client sends more than the largest upload',
     script: { env: { SVC_MAX_UPLOAD_MB: '0.01' } },
     client: async (gateway) => (await post(gateway, form(toneWav(5)))).text(),
     ...{ class: '4xx', status: 413, code: 'too_large' },
   },
   {
-    name: 'a model store that fails in an unexpected way',
+    name: 'the model store fails in an unexpected way',
     script: { ensure: async () => Promise.reject(new Error('disk full')) },
     client: async (gateway) => (await post(gateway, form(toneWav(1)))).text(),
     ...{ class: '5xx', status: 500, code: 'internal' },
   },
   {
-    name: 'an engine that fails',
+    name: 'the engine fails',
     script: { transcribe: async () => Promise.reject(new Error('out of memory')) },
     client: async (gateway) => (await post(gateway, form(toneWav(1)))).text(),
     ...{ class: '5xx', status: 500, code: 'internal' },
   },
   {
-    name: 'an engine that fails in the middle of a stream',
+    name: 'the engine fails in the middle of a stream',
     script: { transcribe: firstThen(async () => Promise.reject(new Error('out of memory'))) },
     client: async (gateway) => {
       const text = await (await post(gateway, form(TWO_CHUNKS, { stream: 'true' }))).text();
@@ -199,7 +199,7 @@ const ROWS: Row[] = [
     ...{ class: '5xx', status: 500, code: 'internal' },
   },
   {
-    name: 'the operator stops it in the middle of a stream',
+    name: 'the operator stops a request in the middle of a stream',
     script: { transcribe: firstThen(untilAborted) },
     client: async (gateway) => {
       const response = await post(gateway, form(TWO_CHUNKS, { stream: 'true' }));
@@ -210,7 +210,7 @@ const ROWS: Row[] = [
     ...{ class: '5xx', status: 503, code: 'network' },
   },
   {
-    name: 'refused because another runs',
+    name: 'a request is refused because another runs',
     client: async (gateway) => {
       using _held = gateway.app.slot.take('llm', 'other');
       await (await post(gateway, form(toneWav(1)))).text();
@@ -218,7 +218,7 @@ const ROWS: Row[] = [
     ...{ class: '503-busy', status: 503, code: 'network' },
   },
   {
-    name: 'refused after its upload because another came first',
+    name: 'a request is refused after its upload because another came first',
     script: { ensure: lateWeights.arrive },
     client: async (gateway) => {
       const late = post(gateway, form(toneWav(1)));
@@ -230,7 +230,7 @@ const ROWS: Row[] = [
     ...{ class: '503-busy', status: 503, code: 'network' },
   },
   {
-    name: 'served',
+    name: 'a request is served',
     client: async (gateway) => (await post(gateway, form(toneWav(1)))).text(),
     ...{ class: '2xx', status: 200 },
   },

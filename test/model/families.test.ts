@@ -1,6 +1,6 @@
 /**
- * The three families through HTTP and the real engines: Whisper with its weights, Parakeet and SenseVoice with
- * small generated ones, which hear nonsense but take every step.
+ * The three families run through HTTP and the real engines: Whisper with its weights, Parakeet and SenseVoice with
+ * small generated ones, which give a senseless text but take every step.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -34,7 +34,7 @@ const ask = (fields: Record<string, string>) => {
   return post(body);
 };
 
-/** The clip, a pause, and the clip again: at least two chunks. */
+/** Makes the clip, a pause, and the clip again, which are at least two chunks. */
 function clipTwice(): Buffer {
   const decode = ['-v', 'error', '-i', JFK, '-ar', '16000', '-ac', '1', '-f', 's16le', 'pipe:1'];
   const pcm = Uint8Array.from(execFileSync('ffmpeg', decode, { maxBuffer: 1e7 }));
@@ -75,7 +75,7 @@ for (const model of [MODEL, 'european', 'cjk']) {
     }, 0);
   });
 
-  test(`${model}: srt of subtitles holds the limits`, async (t) => {
+  test(`${model}: srt with subtitles keeps their limits`, async (t) => {
     if (!needsWeights(t)) return;
     const srt = await (await ask({ model, response_format: 'srt', segment_granularity: 'subtitle' })).text();
     const cues = srt.trim().split('\n\n');
@@ -89,7 +89,7 @@ for (const model of [MODEL, 'european', 'cjk']) {
 }
 
 for (const model of [MODEL, 'cjk']) {
-  test(`${model} streams: deltas of every chunk, joined they are the text`, async (t) => {
+  test(`${model}: a stream has deltas of every chunk, which joined are the text`, async (t) => {
     if (!needsWeights(t)) return;
     const { deltas, done, types } = await streamed(model);
     assert(deltas.length >= 2, `${deltas.length} deltas`);
@@ -99,7 +99,7 @@ for (const model of [MODEL, 'cjk']) {
   });
 }
 
-test('european does not stream: a warning, the whole text as one delta, done', async (t) => {
+test('european does not stream: it gives a warning, the whole text as one delta, and done', async (t) => {
   if (!needsWeights(t)) return;
   const { deltas, done, types } = await streamed('european');
   assert.deepEqual(types, ['warning', 'transcript.text.delta', 'transcript.text.done']);

@@ -1,4 +1,4 @@
-/** A real gateway with real weights, as `npm start` would run it; null, with the reason printed, without them. */
+/** Runs a real gateway with real weights, as `npm start` would. Without weights it gives null and prints the reason. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -90,7 +90,7 @@ export function needsWeights(t: TestContext): boolean {
   return false;
 }
 
-/** Words only: case, punctuation and spacing are the model's taste. */
+/** Keeps only the words: case, punctuation and spacing are the model's taste. */
 export function plain(text: string): string {
   return text
     .toLowerCase()

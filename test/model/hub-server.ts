@@ -1,4 +1,4 @@
-/** A real HTTP server that behaves as the hub does, or misbehaves as it is told to. */
+/** This is a real HTTP server that behaves as the hub does, or misbehaves as it is told to. */
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,7 +7,7 @@ import type { Weights } from '../../src/models/weights.ts';
 export interface HubServer {
   url: string;
   requests: { url: string; headers: IncomingMessage['headers'] }[];
-  /** Takes the next requests, in order; afterwards the server behaves. */
+  /** Takes the next requests, in order; afterwards the server behaves as the hub does. */
   next: ((request: IncomingMessage, response: ServerResponse) => void)[];
   close(): Promise<void>;
 }
@@ -62,7 +62,7 @@ export function someWeights(bytes = 300_000): Buffer {
   return randomBytes(bytes);
 }
 
-/** A catalogue of one model whose q8_0 is published, or has to be made from the f16. */
+/** Makes a catalogue of one model whose q8_0 is published, or has to be made from the f16. */
 export function oneModel(f16: Buffer, q8?: Buffer): Weights {
   const published = (file: string, data: Buffer) => ({
     repo: 'some/repo',

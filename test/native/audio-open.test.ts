@@ -1,4 +1,4 @@
-/** What test/unit/audio-open.test.ts promises of opening audio, with the real addon. */
+/** Opening audio with the real addon keeps the promises of test/unit/audio-open.test.ts. */
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -37,7 +37,7 @@ after(async () => {
   assert.deepEqual(openHandles(), baseline, 'a file or a process was left behind');
 });
 
-test('the addon alone: length, pitch and level as ffmpeg decodes them', async (t) => {
+test('the addon alone decodes with the length, pitch and level that ffmpeg gives', async (t) => {
   for (const [name, format, ...encoding] of OWN_FORMATS) {
     await t.test(name, async () => {
       const path = makeTone(name, ...encoding);
@@ -54,7 +54,7 @@ test('the addon alone: length, pitch and level as ffmpeg decodes them', async (t
   }
 });
 
-test('what the addon cannot read in a wav or Ogg file goes to ffmpeg', async () => {
+test('a wav or Ogg file that the addon cannot read goes to ffmpeg', async () => {
   for (const [name, ...encoding] of [
     ['mp3inwav', '-c:a', 'libmp3lame', '-f', 'wav'],
     ['opus.ogg', '-c:a', 'libopus'],
@@ -67,7 +67,7 @@ test('what the addon cannot read in a wav or Ogg file goes to ffmpeg', async () 
   }
 });
 
-test('cut files give what there is, or a refusal', async () => {
+test('cut files give the audio that is there, or a refusal', async () => {
   for (const [name] of OWN_FORMATS) {
     const whole = readFileSync(join(folder, name));
     for (let part = 0; part < 40; part += 1) {
@@ -80,7 +80,7 @@ test('cut files give what there is, or a refusal', async () => {
   }
 });
 
-test('empty, tiny, too long, endless by its header', async () => {
+test('empty and too long files are refused, a tiny one is read, and a header without an end is not believed', async () => {
   await assert.rejects(
     openAudio(write('none', wav(new Int16Array(0))), alone({ ffmpeg })),
     refusal('empty_audio'),
@@ -97,7 +97,7 @@ test('empty, tiny, too long, endless by its header', async () => {
   assert.equal((await collect(write('piped', piped), alone())).samples.length, 2 * RATE);
 });
 
-test('abort and early leave close the file', async () => {
+test('an abort or an early leave closes the file', async () => {
   const path = write('two-minutes', wav(new Int16Array(120 * RATE)));
   for (let round = 0; round < 20; round += 1) {
     const controller = new AbortController();

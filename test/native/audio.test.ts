@@ -1,4 +1,4 @@
-/** Audio files as the addon reads them. */
+/** These tests read audio files with the addon. */
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -25,7 +25,7 @@ async function readAll(path: string, blockSize = 5000): Promise<Float32Array> {
   return all;
 }
 
-test('an audio file tells its format, rate, channels and what the header says of its length', async () => {
+test('an audio file tells its format, rate, channels and the length in its header', async () => {
   const file = await native.openAudio(temporaryFile(wav(sine(440, 1, 44_100), 44_100, 2)));
   assert.deepEqual(file.info, { format: 'wav', sampleRate: 44_100, channels: 2, durationSec: 0.5 });
   file.close();
@@ -42,7 +42,7 @@ test('an audio file is read in blocks that join to the whole', async () => {
   assert.ok(large.every((sample) => Math.abs(sample) <= 1));
 });
 
-test('an audio file becomes 16 kHz whatever its rate is', async () => {
+test('an audio file of any rate becomes 16 kHz', async () => {
   for (const rate of [8000, 22_050, 48_000]) {
     const samples = await readAll(temporaryFile(wav(sine(440, 1, rate), rate)));
     assert.equal(samples.length, 16_000);
@@ -89,7 +89,7 @@ test('an audio file may be closed while a read runs, and again', async () => {
   await assert.rejects(file.read(1), { code: 'closed' });
 });
 
-/** An hour of silence as MP3: frames of 24 ms at 48 kHz and 32 kbit/s. */
+/** Makes an hour of silence as MP3, with frames of 24 ms at 48 kHz and 32 kbit/s. */
 function longFile(): string {
   const frame = Buffer.alloc(96);
   frame.set([0xff, 0xfb, 0x14, 0]);
@@ -100,7 +100,8 @@ const noTasks = process.platform !== 'linux' && 'only Linux tells the threads of
 
 test('audio files that are open at the same time share four threads', { skip: noTasks }, async () => {
   const threads = () => readdirSync('/proc/self/task').length;
-  await readAll(speechFile); // the first starts some of them
+  // The first read starts some of the threads.
+  await readAll(speechFile);
   const before = threads();
   const files = await Promise.all(Array.from({ length: 40 }, () => native.openAudio(speechFile)));
   await Promise.all(files.map((file) => file.read(1_000_000)));
@@ -108,7 +109,7 @@ test('audio files that are open at the same time share four threads', { skip: no
   for (const file of files) file.close();
 });
 
-test('audio files that are open at the same time are read in turns: a short one does not wait for long ones', async () => {
+test('audio files that are open at the same time are read in turns, so a short one does not wait for long ones', async () => {
   const long = longFile();
   const files = await Promise.all(Array.from({ length: 8 }, () => native.openAudio(long)));
   const reads = files.map((file) => file.read(16_000_000).then(() => 'long'));
@@ -118,7 +119,7 @@ test('audio files that are open at the same time are read in turns: a short one 
   await Promise.allSettled(reads);
 });
 
-test('audio files that are open at the same time wait for no thread once they are aborted, being opened or read', async () => {
+test('audio files that are open at the same time wait for no thread once an open or a read is aborted', async () => {
   const slow = temporaryFile(endlessSearch(4 << 20));
   const leaving = new AbortController();
   setMaxListeners(20, leaving.signal);

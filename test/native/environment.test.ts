@@ -1,4 +1,7 @@
-/** The addon in the life of a process: its logger and memory, worker threads, exits in the middle of work. */
+/**
+ * The addon lives in a process: these tests cover its logger and memory, worker threads, and exits in the middle of
+ * work.
+ */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
@@ -118,7 +121,7 @@ test('a worker thread has an environment of its own, and ends while its call run
   await model.close();
 });
 
-test('the addon says what it was built from and runs on', () => {
+test('the addon says what it was built from and what it runs on', () => {
   const { info } = loadNative();
   assert.match(info.whisperVersion, /^\d+\.\d+\.\d+$/);
   assert.ok(info.devices.some((device) => device.name === 'CPU'));
@@ -137,7 +140,7 @@ test('the addon knows which families it can load, and refuses all others with th
   });
 });
 
-test('the addon that is missing is explained', () => {
+test('an addon that is missing is explained', () => {
   assert.throws(() => loadNative('/nowhere/voxgate.node'), {
     message: /cannot be loaded on \w+-\w+[\s\S]*\/nowhere\/voxgate\.node[\s\S]*npm run build:native/,
   });

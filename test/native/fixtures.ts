@@ -1,4 +1,4 @@
-/** Audio, weights and options that the tests of the addon share. */
+/** The tests of the addon share this audio, these weights and these options. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,14 +15,14 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 let files = 0;
 
-/** A temporary file, removed when the tests of this process are over. */
+/** Writes a temporary file, which is removed when the tests of this process are over. */
 export function temporaryFile(content: string | Uint8Array = ''): string {
   const path = join(folder, `file-${++files}`);
   writeFileSync(path, content);
   return path;
 }
 
-/** A model that plays these lines; see native/backends/fake/fake_backend.h for what they can be. */
+/** Makes a model that plays these lines; native/backends/fake/fake_backend.h says what they can be. */
 export function fakeModelFile(...lines: string[]): string {
   return temporaryFile(`${['voxgate-fake 1', ...lines].join('\n')}\n`);
 }
@@ -56,13 +56,13 @@ export function sine(hertz: number, seconds: number, sampleRate = 16_000): Int16
   );
 }
 
-/** The weights that a variable of the environment names, or why what needs them is skipped. */
+/** Finds the weights that a variable of the environment names, or the reason to skip what needs them. */
 export function weights(variable: string): { path: string; skip: string | false } {
   const path = process.env[variable] ?? '';
   return { path, skip: existsSync(path) ? false : `${variable} names no file` };
 }
 
-/** The sample clip at 16 kHz. */
+/** Reads the sample clip at 16 kHz. */
 export async function readSpeech(): Promise<Float32Array> {
   const file = await loadNative().openAudio(JFK);
   const samples = await file.read(30 * 16_000);

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Writes a Parakeet TDT model in the format of whisper.cpp whose transcript is known in advance. Needs numpy.
 
-    generate-parakeet.py data/parakeet-script.bin    the model of parakeet.test.ts: speaks SCRIPT, whatever it hears
+    generate-parakeet.py data/parakeet-script.bin    the model of parakeet.test.ts, which speaks SCRIPT for any input
     generate-parakeet.py OUT --random SEED           small random weights, to compare with another implementation
     generate-parakeet.py OUT --full                  the published shape in q8_0 with weights of zero (668 MB), to measure
 
-How the script gets into the weights: the prediction network is an LSTM whose gates are tied to "take the input,
+The script gets into the weights like this: the prediction network is an LSTM whose gates are tied to "take the input,
 forget the rest", so its output says which token came last; the joint network ignores the encoder and turns that into
-the next token and its duration. The durations' logits are 118 below the token's: after a softmax over both together
-nothing is left of them, which is what parakeet.cpp 1.9.1 reads without the repair in parakeet_internals.cpp.
+the next token and its duration. The durations' logits are 118 below the token's: a softmax over both together leaves
+nothing of them, and that is what parakeet.cpp 1.9.1 reads without the repair in parakeet_internals.cpp.
 """
 import argparse
 import struct
@@ -17,14 +17,15 @@ import numpy as np
 
 SPACE = "\u2581"
 PAUSE = 25  # frames of 80 ms, so 2 s
-# Piece and duration in frames. "<unk>" spells nothing and stands for a pause; a duration of 0 happens in real models.
+# Each entry is a piece and its duration in frames. "<unk>" spells nothing and stands for a pause; a duration of 0
+# happens in real models.
 SCRIPT = [
     ("_Hell", 2), ("o", 2), (",", 1), ("_Dr", 2), (".", 1), ("_Eu", 2), ("rop", 1), ("a", 0), (".", 1), ("<unk>", PAUSE),
     ("_L", 1), ("'", 0), ("été", 3), ("_co", 1), ("û", 1), ("te", 1), ("_", 1), ("3", 1), (".", 1), ("5", 2),
     ("_eu", 1), ("ros", 3), ("…", 2), ("_¿", 1), ("Qué", 2), ("_-", 1), ("_sí", 4), ("?", 1),
 ]  # fmt: skip
-# Weights that a half holds exactly; the LSTM scales them by 0.76. The next token's logit is 60 and its only rival is
-# 2 below, so its probability is 1 / (1 + exp(-2)).
+# A half holds these weights exactly, and the LSTM scales them by 0.76. The next token's logit is 60 and its only
+# rival is 2 below, so its probability is 1 / (1 + exp(-2)).
 NEXT, RIVAL = 79.0, 76.375
 DURATIONS_LOGIT = -60.0  # the right one has 2 more
 
@@ -53,7 +54,7 @@ def write_header(out, shape, ftype, pieces, filters, window):
 
 
 def tensor_shapes(shape):
-    """Name, shape as numpy has it, and whether the weight type applies (else always f32)."""
+    """Lists each name, the shape as numpy has it, and whether the weight type applies (else always f32)."""
     state, channels, pred = shape.state, shape.channels, shape.pred
     yield "encoder.pre_encode.out.weight", (state, shape.mels // 8 * channels), True
     yield "encoder.pre_encode.out.bias", (state,), False
@@ -110,10 +111,10 @@ def random_weights(rng, name, dims):
 
 
 def script_weights(shape):
-    """The tensors that tell the script; positions are 0 for the start, then one for each token of it."""
+    """Makes the tensors that tell the script; positions are 0 for the start, then one for each token of it."""
     positions = shape.pred
     embed = np.zeros((shape.vocab + 1, positions))
-    embed[shape.vocab, 0] = 1  # the blank, which the decoder starts from
+    embed[shape.vocab, 0] = 1  # the decoder starts from the blank
     for position, (token, _) in enumerate(script_tokens(), 1):
         embed[token, position] = 1
     take_input = np.zeros((4 * positions, positions))

@@ -1,5 +1,5 @@
 """
-Makes the SenseVoice files the tests use, with what the reference implementations say about them.
+Makes the SenseVoice files the tests use, with the results of the reference implementations.
 
   pip install torch==2.13.0 numpy gguf==0.19.0 kaldi-native-fbank
   pip download --no-deps funasr==1.4.16 && unzip funasr-1.4.16-*.whl -d FUNASR
@@ -27,7 +27,7 @@ RATE = 16000
 LANGUAGE_ROWS = {"auto": 0, "zh": 3, "en": 4, "yue": 7, "ja": 11, "ko": 12, "nospeech": 13}
 ITN_ROWS = {True: 14, False: 15}
 TAGS = ["zh", "en", "yue", "ja", "ko", "nospeech", "NEUTRAL", "Speech", "withitn", "woitn"]
-# In the order of their tones.
+# The languages are in the order of their tones.
 PIECES = (
     "你 好 世 界 。 ， ▁ ▁hello ▁wor ld . こん にち は ！ ▁안녕 하세 요 ? ▁I"
 ).split(" ")
@@ -35,7 +35,7 @@ FIRST_TONE_BAND, BANDS_PER_TONE = 20, 3
 
 
 def reference_class(folder):
-    """funasr's own model class, without the parts of the package that need more than torch."""
+    """Imports funasr's own model class, without the parts of the package that need more than torch."""
     package = types.ModuleType("funasr")
     package.__path__ = [str(Path(folder) / "funasr")]
     sys.modules["funasr"] = package
@@ -99,7 +99,7 @@ def fbank(samples):
 
 
 def stacked(rows, stack, stride):
-    """funasr's apply_lfr."""
+    """Computes funasr's apply_lfr."""
     rows = np.concatenate([np.repeat(rows[:1], (stack - 1) // 2, axis=0), rows])
     count = math.ceil((len(rows) - (stack - 1) // 2) / stride)
     missing = max(0, (count - 1) * stride + stack - len(rows))
@@ -117,7 +117,7 @@ def logits(model, cmvn, samples, shape, language, itn):
 
 
 def decode(rows, pieces):
-    """Greedy as in funasr's inference; the tags are taken out of the text."""
+    """Decodes greedily as funasr's inference does; the tags are taken out of the text."""
     logprobs = torch.log_softmax(torch.from_numpy(rows), dim=-1)
     best = logprobs.argmax(dim=-1)
     tokens = []
@@ -224,7 +224,7 @@ def tones_model(cls):
     pieces = ["<unk>"] + [f"<|{tag}|>" for tag in TAGS] + PIECES
     shape = Shape(blocks=1, tp_blocks=0, hidden=4, vocabulary=len(pieces))
     model = shape.build(cls)
-    values = shape.width * 2  # where the values begin in query|key|value
+    values = shape.width * 2  # the values begin here in query|key|value
     with torch.no_grad():
         for name, value in model.named_parameters():
             value.fill_(1.0 if "norm" in name and name.endswith("weight") else 0.0)
@@ -250,7 +250,7 @@ def tone_hz(index):
 
 
 def whistle(pieces):
-    """120 ms of tone and as much silence for each piece."""
+    """Makes 120 ms of tone and as much silence for each piece."""
     out = np.zeros(3840 * len(pieces) + 1600, np.float32)
     for i, piece in enumerate(pieces):
         t = np.arange(1920) / RATE
@@ -259,7 +259,7 @@ def whistle(pieces):
 
 
 def signal():
-    """Something like speech: a gliding buzz with formants that open and close, and noise."""
+    """Makes something like speech: a gliding buzz with formants that open and close, and noise."""
     generator = np.random.default_rng(7)
     t = np.arange(int(0.8 * RATE)) / RATE
     phase = 2 * np.pi * np.cumsum(120 + 40 * np.sin(2 * np.pi * 1.7 * t)) / RATE

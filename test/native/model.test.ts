@@ -1,4 +1,7 @@
-/** The calls of a loaded model, over the scripted backend: what they take, refuse, cancel and report. */
+/**
+ * The calls of a loaded model run over the scripted backend: these tests say what they take, refuse, cancel and
+ * report.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -106,7 +109,7 @@ test('a call that fails leaves the model usable', async () => {
   await model.close();
 });
 
-test('a hook that fails ends the call with what it threw', async () => {
+test('a hook that fails ends the call with the error that it threw', async () => {
   const model = await loadFake('segment 0 1 x', 'delay_ms 60000');
   const started = performance.now();
   const call = model.transcribe(second, chunkOptions, {
@@ -127,7 +130,7 @@ test('a signal that is aborted already starts nothing', async () => {
   await model.close();
 });
 
-test('a signal stops a running call, which rejects with its reason once it has stopped', async () => {
+test('a signal stops a running call, which rejects with the signal’s reason once it has stopped', async () => {
   const model = await loadFake('ignore_cancel_ms 200', 'delay_ms 60000');
   const controller = new AbortController();
   const reason = new Error('client gone');
@@ -170,7 +173,7 @@ test('a signal that is aborted after the end changes nothing, and is not held', 
   await model.close();
 });
 
-test('close cancels what runs and what waits, and waits for it', async () => {
+test('close cancels the calls that run or wait, and waits for them', async () => {
   const model = await loadFake('ignore_cancel_ms 100', 'delay_ms 60000');
   const calls = [1, 2].map(() =>
     assert.rejects(model.transcribe(second, chunkOptions), { name: 'NativeError', code: 'closed' }),
@@ -191,7 +194,7 @@ test('close may be called again, and later calls are refused', async () => {
   assert.equal(model.info.family, 'fake');
 });
 
-test('samples are copied: changing or transferring them during the call is harmless', async () => {
+test('samples are copied, so changing or transferring them during the call is harmless', async () => {
   const model = await loadFake('delay_ms 50', 'segment 0 1 x');
   const samples = new Float32Array(16_000).fill(0.1);
   const call = model.transcribe(samples, chunkOptions);
@@ -205,7 +208,7 @@ test('samples are copied: changing or transferring them during the call is harml
   await model.close();
 });
 
-test('an argument error says what was expected and what came', async () => {
+test('an argument error says what was expected and what it received', async () => {
   const model = await loadFake();
   const cases: [unknown, unknown, string][] = [
     [[0, 1], chunkOptions, 'Expected a Float32Array for samples but received object'],

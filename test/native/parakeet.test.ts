@@ -1,6 +1,6 @@
 /**
- * Parakeet through the real addon, with the small model of generate-parakeet.py: it says a known text with known
- * durations, whatever it hears.
+ * Parakeet runs through the real addon, with the small model of generate-parakeet.py, which speaks a known text with
+ * known durations for any input.
  */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -80,14 +80,14 @@ test('tokens have their text, times and probability', async () => {
   assert.deepEqual([segment.startMs, segment.endMs], [0, 5040]);
 });
 
-test('a clip shorter than the text gives what fits, inside the clip', async () => {
+test('a clip shorter than the text gives the part that fits, inside the clip', async () => {
   const [segment] = await model.transcribe(sweep(0.5), options);
   const last = segment?.tokens.at(-1);
   assert(last && last.endMs <= 500 && last.startMs >= 320);
   assert.deepEqual((await model.transcribe(new Float32Array(1), options))[0]?.endMs ?? 0, 0);
 });
 
-test('words and sentences, with all fields', async () => {
+test('words and sentences have all fields', async () => {
   const { sentences, detected } = await hear(12);
   assert.deepEqual(detected, { language: 'de', probability: 1 });
   assert.deepEqual(
@@ -113,7 +113,7 @@ test('words and sentences, with all fields', async () => {
   }
 });
 
-test('subtitles are 1 to 7 s', async () => {
+test('subtitles last 1 to 7 s', async () => {
   const { sentences } = await hear(12, { granularity: 'subtitle' });
   assert.deepEqual(
     sentences.map((s) => [s.text, rounded(s.start), rounded(s.end)]),
@@ -125,7 +125,7 @@ test('subtitles are 1 to 7 s', async () => {
   );
 });
 
-test('an aborted call rejects with its reason and the next one hears the same', async () => {
+test('an aborted call rejects with its reason, and the next one gives the same text', async () => {
   const expected = await model.transcribe(sweep(30), options);
   const outcomes: unknown[] = [];
   for (const delayMs of [0, 0, 1, 5, 20]) {
@@ -144,7 +144,7 @@ test('an aborted call rejects with its reason and the next one hears the same', 
   assert.deepEqual(await model.transcribe(sweep(30), options), expected);
 });
 
-test('an aborted call that waits for others is given up, and they are not', async () => {
+test('an aborted call that waits for others is given up, and the others are not', async () => {
   const running = [model.transcribe(sweep(30), options), model.transcribe(sweep(30), options)];
   const abort = new AbortController();
   const waiting = model.transcribe(sweep(30), options, { signal: abort.signal });
@@ -164,7 +164,7 @@ test('segment and progress are reported once', async () => {
   assert.deepEqual(seen, [...segments, 1]);
 });
 
-test('what the model cannot do is refused with a sentence', async () => {
+test('a request that the model cannot serve is refused with a sentence', async () => {
   const refused = (error: unknown) => error instanceof NativeError && error.code === 'invalid_argument';
   await assert.rejects(model.transcribe(sweep(1), { ...options, translate: true }), refused);
   await assert.rejects(model.detectLanguage(sweep(1), { audioContext: 0, words: false }), refused);

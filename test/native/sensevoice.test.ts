@@ -1,6 +1,6 @@
 /**
- * SenseVoice through the real addon, with the small models of generate-sensevoice.py: one with random weights, whose
- * text funasr's own class has decoded too, and one that writes what is whistled to it.
+ * SenseVoice runs through the real addon, with the small models of generate-sensevoice.py: one with random weights,
+ * whose text funasr's own class has decoded too, and one that writes the pieces whose tones it hears.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ after(async () => {
 
 const options: ChunkOptions = { ...chunkOptions, language: '', words: true };
 
-/** The recording the reference was computed of, from its start again where it ends. */
+/** Gives the recording that the reference was computed from; it starts again where it ends. */
 function signal(length: number): Float32Array {
   const bytes = readFileSync(data('signal.s16'));
   const recorded = new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
@@ -37,7 +37,7 @@ function signal(length: number): Float32Array {
 
 const HZ = readJson<Record<string, number>>('tones.json');
 
-/** For each piece 120 ms of its tone and as much silence; '' is silence alone. */
+/** Makes for each piece 120 ms of its tone and as much silence; '' is silence alone. */
 function whistle(pieces: string[]): Float32Array {
   const samples = new Float32Array(Math.round(pieces.length * PIECE_SEC * SAMPLE_RATE) + 1600);
   pieces.forEach((piece, at) => {
@@ -96,7 +96,7 @@ test('random weights give the tokens, the text and the probabilities of the refe
   }
 });
 
-test('what is whistled is written: sentences, words, times, tags', async () => {
+test('whistled pieces are written as sentences, words, times and tags', async () => {
   const { sentences, detected } = await hear(
     ['你', '好', '。', '▁hello', '▁wor', 'ld', '.', 'こん', 'にち', 'は', '！'],
     undefined,
@@ -112,7 +112,7 @@ test('what is whistled is written: sentences, words, times, tags', async () => {
     sentences.flatMap((s) => s.words.map((w) => w.text)),
     ['你', '好。', ' hello', ' world.', 'こん', 'にち', 'は！'],
   );
-  // The words without their marks begin where their tone does.
+  // The words without their marks begin where their tones do.
   const begins = [0, 1, 3, 4, 7, 8, 9].map((piece) => 5 + piece * PIECE_SEC);
   sentences
     .flatMap((s) => s.words)
@@ -148,7 +148,7 @@ test('silence gives no segment', async () => {
   assert.deepEqual((await hear(['', '', ''])).sentences, []);
 });
 
-test('a segment is handed out when it is decoded, and progress ends at one', async () => {
+test('a segment is handed out when it is decoded, and progress ends at 1', async () => {
   const heard: string[] = [];
   const progress: number[] = [];
   const segments = await tones.transcribe(whistle(['世', '界']), options, {
@@ -172,7 +172,7 @@ test('an abort ends the call with its reason, and the model goes on', async () =
   assert.deepEqual(await next, whole);
 });
 
-test('what the model cannot do is refused', async () => {
+test('a request that the model cannot serve is refused', async () => {
   const samples = whistle(['你']);
   const refused = (asked: Partial<ChunkOptions>) =>
     assert.rejects(async () => tones.transcribe(samples, { ...options, ...asked }), {
@@ -183,7 +183,7 @@ test('what the model cannot do is refused', async () => {
   await refused({ normalizeText: 1 as unknown as boolean });
 });
 
-test('a file that is none is refused by name', async () => {
+test('a file that is no such model is refused with the reason', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'voxgate-sensevoice-'));
   const path = join(folder, 'broken.gguf');
   try {

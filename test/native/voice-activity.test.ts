@@ -1,4 +1,4 @@
-/** Silero voice activity with real weights: what is speech, in one block and across blocks. */
+/** Silero voice activity runs with real weights: it finds speech in one block and across blocks. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';

@@ -1,4 +1,7 @@
-/** Whisper with real weights: what is heard, in which language, when, and with how many threads. */
+/**
+ * Whisper runs with real weights: these tests say what it recognizes, in which language, when, and with how many
+ * threads.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
@@ -23,7 +26,7 @@ after(() => model?.close());
 
 const options = { ...chunkOptions, audioContext: 600 };
 
-test('whisper hears what was said', { skip }, async () => {
+test('whisper recognizes the words that were spoken', { skip }, async () => {
   const emitted: string[] = [];
   const segments = await model.transcribe(speech, options, { onSegment: (s) => emitted.push(textOf([s])) });
   assert.match(textOf(segments), /fellow Americans.*what your country can do for you.*for your country\.$/);
@@ -31,7 +34,7 @@ test('whisper hears what was said', { skip }, async () => {
   assert.ok(segments.every((s) => s.noSpeechProb < 0.3 && s.startMs < s.endMs && s.endMs <= 11_000));
 });
 
-test('whisper places every word when asked to', { skip }, async () => {
+test('whisper places every word when it is asked to', { skip }, async () => {
   const segments = await model.transcribe(speech, { ...options, words: true });
   const country = segments
     .flatMap((s) => s.tokens)
@@ -39,7 +42,7 @@ test('whisper places every word when asked to', { skip }, async () => {
   assert.ok(country && Math.abs(country.endMs - 6300) < 250, JSON.stringify(country));
 });
 
-test('whisper gives the same again, whatever ran between, was sampled or aborted', { skip }, async () => {
+test('whisper gives the same again after calls that were longer, sampled or aborted', { skip }, async () => {
   const first = await model.transcribe(speech, options);
   await model.transcribe(speech.subarray(0, 16_000), {
     ...options,
@@ -72,7 +75,7 @@ test('whisper has lanes that give side by side what one gives alone', { skip }, 
   assert.deepEqual(await staying, alone);
 });
 
-test('whisper closes its lanes with itself, while they work', { skip }, async () => {
+test('whisper closes its lanes with itself while they work', { skip }, async () => {
   const short = await loadNative().loadModel({
     family: 'whisper',
     path: path,

@@ -1,4 +1,4 @@
-/** `npm run dev`, by which a change is seen without a build. */
+/** `npm run dev` shows a change without a build. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const LIMIT_MS = 60_000;
 test('npm run dev serves the sources, and a change as soon as it is saved', async () => {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo; // the same one after a restart
+  const { port } = probe.address() as AddressInfo; // the port stays the same after a restart
   probe.close();
   await once(probe, 'close');
 

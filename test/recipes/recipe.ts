@@ -1,6 +1,6 @@
 /**
- * A recipe of docs/recipes as steps that a program can follow. The info string of a code block says what the block
- * is for:
+ * Parses a recipe of docs/recipes into steps that a program can follow. The info string of a code block says what the
+ * block is for:
  *
  * - `ts file=PATH`: a new file with this content
  * - `diff file=PATH`: a change to a file, as context, `-` and `+` lines; `@@` begins the next place in the file
@@ -42,7 +42,7 @@ export function parseRecipe(markdown: string): Step[] {
 interface CodeBlock {
   line: number;
   info: string;
-  /** With a newline at its end. */
+  /** The text, with a newline at its end. */
   text: string;
 }
 
@@ -65,8 +65,8 @@ function codeBlocks(markdown: string): CodeBlock[] {
 }
 
 /**
- * Context must stand in the file exactly once; how it is indented or padded is not compared, so that a table that
- * was formatted anew is still found.
+ * Applies a change. Its context must stand in the file exactly once; indentation and padding are not compared, so
+ * that a table with other column widths is still found.
  * @throws Error that quotes the context that is not there, or is there more than once.
  */
 export function applyDiff(source: string, diff: string): string {

@@ -9,10 +9,10 @@ import { createWorkingCopy, type WorkingCopy } from './working-copy.ts';
 const RECIPES = new URL('../../docs/recipes/', import.meta.url).pathname;
 const names = readdirSync(RECIPES).filter((name) => name.endsWith('.md'));
 
-test('there are recipes', () => assert(names.length >= 2));
+test('docs/recipes holds at least two recipes', () => assert(names.length >= 2));
 
 for (const name of names) {
-  test(`docs/recipes/${name}, followed step by step`, async (t) => {
+  test(`docs/recipes/${name} works when it is followed step by step`, async (t) => {
     const steps = parseRecipe(readFileSync(join(RECIPES, name), 'utf8'));
     const ownBuild = steps.some((step) => 'command' in step && step.command.includes('build:native'));
     await using copy = createWorkingCopy({ ownBuild });

@@ -1,6 +1,6 @@
 /**
- * A copy of this tree in the system's temp folder, to change and to build without touching the tree itself. The
- * packages are those of the tree; so is the addon, unless the copy is to compile its own.
+ * Copies this tree into the system's temp folder, to change and to build it there without touching the tree itself.
+ * The packages are those of the tree; so is the addon, unless the copy is to compile its own.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
-/** Compiling the addon without a compiler cache takes most of it. */
+/** Compiling the addon without a compiler cache takes most of this time. */
 const COMMAND_LIMIT_MS = 20 * 60_000;
 const START_LIMIT_MS = 30_000;
 const STOP_LIMIT_MS = 15_000;
@@ -70,14 +70,14 @@ export function createWorkingCopy({ ownBuild }: { ownBuild: boolean }): WorkingC
   };
 }
 
-/** What a fresh clone has: nothing that was installed, built or logged. */
+/** Copies what a fresh clone has: nothing that was installed, built or logged. */
 function isSource(path: string): boolean {
   const name = basename(path);
   if (['.git', 'node_modules', '__pycache__'].includes(name)) return false;
   return join(dirname(path), '/') !== ROOT || !/^(build.*|dist|logs|payloads)$/.test(name);
 }
 
-/** From the line that the gateway logs when it listens. */
+/** Reads the address from the line that the gateway logs when it listens. */
 async function addressOf(child: ChildProcess, command: string): Promise<string> {
   const limit = setTimeout(() => signalGroup(child, 'SIGKILL'), START_LIMIT_MS);
   let output = '';
@@ -106,7 +106,7 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(limit);
 }
 
-/** The shell, npm and the gateway are one group; npm does not pass every signal on. */
+/** The shell, npm and the gateway are one process group, because npm does not pass every signal on. */
 function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   if (pid !== undefined) process.kill(-pid, signal);
 }

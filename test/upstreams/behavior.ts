@@ -1,6 +1,6 @@
 /**
- * What a client may expect of the two upstreams, the same whether it talks to them or through a gateway. Every call
- * goes through the official OpenAI package, or through its transport where that knows no such endpoint.
+ * Tests what a client may expect of the two upstreams, directly or through a gateway. Every call goes through the
+ * official OpenAI package, or through its transport where the package knows no such endpoint.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,18 +10,18 @@ import { until } from '../until.ts';
 const MODEL = 'tiny';
 const MESSAGES = [{ role: 'user' as const, content: 'Say something.' }];
 const SAMPLE_RATE = 24_000;
-/** Much longer than any buffer on the way: about 8 minutes of speech, 22 MB. */
+/** The text is much longer than any buffer on the way: about 8 minutes of speech, 22 MB. */
 const LONG_TEXT = 'This is a sentence of some length, said for the test. '.repeat(150);
 
 export interface Stats {
   running: number;
   completed: number;
   aborted: number;
-  /** Tokens made so far; of the chat daemon only. */
+  /** Number of tokens made so far; only the chat daemon has it. */
   tokens?: number;
 }
 
-/** @param direct where the upstreams themselves are, for their `/stats`, when the bases are those of a gateway */
+/** @param direct addresses of the upstreams themselves, for their `/stats`, when the bases are those of a gateway */
 export function testUpstreams(
   name: string,
   speechBase: string,
@@ -58,7 +58,7 @@ function testSpeech(where: string, openai: OpenAI, stats: () => Promise<Stats>):
     assert(bytes.length > 60 * 2 * SAMPLE_RATE, `${bytes.length} bytes`);
   });
 
-  test(`${where}: a slow reader holds the voice back; one that leaves ends it`, async () => {
+  test(`${where}: a slow reader holds the voice back, and one that leaves ends it`, async () => {
     const before = await stats();
     const gone = new AbortController();
     const response = await openai
@@ -73,7 +73,7 @@ function testSpeech(where: string, openai: OpenAI, stats: () => Promise<Stats>):
     assert.equal((await stats()).aborted, before.aborted + 1);
   });
 
-  test(`${where}: a batch`, async () => {
+  test(`${where}: a batch answers each of its items`, async () => {
     const items = ['One.', { input: 'Zwei.', voice: 'de' }];
     const { results } = await openai.post<{ results: { index: number; audio_data: string }[] }>(
       '/audio/speech/batch',
@@ -124,7 +124,7 @@ function testChat(where: string, openai: OpenAI, stats: () => Promise<Stats>): v
     assert(ids.includes(MODEL), ids.join());
   });
 
-  test(`${where}: an answer`, async () => {
+  test(`${where}: an answer ends at its limit or by itself`, async () => {
     const answer = await completions.create({ model: MODEL, messages: MESSAGES, max_tokens: 12 });
     assert.equal(answer.object, 'chat.completion');
     assert.equal(answer.choices[0]?.finish_reason, 'length');
@@ -196,7 +196,7 @@ function testChat(where: string, openai: OpenAI, stats: () => Promise<Stats>): v
   });
 }
 
-/** Mono 16-bit wav of more than 0.3 s in which something is to be heard. */
+/** Checks that the bytes are a mono 16-bit wav of more than 0.3 s that is not silent. */
 function assertSpeech(bytes: Buffer): void {
   assert.equal(bytes.toString('latin1', 0, 4) + bytes.toString('latin1', 8, 16), 'RIFFWAVEfmt ');
   assert.deepEqual(

@@ -1,6 +1,6 @@
 /**
- * `node chat.mjs [PORT]`: a chat daemon, llama.cpp over the generated model of tiny-gguf.mjs. It makes a token only
- * when the client has taken those before, and none for a client that is gone.
+ * `node chat.mjs [PORT]` runs a chat daemon, llama.cpp over the generated model of tiny-gguf.mjs. It makes a token
+ * only when the client has taken those before, and none for a client that is gone.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { clientSignal, HttpError, Jobs, readJson, sendJson, serve } from './http
 import { CONTEXT_LENGTH, writeTinyModel } from './tiny-gguf.mjs';
 
 const MODEL = 'tiny';
-/** The weights never choose to end; an answer without `max_tokens` ends here and says so with "stop". */
+/** The weights never choose to end, so an answer without `max_tokens` ends here and says so with "stop". */
 const ANSWER_TOKENS = 48;
 /** A prompt leaves this much of the context free; past its end the oldest tokens are forgotten. */
 const RESERVED_TOKENS = 512;
@@ -85,7 +85,10 @@ async function streamed(res, request, signal) {
   res.end();
 }
 
-/** One piece of text a token. Leaving the loop ends the generation: the next token is only made when asked for. */
+/**
+ * Gives one piece of text for each token. Leaving the loop ends the generation, because the next token is made on
+ * demand.
+ */
 async function* generate({ prompt, limit, sampling }, signal) {
   const context = await model.createContext({
     contextSize: CONTEXT_LENGTH,
@@ -142,7 +145,7 @@ function chatRequest(body) {
   };
 }
 
-/** A text, or the texts among the parts. */
+/** Gives a text, or joins the texts among the parts. */
 function plainText(content) {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content))

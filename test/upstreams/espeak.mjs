@@ -1,11 +1,13 @@
-/** espeak-ng as a source of 24 kHz mono 16-bit samples. Text goes in by stdin, so that no text is ever an option. */
+/**
+ * Runs espeak-ng as a source of 24 kHz mono 16-bit samples. Text goes in by stdin, so that no text is ever an option.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 
 export const SAMPLE_RATE = 24_000;
 const ESPEAK_RATE = 22_050;
 const WORDS_PER_MINUTE = 175;
 
-/** OpenAI's names, on voices and speakers that differ audibly. */
+/** OpenAI's names stand for voices and speakers that differ audibly. */
 const NAMED = {
   alloy: 'en-us',
   ash: 'en-gb',
@@ -18,7 +20,7 @@ const NAMED = {
   shimmer: 'en-us+f5',
 };
 
-/** Voice name to what `-v` takes: only these values ever become an argument. @returns {Map<string, string>} */
+/** Maps a voice name to the value of `-v`: only these values ever become an argument. @returns {Map<string, string>} */
 export function builtInVoices() {
   const table = execFileSync('espeak-ng', ['--voices'], { encoding: 'utf8' });
   const languages = table
@@ -30,7 +32,7 @@ export function builtInVoices() {
 }
 
 /**
- * Samples as they are made. Both processes are killed when the consumer stops early or the signal aborts.
+ * Gives samples as they are made. Both processes are killed when the consumer stops early or the signal aborts.
  * @param {{ text: string, voice: string, speed: number, signal: AbortSignal }} job
  * @returns {AsyncGenerator<Buffer>}
  */
@@ -39,7 +41,8 @@ export async function* speak({ text, voice, speed, signal }) {
   const espeak = spawn('espeak-ng', ['--stdin', '--stdout', '-b', '1', '-v', voice, '-s', rate], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  // The header of `--stdout` has made-up sizes; as raw samples its 44 bytes are 1 ms of almost nothing, cut below.
+  // The header of `--stdout` has made-up sizes; as raw samples its 44 bytes are 1 ms of near silence, which is cut
+  // below.
   const input = ['-f', 's16le', '-ar', String(ESPEAK_RATE), '-ac', '1', '-i', 'pipe:0'];
   const output = ['-f', 's16le', '-ar', String(SAMPLE_RATE), '-ac', '1', '-flush_packets', '1', 'pipe:1'];
   const cut = ['-af', 'atrim=start_sample=22'];
@@ -51,10 +54,10 @@ export async function* speak({ text, voice, speed, signal }) {
     for (const child of children) child.kill('SIGKILL');
   };
   const ended = Promise.all(children.map(exit));
-  // Awaited only after the last sample; a failure before that must not count as unhandled.
+  // The status is awaited only after the last sample; a failure before that must not count as unhandled.
   ended.catch(kill);
   signal.addEventListener('abort', kill);
-  // Either may be gone before it has read everything; its exit status is what counts.
+  // Either process may be gone before it has read everything; its exit status counts.
   for (const stdin of [espeak.stdin, ffmpeg.stdin]) stdin.on('error', () => undefined);
   espeak.stdout.pipe(ffmpeg.stdin);
   espeak.stdin.end(text);
@@ -79,7 +82,7 @@ function exit(child) {
   });
 }
 
-/** The header of a wav of `bytes` bytes of samples; of one that has no end yet when that is not known. */
+/** Makes the header of a wav of `bytes` bytes of samples, or of one without an end when that number is not known. */
 export function wavHeader(bytes = 0xffffffff - 36) {
   const header = Buffer.alloc(44);
   header.write('RIFF', 0);

@@ -1,4 +1,4 @@
-/** What both servers share: JSON in and out, errors as OpenAI's, when to begin and when to end. No dependencies. */
+/** Both servers share this: JSON in and out, OpenAI's errors, the start and the end. It has no dependencies. */
 import { createServer } from 'node:http';
 
 const BODY_LIMIT = 10 * 2 ** 20;
@@ -19,7 +19,7 @@ export class HttpError extends Error {
 export async function readBody(req) {
   const chunks = [];
   let size = 0;
-  // Leaving the loop must not cut the connection: the answer says why.
+  // The loop must not cut the connection when it is left, because the answer says why.
   for await (const chunk of req.iterator({ destroyOnReturn: false })) {
     size += chunk.length;
     if (size > BODY_LIMIT)
@@ -60,7 +60,7 @@ export function clientSignal(res) {
   return gone.signal;
 }
 
-/** Work now running and how the rest ended, for tests that look at `GET /stats`. */
+/** Counts the work that runs now and how the rest ended, for tests that read `GET /stats`. */
 export class Jobs {
   running = 0;
   completed = 0;
@@ -117,7 +117,7 @@ function decoded(segment) {
   }
 }
 
-/** Once the answer has begun only a cut connection can tell the client that it is not whole. */
+/** Once the answer has begun, only a cut connection can tell the client that it is not whole. */
 function fail(res, error) {
   if (res.headersSent || res.destroyed) {
     res.destroy();

@@ -1,7 +1,7 @@
 /**
- * `node speech.mjs [PORT]`: a speech server with OpenAI's surface and the extensions of vLLM-Omni (stream, batch,
- * voices) over espeak-ng. Its audio is wav whatever `response_format` asks for, except that `pcm` of the stream is
- * bare samples.
+ * `node speech.mjs [PORT]` runs a speech server with OpenAI's surface and the extensions of vLLM-Omni (stream, batch,
+ * voices) over espeak-ng. Its audio is wav for every `response_format`, except that `pcm` of the stream is bare
+ * samples.
  */
 import { once } from 'node:events';
 import { builtInVoices, SAMPLE_RATE, speak, wavHeader } from './espeak.mjs';
@@ -12,7 +12,7 @@ const DEFAULT_VOICE = 'alloy';
 const MAX_INPUT = 100_000;
 
 const builtIn = builtInVoices();
-/** Name to the built-in voice it stands for. @type {Map<string, { base: string, created_at: number }>} */
+/** Maps a name to the built-in voice it stands for. @type {Map<string, { base: string, created_at: number }>} */
 const registered = new Map();
 const jobs = new Jobs();
 
@@ -33,7 +33,7 @@ async function whole(req, res) {
   res.writeHead(200, { 'content-type': 'audio/wav', 'content-length': wav.length }).end(wav);
 }
 
-/** Headers at once, samples as they are made, at the pace at which the client reads. */
+/** Sends headers at once, and samples as they are made, at the pace at which the client reads. */
 async function stream(req, res) {
   const request = speechRequest(await readJson(req));
   const signal = clientSignal(res);
@@ -52,7 +52,10 @@ async function stream(req, res) {
   });
 }
 
-/** `items` (texts or requests, with the body's other members as their defaults), or `input` as an array of texts. */
+/**
+ * Takes `items` (texts or requests, with the body's other members as their defaults), or `input` as an array of
+ * texts.
+ */
 async function batch(req, res) {
   const { items, input, ...defaults } = await readJson(req);
   const list = items ?? input;
@@ -117,7 +120,7 @@ function listVoices(_req, res) {
   sendJson(res, 200, { voices: [...builtIn.keys(), ...registered.keys()], uploaded_voices: added });
 }
 
-/** `name`, and `base`: the voice it stands for. A recording may come along; espeak cannot learn from it. */
+/** Takes `name`, and `base`, the voice it stands for. A recording may come along, but espeak cannot learn from it. */
 async function registerVoice(req, res) {
   const { name, base = DEFAULT_VOICE } = await fieldsOf(req);
   if (typeof name !== 'string' || !/^[\w-]{1,64}$/.test(name)) {
@@ -132,7 +135,7 @@ async function registerVoice(req, res) {
   sendJson(res, 201, { success: true, voice: { name, ...voice } });
 }
 
-/** JSON or a form. */
+/** Reads JSON or a form. */
 async function fieldsOf(req) {
   const type = req.headers['content-type'] ?? '';
   if (!type.startsWith('multipart/form-data')) return await readJson(req);

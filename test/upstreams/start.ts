@@ -1,6 +1,6 @@
 /**
- * The upstreams as processes of their own, on 127.0.0.1. What they need from npm is installed on first use, from
- * this folder's lockfile; they end with the process that started them.
+ * Runs the upstreams as processes of their own, on 127.0.0.1. Their npm packages are installed on first use, from
+ * this folder's lockfile. The processes end with the one that started them.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ export interface Upstream extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** Why this machine cannot run the speech server; null when it can. */
+/** Says why this machine cannot run the speech server; null when it can. */
 export function speechLacks(): string | null {
   const missing = ['espeak-ng', 'ffmpeg'].filter(
     (name) => spawnSync(name, ['--version']).error !== undefined,
@@ -29,7 +29,7 @@ export function speechLacks(): string | null {
   return `the speech server needs ${missing.join(' and ')}: apt-get install ${missing.join(' ')}`;
 }
 
-/** Why this machine cannot run the chat daemon; null when it can. */
+/** Says why this machine cannot run the chat daemon; null when it can. */
 export function chatLacks(): string | null {
   if (process.platform === 'linux' && process.arch === 'x64') return null;
   return `the chat daemon is installed for linux-x64 only, and this is ${process.platform}-${process.arch}`;
@@ -51,8 +51,8 @@ export async function startChat(port = 0): Promise<Upstream> {
 }
 
 /**
- * Installed aside and moved in as a whole: a second test file that starts meanwhile, or an install that was cut
- * short, never sees half a folder.
+ * Installs into another folder and moves it in as a whole, so that a second test file that starts meanwhile, or an
+ * install that was cut short, never sees half a folder.
  */
 function install(): void {
   const modules = join(HERE, 'node_modules');
@@ -76,7 +76,7 @@ function install(): void {
   }
 }
 
-/** The channel to the child is there for its end only: when this process dies it closes, and the child leaves. */
+/** The channel to the child exists for its end only: when this process dies, it closes, and the child leaves. */
 async function start(script: string, port: number): Promise<Upstream> {
   const child = spawn(process.execPath, [join(HERE, script), String(port)], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -93,7 +93,7 @@ async function start(script: string, port: number): Promise<Upstream> {
   };
 }
 
-/** From the line that a server prints once it answers. */
+/** Reads the address from the line that a server prints once it answers. */
 async function address(script: string, child: ChildProcess): Promise<string> {
   if (child.stdout === null) throw new Error(`${script} has no output`);
   const limit = setTimeout(() => child.kill('SIGKILL'), READY_LIMIT_MS);

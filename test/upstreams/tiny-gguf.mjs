@@ -10,13 +10,13 @@ const HEADS = 2;
 const ALIGNMENT = 32;
 export const CONTEXT_LENGTH = 2048;
 
-/** Some are not ASCII: a stream must not break a character in two. */
+/** Some words are not ASCII, because a stream must not break a character in two. */
 const WORDS =
   'a an the voice word sound song wave tone echo silence answer question letter river window garden morning café ' +
   'naïve größe 声音 文字 слово 🎧 is was hears speaks writes sings waits turns and or but then where while soft loud ' +
   'clear warm quiet bright old new small slow near far again always never';
 
-/** Types of GGUF: of metadata values, of vocabulary entries. */
+/** GGUF has these types of metadata values and of vocabulary entries. */
 const [U32, F32, STRING, ARRAY, I32] = [4, 6, 8, 9, 5];
 const [NORMAL, UNKNOWN, CONTROL, BYTE] = [1, 2, 3, 6];
 
@@ -84,8 +84,8 @@ function tinyModel() {
 }
 
 /**
- * The first dimension of every embedding is large, and nothing in the block writes to it; where a row of the output
- * is large there too the token is likely. So words are likely, and bytes and the end of the answer never come.
+ * The first dimension of every embedding is large, and nothing in the block writes to it, so a token is likely where
+ * a row of the output is large there too. Words are therefore likely, and bytes and the end of the answer never come.
  */
 function weights() {
   const random = gaussian(20_251);
@@ -119,7 +119,7 @@ function weights() {
   ];
 }
 
-/** Normally distributed numbers, always the same ones (mulberry32, Box and Muller). */
+/** Gives normally distributed numbers, always the same ones (mulberry32, Box and Muller). */
 function gaussian(seed) {
   let state = seed;
   const uniform = () => {
