@@ -6,7 +6,7 @@
 #include "binding/tasks.h"
 #include "binding/voice_activity.h"
 
-// Runs once in every environment that loads the addon; src/engine/addon.ts is the only one that should.
+// Runs once in every environment that loads the addon. Only src/engine/addon.ts should load it.
 static Napi::Object init(Napi::Env env, Napi::Object exports) {
   voxgate::start_ggml(voxgate::write_log);
   voxgate::Environment::create(env);

@@ -10,37 +10,36 @@
 #include <string_view>
 #include <vector>
 
-// The one interface of a speech model, and its contract.
+// The interface of a speech model, and the rules for its implementations.
 //
 // Threads: a backend is loaded, used and destroyed on one thread, its own. Its calls never overlap, so an
-// implementation needs no locks. It may start helper threads inside a call, all of which end with the call.
-// The callbacks of a call run on that same thread, during the call.
+// implementation needs no locks. It may start helper threads inside a call, but all of them must end with the
+// call. The callbacks of a call run on the same thread, during the call.
 //
-// Lanes: a model may offer further backends on the same weights, each with a thread and working memory of its
-// own, so that several chunks are decoded at once. They share only the weights, which are never written, and
-// the number of threads.
+// Lanes: a model may offer further backends on the same weights, so that several chunks are decoded at once.
+// Each has a thread and working memory of its own. They share only the number of threads and the weights,
+// which are never written.
 //
-// Ownership: spans and references are borrowed for the call only. Nothing of one call may influence the next:
-// the same samples with the same options give the same segments, in every field, also after an abort.
+// Ownership: spans and references are borrowed for the call only. A call must not influence the next one: the
+// same samples with the same options give the same segments, in every field, also after an abort.
 //
-// Abort: `cancel` may be set at any time by another thread. An implementation looks at it at least before
-// each graph, better inside it, and leaves by throwing what CancelToken::check throws. The model must stay
-// usable.
+// Abort: another thread may set `cancel` at any time. An implementation checks it at least before each graph,
+// better inside it, and leaves by the exception of CancelToken::check. The model must stay usable.
 //
-// Errors: throw Failure; other exceptions count as inference_failed (load_failed while loading). Nothing may
-// call abort() or exit(): input is checked before it reaches a library that asserts.
+// Errors: throw Failure. Other exceptions count as inference_failed (load_failed while loading). No code may
+// call abort() or exit(), so input is checked before it reaches a library that asserts.
 //
-// Audio is 16 kHz mono in -1..1 and finite. Times are milliseconds from the first sample, inside the chunk
-// and never falling from token to token.
+// Audio is 16 kHz mono, finite and in -1..1. Times are milliseconds from the first sample. They are inside
+// the chunk and never fall from token to token.
 
 namespace voxgate {
 
 inline constexpr int kSampleRate = 16000;
-// What one window of Whisper can hold, and a bound for every backend; half a second of slack for padding.
+// One window of Whisper (30 s) and half a second for padding; it is the limit of every backend.
 inline constexpr size_t kMaxChunkSamples = 30 * kSampleRate + kSampleRate / 2;
 
 struct LoadOptions {
-  std::string family; // "whisper", "parakeet" ...: which kind of model the file holds
+  std::string family; // the architecture of the model in the file: "whisper", "parakeet" ...
   std::string path;
   std::string device; // "cpu", "cuda", "cuda:1" ...
   int threads = 1;
@@ -50,27 +49,27 @@ struct ModelInfo {
   std::string family;
   std::vector<std::string> languages; // in the model's own order
   bool multilingual = false;
-  bool finds_language = false; // while transcribing: ChunkOptions::language may then be empty
-  int audio_context = 0;       // encoder positions of a full window; 0 where a call cannot choose them
-  int text_context = 0;        // decoder positions; 0 where there is no decoder
-  int lanes = 1;               // how many chunks are worth decoding at once, this backend included
+  bool finds_language = false; // true if transcribing detects it; ChunkOptions::language may then be empty
+  int audio_context = 0;       // encoder positions of a full window; 0 if a call cannot choose them
+  int text_context = 0;        // decoder positions; 0 if there is no decoder
+  int lanes = 1;               // the number of chunks worth decoding at once, with this backend
   uint64_t memory_bytes = 0;
 };
 
 struct ChunkOptions {
-  std::string language; // one of ModelInfo::languages; empty where the model is to find it
+  std::string language; // one of ModelInfo::languages; empty if the model has to detect it
   bool translate = false;
   std::string prompt;
   float temperature = 0;
-  int audio_context = 0; // 0 = full window
-  int max_tokens = 0;    // 0 = the model's own bound
+  int audio_context = 0; // 0 means the full window
+  int max_tokens = 0;    // 0 means the model's own limit
   bool words = false;
-  bool itn = true; // inverse text normalization, where a model has the choice: punctuation, digits
+  bool itn = true; // inverse text normalization (punctuation, digits), if the model has the choice
 };
 
 struct Token {
   int32_t id = 0;
-  std::string bytes; // UTF-8, maybe part of a character; empty for timestamp and control tokens
+  std::string bytes; // UTF-8, possibly a part of a character; empty for timestamp and control tokens
   float logprob = 0;
   int64_t start_ms = 0;
   int64_t end_ms = 0;
@@ -83,7 +82,7 @@ struct Segment {
   int64_t end_ms = 0;
   std::vector<Token> tokens;
   float no_speech_prob = 0;
-  // What some models say beside the words; empty for the others.
+  // Some models detect these beside the words; they are empty for the others.
   std::string language;
   float language_probability = 0;
   std::string emotion;
@@ -97,21 +96,22 @@ struct LanguageProbability {
   float probability = 0;
 };
 
-// Both may be empty functions. Progress is 0..1.
+// Both functions may be empty. Progress is in 0..1.
 struct ChunkEvents {
   std::function<void(const Segment&)> segment;
   std::function<void(double)> progress;
 };
 
-// As in the ChunkOptions of the call that follows on the same samples: it then need not encode them again.
+// With the same values as in the ChunkOptions of the following call on the same samples, that call does not
+// encode them again.
 struct DetectionOptions {
   int audio_context = 0;
   bool words = false;
 };
 
 class Backend;
-// Makes one more lane. May be called on any thread, also while other lanes compute or when the backend it
-// came from is gone; throws Failure{closed} when all lanes are gone.
+// Makes another lane. It may be called on any thread, also while other lanes compute, and after the backend
+// that gave the factory was destroyed. Throws Failure{closed} when all lanes are destroyed.
 using LaneFactory = std::function<std::unique_ptr<Backend>()>;
 
 class Backend {
@@ -123,28 +123,28 @@ class Backend {
 
   virtual const ModelInfo& info() const = 0;
 
-  // Empty where there is one lane only (ModelInfo::lanes).
+  // Empty if the model has only one lane (ModelInfo::lanes).
   virtual LaneFactory lane_factory() const { return {}; }
 
-  // At least one and at most kMaxChunkSamples samples. Returns every segment, also those already emitted.
+  // Takes 1 to kMaxChunkSamples samples. Returns all segments, also those already passed to `events`.
   virtual std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
                                           const ChunkEvents& events, const CancelToken& cancel) = 0;
 
-  // All languages of the model, most probable first; a model of one language answers with that one,
-  // and one that cannot detect languages throws Failure{invalid_argument}.
+  // All languages of the model, the most probable first. A model with one language returns that one. A model
+  // that cannot detect languages throws Failure{invalid_argument}.
   virtual std::vector<LanguageProbability> detect_language(std::span<const float> samples,
                                                            const DetectionOptions& options,
                                                            const CancelToken& cancel) = 0;
 };
 
-// Whether this build can load models of that family: "whisper", "parakeet" ...
+// True if this build can load models of the family `name`: "whisper", "parakeet" ...
 bool has_family(std::string_view name);
 
-// Every family of this build, sorted by name.
+// All families of this build, sorted by name.
 std::vector<std::string_view> family_names();
 
-// Loads a model of the family that `options` names, behind the guard of gpu_guard.h. Throws
-// Failure{invalid_argument}, which names the families there are, when this build does not have that one.
+// Loads a model of the family in `options`, behind the guard of gpu_guard.h. Throws
+// Failure{invalid_argument}, which names the families of this build, if it does not have that family.
 std::unique_ptr<Backend> load_model(const LoadOptions& options, const CancelToken& cancel);
 
 } // namespace voxgate

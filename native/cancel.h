@@ -6,12 +6,12 @@
 
 namespace voxgate {
 
-// Set once, by any thread, and never taken back; the first reason stays. Whoever works polls it; after the
-// work it decides the outcome, because whisper.cpp reports success for some aborted runs.
+// A flag that any thread may set, once and for good; the first reason stays. The working thread polls it. The
+// token also decides the outcome after the work, because whisper.cpp reports success for some aborted runs.
 class CancelToken {
  public:
   void cancel() noexcept { set(Reason::cancelled); }
-  // The object the work belongs to goes away.
+  // Call this when the object that the work belongs to is closed.
   void close() noexcept { set(Reason::closed); }
   bool cancelled() const noexcept { return reason_.load(std::memory_order_acquire) != Reason::none; }
   void check() const {

@@ -5,11 +5,12 @@
 
 namespace voxgate {
 
-// exp(x) of x <= 0 without a branch or a call, so that the compiler makes vectors of it: 2^n * exp(r), |r| <=
-// ln(2)/2, by a polynomial (Cephes, expf.c, https://www.netlib.org/cephes/). Relative error below 2e-7.
+// exp(x) for x <= 0, without a branch or a call, so that the compiler can vectorize it. It is 2^n * exp(r)
+// with |r| <= ln(2)/2, by a polynomial (Cephes, expf.c, https://www.netlib.org/cephes/). The relative error
+// is below 2e-7.
 inline float exponential(float x) {
-  constexpr float smallest = -87;   // exp of less is not a normal float
-  constexpr float round = 12582912; // 1.5 * 2^23: what is added to it is rounded to an integer
+  constexpr float smallest = -87;   // below it, the result is not a normal float
+  constexpr float round = 12582912; // 1.5 * 2^23; adding it rounds to an integer
   const float bounded = x < smallest ? smallest : x;
   const float shifted = bounded * 1.44269504F + round;
   const float n = shifted - round;

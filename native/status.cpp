@@ -11,7 +11,7 @@ Status current_status(StatusCode fallback) noexcept {
   } catch (const Failure& failure) {
     return failure.status();
   } catch (const std::bad_alloc&) {
-    return {StatusCode::out_of_memory, "Out of memory"}; // short enough to need none
+    return {StatusCode::out_of_memory, "Out of memory"}; // short enough to need no allocation
   } catch (const std::system_error& error) {
     const bool refused = error.code() == std::errc::resource_unavailable_try_again ||
                          error.code() == std::errc::not_enough_memory;

@@ -6,7 +6,7 @@
 
 namespace voxgate {
 
-// The names JavaScript sees as `error.code`; binding/errors.cpp holds the spelling.
+// The codes that JavaScript sees as `error.code`; binding/errors.cpp spells them.
 enum class StatusCode {
   load_failed,
   bad_audio,
@@ -22,8 +22,8 @@ struct Status {
   std::string message;
 };
 
-// The one exception thrown on purpose below the binding. It never crosses a thread boundary as an exception:
-// `start_job` (binding/job.cpp) turns it, and any other exception, into a Status at the top of each job.
+// The only exception that code below the binding throws on purpose. Exceptions never cross a thread boundary:
+// `start_job` (binding/job.cpp) turns every exception of a job into a Status.
 class Failure : public std::exception {
  public:
   Failure(StatusCode code, std::string message) : status_{code, std::move(message)} {}
@@ -35,8 +35,8 @@ class Failure : public std::exception {
   Status status_;
 };
 
-// The Status of the exception being handled; call it only inside a catch block. What nobody foresaw gets
-// `fallback`.
+// The Status of the exception that is being handled; call it only inside a catch block. An unexpected
+// exception gets the code `fallback`.
 Status current_status(StatusCode fallback) noexcept;
 
 } // namespace voxgate

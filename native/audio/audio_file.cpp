@@ -18,7 +18,7 @@ constexpr int kMaxChannels = 32;
 constexpr int kMinRate = 2000;
 constexpr int kMaxRate = 384000;
 constexpr size_t kBlockFrames = 4096;
-// Decoders share few threads: no file keeps one for longer while others wait.
+// Decoders share a few threads, so no file keeps one for longer than this while others wait.
 constexpr std::chrono::milliseconds kTurn{50};
 
 struct CloseFile {
@@ -64,7 +64,7 @@ ma_encoding_format encoding(AudioFormat format) {
   return ma_encoding_format_unknown;
 }
 
-// A float file may hold anything; one NaN in a filter would silence the rest of the file.
+// A float file may hold any value, and one NaN in a filter would silence the rest of the file.
 float sane(float sample) {
   return std::isfinite(sample) ? std::clamp(sample, -1.0F, 1.0F) : 0.0F;
 }
@@ -77,8 +77,8 @@ ma_allocation_callbacks allocation(DecoderLimits& limits) {
           [](void* block, void* held) { static_cast<DecoderLimits*>(held)->release(block); }};
 }
 
-// An open file as miniaudio's decoders read one; its calls stand first because miniaudio looks for them
-// there.
+// An open file that miniaudio's decoders can read. `calls` must be the first member, because miniaudio looks
+// for the functions there.
 struct Input {
   explicit Input(FilePtr opened) : file(std::move(opened)) {
     calls.onOpen = [](ma_vfs* self, const char*, ma_uint32, ma_vfs_file* handle) {
@@ -117,12 +117,13 @@ class AudioFile::Decoder {
  public:
   Decoder(const std::string& path, FilePtr file, AudioFormat format, const CancelToken& cancel)
       : input_(std::move(file)) {
-    // Channels and rate as they are in the file: samples are made sane before any filter sees them.
+    // The decoder keeps the channels and the rate of the file, because the samples must be made sane before
+    // any filter gets them.
     auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
     config.encodingFormat = encoding(format);
     config.allocationCallbacks = allocation(limits_);
     const DecoderLimits::Scope scope(limits_, cancel);
-    // stb_vorbis reads a whole header again and again unless it opens the file by itself.
+    // stb_vorbis opens the file itself, because otherwise it reads the whole header again and again.
     const auto result = format == AudioFormat::vorbis
                             ? ma_decoder_init_file(path.c_str(), &config, &decoder_)
                             : ma_decoder_init_vfs(&input_, path.c_str(), &config, &decoder_);
@@ -149,25 +150,25 @@ class AudioFile::Decoder {
   Decoder& operator=(const Decoder&) = delete;
   ~Decoder() { close(); }
 
-  // Only where it stands in the header: for MP3 miniaudio would decode the whole file to count.
+  // The duration in seconds if the header holds it, else -1. For MP3, miniaudio would decode the whole file.
   double header_duration(AudioFormat format, uint64_t file_bytes) {
     if (format != AudioFormat::wav && format != AudioFormat::flac)
       return -1;
     ma_uint64 frames = 0;
     if (ma_decoder_get_length_in_pcm_frames(&decoder_, &frames) != MA_SUCCESS || frames == 0)
       return -1;
-    // Writers to a pipe leave a huge placeholder. No WAV coding has less than four bits a sample.
+    // Programs that write to a pipe leave a huge placeholder. No WAV coding has less than four bits a sample.
     if (format == AudioFormat::wav && frames > 4 * file_bytes)
       return -1;
     return static_cast<double>(frames) / rate;
   }
 
-  // Appends one block; false when there are no more.
+  // Appends one block of samples; false if there are no more.
   bool next(std::vector<float>& output, const CancelToken& cancel) {
     const DecoderLimits::Scope scope(limits_, cancel);
     ma_uint64 read = 0;
     ma_decoder_read_pcm_frames(&decoder_, frames_.data(), kBlockFrames, &read);
-    cancel.check(); // what was cut off must not pass for the end of the file
+    cancel.check(); // an aborted read must not pass for the end of the file
     if (read == 0) {
       resampler_->finish(output);
       return false;
@@ -182,7 +183,7 @@ class AudioFile::Decoder {
     }
     const size_t before = output.size();
     resampler_->process(mono_, output);
-    // The filter overshoots at steps of full scale.
+    // The filter overshoots 1 at steps of full scale.
     for (size_t i = before; i < output.size(); ++i)
       output[i] = sane(output[i]);
     return true;

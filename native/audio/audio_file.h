@@ -9,34 +9,33 @@
 
 namespace voxgate {
 
-// One audio file, read from front to back as 16 kHz mono float32: finite, within -1..1, the average of the
-// file's channels. A file is used by one thread at a time. Whatever the bytes are, the worst outcome is
-// Failure{bad_audio}, for a bounded price (audio/decoder_limits.h); a file that breaks off or turns to
-// garbage ends where decoding stopped.
+// An audio file that is read from front to back as 16 kHz mono float32: finite, in -1..1, the average of the
+// file's channels. Only one thread at a time may use it. Any bytes lead to Failure{bad_audio} at worst, at a
+// bounded cost (audio/decoder_limits.h). A file that is cut or damaged ends where decoding stopped.
 //
-// Each call throws Failure{cancelled} soon after its token is set, and later calls Failure{closed}: the
-// decoder was cut off in the middle.
+// Each call throws Failure{cancelled} soon after its token is set. Later calls throw Failure{closed}, because
+// the decoder was stopped in the middle of a block.
 class AudioFile {
  public:
   struct Info {
     AudioFormat format;
     int sample_rate;
     int channels;
-    double duration_sec; // as the header says; negative when only decoding would tell
+    double duration_sec; // the duration in the header; negative if only decoding would show it
   };
 
-  // Decodes the first block already, so that a file without a single sample fails here.
+  // Also decodes the first block, so that a file without samples fails here.
   explicit AudioFile(const std::string& path, const CancelToken& cancel = {});
   ~AudioFile();
 
   const Info& info() const { return info_; }
 
-  // Decodes for some 50 ms at most. True when `samples`, or all that are left, can be taken.
+  // Decodes for about 50 ms at most. True if `samples` samples, or all that are left, can be taken.
   bool decode(size_t samples, const CancelToken& cancel = {});
-  // What is decoded, up to `max_samples`.
+  // Returns up to `max_samples` decoded samples.
   std::vector<float> take(size_t max_samples);
 
-  // The next samples, fewer than asked for only at the end, none after it.
+  // Decodes and returns the next `max_samples` samples; fewer only at the end, and none after it.
   std::vector<float> read(size_t max_samples, const CancelToken& cancel = {});
 
  private:
@@ -44,9 +43,9 @@ class AudioFile {
 
   std::unique_ptr<Decoder> decoder_;
   Info info_{};
-  std::vector<float> ready_; // converted, not handed out yet
+  std::vector<float> ready_; // decoded samples that were not taken yet
   bool at_end_ = false;
-  bool cut_off_ = false; // in the middle of a block
+  bool cut_off_ = false; // true after an abort in the middle of a block
 };
 
 } // namespace voxgate

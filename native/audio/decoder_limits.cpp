@@ -10,7 +10,7 @@
 namespace voxgate {
 namespace {
 
-// Of one block, in the allocator and in the map.
+// The overhead of one block, in the allocator and in the map.
 constexpr size_t kBlockBytes = 96;
 
 thread_local DecoderLimits* t_limits = nullptr;

@@ -15,8 +15,8 @@ bool has_at(Bytes bytes, size_t offset, std::string_view text) {
                     [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
 }
 
-// Length of the MPEG layer III frame whose header is at `offset`, 0 when there is none. Layers I and II and
-// AAC (which has the same sync word with layer bits of zero) are not ours.
+// The length in bytes of the MPEG layer III frame whose header is at `offset`; 0 if there is none. Layers I
+// and II are not supported, and neither is AAC, which has the same sync word with layer bits of zero.
 size_t mp3_frame_bytes(Bytes bytes, size_t offset) {
   if (bytes.size() < offset + 4 || bytes[offset] != 0xFF || (bytes[offset + 1] & 0xE0) != 0xE0)
     return 0;
@@ -37,7 +37,8 @@ size_t mp3_frame_bytes(Bytes bytes, size_t offset) {
   return static_cast<size_t>(length);
 }
 
-// Two frames in a row within the first bytes: one alone occurs by chance in any data.
+// True if there are two frames in a row within the first bytes, because one alone occurs by chance in any
+// data.
 bool looks_like_mp3(Bytes bytes) {
   constexpr size_t kSearch = 4096;
   for (size_t i = 0; i < std::min(bytes.size(), kSearch); ++i) {

@@ -12,14 +12,14 @@ enum class AudioFormat { wav, mp3, flac, vorbis };
 
 const char* audio_format_name(AudioFormat format);
 
-// Reads up to this many bytes from the start; a tag larger than that hides what follows it.
+// The number of bytes to read for sniff_audio and for id3_tag_bytes.
 inline constexpr size_t kSniffBytes = size_t{64} * 1024;
 
-// By content alone; `head` starts behind an ID3 tag. Nothing for what is not one of the four, also not for
-// Opus in Ogg, AAC or AIFF.
+// The format of a file by its content alone. `head` starts after an ID3 tag. Returns nullopt for all other
+// formats, such as Opus in Ogg, AAC and AIFF.
 std::optional<AudioFormat> sniff_audio(std::span<const uint8_t> head);
 
-// Length of an ID3v2 tag at the start, 0 when there is none. Tags may hold megabytes of cover art.
+// The length in bytes of an ID3v2 tag at the start; 0 if there is none. Tags may hold megabytes of cover art.
 size_t id3_tag_bytes(std::span<const uint8_t> head);
 
 } // namespace voxgate

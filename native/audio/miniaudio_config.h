@@ -1,7 +1,7 @@
 #pragma once
 
-// miniaudio's structs depend on these, so every file that includes it must do it through this one. Only
-// decoding is wanted: no devices, no threads of its own.
+// The structs of miniaudio depend on these macros, so every file must include it through this one. Only
+// decoding is needed, without devices and threads.
 #define MA_NO_DEVICE_IO
 #define MA_NO_THREADING
 #define MA_NO_ENCODING

@@ -1,5 +1,5 @@
-// The decoders, compiled once and without our warnings. miniaudio finds Vorbis only if stb_vorbis was
-// declared first. Its code comes from a hardened copy: see cmake/stb-vorbis.cmake.
+// Compiles the decoders, once and without the warnings of this project. miniaudio finds Vorbis only if
+// stb_vorbis is declared first. The code of stb_vorbis is a hardened copy: see cmake/stb-vorbis.cmake.
 #define STB_VORBIS_HEADER_ONLY
 #include VOXGATE_STB_VORBIS // NOLINT(bugprone-suspicious-include): the decoder is one file
 

@@ -10,7 +10,8 @@ namespace {
 
 using Complex = std::complex<float>;
 
-// Written out: operator* of std::complex looks for infinities, which costs more than the product.
+// The product is written out, because operator* of std::complex checks for infinities, which costs more than
+// the product.
 Complex times(Complex a, Complex b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
@@ -47,8 +48,8 @@ void transform(std::array<Complex, 5>& x) {
   x = {x[0] + near_sum + far_sum, a1 + b1, a2 + b2, a2 - b2, a1 - b1};
 }
 
-// One pass of Stockham's transform, which sorts as it goes: `stride` transforms of `length` each, side by
-// side. `turns` holds exp(-2 pi i k / (length * unit)).
+// One pass of Stockham's transform, which also sorts the values. It makes `stride` transforms of `length`
+// each, side by side. `turns` holds exp(-2 pi i k / (length * unit)).
 template <size_t kRadix>
 void pass(const Complex* in, Complex* out, size_t length, size_t stride, const Complex* turns, size_t unit) {
   const size_t parts = length / kRadix;

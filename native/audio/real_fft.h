@@ -7,15 +7,15 @@
 
 namespace voxgate {
 
-// The discrete Fourier transform of real samples. An object belongs to one thread: it holds the working
-// space.
+// The discrete Fourier transform of real samples. An object holds the working memory, so it belongs to one
+// thread.
 class RealFft {
  public:
-  // `size` is even and its half a product of 2, 4 and 5: 400, 512 ...
+  // `size` must be even, and its half a product of 2, 4 and 5: 400, 512 ...
   explicit RealFft(size_t size);
 
-  // `samples`: at most `size`, the rest are zeros. Returns the bins from 0 to the Nyquist frequency, valid
-  // until the next call.
+  // Takes at most `size` samples; missing ones count as zeros. Returns the bins from 0 to the Nyquist
+  // frequency, which are valid until the next call.
   std::span<const std::complex<float>> operator()(std::span<const float> samples);
 
  private:

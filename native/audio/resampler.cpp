@@ -9,7 +9,7 @@
 namespace voxgate {
 namespace {
 
-// The steepest low-pass miniaudio has, against what lies above 8 kHz folding back into speech.
+// The steepest low-pass filter of miniaudio, because frequencies above 8 kHz must not fold back into speech.
 constexpr ma_uint32 kLowPassOrder = 8;
 
 } // namespace

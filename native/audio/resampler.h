@@ -7,15 +7,15 @@
 
 namespace voxgate {
 
-// Mono samples of any rate to 16 kHz, block by block; the blocks join without a seam. The whole output has
-// exactly as many samples as the input's length in time asks for.
+// Converts mono samples of any rate to 16 kHz, block by block. The blocks join without a seam, and the whole
+// output lasts exactly as long as the input, rounded to a sample.
 class Resampler {
  public:
   explicit Resampler(int rate);
   ~Resampler();
 
   void process(std::span<const float> input, std::vector<float>& output);
-  // The input is over: what is still inside the filter comes out. Nothing may follow.
+  // Ends the input and appends the samples that are still in the filter. No call may follow.
   void finish(std::vector<float>& output);
 
  private:
@@ -25,7 +25,7 @@ class Resampler {
   int rate_;
   uint64_t consumed_ = 0;
   uint64_t produced_ = 0;
-  std::unique_ptr<State> state_; // none when there is nothing to convert
+  std::unique_ptr<State> state_; // null if the input already has 16 kHz
 };
 
 } // namespace voxgate

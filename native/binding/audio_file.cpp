@@ -6,9 +6,9 @@
 namespace voxgate {
 namespace {
 
-constexpr int kMaxBlock = 16 * 1024 * 1024; // samples of one read
+constexpr int kMaxBlock = 16 * 1024 * 1024; // the most samples of one read
 
-// What an open job hands to the constructor; JavaScript cannot make one.
+// The argument that the open job passes to the constructor; JavaScript cannot make one.
 using Opened = std::shared_ptr<AudioFile>;
 
 } // namespace
@@ -83,7 +83,7 @@ Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
 Napi::Value AudioFileObject::close(const Napi::CallbackInfo& info) {
   if (pending_)
     pending_->close();
-  file_.reset(); // a read on its way keeps it until it has noticed
+  file_.reset(); // a read under way keeps the file until it has seen the close
   return info.Env().Undefined();
 }
 

@@ -6,8 +6,8 @@
 
 namespace voxgate {
 
-// The JavaScript object of an open audio file. Reads do not queue: a second one while the first runs is a
-// mistake of the caller, who could not tell whose samples are whose.
+// The JavaScript object of an open audio file. Reads do not queue: a second read while the first runs is a
+// mistake of the caller, because the order of the samples would be unknown.
 class AudioFileObject : public Wrapped<AudioFileObject> {
  public:
   static void define(Napi::Env env, Napi::Object exports);
@@ -19,10 +19,10 @@ class AudioFileObject : public Wrapped<AudioFileObject> {
   Napi::Value read(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 
-  std::shared_ptr<AudioFile> file_; // none once closed
+  std::shared_ptr<AudioFile> file_; // null after close
   AudioFile::Info info_{};
-  std::shared_ptr<CancelToken> pending_; // of the latest read
-  // As long as the promise of a read is pending.
+  std::shared_ptr<CancelToken> pending_; // the token of the latest read
+  // True while the promise of a read is pending.
   std::shared_ptr<bool> reading_ = std::make_shared<bool>(false);
 };
 

@@ -5,24 +5,25 @@
 
 #include <napi.h>
 
-// Between JavaScript values and plain structs. Reading throws the argument error that names what was wrong;
-// after it nothing is left to check but what only the model knows.
+// Converts between JavaScript values and plain structs. Reading checks everything except what only the model
+// knows, and throws an argument error that names the wrong value.
 
 namespace voxgate {
 
 Napi::Object read_object(const Napi::CallbackInfo& info, size_t index, const std::string& name);
 std::string read_string(Napi::Object object, const std::string& name);
 bool read_boolean(Napi::Object object, const std::string& name);
-// Whole, from `low` to `high`.
+// Reads a whole number from `low` to `high`.
 int read_integer(Napi::Object object, const std::string& name, int low, int high);
 
-// A copy, so that JavaScript may change, transfer or detach the array afterwards; NaN and infinity become 0.
+// Copies the samples, so that JavaScript may change, transfer or detach the array afterwards. NaN and
+// infinity become 0.
 std::vector<float> read_samples(const Napi::CallbackInfo& info, size_t index, size_t max_samples);
 
 LoadOptions read_load_options(Napi::Object options);
 ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model);
 
-// The function of that name, or nothing when it is missing.
+// The function `name` of `hooks`, or an empty reference if it is missing.
 Napi::FunctionReference read_callback(Napi::Object hooks, const std::string& name);
 
 Napi::Object to_js(Napi::Env env, const ModelInfo& info);

@@ -8,7 +8,7 @@
 namespace voxgate {
 namespace {
 
-// A blocked JavaScript thread must not make a chatty library fill the memory.
+// While the JavaScript thread is blocked, a library that logs a lot must not fill the memory.
 constexpr int kMaxQueuedLogs = 1000;
 
 } // namespace
@@ -22,12 +22,12 @@ Environment::~Environment() = default;
 
 std::shared_ptr<Environment> Environment::create(Napi::Env env) {
   std::shared_ptr<Environment> self(new Environment(env));
-  // Hooks run last in, first out: this one was added after the thread-safe function's own, so it comes
-  // before.
+  // Hooks run in reverse order. This one is added after the hook of the thread-safe function, so it runs
+  // before it.
   env.AddCleanupHook([self] {
     try {
       self->shut_down();
-    } catch (...) { // Node calls this and knows no exceptions; the process is about to end
+    } catch (...) { // Node cannot handle exceptions here, and the process is about to end
     }
   });
   auto holder = std::make_unique<std::shared_ptr<Environment>>(self);
@@ -126,7 +126,7 @@ void Environment::shut_down() {
     worker->stop([] {});
   for (Worker* worker : workers_)
     worker->join();
-  // References can only be given up while the environment still lives. Objects held here end their workers,
+  // References must be released while the environment still exists. The objects held here join their workers,
   // which have stopped.
   std::exchange(pending_, {}).clear();
   logger_.Reset();

@@ -17,25 +17,24 @@ enum class LogLevel;
 
 using CallId = uint64_t;
 
-// One promise given to JavaScript and what must stay alive until it settles. Only the JavaScript thread
-// touches it; the worker knows the call by its number and carries plain data.
+// A promise that JavaScript has, and the objects that must stay alive until it settles. Only the JavaScript
+// thread uses it; the worker knows only the id of the call and carries plain data.
 struct PendingCall {
   Napi::Promise::Deferred deferred;
   std::shared_ptr<CancelToken> cancel;
-  Worker* worker; // the environment's own, or kept alive by one of the next two
-  Napi::ObjectReference
-      owner; // the wrapped object the call belongs to, so that it is not collected meanwhile
-  std::shared_ptr<void> holding; // or what will become one
+  Worker* worker;                // the environment's own, or kept alive by one of the next two
+  Napi::ObjectReference owner;   // the wrapped object of the call, so that it is not collected meanwhile
+  std::shared_ptr<void> holding; // the object that will be wrapped
   Napi::FunctionReference on_segment;
   Napi::FunctionReference on_progress;
   double progress = 0;
 };
 
-// Everything one Node environment (the main thread or a worker_thread) has of its own. Threads reach
-// JavaScript only through `post`: one thread-safe function, so that what one thread posts arrives in order.
+// The state of one Node environment (the main thread or a worker_thread). Other threads reach JavaScript only
+// through `post`, which uses one thread-safe function, so that deliveries of one thread arrive in order.
 //
 // It outlives every worker: wrapped objects hold it, and the cleanup hook stops and joins all workers before
-// Node takes the thread-safe function down.
+// Node destroys the thread-safe function.
 class Environment : public std::enable_shared_from_this<Environment> {
  public:
   using Delivery = std::function<void(Napi::Env)>;
@@ -44,7 +43,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   static Environment& of(Napi::Env env);
   ~Environment();
 
-  // From any thread. False when the environment is going down; the delivery is freed and will not run.
+  // May be called on any thread. False if the environment is shutting down; the delivery is then freed and
+  // does not run.
   bool post(Delivery delivery) noexcept;
 
   CallId add(PendingCall call);
@@ -52,15 +52,15 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void resolve(CallId id, Napi::Value value);
   void reject(CallId id, const Status& status);
   void cancel(CallId id);
-  void close_calls(const Worker& worker); // every pending call of this worker ends as closed
+  void close_calls(const Worker& worker); // every pending call of this worker fails with `closed`
 
-  // For audio files, all of them: they are read in short turns, so that few threads serve any number.
+  // The worker of all audio files. They are read in short turns, so that a few threads serve any number.
   Worker& decoders() { return decoders_; }
 
   void add_worker(Worker& worker) { workers_.insert(&worker); }
   void remove_worker(Worker& worker) { workers_.erase(&worker); }
 
-  void set_logger(Napi::Function write); // an empty function takes it away
+  void set_logger(Napi::Function write); // an empty function removes the logger
   void post_log(LogLevel level, const std::string& line) noexcept;
 
   Napi::FunctionReference model_class;
@@ -81,7 +81,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Channel channel_;
   std::map<CallId, PendingCall> pending_;
   CallId last_id_ = 0;
-  std::set<Worker*> workers_; // of models
+  std::set<Worker*> workers_; // the workers of the models
   Worker decoders_{kDecoderThreads};
   Napi::FunctionReference logger_;
   std::atomic<int> queued_logs_{0};

@@ -46,7 +46,7 @@ const char* type_name(Napi::Value value) {
   }
 }
 
-// What was received, short enough for a log line; an object's own toString is never called.
+// The received value, short enough for a log line. The toString of an object is never called.
 std::string describe(Napi::Value value) {
   constexpr size_t kMaxShown = 60;
   const auto type = value.Type();

@@ -6,32 +6,32 @@
 
 namespace voxgate {
 
-// The only makers of JavaScript errors. Each has a `code` from engine/types.ts (and `cancelled`, which the
-// TypeScript side turns into the reason of the signal).
+// Only these two functions make JavaScript errors. Each error has a `code` of engine/types.ts, or
+// `cancelled`, which the TypeScript side replaces by the reason of the signal.
 Napi::Error make_error(Napi::Env env, const Status& status);
 
-// "Expected a string for options.path but received 5 (number)".
+// An error such as "Expected a string for options.path but received 5 (number)".
 Napi::Error argument_error(Napi::Env env, const std::string& expected, const std::string& name,
                            Napi::Value received);
 
-// Around what JavaScript or Node calls, because a C++ exception that passes through either ends the process:
-// it becomes a JavaScript error with a code.
+// Turns C++ exceptions into JavaScript errors with a code. Every function that JavaScript or Node calls needs
+// it, because a C++ exception that passes through them ends the process.
 template <typename Callable> decltype(auto) guarded(Napi::Env env, Callable&& call) {
   try {
     return call();
   } catch (const Napi::Error&) {
-    throw; // node-addon-api hands it on
+    throw; // node-addon-api turns it into a JavaScript exception
   } catch (...) {
     throw make_error(env, current_status(StatusCode::inference_failed));
   }
 }
 
-// A function of the addon, as JavaScript calls it.
+// A guarded function of the addon that JavaScript can call.
 template <auto kFunction> auto entry(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&info] { return kFunction(info); });
 }
 
-// An object of the addon; what JavaScript calls of it is guarded.
+// The base of the addon's objects. The methods and getters that JavaScript calls are guarded.
 template <typename T> class Wrapped : public Napi::ObjectWrap<T> {
  public:
   using Napi::ObjectWrap<T>::ObjectWrap;

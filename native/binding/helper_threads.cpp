@@ -11,17 +11,18 @@
 namespace voxgate {
 namespace {
 
-// Decoders, lanes and ffmpeg may start while a graph is computed.
+// Threads for decoders, lanes and ffmpeg, which may start while a graph is computed.
 constexpr int kSpare = 4;
 
-// OpenMP's helpers wait for the next graph; ggml's own are started for each.
+// The helpers of OpenMP wait for the next graph; ggml's own start again for each graph.
 #ifdef _OPENMP
 constexpr bool kHelpersStay = true;
 #else
 constexpr bool kHelpersStay = false;
 #endif
 
-// They have ended when it returns.
+// Starts `count` threads and a few more at the same time. They have ended when the function returns. Throws
+// Failure{out_of_memory} if the system refuses one.
 void require_threads(int count) {
   std::mutex mutex;
   std::condition_variable wake;
@@ -47,7 +48,7 @@ void require_threads(int count) {
   for (auto& thread : threads)
     thread.join();
   if (refused)
-    throw Failure(StatusCode::out_of_memory, "The system refuses the threads to compute with");
+    throw Failure(StatusCode::out_of_memory, "The system refuses the threads that the model needs");
 }
 
 } // namespace
@@ -57,7 +58,7 @@ void HelperThreads::make() const {
     return;
   require_threads(threads_ - 1);
 #ifdef _OPENMP
-  std::atomic<int> members{0}; // the compiler leaves out what does nothing
+  std::atomic<int> members{0}; // without it the compiler would remove the empty region
 #pragma omp parallel num_threads(threads_)
   ++members;
 #endif

@@ -4,23 +4,24 @@
 
 namespace voxgate {
 
-// The libraries that compute end the process when the system refuses them a helper thread: libgomp calls
-// exit(), ggml's own threads abort(). So the threads are asked for before, where a refusal is an error of one
-// call.
+// Checks that the system grants the helper threads of a call. The libraries end the process when it refuses
+// one: libgomp calls exit(), and ggml's own threads abort(). So the threads are started once before, where a
+// refusal is only an error of one call.
 class HelperThreads {
  public:
-  // Of a model and its lanes together, those that call included.
+  // `threads` is the number for a model and its lanes together, with the calling threads.
   explicit HelperThreads(int threads) : threads_(threads) {}
 
-  // On the thread that will compute, before it does. The helpers stay with that thread as long as every graph
-  // is computed by as many of them. Throws Failure{out_of_memory}.
+  // Starts the helpers. Call it on the thread that will compute, before its first graph. The helpers stay
+  // with that thread while every graph uses the same number of them. Throws Failure{out_of_memory}.
   void make() const;
 
-  // There are several lanes now: the helpers of one end and start again as others come and go.
+  // Call this when there are several lanes. The helpers of a lane then end and start again as others come and
+  // go.
   void share() { shared_ = true; }
 
-  // On the thread that computes, before each call. Throws Failure{out_of_memory} when helpers may have to be
-  // started and cannot be at this moment.
+  // Call this on the computing thread before each call. Throws Failure{out_of_memory} if helpers may have to
+  // start and cannot start now.
   void check() const;
 
  private:

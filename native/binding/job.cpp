@@ -14,12 +14,13 @@ Napi::Object handle(Napi::Env env, Napi::Promise promise, CallId id) {
 
 void settle(Environment& environment, CallId id, const Result& result, Napi::Env env) {
   try {
-    // Work that ended before it heard of a cancel or close is refused too: the outcome must not depend on the
-    // race.
+    // A cancel or close that came before this point also counts for work that ended without seeing it, so
+    // that the outcome does not depend on the race.
     environment.find(id)->cancel->check();
     environment.resolve(id, result(env));
   } catch (...) {
-    // Or making the value failed (out of memory, most likely); the call is still pending then.
+    // Either it was cancelled, or making the value failed, most likely for lack of memory. The call is then
+    // still pending.
     if (environment.find(id) != nullptr)
       environment.reject(id, current_status(StatusCode::inference_failed));
   }
@@ -32,7 +33,7 @@ struct Running {
   std::function<Result(const Job&)> work;
 };
 
-// A failed post means that the environment is going down: there is no promise to settle any more.
+// A failed post means that the environment is shutting down, and then there is no promise to settle.
 void run(const std::shared_ptr<Running>& running) {
   const Job& job = running->job;
   Environment::Delivery end;

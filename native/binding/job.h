@@ -4,9 +4,9 @@
 
 namespace voxgate {
 
-// What work gives back: called on the JavaScript thread to make the value of the promise from plain data. An
-// empty one means that the work is not done: it is called again when those that wait for the thread had their
-// turn.
+// The result of work: a function that makes the value of the promise from plain data, on the JavaScript
+// thread. An empty function means that the work is not complete. The work is then called again, after the
+// tasks that wait for the thread.
 using Result = std::function<Napi::Value(Napi::Env)>;
 
 struct Job {
@@ -15,7 +15,7 @@ struct Job {
   std::shared_ptr<Environment> environment;
 };
 
-// What a call keeps alive and whom it tells.
+// The objects that a call keeps alive, and the functions that it calls.
 struct Callbacks {
   Napi::ObjectReference owner;
   std::shared_ptr<void> holding;
@@ -25,11 +25,11 @@ struct Callbacks {
 };
 
 // Runs `work` on the worker and returns { promise, id } to JavaScript; the id is for Environment::cancel. The
-// promise settles when the work has really ended. `fallback` is the code of failures nobody foresaw.
+// promise settles when the work has really ended. `fallback` is the code of unexpected exceptions.
 Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, StatusCode fallback,
                        std::function<Result(const Job&)> work);
 
-// An object of T that lives on a thread of its own: made there, used there, destroyed there. This side of it
+// Holds an object of type T that is made, used and destroyed on a thread of its own. The Resident itself
 // belongs to the JavaScript thread.
 template <typename T> class Resident {
  public:
@@ -47,10 +47,10 @@ template <typename T> class Resident {
   Worker& worker() { return worker_; }
   bool closed() const { return closed_; }
 
-  // On the worker's thread only. Empty until made, and again once closed.
+  // Use this only on the worker's thread. It is empty before the object is made and after it is closed.
   std::unique_ptr<T>& object() { return object_; }
 
-  // Pending calls fail with `closed`, the object is destroyed on its thread, then `done` runs there.
+  // Pending calls fail with `closed`. The object is destroyed on its thread, and then `done` runs there.
   void close(std::function<void()> done) {
     closed_ = true;
     environment_->close_calls(worker_);
@@ -64,11 +64,11 @@ template <typename T> class Resident {
   std::shared_ptr<Environment> environment_;
   std::unique_ptr<T> object_;
   bool closed_ = false;
-  Worker worker_; // last: its thread is gone before the object is
+  Worker worker_; // must be last, so that its thread ends before the object is destroyed
 };
 
-// Closes it and returns a promise that is fulfilled once the object is destroyed; fulfilled already when it
-// was closed before.
+// Closes the Resident and returns a promise that is fulfilled when its object is destroyed. If it was closed
+// before, the promise is already fulfilled.
 template <typename T> Napi::Promise close_resident(Napi::Env env, Resident<T>& resident, Napi::Object owner) {
   const auto deferred = Napi::Promise::Deferred::New(env);
   if (resident.closed()) {

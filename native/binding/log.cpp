@@ -8,8 +8,8 @@
 namespace voxgate {
 namespace {
 
-std::mutex g_mutex;                    // also held while posting, so that an environment cannot go meanwhile
-std::set<Environment*> g_environments; // those with a logger
+std::mutex g_mutex;                    // held also while posting, so that no environment can end meanwhile
+std::set<Environment*> g_environments; // the environments with a logger
 
 } // namespace
 
@@ -30,7 +30,7 @@ const char* log_level_name(LogLevel level) {
 namespace {
 
 void write_lines(LogLevel level, const char* text) {
-  static thread_local std::string line; // the libraries write parts of lines
+  static thread_local std::string line; // the libraries write lines in parts
   line += text;
   size_t begin = 0;
   for (size_t end = line.find('\n'); end != std::string::npos; end = line.find('\n', begin)) {
@@ -49,7 +49,7 @@ void write_lines(LogLevel level, const char* text) {
 void write_log(LogLevel level, const char* text) {
   try {
     write_lines(level, text);
-  } catch (...) { // C code calls this: without memory for it the line is lost
+  } catch (...) { // C code calls this, so a line without memory is lost
   }
 }
 

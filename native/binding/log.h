@@ -10,8 +10,8 @@ class Environment;
 
 const char* log_level_name(LogLevel level);
 
-// The sink for start_ggml. The libraries' log is one for the process; whole lines go to every environment
-// that has a logger, and nowhere when none has.
+// The log function for start_ggml. The libraries have one log for the whole process. Each complete line goes
+// to every environment with a logger.
 void write_log(LogLevel level, const char* text);
 
 void subscribe_to_log(Environment& environment, bool wanted);

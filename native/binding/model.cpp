@@ -7,7 +7,7 @@
 namespace voxgate {
 namespace {
 
-// What a load job hands to the constructor; JavaScript cannot make one.
+// The argument that a load job passes to the constructor; JavaScript cannot make one.
 struct Loaded {
   std::shared_ptr<Resident<Backend>> resident;
   ModelInfo info;
@@ -17,7 +17,7 @@ struct Loaded {
 
 using Maker = std::function<std::unique_ptr<Backend>(const CancelToken&)>;
 
-// Makes a backend on a thread of its own; the promise is for the model that wraps it.
+// Makes a backend on a thread of its own. The promise resolves to the Model that wraps it.
 Napi::Object start_making(Napi::Env env, std::shared_ptr<HelperThreads> helpers, Maker make) {
   auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
   Callbacks callbacks;
@@ -46,8 +46,8 @@ void check_family(Napi::Object options, const std::string& family) {
   throw argument_error(options.Env(), known, "family", options.Get("family"));
 }
 
-// What a backend reports goes to JavaScript by the same way as the end of the call, so it arrives before it.
-// When nobody can be told any more the work is not worth finishing.
+// The events of a backend take the same way to JavaScript as the end of the call, so they arrive before it.
+// If the environment takes no more events, the work is stopped.
 ChunkEvents events_of(const Job& job) {
   ChunkEvents events;
   events.segment = [job](const Segment& segment) {
@@ -111,7 +111,7 @@ Model::Model(const Napi::CallbackInfo& info) : Wrapped<Model>(info) {
   info_ = loaded->info;
   lane_factory_ = std::move(loaded->lane_factory);
   helpers_ = loaded->helpers;
-  // So that the collector knows what an unreferenced model weighs.
+  // This tells the garbage collector how much memory an unreferenced model holds.
   external_bytes_ = static_cast<int64_t>(info_.memory_bytes);
   Napi::MemoryManagement::AdjustExternalMemory(info.Env(), external_bytes_);
 }

@@ -7,7 +7,8 @@
 
 namespace voxgate {
 
-// The JavaScript object of a loaded model. Node checks the receiver of its methods; nothing else unwraps it.
+// The JavaScript object of a loaded model. Node checks the receiver of its methods, and no other code unwraps
+// the object.
 class Model : public Wrapped<Model> {
  public:
   static void define(Napi::Env env, Napi::Object exports);

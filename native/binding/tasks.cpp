@@ -34,7 +34,7 @@ Napi::Value quantize(const Napi::CallbackInfo& info) {
     throw argument_error(info.Env(), "\"q8_0\"", "type", options.Get("type"));
   auto resident = std::make_shared<Resident<Nothing>>(Environment::of(info.Env()).shared_from_this());
   Callbacks callbacks;
-  callbacks.holding = resident; // its thread lasts as long as the call
+  callbacks.holding = resident; // keeps its thread for the duration of the call
   Worker& worker = resident->worker();
   return start_job(info.Env(), worker, std::move(callbacks), StatusCode::load_failed,
                    [source, target](const Job& job) -> Result {

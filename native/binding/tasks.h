@@ -4,7 +4,7 @@
 
 namespace voxgate {
 
-// Exports without an object of their own: engineInfo, setLogger, cancel and quantize.
+// Defines the exports that belong to no object: engineInfo, setLogger, cancel and quantize.
 void define_tasks(Napi::Env env, Napi::Object exports);
 
 } // namespace voxgate

@@ -9,7 +9,8 @@ namespace {
 
 using ResidentVad = Resident<SileroVad>;
 
-constexpr size_t kMaxSamples = size_t{3600} * kSampleRate; // an hour in one call is a mistake, and 230 MB
+constexpr size_t kMaxSamples =
+    size_t{3600} * kSampleRate; // an hour (230 MB); more is a mistake of the caller
 
 } // namespace
 

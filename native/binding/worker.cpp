@@ -10,9 +10,10 @@ namespace voxgate {
 
 namespace {
 
-// Inference takes every core for seconds; the event loop needs a moment of one now and then, to refuse, to
-// stream, to notice who left. A little niceness lets it go first, and costs inference little beside other
-// programs. On Linux niceness is a thread's own, and what the thread starts (ggml's helpers) inherits it.
+// Inference uses every core for seconds, but the event loop needs a core for short moments: to refuse, to
+// stream, and to see that a client left. A slightly higher niceness of the workers lets the event loop go
+// first, and costs inference little when other programs run. On Linux each thread has its own niceness, which
+// the threads that it starts (ggml's helpers) inherit.
 void let_the_event_loop_go_first() {
 #ifdef __linux__
   constexpr int kStep = 3;
@@ -31,7 +32,7 @@ Worker::~Worker() {
   join();
 }
 
-// Under the lock.
+// The caller must hold the lock.
 void Worker::start_thread() {
   try {
     threads_.emplace_back([this, index = threads_.size()] {
@@ -117,10 +118,9 @@ void Worker::work(size_t index) {
     lock.unlock();
     try {
       task.run();
-    } catch (
-        ...) { // it reports its failures itself; without the memory for that its thread serves the others
+    } catch (...) { // a task reports its failures itself; if it has no memory for that, the thread goes on
     }
-    task = {}; // what it held goes while no lock is held
+    task = {}; // destroys the objects of the task while the lock is not held
     lock.lock();
     running_[index].reset();
   }

@@ -12,36 +12,36 @@
 
 namespace voxgate {
 
-// A queue and the threads that work it off: one for a model, a few that all audio files share. Native work
-// lasts seconds, and libuv's few pool threads also serve the file system and DNS. Everything here is called
-// by the JavaScript thread or by a task.
+// A queue of tasks and the threads that run them. A model has one thread, and all audio files share a few.
+// They do not use libuv's few pool threads, because native work lasts seconds and those also serve the file
+// system and DNS. Only the JavaScript thread and tasks may call these functions.
 class Worker {
  public:
-  // `run` reports its failures itself and must see to it itself that a token cancelled before it starts ends
-  // it at once.
+  // `run` reports its failures itself. It must end at once if its token was cancelled before it started.
   struct Task {
     std::shared_ptr<CancelToken> cancel;
     std::function<void()> run;
   };
 
-  // A thread is started when a task finds none idle.
+  // A thread starts when a task finds no idle thread.
   explicit Worker(size_t max_threads = 1);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  // Throws Failure{out_of_memory} when there is no thread and the system refuses the first; the task is
-  // dropped. It refuses more without an error: then those that are there do all of the work.
+  // Throws Failure{out_of_memory} and drops the task if the system refuses the first thread. If it refuses a
+  // further thread, the existing threads do all of the work.
   void submit(Task task);
 
-  // Ends tasks that were cancelled while they still waited, without waiting for those that run.
+  // Ends the waiting tasks that were cancelled, without waiting for the running ones.
   void sweep();
 
-  // Closes every task, runs them so that they report it, then `last` on the last thread, which ends. Where no
-  // thread was ever started, `last` runs at once. Otherwise returns at once; only the first call acts.
+  // Closes every task and runs the waiting ones, so that they report it. Then `last` runs on the last thread,
+  // and all threads end. stop() itself returns at once, but if no thread was ever started, it runs `last`
+  // first. Only the first call has an effect.
   void stop(std::function<void()> last) noexcept;
 
-  // Waits for the threads. Never call it from one of them.
+  // Waits for the threads. It must not be called on one of them.
   void join();
 
  private:
@@ -51,12 +51,12 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Task> queue_;
-  std::vector<std::shared_ptr<CancelToken>> running_; // by thread; empty while it waits
+  std::vector<std::shared_ptr<CancelToken>> running_; // the token of each thread; null while it waits
   std::function<void()> last_;
   size_t idle_ = 0;
   size_t ended_ = 0;
   bool stopped_ = false;
-  std::vector<std::thread> threads_; // last: they use all of the above
+  std::vector<std::thread> threads_; // must be last, because the threads use all members above
 };
 
 } // namespace voxgate

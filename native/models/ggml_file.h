@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-// Reading the legacy ggml container (magic, header, tensors) with every number checked. whisper.cpp trusts
-// these files: it allocates what they say and asserts, which ends the process. So each file is walked here
-// first.
+// Reads the legacy ggml container (magic, header, tensors) and checks every number. whisper.cpp trusts these
+// files: it allocates the sizes that they state, and it asserts, which ends the process. So each file is read
+// here first.
 
 namespace voxgate {
 
 inline constexpr uint32_t kGgmlMagic = 0x67676d6c;
 
-// A ggml_type that every compute backend can multiply with.
+// True for a ggml_type that every compute backend can multiply with.
 bool is_matrix_type(int32_t type);
 
 struct TensorHeader {
@@ -23,10 +23,11 @@ struct TensorHeader {
   std::array<int64_t, 4> shape{1, 1, 1, 1};
   std::string name;
   uint64_t elements = 0;
-  uint64_t bytes = 0; // of the data that follows
+  uint64_t bytes = 0; // the size of the data that follows
 };
 
-// Every method throws Failure{load_failed} naming the file when it does not hold what is asked for.
+// Every method throws Failure{load_failed}, which names the file, if the file does not hold what the caller
+// reads.
 class GgmlFileReader {
  public:
   explicit GgmlFileReader(const std::string& path);
@@ -39,7 +40,7 @@ class GgmlFileReader {
   void read_bytes(void* target, uint64_t size);
   std::string read_string(uint64_t size);
   void skip(uint64_t size);
-  // False at a clean end of file. The position is then before the tensor's data.
+  // False at the end of the file. After true, the position is at the data of the tensor.
   bool read_tensor_header(TensorHeader& header);
 
   uint64_t remaining() const { return size_ - position_; }
@@ -62,7 +63,8 @@ struct WhisperHparams {
   int32_t ftype; // with the quantization version, as in the file
 };
 
-// Header of a Whisper file, with the bytes between the hparams and the first tensor (filters and vocabulary).
+// The header of a Whisper file, with the bytes between the hparams and the first tensor (filters and
+// vocabulary).
 struct WhisperHeader {
   WhisperHparams hparams;
   std::vector<char> filters_and_vocabulary;
@@ -70,7 +72,8 @@ struct WhisperHeader {
 
 WhisperHeader read_whisper_header(GgmlFileReader& reader);
 
-// Walks the whole file and returns the size of its weights; throws unless it is a complete Whisper model.
+// Reads the whole file and returns the size of its weights in bytes. Throws Failure{load_failed} if it is not
+// a complete Whisper model.
 uint64_t check_whisper_file(const std::string& path);
 
 } // namespace voxgate

@@ -15,7 +15,7 @@ constexpr uint64_t kMaxTextBytes = 1 << 20;
 constexpr uint64_t kMaxElements = uint64_t{1} << 31;
 constexpr uint64_t kMaxAlignment = 1 << 16;
 
-// Bytes of a value of fixed size; 0 for all others.
+// The size in bytes of a value with a fixed size; 0 for all others.
 uint64_t fixed_size(uint32_t type) {
   switch (type) {
   case GGUF_TYPE_UINT8:
@@ -108,7 +108,8 @@ GgufFile::Value GgufFile::read_array() {
   const auto type = reader_.read<uint32_t>();
   const auto count = reader_.read<uint64_t>();
   if (type == GGUF_TYPE_STRING) {
-    // Each takes at least its length, so the count cannot make us allocate more than the file is long.
+    // Each text takes at least the bytes of its length, so `count` cannot demand more memory than the file
+    // has bytes, up to a constant factor.
     reader_.require(count <= reader_.remaining() / sizeof(uint64_t), "it ends too early");
     std::vector<std::string> texts(count);
     for (auto& text : texts)

@@ -9,9 +9,9 @@
 #include <variant>
 #include <vector>
 
-// Reading the GGUF container (version 2 and 3) with every number checked. Not through ggml's own reader: it
-// asserts on some malformed files, divides by a zero extent, and never compares the tensors with the size of
-// the file.
+// Reads the GGUF container (versions 2 and 3) and checks every number. It does not use ggml's own reader,
+// which asserts on some malformed files, divides by an extent of zero, and never compares the tensors with
+// the size of the file.
 
 namespace voxgate {
 
@@ -23,7 +23,8 @@ struct GgufTensor {
   uint64_t bytes = 0;
 };
 
-// Every method throws Failure{load_failed} naming the file when it does not hold what is asked for.
+// Every method throws Failure{load_failed}, which names the file, if the file does not hold what the caller
+// reads.
 class GgufFile {
  public:
   explicit GgufFile(const std::string& path);
@@ -39,15 +40,15 @@ class GgufFile {
   }
 
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
-  // Hands out the data of every tensor, once, in the order of the file. `target` says where a tensor's bytes
-  // go.
+  // Reads the data of every tensor, in the order of the file. `target` returns the place for a tensor's
+  // bytes, and `done` is called when they are there. It can be called once.
   void read_data(const std::function<void*(const GgufTensor&)>& target,
                  const std::function<void(const GgufTensor&)>& done);
 
   [[noreturn]] void fail(const std::string& reason) const { reader_.fail(reason); }
 
  private:
-  // monostate: a value of a type nobody here reads.
+  // A monostate stands for a value of a type that is not used.
   using Value = std::variant<std::monostate, uint32_t, bool, std::string, std::vector<std::string>,
                              std::vector<int32_t>>;
 

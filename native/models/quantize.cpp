@@ -13,7 +13,7 @@
 namespace voxgate {
 namespace {
 
-// A file that is either finished and renamed into place or removed.
+// A file that gets its name only when it is finished, and is removed otherwise.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& target) : target_(target), part_(target + ".part") {
@@ -113,7 +113,7 @@ void quantize_tensor(GgmlFileReader& reader, AtomicFile& out, const TensorHeader
 } // namespace
 
 void quantize_whisper_q8_0(const std::string& source, const std::string& target, const CancelToken& cancel) {
-  // The whole file first, so that a broken one is refused before anything is written.
+  // The whole file is checked first, so that a damaged one is refused before anything is written.
   check_whisper_file(source);
   std::error_code ignored;
   if (std::filesystem::equivalent(source, target, ignored))

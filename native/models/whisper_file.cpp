@@ -10,7 +10,8 @@
 namespace voxgate {
 namespace {
 
-constexpr int32_t kFftBins = 201; // whisper.cpp indexes the filters with this number, whatever the file says
+constexpr int32_t kFftBins =
+    201; // whisper.cpp indexes the filters with it and ignores the number in the file
 
 void check_hparams(const GgmlFileReader& reader, const WhisperHparams& h) {
   // Token ids (end of text, languages, timestamps) are computed from the size of the vocabulary, so only the
@@ -26,7 +27,7 @@ void check_hparams(const GgmlFileReader& reader, const WhisperHparams& h) {
                      h.n_text_state % h.n_text_head == 0,
                  "its number of attention heads does not fit its width");
   reader.require(h.n_mels == 80 || h.n_mels == 128, "its number of mel bands is neither 80 nor 128");
-  // Layer counts that whisper.cpp has no name for make its loader throw from a table lookup.
+  // For other numbers of layers whisper.cpp has no name, and a table lookup in its loader throws.
   reader.require(h.n_audio_layer == 4 || h.n_audio_layer == 6 || h.n_audio_layer == 12 ||
                      h.n_audio_layer == 24 || h.n_audio_layer == 32,
                  "its number of audio layers is not one of Whisper's");
@@ -59,10 +60,10 @@ void check_weight_type(const GgmlFileReader& reader, const WhisperHparams& h) {
 
 struct Expected {
   std::array<int64_t, 4> shape{1, 1, 1, 1};
-  bool is_weight = false; // of the file's weight type; everything else is f32
+  bool is_weight = false; // true if it has the file's weight type; all other tensors are f32
 };
 
-// What stands inside a block of the encoder or decoder, by the name behind "blocks.N.".
+// The tensors inside a block of the encoder or decoder, by the part of the name after "blocks.N.".
 std::optional<Expected> expected_in_block(std::string_view name, int64_t width) {
   if (name == "mlp.0.weight")
     return Expected{{width, 4 * width, 1, 1}, true};
@@ -77,7 +78,7 @@ std::optional<Expected> expected_in_block(std::string_view name, int64_t width) 
   return Expected{{width, 1, 1, 1}, false};
 }
 
-// Nothing for a name that is not Whisper's. That all of them are there is checked by counting.
+// Returns nullopt for a name that is not Whisper's. check_whisper_file checks by counting that all are there.
 std::optional<Expected> expected_tensor(std::string_view name, const WhisperHparams& h) {
   const int64_t width = h.n_audio_state;
   if (name == "encoder.positional_embedding")
@@ -102,19 +103,19 @@ std::optional<Expected> expected_tensor(std::string_view name, const WhisperHpar
   return std::nullopt;
 }
 
-// whisper.cpp would notice a wrong tensor too, but then it forgets to free what it had loaded.
+// whisper.cpp also finds a wrong tensor, but then it does not free what it has loaded.
 void check_tensor(const GgmlFileReader& reader, const TensorHeader& tensor, const WhisperHparams& h) {
   const auto expected = expected_tensor(tensor.name, h);
   if (!expected)
     reader.fail("it holds an unknown tensor " + tensor.name);
   if (expected->shape != tensor.shape)
-    reader.fail("the tensor " + tensor.name + " has another shape than the header tells");
+    reader.fail("the tensor " + tensor.name + " has another shape than the header requires");
   const auto weights = ggml_ftype_to_ggml_type(static_cast<ggml_ftype>(h.ftype % GGML_QNT_VERSION_FACTOR));
-  const bool is_kernel = tensor.dims == 3; // of a convolution: f16, also in a quantized file
+  const bool is_kernel = tensor.dims == 3; // a convolution kernel is f16 also in a quantized file
   const auto kernels = weights == GGML_TYPE_F32 ? GGML_TYPE_F32 : GGML_TYPE_F16;
   const auto type = expected->is_weight ? weights : is_kernel ? kernels : GGML_TYPE_F32;
   if (type != tensor.type)
-    reader.fail("the tensor " + tensor.name + " has another type than the header tells");
+    reader.fail("the tensor " + tensor.name + " has another type than the header requires");
 }
 
 void append(std::vector<char>& target, const void* data, size_t size) {
@@ -150,7 +151,7 @@ WhisperHeader read_whisper_header(GgmlFileReader& reader) {
     append(rest, &size, sizeof size);
     append(rest, word.data(), word.size());
   }
-  // The decoder looks this token up without checking, on threads where an exception would end the process.
+  // The decoder looks up this token without a check, on threads where an exception would end the process.
   reader.require(has_space, "its vocabulary is broken");
   return header;
 }
@@ -171,7 +172,7 @@ uint64_t check_whisper_file(const std::string& path) {
     bytes += tensor.bytes;
     reader.skip(tensor.bytes);
   }
-  // A file cut between two tensors is well-formed; whisper.cpp even accepts one without any weights.
+  // A file that was cut between two tensors is well-formed, and whisper.cpp even accepts one without weights.
   if (names.size() != expected)
     reader.fail("it holds " + std::to_string(names.size()) + " of " + std::to_string(expected) + " tensors");
   return bytes;

@@ -9,15 +9,15 @@ namespace voxgate {
 namespace {
 
 constexpr size_t kWindow = 512;
-constexpr size_t kHop = 128;     // of the spectrum
-constexpr size_t kMirrored = 64; // samples on either side of a window
+constexpr size_t kHop = 128;     // samples between two frames of the spectrum
+constexpr size_t kMirrored = 64; // samples on each side of a window
 constexpr size_t kBins = 129;
 
 } // namespace
 
-// As `whisper_vad_build_graph` of whisper.cpp defines it, which is Silero's own; but whisper.cpp rounds what
-// goes into a convolution to half precision, and this does not. Nothing goes from window to window but the
-// state.
+// The network that `whisper_vad_build_graph` of whisper.cpp defines, which is Silero's own. Unlike
+// whisper.cpp, it does not round the input of a convolution to half precision. Only the state passes from
+// window to window.
 struct SileroVad::Network {
   explicit Network(const SileroWeights& weights)
       : stft(weights.stft, {}, 2 * kBins, 2 * kHop),
@@ -29,7 +29,8 @@ struct SileroVad::Network {
         recurrent(weights.recurrent.weight, weights.recurrent.bias, 4 * kSileroHidden, 1),
         output(weights.output) {}
 
-  // The last window is padded with zeros. What an earlier batch left in the windows past it does no harm.
+  // Copies a block into `samples`. The last window is padded with zeros. The windows after it keep the values
+  // of an earlier batch, which does no harm.
   void place(std::span<const float> block) {
     for (size_t window = 0; window * kWindow < block.size(); ++window) {
       const auto rest = block.subspan(window * kWindow);
@@ -41,7 +42,7 @@ struct SileroVad::Network {
     }
   }
 
-  // `block`: at most a batch.
+  // `block` holds at most one batch of windows.
   void probabilities(std::span<const float> block, std::span<float> out) {
     place(block);
     convolve(stft, samples, 1, 1, false, spectrum);
@@ -65,7 +66,7 @@ struct SileroVad::Network {
   SileroState state;
 
   SileroFrames samples{(kWindow + 2 * kMirrored) / kHop, kHop};
-  SileroFrames spectrum{4, 288}; // 2 * kBins, and what fills the last panel
+  SileroFrames spectrum{4, 288}; // 2 * kBins, rounded up to whole panels
   SileroFrames magnitude{4, kBins};
   SileroFrames encoded[4]{{4, 128}, {2, 64}, {1, 64}, {1, 128}};
   SileroFrames gates{1, 4 * kSileroHidden};

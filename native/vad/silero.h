@@ -9,15 +9,16 @@
 
 namespace voxgate {
 
-// Speech probabilities of Silero VAD, one for 512 samples (32 ms). What to make of them is decided elsewhere.
-// Same rules as backend.h: one thread from load to destruction, abort by throwing what CancelToken::check
-// throws. A cancelled call leaves the recurrent state in the middle of a stream; the next one has to reset.
+// Computes the speech probabilities of Silero VAD, one for each 512 samples (32 ms). The rules of backend.h
+// apply: one thread from load to destruction, and an abort by the exception of CancelToken::check. A
+// cancelled call leaves the recurrent state in the middle of a stream, so the next call has to reset it.
 class SileroVad {
  public:
   explicit SileroVad(const std::string& path);
   ~SileroVad();
 
-  // Without `reset` the stream of the previous call goes on. The last window is padded with zeros.
+  // Without `reset` the samples continue the stream of the previous call. The last window is padded with
+  // zeros.
   std::vector<float> probabilities(std::span<const float> samples, bool reset, const CancelToken& cancel);
 
  private:

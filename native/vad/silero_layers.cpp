@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-// Compiled several times; the loader, glibc's alone, takes the one for this processor.
+// Functions with this attribute are compiled for several processors, and the loader takes the best version.
+// Only the loader of glibc can do that.
 #if defined(__x86_64__) && defined(__GLIBC__)
 #define VOXGATE_VECTOR_CLONES __attribute__((target_clones("avx512f", "fma", "default")))
 #else
@@ -18,8 +19,8 @@ namespace {
 using Panel = SileroLayer::Panel;
 constexpr size_t kPanel = SileroLayer::kPanel;
 
-// Sums that are added to in turns, so that none waits for its last addition. Four of a panel just fit the
-// registers; as plain arrays of this size the compiler keeps them there.
+// The number of sums that are added to in turn, so that no addition waits for the one before. Four sums of a
+// panel just fit into the registers, and the compiler keeps plain arrays of this size there.
 constexpr size_t kSums = 4;
 static_assert(kSileroBatch % kSums == 0 && kSileroHidden % kSums == 0);
 

@@ -10,7 +10,7 @@
 namespace voxgate {
 namespace {
 
-// A tensor of the file: its innermost dimension first, and where it goes.
+// A tensor that the file must hold: its type, its shape with the innermost dimension first, and its target.
 struct Expected {
   ggml_type type;
   std::array<int64_t, 4> shape;

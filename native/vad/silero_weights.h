@@ -14,8 +14,8 @@ struct SileroWeights {
 
   std::vector<float> stft; // [real and imaginary parts of 129 bins][256 samples], windowed
   Linear encoder[4];       // convolutions of three taps: 129 -> 128 -> 64 -> 64 -> 128
-  Linear input;            // of the LSTM, [input, forget, cell and output gate of 128][128]
-  Linear recurrent;        // as `input`
+  Linear input;            // input weights of the LSTM: [input, forget, cell and output gate of 128][128]
+  Linear recurrent;        // recurrent weights of the LSTM, in the same order
   Linear output;           // [1][128]
 };
 
