@@ -179,7 +179,8 @@ TEST("vorbis: a vector that reaches over the end of the last channel is cut ther
   Bits packet;
   packet.put(0, 1).put(1, 1).put(0, 16).put(1, 1).put(0, 16); // audio; both channels have a floor
   packet.put(0, 1).put(~uint64_t{0}, 32);                     // the classification; always the last vector
-  // Of two channels of 32 values, from the second value on: the last vector has room for half of it.
+  // Two channels of 32 values are filled from the second value on, so the last vector has room for half of
+  // it.
   const auto header = finish_setup(setup, 2, 1, 64);
   CHECK(samples_of(vorbis_file(header, {packet.bytes(), packet.bytes()}, 2)) == 32);
 }

@@ -63,7 +63,7 @@ const sha = (data: Buffer) => createHash('sha256').update(data).digest('hex');
 const nothing: Behavior = () => undefined;
 
 const ROWS: Row[] = [
-  // How the upstream is reached
+  // The connection to the upstream
   {
     name: 'no upstream listens',
     settings: { SVC_TTS_UPSTREAM_URL: 'http://127.0.0.1:9', SVC_LLM_BACKEND_URL: 'http://127.0.0.1:9' },

@@ -127,7 +127,7 @@ test('a chunk knows the silence behind it: to the next chunk, to the end, or lon
   assert.deepEqual(await silences([60, 0.9], [200, 0]), [47]);
   // Two spans of 20 s are too long for one chunk, however near they are.
   assert.deepEqual(await silences([625, 0.9], [near, 0], [625, 0.9]), [near - 2 * padding, 0]);
-  assert.deepEqual(await silences([1000, 0.9]), [0, 0], 'cut where somebody goes on speaking');
+  assert.deepEqual(await silences([1000, 0.9]), [0, 0], 'a cut in the middle of speech');
 });
 
 test('joined chunks hold every sample once and in order, none is longer than allowed, and no two could still join', async () => {

@@ -265,7 +265,7 @@ test('a refused connection fails at once, without further attempts', async () =>
 
 test('an abort ends the download with its reason and keeps the part for later', async () => {
   const controller = new AbortController();
-  const reason = new Error('nobody waits');
+  const reason = new Error('the caller left');
   hub.next.push((_, response) => {
     response.writeHead(200, { etag: '"content-1"', 'content-length': content.length });
     response.write(content.subarray(0, 50_000));

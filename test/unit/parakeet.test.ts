@@ -259,7 +259,7 @@ test('subtitles are made where they are asked for, and each lasts a second where
     return sentences[1]?.end;
   };
   assert.equal(await lastOf(21.5), 20.7);
-  assert.equal(await lastOf(20.4), 20.4, 'somebody speaks again, or the audio is over');
+  assert.equal(await lastOf(20.4), 20.4, 'speech begins again, or the audio is over');
 });
 
 test('without times a chunk is one segment, and silence is none', async () => {

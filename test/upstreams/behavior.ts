@@ -67,7 +67,7 @@ function testSpeech(where: string, openai: OpenAI, stats: () => Promise<Stats>):
     const reader = bodyOf(response)[Symbol.asyncIterator]();
     assert((await reader.next()).value.length > 0);
     await pause(1000);
-    assert.equal((await stats()).running, 1, 'everything was taken from the upstream though nobody read it');
+    assert.equal((await stats()).running, 1, 'the upstream is held back while the client reads nothing');
     gone.abort();
     await settled(stats);
     assert.equal((await stats()).aborted, before.aborted + 1);
