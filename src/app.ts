@@ -175,8 +175,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       await stopServer(server, observer.inFlight);
       await Promise.all([caches.models.close(), caches.voiceActivity.close()]);
       uploads.close();
-      // This comes last, because the requests that ended just now still have to be written. A disk that hangs must
-      // not keep the process alive.
+      // This comes last, so that the requests that ended just now are written, unless the disk hangs.
       await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);
     },
   };

@@ -1,5 +1,6 @@
 /** The interface of the decoders. All of them give blocks of 16 kHz mono, the only audio that the gateway handles. */
 
+/** The sample rate of all audio in the gateway, Hz. */
 export const SAMPLE_RATE = 16_000;
 
 /**

@@ -50,6 +50,7 @@ export async function openNativeDecoder(
   };
 }
 
+/** True for the error of the addon about a file that it cannot decode. */
 export function isBadAudio(error: unknown): boolean {
   return error instanceof NativeError && error.code === 'bad_audio';
 }

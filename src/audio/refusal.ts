@@ -15,6 +15,7 @@ export function refuseDecoding(code: ExplainedRefusal, why: string, cause?: unkn
   return new GatewayError(code, { why }, { param: 'file', cause });
 }
 
+/** @param maxAudioSec the longest length allowed, which the message names */
 export function refuseLength(maxAudioSec: number): GatewayError {
   return new GatewayError('audio_too_long', { maxSec: maxAudioSec }, { param: 'file' });
 }

@@ -52,6 +52,7 @@ const MP4_FIRST_BOXES = new Set(['ftyp', 'styp', 'moov', 'wide', 'free', 'skip',
 /** The number of bytes at the start of a file that `sniffContainer` looks at. */
 export const HEAD_BYTES = 4096;
 
+/** The container of a file that begins with `head`; null for an unknown one. */
 export function sniffContainer(head: Uint8Array): Container | null {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
   for (const [found, ...marks] of SIGNATURES) {

@@ -6,6 +6,7 @@
 import type { Category } from '../category.ts';
 import { GatewayError } from '../errors.ts';
 
+/** The state of the slot. When it is free, `holder` and `requestId` are null and `heldForMs` is 0. */
 export interface SlotStatus {
   holder: Category | null;
   heldForMs: number;

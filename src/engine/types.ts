@@ -14,6 +14,7 @@ export type NativeErrorCode =
   | 'closed' // the object was closed before or during the call
   | 'invalid_argument';
 
+/** A failure of the native engine. Its message may name paths, so it is for the log only. */
 export class NativeError extends Error {
   override readonly name = 'NativeError';
   readonly code: NativeErrorCode;
@@ -36,7 +37,7 @@ export interface ModelInfo {
   /** The ISO 639 codes that the model takes as `language`, in the model's own order. */
   languages: string[];
   multilingual: boolean;
-  /** Encoder positions of 20 ms for a full window (1500 for Whisper); 0 where a call cannot choose them. */
+  /** Encoder positions of 20 ms in a full window (1500 for Whisper); 0 if a call cannot choose them. */
   audioContext: number;
   /** Decoder positions (448 for Whisper). */
   textContext: number;
@@ -90,8 +91,11 @@ export interface DecodedSegment {
 }
 
 export interface LanguageGuess {
+  /** The ISO 639 code of the most probable language. */
   language: string;
+  /** 0..1. */
   probability: number;
+  /** The probability (0..1) of each language of the model, by its code. */
   probabilities: Record<string, number>;
 }
 
@@ -185,8 +189,10 @@ export interface EngineInfo {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
+/** The engine itself. Its calls reject with NativeError: `load_failed`, `bad_audio` or `out_of_memory`. */
 export interface NativeEngine {
   readonly info: EngineInfo;
+  /** Sends the lines that the native libraries log to `write`; null stops it. */
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   loadModel(options: LoadOptions): Promise<TranscriptionModel>;
   loadVoiceActivity(options: { path: string }): Promise<VoiceActivityModel>;

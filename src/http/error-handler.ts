@@ -20,6 +20,7 @@ const OPENAI_TYPE: Record<ErrorKind, string> = {
   network: 'server_error',
 };
 
+/** The JSON body of an error (contract 2.1). @param res names the request of a 5xx; null before there is a request */
 export function errorEnvelope(error: GatewayError, res: Response | null) {
   const { kind, provider, message, param, code, details, status } = error;
   const id = status >= 500 && res !== null ? { request_id: res.locals.requestId } : {};
@@ -71,6 +72,10 @@ const OF_THE_CONTENT = [
   'Last-Modified',
 ];
 
+/**
+ * The error handler of Express. It answers with the envelope, `Retry-After` for back-pressure and `X-Should-Retry` for
+ * the other 5xx. When the headers are already sent, it destroys the connection, so that the answer does not look whole.
+ */
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (thrown, req, res, _next) => {
     const error = toGatewayError(thrown);

@@ -5,6 +5,7 @@ import type { Request } from 'express';
 const MAX_BYTES = 256 * 1024;
 const MAX_NAME = 128;
 
+/** `read` takes each chunk of the body; `name` then gives the model (at most 128 characters) if the body names one. */
 export function modelNameReader(req: Request): { read(chunk: Buffer): void; name(): string | undefined } {
   const chunks: Buffer[] = [];
   let bytes = 0;

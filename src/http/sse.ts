@@ -19,6 +19,7 @@ const KEEP_ALIVE_MS = 10_000;
 /** The stream fails when the client reads nothing for this long, because the client holds the slot meanwhile. */
 const STALL_MS = 60_000;
 
+/** Sends the headers with status 200. @param options.stallMs the longest wait for the client to read an event */
 export function startEventStream(
   res: Response,
   { keepAliveMs = KEEP_ALIVE_MS, stallMs = STALL_MS } = {},

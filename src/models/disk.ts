@@ -43,6 +43,7 @@ export async function syncFolder(dir: string): Promise<void> {
   }
 }
 
+/** The size in units of 1,000,000 bytes, such as `81 MB` or `0.9 MB`. */
 export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 }

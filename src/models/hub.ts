@@ -22,6 +22,7 @@ export function publishedFile(model: Weights, precision: Precision): HubFile | u
   return model.files[precision] ?? model.files.f16 ?? model.files.q8_0;
 }
 
+/** A source whose `fetch` rejects with an Error that names the host and the reason. */
 export function createHubSource({ endpoint = DEFAULT_HUB, token, limits }: HubOptions = {}): ModelSource {
   const base = withoutTrailingSlashes(endpoint);
   const { origin, pathname } = new URL(base);

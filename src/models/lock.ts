@@ -9,8 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isAlive } from '../process-alive.ts';
 
 export interface LockTimes {
+  /** The time between two touches of the lock file by its owner. */
   touchMs: number;
+  /** A lock that was not touched for this long is dead. */
   deadMs: number;
+  /** The time between two tries to get the lock. */
   pollMs: number;
 }
 
@@ -20,6 +23,7 @@ const TIMES: LockTimes = { touchMs: 5000, deadMs: 60_000, pollMs: 300 };
 const held = new Set<string>();
 
 export interface Lock {
+  /** Removes the lock file, unless another process has taken the lock meanwhile. */
   release(): Promise<void>;
 }
 

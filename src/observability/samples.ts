@@ -21,6 +21,7 @@ export interface Samples {
   truncatedSince(from: number): boolean;
 }
 
+/** @param capacity the number of samples that the ring holds */
 export function createSamples(capacity: number): Samples {
   const seconds = new Int32Array(capacity);
   const columns = {

@@ -36,6 +36,7 @@ const UNREACHABLE = [
   'ERR_CONNECT_TIMEOUT',
 ];
 
+/** The upstream did not accept a connection (`ERR_CONNECT_TIMEOUT`) or sent nothing for too long (`ERR_SILENT`). */
 export class UpstreamTimeout extends Error {
   override readonly name = 'UpstreamTimeout';
   readonly code: 'ERR_CONNECT_TIMEOUT' | 'ERR_SILENT';

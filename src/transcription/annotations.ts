@@ -1,18 +1,18 @@
 /**
- * Descriptions of sounds in what Whisper writes: it learned from subtitles, so it says `(crickets chirping)` of a
- * chord and `*sighs*` of a breath. They are no speech. The reference code forbids the decoder all such marks; it then
- * writes words in their place that nobody said, so here they are written and taken out. Pure.
+ * Removes descriptions of sounds from Whisper's text. Whisper learned from subtitles, so it writes `(crickets
+ * chirping)` for a chord and `*sighs*` for a breath, which are not speech. The reference code forbids such marks while
+ * decoding, but the decoder then writes invented words in their place. So they are decoded and removed here. Pure.
  */
 import type { Word } from './segment.ts';
 
-/** Takes the place of what is cut, so that the text keeps its length. */
+/** Replaces each removed character, so that the text keeps its length. */
 const CUT = '\0';
 
-/** How annotations are marked, and what a prompt has that asks for them. */
+/** The marks of annotations. A prompt with a match of `asked` asks for annotations of that kind, which then stay. */
 const KINDS = [
-  // Notes stand around what is sung, and what is sung is kept.
+  // Notes surround sung words, and the sung words are kept.
   { asked: /[♩♪♫♬🎵🎶]/u, pattern: /[♩♪♫♬🎵🎶]/gu, isCertain: true },
-  // Nobody speaks brackets: sounds and names of speakers. Open to the end where the decoder was cut off.
+  // Brackets hold sounds and names of speakers, never speech. The closing one is missing where the decoder stopped.
   {
     asked: /[[［【]/,
     pattern: /(?<![\p{L}\p{N}])[[［【][^[\]［］【】]{1,80}(?:[\]］】]|$)/gu,
@@ -27,17 +27,17 @@ const KINDS = [
   { asked: /[(（]/, pattern: /[(（][^()（）]{1,80}(?:[)）]|$)/gu, isCertain: false },
 ] as const;
 
-/** What is in parentheses within a sentence may be said, unless it tells of one of these. */
+/** Words for sounds. Text in parentheses within a sentence may be speech, unless it contains one of these. */
 const SOUND =
   /(?<!\p{L})(?:laugh|chuckl|giggl|sigh|gasp|sob|cough|sneez|sniff|groan|scream|cheer|applau|clapping|music|singing|humming|whistl|chirp|barking|beep|buzz|inaudible|indistinct|crosstalk|silence|musi[kq]|lach|gelächter|seufz|rires?(?!\p{L})|soupir|risas?(?!\p{L})|suspir|música|aplaus|risat|applaus|sospir|muzyk|śmiech|смех|музык|аплод|笑|音楽|拍手|掌声|音乐|웃음|음악|박수)/iu;
 const SENTENCE_MARK = /[.!?…。！？]/;
-/** What may stand before and behind something that is no part of a sentence. */
+/** The last character before an annotation that is outside a sentence, and the first one after it. */
 const ENDS = /[.!?…。！？)）\]】"'”’-]/;
 const BEGINS = /^[\p{Lu}\p{Lo}\p{Ps}\p{Pi}.!?…。！？*"'-]/u;
 
 /**
- * The words that are speech, with their own times and tokens; none where the text has no letter and no digit.
- * @param prompt a kind of annotation that it has itself is asked for, and left as it is
+ * The words that are speech, with their own times and tokens; none if no letter and no digit is left.
+ * @param prompt the client's prompt. Kinds of annotations that it contains itself are kept.
  */
 export function withoutAnnotations(words: Word[], prompt: string): Word[] {
   const text = words.map((word) => word.text).join('');
@@ -67,7 +67,7 @@ function cutOut(text: string, prompt: string): string {
   return cut;
 }
 
-/** Whether it stands between sentences, and is none itself. */
+/** True when the text found is between two sentences and is not a sentence itself. */
 function isAlone(found: string, at: number, whole: string): boolean {
   if (!/\p{L}/u.test(found) || SENTENCE_MARK.test(found)) return false;
   const last = whole.slice(0, at).replaceAll(CUT, ' ').trimEnd().at(-1);
@@ -78,7 +78,7 @@ function isAlone(found: string, at: number, whole: string): boolean {
   return (last === undefined || ENDS.test(last)) && (rest === '' || BEGINS.test(rest));
 }
 
-/** A mark behind what was cut ends the word before it, which may have one already. */
+/** Appends a sentence mark that followed an annotation to the word before, unless that word ends in a mark. */
 function endWith(mark: string, words: Word[]): void {
   const last = words.at(-1);
   if (last !== undefined && SENTENCE_MARK.test(mark) && /[\p{L}\p{N}]$/u.test(last.text))

@@ -19,6 +19,7 @@ export function toCues(segments: Segment[], granularity: SegmentGranularity): Cu
   }));
 }
 
+/** SubRip text, whose cues are numbered from 1. */
 export function toSrt(list: Cue[]): string {
   return list
     .map(
@@ -28,6 +29,7 @@ export function toSrt(list: Cue[]): string {
     .join('');
 }
 
+/** WebVTT text, with `&`, `<` and `>` escaped. */
 export function toVtt(list: Cue[]): string {
   const body = list.map(
     ({ start, end, text }) => `${clock(start, '.')} --> ${clock(end, '.')}\n${escapeVtt(text)}\n\n`,

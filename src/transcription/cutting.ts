@@ -11,6 +11,7 @@ const LEAST_END = 0.01;
 /** A stream is cut into shorter chunks, so that the first words come soon and the rest without long waits. */
 const STREAM_MAX_SEC = 14;
 
+/** The options of the segmenter and the limits of the chunks for a request. */
 export function cuttingFor(
   { voiceActivity, stream }: Pick<TranscriptionRequest, 'voiceActivity' | 'stream'>,
   { maxSec }: Packing,

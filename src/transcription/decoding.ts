@@ -15,7 +15,9 @@ export interface Attempt {
 
 export interface Outcome {
   text: string;
+  /** The mean natural log probability of the tokens, with the end token. */
   avgLogprob: number;
+  /** The probability (0..1) that the chunk holds no speech. */
   noSpeechProb: number;
   /** The number of text tokens. */
   tokens: number;
@@ -72,6 +74,7 @@ function isRepetitive(text: string): boolean {
   return compressionRatio(text) > MAX_COMPRESSION;
 }
 
+/** Judges an attempt. `silence` means no speech: an unsure text and a high probability of no speech. */
 export function judge(outcome: Outcome, attempt: Attempt, durationSec: number): Verdict {
   const unsure = outcome.avgLogprob < MIN_AVG_LOGPROB;
   if (outcome.noSpeechProb > MAX_NO_SPEECH && unsure) return 'silence';

@@ -1,4 +1,7 @@
-/** Formats transcripts as OpenAI's API does. Maps domain names to OpenAI's. */
+/**
+ * Formats transcripts as OpenAI's API does (https://platform.openai.com/docs/api-reference/audio). Maps domain names to
+ * OpenAI's.
+ */
 import { toCues, toSrt, toVtt } from './cues.ts';
 import { languageName } from './languages.ts';
 import type { TranscriptionRequest } from './request.ts';
@@ -50,6 +53,7 @@ export function toDelta(segment: Segment, request: TranscriptionRequest) {
   };
 }
 
+/** The last event of a stream, with the whole text and all segments. */
 export function toDone({ route, segments, summary }: Transcript, request: TranscriptionRequest) {
   return {
     type: 'transcript.text.done',
@@ -71,6 +75,7 @@ const asJson = (value: unknown): FormattedBody => ({
 
 const plainText = (body: string): FormattedBody => ({ contentType: 'text/plain; charset=utf-8', body });
 
+/** The texts of all segments, joined and without spaces at both ends. */
 export function fullText(segments: Segment[]): string {
   return segments
     .map((segment) => segment.text)

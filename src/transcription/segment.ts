@@ -42,7 +42,7 @@ export type UnnumberedSegment = Omit<Segment, 'id'>;
 
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}。！？]/u;
 
-/** Numbers the segments and puts a space where two chunks of a spaced script would run together. */
+/** Numbers the segments from 0, and adds a space where two chunks of a spaced script would run together. */
 export function createSegmentNumbering(): (segment: UnnumberedSegment) => Segment {
   let id = 0;
   let before = '';

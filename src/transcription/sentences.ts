@@ -4,6 +4,7 @@
  */
 import type { Word } from './segment.ts';
 
+/** The longest sentence; a longer one is cut. */
 export const MAX_SENTENCE_SEC = 30;
 /** A longer silence ends a sentence also without a punctuation mark. */
 export const MAX_PAUSE_SEC = 1.5;
@@ -94,6 +95,7 @@ function isAbbreviation(bare: string, next: string): boolean {
   return /^\d/.test(next) || (bare.length <= 2 && (LOWER_CASE.test(next) || MONTHS.has(follows)));
 }
 
+/** True when a comma or a similar mark follows the word. */
 export const endsClause = (word: Word): boolean => CLAUSE_MARK.test(word.text.trim());
 
 /** Cuts a sentence that is too long at its longest pause. Of equal pauses, the last one before the maximum is taken. */

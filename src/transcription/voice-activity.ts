@@ -1,6 +1,6 @@
 /**
- * Turns the speech probabilities of Silero into spans of speech, both in units of one window (512 samples, 32 ms).
- * Pure, so that every rule can be tested without a model.
+ * Turns the speech probabilities of Silero VAD (https://github.com/snakers4/silero-vad) into spans of speech, both in
+ * units of one window (512 samples, 32 ms). Pure, so that every rule can be tested without a model.
  */
 
 export const WINDOW_SAMPLES = 512;
@@ -17,7 +17,9 @@ export interface SegmenterOptions {
   threshold: number;
   /** Speech ends when the probability has been below this one for `minSilence` windows. */
   endThreshold: number;
+  /** A span of fewer windows is dropped, unless it is the rest of a span that was cut. */
   minSpeech: number;
+  /** Windows of silence that end a span. */
   minSilence: number;
   /** Windows of silence kept on both sides, but never more than half of the silence between two spans. */
   padding: number;

@@ -5,6 +5,7 @@ import { toHalf } from './half.ts';
 
 export type TensorType = 'f32' | 'f16';
 const TYPE_ID: Record<TensorType, number> = { f32: 0, f16: 1 };
+/** The number that a file begins with: the ASCII codes of "ggml". */
 export const GGML_MAGIC = 0x67676d6c;
 
 export interface WrittenFile {

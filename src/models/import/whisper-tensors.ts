@@ -68,6 +68,7 @@ export async function readWhisperShape(checkpoint: Checkpoint): Promise<WhisperS
   return shape;
 }
 
+/** The tensors to write, in order. @throws GatewayError `not_importable` when a variable is missing or does not fit */
 export function planTensors(checkpoint: Checkpoint, shape: WhisperShape): TensorPlan[] {
   const plans: TensorPlan[] = [];
   const { state } = shape;

@@ -143,11 +143,13 @@ export function createFolderMaker(dir: string): (requestId: string, at: Date) =>
   };
 }
 
+/** Creates the empty body files of a new capture, readable by the owner only. */
 export async function createBodies(path: string): Promise<void> {
   for (const body of BODIES)
     await writeFile(join(path, CAPTURE_FILES[body]), '', { flag: 'wx', mode: 0o600 });
 }
 
+/** Appends to a body file. Rejects with ENOENT when the capture was removed meanwhile. */
 export function appendBody(path: string, body: Body, bytes: Buffer): Promise<void> {
   return appendFile(join(path, CAPTURE_FILES[body]), bytes, { flag: APPEND });
 }
@@ -189,6 +191,7 @@ export async function removeCapture(path: string): Promise<void> {
   await rmdir(path).catch(ignoreMissing);
 }
 
+/** Removes the folders of days without captures. */
 export async function removeEmptyDays(dir: string): Promise<void> {
   for (const day of await daysIn(dir)) {
     await rmdir(join(dir, day)).catch((error) => {

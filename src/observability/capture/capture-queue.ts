@@ -48,6 +48,7 @@ export interface Budget {
   giveBack(bytes: number): void;
 }
 
+/** @param maxBytes the most bytes that can be taken at a time */
 export function createBudget(maxBytes: number): Budget {
   let taken = 0;
   return {

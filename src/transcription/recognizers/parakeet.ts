@@ -1,6 +1,7 @@
 /**
- * The Parakeet family turns one chunk of speech into sentences or subtitles. The model is a transducer: it reads the
- * audio in one pass, without a prompt, a temperature or another attempt, and gives every token its time.
+ * The Parakeet family turns one chunk of speech into sentences or subtitles. The model is a transducer that predicts
+ * tokens and durations (Xu et al. 2023, arXiv 2304.06795): it reads the audio in one pass, without a prompt, a
+ * temperature or another attempt, and gives every token its time.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, Lane } from '../../engine/types.ts';

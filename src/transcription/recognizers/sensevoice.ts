@@ -1,4 +1,7 @@
-/** The SenseVoice family turns one chunk of speech into sentences. One pass of the model gives language and text. */
+/**
+ * The SenseVoice family (An et al. 2024, arXiv 2407.04051) turns one chunk of speech into sentences. One pass of the
+ * model gives the language and the text.
+ */
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import type { Word } from '../segment.ts';
@@ -31,7 +34,7 @@ export const recognizer: Recognizer = {
   },
 };
 
-/** Undefined when the model heard no words. */
+/** Decodes the chunk in the language that the client gave or allows. Undefined when the model heard no words. */
 async function decode(
   lane: Lane,
   chunk: Chunk,

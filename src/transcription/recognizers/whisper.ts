@@ -1,4 +1,4 @@
-/** The Whisper family turns one chunk of speech into sentences. */
+/** The Whisper family (Radford et al. 2022, arXiv 2212.04356) turns one chunk of speech into sentences. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import { withoutAnnotations } from '../annotations.ts';
