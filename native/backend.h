@@ -64,7 +64,8 @@ struct ChunkOptions {
   int audio_context = 0; // 0 means the full window
   int max_tokens = 0;    // 0 means the model's own limit
   bool words = false;
-  bool itn = true; // inverse text normalization (punctuation, digits), if the model has the choice
+  // Inverse text normalization: punctuation and digits, if the model has the choice.
+  bool normalize_text = true;
 };
 
 struct Token {

@@ -117,7 +117,8 @@ ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
   result.audio_context = read_integer(options, "audioContext", 0, model.audio_context);
   result.max_tokens = read_integer(options, "maxTokens", 0, model.text_context);
   result.words = read_boolean(options, "words");
-  result.itn = options.Get("normalizeText").IsUndefined() || read_boolean(options, "normalizeText");
+  result.normalize_text =
+      options.Get("normalizeText").IsUndefined() || read_boolean(options, "normalizeText");
   return result;
 }
 

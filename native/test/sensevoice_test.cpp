@@ -46,11 +46,13 @@ struct Model {
         vocabulary(read_sensevoice_vocabulary(file, shape)),
         encoder(file, shape, "cpu", 2, 3050, CancelToken()) {}
 
-  std::vector<float> logits(const std::vector<float>& samples, const std::string& language, bool itn) {
+  std::vector<float> logits(const std::vector<float>& samples, const std::string& language,
+                            bool normalize_text) {
     const auto frames = stack_frames(Fbank(shape.mels)(samples), shape.mels, shape.stack, shape.stride);
     const auto found = std::ranges::find(shape.languages, language, &SenseVoiceLanguage::code);
     const int32_t query = found == shape.languages.end() ? shape.auto_query : found->query;
-    encoder.encode(frames, {query, 1, 2, itn ? shape.itn_query : shape.plain_query}, CancelToken());
+    encoder.encode(frames, {query, 1, 2, normalize_text ? shape.itn_query : shape.plain_query},
+                   CancelToken());
     std::vector<float> all;
     std::vector<float> row;
     for (int i = 0; i < encoder.positions(); ++i) {

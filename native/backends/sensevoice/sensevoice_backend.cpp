@@ -42,7 +42,7 @@ class SenseVoiceBackend final : public Backend {
                                   const ChunkEvents& events, const CancelToken& cancel) override {
     if (options.translate)
       throw Failure(StatusCode::invalid_argument, "SenseVoice cannot translate");
-    encode(samples, options.language, options.itn, cancel);
+    encode(samples, options.language, options.normalize_text, cancel);
     const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
     const auto logits = [this](int position, std::vector<float>& row) {
       encoder_.read_logits(position, row);
@@ -70,15 +70,16 @@ class SenseVoiceBackend final : public Backend {
   }
 
  private:
-  void encode(std::span<const float> samples, const std::string& language, bool itn,
+  void encode(std::span<const float> samples, const std::string& language, bool normalize_text,
               const CancelToken& cancel) {
     cancel.check();
     std::vector<float> padded(samples.begin(), samples.end());
     padded.resize(std::max(samples.size(), kMinSamples));
     const auto frames = stack_frames(fbank_(padded), shape_.mels, shape_.stack, shape_.stride);
-    encoder_.encode(
-        frames, {query_of(language), kEventQuery, kEmotionQuery, itn ? shape_.itn_query : shape_.plain_query},
-        cancel);
+    encoder_.encode(frames,
+                    {query_of(language), kEventQuery, kEmotionQuery,
+                     normalize_text ? shape_.itn_query : shape_.plain_query},
+                    cancel);
   }
 
   int32_t query_of(const std::string& language) const {
