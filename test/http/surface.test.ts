@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { VERSION } from '../../src/app.ts';
 import { errorEnvelopeSchema, healthSchema, modelsListSchema } from '../../src/http/openapi.ts';
+import { CATALOGUE } from '../../src/models/catalogue.ts';
 import {
   form,
   type Gateway,
@@ -192,7 +193,7 @@ test('the list of models begins with auto, then those on disk, and an alias find
   const { data } = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
   const ids = data.map((m) => m.id);
   assert.deepEqual(ids.slice(0, 3), ['auto', 'multilingual-base', 'multilingual-large-v3']);
-  assert.equal(ids.length, 12);
+  assert.equal(ids.length, 1 + CATALOGUE.length);
   const [auto, base] = data;
   assert(auto && base);
   assert.equal(auto.is_routing_alias, true);

@@ -128,16 +128,11 @@ test('the addon says what it was built from and what it runs on', () => {
   assert.ok(info.cpuFeatures.length > 0);
 });
 
-test('the addon knows which families it can load, and refuses all others with the same list', async () => {
-  const native = loadNative();
-  const { families } = native.info;
+test('the addon knows which families it can load, those of the catalogue among them', () => {
+  const { families } = loadNative().info;
   for (const family of ['fake', ...CATALOGUE.map((model) => model.family)])
     assert.ok(families.includes(family), `${family} is not among ${families.join(', ')}`);
   assert.ok(!families.includes('magic'));
-  await assert.rejects(native.loadModel({ family: 'magic', path: '', device: 'cpu', threads: 1 }), {
-    code: 'invalid_argument',
-    message: `Expected ${families.join(' or ')} for family but received "magic" (string)`,
-  });
 });
 
 test('an addon that is missing is explained', () => {
