@@ -13,7 +13,7 @@ import { pythonBin } from './python.ts';
 const EXAMPLES = new URL('../../examples/', import.meta.url).pathname;
 const KEY = 'a-key-of-the-examples';
 const RETRY_AFTER_MS = 5000;
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 const WAV_HEADER_BYTES = 44;
 const NO_UPSTREAMS = {
   SVC_TTS_UPSTREAM_URL: 'http://127.0.0.1:9',

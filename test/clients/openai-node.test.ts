@@ -78,7 +78,7 @@ test('errors reach the SDK with their code and parameter, and a permanent one is
     openai.audio.transcriptions.create({ model: 'nope', file: file() }),
     (error: unknown) => {
       assert(error instanceof OpenAI.BadRequestError);
-      assert.equal(error.code, 'model_not_found');
+      assert.equal(error.code, 'unknown_model');
       assert.equal(error.param, 'model');
       assert(error.requestID);
       return true;

@@ -38,7 +38,7 @@ try:
     with open(clip, "rb") as file:
         client.audio.transcriptions.create(model="nope", file=file)
 except BadRequestError as error:
-    assert error.code == "model_not_found" and error.param == "model", error
+    assert error.code == "unknown_model" and error.param == "model", error
 else:
     raise AssertionError("an unknown model was accepted")
 print("ok")
