@@ -183,6 +183,7 @@ for (const [category, path] of PATHS) {
       const exchange = await over(scene);
       // The parser refuses it: a mistake of the client, not a client that left, and never the upstream's failure.
       assert.deepEqual([exchange?.status, exchange?.class], [400, '4xx']);
+      assert.equal(exchange?.errorKind, 'malformed');
       await until('the upstream is let go', () => scene.upstream.open() === 0);
       socket.destroy();
     }
