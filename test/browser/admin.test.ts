@@ -265,12 +265,12 @@ test('the dashboard recovers from a gateway that was away for a while', async ()
   await using open = await dashboard(admin);
   const { page } = open;
   await admin.goAway();
-  await page.getByText(/not been reachable since \d\d:\d\d:\d\d/).waitFor({ timeout: 4000 });
+  await page.getByText(/not been reachable since \d\d:\d\d:\d\d/).waitFor();
   await press(page, 'Load multilingual-tiny');
   await page.getByText('nothing was done').waitFor();
   await page.waitForTimeout(3000);
   await admin.comeBack();
-  await page.getByText('not been reachable').waitFor({ state: 'hidden', timeout: 4000 });
+  await page.getByText('not been reachable').waitFor({ state: 'hidden' });
   admin.metrics.record(exchange());
   await page.locator('.requests').waitFor();
 });

@@ -365,29 +365,13 @@ const ROWS: Row[] = [
   {
     name: 'the operator stops a call in the middle of a body that only its closing would end',
     upstream: inPieces([`${head('200 OK')}half of it`]),
-    client: async (scene) => {
-      const answer = ask(scene);
-      await until('asked', () => scene.upstream.heads.length === 1);
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      assert(scene.gateway.app.slot.stopHolder());
-      return answer;
-    },
+    client: (scene) => askUntilBegun(scene, () => assert(scene.gateway.app.slot.stopHolder())),
     ...{ class: '5xx', broken: true },
   },
   {
     name: 'the gateway stops in the middle of the answer',
     upstream: inPieces([OK_HEAD, chunk('data: 1\n\n')]),
-    client: async (scene) => {
-      let begun = false;
-      const answer = ask(scene, {
-        onData: () => {
-          begun = true;
-        },
-      });
-      await until('some of the answer came', () => begun);
-      await scene.gateway.app.close();
-      return answer;
-    },
+    client: (scene) => askUntilBegun(scene, () => scene.gateway.app.close()),
     ...{ class: '5xx', broken: true },
   },
 ];
@@ -440,8 +424,7 @@ async function nothingStays({ gateway, upstream, path }: Scene): Promise<void> {
   if (!gateway.app.server.listening) return;
   const connections = () =>
     new Promise<number>((resolve) => gateway.app.server.getConnections((_error, count) => resolve(count)));
-  for (let i = 0; i < 100 && (await connections()) > 0; i++) await new Promise((r) => setTimeout(r, 10));
-  assert.equal(await connections(), 0, 'no client connection is left');
+  await until('no client connection is left', async () => (await connections()) === 0);
   upstream.behave(wholeAnswer('next'));
   const next = await ask({ gateway, upstream, path });
   assert.notEqual(next.status === 503 && JSON.parse(next.body.toString()).error.code, 'slot_busy');
@@ -482,6 +465,18 @@ function ask(scene: Scene, { body = Buffer.from('{"model":"m"}'), onData = () =>
     });
     req.end(body);
   });
+}
+
+/** Asks, and runs `act` when a part of the answer has come. */
+async function askUntilBegun(scene: Scene, act: () => unknown): Promise<Seen> {
+  let begun = false;
+  const onData = () => {
+    begun = true;
+  };
+  const answer = ask(scene, { onData });
+  await until('some of the answer came', () => begun);
+  await act();
+  return answer;
 }
 
 /** Begins a request, and leaves when `moment` has come. */

@@ -304,7 +304,7 @@ test('a slot that was taken while a body was on its way is a refusal like any ot
   await using scene = await startScene({});
   const socket = begin(scene, '/v1/chat/completions', 'Content-Length: 2');
   socket.write('{');
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await until('it has arrived', () => scene.gateway.arrived() === 1);
   using _held = scene.gateway.app.slot.take('asr', 'other');
   socket.write('}');
   await until('it is refused', () => socket.said() !== '');

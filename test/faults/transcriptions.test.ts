@@ -240,7 +240,7 @@ for (const row of ROWS) {
   test(`asr: ${row.name}`, async () => {
     await using gateway = await startGateway(row.script);
     await row.client(gateway);
-    await until('it is over', () => gateway.exchanges.length === 1, 3000);
+    await until('it is over', () => gateway.exchanges.length === 1);
     const [exchange] = gateway.exchanges;
     assert.deepEqual(
       { category: exchange?.category, class: exchange?.class, status: exchange?.status },

@@ -37,7 +37,7 @@ interface World extends AsyncDisposable {
 async function startWorld({
   onDisk = [VOICE_ACTIVITY_FILE],
   download = true,
-  stallTimeoutMs = 100,
+  stallTimeoutMs = 400,
 } = {}): Promise<World> {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-downloads-test-'));
   for (const file of onDisk) writeFileSync(join(dir, file), weights);

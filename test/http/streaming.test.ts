@@ -275,25 +275,28 @@ for (const phase of ['downloading', 'verifying'] as const)
   });
 
 test('a download that fails on its way is an error event, and so is a slot that is busy after it', async () => {
-  let broken = true;
+  let end: (failure?: Error) => void = () => undefined;
   await using gateway = await startGateway({
     installed: ['voice-activity'],
     async ensure(id, { onProgress }) {
       if (id === 'voice-activity') return;
       onProgress?.({ ...progress, phase: 'downloading', doneBytes: 1 });
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      if (broken) throw new GatewayError('download_failed', { model: id });
+      await new Promise<void>((resolve, reject) => {
+        end = (failure) => (failure === undefined ? resolve() : reject(failure));
+      });
     },
   });
   const ask = () => post(gateway, form(toneWav(1), { model: 'multilingual-base', stream: 'true' }));
-  const cut = await all(await ask());
+  const failing = await ask();
+  end(new GatewayError('download_failed', { model: 'multilingual-base' }));
+  const cut = await all(failing);
   assert.deepEqual(
     cut.map((event) => [event.type, event.error.code]),
     [['error', 'download_failed']],
   );
-  broken = false;
   const response = await ask();
   const held = gateway.app.slot.take('tts', 'other');
+  end();
   const busy = await all(response);
   held[Symbol.dispose]();
   assert.deepEqual(

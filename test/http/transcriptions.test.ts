@@ -382,7 +382,7 @@ function raw(
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname, () => socket.write(bytes));
     let text = '';
-    socket.setTimeout(3000, () => reject(new Error(`Timed out after: ${text}`)));
+    socket.setTimeout(20_000, () => reject(new Error(`Timed out after: ${text}`)));
     socket.on('data', (data) => {
       text += data;
       if (enough(text)) socket.destroy();

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { leastOf } from '../cost.ts';
 import { form, json, toneWav, until } from '../http/harness.ts';
 import { JFK, JFK_TEXT, MODEL, needsWeights, plain, type RealGateway, startRealGateway } from './gateway.ts';
 
@@ -116,14 +117,17 @@ test('the first delta of a 60 s clip arrives before a third of the whole time ha
     '60',
     minute,
   ]);
-  const startedAt = performance.now();
-  const response = await ask(readFileSync(minute), { language: 'en', stream: 'true' });
-  assert(response.body);
-  let first = 0;
-  for await (const _bytes of response.body) first ||= performance.now() - startedAt;
-  const whole = performance.now() - startedAt;
-  t.diagnostic(`first delta after ${first.toFixed(0)} ms of ${whole.toFixed(0)} ms`);
-  assert(first < whole / 3, `${first} of ${whole}`);
+  const share = await leastOf(1 / 3, async () => {
+    const startedAt = performance.now();
+    const response = await ask(readFileSync(minute), { language: 'en', stream: 'true' });
+    assert(response.body);
+    let first = 0;
+    for await (const _bytes of response.body) first ||= performance.now() - startedAt;
+    const whole = performance.now() - startedAt;
+    t.diagnostic(`first delta after ${first.toFixed(0)} ms of ${whole.toFixed(0)} ms`);
+    return first / whole;
+  });
+  assert(share < 1 / 3, `${share} of the time`);
 });
 
 test('no request carries anything over to the next', async (t) => {

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import {
@@ -21,6 +20,7 @@ import {
   runFfmpeg,
   write,
 } from '../audio-fixtures.ts';
+import { until } from '../until.ts';
 import { wav } from '../wav.ts';
 
 const engine = loadNative();
@@ -32,8 +32,7 @@ const alone = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => ({
 const baseline = openHandles();
 after(async () => {
   // The addon closes a file on its own thread, a moment after it was asked to.
-  const deadline = Date.now() + 2000;
-  while (openHandles().files > baseline.files && Date.now() < deadline) await sleep(10);
+  await until('the files are closed', () => openHandles().files <= baseline.files);
   assert.deepEqual(openHandles(), baseline, 'a file or a process was left behind');
 });
 

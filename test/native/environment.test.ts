@@ -82,7 +82,7 @@ test('an unreferenced model is collected with its thread, but not while a call r
        globalThis.gc();
        console.log((await call).length);
        for (let i = 0; i < 20; i++) await load();
-       for (let i = 0; i < 20 && threads() > before; i++) {
+       for (let i = 0; i < 400 && threads() > before; i++) {
          await new Promise((resolve) => setTimeout(resolve, 50));
          globalThis.gc();
        }

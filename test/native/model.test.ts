@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { loadNative } from '../../src/engine/addon.ts';
 import { chunkOptions, fakeModelFile, loadFake, temporaryFile, textOf } from './fixtures.ts';
 
@@ -131,14 +130,18 @@ test('a signal that is aborted already starts nothing', async () => {
 });
 
 test('a signal stops a running call, which rejects with the signal’s reason once it has stopped', async () => {
-  const model = await loadFake('ignore_cancel_ms 200', 'delay_ms 60000');
+  const model = await loadFake('segment 0 1 x', 'ignore_cancel_ms 1000', 'delay_ms 60000');
   const controller = new AbortController();
+  const { signal } = controller;
   const reason = new Error('client gone');
-  const started = performance.now();
-  setTimeout(() => controller.abort(reason), 20);
-  await assert.rejects(model.transcribe(second, chunkOptions, { signal: controller.signal }), reason);
-  const elapsed = performance.now() - started;
-  assert.ok(elapsed >= 180 && elapsed < 5000, `${elapsed} ms`);
+  let aborted = 0;
+  const onSegment = () => {
+    aborted = performance.now();
+    controller.abort(reason);
+  };
+  await assert.rejects(model.transcribe(second, chunkOptions, { signal, onSegment }), reason);
+  const elapsed = performance.now() - aborted;
+  assert.ok(elapsed >= 500 && elapsed < 30_000, `${elapsed} ms`);
   await model.close();
 });
 
@@ -174,14 +177,21 @@ test('a signal that is aborted after the end changes nothing, and is not held', 
 });
 
 test('close cancels the calls that run or wait, and waits for them', async () => {
-  const model = await loadFake('ignore_cancel_ms 100', 'delay_ms 60000');
+  const model = await loadFake('segment 0 1 x', 'ignore_cancel_ms 1000', 'delay_ms 60000');
+  let running = () => {};
+  const runs = new Promise<void>((resolve) => {
+    running = resolve;
+  });
   const calls = [1, 2].map(() =>
-    assert.rejects(model.transcribe(second, chunkOptions), { name: 'NativeError', code: 'closed' }),
+    assert.rejects(model.transcribe(second, chunkOptions, { onSegment: running }), {
+      name: 'NativeError',
+      code: 'closed',
+    }),
   );
-  await sleep(20);
+  await runs;
   const started = performance.now();
   await model.close();
-  assert.ok(performance.now() - started > 50);
+  assert.ok(performance.now() - started > 500);
   await Promise.all(calls);
 });
 

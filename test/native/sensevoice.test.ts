@@ -164,12 +164,19 @@ test('an abort ends the call with its reason, and the model goes on', async () =
   const samples = signal(30 * SAMPLE_RATE);
   const whole = await random.transcribe(samples, options);
   const reason = new Error('client gone');
-  const abort = new AbortController();
-  const aborted = random.transcribe(samples, options, { signal: abort.signal });
-  const next = random.transcribe(samples, options);
-  setTimeout(() => abort.abort(reason), 5);
-  await assert.rejects(aborted, reason);
-  assert.deepEqual(await next, whole);
+  const outcomes: unknown[] = [];
+  for (const delayMs of [null, 0, 5]) {
+    const abort = new AbortController();
+    const aborted = random.transcribe(samples, options, { signal: abort.signal });
+    const next = random.transcribe(samples, options);
+    if (delayMs === null) abort.abort(reason);
+    else setTimeout(() => abort.abort(reason), delayMs);
+    outcomes.push(await aborted.catch((error) => error));
+    assert.deepEqual(await next, whole);
+  }
+  // A call may be done before a later abort, when this thread has to wait for a processor and the engine has one.
+  assert.equal(outcomes[0], reason);
+  for (const outcome of outcomes) if (outcome !== reason) assert.deepEqual(outcome, whole);
 });
 
 test('a request that the model cannot serve is refused', async () => {

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../until.ts';
 import { createWorkingCopy } from './working-copy.ts';
 
 const LIMIT_MS = 60_000;
@@ -24,9 +24,6 @@ test('npm run dev serves the sources, and a change as soon as it is saved', asyn
 
   const handler = join(copy.dir, 'src/http/health.ts');
   writeFileSync(handler, readFileSync(handler, 'utf8').replace("status: 'ok'", "status: 'changed'"));
-  const deadline = Date.now() + LIMIT_MS;
-  while (!(await health().catch(() => '')).includes('"status":"changed"')) {
-    assert(Date.now() < deadline, 'the change was never served');
-    await sleep(50);
-  }
+  const isServed = async () => (await health().catch(() => '')).includes('"status":"changed"');
+  await until('the change is served', isServed, LIMIT_MS);
 });

@@ -373,7 +373,7 @@ test('the second of two processes waits and uses what the first fetched', async 
   child.stdout.on('data', (data) => {
     output += data;
   });
-  for (let i = 0; i < 400 && !output.includes('w'); i++) await sleep(25);
+  for (let i = 0; i < 2400 && !output.includes('w'); i++) await sleep(25);
   assert.ok(output.includes('w'), 'the second process waits');
   release();
   await first;
