@@ -31,8 +31,7 @@ export function createWorkingCopy({ ownBuild }: { ownBuild: boolean }): WorkingC
   }
   // The test runner tells its children to report to it in its own format; a test run inside the copy is no child.
   const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
-  // Where there is a compiler cache, it finds what this tree compiled although the folder has another name.
-  const env = { ...inherited, SVC_PORT: '0', CCACHE_BASEDIR: dir, CCACHE_NOHASHDIR: '1' };
+  const env = { ...inherited, SVC_PORT: '0' };
   const start = (command: string) =>
     spawn('sh', ['-ec', command], { cwd: dir, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let serving: ChildProcess | null = null;
