@@ -4,9 +4,12 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { readConfig } from '../../src/config.ts';
+import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
+import { localFile } from '../../src/models/weights.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 /** Compiling the addon without a compiler cache takes most of this time. */
@@ -29,9 +32,15 @@ export function createWorkingCopy({ ownBuild }: { ownBuild: boolean }): WorkingC
   for (const name of ['node_modules', ...(ownBuild ? [] : ['build'])]) {
     symlinkSync(join(ROOT, name), join(dir, name));
   }
+  // The copy has a models folder of its own, so that a recipe adds nothing to the user's. It holds the voice activity
+  // model, without which no other model serves, if this machine has it.
+  const modelDir = join(dir, 'models');
+  const voiceActivity = localFile(VOICE_ACTIVITY, 'f16') ?? '';
+  mkdirSync(modelDir);
+  symlinkSync(join(readConfig().config.modelDir, voiceActivity), join(modelDir, voiceActivity));
   // The test runner tells its children to report to it in its own format; a test run inside the copy is no child.
   const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
-  const env = { ...inherited, SVC_PORT: '0' };
+  const env = { ...inherited, SVC_PORT: '0', SVC_MODEL_DIR: modelDir };
   const start = (command: string) =>
     spawn('sh', ['-ec', command], { cwd: dir, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let serving: ChildProcess | null = null;

@@ -98,7 +98,8 @@ test('the docs have the response headers and the providers', () => {
   ]) {
     assert(apiDoc.includes(header), header);
   }
-  for (const provider of PROVIDERS) assert(apiDoc.includes(`\`${provider}\``));
+  for (const provider of PROVIDERS)
+    assert(apiDoc.includes(`\`${provider}\``), `docs/api.md has no provider ${provider}`);
 });
 
 test('the docs have the settings', () => {
