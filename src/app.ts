@@ -10,6 +10,7 @@ import { adminPaths } from './admin/openapi.ts';
 import { adminRoutes } from './admin/routes.ts';
 import { findFfmpeg } from './audio/find-ffmpeg.ts';
 import { openAudio } from './audio/open.ts';
+import { type OtherBudgets, withBudgets } from './budgets.ts';
 import type { Config } from './config.ts';
 import { createModelCache } from './engine/cache.ts';
 import type { ChosenDevice } from './engine/device.ts';
@@ -37,7 +38,6 @@ import type { ModelStore } from './models/store.ts';
 import type { CatalogueModel } from './models/weights.ts';
 import type { Exchange } from './observability/exchange.ts';
 import { createInstruments, type Instruments } from './observability/instruments.ts';
-import { CLIENT_LIMITS, type ClientLimits } from './proxy/client-pace.ts';
 import { createInventory } from './proxy/inventory.ts';
 import { createBodyReceiver } from './proxy/request-body.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
@@ -52,8 +52,8 @@ export interface AppDeps {
   engine: NativeEngine;
   /** Where models run. */
   device: ChosenDevice;
-  /** Tests pass shorter limits, because they cannot wait as long. */
-  clientLimits?: Partial<ClientLimits> | undefined;
+  /** Tests pass smaller limits. */
+  budgets?: OtherBudgets | undefined;
   /** Called once for every request, after its response has ended. */
   onExchange?(exchange: Exchange): void;
 }
@@ -78,7 +78,7 @@ export const VERSION: string = JSON.parse(
 
 export function buildApp(config: Config, deps: AppDeps): App {
   const { log, store } = deps;
-  const clientLimits = { ...CLIENT_LIMITS, ...deps.clientLimits };
+  const budgets = withBudgets(deps.budgets);
   const shutdown = new AbortController();
   const slot = createSlot({ maxHoldMs: config.maxHoldMs });
   const instruments = createInstruments(config.observability, {
@@ -88,7 +88,11 @@ export function buildApp(config: Config, deps: AppDeps): App {
   });
   const caches = createCaches(config, deps, instruments);
   mkdirSync(config.tmpDir, { recursive: true });
-  const uploads = createUploadReceiver({ tmpDir: config.tmpDir, maxBytes: config.maxUploadBytes });
+  const uploads = createUploadReceiver({
+    tmpDir: config.tmpDir,
+    maxBytes: config.maxUploadBytes,
+    ...budgets.upload,
+  });
   const transcription = createTranscription(config, deps, slot, caches);
   const observer = createObserver({
     beginCapture: instruments.beginCapture,
@@ -102,7 +106,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
-  const arrival = [requestId(), observer.watch, linger()];
+  const arrival = [requestId(), observer.watch, linger(budgets.linger)];
   const onError = errorHandler(log);
   const server = createHttpServer({ app, arrival, onError, parserErrors: createParserErrors(log) });
   app.use(...arrival);
@@ -127,9 +131,9 @@ export function buildApp(config: Config, deps: AppDeps): App {
       shutdown: shutdown.signal,
       log,
     },
-    speech: createReverseProxy(speechUpstream(config.tts), clientLimits),
-    chat: createReverseProxy(chatUpstream(config.llm), clientLimits),
-    bodies: createBodyReceiver(clientLimits),
+    speech: createReverseProxy(speechUpstream(config.tts), budgets.forwarded),
+    chat: createReverseProxy(chatUpstream(config.llm), budgets.forwarded),
+    bodies: createBodyReceiver(budgets.forwarded),
     prometheus: instruments.prometheus,
     admin: adminRoutes({
       version: VERSION,

@@ -1,10 +1,11 @@
 /** Reads the small forms of the admin pages: `multipart/form-data` (contract 4.6) and `x-www-form-urlencoded`. */
 import express, { type Request, type Response } from 'express';
 import multer from 'multer';
-import { FORM_LIMITS, formRefusal } from '../http/form-limits.ts';
+import { BUDGETS } from '../budgets.ts';
+import { formRefusal } from '../http/form-limits.ts';
 import { continueIfAsked } from '../http/upload.ts';
 
-const LIMITS = FORM_LIMITS.admin;
+const LIMITS = BUDGETS.form.admin;
 const MAX_BYTES = LIMITS.fields * (LIMITS.fieldNameSize + LIMITS.fieldSize);
 
 const parsers = [

@@ -1,23 +1,11 @@
 /**
- * The limits of multipart forms. The form parser turns brackets in a name into arrays and objects, so without limits
- * one short name makes an array of millions of items, or thousands of nested objects.
+ * Explains why a multipart form is refused. The form parser turns brackets in a name into arrays and objects, so without the limits
+ * of budgets.ts one short name makes an array of millions of items, or thousands of nested objects.
  */
+import type { Budgets } from '../budgets.ts';
 import { excerpt, GatewayError } from '../errors.ts';
 
-/** All names in these forms look like `name`, `name[]`, `name[7]` or `name[member]`. */
-const NAMES = { fieldNameSize: 100, fieldNestingDepth: 1, fieldArrayIndexLimit: 99 };
-
-/** `fieldNameSize` is in characters, `fieldSize` in bytes, and the others are counts. A part is a field or a file. */
-export const FORM_LIMITS = {
-  /**
-   * A form has room for a list of 100 keywords, all other fields, some fields that only other servers know, and a
-   * prompt of 64 KiB. One file is kept; the others are skipped, as unknown fields are.
-   */
-  transcription: { ...NAMES, files: 16, fields: 128, parts: 144, fieldSize: 64 * 1024 },
-  admin: { ...NAMES, files: 0, fields: 8, parts: 8, fieldSize: 1024 },
-};
-
-export type FormLimits = (typeof FORM_LIMITS)[keyof typeof FORM_LIMITS];
+export type FormLimits = Budgets['form'][keyof Budgets['form']];
 
 /** The limit that each error code of the parser is about. */
 const LIMIT_OF: Readonly<Record<string, keyof FormLimits>> = {

@@ -4,15 +4,10 @@
  * reset it while the client is still sending, and the client would lose the response.
  */
 import type { Request, RequestHandler } from 'express';
+import type { Budgets } from '../budgets.ts';
 
-const IDLE_MS = 5000;
-const TOTAL_MS = 120_000;
-
-/**
- * @param idleMs milliseconds without data after which the request is destroyed
- * @param totalMs milliseconds after the response at which the request is destroyed
- */
-export function linger(idleMs = IDLE_MS, totalMs = TOTAL_MS): RequestHandler {
+/** The request is destroyed after `idleMs` without data, and `totalMs` after the response. */
+export function linger({ idleMs, totalMs }: Budgets['linger']): RequestHandler {
   return (req, res, next) => {
     res.once('finish', () => {
       if (!req.complete && !req.destroyed) discard(req, idleMs, totalMs);

@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import type { Response } from 'express';
+import { BUDGETS } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 
 export interface EventStream extends Disposable {
@@ -16,13 +17,11 @@ export interface EventStream extends Disposable {
 }
 
 const KEEP_ALIVE_MS = 10_000;
-/** The stream fails when the client reads nothing for this long, because the client holds the slot meanwhile. */
-const STALL_MS = 60_000;
 
 /** Sends the headers with status 200. @param options.stallMs the longest wait for the client to read an event */
 export function startEventStream(
   res: Response,
-  { keepAliveMs = KEEP_ALIVE_MS, stallMs = STALL_MS } = {},
+  { keepAliveMs = KEEP_ALIVE_MS, stallMs = BUDGETS.events.stallMs } = {},
 ): EventStream {
   res.status(200).set({
     'Content-Type': 'text/event-stream; charset=utf-8',

@@ -8,9 +8,10 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Request, Response } from 'express';
 import multer from 'multer';
+import { BUDGETS } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { isAlive } from '../process-alive.ts';
-import { FORM_LIMITS, formRefusal } from './form-limits.ts';
+import { formRefusal } from './form-limits.ts';
 import { notesOf } from './observe.ts';
 
 export interface Upload extends AsyncDisposable {
@@ -27,17 +28,15 @@ export interface UploadReceiver {
   close(): void;
 }
 
-const LIMITS = FORM_LIMITS.transcription;
+const LIMITS = BUDGETS.form.transcription;
 /** The most bytes of a form beside its file, with generous room for the head of each part. */
 const MAX_BYTES_OF_FIELDS = LIMITS.parts * (LIMITS.fieldSize + 1024);
-/** An upload that sends nothing for this long is ended. */
-const STALL_MS = 60_000;
 
 /** @param options.tmpDir an existing folder; the uploads go to a folder of this process in it */
 export function createUploadReceiver(options: {
   tmpDir: string;
   maxBytes: number;
-  stallMs?: number;
+  stallMs: number;
 }): UploadReceiver {
   sweepAbandoned(options.tmpDir);
   const mostBytes = options.maxBytes + MAX_BYTES_OF_FIELDS;
@@ -76,7 +75,7 @@ export function createUploadReceiver(options: {
       // This listener must be added in the turn in which the form parser begins to read. An earlier one would start
       // the flow, and the parser would lose data.
       req.on('data', notesOf(res).requestBody);
-      const stall = watchForStall(req, options.stallMs ?? STALL_MS);
+      const stall = watchForStall(req, options.stallMs);
       try {
         await Promise.race([parsed, givenUp]);
       } catch (error) {

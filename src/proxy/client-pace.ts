@@ -3,22 +3,10 @@
  * of a slower client is ended. The failure then names the client, never the upstream.
  */
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 
-export interface ClientLimits {
-  /** The longest time that a client may send or read nothing while the call waits for it. */
-  stallMs: number;
-  /** A client that is slower than this rate uses up `stallMs` little by little. */
-  leastBytesPerSec: number;
-  /** The memory for incomplete bodies, of all clients together. */
-  maxWaitingBytes: number;
-}
-
-export const CLIENT_LIMITS: ClientLimits = {
-  stallMs: 30_000,
-  leastBytesPerSec: 1024,
-  maxWaitingBytes: 64 * 1024 * 1024,
-};
+export type ClientLimits = Budgets['forwarded'];
 
 /** The largest write to a client's connection. Progress within a write cannot be seen, so it needs a longer limit. */
 const LARGEST_WRITE_BYTES = 128 * 1024;

@@ -7,8 +7,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { test } from 'node:test';
+import type { OtherBudgets } from '../../src/budgets.ts';
 import type { TrafficClass } from '../../src/observability/exchange.ts';
-import type { ClientLimits } from '../../src/proxy/client-pace.ts';
 import { type Gateway, startGateway, until } from '../http/harness.ts';
 import {
   type Behavior,
@@ -43,7 +43,7 @@ interface Row {
   /** Runs the client; by default it sends one POST with a small body and reads the answer to its end. */
   client?(scene: Scene): Promise<Seen | null>;
   settings?: Record<string, string>;
-  clients?: Partial<ClientLimits>;
+  budgets?: OtherBudgets;
   class: TrafficClass;
   status?: number;
   /** A second end that is as right as the first, where the moment decides. */
@@ -309,7 +309,7 @@ const ROWS: Row[] = [
   },
   {
     name: 'the client stops reading',
-    clients: { stallMs: SILENCE_MS },
+    budgets: { forwarded: { stallMs: SILENCE_MS } },
     upstream: (s) => {
       s.write(head('200 OK', { 'Content-Length': String(BIG.length) }));
       s.write(BIG);
@@ -386,7 +386,7 @@ for (const [category, path] of [
       if (row.upstream) upstream.behave(row.upstream);
       await using gateway = await startGateway({
         env: settings(upstream, row.settings),
-        clients: row.clients,
+        budgets: row.budgets,
       });
       const scene = { gateway, upstream, path };
       const seen = await (row.client?.(scene) ?? ask(scene));

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import type { ClientLimits } from '../../src/proxy/client-pace.ts';
+import type { OtherBudgets } from '../../src/budgets.ts';
 import { type Gateway, json, startGateway, until } from '../http/harness.ts';
 import { type HostileUpstream, head, startHostileUpstream, wholeAnswer } from './hostile-upstream.ts';
 
@@ -18,7 +18,7 @@ const PATHS = [
   ['llm', '/v1/chat/completions'],
 ] as const;
 
-type Clients = Partial<ClientLimits>;
+type Clients = NonNullable<OtherBudgets['forwarded']>;
 
 interface Scene extends AsyncDisposable {
   gateway: Gateway;
@@ -32,7 +32,7 @@ async function startScene(clients: Clients, silenceSec = PATIENT): Promise<Scene
       ...{ SVC_TTS_UPSTREAM_URL: upstream.url, SVC_LLM_BACKEND_URL: upstream.url },
       ...{ SVC_TTS_TIMEOUT_SEC: silenceSec, SVC_LLM_TIMEOUT_SEC: silenceSec },
     },
-    clients,
+    budgets: { forwarded: clients },
   });
   return {
     gateway,

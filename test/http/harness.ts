@@ -7,6 +7,7 @@ import { basename, join } from 'node:path';
 import { Writable } from 'node:stream';
 import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
+import type { OtherBudgets } from '../../src/budgets.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
@@ -22,7 +23,6 @@ import type {
 } from '../../src/engine/types.ts';
 import type { EnsureOptions, ModelStore } from '../../src/models/store.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
-import type { ClientLimits } from '../../src/proxy/client-pace.ts';
 
 import { wav } from '../wav.ts';
 
@@ -45,8 +45,8 @@ export interface Script {
   /** Takes the place of the scripted store; `installed` and `ensure` then mean nothing. */
   store?: ModelStore;
   env?: Record<string, string>;
-  /** How long the gateway waits for clients of speech and chat; as long as it always does when absent. */
-  clients?: Partial<ClientLimits> | undefined;
+  /** Other limits than the gateway usually has. */
+  budgets?: OtherBudgets | undefined;
   engine?: null;
   beforeListening?(server: Server): void;
 }
@@ -121,7 +121,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     device: chooseDevice(config.device, engine.info.devices),
     store: script.store ?? scriptedStore(script, (change) => (fetching += change)),
     onExchange,
-    clientLimits: script.clients,
+    budgets: script.budgets,
   });
   let arrived = 0;
   app.server.on('request', () => {

@@ -5,18 +5,19 @@ import { test } from 'node:test';
 import type { Request, Response } from 'express';
 import fc from 'fast-check';
 import multer from 'multer';
+import { BUDGETS } from '../../src/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
-import { FORM_LIMITS, formRefusal } from '../../src/http/form-limits.ts';
+import { formRefusal } from '../../src/http/form-limits.ts';
 import { assertCheap } from '../cost.ts';
 
 type Fields = readonly (readonly [name: string, value: string])[];
-type Form = keyof typeof FORM_LIMITS;
+type Form = keyof typeof BUDGETS.form;
 
-const FORMS = Object.keys(FORM_LIMITS) as Form[];
+const FORMS = Object.keys(BUDGETS.form) as Form[];
 
 /** Parses fields with the form parser, as the gateway would get them from a request. */
 async function parse(fields: Fields, form: Form = 'transcription'): Promise<Record<string, unknown>> {
-  const limits = FORM_LIMITS[form];
+  const limits = BUDGETS.form[form];
   const parts = fields.map(
     ([name, value]) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
   );
@@ -83,7 +84,7 @@ for (const [what, name, said] of [
 
 test('a form may have as many fields and bytes as allowed, and no more', async () => {
   for (const form of FORMS) {
-    const { fields: count, fieldSize } = FORM_LIMITS[form];
+    const { fields: count, fieldSize } = BUDGETS.form[form];
     const some = (n: number): Fields => Array.from({ length: n }, (_, i) => [`f${i}`, 'x']);
     assert.equal(Object.keys(await parse(some(count), form)).length, count);
     const tooMany = await refusal(some(count + 1), form);

@@ -1,0 +1,53 @@
+/**
+ * The limits on what clients can make the gateway hold, wait for or compute, in one place. docs/reliability.md lists
+ * them together with those that are settings (config.ts) and those of the addon, each with the test in which it bites.
+ * Tests run the gateway with smaller limits where they cannot wait as long or send as much.
+ */
+
+/** All names in the forms look like `name`, `name[]`, `name[7]` or `name[member]`. */
+const NAMES = { fieldNameSize: 100, fieldNestingDepth: 1, fieldArrayIndexLimit: 99 };
+
+export const BUDGETS = {
+  /** `fieldNameSize` is in characters, `fieldSize` in bytes, and the others are counts. A part is a field or a file. */
+  form: {
+    /**
+     * A form has room for a list of 100 keywords, all other fields, some fields that only other servers know, and a
+     * prompt of 64 KiB. One file is kept; the others are skipped, as unknown fields are.
+     */
+    transcription: { ...NAMES, files: 16, fields: 128, parts: 144, fieldSize: 64 * 1024 },
+    admin: { ...NAMES, files: 0, fields: 8, parts: 8, fieldSize: 1024 },
+  },
+  upload: {
+    /** An upload that sends nothing for this long is ended. */
+    stallMs: 60_000,
+  },
+  /** Bodies and answers of speech and chat calls. */
+  forwarded: {
+    /** The longest time that a client may send or read nothing while the call waits for it. */
+    stallMs: 30_000,
+    /** A client that is slower than this rate uses up `stallMs` little by little. */
+    leastBytesPerSec: 1024,
+    /** The memory for incomplete bodies, of all clients together. */
+    maxWaitingBytes: 64 * 1024 * 1024,
+  },
+  events: {
+    /** The longest wait for a client to read an event of a transcription. */
+    stallMs: 60_000,
+  },
+  /** What a client may still send after it was answered; the gateway reads it and throws it away. */
+  linger: { idleMs: 5000, totalMs: 120_000 },
+};
+
+export type Budgets = typeof BUDGETS;
+
+/** Other limits for some of the budgets, as tests need them. */
+export type OtherBudgets = { [Stage in keyof Budgets]?: Partial<Budgets[Stage]> };
+
+/** The budgets with the limits of `others` in place of their own. */
+export function withBudgets(others: OtherBudgets = {}): Budgets {
+  const stages = Object.entries(BUDGETS).map(([stage, limits]) => [
+    stage,
+    { ...limits, ...others[stage as keyof Budgets] },
+  ]);
+  return Object.fromEntries(stages) as Budgets;
+}

@@ -1,0 +1,34 @@
+/** A client that was answered before it had sent everything may go on for a while, and no longer. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { startGateway } from './harness.ts';
+
+/** Announces a body that is refused, and returns the open connection when the refusal has come. */
+async function refused(base: string): Promise<Socket> {
+  const { port } = new URL(base);
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write(
+    'POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n',
+  );
+  const [answer] = await once(socket, 'data');
+  assert.match(String(answer), /^HTTP\/1.1 400 /);
+  socket.resume();
+  return socket;
+}
+
+test('a client that was refused and sends no more is closed', { timeout: 10_000 }, async () => {
+  await using gateway = await startGateway({ budgets: { linger: { idleMs: 100 } } });
+  const socket = await refused(gateway.base);
+  await once(socket, 'close');
+});
+
+test('a client that was refused and goes on sending is closed', { timeout: 10_000 }, async () => {
+  await using gateway = await startGateway({ budgets: { linger: { idleMs: 5000, totalMs: 300 } } });
+  const socket = await refused(gateway.base);
+  const sending = setInterval(() => socket.write('more'), 20);
+  await once(socket, 'close');
+  clearInterval(sending);
+});

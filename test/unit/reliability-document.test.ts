@@ -1,0 +1,63 @@
+/** docs/reliability.md lists every budget with its value and with a test that exists. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { BUDGETS } from '../../src/budgets.ts';
+import { titlesIn } from './test-titles.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+const rows = read('docs/reliability.md')
+  .split('\n')
+  .flatMap((line) => {
+    const [, name, value = '', file = '', title = ''] =
+      /^\| `([\w.]+)` +\| ([^|]+?) +\|[^|]+\| `([^`]+)`: “([^”]+)” +\|$/.exec(line) ?? [];
+    return name === undefined ? [] : [{ name, value, file, title }];
+  });
+
+/** The value of a limit as the document writes it: milliseconds in seconds, bytes in the largest whole unit. */
+function written(name: string, value: number): string {
+  if (name.endsWith('Ms')) return `${value / 1000} s`;
+  if (!/Bytes|fieldSize/.test(name)) return name.endsWith('NameSize') ? `${value} characters` : String(value);
+  const power =
+    [3, 2, 1].find((exponent) => value >= 1024 ** exponent && value % 1024 ** exponent === 0) ?? 0;
+  return `${value / 1024 ** power} ${['bytes', 'KiB', 'MiB', 'GiB'][power]}`;
+}
+
+function leaves(limits: object, path: string[] = []): [name: string, value: number][] {
+  return Object.entries(limits).flatMap(([key, value]) =>
+    typeof value === 'object' ? leaves(value, [...path, key]) : [[[...path, key].join('.'), value]],
+  );
+}
+
+test('every budget stands in the document with its value, and no other does', () => {
+  const inCode = leaves(BUDGETS).map(([name, value]) => `${name}: ${written(name, value)}`);
+  const inDocument = rows.filter(({ name }) => name.includes('.'));
+  assert.deepEqual(inDocument.map(({ name, value }) => `${name}: ${value}`).toSorted(), inCode.toSorted());
+});
+
+test('every setting that limits something has its default in the document', () => {
+  const documented = read('docs/configuration.md');
+  const settings = rows.filter(({ name }) => name.startsWith('SVC_'));
+  assert(settings.length > 2);
+  for (const { name, value } of settings) {
+    const [, fallback] =
+      new RegExp(`^\\| \`${name}\` +\\| \`?([^|\`]*?)\`? +\\|`, 'm').exec(documented) ?? [];
+    assert.equal(value, fallback, `${name} in docs/configuration.md`);
+  }
+  for (const [name] of documented.match(/\bSVC_MAX_\w+/g)?.map((found) => [found]) ?? [])
+    assert(
+      settings.some((row) => row.name === name),
+      `${name} is not in docs/reliability.md`,
+    );
+});
+
+test('every test that the document names exists', () => {
+  assert(rows.length > 20, `only ${rows.length} rows were found`);
+  const lost = rows.filter(
+    ({ file, title }) => !existsSync(join(ROOT, file)) || !titlesIn(file, read(file)).has(title),
+  );
+  assert.deepEqual(lost, []);
+});
