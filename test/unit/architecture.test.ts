@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
+import ts from 'typescript';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
 import { recognizerOf } from '../../src/transcription/recognizers/registry.ts';
 
@@ -34,12 +35,22 @@ function reachOf(room: string): string[] {
 
 const roomOf = (path: string) => path.split('/')[0] ?? path;
 
+/** Lists what a file imports in any way: by name, for its effect, as a type, by re-export, or at run time. */
 function importsOf(path: string): { target: string; typeOnly: boolean }[] {
-  const source = readFileSync(join(SRC, path), 'utf8');
-  return [...source.matchAll(/(?:^|\n)\s*(?:import|export)\s+(type\s)?[^;]*?from\s+'([^']+)'/g)].map((m) => ({
-    target: m[2] ?? '',
-    typeOnly: m[1] !== undefined,
-  }));
+  const found: { target: string; typeOnly: boolean }[] = [];
+  const add = (target: ts.Node | undefined, typeOnly: boolean) => {
+    if (target !== undefined && ts.isStringLiteralLike(target)) found.push({ target: target.text, typeOnly });
+  };
+  const visit = (node: ts.Node): void => {
+    if (ts.isImportDeclaration(node)) add(node.moduleSpecifier, node.importClause?.isTypeOnly ?? false);
+    if (ts.isExportDeclaration(node)) add(node.moduleSpecifier, node.isTypeOnly);
+    if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) add(node.argument.literal, true);
+    if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword)
+      add(node.arguments[0], false);
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(path, readFileSync(join(SRC, path), 'utf8'), ts.ScriptTarget.Latest));
+  return found;
 }
 
 test('every file is in a room of the table, and every room of the table is there', () => {
