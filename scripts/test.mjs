@@ -1,6 +1,7 @@
 /**
  * `npm test` runs every test, or those whose path contains one of the arguments. Each file has a process of its own,
  * so that a crash of the addon fails one file. Files that measure or transcribe run alone; the rest share the cores.
+ * The slow tests of `test/deep` run only when an argument names them, as `npm run check:deep` does.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -11,7 +12,9 @@ const wanted = process.argv.slice(2);
 const files = readdirSync(join(ROOT, 'test'), { recursive: true })
   .map((name) => join('test', String(name)))
   .filter(
-    (path) => path.endsWith('.test.ts') && (wanted.length === 0 || wanted.some((w) => path.includes(w))),
+    (path) =>
+      path.endsWith('.test.ts') &&
+      (wanted.length === 0 ? !path.startsWith('test/deep/') : wanted.some((w) => path.includes(w))),
   )
   .sort();
 if (files.length === 0) {
@@ -19,7 +22,7 @@ if (files.length === 0) {
   process.exit(1);
 }
 
-const alone = files.filter((path) => /^test\/(browser|http|model|native)\//.test(path));
+const alone = files.filter((path) => /^test\/(browser|deep|http|model|native)\//.test(path));
 const together = files.filter((path) => !alone.includes(path));
 let failed = false;
 for (const [group, concurrency] of [

