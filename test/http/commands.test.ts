@@ -3,24 +3,13 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type HostileUpstream, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { MODEL, needsWeights } from '../model/gateway.ts';
+import { freePort, ROOT, serve } from '../served.ts';
 import { type Gateway, json, startGateway, until } from './harness.ts';
-
-const ROOT = new URL('../../', import.meta.url).pathname;
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as { port: number };
-  probe.close();
-  await once(probe, 'close');
-  return port;
-}
 
 async function output(child: ChildProcess): Promise<string> {
   let text = '';
@@ -40,38 +29,6 @@ test('npm run quickstart -- --once prints the text, the real-time factor and the
   assert.match(text, /real-time factor \d+\.\d+/);
   assert.match(text, /curl http:\/\/127\.0\.0\.1:\d+\/v1\/audio\/transcriptions/);
 });
-
-interface Served extends AsyncDisposable {
-  base: string;
-  child: ChildProcess;
-  /** Everything that the process has printed so far. */
-  log(): string;
-  ended: Promise<unknown>;
-}
-
-/** Resolves to `voxgate serve` once it answers. */
-async function serve(settings: NodeJS.ProcessEnv = {}): Promise<Served> {
-  const port = await freePort();
-  const env = { ...process.env, SVC_PORT: String(port), SVC_OBS_ACCESS_LOG_ENABLED: '0', ...settings };
-  const child = spawn(process.execPath, ['dist/main.js', 'serve'], { cwd: ROOT, env });
-  let text = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (text += data));
-  const ended = once(child, 'close');
-  const base = `http://127.0.0.1:${port}`;
-  const answers = () =>
-    fetch(`${base}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  await until('it answers', answers, 20_000);
-  return {
-    ...{ base, child, ended, log: () => text },
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM');
-      await ended;
-    },
-  };
-}
 
 test('npm start says where it listens, answers there, and ends on SIGTERM', async (t) => {
   const startedAt = Date.now();
