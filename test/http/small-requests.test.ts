@@ -11,6 +11,8 @@ import { type Served, serve } from '../served.ts';
 import { wav } from '../wav.ts';
 
 const MAX_MS = 100;
+/** Wall time counts, and the machine may be busy with other work. */
+const RUNS = 10;
 const MAX_GROWTH_MIB = 50;
 
 /** The most memory that a process has had since `forgetPeak`, MiB (VmHWM of proc_pid_status(5)). */
@@ -54,14 +56,18 @@ test('small requests that stopped earlier versions are refused in a moment and i
   for (const [what, form] of ROWS) {
     forgetPeak(served);
     const before = peakMiB(served);
-    const ms = await leastOf(MAX_MS, async () => {
-      const body = form();
-      const startedAt = performance.now();
-      const response = await send(body);
-      const text = await response.text();
-      assert.equal(response.status, 400, `${what}: ${text}`);
-      return performance.now() - startedAt;
-    });
+    const ms = await leastOf(
+      MAX_MS,
+      async () => {
+        const body = form();
+        const startedAt = performance.now();
+        const response = await send(body);
+        const text = await response.text();
+        assert.equal(response.status, 400, `${what}: ${text}`);
+        return performance.now() - startedAt;
+      },
+      RUNS,
+    );
     const grown = peakMiB(served) - before;
     assert(ms < MAX_MS, `${what}: ${ms} ms`);
     assert(grown < MAX_GROWTH_MIB, `${what}: ${grown} MiB more`);
