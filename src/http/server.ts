@@ -1,13 +1,14 @@
 /**
  * Joins Node's HTTP server to the Express app. Both have answers of their own for a missing Host, an unknown Expect,
  * CONNECT and a target without a path. Here each of these becomes a request like any other, with an id, a line in the
- * access log and the envelope.
+ * access log and the envelope. The target of each request is read here, once, before any handler sees it.
  */
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
 import type { ParserErrors } from './parser-errors.ts';
 import { httpRefusal } from './refusals.ts';
+import { requestTarget } from './request-target.ts';
 
 export interface HttpServerParts {
   app: Express;
@@ -34,6 +35,10 @@ export function createHttpServer({ app, arrival, onError, parserErrors }: HttpSe
   const take = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const [req, res] = [incoming as Request, outgoing as Response];
     parserErrors.watch(req.socket, res);
+    const target = requestTarget(req);
+    // The log shows what was sent. The empty target has no path, so Express runs no handler for it.
+    if (target === null) req.originalUrl = req.url;
+    req.url = target ?? '';
     app(req, res, () => unroutable(req, res));
   };
 

@@ -58,7 +58,8 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
       proxyReq(proxyReq, req) {
         const call = calls.get(req);
         if (call === undefined) return;
-        proxyReq.path = pathAt(base, req.originalUrl);
+        // The engine would read the target again; these are the bytes that the routes were matched with.
+        proxyReq.path = withoutTrailingSlashes(base.pathname) + req.originalUrl;
         if (call.chunked) {
           // The engine assumes that a DELETE has no body, and would drop it.
           proxyReq.removeHeader('Content-Length');
@@ -97,13 +98,6 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
       throw upstreamError(error, upstream);
     });
   };
-}
-
-/** The client's path and query, unchanged, appended to the path of the upstream's URL. */
-function pathAt(base: URL, originalUrl: string): string {
-  const absolute = originalUrl.startsWith('/') ? null : new URL(originalUrl);
-  const path = absolute === null ? originalUrl : absolute.pathname + absolute.search;
-  return withoutTrailingSlashes(base.pathname) + path;
 }
 
 /** Closes the upstream's connection when the call ends early for any reason, so that the upstream can stop its work. */

@@ -65,16 +65,45 @@ test('path and query arrive untouched, below the upstream’s own path', async (
   await using below = await startGateway({ env: upstreams(`${echo.url}/team/tts/`) });
   for (const path of [
     '/v1/audio/speech',
-    '/v1/audio/voices/Jos%C3%A9%2Fx?a=1&b=%20&&c=[]',
+    '/v1/audio/voices/Jos%C3%A9%20x?a=1&b=%2F..%2F&&c=[]',
     '/v1/audio//a//b?u=http://x//y',
     "/v1/audio/a'b(c)|d{e}",
-    '/v1/audio/../up',
+    '/v1/audio/%252e%252e/...',
   ]) {
     assert.equal((await arrived(gateway, path)).url, path);
     assert.equal((await arrived(below, path)).url, `/team/tts${path}`);
   }
-  const absolute = await arrived(gateway, `http://elsewhere${'/v1/audio/voices?x=1'}`, { method: 'GET' });
-  assert.equal(absolute.url, '/v1/audio/voices?x=1');
+  const { host } = new URL(gateway.base);
+  const absolute = await arrived(gateway, `http://${host}/v1/audio//voices?x=%2F`, { method: 'GET' });
+  assert.equal(absolute.url, '/v1/audio//voices?x=%2F');
+});
+
+test('a path that an upstream could take for one outside of its prefix is a 400 and reaches none', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({ env: upstreams(upstream.url) });
+  const { host } = new URL(gateway.base);
+  const outside = [
+    '../../admin/shutdown',
+    '%2e%2e/%2E%2E/admin',
+    '..%2f..%2fadmin',
+    '..\\..\\admin',
+    'x%5c..',
+    '..;/x',
+  ];
+  for (const below of [
+    '/v1/audio/',
+    `http://${host}/v1/audio/`,
+    '/v1/audio/voices/',
+    '/v1/chat/completions/',
+  ])
+    for (const path of outside) {
+      const { status, body } = await send(gateway, below + path);
+      assert.equal(status, 400, below + path);
+      assert.equal(JSON.parse(body.toString()).error.code, 'bad_request');
+    }
+  const elsewhere = await send(gateway, 'http://elsewhere/v1/audio/voices', { method: 'GET' });
+  assert.equal(elsewhere.status, 400, 'the host of the target is not the one in Host');
+  assert.deepEqual(upstream.heads, []);
 });
 
 test('every method arrives, with its body in every framing', async () => {

@@ -1,0 +1,29 @@
+/**
+ * Reads the target of a request once, before anything else looks at it. Keys, protection, routes and upstreams then
+ * all see the same string, so that no two of them can understand it differently. A target that servers read in more
+ * than one way is refused: an upstream could take it for a path outside of the prefix that was checked here.
+ */
+import type { IncomingMessage } from 'node:http';
+
+/** Model ids may hold slashes, which clients encode. In every other path an encoded slash is ambiguous. */
+const BEFORE_MODEL_ID = /^\/(v1|admin\/api)\/models\//;
+/** A backslash, plain or encoded, and an encoded NUL. */
+const NEVER_IN_PATH = /\\|%(5c|00)/i;
+/** A dot segment (RFC 3986, section 3.3). Some servers cut off what follows a semicolon and see one only then. */
+const DOT_SEGMENT = /(^|\/)\.{1,2}(;|\/|$)/;
+
+/**
+ * The path and query of a request, byte for byte as they were sent. An absolute target loses its scheme and host
+ * (RFC 9112, section 3.2.2); the host must be the one in `Host`. Null for a target that is ambiguous or has no path.
+ */
+export function requestTarget({ url = '', headers }: IncomingMessage): string | null {
+  const [, authority, rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url) ?? [null, null, url];
+  if (authority !== null && authority?.toLowerCase() !== headers.host?.toLowerCase()) return null;
+  const target = authority !== null && !rest.startsWith('/') ? `/${rest}` : rest;
+  const path = target.split('?', 1)[0] ?? '';
+  // A target has no fragment; a server that cuts one off would see another path.
+  if (!path.startsWith('/') || NEVER_IN_PATH.test(path) || target.includes('#')) return null;
+  if (/%2f/i.test(path) && !BEFORE_MODEL_ID.test(path)) return null;
+  const plain = path.replace(/%2e/gi, '.').replace(/%2f/gi, '/');
+  return DOT_SEGMENT.test(plain) ? null : target;
+}
