@@ -105,6 +105,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
+  app.enable('case sensitive routing');
   app.set('trust proxy', config.trustProxy);
   const arrival = [requestId(), observer.watch, linger(budgets.linger)];
   const onError = errorHandler(log);
@@ -159,11 +160,6 @@ export function buildApp(config: Config, deps: AppDeps): App {
     }),
   });
   app.use(onError);
-
-  // An upload may take any time as long as it moves. The receiver ends the ones that stall.
-  server.requestTimeout = 0;
-  // This is longer than the idle time of common reverse proxies, so they never reuse a connection being closed.
-  server.keepAliveTimeout = 75_000;
 
   return {
     server,

@@ -1,7 +1,7 @@
 /** The table of the routes below `/admin`. Keys and origins are checked before it. */
-import { Router } from 'express';
+import type { Router } from 'express';
 import { pageHeaders } from '../http/pages.ts';
-import { mountRows, type RouteRow } from '../http/route-table.ts';
+import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
 import { sendHtml } from './answer.ts';
 import { downloadBody, replayCapture, showCapture } from './capture-routes.ts';
 import type { AdminDeps } from './deps.ts';
@@ -51,7 +51,7 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
 }
 
 export function adminRoutes(deps: AdminDeps): Router {
-  const router = Router();
+  const router = caseSensitiveRouter();
   router.use('/admin', pageHeaders());
   mountRows(router, adminTable(deps));
   return router;

@@ -5,6 +5,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Router } from 'express';
 import { GatewayError } from '../errors.ts';
+import { caseSensitiveRouter } from './route-table.ts';
 
 const COOKIE = 'voxgate_session';
 const SESSION_SEC = 30 * 86_400;
@@ -31,7 +32,7 @@ export function createApiKeys(keys: readonly string[]): ApiKeys {
   const isSession = (value: string) =>
     keys.some((key) => timingSafeEqual(digest(value), digest(sessionOf(key))));
 
-  const session = express.Router();
+  const session = caseSensitiveRouter();
   session.post('/admin/session', express.json({ limit: '8kb' }), (req, res) => {
     const key = typeof req.body?.key === 'string' ? req.body.key : '';
     if (keys.length > 0 && !isKey(key)) throw unauthorized();

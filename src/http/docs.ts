@@ -1,9 +1,10 @@
 /** Serves the description of the API (OpenAPI 3.1) at `/openapi.json`, and as a page at `/docs` (contract 1.7). */
-import { type Express, type RequestHandler, Router } from 'express';
+import type { Express, RequestHandler } from 'express';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { BEARER } from './openapi-parts.ts';
 import { apiPaths } from './openapi-paths.ts';
 import { pageHeaders } from './pages.ts';
+import { caseSensitiveRouter } from './route-table.ts';
 
 export interface Description {
   version: string;
@@ -60,5 +61,5 @@ async function loadDocs(): Promise<{ page: string; assets: RequestHandler }> {
   const { default: swaggerUi } = await import('swagger-ui-express');
   const options = { swaggerOptions: { url: '/openapi.json', validatorUrl: null } };
   const page = swaggerUi.generateHTML(undefined, options).replaceAll('"./', '"/docs/');
-  return { page, assets: Router().use(...swaggerUi.serveFiles(undefined, options)) };
+  return { page, assets: caseSensitiveRouter().use(...swaggerUi.serveFiles(undefined, options)) };
 }

@@ -3,7 +3,7 @@
  * 405. OPTIONS is answered with the allowed methods (RFC 9110, section 9.3.7), because a browser's preflight must
  * neither reach an upstream nor take the slot.
  */
-import type { IRouter, RequestHandler } from 'express';
+import { type IRouter, type RequestHandler, Router } from 'express';
 import { GatewayError } from '../errors.ts';
 
 export interface RouteRow {
@@ -15,6 +15,9 @@ export interface RouteRow {
 
 /** The methods that `Allow` lists for a row with the method `all`. */
 export const ALL_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** A router that compares the case of paths, as the app does; Express alone would not. */
+export const caseSensitiveRouter = (): Router => Router({ caseSensitive: true });
 
 export function mountRows(router: IRouter, rows: readonly RouteRow[]): void {
   for (const path of new Set(rows.map((row) => row.path))) {

@@ -21,6 +21,10 @@ export interface HttpServerParts {
 export function createHttpServer({ app, arrival, onError, parserErrors }: HttpServerParts): Server {
   // `wellFormed` refuses a request without Host, with the envelope.
   const server = createServer({ requireHostHeader: false });
+  // An upload may take any time as long as it moves. The receiver ends the ones that stall.
+  server.requestTimeout = 0;
+  // This is longer than the idle time of common reverse proxies, so they never reuse a connection being closed.
+  server.keepAliveTimeout = 75_000;
   const nothing = () => undefined;
 
   /** Express calls this when the target has no path, before it has run any handler. */

@@ -4,11 +4,15 @@ import { GatewayError } from '../errors.ts';
 import { httpRefusal } from './refusals.ts';
 import { ALL_METHODS } from './route-table.ts';
 
+const NO_HOST = /[/?#@\\\s]/;
+
 export function wellFormed(): RequestHandler {
   return (req, res, next) => {
     const hosts = req.headersDistinct.host?.length ?? 0;
     // RFC 9112, section 3.2: with two Host headers, or without the one that is required, the target server is unknown.
-    if (hosts > 1 || (hosts === 0 && req.httpVersion !== '1.0')) throw httpRefusal(400);
+    // A Host that is more than a name and a port could be read as two different names.
+    if (hosts > 1 || (hosts === 0 && req.httpVersion !== '1.0') || NO_HOST.test(req.get('Host') ?? ''))
+      throw httpRefusal(400);
     const expected = req.get('Expect')?.toLowerCase() ?? '100-continue';
     if (expected !== '100-continue' && req.httpVersion !== '1.0') throw httpRefusal(417);
     if (req.method === 'CONNECT') {

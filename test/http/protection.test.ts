@@ -184,10 +184,25 @@ test('a name that was made to point here is refused on loopback', async () => {
       ['POST', CHAT],
       ['GET', '/admin/api/metrics'],
       ['GET', '/admin/captures/x'],
+      ['GET', '/ADMIN/api/metrics'],
+      ['GET', '/admin'],
+      ['GET', '/v1/models'],
+      ['GET', '/v1/audio/voices'],
+      ['OPTIONS', '/v1/audio/voices'],
+      ['GET', '/metrics'],
+      ['GET', '/docs'],
+      ['GET', '/docs/swagger-ui.css'],
+      ['GET', '/openapi.json'],
+      ['GET', '/playground'],
+      ['GET', '/assets/voxgate.css'],
+      ['GET', '/nowhere'],
+      ['GET', '/health/x'],
+      ['GET', '/HEALTH'],
     ] as const) {
       const seen = await ask(gateway, path, { method, headers: { Host } });
       assert.deepEqual([seen.status, seen.code], [403, 'unknown_host'], `${Host} ${path}`);
     }
+    assert.equal((await ask(gateway, '/health', { headers: { Host } })).status, 200, Host);
   }
   for (const Host of [
     'localhost',
@@ -199,6 +214,39 @@ test('a name that was made to point here is refused on loopback', async () => {
     'speech.example',
   ])
     assert.notEqual((await ask(gateway, CHAT, { method: 'POST', headers: { Host } })).status, 403, Host);
+});
+
+test('a path in another case is another path, and nothing is there', async () => {
+  await using upstream = await startHostileUpstream();
+  const env = { SVC_TTS_UPSTREAM_URL: upstream.url, SVC_LLM_BACKEND_URL: upstream.url, SVC_API_KEY: 'k1' };
+  await using gateway = await startGateway({ env });
+  const headers = { Authorization: 'Bearer k1' };
+  for (const [method, path] of [
+    ['GET', '/health'],
+    ['GET', '/metrics'],
+    ['GET', '/openapi.json'],
+    ['GET', '/docs'],
+    ['GET', '/docs/swagger-ui.css'],
+    ['GET', '/playground'],
+    ['GET', '/assets/voxgate.css'],
+    ['GET', '/v1/models'],
+    ['GET', '/admin'],
+    ['GET', '/admin/api/metrics'],
+    ['POST', '/admin/api/reset-asr-state'],
+    ['DELETE', '/admin/session'],
+    ['GET', '/v1/audio/voices'],
+    ['POST', CHAT],
+  ] as const) {
+    const own = await ask(gateway, path, { method, headers });
+    assert([200, 204].includes(own.status), `${method} ${path}: ${own.status}`);
+    const asked = upstream.heads.length;
+    const [first = '', ...others] = path.slice(1).split('/');
+    for (const other of [first.toUpperCase(), first[0]?.toUpperCase() + first.slice(1)]) {
+      const { status } = await ask(gateway, `/${[other, ...others].join('/')}`, { method, headers });
+      assert.equal(status, 404, `${method} ${other}`);
+    }
+    assert.equal(upstream.heads.length, asked);
+  }
 });
 
 test('sites that are named may read answers and ask beforehand, and others may not', async () => {

@@ -59,6 +59,13 @@ for (const [what, bytes, status, kind, code] of [
   ['no Host', get('/health', ''), 400, 'malformed', 'bad_request'],
   ['two Hosts', get('/health', 'Host: localhost\r\nHost: evil.example\r\n'), 400, 'malformed', 'bad_request'],
   [
+    'a Host that could be read as two names',
+    get('/health', 'Host: evil.example#@localhost\r\n'),
+    400,
+    'malformed',
+    'bad_request',
+  ],
+  [
     'an odd Expect',
     get('/health', 'Host: localhost\r\nExpect: 200-ok\r\n'),
     417,
