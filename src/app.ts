@@ -18,10 +18,10 @@ import { loadWithFallback } from './engine/gpu-fallback.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import type { NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/types.ts';
 import { GatewayError } from './errors.ts';
-import { baseUrl } from './http/address.ts';
+import { ownBaseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
 import { errorHandler } from './http/error-handler.ts';
-import { stopServer } from './http/graceful-stop.ts';
+import { createGracefulStop } from './http/graceful-stop.ts';
 import { linger } from './http/linger.ts';
 import type { ListedModel } from './http/models.ts';
 import { createObserver } from './http/observe.ts';
@@ -65,8 +65,12 @@ export interface App {
   readonly slot: Slot;
   /** Loads a model and the voice activity model now, so that the first request does not wait for them. */
   preload(modelId: string): Promise<void>;
-  /** Aborts the requests under way, refuses new ones with `shutting_down`, and frees the models. */
-  close(): Promise<void>;
+  /**
+   * Refuses new requests with `shutting_down`, waits for those under way, aborts what is left of them, and frees the
+   * models.
+   * @param drainMs the longest wait, 0 by default
+   */
+  close(drainMs?: number): Promise<void>;
 }
 
 /** The time that the log and the captures have to reach the disk when the gateway stops. */
@@ -80,6 +84,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const { log, store } = deps;
   const budgets = withBudgets(deps.budgets);
   const shutdown = new AbortController();
+  const gracefulStop = createGracefulStop();
   const slot = createSlot({ maxHoldMs: config.maxHoldMs });
   const instruments = createInstruments(config.observability, {
     log,
@@ -107,7 +112,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   app.disable('etag');
   app.enable('case sensitive routing');
   app.set('trust proxy', config.trustProxy);
-  const arrival = [requestId(), observer.watch, linger(budgets.linger)];
+  const arrival = [gracefulStop.watch, requestId(), observer.watch, linger(budgets.linger)];
   const onError = errorHandler(log);
   const server = createHttpServer({ app, arrival, onError, parserErrors: createParserErrors(log) });
   app.use(...arrival);
@@ -124,6 +129,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       startedAtSec: Math.floor(Date.now() / 1000),
     },
     slot,
+    gracefulStop,
     shutdown: shutdown.signal,
     transcriptions: {
       transcription,
@@ -145,7 +151,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       captures: createCaptureActions({
         dir: config.observability.payloadDir,
         capture: instruments.capture,
-        base: () => addressOf(server),
+        base: () => ownBaseUrl(server),
         apiKey: config.apiKeys[0],
       }),
       models: createModelActions({
@@ -170,9 +176,9 @@ export function buildApp(config: Config, deps: AppDeps): App {
       await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
       await using _model = await caches.models.lease(chosen.model.id);
     },
-    async close() {
-      shutdown.abort(new GatewayError('shutting_down', {}));
-      await stopServer(server, observer.inFlight);
+    async close(drainMs = 0) {
+      const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));
+      await gracefulStop.stop(server, { drainMs, abort });
       await Promise.all([caches.models.close(), caches.voiceActivity.close()]);
       uploads.close();
       // This comes last, so that the requests that ended just now are written, unless the disk hangs.
@@ -188,14 +194,6 @@ function servable(config: Config, { store, engine }: AppDeps, caches: Caches): L
   return routable(store, engine)
     .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
     .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
-}
-
-/** The base URL that the gateway sends its own requests to, as a replay does; null before it listens. */
-function addressOf(server: Server): string | null {
-  const address = server.address();
-  if (address === null || typeof address === 'string') return null;
-  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.address] ?? address.address;
-  return baseUrl(host, address.port);
 }
 
 function createCaches(

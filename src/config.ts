@@ -86,6 +86,9 @@ const settings = z.object({
   SVC_MAX_HOLD_SEC: number(0.1, 604_800)
     .default(21_600)
     .describe('longest time one request may hold the slot, seconds'),
+  SVC_DRAIN_SEC: number(0, 3600)
+    .default(30)
+    .describe('longest wait for requests under way when the gateway stops, seconds'),
   SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled (system temp folder)'),
   SVC_API_KEY: list.default([]).describe('keys of which a request must carry one; empty = open'),
   SVC_CORS_ORIGINS: list.default([]).describe('sites whose pages may use the API; * = all'),
@@ -142,6 +145,8 @@ export interface Config {
   readonly maxUploadBytes: number;
   readonly maxAudioSec: number;
   readonly maxHoldMs: number;
+  /** The time that requests under way have to end when the gateway stops. */
+  readonly drainMs: number;
   readonly tmpDir: string;
   /** When empty, every client that can reach the gateway may use it. */
   readonly apiKeys: readonly string[];
@@ -197,6 +202,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     maxUploadBytes: Math.floor(s.SVC_MAX_UPLOAD_MB * 1024 * 1024),
     maxAudioSec: s.SVC_MAX_AUDIO_SEC,
     maxHoldMs: s.SVC_MAX_HOLD_SEC * 1000,
+    drainMs: s.SVC_DRAIN_SEC * 1000,
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
     apiKeys: s.SVC_API_KEY,
     corsOrigins: s.SVC_CORS_ORIGINS.map(withoutTrailingSlashes),

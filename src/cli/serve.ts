@@ -19,7 +19,7 @@ export interface ServeDeps {
   store: ModelStore;
 }
 
-/** The time that requests under way have to end after a signal; then the process exits anyway. */
+/** The time that the rest of a stop has, after the requests under way have had theirs; then the process exits anyway. */
 const GRACE_MS = 10_000;
 
 export function registerServeCommand(program: Command, open: () => ServeDeps): void {
@@ -46,7 +46,7 @@ async function serve({ config, warnings, log, engine, device, store }: ServeDeps
     device: engine.info.families.length === 0 ? 'none' : device.device,
     devices: engine.info.devices.map(({ name }) => name).join(',') || 'none',
   });
-  stopOnSignals(app, log);
+  stopOnSignals(app, config, log);
   for (const model of config.modelPreload) {
     await app.preload(model).catch((error) => log.error(`cannot preload ${model}: ${fullMessage(error)}`));
   }
@@ -65,15 +65,15 @@ function listen(app: App, config: Config): Promise<string> {
   });
 }
 
-function stopOnSignals(app: App, log: Logger): void {
+function stopOnSignals(app: App, { drainMs }: Config, log: Logger): void {
   let stopping = false;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       if (stopping) process.exit(1); // a second signal exits at once
       stopping = true;
       log.info(`${signal}: stopping`);
-      setTimeout(() => process.exit(1), GRACE_MS).unref();
-      app.close().then(
+      setTimeout(() => process.exit(1), drainMs + GRACE_MS).unref();
+      app.close(drainMs).then(
         () => {
           process.exitCode = 0;
         },

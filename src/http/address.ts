@@ -1,6 +1,15 @@
 /** Base URLs of a gateway, as a client writes them. */
+import type { Server } from 'node:http';
 
 /** @param host a name or an address; an IPv6 address gets its brackets */
 export function baseUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** The base URL that the gateway sends its own requests to, as a replay does; null before it listens. */
+export function ownBaseUrl(server: Server): string | null {
+  const address = server.address();
+  if (address === null || typeof address === 'string') return null;
+  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.address] ?? address.address;
+  return baseUrl(host, address.port);
 }

@@ -46,14 +46,10 @@ export function countAs(category: Category): RequestHandler {
 
 export interface Observer {
   watch: RequestHandler;
-  /** The number of requests whose response has not ended yet. */
-  inFlight(): number;
 }
 
 export function createObserver(instruments: Pick<Instruments, 'finished' | 'beginCapture'>): Observer {
-  let inFlight = 0;
   const watch: RequestHandler = (req, res, next) => {
-    inFlight += 1;
     const at = new Date();
     const startedAt = performance.now();
     // The value is rounded here, so that the metrics and the log agree to the last digit.
@@ -122,13 +118,12 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
     // When a failure breaks the connection, 'close' comes before the handler has noted the failure. One turn of the
     // event loop later the note is there.
     onceOver(res, (delivered) => {
-      inFlight -= 1;
       if (delivered) finish(true);
       else setImmediate(finish, false);
     });
     next();
   };
-  return { watch, inFlight: () => inFlight };
+  return { watch };
 }
 
 /** Calls `see` with each chunk of the response body, before it is framed for HTTP. */

@@ -42,6 +42,7 @@ export const TOO_LARGE = failure(
 export const UNSUPPORTED = failure('UnsupportedMediaType', 'malformed: the encoding is not supported');
 export const NO_SUCH_RANGE = failure('RangeNotSatisfiable', 'malformed: the file has no such range');
 export const UPSTREAM = failure('UpstreamFailed', 'upstream: the upstream failed before its answer began');
+export const STOPPING = failure('Stopping', 'network: the gateway is going to stop');
 export const UNAVAILABLE = failure(
   'Unavailable',
   'network: the slot is busy (then with Retry-After), or a backend, its weights or an upstream is not available',

@@ -9,6 +9,7 @@ import {
   jsonSchema,
   modelEntrySchema,
   modelsListSchema,
+  readySchema,
   streamErrorSchema,
   verboseSchema,
   warningSchema,
@@ -21,6 +22,7 @@ import {
   NOT_FOUND,
   type Operation,
   pathsOf,
+  STOPPING,
   TOO_LARGE,
   UNAVAILABLE,
   UNSUPPORTED,
@@ -92,6 +94,13 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
   ...pathsOf('gateway', {
     '/health': {
       get: { summary: 'the process answers', open: true, responses: { 200: json('alive', healthSchema) } },
+    },
+    '/ready': {
+      get: {
+        summary: 'new requests are served; for load balancers',
+        open: true,
+        responses: { 200: json('ready', readySchema), 503: STOPPING },
+      },
     },
     '/openapi.json': {
       get: {

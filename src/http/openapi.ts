@@ -28,6 +28,8 @@ export const healthSchema = z
   .looseObject({ status: z.literal('ok'), version: z.string() })
   .meta({ id: 'HealthResponse' });
 
+export const readySchema = z.looseObject({ status: z.literal('ready') }).meta({ id: 'ReadyResponse' });
+
 export const modelEntrySchema = z
   .looseObject({
     id: z.string(),

@@ -16,8 +16,8 @@ export interface ProtectionOptions {
 }
 
 const READING = ['GET', 'HEAD', 'OPTIONS'];
-/** Whether the process lives is no secret, and those who watch it use any name. */
-const UNDER_ANY_NAME = ['/health'];
+/** Whether the process lives and works is no secret, and those who watch it use any name. */
+const UNDER_ANY_NAME = ['/health', '/ready'];
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1|::ffff:127(\.\d{1,3}){3})$/i;
 
 export function protection({ host, corsOrigins }: ProtectionOptions): RequestHandler[] {

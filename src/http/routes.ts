@@ -8,7 +8,8 @@ import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
 import type { ApiKeys } from './api-key.ts';
 import { type Description, mountDocs, openapi } from './docs.ts';
-import { health } from './health.ts';
+import type { GracefulStop } from './graceful-stop.ts';
+import { health, ready } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
 import { countAs } from './observe.ts';
 import { mountPages } from './pages.ts';
@@ -21,6 +22,7 @@ export interface RouteDeps {
   adminPaths: Description['adminPaths'];
   models: ModelsDeps;
   slot: Slot;
+  gracefulStop: GracefulStop;
   shutdown: AbortSignal;
   transcriptions: TranscriptionHandlerDeps;
   speech: Forward;
@@ -34,10 +36,12 @@ export interface RouteDeps {
 
 /** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
 export function routeTable(deps: RouteDeps): RouteRow[] {
-  const { version, adminPaths, models, slot, shutdown, speech, chat, bodies, prometheus } = deps;
-  const inference = [admission(slot)];
+  const { version, adminPaths, models, slot, gracefulStop, shutdown, speech, chat, bodies, prometheus } =
+    deps;
+  const inference = [admission(slot, gracefulStop)];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
+    { method: 'get', path: '/ready', chain: [], handler: ready(gracefulStop) },
     { method: 'get', path: '/openapi.json', chain: [], handler: openapi({ version, adminPaths }) },
     { method: 'get', path: '/metrics', chain: [], handler: metricsText(prometheus) },
     { method: 'get', path: '/v1/models', chain: [], handler: listModels(models) },

@@ -8,8 +8,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { type HostileUpstream, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { MODEL, needsWeights } from '../model/gateway.ts';
-import { freePort, ROOT, serve } from '../served.ts';
 import { type Gateway, json, startGateway, until } from './harness.ts';
+import { freePort, serve } from './served.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
 
 async function output(child: ChildProcess): Promise<string> {
   let text = '';

@@ -97,8 +97,10 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   const engine =
     script.engine === null
       ? missingEngine()
-      : scriptedEngine(script, count, loads, (change) => {
-          opening += change;
+      : scriptedEngine(script, {
+          job: count,
+          load: (name) => loads.push(name),
+          opening: (change) => (opening += change),
         });
   const logged: string[] = [];
   const write = (line: Buffer, _encoding: string, done: () => void) => {
@@ -167,13 +169,15 @@ export function heard(text: string, wordMs = 100): DecodedSegment[] {
   return [{ startMs: 0, endMs: tokens.length * wordMs, tokens, noSpeechProb: 0.01 }];
 }
 
+/** Called with 1 when something begins and with -1 when it ends, and with the name of each model that is loaded. */
+interface Seen {
+  job(change: number): void;
+  opening(change: number): void;
+  load(name: string): void;
+}
+
 /** The real addon decodes, a loud window counts as speech, and the script transcribes. */
-function scriptedEngine(
-  script: Script,
-  count: (change: number) => void,
-  loads: string[],
-  countOpening: (change: number) => void,
-): NativeEngine {
+export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): NativeEngine {
   const native = loadNative();
   const languages = ['en', 'de', 'fr', 'zh'];
   return {
@@ -181,16 +185,16 @@ function scriptedEngine(
     info: { ...native.info, ...(script.devices && { devices: script.devices }) },
     setLogger: () => undefined,
     async openAudio(path, hooks) {
-      countOpening(1);
+      seen.opening?.(1);
       try {
         return await native.openAudio(path, hooks);
       } finally {
-        countOpening(-1);
+        seen.opening?.(-1);
       }
     },
     quantize: (options) => native.quantize(options),
     loadVoiceActivity: async ({ path }) => {
-      loads.push(basename(path));
+      seen.load?.(basename(path));
       return {
         probabilities: async (samples) =>
           Float32Array.from({ length: Math.ceil(samples.length / 512) }, (_, i) =>
@@ -201,7 +205,7 @@ function scriptedEngine(
     },
     loadModel: async (options) => {
       script.load?.(options);
-      loads.push(basename(options.path));
+      seen.load?.(basename(options.path));
       const model: TranscriptionModel = {
         info: {
           family: 'fake',
@@ -213,11 +217,11 @@ function scriptedEngine(
           memoryBytes: 0,
         },
         async transcribe(samples, options, hooks = {}) {
-          count(1);
+          seen.job?.(1);
           try {
             return await (script.transcribe?.(samples, options, hooks) ?? heard(' Hello there.'));
           } finally {
-            count(-1);
+            seen.job?.(-1);
           }
         },
         detectLanguage: async () => ({ language: 'en', probability: 0.9, probabilities: { en: 0.9 } }),
@@ -229,7 +233,7 @@ function scriptedEngine(
   };
 }
 
-function scriptedStore(script: Script, count: (change: number) => void): ModelStore {
+export function scriptedStore(script: Script, count: (change: number) => void = () => undefined): ModelStore {
   const installed = new Set(script.installed ?? ['multilingual-base', 'voice-activity']);
   return {
     isInstalled: (id: string) => installed.has(id),

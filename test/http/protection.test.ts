@@ -35,7 +35,15 @@ test('without keys everything is open, and with keys /v1, /admin and /metrics wa
   for (const path of ['/v1/models', '/metrics', '/admin/api/metrics'])
     assert.equal((await ask(open, path)).status, 200, path);
   await using closed = await startGateway({ env: { SVC_API_KEY: 'first-key, second-key' } });
-  for (const path of ['/health', '/docs', '/openapi.json', '/playground', '/admin', '/assets/voxgate.css'])
+  for (const path of [
+    '/health',
+    '/ready',
+    '/docs',
+    '/openapi.json',
+    '/playground',
+    '/admin',
+    '/assets/voxgate.css',
+  ])
     assert.equal((await ask(closed, path)).status, 200, path);
   for (const [method, path] of [
     ['GET', '/v1/models'],

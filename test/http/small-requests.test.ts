@@ -7,8 +7,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { leastOf } from '../cost.ts';
 import { vorbisOfGigabytes } from '../hostile-audio.ts';
-import { type Served, serve } from '../served.ts';
 import { wav } from '../wav.ts';
+import { type Served, serve } from './served.ts';
 
 const MAX_MS = 100;
 /** Wall time counts, and the machine may be busy with other work. */

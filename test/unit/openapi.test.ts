@@ -70,6 +70,7 @@ test('a key goes where keys are asked for, and may be left out where none is set
     'get /admin',
     'get /health',
     'get /openapi.json',
+    'get /ready',
     'post /admin/session',
   ]);
 });
