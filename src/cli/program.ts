@@ -22,6 +22,7 @@ import { registerServeCommand } from './serve.ts';
  * Runs the command in `argv` and sets the exit code of the process: 2 for a wrong setting, 1 for another failure.
  */
 export async function run(argv: string[]): Promise<void> {
+  outliveReaders();
   const program = new Command('voxgate')
     .description('One HTTP gateway for speech-to-text, text-to-speech and chat, speaking the OpenAI API')
     .version(VERSION);
@@ -46,6 +47,14 @@ export async function run(argv: string[]): Promise<void> {
     process.stderr.write(`voxgate: ${fullMessage(error)}\n`);
     process.exitCode = error instanceof ConfigError ? 2 : 1;
   }
+}
+
+/**
+ * Lets the process go on when what it prints cannot be written: a log collector restarts, a terminal is closed, the
+ * disk is full. The lines are lost. Without a listener, Node ends the process at the first such line.
+ */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }
 
 /** Opens the engine, the device chosen for it, and a model store with the precision that suits the device. */

@@ -1,5 +1,5 @@
 /** Starts `voxgate serve` as a process, as an operator does, with real models or over the scripted engine. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { until } from '../until.ts';
@@ -31,12 +31,13 @@ export async function freePort(): Promise<number> {
 export async function serve(
   settings: NodeJS.ProcessEnv = {},
   command: readonly string[] = ['dist/main.js', 'serve'],
+  stdio: StdioOptions = 'pipe',
 ): Promise<Served> {
   const port = await freePort();
   const env = { ...process.env, SVC_PORT: String(port), SVC_OBS_ACCESS_LOG_ENABLED: '0', ...settings };
-  const child = spawn(process.execPath, command, { cwd: ROOT, env });
+  const child = spawn(process.execPath, command, { cwd: ROOT, env, stdio });
   let text = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (text += data));
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => (text += data));
   const ended = once(child, 'close');
   const base = `http://127.0.0.1:${port}`;
   const answers = () =>
