@@ -25,7 +25,6 @@ import { createGracefulStop } from './http/graceful-stop.ts';
 import { linger } from './http/linger.ts';
 import type { ListedModel } from './http/models.ts';
 import { createObserver } from './http/observe.ts';
-import { createParserErrors } from './http/parser-errors.ts';
 import { protection } from './http/protection.ts';
 import { requestId } from './http/request-id.ts';
 import { mountCategories, mountRoutes } from './http/routes.ts';
@@ -114,10 +113,13 @@ export function buildApp(config: Config, deps: AppDeps): App {
   app.set('trust proxy', config.trustProxy);
   const arrival = [gracefulStop.watch, requestId(), observer.watch, linger(budgets.linger)];
   const onError = errorHandler(log);
-  const server = createHttpServer({ app, arrival, onError, parserErrors: createParserErrors(log) });
+  const server = createHttpServer({
+    ...{ app, log, arrival, onError },
+    limits: { ...budgets.connection, maxConnections: config.maxConnections },
+  });
   app.use(...arrival);
   mountCategories(app);
-  app.use(wellFormed(), ...protection(config));
+  app.use(wellFormed(budgets.connection), ...protection(config));
   mountRoutes(app, {
     version: VERSION,
     adminPaths,

@@ -8,6 +8,19 @@
 const NAMES = { fieldNameSize: 100, fieldNestingDepth: 1, fieldArrayIndexLimit: 99 };
 
 export const BUDGETS = {
+  /** Every connection, before it is known what it wants. SVC_MAX_CONNECTIONS limits how many there are. */
+  connection: {
+    /** A new connection, and one that has begun another request, must have sent a whole head by then. */
+    headMs: 10_000,
+    headBytes: 16 * 1024,
+    headFields: 100,
+    /** The time from the head of a request to the end of its body. Uploads and forwarded bodies have other limits. */
+    bodyMs: 60_000,
+    /** The requests that a client may send on one connection before the first of them is answered. */
+    unanswered: 16,
+    /** The wait for another request. Common reverse proxies close first, so they never reuse a closing connection. */
+    idleMs: 75_000,
+  },
   /** `fieldNameSize` is in characters, `fieldSize` in bytes, and the others are counts. A part is a field or a file. */
   form: {
     /**

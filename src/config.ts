@@ -81,6 +81,7 @@ const settings = z.object({
     .default('auto')
     .describe('where models run'),
   SVC_THREADS: integer(1, 512).optional().describe('threads of one inference (physical cores)'),
+  SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
   SVC_MAX_AUDIO_SEC: number(1, 604_800).default(21_600).describe('longest audio, seconds'),
   SVC_MAX_HOLD_SEC: number(0.1, 604_800)
@@ -142,6 +143,7 @@ export interface Config {
   readonly modelAliases: Readonly<Record<string, string>>;
   readonly device: string;
   readonly threads: number;
+  readonly maxConnections: number;
   readonly maxUploadBytes: number;
   readonly maxAudioSec: number;
   readonly maxHoldMs: number;
@@ -199,6 +201,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     modelAliases: parseAliases(s.SVC_MODEL_ALIASES),
     device: s.SVC_DEVICE,
     threads: s.SVC_THREADS ?? physicalCores(),
+    maxConnections: s.SVC_MAX_CONNECTIONS,
     maxUploadBytes: Math.floor(s.SVC_MAX_UPLOAD_MB * 1024 * 1024),
     maxAudioSec: s.SVC_MAX_AUDIO_SEC,
     maxHoldMs: s.SVC_MAX_HOLD_SEC * 1000,

@@ -7,9 +7,11 @@ import { errorEnvelope, noteFailure } from './error-handler.ts';
 import { httpRefusal } from './refusals.ts';
 import { newRequestId } from './request-id.ts';
 
-export interface ParserErrors {
+interface ParserErrors {
   /** Remembers a response until it ends. */
   watch(socket: Socket, res: Response): void;
+  /** The number of responses of a connection that have not ended yet. */
+  unanswered(socket: Socket): number;
   /** The listener for the server's `clientError`. */
   answer(error: NodeJS.ErrnoException, socket: Socket): void;
 }
@@ -29,12 +31,14 @@ export function createParserErrors(log: Logger): ParserErrors {
       unfinished.set(socket, answers.add(res));
       res.once('close', () => answers.delete(res));
     },
+    unanswered: (socket) => unfinished.get(socket)?.size ?? 0,
     answer(error, socket) {
       const answers = [...(unfinished.get(socket) ?? [])];
       // When a body ends too early although its request is being answered, the client has left.
       const left =
         error.code === 'ECONNRESET' || (error.code === 'HPE_INVALID_EOF_STATE' && answers.length > 0);
-      if (left || !socket.writable) {
+      // A connection that timed out without a byte has asked for nothing.
+      if (left || !socket.writable || socket.bytesRead === 0) {
         socket.destroy();
         return;
       }

@@ -7,6 +7,7 @@ import type { BodyReceiver } from '../proxy/request-body.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
 import type { ApiKeys } from './api-key.ts';
+import { ownPace } from './body-deadline.ts';
 import { type Description, mountDocs, openapi } from './docs.ts';
 import type { GracefulStop } from './graceful-stop.ts';
 import { health, ready } from './health.ts';
@@ -38,7 +39,7 @@ export interface RouteDeps {
 export function routeTable(deps: RouteDeps): RouteRow[] {
   const { version, adminPaths, models, slot, gracefulStop, shutdown, speech, chat, bodies, prometheus } =
     deps;
-  const inference = [admission(slot, gracefulStop)];
+  const inference = [admission(slot, gracefulStop), ownPace];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
     { method: 'get', path: '/ready', chain: [], handler: ready(gracefulStop) },

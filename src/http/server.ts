@@ -6,25 +6,36 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
-import type { ParserErrors } from './parser-errors.ts';
+import type { Logger } from 'winston';
+import type { Budgets } from '../budgets.ts';
+import { setBodyDeadline } from './body-deadline.ts';
+import { boundConnections } from './connections.ts';
+import { createParserErrors } from './parser-errors.ts';
 import { httpRefusal } from './refusals.ts';
 import { requestTarget } from './request-target.ts';
 
 export interface HttpServerParts {
   app: Express;
+  limits: Budgets['connection'] & { maxConnections: number };
   /** The first handlers of the app. They run here for a request that Express cannot route at all. */
   arrival: readonly RequestHandler[];
   onError: ErrorRequestHandler;
-  parserErrors: ParserErrors;
+  log: Logger;
 }
 
-export function createHttpServer({ app, arrival, onError, parserErrors }: HttpServerParts): Server {
-  // `wellFormed` refuses a request without Host, with the envelope.
-  const server = createServer({ requireHostHeader: false });
-  // An upload may take any time as long as it moves. The receiver ends the ones that stall.
-  server.requestTimeout = 0;
-  // This is longer than the idle time of common reverse proxies, so they never reuse a connection being closed.
-  server.keepAliveTimeout = 75_000;
+export function createHttpServer({ app, log, limits, arrival, onError }: HttpServerParts): Server {
+  const parserErrors = createParserErrors(log);
+  const server = createServer({
+    requireHostHeader: false, // `wellFormed` refuses a request without Host, with the envelope
+    headersTimeout: limits.headMs,
+    connectionsCheckingInterval: Math.min(1000, limits.headMs / 4),
+    requestTimeout: 0, // the deadline of a body can be lifted, Node's cannot
+    keepAliveTimeout: limits.idleMs,
+    maxHeaderSize: limits.headBytes,
+  });
+  // Node would drop the fields beyond its limit, Origin and Authorization among them. `wellFormed` counts instead.
+  server.maxHeadersCount = 0;
+  boundConnections(server, limits.maxConnections);
   const nothing = () => undefined;
 
   /** Express calls this when the target has no path, before it has run any handler. */
@@ -38,7 +49,16 @@ export function createHttpServer({ app, arrival, onError, parserErrors }: HttpSe
   };
   const take = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const [req, res] = [incoming as Request, outgoing as Response];
-    parserErrors.watch(req.socket, res);
+    const { socket } = req;
+    if (!socket.writable) return; // refused by an earlier request, and nothing after that counts
+    if (parserErrors.unanswered(socket) >= limits.unanswered) {
+      parserErrors.answer(new Error('too many requests before the first answer'), socket);
+      return;
+    }
+    parserErrors.watch(socket, res);
+    setBodyDeadline(req, res, limits.bodyMs, () => {
+      parserErrors.answer(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
+    });
     const target = requestTarget(req);
     // The log shows what was sent. The empty target has no path, so Express runs no handler for it.
     if (target === null) req.originalUrl = req.url;

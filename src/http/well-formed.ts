@@ -1,13 +1,15 @@
 /** Refuses requests that HTTP itself does not allow, before any other check (RFC 9110 and 9112). */
 import type { RequestHandler } from 'express';
+import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { httpRefusal } from './refusals.ts';
 import { ALL_METHODS } from './route-table.ts';
 
 const NO_HOST = /[/?#@\\\s]/;
 
-export function wellFormed(): RequestHandler {
+export function wellFormed({ headFields }: Pick<Budgets['connection'], 'headFields'>): RequestHandler {
   return (req, res, next) => {
+    if (req.rawHeaders.length / 2 > headFields) throw httpRefusal(431);
     const hosts = req.headersDistinct.host?.length ?? 0;
     // RFC 9112, section 3.2: with two Host headers, or without the one that is required, the target server is unknown.
     // A Host that is more than a name and a port could be read as two different names.

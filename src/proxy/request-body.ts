@@ -58,7 +58,7 @@ export function createBodyReceiver(limits: ClientLimits): BodyReceiver {
   };
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
