@@ -23,11 +23,22 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
 /** The time that a client which does not close its side has to read the reason. */
 const LAST_WORDS_MS = 1000;
 
+/**
+ * Node tells only the response that has the connection when a client leaves. The responses behind it, of requests that
+ * were sent without waiting, would never learn of it, and their work would go on.
+ */
+function closeQueued(res: Response): void {
+  if (res.socket !== null) return;
+  res.destroyed = true;
+  res.emit('close');
+}
+
 export function createParserErrors(log: Logger): ParserErrors {
   const unfinished = new WeakMap<Socket, Set<Response>>();
   return {
     watch(socket, res) {
       const answers = unfinished.get(socket) ?? new Set();
+      if (!unfinished.has(socket)) socket.once('close', () => answers.forEach(closeQueued));
       unfinished.set(socket, answers.add(res));
       res.once('close', () => answers.delete(res));
     },

@@ -133,6 +133,21 @@ test('16 requests may wait for their answers on one connection, and the 17th end
   await until('the slot is free', () => gateway.app.slot.status().holder === null);
 });
 
+test('a client that leaves ends all of its requests, also those that wait behind another', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(() => undefined);
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: upstream.url } });
+  const list = 'GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n'; // it waits for the upstream, too
+  const chat = `${posting('/v1/chat/completions', 'application/json', 'Content-Length: 2')}{}`;
+  using client = rawClient(gateway.base, list + chat + HEALTH);
+  await until('all have arrived', () => gateway.arrived() === 3);
+  await until('the chat has the slot', () => gateway.app.slot.status().holder === 'llm');
+  client.socket.destroy();
+  await until('the slot is free', () => gateway.app.slot.status().holder === null);
+  await until('all are over', () => gateway.exchanges.length === 3);
+  assert.deepEqual([...new Set(gateway.exchanges.map(({ status }) => status))], [499]);
+});
+
 test('a connection that waits too long for its next request is closed', async () => {
   await using gateway = await startGateway({ budgets: { connection: { idleMs: 200 } } });
   using client = rawClient(gateway.base, HEALTH);
