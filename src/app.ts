@@ -1,5 +1,5 @@
 /** The composition root of the server: it constructs the parts and joins them. */
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
@@ -8,8 +8,7 @@ import { createCaptureActions } from './admin/capture-actions.ts';
 import { createModelActions } from './admin/model-actions.ts';
 import { adminPaths } from './admin/openapi.ts';
 import { adminRoutes } from './admin/routes.ts';
-import { findFfmpeg } from './audio/find-ffmpeg.ts';
-import { openAudio } from './audio/open.ts';
+import { createAudioOpener } from './audio/opener.ts';
 import { type OtherBudgets, withBudgets } from './budgets.ts';
 import type { Config } from './config.ts';
 import { createModelCache } from './engine/cache.ts';
@@ -91,11 +90,13 @@ export function buildApp(config: Config, deps: AppDeps): App {
     knownModels: [...CATALOGUE.map((model) => model.id), config.tts.modelId],
   });
   const caches = createCaches(config, deps, instruments);
-  mkdirSync(config.tmpDir, { recursive: true });
   const uploads = createUploadReceiver({
     tmpDir: config.tmpDir,
+    log,
     maxBytes: config.maxUploadBytes,
-    ...budgets.upload,
+    maxUploads: config.maxUploads,
+    maxSpoolBytes: config.maxSpoolBytes,
+    limits: budgets.upload,
   });
   const transcription = createTranscription(config, deps, slot, caches);
   const observer = createObserver({
@@ -135,7 +136,12 @@ export function buildApp(config: Config, deps: AppDeps): App {
     shutdown: shutdown.signal,
     transcriptions: {
       transcription,
-      openAudio: createAudioOpener(config, deps),
+      openAudio: createAudioOpener({
+        engine: deps.engine,
+        searchPath: config.environment.PATH ?? '',
+        maxAudioSec: config.maxAudioSec,
+        limits: budgets.ffmpeg,
+      }),
       uploads,
       shutdown: shutdown.signal,
       log,
@@ -272,25 +278,10 @@ function createTranscription(
   };
 }
 
-function createAudioOpener(config: Config, { engine }: AppDeps) {
-  const ffmpeg = once(() => findFfmpeg({ searchPath: config.environment.PATH ?? '' }));
-  return (path: string, signal: AbortSignal) =>
-    openAudio(path, { engine, ffmpeg: ffmpeg(), maxAudioSec: config.maxAudioSec, signal });
-}
-
 function routable(store: ModelStore, engine: NativeEngine): RoutableModel[] {
   return CATALOGUE.map((model) => ({
     ...model,
     servable: engine.info.families.includes(model.family),
     installed: store.isInstalled(model.id),
   }));
-}
-
-/** Computes a value at the first call and keeps it, so that a slow lookup does not delay the start. */
-function once<T>(compute: () => T): () => T {
-  let value: { is: T } | null = null;
-  return () => {
-    value ??= { is: compute() };
-    return value.is;
-  };
 }

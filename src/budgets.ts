@@ -30,9 +30,26 @@ export const BUDGETS = {
     transcription: { ...NAMES, files: 16, fields: 128, parts: 144, fieldSize: 64 * 1024 },
     admin: { ...NAMES, files: 0, fields: 8, parts: 8, fieldSize: 1024 },
   },
+  /** Uploads of audio. How many may be there at once, and their bytes together, are settings. */
   upload: {
-    /** An upload that sends nothing for this long is ended. */
+    /** An upload is ended when its client has sent nothing for this long. */
     stallMs: 60_000,
+    /** A client that is slower than this rate uses up `stallMs` little by little. */
+    leastBytesPerSec: 4096,
+    /** An upload that is this far behind the least rate gives its place to a new one when all places are taken. */
+    yieldMs: 2000,
+    /** The longest time that one upload may take, however steadily it arrives. */
+    totalMs: 7_200_000,
+    /** The memory for the text fields of all forms together. */
+    maxFieldBytes: 32 * 1024 * 1024,
+    /** What uploads leave free on their disk for everything else. */
+    leastFreeBytes: 64 * 1024 * 1024,
+  },
+  /** The processes of ffmpeg. The addon has four decoder threads of its own, however many files are open. */
+  ffmpeg: {
+    maxProcesses: 4,
+    /** The longest time that a request waits for one of the processes. */
+    maxWaitMs: 10_000,
   },
   /** Bodies and answers of speech and chat calls. */
   forwarded: {
@@ -63,4 +80,29 @@ export function withBudgets(others: OtherBudgets = {}): Budgets {
     { ...limits, ...others[stage as keyof Budgets] },
   ]);
   return Object.fromEntries(stages) as Budgets;
+}
+
+/** A number of bytes that several users take from and give back to. */
+export interface ByteBudget {
+  /** Takes the bytes. When fewer are left, it takes none and returns false. */
+  take(bytes: number): boolean;
+  giveBack(bytes: number): void;
+  /** The number of bytes that are left. */
+  left(): number;
+}
+
+/** @param maxBytes the most bytes that can be taken at a time */
+export function byteBudget(maxBytes: number): ByteBudget {
+  let taken = 0;
+  return {
+    take(bytes) {
+      if (taken + bytes > maxBytes) return false;
+      taken += bytes;
+      return true;
+    },
+    giveBack(bytes) {
+      taken -= bytes;
+    },
+    left: () => maxBytes - taken,
+  };
 }

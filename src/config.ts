@@ -83,6 +83,10 @@ const settings = z.object({
   SVC_THREADS: integer(1, 512).optional().describe('threads of one inference (physical cores)'),
   SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
+  SVC_MAX_UPLOADS: integer(1, 4096).default(16).describe('most transcription requests at once'),
+  SVC_MAX_SPOOL_MB: number(0.001, 1_048_576)
+    .default(8192)
+    .describe('most space of all uploads together, MiB'),
   SVC_MAX_AUDIO_SEC: number(1, 604_800).default(21_600).describe('longest audio, seconds'),
   SVC_MAX_HOLD_SEC: number(0.1, 604_800)
     .default(21_600)
@@ -145,6 +149,9 @@ export interface Config {
   readonly threads: number;
   readonly maxConnections: number;
   readonly maxUploadBytes: number;
+  readonly maxUploads: number;
+  /** At least `maxUploadBytes`. */
+  readonly maxSpoolBytes: number;
   readonly maxAudioSec: number;
   readonly maxHoldMs: number;
   /** The time that requests under way have to end when the gateway stops. */
@@ -202,7 +209,9 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     device: s.SVC_DEVICE,
     threads: s.SVC_THREADS ?? physicalCores(),
     maxConnections: s.SVC_MAX_CONNECTIONS,
-    maxUploadBytes: Math.floor(s.SVC_MAX_UPLOAD_MB * 1024 * 1024),
+    maxUploadBytes: toBytes(s.SVC_MAX_UPLOAD_MB),
+    maxUploads: s.SVC_MAX_UPLOADS,
+    maxSpoolBytes: toBytes(Math.max(s.SVC_MAX_SPOOL_MB, s.SVC_MAX_UPLOAD_MB)),
     maxAudioSec: s.SVC_MAX_AUDIO_SEC,
     maxHoldMs: s.SVC_MAX_HOLD_SEC * 1000,
     drainMs: s.SVC_DRAIN_SEC * 1000,
@@ -227,6 +236,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
   };
   return { config: Object.freeze(config), warnings: unknownSettings(Object.keys(env), names) };
 }
+
+const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);
 
 function parseAliases(pairs: string[]): Record<string, string> {
   return Object.fromEntries(

@@ -106,6 +106,10 @@ export const ERRORS = {
     says: 'The request held the slot for more than {seconds} s (SVC_MAX_HOLD_SEC)',
   },
   overloaded: { kind: 'network', says: 'Too many requests are being received at once' },
+  storage_unavailable: {
+    kind: 'network',
+    says: 'The server cannot store the upload now: its disk is full or cannot be written',
+  },
   stopped_by_operator: { kind: 'network', says: 'The operator stopped this request' },
   shutting_down: { kind: 'network', says: 'The gateway is shutting down' },
   // Engine and weights.
@@ -185,6 +189,13 @@ export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
 
 function fill(sentence: string, values: Readonly<Record<string, string | number>>): string {
   return sentence.replace(/\{(\w+)\}/g, (_blank, name: string) => String(values[name]));
+}
+
+const OVERLOADED_RETRY_AFTER_SEC = 5;
+
+/** The refusal of a request for which a limit on all requests together has no room. */
+export function overloaded(): GatewayError {
+  return new GatewayError('overloaded', {}, { retryAfterSec: OVERLOADED_RETRY_AFTER_SEC });
 }
 
 /** The message and those of its causes. They may name paths, so they go to the log or a terminal, never to a client. */

@@ -10,6 +10,7 @@ import { BLOCK_SAMPLES, type Decoder, type DecoderLimits, SAMPLE_RATE } from './
 import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
+import type { ProcessPlaces } from './process-places.ts';
 import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
 import {
   type Container,
@@ -29,6 +30,8 @@ export interface OpenAudioOptions {
   engine: Pick<NativeEngine, 'openAudio'>;
   /** The result of `findFfmpeg`; null on a machine without ffmpeg. */
   ffmpeg: Ffmpeg | null;
+  /** Bounds the processes of ffmpeg; absent where one caller opens one file at a time. */
+  places?: ProcessPlaces;
   maxAudioSec: number;
   signal?: AbortSignal | undefined;
   /** Samples in a block, a multiple of 512; tests use small blocks. */
@@ -116,13 +119,35 @@ async function openNatively(
 async function openExternally(
   path: string,
   container: Container,
-  { ffmpeg }: OpenAudioOptions,
+  { ffmpeg, places }: OpenAudioOptions,
   limits: DecoderLimits,
 ): Promise<Opened> {
   if (ffmpeg === null) throw refuseWithoutFfmpeg(container);
-  const opened = await readFirst(await openFfmpegDecoder(path, container, ffmpeg, limits));
+  const place = await places?.take(limits.signal);
+  const decoder = await openFfmpegDecoder(path, container, ffmpeg, limits).catch((error) => {
+    place?.[Symbol.dispose]();
+    throw error;
+  });
+  const opened = await readFirst(holding(decoder, place));
   if (opened === null) throw refuseAudio('empty_audio');
   return opened;
+}
+
+/** A decoder that frees the place of its process when it is closed. */
+function holding(decoder: Decoder, place: Disposable | undefined): Decoder {
+  return {
+    get durationSec() {
+      return decoder.durationSec;
+    },
+    read: () => decoder.read(),
+    async close() {
+      try {
+        await decoder.close();
+      } finally {
+        place?.[Symbol.dispose]();
+      }
+    },
+  };
 }
 
 function refuseWithoutFfmpeg({ name, native }: Container): Error {

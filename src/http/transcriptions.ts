@@ -37,8 +37,10 @@ export function transcriptions(
       ? eventAnswer(request, res, { signal, log: deps.log })
       : wholeAnswer(request, res);
     try {
-      const transcript = await listen({ request, path: upload.path, signal }, answer, deps, notes);
-      await answer.end(transcript); // the session has ended, so the slot is free before the client sees the end
+      // What the request held is free before the client sees the end, so its next request does not find it taken.
+      const listening = listen({ request, path: upload.path, signal }, answer, deps, notes);
+      const transcript = await listening.finally(() => upload[Symbol.asyncDispose]());
+      await answer.end(transcript);
       logTranscript(deps.log, transcript, notes);
     } catch (thrown) {
       await answer.fail(thrown);

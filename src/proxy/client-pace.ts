@@ -7,6 +7,7 @@ import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 
 export type ClientLimits = Budgets['forwarded'];
+type PaceLimits = Pick<ClientLimits, 'stallMs' | 'leastBytesPerSec'>;
 
 /** The largest write to a client's connection. Progress within a write cannot be seen, so it needs a longer limit. */
 const LARGEST_WRITE_BYTES = 128 * 1024;
@@ -20,6 +21,11 @@ export interface Watch {
   stop(): void;
 }
 
+export interface PaceWatch extends Watch {
+  /** How far the client is behind the least rate, in milliseconds; 0 while it keeps the rate. */
+  owedMs(): number;
+}
+
 /**
  * Counts the time that the call waits for a client as a debt, which the client's bytes reduce at the least rate but
  * never below zero. Time is counted in ticks, so that a delay of this process does not count against the client.
@@ -31,7 +37,7 @@ function watchPace(options: {
   /** The number of bytes so far. */
   bytes(): number;
   late(): void;
-}): Watch {
+}): PaceWatch {
   const tickMs = Math.min(LONGEST_TICK_MS, options.limitMs / TICKS);
   let owedMs = 0;
   let before = options.bytes();
@@ -44,15 +50,15 @@ function watchPace(options: {
     clearInterval(timer);
     options.late();
   }, tickMs);
-  return { stop: () => clearInterval(timer) };
+  return { owedMs: () => owedMs, stop: () => clearInterval(timer) };
 }
 
 /** Watches how fast a client sends its body. `isItsTurn` is false when the body is complete or the reader pauses. */
 export function watchSending(
   req: IncomingMessage,
-  { stallMs, leastBytesPerSec }: ClientLimits,
+  { stallMs, leastBytesPerSec }: PaceLimits,
   { isItsTurn, late }: { isItsTurn(): boolean; late(error: GatewayError): void },
-): Watch {
+): PaceWatch {
   const { socket } = req;
   return watchPace({
     ...{ limitMs: stallMs, leastBytesPerSec, isItsTurn },
@@ -64,7 +70,7 @@ export function watchSending(
 /** Watches how fast a client reads its answer. A stop shows after `stallMs`, slowness only when a write has ended. */
 export function watchReading(
   res: ServerResponse,
-  { stallMs, leastBytesPerSec }: ClientLimits,
+  { stallMs, leastBytesPerSec }: PaceLimits,
   late: (error: GatewayError) => void,
 ): Watch {
   const { socket } = res;

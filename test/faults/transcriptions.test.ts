@@ -3,7 +3,7 @@
  * the traffic counts as, and that nothing stays behind.
  */
 import assert from 'node:assert/strict';
-import { renameSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import type { TrafficClass } from '../../src/observability/exchange.ts';
@@ -253,14 +253,29 @@ for (const row of ROWS) {
   });
 }
 
-test('asr: a disk that takes no upload is a 500 that hides why, and the next one is served', async () => {
+test('asr: the folder of the uploads that something removed is made again, and nothing of it is noticed', async () => {
   await using gateway = await startGateway();
-  const [folder] = gateway.uploadFolders();
-  assert(folder);
-  renameSync(folder, `${folder}-gone`);
+  for (let i = 0; i < 2; i++) {
+    const [folder] = gateway.uploadFolders();
+    assert(folder);
+    rmSync(folder, { recursive: true });
+    assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
+    await until('no file is left', () => gateway.uploads().length === 0);
+  }
+  rmSync(gateway.config.tmpDir, { recursive: true });
+  assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
+});
+
+test('asr: a place for uploads that takes none is a 503 that hides why, and the next one is served', async () => {
+  await using gateway = await startGateway();
+  rmSync(gateway.config.tmpDir, { recursive: true });
+  writeFileSync(gateway.config.tmpDir, 'a file where the folder should be');
   const response = await post(gateway, form(toneWav(1)));
-  assert.equal(response.status, 500);
-  assert(!(await response.text()).includes('ENOENT'));
-  renameSync(`${folder}-gone`, folder);
+  assert.equal(response.status, 503);
+  const text = await response.text();
+  assert.match(text, /"code":"storage_unavailable"/);
+  assert.doesNotMatch(text, /ENOTDIR|EEXIST/);
+  assert(gateway.logged.some((line) => /ENOTDIR|EEXIST/.test(line)));
+  rmSync(gateway.config.tmpDir);
   assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
 });

@@ -2,6 +2,7 @@
  * The jobs and the chunks of bodies that wait in memory for the disk. One job runs at a time. Chunks and open captures
  * share one budget, so that a disk that is slow or hangs costs a bounded amount of memory.
  */
+import type { ByteBudget } from '../../budgets.ts';
 
 /** Bookkeeping bytes per chunk. */
 const CHUNK_OVERHEAD = 256;
@@ -41,28 +42,6 @@ export function createJobQueue(): JobQueue {
   };
 }
 
-/** A number of bytes of memory that users take from and give back to. */
-export interface Budget {
-  /** Takes the bytes. When fewer are left, it takes none and returns false. */
-  take(bytes: number): boolean;
-  giveBack(bytes: number): void;
-}
-
-/** @param maxBytes the most bytes that can be taken at a time */
-export function createBudget(maxBytes: number): Budget {
-  let taken = 0;
-  return {
-    take(bytes) {
-      if (taken + bytes > maxBytes) return false;
-      taken += bytes;
-      return true;
-    },
-    giveBack(bytes) {
-      taken -= bytes;
-    },
-  };
-}
-
 /** The chunks of one body that are not on the disk yet. */
 export interface WaitingBody {
   /** True after a chunk did not fit the budget. No later chunk is kept, so that the body is cut but has no hole. */
@@ -75,7 +54,7 @@ export interface WaitingBody {
   clear(): void;
 }
 
-export function createWaitingBody(budget: Budget): WaitingBody {
+export function createWaitingBody(budget: ByteBudget): WaitingBody {
   const chunks: Buffer[] = [];
   let isCut = false;
 

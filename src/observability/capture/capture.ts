@@ -8,6 +8,7 @@
  */
 import { resolve } from 'node:path';
 import type { Logger } from 'winston';
+import { byteBudget } from '../../budgets.ts';
 import {
   appendBody,
   BODIES,
@@ -20,13 +21,7 @@ import {
   writeMeta,
 } from './capture-folder.ts';
 import { type CaptureMeta, renderMeta } from './capture-meta.ts';
-import {
-  createBudget,
-  createJobQueue,
-  createWaitingBody,
-  type Job,
-  type WaitingBody,
-} from './capture-queue.ts';
+import { createJobQueue, createWaitingBody, type Job, type WaitingBody } from './capture-queue.ts';
 
 export interface CaptureWriter {
   /** Adds a chunk of the request body. The chunk is kept without a copy, so it must not change afterwards. */
@@ -87,7 +82,7 @@ export function createCapture(options: CaptureOptions): Capture {
   const dir = resolve(options.dir);
   const open = new Set<Open>();
   const queue = createJobQueue();
-  const budget = createBudget(maxWaitingBytes);
+  const budget = byteBudget(maxWaitingBytes);
   const makeFolder = createFolderMaker(dir);
   let skipping = false;
   let closed = false;

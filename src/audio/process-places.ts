@@ -1,0 +1,50 @@
+/** Bounds the processes of ffmpeg. A request waits for a place, because most decode their first block in milliseconds. */
+import type { Budgets } from '../budgets.ts';
+import { overloaded } from '../errors.ts';
+
+export interface ProcessPlaces {
+  /**
+   * Resolves when a process may be started. Disposing frees its place.
+   * @throws GatewayError `overloaded` after the longest wait; `signal.reason` after an abort
+   */
+  take(signal?: AbortSignal): Promise<Disposable>;
+}
+
+export function createProcessPlaces({ maxProcesses, maxWaitMs }: Budgets['ffmpeg']): ProcessPlaces {
+  let taken = 0;
+  const waiting = new Set<() => void>();
+
+  function place(): Disposable {
+    taken += 1;
+    let held = true;
+    return {
+      [Symbol.dispose]() {
+        if (!held) return;
+        held = false;
+        taken -= 1;
+        const [next] = waiting;
+        next?.();
+      },
+    };
+  }
+
+  return {
+    async take(signal) {
+      signal?.throwIfAborted();
+      if (taken < maxProcesses) return place();
+      return new Promise((resolve, reject) => {
+        const settle = (settled: () => void) => {
+          waiting.delete(enter);
+          clearTimeout(late);
+          signal?.removeEventListener('abort', leave);
+          settled();
+        };
+        const enter = () => settle(() => resolve(place()));
+        const leave = () => settle(() => reject(signal?.reason));
+        const late = setTimeout(() => settle(() => reject(overloaded())), maxWaitMs);
+        waiting.add(enter);
+        signal?.addEventListener('abort', leave);
+      });
+    },
+  };
+}

@@ -1,0 +1,113 @@
+/**
+ * Stores uploads on the disk. The bytes of all uploads together have a limit, and the disk keeps some free space for
+ * everything else that writes to it.
+ */
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { byteBudget } from '../budgets.ts';
+import { GatewayError, overloaded } from '../errors.ts';
+import { createSpoolFolder, type SpoolFolderOptions } from './spool-folder.ts';
+
+export interface SpooledFile {
+  path: string;
+  bytes: number;
+  /** Removes the file and gives its bytes back to the limit. Idempotent. */
+  remove(): Promise<void>;
+}
+
+export interface Spool {
+  /**
+   * Checks, without reserving anything, that a file of this size has room now.
+   * @throws GatewayError `overloaded` or `storage_unavailable`
+   */
+  assertRoom(bytes: number): Promise<void>;
+  /**
+   * Stores all of a stream in a new file with a random name. After a failure nothing of it is left.
+   * @throws GatewayError `overloaded` or `storage_unavailable`; the error of the stream
+   */
+  store(source: Readable): Promise<SpooledFile>;
+  /** Removes the folder of the uploads. */
+  close(): void;
+}
+
+export interface SpoolOptions extends SpoolFolderOptions {
+  maxBytes: number;
+  leastFreeBytes: number;
+}
+
+/** The bytes that an upload writes between two looks at the free space. */
+const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
+
+export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: SpoolOptions): Spool {
+  const folder = createSpoolFolder(folderOptions);
+  const budget = byteBudget(maxBytes);
+
+  async function assertFree(dir: string, bytes: number): Promise<void> {
+    const { bavail, bsize, blocks } = await statfs(dir);
+    // A memory file system without a limit reports no blocks at all.
+    if (blocks === 0 || bavail * bsize - bytes >= leastFreeBytes) return;
+    throw new Error(
+      `${bavail * bsize} bytes are free on the disk of ${dir}, and ${leastFreeBytes} must stay free`,
+    );
+  }
+
+  async function write(source: Readable, dir: string, file: FileHandle, take: (bytes: number) => void) {
+    let unchecked = LOOK_EVERY_BYTES; // an upload of unannounced length was not checked yet
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      take(chunk.length);
+      unchecked += chunk.length;
+      if (unchecked > LOOK_EVERY_BYTES) {
+        await onDisk(() => assertFree(dir, 0));
+        unchecked = 0;
+      }
+      await onDisk(() => file.appendFile(chunk));
+    }
+  }
+
+  return {
+    async assertRoom(bytes) {
+      if (budget.left() < bytes) throw overloaded();
+      await onDisk(async () => assertFree(await folder.ready(), bytes));
+    },
+    async store(source) {
+      let bytes = 0;
+      let path: string | null = null;
+      const remove = async () => {
+        if (path !== null) await rm(path, { force: true }).catch(() => undefined);
+        budget.giveBack(bytes);
+        bytes = 0;
+      };
+      try {
+        const { dir, file } = await onDisk(async () => {
+          const dir = await folder.ready();
+          path = join(dir, randomUUID());
+          return { dir, file: await open(path, 'wx', 0o600) };
+        });
+        try {
+          await write(source, dir, file, (more) => {
+            if (!budget.take(more)) throw overloaded();
+            bytes += more;
+          });
+        } finally {
+          await file.close();
+        }
+        return { path: path ?? '', bytes, remove };
+      } catch (error) {
+        await remove();
+        throw error;
+      }
+    },
+    close: folder.close,
+  };
+}
+
+/** Makes a failure of the file system a refusal that hides the path from the client and not from the log. */
+async function onDisk<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw new GatewayError('storage_unavailable', {}, { cause });
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * Many uploads at once, slow ones, and more bytes than there is room for: what is refused costs nothing, and every
+ * limit has its room back however an upload ends.
+ */
+import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { OtherBudgets } from '../../src/budgets.ts';
+import { form, type Gateway, json, post, startGateway, toneWav, until } from '../http/harness.ts';
+
+const MIB = 1024 * 1024;
+const FILE = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n';
+const END = '\r\n--x--\r\n';
+const field = (name: string, value: string) =>
+  `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+
+interface Sender {
+  socket: Socket;
+  said(): string;
+  /** Waits for an answer with this status. */
+  answered(status: number): Promise<void>;
+}
+
+/** Begins a request below HTTP, so that its body can come as late and as slowly as a test likes. */
+function begin(gateway: Gateway, headers: string, body: string | Buffer = ''): Sender {
+  const { port, hostname } = new URL(gateway.base);
+  const socket = connect(Number(port), hostname);
+  let said = '';
+  socket.on('error', () => undefined);
+  socket.on('data', (data) => {
+    said += data.toString('latin1');
+  });
+  const type = 'Content-Type: multipart/form-data; boundary=x';
+  socket.write(`POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\n${type}\r\n${headers}\r\n\r\n`);
+  socket.write(body);
+  return {
+    socket,
+    said: () => said,
+    answered: (status) => until(`it is answered with ${status}`, () => said.includes(`HTTP/1.1 ${status} `)),
+  };
+}
+
+/** An upload whose file has begun to arrive; it stays unfinished. */
+async function unfinished(gateway: Gateway, fileBytes = 1000): Promise<Sender> {
+  const before = gateway.uploads().length;
+  const sender = begin(gateway, 'Content-Length: 1000000', `${FILE}${'x'.repeat(fileBytes)}`);
+  await until('its file is on disk', () => gateway.uploads().length > before);
+  return sender;
+}
+
+const served = async (gateway: Gateway) => {
+  const response = await post(gateway, form(toneWav(0.5)));
+  await response.arrayBuffer();
+  return response.status;
+};
+
+const untilServed = (gateway: Gateway) =>
+  until('a new upload is served', async () => (await served(gateway)) === 200);
+
+async function nothingIsLeft(gateway: Gateway): Promise<void> {
+  await until('no file is left', () => gateway.uploads().length === 0);
+}
+
+test('uploads beyond SVC_MAX_UPLOADS are refused before a byte of their body', async () => {
+  await using gateway = await startGateway({ env: { SVC_MAX_UPLOADS: '2' } });
+  const [one, two] = [await unfinished(gateway), await unfinished(gateway)];
+  const third = begin(gateway, 'Content-Length: 1000000\r\nExpect: 100-continue');
+  await third.answered(503);
+  assert.match(third.said(), /^HTTP\/1\.1 503 [\s\S]*Retry-After: 5\r\n[\s\S]*"code":"overloaded"/);
+  assert.doesNotMatch(third.said(), /100 Continue/);
+  const response = await post(gateway, form(toneWav(0.5)));
+  assert.deepEqual([response.status, (await json(response)).error.kind], [503, 'network']);
+  one.socket.destroy();
+  await untilServed(gateway);
+  two.socket.destroy();
+  await nothingIsLeft(gateway);
+});
+
+/** Every way in which an upload can end, with one place for all of them. */
+const ENDS: [name: string, run: (gateway: Gateway) => Promise<unknown>, budgets?: OtherBudgets][] = [
+  ['is served', async (gateway) => assert.equal(await served(gateway), 200)],
+  ['is left by its client', async (gateway) => (await unfinished(gateway)).socket.resetAndDestroy()],
+  [
+    'ends early',
+    async (gateway) => {
+      const body = `${FILE}abc`;
+      await begin(gateway, `Content-Length: ${body.length}`, body).answered(400);
+    },
+  ],
+  [
+    'breaks the rules of HTTP',
+    (gateway) => begin(gateway, 'Transfer-Encoding: chunked', 'zzz\r\n').answered(400),
+  ],
+  [
+    'is no form',
+    async (gateway) => {
+      const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body: 'x' });
+      assert.equal(response.status, 400);
+    },
+  ],
+  [
+    'has no file',
+    async (gateway) => assert.equal((await post(gateway, form(null, { model: 'auto' }))).status, 400),
+  ],
+  [
+    'has an empty file',
+    async (gateway) => assert.equal((await post(gateway, form(Buffer.alloc(0)))).status, 400),
+  ],
+  [
+    'is too large',
+    async (gateway) => assert.equal((await post(gateway, form(Buffer.alloc(3 * MIB)))).status, 413),
+  ],
+  [
+    'names an unknown model',
+    async (gateway) =>
+      assert.equal((await post(gateway, form(toneWav(0.5), { model: 'gpt-5' }))).status, 400),
+  ],
+  [
+    'breaks a limit of its form',
+    async (gateway) => {
+      const fields = Array.from({ length: 200 }, (_, i) => field(`f${i}`, '1')).join('');
+      const body = `${fields}${FILE}abc${END}`;
+      await begin(gateway, `Content-Length: ${body.length}`, body).answered(400);
+    },
+  ],
+  [
+    'stalls',
+    async (gateway) => {
+      const { socket } = await unfinished(gateway);
+      await until('it is given up', () => socket.destroyed);
+    },
+    { upload: { stallMs: 300 } },
+  ],
+];
+
+for (const [name, run, budgets] of ENDS) {
+  test(`an upload that ${name} gives its place back`, async () => {
+    await using gateway = await startGateway({
+      env: { SVC_MAX_UPLOADS: '1', SVC_MAX_UPLOAD_MB: '2', SVC_MAX_SPOOL_MB: '2' },
+      budgets,
+    });
+    for (let i = 0; i < 3; i++) {
+      await run(gateway);
+      await untilServed(gateway);
+    }
+    await nothingIsLeft(gateway);
+  });
+}
+
+test('a client that is slow loses its place to a new one when all are taken', async () => {
+  const env = { SVC_MAX_UPLOADS: '2' };
+  await using gateway = await startGateway({ env, budgets: { upload: { stallMs: 4000, yieldMs: 1000 } } });
+  const slow = [await unfinished(gateway), await unfinished(gateway)];
+  assert.equal(await served(gateway), 503, 'not before the limit');
+  await untilServed(gateway);
+  assert.equal(slow.filter(({ socket }) => socket.destroyed).length, 1, 'the other one was not in the way');
+  const ended = gateway.exchanges.filter(({ status }) => status === 499);
+  assert.deepEqual(
+    ended.map(({ errorKind }) => errorKind),
+    ['cancelled'],
+  );
+});
+
+test('a client that never stops but is slower than the least rate is ended', async () => {
+  await using gateway = await startGateway({
+    budgets: { upload: { stallMs: 400, leastBytesPerSec: 10_000 } },
+  });
+  const { socket } = await unfinished(gateway);
+  const trickle = setInterval(() => socket.write('x'.repeat(50)), 20); // 2500 bytes a second
+  socket.on('close', () => clearInterval(trickle));
+  await until('it is ended', () => socket.destroyed);
+  await until('it is over', () => gateway.exchanges.length === 1);
+  assert.equal(gateway.exchanges[0]?.status, 499);
+  await nothingIsLeft(gateway);
+});
+
+test('an upload that takes too long in all is ended, however steadily it arrives', async () => {
+  await using gateway = await startGateway({ budgets: { upload: { totalMs: 500, leastBytesPerSec: 10 } } });
+  const { socket } = await unfinished(gateway);
+  const steady = setInterval(() => socket.write('x'.repeat(500)), 20);
+  socket.on('close', () => clearInterval(steady));
+  await until('it is ended', () => socket.destroyed);
+  await nothingIsLeft(gateway);
+  assert.equal(await served(gateway), 200);
+});
+
+test('the files of all uploads together stay within SVC_MAX_SPOOL_MB', async () => {
+  const env = { SVC_MAX_UPLOAD_MB: '1', SVC_MAX_SPOOL_MB: '1' };
+  await using gateway = await startGateway({ env });
+  const first = begin(gateway, 'Transfer-Encoding: chunked');
+  const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+  const wavBytes = toneWav(20).toString('latin1'); // 640,044 bytes
+  const sendFile = (to: Sender) =>
+    to.socket.write(`${chunk(FILE)}${wavBytes.length.toString(16)}\r\n${wavBytes}\r\n`, 'latin1');
+  sendFile(first);
+  await until('its file is on disk', () => gateway.uploads().length === 1);
+  await until('all of it has arrived', async () => {
+    const announced = begin(gateway, 'Content-Length: 700000\r\nExpect: 100-continue');
+    await until('it is answered', () => announced.said().includes('HTTP/1.1 '));
+    announced.socket.destroy();
+    return announced.said().startsWith('HTTP/1.1 503');
+  });
+  const unannounced = begin(gateway, 'Transfer-Encoding: chunked');
+  sendFile(unannounced);
+  await unannounced.answered(503);
+  assert.match(unannounced.said(), /Retry-After: 5\r\n[\s\S]*"code":"overloaded"/);
+  await until('its file is gone', () => gateway.uploads().length === 1);
+  first.socket.write(`${chunk(END)}0\r\n\r\n`);
+  await first.answered(200);
+  await untilServed(gateway);
+  await nothingIsLeft(gateway);
+});
+
+test('the text fields of all forms share a bounded memory', async () => {
+  await using gateway = await startGateway({ budgets: { upload: { maxFieldBytes: 150_000 } } });
+  const prompt = field('prompt', 'p'.repeat(60_000));
+  const first = begin(gateway, 'Content-Length: 1000000', `${prompt}${FILE}xx`);
+  await until('its file is on disk', () => gateway.uploads().length === 1);
+  const second = begin(gateway, 'Content-Length: 1000000', `${prompt}${FILE}xx`);
+  await second.answered(503);
+  assert.match(second.said(), /"code":"overloaded"/);
+  first.socket.destroy();
+  await until('the memory is free', async () => {
+    const response = await post(gateway, form(toneWav(0.5), { prompt: 'p'.repeat(60_000) }));
+    await response.arrayBuffer();
+    return response.status === 200;
+  });
+});
+
+test('an upload is refused before a byte of its body when the disk has too little free space', async () => {
+  await using gateway = await startGateway({ budgets: { upload: { leastFreeBytes: 2 ** 62 } } });
+  const refused = begin(gateway, 'Content-Length: 1000\r\nExpect: 100-continue');
+  await refused.answered(503);
+  assert.match(refused.said(), /"code":"storage_unavailable"/);
+  assert.doesNotMatch(refused.said(), /100 Continue|Retry-After/);
+  assert(!refused.said().includes(gateway.config.tmpDir), 'the path is for the log only');
+  assert(gateway.logged.some((line) => line.includes('bytes are free')));
+  assert.equal((await fetch(`${gateway.base}/health`)).status, 200);
+});
+
+test('while silent clients take every place again and again, an honest one is served', async () => {
+  const budgets = { upload: { stallMs: 2000, yieldMs: 300 } };
+  await using gateway = await startGateway({ env: { SVC_MAX_UPLOADS: '4' }, budgets });
+  const silent: Socket[] = [];
+  const attack = setInterval(() => {
+    silent.push(begin(gateway, 'Content-Length: 1000000', FILE).socket);
+    if (silent.length >= 60) clearInterval(attack);
+  }, 200);
+  try {
+    await sleep(1000); // the attack is in full swing
+    for (let i = 0; i < 5; i++) await untilServed(gateway);
+  } finally {
+    clearInterval(attack);
+    for (const socket of silent) socket.destroy();
+  }
+});
