@@ -2,12 +2,12 @@
  * Every setting of the gateway, with its name, meaning, range and default in one schema. Settings are read from
  * `process.env` here only; every other part receives the frozen `Config`.
  */
-import { readdirSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { availableParallelism, homedir, tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { usefulThreads } from './machine.ts';
 import { SIZES } from './models/catalogue.ts';
 import { isTruthy } from './truthy.ts';
 import { withoutTrailingSlashes } from './url-base.ts';
@@ -80,8 +80,10 @@ const settings = z.object({
     .regex(/^(auto|cpu|cuda(:\d+)?)$/, 'Expected auto, cpu, cuda or cuda:<n>')
     .default('auto')
     .describe('where models run'),
-  SVC_THREADS: integer(1, 512).optional().describe('threads of one inference (physical cores)'),
   SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
+  SVC_THREADS: integer(1, 512)
+    .optional()
+    .describe('threads of one inference (physical cores, or the quota of the container)'),
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
   SVC_MAX_UPLOADS: integer(1, 4096).default(16).describe('most transcription requests at once'),
   SVC_MAX_SPOOL_MB: number(0.001, 1_048_576)
@@ -207,8 +209,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     modelPreload: s.SVC_MODEL_PRELOAD,
     modelAliases: parseAliases(s.SVC_MODEL_ALIASES),
     device: s.SVC_DEVICE,
-    threads: s.SVC_THREADS ?? physicalCores(),
     maxConnections: s.SVC_MAX_CONNECTIONS,
+    threads: s.SVC_THREADS ?? usefulThreads(),
     maxUploadBytes: toBytes(s.SVC_MAX_UPLOAD_MB),
     maxUploads: s.SVC_MAX_UPLOADS,
     maxSpoolBytes: toBytes(Math.max(s.SVC_MAX_SPOOL_MB, s.SVC_MAX_UPLOAD_MB)),
@@ -258,22 +260,4 @@ function unknownSettings(given: string[], known: string[]): string[] {
       const nearest = known.reduce((a, b) => (distance(name, b) < distance(name, a) ? b : a));
       return `${name} is not a setting of voxgate and has no effect; the nearest one is ${nearest}`;
     });
-}
-
-/**
- * The number of physical cores, because ggml's matrix kernels gain nothing from a second hardware thread on the same
- * core. It is never more than the process may use (affinity, container quota).
- */
-function physicalCores(): number {
-  const usable = availableParallelism();
-  try {
-    const base = '/sys/devices/system/cpu';
-    const cpus = readdirSync(base).filter((name) => /^cpu\d+$/.test(name));
-    const cores = new Set(
-      cpus.map((cpu) => readFileSync(join(base, cpu, 'topology/thread_siblings_list'), 'utf8').trim()),
-    );
-    return Math.max(1, Math.min(usable, cores.size));
-  } catch {
-    return usable; // this is not Linux, or the container hides the topology
-  }
 }
