@@ -93,6 +93,23 @@ TEST("sensevoice ctc: values that are not numbers are a failure, not a text") {
         StatusCode::inference_failed);
 }
 
+TEST("sensevoice ctc: one value that is no number is a failure too, where it is not the best one") {
+  const auto with_nan = [](int position) {
+    return [position](int at, std::vector<float>& row) {
+      row.assign(10, 0);
+      row[4] = 5;
+      if (at == position)
+        row[8] = NAN;
+    };
+  };
+  for (const int position : {0, 4})
+    CHECK(failure_of([&] { read_sensevoice(5, with_nan(position), shape(), vocabulary(), 1000); }) ==
+          StatusCode::inference_failed);
+  std::vector<float> row(10, 5);
+  row[2] = NAN;
+  CHECK(failure_of([&] { rank_languages(row, shape()); }) == StatusCode::inference_failed);
+}
+
 TEST("sensevoice ctc: languages are sorted by probability") {
   std::vector<float> row(10, 5);
   row[1] = 0;

@@ -14,6 +14,11 @@ constexpr int64_t kLongestTokenMs = 400;
 constexpr std::string_view kEmotions[] = {"HAPPY",   "SAD",       "ANGRY",     "NEUTRAL",
                                           "FEARFUL", "DISGUSTED", "SURPRISED", "EMO_UNKNOWN"};
 
+void require_numbers(bool condition) {
+  if (!condition)
+    throw Failure(StatusCode::inference_failed, "The model computed values that are not numbers");
+}
+
 struct Peak {
   int32_t token = 0;
   float logprob = 0;
@@ -29,10 +34,10 @@ float log_sum(const std::vector<float>& row, float highest) {
 Peak peak_of(const std::vector<float>& row, int32_t blank) {
   const auto top = std::ranges::max_element(row);
   Peak peak{static_cast<int32_t>(top - row.begin()), 0};
-  if (!std::isfinite(*top))
-    throw Failure(StatusCode::inference_failed, "The model computed values that are not numbers");
+  require_numbers(std::isfinite(*top));
   if (peak.token != blank) // most positions are blank, and the sum is over the whole vocabulary
     peak.logprob = *top - log_sum(row, *top);
+  require_numbers(std::isfinite(peak.logprob)); // a NaN need not be the top
   return peak;
 }
 
@@ -88,6 +93,7 @@ Segment read_sensevoice(int positions, const LogitRow& logits, const SenseVoiceS
         return {};
       const auto silent = row[static_cast<size_t>(vocabulary.no_speech)];
       segment.no_speech_prob = std::exp(silent - log_sum(row, *std::ranges::max_element(row)));
+      require_numbers(std::isfinite(segment.no_speech_prob));
     }
     const bool repeated = peak.token == std::exchange(before, peak.token);
     if (peak.token == vocabulary.blank)
@@ -124,14 +130,14 @@ std::vector<LanguageProbability> rank_languages(const std::vector<float>& row, c
   float highest = -INFINITY;
   for (const auto& language : shape.languages)
     highest = std::max(highest, logit(language));
-  if (!std::isfinite(highest))
-    throw Failure(StatusCode::inference_failed, "The model computed values that are not numbers");
+  require_numbers(std::isfinite(highest));
   std::vector<LanguageProbability> ranked;
   float sum = 0;
   for (const auto& language : shape.languages) {
     ranked.push_back({language.code, std::exp(logit(language) - highest)});
     sum += ranked.back().probability;
   }
+  require_numbers(std::isfinite(sum));
   for (auto& guess : ranked)
     guess.probability /= sum;
   std::ranges::stable_sort(ranked, std::ranges::greater{}, &LanguageProbability::probability);
