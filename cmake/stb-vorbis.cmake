@@ -42,7 +42,7 @@ voxgate_replace(stb_vorbis_code "   f->next_seg = 0;\n   return TRUE;\n}\n\nstat
    return voxgate_vorbis_page() ? TRUE : error(f, VORBIS_unexpected_eof);
 }\n\nstatic int start_page(vorb *f)")
 
-# A crafted file reaches three more places: a codebook without code words has no table to look into; a mapping of 16
+# A crafted file reaches more places: a codebook without code words has no table to look into; a mapping of 16
 # submaps has one more than there is room for; and the rest of a vector at the end of a channel was counted from the
 # wrong side.
 voxgate_replace(stb_vorbis_code
@@ -52,4 +52,8 @@ foreach(list submap_floor submap_residue)
 endforeach()
 voxgate_replace(stb_vorbis_code
   "effective = len*ch - (p_inter*ch - c_inter);" "effective = len*ch - (p_inter*ch + c_inter);")
+# A power that is too large for an integer became the smallest one there, and a codebook of many dimensions got one value
+# too many.
+voxgate_replace(stb_vorbis_code "(int) floor(pow((float) r+1, dim)) <= entries" "floor(pow((float) r+1, dim)) <= entries")
+voxgate_replace(stb_vorbis_code "(int) floor(pow((float) r, dim)) > entries" "floor(pow((float) r, dim)) > entries")
 file(CONFIGURE OUTPUT "${VOXGATE_STB_VORBIS}" CONTENT "@stb_vorbis_code@" @ONLY)

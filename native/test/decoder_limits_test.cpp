@@ -185,6 +185,16 @@ TEST("vorbis: a vector that reaches over the end of the last channel is cut ther
   CHECK(samples_of(vorbis_file(header, {packet.bytes(), packet.bytes()}, 2)) == 32);
 }
 
+TEST("vorbis: a codebook of many dimensions has as many values as it says") {
+  Bits setup = setup_of(2);
+  put_ordered_codebook(setup, 1, 2, 1);
+  put_no_lookup(setup);
+  put_ordered_codebook(setup, 200, 2, 1); // the largest number whose power of 200 is no more than 2 is 1
+  put_lookup(setup, 1);
+  const auto header = finish_setup(setup, 0, 0, 0);
+  CHECK(samples_of(vorbis_file(header, std::vector<std::string>(101, silent_packet()))) == 3200);
+}
+
 TEST("audio: a decoder that finds no sample is stopped after a second of work") {
   const auto file = endless_search(12 << 20);
   const auto before = std::clock();
