@@ -17,6 +17,8 @@ const NEEDED = [
   'prlimit',
   'clang-format',
   'clang-tidy',
+  'clang',
+  'fuzzer',
   'shellcheck',
 ];
 
@@ -28,4 +30,5 @@ run('typecheck', 'npm', ['run', '--silent', 'typecheck']);
 run('build', 'npm', ['run', '--silent', 'build']);
 const env = { ...process.env, ...fetchWeights(), VOXGATE_TEST_WEIGHTS: '1' };
 run('native tests under sanitizers', 'npm', ['run', '--silent', 'test:native'], { env });
+run('fuzzing', 'npm', ['run', '--silent', 'fuzz']);
 run('tests', 'npm', ['run', '--silent', 'test'], { env });

@@ -6,6 +6,10 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
+/** The smallest program that links with libFuzzer. */
+const FUZZ_TARGET =
+  'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }';
+
 /** Lists every tool that a script may need: how to find it, which Debian package brings it, and why it is needed. */
 const TOOLS = {
   cmake: { commands: ['cmake'], package: 'cmake', why: 'to compile the native engine' },
@@ -34,6 +38,16 @@ const TOOLS = {
   prlimit: { commands: ['prlimit'], package: 'util-linux', why: 'to bound what ffmpeg may use' },
   'clang-format': { commands: ['clang-format'], package: 'clang-format', why: 'to check the C++ style' },
   'clang-tidy': { commands: ['clang-tidy'], package: 'clang-tidy', why: 'to lint the C++ code' },
+  clang: { commands: ['clang++'], package: 'clang', why: 'to fuzz the native code' },
+  fuzzer: {
+    probe: [
+      'sh',
+      '-c',
+      `echo '${FUZZ_TARGET}' | clang++ -x c++ -fsanitize=fuzzer,address,undefined - -o /dev/null`,
+    ],
+    package: 'libclang-rt-dev',
+    why: 'to fuzz the native code',
+  },
   shellcheck: { commands: ['shellcheck'], package: 'shellcheck', why: 'to check the shell scripts' },
 };
 

@@ -9,14 +9,13 @@
 namespace voxgate::test {
 namespace {
 
-constexpr int kState = 64;
 constexpr int kLayers = 4; // whisper.cpp knows no fewer
 constexpr int kVocab = 51865;
-constexpr int kWords = 50257;
+constexpr int kText = 50257; // tokens of text; those behind them are timestamps and the like
 
 class Writer {
  public:
-  explicit Writer(unsigned seed) : random_(seed) {}
+  Writer(unsigned seed, int32_t width) : random_(seed), width_(width) {}
 
   template <typename T> void put(const T& value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -43,15 +42,16 @@ class Writer {
     put(int32_t{2});
     put(static_cast<int32_t>(name.size()));
     put(int32_t{1});
-    put(int32_t{kState});
+    put(width_);
     put(int32_t{kVocab});
     text(name);
-    values(size_t{kWords} * kState, false, 1);
-    values(size_t{kVocab - kWords} * kState, false, 0.5F);
+    const auto width = static_cast<size_t>(width_);
+    values(size_t{kText} * width, false, 1);
+    values(size_t{kVocab - kText} * width, false, 0.5F);
   }
   void norm(const std::string& name) {
-    tensor(name + ".weight", {kState}, true, 1);
-    tensor(name + ".bias", {kState}, true, 0.1F);
+    tensor(name + ".weight", {width_}, true, 1);
+    tensor(name + ".bias", {width_}, true, 0.1F);
   }
   void linear(const std::string& name, int in, int out, bool bias = true) {
     tensor(name + ".weight", {in, out}, false, 1.7F / std::sqrt(static_cast<float>(in)));
@@ -59,10 +59,10 @@ class Writer {
       tensor(name + ".bias", {out}, true, 0.1F);
   }
   void attention(const std::string& name) {
-    linear(name + ".query", kState, kState);
-    linear(name + ".key", kState, kState, false);
-    linear(name + ".value", kState, kState);
-    linear(name + ".out", kState, kState);
+    linear(name + ".query", width_, width_);
+    linear(name + ".key", width_, width_, false);
+    linear(name + ".value", width_, width_);
+    linear(name + ".out", width_, width_);
   }
 
   std::string take() { return std::move(bytes_); }
@@ -91,12 +91,13 @@ class Writer {
   }
 
   std::mt19937 random_;
+  int32_t width_;
   std::string bytes_;
 };
 
-void put_vocabulary(Writer& out) {
-  out.put(int32_t{kWords});
-  for (int i = 0; i < kWords; ++i) {
+void put_vocabulary(Writer& out, int32_t words) {
+  out.put(words);
+  for (int i = 0; i < words; ++i) {
     std::string word = i == 220 || i % 3 == 0 ? " " : "";
     if (i != 220)
       word.append("w").append(std::to_string(i));
@@ -107,33 +108,35 @@ void put_vocabulary(Writer& out) {
 
 } // namespace
 
-std::string synthetic_whisper(unsigned seed) {
-  Writer out(seed);
+std::string synthetic_whisper(unsigned seed, const SyntheticShape& shape) {
+  const int32_t width = shape.width;
+  Writer out(seed, width);
   out.put(kGgmlMagic);
-  out.put(WhisperHparams{kVocab, 1500, kState, 2, kLayers, 448, kState, 2, kLayers, 80, 1});
+  out.put(WhisperHparams{kVocab, shape.audio_context, width, 2, kLayers, shape.text_context, width, 2,
+                         kLayers, 80, 1});
   out.put(int32_t{80});
   out.put(int32_t{201});
   for (int mel = 0; mel < 80; ++mel) {
     for (int bin = 0; bin < 201; ++bin)
       out.put(bin / 2 == mel ? 0.02F : 0.0F);
   }
-  put_vocabulary(out);
+  put_vocabulary(out, shape.words);
 
-  out.tensor("encoder.positional_embedding", {kState, 1500}, true, 1);
-  out.tensor("encoder.conv1.weight", {3, 80, kState}, false, 0.1F);
-  out.tensor("encoder.conv1.bias", {1, kState}, true, 0.1F);
-  out.tensor("encoder.conv2.weight", {3, kState, kState}, false, 0.1F);
-  out.tensor("encoder.conv2.bias", {1, kState}, true, 0.1F);
+  out.tensor("encoder.positional_embedding", {width, shape.audio_context}, true, 1);
+  out.tensor("encoder.conv1.weight", {3, 80, width}, false, 0.1F);
+  out.tensor("encoder.conv1.bias", {1, width}, true, 0.1F);
+  out.tensor("encoder.conv2.weight", {3, width, width}, false, 0.1F);
+  out.tensor("encoder.conv2.bias", {1, width}, true, 0.1F);
   out.norm("encoder.ln_post");
-  out.tensor("decoder.positional_embedding", {kState, 448}, true, 1);
+  out.tensor("decoder.positional_embedding", {width, shape.text_context}, true, 1);
   out.embedding("decoder.token_embedding.weight");
   out.norm("decoder.ln");
   for (const std::string side : {"encoder", "decoder"}) {
     for (int layer = 0; layer < kLayers; ++layer) {
       const std::string block = side + ".blocks." + std::to_string(layer);
       out.norm(block + ".mlp_ln");
-      out.linear(block + ".mlp.0", kState, 4 * kState);
-      out.linear(block + ".mlp.2", 4 * kState, kState);
+      out.linear(block + ".mlp.0", width, 4 * width);
+      out.linear(block + ".mlp.2", 4 * width, width);
       out.norm(block + ".attn_ln");
       out.attention(block + ".attn");
       if (side == "decoder") {

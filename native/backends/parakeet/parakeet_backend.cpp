@@ -3,6 +3,7 @@
 #include "backends/ggml_runtime.h"
 #include "backends/parakeet/parakeet_file.h"
 #include "backends/parakeet/parakeet_internals.h"
+#include "backends/parakeet/parakeet_text.h"
 #include "backends/registry.h"
 
 #include <parakeet.h>
@@ -17,7 +18,6 @@ constexpr size_t kMinSamples =
     kSampleRate / 2; // the mel bands are normalized over the clip: too few frames give NaN
 constexpr int kMelFrames = static_cast<int>(kMaxChunkSamples / PARAKEET_HOP_LENGTH) + 1;
 constexpr int64_t kUnitMs = 10;
-constexpr std::string_view kSpace = "\xE2\x96\x81"; // SentencePiece's mark for a space
 
 struct FreeContext {
   void operator()(parakeet_context* context) const { parakeet_free(context); }
@@ -50,23 +50,6 @@ float logprob(std::span<const float> logits, int32_t id) {
   for (const float logit : logits)
     sum += std::exp(static_cast<double>(logit - highest));
   return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)] - highest) - std::log(sum));
-}
-
-// Pieces like <unk>, <pad> and <|endoftext|> spell nothing.
-bool is_control(std::string_view piece) {
-  return piece == "<unk>" || piece == "<pad>" || piece == "<s>" || piece == "</s>" ||
-         (piece.size() > 4 && piece.starts_with("<|") && piece.ends_with("|>"));
-}
-
-std::string spelled(std::string_view piece) {
-  if (is_control(piece))
-    return {};
-  std::string text;
-  for (size_t at = piece.find(kSpace); at != piece.npos; at = piece.find(kSpace)) {
-    text.append(piece, 0, at).push_back(' ');
-    piece.remove_prefix(at + kSpace.size());
-  }
-  return text.append(piece);
 }
 
 class ParakeetBackend final : public Backend {
@@ -130,7 +113,7 @@ class ParakeetBackend final : public Backend {
     for (const auto& data : parakeet_internals::tokens(*state_)) {
       Token token;
       token.id = data.id;
-      token.bytes = spelled(parakeet_internals::piece(*context_, data.id));
+      token.bytes = parakeet_piece_text(parakeet_internals::piece(*context_, data.id));
       token.logprob = logprobs.at(segment.tokens.size());
       if (!std::isfinite(token.logprob))
         throw Failure(StatusCode::inference_failed, "The model computed numbers that are not finite");

@@ -1,0 +1,145 @@
+/**
+ * `npm run fuzz -- [TARGET ...] [--seconds N] [--seed S]` compiles the fuzz targets of native/fuzz/ and runs them, or
+ * those that are named, two at a time. A run starts from the corpus in the repository and a fixed seed and leaves the
+ * corpus alone. An input that fails is copied to build-fuzz/failures/, and the command that runs it again is printed.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { describeMissing, missingTools, ROOT, run } from './tools.mjs';
+
+const TARGETS = [
+  'wav',
+  'mp3',
+  'flac',
+  'vorbis',
+  'whisper',
+  'parakeet',
+  'gguf',
+  'sensevoice',
+  'silero',
+  'text',
+];
+const AT_ONCE = 2;
+/** What one input may use. The decoders may take 32 MiB, and a model file as much as it is large. */
+const LIMITS = ['-timeout=20', '-rss_limit_mb=1024', '-malloc_limit_mb=256'];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seconds: { type: 'string', default: '10' },
+    seed: { type: 'string', default: '1' },
+    keep: { type: 'string' },
+  },
+});
+const wanted = positionals.length > 0 ? positionals : TARGETS;
+const unknown = wanted.filter((name) => !TARGETS.includes(name));
+if (unknown.length > 0) fail(`There is no target ${unknown.join(', ')}; there are ${TARGETS.join(', ')}.`);
+
+const missing = missingTools(['cmake', 'make', 'clang', 'fuzzer']);
+if (missing.length > 0) fail(describeMissing(missing));
+
+build();
+const startedAt = Date.now();
+const failures = join(ROOT, 'build-fuzz/failures');
+mkdirSync(failures, { recursive: true });
+const waiting = [...wanted];
+const results = [];
+await Promise.all(
+  Array.from({ length: AT_ONCE }, async () => {
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift())
+      results.push(await fuzz(name));
+  }),
+);
+process.stdout.write(`== fuzz: ${((Date.now() - startedAt) / 1000).toFixed(1)} s\n`);
+process.exit(results.every(({ ok }) => ok) ? 0 : 1);
+
+function build() {
+  // The tests' folder has ggml, and without sanitizers in it.
+  const asan = ['-S', '.', '-B', 'build-asan', '-DVOXGATE_TESTS=ON', '-DVOXGATE_SANITIZE=ON'];
+  run('configure ggml', 'cmake', [...asan, '-DCMAKE_BUILD_TYPE=Release', '--log-level=WARNING']);
+  const parallel = ['--parallel', String(availableParallelism())];
+  run('compile ggml', 'cmake', ['--build', 'build-asan', ...parallel, '--target', 'ggml']);
+  run('configure', 'cmake', [
+    '-S',
+    '.',
+    '-B',
+    'build-fuzz',
+    '-DCMAKE_C_COMPILER=clang',
+    '-DCMAKE_CXX_COMPILER=clang++',
+    '-DVOXGATE_FUZZ=ON',
+    '-DVOXGATE_SANITIZE=ON',
+    `-DVOXGATE_GGML=${join(ROOT, 'build-asan')}`,
+    '-DCMAKE_BUILD_TYPE=Release',
+    '--log-level=WARNING',
+  ]);
+  run('compile', 'cmake', ['--build', 'build-fuzz', ...parallel]);
+}
+
+/** Runs one target for the time that was asked for, and prints how much it did. */
+async function fuzz(name) {
+  const found =
+    values.keep === undefined ? mkdtempSync(join(tmpdir(), 'voxgate-fuzz-')) : join(values.keep, name);
+  mkdirSync(found, { recursive: true });
+  const corpus = join(ROOT, 'native/fuzz/corpus', name);
+  const dictionary = join(ROOT, 'native/fuzz/dictionaries', `${name}.dict`);
+  const program = join(ROOT, 'build-fuzz/native/fuzz/voxgate-fuzz');
+  const args = [
+    `--target=${name}`,
+    ...LIMITS,
+    `-seed=${values.seed}`,
+    `-max_total_time=${values.seconds}`,
+    '-max_len=16384',
+    '-print_final_stats=1',
+    `-artifact_prefix=${join(failures, `${name}-`)}`,
+    ...(existsSync(dictionary) ? [`-dict=${dictionary}`] : []),
+    found,
+    corpus,
+  ];
+  const before = new Set(readdirSync(failures));
+  const { status, output } = await collect(program, args);
+  const count = /number_of_executed_units: (\d+)/.exec(output)?.[1] ?? '?';
+  const memory = /peak_rss_mb: +(\d+)/.exec(output)?.[1] ?? '?';
+  const coverage = [...output.matchAll(/ cov: (\d+)/g)].at(-1)?.[1] ?? '?';
+  const size = readdirSync(found).length + readdirSync(corpus).length;
+  if (values.keep === undefined) rmSync(found, { recursive: true, force: true });
+  const line = `${name}: ${count} inputs, ${coverage} edges, corpus of ${size}, ${memory} MB`;
+  if (status === 0) {
+    process.stdout.write(`ok   ${line}\n`);
+    return { ok: true };
+  }
+  const input = readdirSync(failures).find((file) => !before.has(file) && file.startsWith(name));
+  process.stdout.write(`${output.slice(-8000)}\nFAIL ${line}\n`);
+  if (input !== undefined) {
+    process.stdout.write(`The input is ${join(failures, input)}\n`);
+    process.stdout.write(`Again: ${program} --target=${name} ${join(failures, input)}\n`);
+  }
+  return { ok: false };
+}
+
+function collect(command, args) {
+  const env = {
+    ...process.env,
+    ASAN_OPTIONS: 'detect_leaks=1:strict_string_checks=1:allocator_may_return_null=0',
+    UBSAN_OPTIONS: 'print_stacktrace=1',
+    OMP_NUM_THREADS: '1',
+  };
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    const append = (data) => {
+      output = (output + data).slice(-200_000);
+    };
+    child.stdout.on('data', append);
+    child.stderr.on('data', append);
+    child.on('error', reject);
+    child.on('close', (status) => resolve({ status, output }));
+  });
+}
+
+function fail(message) {
+  process.stderr.write(`${message}\n`);
+  process.exit(1);
+}
