@@ -17,9 +17,10 @@ const DOT_SEGMENT = /(^|\/)\.{1,2}(;|\/|$)/;
  * (RFC 9112, section 3.2.2); the host must be the one in `Host`. Null for a target that is ambiguous or has no path.
  */
 export function requestTarget({ url = '', headers }: IncomingMessage): string | null {
-  const [, authority, rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url) ?? [null, null, url];
-  if (authority !== null && authority?.toLowerCase() !== headers.host?.toLowerCase()) return null;
-  const target = authority !== null && !rest.startsWith('/') ? `/${rest}` : rest;
+  const [origin = '', authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? [];
+  if (authority !== undefined && authority.toLowerCase() !== headers.host?.toLowerCase()) return null;
+  const rest = url.slice(origin.length);
+  const target = authority !== undefined && !rest.startsWith('/') ? `/${rest}` : rest;
   const path = target.split('?', 1)[0] ?? '';
   // A target has no fragment; a server that cuts one off would see another path.
   if (!path.startsWith('/') || NEVER_IN_PATH.test(path) || target.includes('#')) return null;
