@@ -124,7 +124,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   mountRoutes(app, {
     version: VERSION,
     adminPaths,
-    apiKeys: createApiKeys(config.apiKeys),
+    apiKeys: createApiKeys(config.apiKeys, budgets.access),
     models: {
       list: () => servable(config, deps, caches),
       upstreams: createInventory(config),

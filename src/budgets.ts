@@ -21,6 +21,17 @@ export const BUDGETS = {
     /** The wait for another request. Common reverse proxies close first, so they never reuse a closing connection. */
     idleMs: 75_000,
   },
+  /** Keys, and the sessions of the dashboard that stand for one. */
+  access: {
+    /** The wrong keys from one address (IPv6: a network of 64 bits) in `wrongKeysMs`. */
+    wrongKeys: 10,
+    wrongKeysMs: 60_000,
+    /** The addresses whose wrong keys are counted; the one that has been silent longest is forgotten. */
+    addresses: 10_000,
+    sessionBytes: 8 * 1024,
+    sessions: 100,
+    lifetimeMs: 86_400_000,
+  },
   /** `fieldNameSize` is in characters, `fieldSize` in bytes, and the others are counts. A part is a field or a file. */
   form: {
     /**

@@ -81,6 +81,11 @@ export const ERRORS = {
     kind: 'unauthorized',
     says: 'A valid key is needed: Authorization: Bearer <key> (SVC_API_KEY)',
   },
+  too_many_keys: {
+    kind: 'unauthorized',
+    status: 429,
+    says: 'Too many wrong keys came from this address; try again in {seconds} s',
+  },
   cross_site: {
     kind: 'forbidden',
     says: 'Pages of other sites may not do this (SVC_CORS_ORIGINS lists the sites that may)',

@@ -1,24 +1,34 @@
 /**
  * Checks the API keys. When keys are set, every path needs one, except health, the description of the API and the
- * pages without data. A client sends the key as `Authorization: Bearer`, or the session cookie that it got for the key.
+ * pages without data. A client sends the key as `Authorization: Bearer`. The dashboard sends it once and then has a
+ * session, which opens nothing but `/admin`.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Router } from 'express';
+import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
+import { createKeyGuesses } from './key-guesses.ts';
 import { caseSensitiveRouter } from './route-table.ts';
+import { createSessions } from './sessions.ts';
 
 const COOKIE = 'voxgate_session';
-const SESSION_SEC = 30 * 86_400;
+/** Other names under which clients send a key. The gateway takes none of them, and no upstream may get its key. */
+const OTHER_KEY_HEADERS = ['api-key', 'x-api-key'];
 
 export interface ApiKeys {
-  /** Lets a request with a valid key or session pass; refuses others with GatewayError `invalid_api_key`. */
+  /**
+   * Lets a request with a valid key or session pass, without the key and the session, which are for the gateway alone.
+   * @throws GatewayError `invalid_api_key`, or `too_many_keys` after too many wrong ones from the same address
+   */
   require: RequestHandler;
-  /** `POST /admin/session {"key": …}` sets the session cookie, and `DELETE` clears it. */
+  /** `POST /admin/session {"key": …}` begins a session, whose token is in a cookie, and `DELETE` ends it. */
   session: Router;
 }
 
 /** @param keys the valid keys; when empty, every request passes */
-export function createApiKeys(keys: readonly string[]): ApiKeys {
+export function createApiKeys(keys: readonly string[], limits: Budgets['access']): ApiKeys {
+  const sessions = createSessions(limits);
+  const guesses = createKeyGuesses(limits);
   // Digests are compared instead of keys: they all have one length, and where they differ says nothing about the key.
   const digest = (text: string) => createHmac('sha256', 'voxgate').update(text).digest();
   const digests = keys.map(digest);
@@ -26,53 +36,78 @@ export function createApiKeys(keys: readonly string[]): ApiKeys {
     const asked = digest(text);
     return digests.reduce((found, known) => timingSafeEqual(asked, known) || found, false);
   };
-  // The cookie is derived from the key and does not contain it. Reading the cookie from a browser's storage does not
-  // reveal the key, and the cookie is worth nothing once the key has changed.
-  const sessionOf = (key: string) => createHmac('sha256', key).update('session').digest('hex');
-  const isSession = (value: string) =>
-    keys.some((key) => timingSafeEqual(digest(value), digest(sessionOf(key))));
+  /** Refuses a wrong key, and counts it. */
+  const check = (req: Request, key: string) => {
+    const address = req.ip ?? '';
+    guesses.assertMayTry(address);
+    if (isKey(key)) return;
+    guesses.wrong(address);
+    throw unauthorized();
+  };
 
   const session = caseSensitiveRouter();
-  session.post('/admin/session', express.json({ limit: '8kb' }), (req, res) => {
-    const key = typeof req.body?.key === 'string' ? req.body.key : '';
-    if (keys.length > 0 && !isKey(key)) throw unauthorized();
+  session.post('/admin/session', express.json({ limit: limits.sessionBytes }), (req, res) => {
     if (keys.length > 0) {
-      res.cookie(COOKIE, sessionOf(key), {
-        httpOnly: true,
-        sameSite: 'strict',
+      if (typeof req.body?.key !== 'string' || req.body.key === '') throw unauthorized();
+      check(req, req.body.key);
+      res.cookie(COOKIE, sessions.begin(), {
+        ...OF_THE_COOKIE,
         secure: req.secure,
-        maxAge: SESSION_SEC * 1000,
+        maxAge: limits.lifetimeMs,
       });
     }
     res.status(204).end();
   });
-  session.delete('/admin/session', (_req, res) => {
-    res.clearCookie(COOKIE);
+  session.delete('/admin/session', (req, res) => {
+    sessions.end(tokenOf(req));
+    res.clearCookie(COOKIE, OF_THE_COOKIE);
     res.status(204).end();
   });
 
   return {
     session,
     require(req, res, next) {
+      const token = tokenOf(req);
+      dropOwnCookie(req);
       if (keys.length === 0) return next();
-      const bearer = /^Bearer\s+(\S.*)$/i.exec(req.get('Authorization') ?? '')?.[1];
-      if (bearer !== undefined && isKey(bearer.trim())) {
-        delete req.headers.authorization; // the key is for the gateway, so no upstream gets it
-        return next();
+      for (const name of OTHER_KEY_HEADERS) if (isKey(req.get(name) ?? '')) delete req.headers[name];
+      if (req.baseUrl === '/admin' && sessions.isOpen(token)) return next();
+      try {
+        const bearer = /^Bearer\s+(\S.*)$/i.exec(req.get('Authorization') ?? '')?.[1];
+        if (bearer === undefined) throw unauthorized();
+        check(req, bearer.trim());
+      } catch (error) {
+        res.setHeader('WWW-Authenticate', 'Bearer realm="voxgate"');
+        throw error;
       }
-      if (isSession(cookieOf(req))) return next();
-      res.setHeader('WWW-Authenticate', 'Bearer realm="voxgate"');
-      throw unauthorized();
+      delete req.headers.authorization;
+      next();
     },
   };
 }
+
+/** The browser sends the cookie to the dashboard only, and never with a request that began on another site. */
+const OF_THE_COOKIE = { path: '/admin', httpOnly: true, sameSite: 'strict' } as const;
 
 function unauthorized(): GatewayError {
   return new GatewayError('invalid_api_key', {});
 }
 
-function cookieOf(req: Request): string {
-  const pairs = (req.get('Cookie') ?? '').split(';').map((pair) => pair.trim());
-  const own = pairs.find((pair) => pair.startsWith(`${COOKIE}=`));
-  return own?.slice(COOKIE.length + 1) ?? '';
+const cookiesOf = (req: Request) => (req.get('Cookie') ?? '').split(';').map((pair) => pair.trim());
+const isOwnCookie = (pair: string) => pair.startsWith(`${COOKIE}=`);
+
+function tokenOf(req: Request): string {
+  return (
+    cookiesOf(req)
+      .find(isOwnCookie)
+      ?.slice(COOKIE.length + 1) ?? ''
+  );
+}
+
+/** Takes the session out of the request. Other cookies may be meant for an upstream. */
+function dropOwnCookie(req: Request): void {
+  const all = cookiesOf(req);
+  const others = all.filter((pair) => !isOwnCookie(pair));
+  if (others.length === 0) delete req.headers.cookie;
+  else if (others.length < all.length) req.headers.cookie = others.join('; ');
 }

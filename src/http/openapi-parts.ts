@@ -58,6 +58,10 @@ const ANYWHERE = {
   405: failure('MethodNotAllowed', 'method_not_allowed: Allow lists the methods of this path'),
   500: failure('Internal', 'internal: the gateway failed; the log has the reason under request_id'),
 };
+const TOO_MANY_KEYS = failure(
+  'TooManyKeys',
+  'unauthorized: too many wrong keys came from this address; Retry-After says when to come back',
+);
 const UNAUTHORIZED = failure(
   'Unauthorized',
   'unauthorized: SVC_API_KEY is set and the request has no valid key',
@@ -102,6 +106,6 @@ function complete(tag: string, path: string, operation: Operation): ZodOpenApiOp
       ...(query && { query }),
     },
     ...(body && { requestBody: body }),
-    responses: { ...ANYWHERE, ...(open ? {} : { 401: UNAUTHORIZED }), ...responses },
+    responses: { ...ANYWHERE, ...(open ? {} : { 401: UNAUTHORIZED, 429: TOO_MANY_KEYS }), ...responses },
   };
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
 import { startHostileUpstream } from '../faults/hostile-upstream.ts';
-import { type Gateway, json, startGateway } from './harness.ts';
+import { type Gateway, json, startGateway, until } from './harness.ts';
 
 interface Ask {
   method?: string;
@@ -34,7 +34,10 @@ test('without keys everything is open, and with keys /v1, /admin and /metrics wa
   await using open = await startGateway();
   for (const path of ['/v1/models', '/metrics', '/admin/api/metrics'])
     assert.equal((await ask(open, path)).status, 200, path);
-  await using closed = await startGateway({ env: { SVC_API_KEY: 'first-key, second-key' } });
+  await using closed = await startGateway({
+    env: { SVC_API_KEY: 'first-key, second-key' },
+    budgets: { access: { wrongKeys: 100 } },
+  });
   for (const path of [
     '/health',
     '/ready',
@@ -94,14 +97,108 @@ test('the endpoints that the description calls open are open, and all others wan
   assert(wanted > 25);
 });
 
-test('the gateway’s key is not passed on, but any other Authorization is', async () => {
+test('the gateway’s key and session are not passed on, but any other Authorization and cookie is', async () => {
   await using upstream = await startHostileUpstream();
   await using closed = await startGateway({ env: { SVC_API_KEY: 'k1', SVC_LLM_BACKEND_URL: upstream.url } });
-  await ask(closed, CHAT, { method: 'POST', headers: { Authorization: 'Bearer k1' }, body: '{}' });
-  assert.doesNotMatch(upstream.heads[0] ?? '', /authorization/i);
+  const cookie = await signIn(closed, 'k1');
+  const headers = { Authorization: 'Bearer k1', 'X-Api-Key': 'k1', 'Api-Key': 'theirs' };
+  for (const [Cookie, passed] of [
+    [cookie, undefined],
+    [`theme=dark; ${cookie}; a=b`, 'theme=dark; a=b'],
+    ['theme=dark;a=b', 'theme=dark;a=b'],
+  ] as const) {
+    await ask(closed, CHAT, { method: 'POST', headers: { ...headers, Cookie }, body: '{}' });
+    const head = upstream.heads.pop() ?? '';
+    assert.doesNotMatch(head, /k1|voxgate_session|authorization|x-api-key/i);
+    assert.match(head, /^api-key: theirs\r$/im);
+    assert.equal(/^cookie: (.*)\r$/im.exec(head)?.[1], passed);
+  }
   await using open = await startGateway({ env: { SVC_LLM_BACKEND_URL: upstream.url } });
   await ask(open, CHAT, { method: 'POST', headers: { Authorization: 'Bearer theirs' }, body: '{}' });
-  assert.match(upstream.heads[1] ?? '', /authorization: Bearer theirs/i);
+  assert.match(upstream.heads[0] ?? '', /authorization: Bearer theirs/i);
+  await ask(open, CHAT, { method: 'POST', headers: { Cookie: cookie }, body: '{}' });
+  assert.doesNotMatch(upstream.heads[1] ?? '', /cookie/i, 'nor where no key is set any more');
+});
+
+/** The cookie of a new session, as a browser sends it back. */
+async function signIn(gateway: Gateway, key: string): Promise<string> {
+  const { headers } = await ask(gateway, '/admin/session', {
+    ...{ method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }) },
+  });
+  return String(headers['set-cookie']).split(';', 1)[0] ?? '';
+}
+
+test('a session opens nothing but the dashboard, is different each time, and ends with sign-out', async () => {
+  await using gateway = await startGateway({ env: { SVC_API_KEY: 'k1' } });
+  const cookies = [await signIn(gateway, 'k1'), await signIn(gateway, 'k1')] as const;
+  const status = async (Cookie: string, path = '/admin/api/metrics') =>
+    (await ask(gateway, path, { headers: { Cookie } })).status;
+  assert.notEqual(cookies[0], cookies[1]);
+  assert.deepEqual([await status(cookies[0]), await status(cookies[1])], [200, 200]);
+  for (const path of ['/v1/models', '/metrics', '/v1/audio/voices'])
+    assert.equal(await status(cookies[0], path), 401, path);
+  const out = await ask(gateway, '/admin/session', { method: 'DELETE', headers: { Cookie: cookies[0] } });
+  assert.equal(out.status, 204);
+  assert.match(
+    String(out.headers['set-cookie']),
+    /^voxgate_session=;.*Path=\/admin;.*Expires=Thu, 01 Jan 1970/,
+  );
+  assert.deepEqual([await status(cookies[0]), await status(cookies[1])], [401, 200]);
+  for (const forged of ['voxgate_session=', 'voxgate_session=x', 'voxgate_session=__proto__'])
+    assert.equal(await status(forged), 401);
+});
+
+test('the gateway keeps a bounded number of sessions, and each for a bounded time', async () => {
+  const env = { SVC_API_KEY: 'k1' };
+  await using few = await startGateway({ env, budgets: { access: { sessions: 2 } } });
+  const status = async (gateway: Gateway, Cookie: string) =>
+    (await ask(gateway, '/admin/api/metrics', { headers: { Cookie } })).status;
+  const cookies = [];
+  for (let count = 0; count < 3; count++) cookies.push(await signIn(few, 'k1'));
+  const statuses = [];
+  for (const cookie of cookies) statuses.push(await status(few, cookie));
+  assert.deepEqual(statuses, [401, 200, 200], 'the oldest has ended');
+  await using brief = await startGateway({ env, budgets: { access: { lifetimeMs: 300 } } });
+  const cookie = await signIn(brief, 'k1');
+  assert.equal(await status(brief, cookie), 200);
+  await until('it has ended', async () => (await status(brief, cookie)) === 401);
+});
+
+test('after 10 wrong keys from an address, every key from it waits, and those from others do not', async () => {
+  await using gateway = await startGateway({
+    env: { SVC_API_KEY: 'k1', SVC_TRUST_PROXY: 'loopback' },
+    budgets: { access: { wrongKeysMs: 2000 } },
+  });
+  const cookie = await signIn(gateway, 'k1');
+  const from = (client: string, key: string, path = '/v1/models') =>
+    ask(gateway, path, { headers: { Authorization: `Bearer ${key}`, 'X-Forwarded-For': client } });
+  for (let count = 0; count < 10; count++)
+    assert.equal((await from('2001:db8:0:1::1', `wrong${count}`)).status, 401);
+  for (const [key, client] of [
+    ['wrong', '2001:db8:0:1::1'],
+    ['k1', '2001:db8:0:1:ffff::2'],
+  ] as const) {
+    const seen = await from(client, key);
+    assert.deepEqual([seen.status, seen.code], [429, 'too_many_keys']);
+    assert(['1', '2'].includes(String(seen.headers['retry-after'])));
+  }
+  const posted = await ask(gateway, '/admin/session', {
+    ...{ method: 'POST', body: '{"key":"k1"}' },
+    headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': '2001:db8:0:1::1' },
+  });
+  assert.equal(posted.status, 429, 'the dashboard is no way around it');
+  for (const client of ['2001:db8:0:2::1', '203.0.113.1'])
+    assert.equal((await from(client, 'k1')).status, 200);
+  const headers = { Cookie: cookie, 'X-Forwarded-For': '2001:db8:0:1::1' };
+  assert.equal((await ask(gateway, '/admin/api/metrics', { headers })).status, 200, 'a session goes on');
+  await until('the time is over', async () => (await from('2001:db8:0:1::1', 'k1')).status === 200);
+});
+
+test('requests without a key do not count as wrong keys', async () => {
+  await using gateway = await startGateway({ env: { SVC_API_KEY: 'k1' } });
+  for (let count = 0; count < 30; count++) assert.equal((await ask(gateway, '/v1/models')).status, 401);
+  const headers = { Authorization: 'Bearer k1' };
+  assert.equal((await ask(gateway, '/v1/models', { headers })).status, 200);
 });
 
 test('the dashboard’s session is a cookie for a key, until it is taken back or the keys change', async () => {
@@ -116,6 +213,8 @@ test('the dashboard’s session is a cookie for a key, until it is taken back or
   const [cookie = ''] = [given.headers['set-cookie'] ?? []].flat();
   assert.match(cookie, /HttpOnly/);
   assert.match(cookie, /SameSite=Strict/);
+  assert.match(cookie, /Path=\/admin;/);
+  assert.match(cookie, /Max-Age=86400;/);
   assert(!cookie.includes('k1'), 'the key itself is not in it');
   const Cookie = `theme=dark; ${cookie.split(';')[0]}`;
   assert.equal((await ask(gateway, '/admin/api/metrics', { headers: { Cookie } })).status, 200);
