@@ -11,11 +11,9 @@ import { adminRoutes } from './admin/routes.ts';
 import { createAudioOpener } from './audio/opener.ts';
 import { type OtherBudgets, withBudgets } from './budgets.ts';
 import type { Config } from './config.ts';
-import { createModelCache } from './engine/cache.ts';
 import type { ChosenDevice } from './engine/device.ts';
-import { loadWithFallback } from './engine/gpu-fallback.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
-import type { NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/types.ts';
+import type { NativeEngine } from './engine/types.ts';
 import { GatewayError } from './errors.ts';
 import { ownBaseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
@@ -30,12 +28,12 @@ import { mountCategories, mountRoutes } from './http/routes.ts';
 import { createHttpServer } from './http/server.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { wellFormed } from './http/well-formed.ts';
-import { CATALOGUE, findModel, VOICE_ACTIVITY } from './models/catalogue.ts';
+import { createModelCaches } from './model-caches.ts';
+import { CATALOGUE, VOICE_ACTIVITY } from './models/catalogue.ts';
 import type { ModelProgress } from './models/source.ts';
 import type { ModelStore } from './models/store.ts';
-import type { CatalogueModel } from './models/weights.ts';
 import type { Exchange } from './observability/exchange.ts';
-import { createInstruments, type Instruments } from './observability/instruments.ts';
+import { createInstruments } from './observability/instruments.ts';
 import { createInventory } from './proxy/inventory.ts';
 import { createBodyReceiver } from './proxy/request-body.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
@@ -56,7 +54,7 @@ export interface AppDeps {
   onExchange?(exchange: Exchange): void;
 }
 
-type Caches = ReturnType<typeof createCaches>;
+type Caches = ReturnType<typeof createModelCaches>;
 
 export interface App {
   readonly server: Server;
@@ -89,7 +87,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     slot: slot.status,
     knownModels: [...CATALOGUE.map((model) => model.id), config.tts.modelId],
   });
-  const caches = createCaches(config, deps, instruments);
+  const caches = createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
   const uploads = createUploadReceiver({
     tmpDir: config.tmpDir,
     log,
@@ -179,10 +177,12 @@ export function buildApp(config: Config, deps: AppDeps): App {
     server,
     slot,
     async preload(modelId) {
-      const chosen = transcription.route({ model: modelId, language: undefined, translate: false });
-      await transcription.ensureWeights(chosen.model.id, shutdown.signal, () => undefined);
+      const asked = { model: modelId, language: undefined, translate: false };
+      const names = { defaultSize: config.modelDefaultSize, aliases: config.modelAliases };
+      const { model } = route(asked, routable(store, deps.engine), names);
+      await transcription.ensureWeights(model.id, shutdown.signal, () => undefined);
       await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
-      await using _model = await caches.models.lease(chosen.model.id);
+      await using _model = await caches.models.lease(model.id);
     },
     async close(drainMs = 0) {
       const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));
@@ -195,61 +195,20 @@ export function buildApp(config: Config, deps: AppDeps): App {
   };
 }
 
+/** The models that requests may use. The operator may load and preload the others as well. */
+function allowedModels(config: Config): (model: { id: string }) => boolean {
+  const ids = new Set(config.modelAllow.map((name) => modelIdFor(name, config)));
+  return ({ id }) => ids.size === 0 || ids.has(id);
+}
+
 function servable(config: Config, { store, engine }: AppDeps, caches: Caches): ListedModel[] {
   const loaded = new Set(caches.models.entries().map((entry) => entry.key));
   // Every recognition model needs the voice activity model.
   const complete = store.isInstalled(VOICE_ACTIVITY.id);
   return routable(store, engine)
+    .filter(allowedModels(config))
     .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
     .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
-}
-
-function createCaches(
-  config: Config,
-  { log, store, engine, device: { device, gpu } }: AppDeps,
-  { prometheus }: Pick<Instruments, 'prometheus'>,
-) {
-  const options = {
-    keepAliveMs: config.modelKeepAliveMs,
-    onEvent(event: 'loaded' | 'unloaded', model: string, ms: number) {
-      log.info(event, { model, tookMs: Math.round(ms) });
-      if (event === 'loaded') prometheus.modelLoaded(model, ms / 1000);
-      else prometheus.modelUnloaded(model);
-    },
-  };
-  return {
-    models: createModelCache<TranscriptionModel>({
-      ...options,
-      async load(id) {
-        const { family } = catalogueModel(id);
-        const { path } = await store.ensure(id);
-        const load = (on: string, file: string) =>
-          engine.loadModel({ family, path: file, device: on, threads: config.threads });
-        if (!gpu) return load(device, path);
-        // A GPU runs half precision fast. A CPU is slower with it than with 8-bit weights.
-        const forCpu = () =>
-          store.ensure(id, { precision: 'q8_0' }).catch((error: Error) => {
-            log.warn(`${id} has no 8-bit weights for the CPU and uses those of the GPU: ${error.message}`);
-            return { path };
-          });
-        return loadWithFallback({
-          gpu: device,
-          load: async (on) => load(on, on === 'cpu' ? (await forCpu()).path : path),
-          onFallback: (error) => log.warn(`${id} falls back to the CPU: ${error.message}`),
-        });
-      },
-    }),
-    voiceActivity: createModelCache<VoiceActivityModel>({
-      ...options,
-      load: async (id) => engine.loadVoiceActivity({ path: (await store.ensure(id)).path }),
-    }),
-  };
-}
-
-function catalogueModel(id: string): CatalogueModel {
-  const model = findModel(id);
-  if (model === undefined) throw new Error(`${id} is not a recognition model`);
-  return model;
 }
 
 function createTranscription(
@@ -258,14 +217,17 @@ function createTranscription(
   slot: Slot,
   caches: Caches,
 ): TranscriptionDeps {
+  const isAllowed = allowedModels(config);
   return {
     route: (request) =>
       route(request, routable(store, engine), {
         defaultSize: config.modelDefaultSize,
         aliases: config.modelAliases,
+        isAllowed,
       }),
     hasWeights: (modelId) => store.isInstalled(VOICE_ACTIVITY.id) && store.isInstalled(modelId),
     async ensureWeights(modelId, signal, onFetching) {
+      caches.models.assertFits(modelId); // before a download, which would be in vain
       const onProgress = ({ phase, doneBytes }: ModelProgress) => {
         // Verifying a file, and a download without its first byte, may still fail with a status of their own.
         if (phase !== 'verifying' && (phase !== 'downloading' || doneBytes > 0)) onFetching();

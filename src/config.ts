@@ -7,7 +7,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
-import { usefulThreads } from './machine.ts';
+import { usableMemoryBytes, usefulThreads } from './machine.ts';
 import { SIZES } from './models/catalogue.ts';
 import { isTruthy } from './truthy.ts';
 import { withoutTrailingSlashes } from './url-base.ts';
@@ -28,6 +28,9 @@ const onOff = z
 
 const httpUrl = (fallback: string) =>
   z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' }).default(fallback);
+
+/** The rest is for uploads on a memory file system, decoders, and the system itself. */
+const MODEL_MEMORY_SHARE = 0.75;
 
 const MAX_PROXIES = 32;
 /** The names that Express gives to the address ranges which RFC 1122, 3927, 1918 and 4193 reserve. */
@@ -75,6 +78,10 @@ const settings = z.object({
     .describe('idle seconds before a model leaves memory; 0 at once, -1 never'),
   SVC_MODEL_PRELOAD: list.default([]).describe('model ids loaded at start'),
   SVC_MODEL_ALIASES: list.default([]).describe('further names, as name=id'),
+  SVC_MODEL_MEMORY_MB: number(1, 16_777_216)
+    .optional()
+    .describe('memory that loaded models may take, MiB (three quarters of the memory)'),
+  SVC_MODEL_ALLOW: list.default([]).describe('models that requests may use; empty = all'),
   SVC_DEVICE: z
     .string()
     .regex(/^(auto|cpu|cuda(:\d+)?)$/, 'Expected auto, cpu, cuda or cuda:<n>')
@@ -147,6 +154,10 @@ export interface Config {
   readonly modelKeepAliveMs: number;
   readonly modelPreload: readonly string[];
   readonly modelAliases: Readonly<Record<string, string>>;
+  /** The most memory of all loaded models together. */
+  readonly modelMemoryBytes: number;
+  /** The ids or aliases of the models that requests may use; when empty, all. */
+  readonly modelAllow: readonly string[];
   readonly device: string;
   readonly threads: number;
   readonly maxConnections: number;
@@ -208,6 +219,10 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     modelKeepAliveMs: keepAlive < 0 ? Number.POSITIVE_INFINITY : keepAlive * 1000,
     modelPreload: s.SVC_MODEL_PRELOAD,
     modelAliases: parseAliases(s.SVC_MODEL_ALIASES),
+    modelMemoryBytes: s.SVC_MODEL_MEMORY_MB
+      ? toBytes(s.SVC_MODEL_MEMORY_MB)
+      : MODEL_MEMORY_SHARE * usableMemoryBytes(),
+    modelAllow: s.SVC_MODEL_ALLOW,
     device: s.SVC_DEVICE,
     maxConnections: s.SVC_MAX_CONNECTIONS,
     threads: s.SVC_THREADS ?? usefulThreads(),

@@ -94,6 +94,10 @@ export const ERRORS = {
     kind: 'forbidden',
     says: 'The name in Host is not a name of this server (SVC_CORS_ORIGINS adds names)',
   },
+  model_not_allowed: {
+    kind: 'forbidden',
+    says: 'Requests may not use {model} here (SVC_MODEL_ALLOW lists the models that they may use)',
+  },
   not_found: { kind: 'not_found', says: 'There is no {method} {path}' },
   model_not_found: { kind: 'not_found', says: 'No model "{model}" can serve requests here' },
   capture_not_found: {
@@ -119,6 +123,10 @@ export const ERRORS = {
   shutting_down: { kind: 'network', says: 'The gateway is shutting down' },
   // Engine and weights.
   out_of_memory: { kind: 'network', says: 'The server has no memory or no thread left for this request' },
+  model_too_large: {
+    kind: 'network',
+    says: '{model} needs about {neededMb} MiB, and models may take {maxMb} MiB (SVC_MODEL_MEMORY_MB)',
+  },
   backend_unavailable: {
     kind: 'network',
     says: 'The {provider} backend is not available: the native engine could not be loaded; the start log says why',

@@ -8,7 +8,7 @@ import { type RoutableModel, route } from '../transcription/routing.ts';
 
 /** @throws ConfigError that names the setting, the value and the nearest known names */
 export function checkModelSettings(
-  config: Pick<Config, 'modelPreload' | 'modelAliases' | 'modelDefaultSize'>,
+  config: Pick<Config, 'modelPreload' | 'modelAllow' | 'modelAliases' | 'modelDefaultSize'>,
 ): void {
   const check = (setting: string, value: string, name: string, aliases: Config['modelAliases']) => {
     const asked = { model: name, language: undefined, translate: false };
@@ -22,6 +22,7 @@ export function checkModelSettings(
   for (const [alias, id] of Object.entries(config.modelAliases))
     check('SVC_MODEL_ALIASES', `${alias}=${id}`, id, {});
   for (const name of config.modelPreload) check('SVC_MODEL_PRELOAD', name, name, config.modelAliases);
+  for (const name of config.modelAllow) check('SVC_MODEL_ALLOW', name, name, config.modelAliases);
 }
 
 const known = (): RoutableModel[] =>

@@ -1,8 +1,10 @@
 /**
  * The models resident in memory. A request leases a model for as long as it uses it. A model without a lease is
  * closed after the idle time. An evicted model is closed as soon as its last lease ends, so that requests in flight
- * finish with the model they started with (contract 3, "ASR model cache").
+ * finish with the model they started with (contract 3, "ASR model cache"). The memory of all models has a limit, for
+ * which the model that was not used for the longest time is closed first.
  */
+import { GatewayError } from '../errors.ts';
 
 export interface Closable {
   close(): Promise<void>;
@@ -23,8 +25,11 @@ export interface ModelCache<M extends Closable> {
   /**
    * Resolves when the model is resident. Requests for a model that is being loaded share the load, and a load that
    * fails rejects all of them with its error.
+   * @throws GatewayError `model_too_large`; `out_of_memory` when the models in use leave no room
    */
   lease(key: string): Promise<Lease<M>>;
+  /** @throws GatewayError `model_too_large` for a model that would not have room alone */
+  assertFits(key: string): void;
   entries(): CacheEntry[];
   /** Evicts one model, or all of them without a key; returns how many were evicted. */
   evict(key?: string): number;
@@ -38,12 +43,23 @@ export interface CacheOptions<M> {
   load(key: string): Promise<M>;
   /** Idle milliseconds before a model is closed; 0 = at once, Infinity = never. */
   keepAliveMs: number;
+  /** The limit on the memory of all models; absent means none. */
+  memory?: ModelMemory<M>;
   now?: () => number;
   onEvent?(event: 'loaded' | 'unloaded', key: string, tookMs: number): void;
 }
 
+export interface ModelMemory<M> {
+  maxBytes: number;
+  /** What a model is expected to take before it is loaded. */
+  expected(key: string): number;
+  /** What a loaded model takes; 0 when it cannot tell. */
+  taken(model: M): number;
+}
+
 interface Resident<M> {
   key: string;
+  memory: { bytes: number };
   loading: Promise<M>;
   model: M | null;
   leases: number;
@@ -52,6 +68,7 @@ interface Resident<M> {
   timer: NodeJS.Timeout | null;
 }
 
+const MIB = 1024 * 1024;
 /** Node turns a longer delay into 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -59,13 +76,19 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
   const now = options.now ?? (() => performance.now());
   const current = new Map<string, Resident<M>>();
   const lingering = new Set<Resident<M>>();
-  const closing = new Set<Promise<void>>();
+  const closing = new Map<Promise<void>, Resident<M>>();
+  const { memory } = options;
+  const maxBytes = memory?.maxBytes ?? Number.POSITIVE_INFINITY;
 
   function begin(key: string): Resident<M> {
     const startedAt = now();
+    const bytes = memory?.expected(key) ?? 0;
+    refuseTooLarge(key, bytes);
+    const held = { bytes: 0 };
     const resident: Resident<M> = {
       key,
-      loading: options.load(key),
+      memory: held,
+      loading: makeRoom(held, bytes).then(() => options.load(key)),
       model: null,
       leases: 0,
       evicted: false,
@@ -76,12 +99,40 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
     resident.loading.then(
       (model) => {
         resident.model = model;
+        held.bytes = memory?.taken(model) || held.bytes;
+        makeRoom(held, held.bytes).catch(() => undefined); // if there is no room for the rest, it is kept all the same
         options.onEvent?.('loaded', key, now() - startedAt);
       },
       // A failed load is forgotten, so that the next request tries again.
       () => forget(resident),
     );
     return resident;
+  }
+
+  /** Closes idle models until there is room for these bytes, and counts them from then on. */
+  async function makeRoom(held: { bytes: number }, bytes: number): Promise<void> {
+    while (bytesBeside(held) + bytes > maxBytes) {
+      const idle = [...current.values()].filter(
+        (r) => r.memory !== held && r.leases === 0 && r.model !== null,
+      );
+      const [oldest] = idle.sort((a, b) => a.idleSince - b.idleSince);
+      if (oldest !== undefined) await shut(oldest);
+      else if (closing.size > 0) await Promise.race(closing.keys());
+      else throw new GatewayError('out_of_memory', {});
+    }
+    held.bytes = bytes;
+  }
+
+  function bytesBeside(held: { bytes: number }): number {
+    const all = new Set([...current.values(), ...lingering, ...closing.values()].map((r) => r.memory));
+    all.delete(held);
+    return [...all].reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  function refuseTooLarge(model: string, bytes: number): void {
+    if (bytes <= maxBytes) return;
+    const [neededMb, maxMb] = [Math.ceil(bytes / MIB), Math.floor(maxBytes / MIB)];
+    throw new GatewayError('model_too_large', { model, neededMb, maxMb });
   }
 
   function forget(resident: Resident<M>): void {
@@ -101,7 +152,7 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
         () => undefined, // a model that never loaded has nothing to close
       )
       .finally(() => closing.delete(done));
-    closing.add(done);
+    closing.set(done, resident);
     return done;
   }
 
@@ -160,10 +211,11 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
       }
       return chosen.length;
     },
+    assertFits: (key) => refuseTooLarge(key, memory?.expected(key) ?? 0),
     lingering: () => lingering.size,
     async close() {
       for (const resident of [...current.values(), ...lingering]) void shut(resident);
-      await Promise.all(closing);
+      await Promise.all(closing.keys());
     },
   };
 }

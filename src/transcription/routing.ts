@@ -51,19 +51,22 @@ export function modelIdFor(
   return id === 'auto' ? `multilingual-${settings.modelDefaultSize}` : id;
 }
 
+export interface RouteOptions {
+  defaultSize: string;
+  /** The names of the settings, which win over the built-in ones. */
+  aliases: Readonly<Record<string, string>>;
+  /** False for a model that requests may not use. */
+  isAllowed?(model: { id: string }): boolean;
+}
+
 /**
  * Chooses the model for a request.
- * @param options.aliases the names of the settings, which win over the built-in ones
- * @throws GatewayError `unknown_model` that names the nearest ids
+ * @throws GatewayError `unknown_model` that names the nearest ids; `model_not_allowed`
  */
-export function route(
-  request: RouteRequest,
-  models: readonly RoutableModel[],
-  options: { defaultSize: string; aliases: Readonly<Record<string, string>> },
-): Route {
+export function route(request: RouteRequest, models: readonly RoutableModel[], options: RouteOptions): Route {
   const asked = request.model ?? 'auto';
   const id = resolveAlias(asked, options.aliases);
-  if (id === 'auto') return autoRoute(request, models, options.defaultSize);
+  if (id === 'auto') return autoRoute(request, models, options);
   const found = models.find((model) => model.id === id);
   if (found === undefined)
     throw unknownModel(asked, [
@@ -71,21 +74,29 @@ export function route(
       'auto',
       ...Object.keys({ ...BUILT_IN_ALIASES, ...options.aliases }),
     ]);
+  if (options.isAllowed?.(found) === false)
+    throw new GatewayError('model_not_allowed', { model: found.id }, { param: 'model' });
   return { model: found, reason: 'requested' };
 }
 
-function autoRoute(request: RouteRequest, models: readonly RoutableModel[], defaultSize: string): Route {
+function autoRoute(
+  request: RouteRequest,
+  all: readonly RoutableModel[],
+  { defaultSize, isAllowed = () => true }: RouteOptions,
+): Route {
   const { translate } = request;
+  const models = all.filter(isAllowed);
   // A language that no model knows is ignored in the choice, and the model then detects a language that it knows.
   const language = models.some((model) => canServe(model, request.language)) ? request.language : undefined;
-  const { preferred, rule } = preference(models, request);
-  const bySize = sizesFrom(models, defaultSize);
+  const { preferred, rule } = preference(all, request);
+  const bySize = sizesFrom(all, defaultSize);
   const order = preferred === undefined ? bySize : [preferred, ...bySize];
-  const candidates = [...order, ...models.filter((model) => !order.includes(model))].filter(
+  const candidates = [...order, ...all.filter((model) => !order.includes(model))].filter(isAllowed);
+  const able = candidates.filter(
     (model) => model.servable && canServe(model, language) && (!translate || model.translates),
   );
   // Without an engine the preferred model is returned as well, so that the error can name what is missing.
-  const model = candidates.find(({ installed }) => installed) ?? candidates[0] ?? order[0];
+  const model = able.find(({ installed }) => installed) ?? able[0] ?? candidates[0];
   if (model === undefined) throw new Error('The catalogue holds no model');
   return { model, reason: `auto:${model === order[0] ? rule : `${rule}-fallback`}` };
 }

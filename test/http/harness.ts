@@ -40,6 +40,8 @@ export interface Script {
   lanes?: number;
   /** Ids whose weights are on disk. */
   installed?: string[];
+  /** The size of weights on disk; 1000 bytes when absent. */
+  weightBytes?(id: string): number;
   /** Fetches absent weights. */
   ensure?(id: string, options: EnsureOptions): Promise<unknown>;
   /** Takes the place of the scripted store; `installed` and `ensure` then mean nothing. */
@@ -238,7 +240,10 @@ export function scriptedStore(script: Script, count: (change: number) => void = 
   return {
     isInstalled: (id: string) => installed.has(id),
     list: () =>
-      [...installed].map((id) => ({ id, family: 'whisper', installed: true, bytes: 1000, files: [] })),
+      [...installed].map((id) => {
+        const bytes = script.weightBytes?.(id) ?? 1000;
+        return { id, family: 'whisper', installed: true, bytes, files: [] };
+      }),
     activity: () => [],
     pull: async () => undefined,
     async ensure(id: string, options: EnsureOptions = {}) {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { createModelCache } from '../../src/engine/cache.ts';
+import { GatewayError } from '../../src/errors.ts';
 
 function world(keepAliveMs: number) {
   const events: string[] = [];
@@ -182,5 +183,125 @@ test('disposing a lease twice counts once', async () => {
   await one[Symbol.asyncDispose]();
   assert.equal(cache.entries()[0]?.leases, 1);
   await two[Symbol.asyncDispose]();
+  await cache.close();
+});
+
+/** Models whose names say how many bytes they need, in a memory of 100: `a40`, or `a40>60` that takes 60 when loaded. */
+function memoryOf100() {
+  const log: string[] = [];
+  let used = 0;
+  let most = 0;
+  const cache = createModelCache<{ bytes: number; close(): Promise<void> }>({
+    keepAliveMs: Number.POSITIVE_INFINITY,
+    memory: {
+      maxBytes: 100,
+      expected: (key) => Number(/\d+/.exec(key)?.[0]),
+      taken: (model) => model.bytes,
+    },
+    load: async (key) => {
+      const bytes = Number(/\d+$/.exec(key)?.[0]);
+      used += bytes;
+      most = Math.max(most, used);
+      log.push(`load ${key}`);
+      await settle();
+      if (key.startsWith('broken')) {
+        used -= bytes;
+        throw new Error('cannot load');
+      }
+      return {
+        bytes,
+        close: async () => {
+          await settle();
+          used -= bytes;
+          log.push(`close ${key}`);
+        },
+      };
+    },
+  });
+  const use = async (key: string) => (await cache.lease(key))[Symbol.asyncDispose]();
+  return { cache, log, use, used: () => used, most: () => most };
+}
+
+const refusedAs = (code: string) => (error: unknown) => error instanceof GatewayError && error.code === code;
+
+test('a model that finds no room closes the ones that were not used for the longest time, and only those', async () => {
+  const { cache, log, use, most } = memoryOf100();
+  for (const key of ['a40', 'b40', 'c20']) await use(key);
+  await settle();
+  await use('a40');
+  await use('d60');
+  assert.deepEqual(log, ['load a40', 'load b40', 'load c20', 'close b40', 'close c20', 'load d60']);
+  assert.deepEqual(
+    cache
+      .entries()
+      .map(({ key }) => key)
+      .sort(),
+    ['a40', 'd60'],
+  );
+  assert.equal(most(), 100, 'never more, also while a model was being loaded');
+  await cache.close();
+});
+
+test('a model in use is never closed for another, which is refused', async () => {
+  const { cache, log, use } = memoryOf100();
+  const lease = await cache.lease('a60');
+  await use('b40');
+  await assert.rejects(cache.lease('c50'), refusedAs('out_of_memory'));
+  assert.deepEqual(log, ['load a60', 'load b40', 'close b40']);
+  await lease[Symbol.asyncDispose]();
+  await use('c50');
+  assert.deepEqual(log.slice(3), ['close a60', 'load c50']);
+  await cache.close();
+});
+
+test('a model that is evicted while it is used counts until it is closed', async () => {
+  const { cache, use, most } = memoryOf100();
+  const lease = await cache.lease('a60');
+  cache.evict();
+  await assert.rejects(use('a60'), refusedAs('out_of_memory'));
+  const released = lease[Symbol.asyncDispose]();
+  await use('a60'); // it waits for the memory of the old one
+  await released;
+  assert.equal(most(), 60);
+  await cache.close();
+});
+
+test('a model that is larger than the memory is refused before it is loaded, and no other is closed for it', async () => {
+  const { cache, log, use } = memoryOf100();
+  await use('a40');
+  assert.throws(() => cache.assertFits('b101'), refusedAs('model_too_large'));
+  await assert.rejects(cache.lease('b101'), refusedAs('model_too_large'));
+  cache.assertFits('c100');
+  assert.deepEqual(log, ['load a40']);
+  await use('c100');
+  await cache.close();
+});
+
+test('models that are loaded at the same time are counted from their beginning', async () => {
+  const { cache, use, most } = memoryOf100();
+  const results = await Promise.allSettled(['a60', 'b60', 'c40'].map(use));
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  );
+  assert.equal(most(), 100);
+  await cache.close();
+});
+
+test('a load that fails gives its memory back', async () => {
+  const { cache, use } = memoryOf100();
+  for (let i = 0; i < 3; i++) await assert.rejects(use('broken80'), /cannot load/);
+  await use('a80');
+  await cache.close();
+});
+
+test('a model that takes more than was expected stays, and others are closed for it', async () => {
+  const { cache, log, use } = memoryOf100();
+  await use('a50');
+  const lease = await cache.lease('b40>70');
+  await settle();
+  await settle();
+  assert.deepEqual(log, ['load a50', 'load b40>70', 'close a50']);
+  await lease[Symbol.asyncDispose]();
   await cache.close();
 });

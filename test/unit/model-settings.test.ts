@@ -20,6 +20,7 @@ for (const [setting, value, nearest] of [
   ['SVC_MODEL_PRELOAD', 'multilingual-bse', /multilingual-base/],
   ['SVC_MODEL_PRELOAD', 'cjk,voice-activity', /nearest are/],
   ['SVC_MODEL_PRELOAD', 'Multilingual-Base', /multilingual-base/],
+  ['SVC_MODEL_ALLOW', 'cjk,europan', /european/],
   ['SVC_MODEL_ALIASES', 'x=nope', /nearest are/],
   ['SVC_MODEL_ALIASES', 'x=european,y=x', /nearest are/],
 ] as const) {

@@ -213,3 +213,24 @@ test('Cantonese is asked only of models that have it', () => {
   assert(findModel('multilingual-large-v3')?.languages.includes('yue'));
   assert(!findModel('multilingual-base')?.languages.includes('yue'));
 });
+
+/** The choice of `auto` when requests may use only these models. */
+function autoAmong(allowed: string[], language: string | undefined, installed: string[], translate = false) {
+  const options = { ...settings, isAllowed: ({ id }: { id: string }) => allowed.includes(id) };
+  const { model, reason } = route({ model: 'auto', language, translate }, models(...installed), options);
+  return [model.id, reason];
+}
+
+test('auto takes only models that requests may use, also where others suit better', () => {
+  assert.deepEqual(autoAmong(['multilingual-base'], 'de', everything), [
+    'multilingual-base',
+    'auto:european-language-fallback',
+  ]);
+  assert.deepEqual(autoAmong(['cjk'], undefined, everything), ['cjk', 'auto:no-hint-fallback']);
+  assert.deepEqual(autoAmong(['european'], 'zh', everything), ['european', 'auto:cjk-language-fallback']);
+  assert.deepEqual(
+    autoAmong(['multilingual-tiny', 'multilingual-medium'], undefined, ['multilingual-medium']),
+    ['multilingual-medium', 'auto:no-hint-fallback'],
+  );
+  assert.deepEqual(autoAmong(['european'], undefined, [], true), ['european', 'auto:translate-fallback']);
+});

@@ -1,0 +1,79 @@
+/** The loaded models: how each kind is loaded, on which device, and how much memory all of them may take. */
+import type { Logger } from 'winston';
+import type { Config } from './config.ts';
+import { createModelCache } from './engine/cache.ts';
+import type { ChosenDevice } from './engine/device.ts';
+import { loadWithFallback } from './engine/gpu-fallback.ts';
+import type { NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/types.ts';
+import { findModel } from './models/catalogue.ts';
+import { publishedFile } from './models/hub.ts';
+import type { ModelStore } from './models/store.ts';
+import type { CatalogueModel } from './models/weights.ts';
+import type { Prometheus } from './observability/prometheus.ts';
+
+export interface ModelCachesDeps {
+  log: Logger;
+  store: ModelStore;
+  engine: NativeEngine;
+  /** Where models run. */
+  device: ChosenDevice;
+  prometheus: Pick<Prometheus, 'modelLoaded' | 'modelUnloaded'>;
+}
+
+export function createModelCaches(
+  config: Pick<Config, 'modelKeepAliveMs' | 'modelMemoryBytes' | 'threads'>,
+  { log, store, engine, device: { device, gpu }, prometheus }: ModelCachesDeps,
+) {
+  const precision = gpu ? 'f16' : 'q8_0';
+  const options = {
+    keepAliveMs: config.modelKeepAliveMs,
+    onEvent(event: 'loaded' | 'unloaded', model: string, ms: number) {
+      log.info(event, { model, tookMs: Math.round(ms) });
+      if (event === 'loaded') prometheus.modelLoaded(model, ms / 1000);
+      else prometheus.modelUnloaded(model);
+    },
+  };
+  return {
+    models: createModelCache<TranscriptionModel>({
+      ...options,
+      memory: {
+        maxBytes: config.modelMemoryBytes,
+        // The weights are most of what a model takes, and the size of their file is known before anything is loaded.
+        expected(id) {
+          const stored = store.list().find((model) => model.id === id);
+          const file = stored?.files.find((entry) => entry.precision === precision);
+          return file?.bytes ?? (stored?.bytes || (publishedFile(catalogueModel(id), precision)?.bytes ?? 0));
+        },
+        taken: (model) => model.info.memoryBytes,
+      },
+      async load(id) {
+        const { family } = catalogueModel(id);
+        const { path } = await store.ensure(id);
+        const load = (on: string, file: string) =>
+          engine.loadModel({ family, path: file, device: on, threads: config.threads });
+        if (!gpu) return load(device, path);
+        // A GPU runs half precision fast. A CPU is slower with it than with 8-bit weights.
+        const forCpu = () =>
+          store.ensure(id, { precision: 'q8_0' }).catch((error: Error) => {
+            log.warn(`${id} has no 8-bit weights for the CPU and uses those of the GPU: ${error.message}`);
+            return { path };
+          });
+        return loadWithFallback({
+          gpu: device,
+          load: async (on) => load(on, on === 'cpu' ? (await forCpu()).path : path),
+          onFallback: (error) => log.warn(`${id} falls back to the CPU: ${error.message}`),
+        });
+      },
+    }),
+    voiceActivity: createModelCache<VoiceActivityModel>({
+      ...options,
+      load: async (id) => engine.loadVoiceActivity({ path: (await store.ensure(id)).path }),
+    }),
+  };
+}
+
+function catalogueModel(id: string): CatalogueModel {
+  const model = findModel(id);
+  if (model === undefined) throw new Error(`${id} is not a recognition model`);
+  return model;
+}
