@@ -179,7 +179,7 @@ export interface Config {
   readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
   readonly hubEndpoint: string;
   readonly hubToken: string | undefined;
-  /** The environment that child processes inherit, for PATH and the settings of pip. */
+  /** The environment that child processes inherit. It has PATH and the settings of pip, and no key of this process. */
   readonly environment: Readonly<NodeJS.ProcessEnv>;
 }
 
@@ -249,9 +249,18 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     logLevel: s.SVC_LOG_LEVEL,
     hubEndpoint: withoutTrailingSlashes(s.HF_ENDPOINT),
     hubToken: s.HF_TOKEN,
-    environment: { ...env },
+    environment: childEnvironment(env),
   };
   return { config: Object.freeze(config), warnings: unknownSettings(Object.keys(env), names) };
+}
+
+/** What ffmpeg, Python and pip need: programs, folders, language, proxies, certificates and the settings of pip. */
+const FOR_CHILDREN =
+  /^(PATH|HOME|USER|LOGNAME|TMPDIR|LANG|TZ|LC_.*|XDG_.*|NETRC|PIP_.*|KEYRING_.*|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE|SYSTEMROOT)$/i;
+
+/** Keys and tokens are in the environment as well, so only what is needed is handed on. */
+function childEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => FOR_CHILDREN.test(name)));
 }
 
 const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);

@@ -46,6 +46,7 @@ function probe(ffmpeg: Ffmpeg): string | null {
   try {
     const stdout = execFileSync(command, args, {
       timeout: PROBE_TIMEOUT_MS,
+      cwd: '/',
       env: {},
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],

