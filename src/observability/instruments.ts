@@ -42,6 +42,7 @@ export function createInstruments(config: ObservabilityConfig, deps: Instruments
   const capture = createCapture({
     dir: config.payloadDir,
     log,
+    maxBytes: config.payloadMaxGb * 1024 ** 3,
     onFailure: () => toggles.set('payload', false),
   });
   const sweeper = createSweeper({

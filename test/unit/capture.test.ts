@@ -386,3 +386,66 @@ test('clear follows no symbolic link', async (t) => {
   assert.equal(read(outside, 'req.bin'), 'precious');
   assert(existsSync(join(dir, DAY, 'inner')));
 });
+
+test('the captures never take more than their size, and the oldest go first', async (t) => {
+  const maxBytes = 1_000_000;
+  const at = new Date(); // captures of an old day would all be as old as its end
+  const day = () => join(dir, readdirSync(dir)[0] ?? '');
+  const { capture, dir, failures } = world(t, { maxBytes });
+  let most = 0;
+  const watch = setInterval(() => {
+    if (!existsSync(dir)) return;
+    const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    );
+    const sizes = files.map(
+      (file) => statSync(join(file.parentPath, file.name), { throwIfNoEntry: false })?.size ?? 0,
+    );
+    most = Math.max(
+      most,
+      sizes.reduce((sum, size) => sum + size, 0),
+    );
+  }, 1);
+  t.after(() => clearInterval(watch));
+  for (let n = 0; n < 20; n++) {
+    const writer = capture.begin(`r${n}`, at);
+    writer.request(Buffer.alloc(250_000, 1));
+    writer.finish(meta());
+    await until('it is written', () => existsSync(dir) && existsSync(join(day(), `r${n}`, 'meta.json')));
+  }
+  assert.deepEqual(failures, []);
+  const left = readdirSync(day());
+  assert.deepEqual(left.sort(), ['r17', 'r18', 'r19']);
+  assert(most <= maxBytes && most > maxBytes / 2, `${most} bytes`);
+  await capture.close();
+});
+
+test('one capture takes at most half of the size and is then cut, and says so', async (t) => {
+  const { capture, dir } = world(t, { maxBytes: 4_000_000 });
+  const writer = capture.begin('large', AT);
+  for (let n = 0; n < 60; n++) writer.request(Buffer.alloc(100_000, 1));
+  writer.finish(meta());
+  await capture.close();
+  const bytes = statSync(join(dir, DAY, 'large', 'req.bin')).size;
+  assert(bytes <= 2_000_000 && bytes > 0, `${bytes} bytes`);
+  assert.equal(JSON.parse(read(dir, DAY, 'large', 'meta.json')).truncated, true);
+});
+
+test('captures that were there before, and those that are cleared, are counted', async (t) => {
+  const { capture, dir } = world(t, { maxBytes: 1_000_000 });
+  const old = join(dir, '2026-03-01', 'old');
+  mkdirSync(old, { recursive: true });
+  writeFileSync(join(old, 'req.bin'), Buffer.alloc(900_000));
+  const write = async (id: string) => {
+    const writer = capture.begin(id, AT);
+    writer.request(Buffer.alloc(300_000));
+    writer.finish(meta());
+    await until('it is written', () => existsSync(join(dir, DAY, id, 'meta.json')));
+  };
+  await write('new');
+  assert(!existsSync(old));
+  await capture.clear();
+  for (const id of ['a', 'b', 'c']) await write(id);
+  assert.deepEqual(readdirSync(join(dir, DAY)).sort(), ['a', 'b', 'c']);
+  await capture.close();
+});

@@ -52,11 +52,17 @@ export interface WaitingBody {
   /** Passes about 1 MiB from the front to `write`, and then gives its memory back, also when `write` rejects. */
   flush(write: (batch: Buffer) => Promise<void>): Promise<void>;
   clear(): void;
+  /** Drops what waits, and leaves out what comes. */
+  cut(): void;
 }
 
 export function createWaitingBody(budget: ByteBudget): WaitingBody {
   const chunks: Buffer[] = [];
   let isCut = false;
+
+  function clear(): void {
+    for (const chunk of chunks.splice(0)) budget.giveBack(costOf(chunk));
+  }
 
   return {
     get isCut() {
@@ -86,8 +92,10 @@ export function createWaitingBody(budget: ByteBudget): WaitingBody {
         for (const chunk of batch) budget.giveBack(costOf(chunk));
       }
     },
-    clear() {
-      for (const chunk of chunks.splice(0)) budget.giveBack(costOf(chunk));
+    clear,
+    cut() {
+      isCut = true;
+      clear();
     },
   };
 }

@@ -22,6 +22,7 @@ import {
 } from './capture-folder.ts';
 import { type CaptureMeta, renderMeta } from './capture-meta.ts';
 import { createJobQueue, createWaitingBody, type Job, type WaitingBody } from './capture-queue.ts';
+import { createCaptureRoom } from './capture-room.ts';
 
 export interface CaptureWriter {
   /** Adds a chunk of the request body. The chunk is kept without a copy, so it must not change afterwards. */
@@ -60,6 +61,8 @@ export interface CaptureOptions {
    * is cut at its next chunk, and a new request is not captured.
    */
   maxWaitingBytes?: number;
+  /** The most bytes of all captures on the disk; one capture gets at most half of them. No limit when absent. */
+  maxBytes?: number;
 }
 
 /** Bytes that an open capture counts, mostly for its headers, so that captures without chunks are bounded too. */
@@ -73,6 +76,7 @@ interface Open {
   readonly bodies: Readonly<Record<Body, WaitingBody>>;
   meta: CaptureMeta | null;
   abandoned: boolean;
+  bytesOnDisk: number;
   /** Always the same function, so that the queue holds it only once. */
   readonly job: Job;
 }
@@ -84,6 +88,9 @@ export function createCapture(options: CaptureOptions): Capture {
   const queue = createJobQueue();
   const budget = byteBudget(maxWaitingBytes);
   const makeFolder = createFolderMaker(dir);
+  const { maxBytes = Number.POSITIVE_INFINITY } = options;
+  const isOpen = (path: string) => [...open].some((capture) => capture.path === resolve(path));
+  const room = createCaptureRoom({ dir, maxBytes, isOpen });
   let skipping = false;
   let closed = false;
 
@@ -103,6 +110,7 @@ export function createCapture(options: CaptureOptions): Capture {
       bodies: { request: createWaitingBody(budget), response: createWaitingBody(budget) },
       meta: null,
       abandoned: false,
+      bytesOnDisk: 0,
       job: () => advance(capture),
     };
     open.add(capture);
@@ -157,12 +165,20 @@ export function createCapture(options: CaptureOptions): Capture {
 
   async function write(capture: Open, path: string): Promise<void> {
     const { bodies } = capture;
-    for (const body of BODIES) await bodies[body].flush((batch) => appendBody(path, body, batch));
+    for (const body of BODIES)
+      await bodies[body].flush(async (batch) => {
+        const fits = capture.bytesOnDisk + batch.length <= maxBytes / 2 && (await room.take(batch.length));
+        if (!fits) return bodies[body].cut();
+        capture.bytesOnDisk += batch.length;
+        await appendBody(path, body, batch);
+      });
     if (!open.has(capture)) return; // it was abandoned meanwhile, and its job is queued again
     if (BODIES.some((body) => !bodies[body].isEmpty)) queue.add(capture.job);
     else if (capture.meta !== null) {
       const truncated = BODIES.some((body) => bodies[body].isCut);
-      await writeMeta(path, renderMeta(capture.meta, truncated));
+      const meta = renderMeta(capture.meta, truncated);
+      if (await room.take(Buffer.byteLength(meta))) await writeMeta(path, meta);
+      else await removeCapture(path);
       forget(capture);
     }
   }
@@ -179,6 +195,7 @@ export function createCapture(options: CaptureOptions): Capture {
 
   async function removeAll(): Promise<number> {
     let count = 0;
+    room.remeasure();
     for (const capture of [...open]) forget(capture);
     for (const { path } of await listCaptures(dir)) {
       await removeCapture(path);
@@ -190,7 +207,7 @@ export function createCapture(options: CaptureOptions): Capture {
 
   return {
     begin,
-    isOpen: (path) => [...open].some((capture) => capture.path === resolve(path)),
+    isOpen,
     clear: () => new Promise((resolved, rejected) => queue.add(() => removeAll().then(resolved, rejected))),
     async usage() {
       const captures = await listCaptures(dir);
