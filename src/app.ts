@@ -61,11 +61,7 @@ export interface App {
   readonly slot: Slot;
   /** Loads a model and the voice activity model now, so that the first request does not wait for them. */
   preload(modelId: string): Promise<void>;
-  /**
-   * Refuses new requests with `shutting_down`, waits for those under way, aborts what is left of them, and frees the
-   * models.
-   * @param drainMs the longest wait, 0 by default
-   */
+  /** Refuses new requests with `shutting_down`, gives those under way `drainMs` (0) to end, and frees the models. */
   close(drainMs?: number): Promise<void>;
 }
 
@@ -81,7 +77,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const budgets = withBudgets(deps.budgets);
   const shutdown = new AbortController();
   const gracefulStop = createGracefulStop();
-  const slot = createSlot({ maxHoldMs: config.maxHoldMs });
+  const slot = createSlot({ maxHoldMs: config.maxHoldMs, onChange: deps.engine.noteRequest });
   const instruments = createInstruments(config.observability, {
     log,
     slot: slot.status,

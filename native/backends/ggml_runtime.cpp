@@ -91,6 +91,10 @@ void start_ggml(LogSink sink) {
   });
 }
 
+void set_abort_sink(void (*sink)(const char* message)) {
+  ggml_set_abort_callback(sink);
+}
+
 EngineInfo engine_info() {
   EngineInfo info;
   info.whisper_version = whisper_version();

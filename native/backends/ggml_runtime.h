@@ -18,6 +18,9 @@ using LogSink = void (*)(LogLevel level, const char* text);
 // gives the same sink.
 void start_ggml(LogSink sink);
 
+// Gives ggml's abort messages to `sink`, which is called before the process aborts. ggml then prints nothing.
+void set_abort_sink(void (*sink)(const char* message));
+
 struct ComputeDevice {
   std::string name;
   std::string description;

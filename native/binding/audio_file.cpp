@@ -23,16 +23,21 @@ void AudioFileObject::define(Napi::Env env, Napi::Object exports) {
 }
 
 Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
-  const auto path = read_string(read_object(info, 0, "options"), "path");
+  const auto options = read_object(info, 0, "options");
+  const auto path = read_string(options, "path");
   const auto env = info.Env();
-  return start_job(
-      env, Environment::of(env).decoders(), {}, StatusCode::bad_audio, [path](const Job& job) -> Result {
-        auto file = std::make_shared<AudioFile>(path, *job.cancel);
-        return [file, job](Napi::Env e) -> Napi::Value {
-          Opened opened = file;
-          return job.environment->audio_file_class.New({Napi::External<Opened>::New(e, &opened)});
-        };
-      });
+  Callbacks callbacks;
+  callbacks.place = "open an audio file";
+  callbacks.request = read_text(options, "request");
+  return start_job(env, Environment::of(env).decoders(), std::move(callbacks), StatusCode::bad_audio,
+                   [path](const Job& job) -> Result {
+                     auto file = std::make_shared<AudioFile>(path, *job.cancel);
+                     return [file, job](Napi::Env e) -> Napi::Value {
+                       Opened opened = file;
+                       return job.environment->audio_file_class.New(
+                           {Napi::External<Opened>::New(e, &opened)});
+                     };
+                   });
 }
 
 AudioFileObject::AudioFileObject(const Napi::CallbackInfo& info) : Wrapped<AudioFileObject>(info) {
@@ -57,12 +62,14 @@ Napi::Value AudioFileObject::info(const Napi::CallbackInfo& info) {
 
 Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
-  const auto count =
-      static_cast<size_t>(read_integer(read_object(info, 0, "options"), "maxSamples", 1, kMaxBlock));
+  const auto options = read_object(info, 0, "options");
+  const auto count = static_cast<size_t>(read_integer(options, "maxSamples", 1, kMaxBlock));
   if (*reading_ && file_)
     throw make_error(env, {StatusCode::invalid_argument, "Expected one read at a time but received another"});
   *reading_ = true;
   Callbacks callbacks;
+  callbacks.place = std::string("decode audio: ") + audio_format_name(info_.format);
+  callbacks.request = read_text(options, "request");
   callbacks.owner = Napi::Persistent(Value());
   callbacks.holding = std::shared_ptr<void>(nullptr, [reading = reading_](void*) { *reading = false; });
   if (file_)

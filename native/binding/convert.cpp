@@ -70,6 +70,10 @@ std::string read_string(Napi::Object object, const std::string& name) {
   return value.As<Napi::String>().Utf8Value();
 }
 
+std::string read_text(Napi::Object object, const std::string& name) {
+  return object.Get(name).IsUndefined() ? "" : read_string(object, name);
+}
+
 bool read_boolean(Napi::Object object, const std::string& name) {
   const Napi::Value value = object.Get(name);
   if (!value.IsBoolean())

@@ -12,6 +12,8 @@ namespace voxgate {
 
 Napi::Object read_object(const Napi::CallbackInfo& info, size_t index, const std::string& name);
 std::string read_string(Napi::Object object, const std::string& name);
+// Empty where the member is missing.
+std::string read_text(Napi::Object object, const std::string& name);
 bool read_boolean(Napi::Object object, const std::string& name);
 // Reads a whole number from `low` to `high`.
 int read_integer(Napi::Object object, const std::string& name, int low, int high);

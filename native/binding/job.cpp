@@ -31,6 +31,8 @@ struct Running {
   Worker& worker;
   StatusCode fallback;
   std::function<Result(const Job&)> work;
+  std::string place;
+  std::string request;
 };
 
 // A failed post means that the environment is shutting down, and then there is no promise to settle.
@@ -39,7 +41,11 @@ void run(const std::shared_ptr<Running>& running) {
   Environment::Delivery end;
   try {
     job.cancel->check();
-    auto result = running->work(job);
+    Result result;
+    {
+      const RunningCall call(running->place.c_str(), running->request.c_str());
+      result = running->work(job);
+    }
     if (!result)
       return running->worker.submit({job.cancel, [running] { run(running); }});
     end = [job, result = std::move(result)](Napi::Env e) { settle(*job.environment, job.id, result, e); };
@@ -57,6 +63,8 @@ Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, Statu
                        std::function<Result(const Job&)> work) {
   Environment& environment = Environment::of(env);
   const auto cancel = std::move(callbacks.cancel);
+  std::string place = std::move(callbacks.place);
+  std::string request = std::move(callbacks.request);
   const auto deferred = Napi::Promise::Deferred::New(env);
   PendingCall call{deferred,
                    cancel,
@@ -66,8 +74,12 @@ Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, Statu
                    std::move(callbacks.on_segment),
                    std::move(callbacks.on_progress)};
   const CallId id = environment.add(std::move(call));
-  const auto running = std::make_shared<Running>(
-      Running{{id, cancel, environment.shared_from_this()}, worker, fallback, std::move(work)});
+  const auto running = std::make_shared<Running>(Running{{id, cancel, environment.shared_from_this()},
+                                                         worker,
+                                                         fallback,
+                                                         std::move(work),
+                                                         std::move(place),
+                                                         std::move(request)});
   try {
     worker.submit({cancel, [running] { run(running); }});
   } catch (...) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "binding/crash_note.h"
 #include "binding/environment.h"
 
 namespace voxgate {
@@ -21,6 +22,8 @@ struct Callbacks {
   std::shared_ptr<void> holding;
   Napi::FunctionReference on_segment;
   Napi::FunctionReference on_progress;
+  std::string place;   // what the call does, for the crash note
+  std::string request; // the request that it serves, if it is not the one that holds the slot
   std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
 };
 
@@ -55,6 +58,7 @@ template <typename T> class Resident {
     closed_ = true;
     environment_->close_calls(worker_);
     worker_.stop([this, done = std::move(done)] {
+      const RunningCall call("free a model", "");
       object_.reset();
       done();
     });

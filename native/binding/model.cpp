@@ -18,9 +18,11 @@ struct Loaded {
 using Maker = std::function<std::unique_ptr<Backend>(const CancelToken&)>;
 
 // Makes a backend on a thread of its own. The promise resolves to the Model that wraps it.
-Napi::Object start_making(Napi::Env env, std::shared_ptr<HelperThreads> helpers, Maker make) {
+Napi::Object start_making(Napi::Env env, std::string place, std::shared_ptr<HelperThreads> helpers,
+                          Maker make) {
   auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
   Callbacks callbacks;
+  callbacks.place = std::move(place);
   callbacks.holding = resident;
   Worker& worker = resident->worker();
   return start_job(env, worker, std::move(callbacks), StatusCode::load_failed,
@@ -89,18 +91,20 @@ Napi::Value Model::load(const Napi::CallbackInfo& info) {
   const auto js_options = read_object(info, 0, "options");
   const auto options = read_load_options(js_options);
   check_family(js_options, options.family);
-  return start_making(env, std::make_shared<HelperThreads>(options.threads),
+  return start_making(env, "load a model: " + options.family,
+                      std::make_shared<HelperThreads>(options.threads),
                       [options](const CancelToken& cancel) { return load_model(options, cancel); });
 }
 
 Napi::Value Model::lane(const Napi::CallbackInfo& info) {
   if (!lane_factory_)
     throw make_error(info.Env(), {StatusCode::invalid_argument, "This model has one lane"});
-  return start_making(info.Env(), helpers_, [make = lane_factory_, helpers = helpers_](const CancelToken&) {
-    auto made = make();
-    helpers->share();
-    return made;
-  });
+  return start_making(info.Env(), "add a lane: " + info_.family, helpers_,
+                      [make = lane_factory_, helpers = helpers_](const CancelToken&) {
+                        auto made = make();
+                        helpers->share();
+                        return made;
+                      });
 }
 
 Model::Model(const Napi::CallbackInfo& info) : Wrapped<Model>(info) {
@@ -135,6 +139,7 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
   auto options = read_chunk_options(read_object(info, 1, "options"), info_);
   const auto hooks = read_object(info, 2, "hooks");
   Callbacks callbacks;
+  callbacks.place = "transcribe: " + info_.family;
   callbacks.on_segment = read_callback(hooks, "onSegment");
   callbacks.on_progress = read_callback(hooks, "onProgress");
   callbacks.owner = Napi::Persistent(Value());
@@ -154,6 +159,7 @@ Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   const DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context),
                                  read_boolean(given, "words")};
   Callbacks callbacks;
+  callbacks.place = "detect the language: " + info_.family;
   callbacks.owner = Napi::Persistent(Value());
   return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
                    [resident = resident_.get(), helpers = helpers_, samples = std::move(samples),

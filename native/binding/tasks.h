@@ -4,7 +4,8 @@
 
 namespace voxgate {
 
-// Defines the exports that belong to no object: engineInfo, setLogger, cancel and quantize.
+// Defines the exports that belong to no object: engineInfo, setLogger, cancel, recordCrashes, noteRequest and
+// quantize.
 void define_tasks(Napi::Env env, Napi::Object exports);
 
 } // namespace voxgate

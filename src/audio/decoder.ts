@@ -27,6 +27,8 @@ export interface DecoderLimits {
   maxAudioSec: number;
   blockSamples: number;
   signal?: AbortSignal | undefined;
+  /** The request that the audio belongs to, for the crash note. */
+  requestId?: string | undefined;
 }
 
 /** A read after `close` fails. If it ended the stream instead, half of the audio would look like all of it. */

@@ -10,16 +10,16 @@ import { closedWhileRead, type Decoder, type DecoderLimits } from './decoder.ts'
 export async function openNativeDecoder(
   path: string,
   engine: Pick<NativeEngine, 'openAudio'>,
-  { blockSamples, signal }: DecoderLimits,
+  { blockSamples, signal, requestId }: DecoderLimits,
 ): Promise<Decoder> {
   const { size } = await stat(path);
-  const file = await engine.openAudio(path, { signal });
+  const file = await engine.openAudio(path, { signal, requestId });
   let pending: Promise<unknown> = Promise.resolve();
   let closed = false;
 
   async function readBlock(): Promise<Float32Array | null> {
     try {
-      return await file.read(blockSamples, { signal });
+      return await file.read(blockSamples, { signal, requestId });
     } catch (error) {
       // Damage in the middle of a file ends the audio, and the part before it is transcribed.
       if (isBadAudio(error)) return null;

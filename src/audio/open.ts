@@ -34,6 +34,8 @@ export interface OpenAudioOptions {
   places?: ProcessPlaces;
   maxAudioSec: number;
   signal?: AbortSignal | undefined;
+  /** The request that the audio belongs to, for the crash note. */
+  requestId?: string | undefined;
   /** Samples in a block, a multiple of 512; tests use small blocks. */
   blockSamples?: number;
 }
@@ -59,10 +61,10 @@ type Opened = { decoder: Decoder; first: Float32Array };
  * before the request takes the slot. The caller has to close the source.
  */
 export async function openAudio(path: string, options: OpenAudioOptions): Promise<AudioSource> {
-  const { maxAudioSec, signal, blockSamples = BLOCK_SAMPLES } = options;
+  const { maxAudioSec, signal, requestId, blockSamples = BLOCK_SAMPLES } = options;
   signal?.throwIfAborted();
   const container = await sniffFile(path);
-  const limits: DecoderLimits = { maxAudioSec, blockSamples, signal };
+  const limits: DecoderLimits = { maxAudioSec, blockSamples, signal, requestId };
   const opened =
     (container.native ? await openNatively(path, options, limits) : null) ??
     (await openExternally(path, container, options, limits));

@@ -13,15 +13,16 @@ export interface AudioOpenerOptions {
   limits?: typeof BUDGETS.ffmpeg;
 }
 
-export type AudioOpener = (path: string, signal: AbortSignal) => Promise<AudioSource>;
+/** @param requestId names the request in the note of a crash */
+export type AudioOpener = (path: string, signal: AbortSignal, requestId?: string) => Promise<AudioSource>;
 
 export function createAudioOpener(options: AudioOpenerOptions): AudioOpener {
   const { engine, searchPath, maxAudioSec, limits = BUDGETS.ffmpeg } = options;
   const places = createProcessPlaces(limits);
   // It is found at the first use, so that a slow lookup does not delay the start.
   let found: { ffmpeg: Ffmpeg | null } | null = null;
-  return (path, signal) => {
+  return (path, signal, requestId) => {
     found ??= { ffmpeg: findFfmpeg({ searchPath }) };
-    return openAudio(path, { engine, ffmpeg: found.ffmpeg, places, maxAudioSec, signal });
+    return openAudio(path, { engine, ffmpeg: found.ffmpeg, places, maxAudioSec, signal, requestId });
   };
 }

@@ -30,9 +30,11 @@ interface Addon {
   engineInfo(): Omit<EngineInfo, 'cudaLibrary'>;
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   cancel(id: number): void;
+  recordCrashes(options: { path: string }): void;
+  noteRequest(request: string): void;
   loadModel(options: LoadOptions): Job<AddonModel>;
   loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
-  openAudio(options: { path: string }): Job<AddonAudioFile>;
+  openAudio(options: { path: string; request: string | undefined }): Job<AddonAudioFile>;
   quantize(options: { source: string; target: string; type: string }): Job<void>;
 }
 interface Job<T> {
@@ -56,7 +58,7 @@ interface AddonVoiceActivity {
 }
 interface AddonAudioFile {
   readonly info: AudioFileInfo;
-  read(options: { maxSamples: number }): Job<Float32Array | null>;
+  read(options: { maxSamples: number; request: string | undefined }): Job<Float32Array | null>;
   close(): void;
 }
 
@@ -181,7 +183,8 @@ function wrapVoiceActivity(addon: Addon, model: AddonVoiceActivity): VoiceActivi
 function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
   return {
     info: file.info,
-    read: (maxSamples, hooks = {}) => run(addon, () => file.read({ maxSamples }), hooks.signal),
+    read: (maxSamples, { signal, requestId } = {}) =>
+      run(addon, () => file.read({ maxSamples, request: requestId }), signal),
     close: () => file.close(),
   };
 }
@@ -223,11 +226,22 @@ export function loadNative(path: string = defaultPath): NativeEngine {
       cudaLibrary: existsSync(join(dirname(path), 'libggml-cuda.so')),
     },
     setLogger: (write) => addon.setLogger(write),
+    recordCrashes: (file) => {
+      try {
+        addon.recordCrashes({ path: file });
+      } catch (error) {
+        throw toNativeError(error);
+      }
+    },
+    noteRequest: (request) => addon.noteRequest(request),
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
     loadVoiceActivity: async (options) =>
       wrapVoiceActivity(addon, await run(addon, () => addon.loadVoiceActivity(options))),
-    openAudio: async (file, hooks = {}) =>
-      wrapAudioFile(addon, await run(addon, () => addon.openAudio({ path: file }), hooks.signal)),
+    openAudio: async (file, { signal, requestId } = {}) =>
+      wrapAudioFile(
+        addon,
+        await run(addon, () => addon.openAudio({ path: file, request: requestId }), signal),
+      ),
     quantize: (options) => run(addon, () => addon.quantize(options)),
   };
 }

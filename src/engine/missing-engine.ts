@@ -17,6 +17,8 @@ export function missingEngine(): NativeEngine {
       cudaLibrary: false,
     },
     setLogger: () => undefined,
+    recordCrashes: () => undefined,
+    noteRequest: () => undefined,
     loadModel: refuse,
     loadVoiceActivity: refuse,
     openAudio: refuse,

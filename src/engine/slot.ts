@@ -35,9 +35,15 @@ export interface SlotOptions {
   /** Milliseconds after which the signal of a holder aborts; no limit when absent. */
   maxHoldMs?: number;
   now?: () => number;
+  /** Called with the request that has taken the slot, as `asr ID`, and with '' when the slot is free again. */
+  onChange?(holder: string): void;
 }
 
-export function createSlot({ maxHoldMs, now = () => performance.now() }: SlotOptions = {}): Slot {
+export function createSlot({
+  maxHoldMs,
+  now = () => performance.now(),
+  onChange = () => undefined,
+}: SlotOptions = {}): Slot {
   let held: { by: Category; since: number; requestId: string; stop: AbortController } | null = null;
 
   const status = (): SlotStatus =>
@@ -62,6 +68,7 @@ export function createSlot({ maxHoldMs, now = () => performance.now() }: SlotOpt
       assertFree();
       const mine = { by: category, since: now(), requestId, stop: new AbortController() };
       held = mine;
+      onChange(`${category} ${requestId}`);
       const late =
         maxHoldMs &&
         setTimeout(
@@ -72,7 +79,9 @@ export function createSlot({ maxHoldMs, now = () => performance.now() }: SlotOpt
         signal: mine.stop.signal,
         [Symbol.dispose]() {
           clearTimeout(late);
-          if (held === mine) held = null;
+          if (held !== mine) return;
+          held = null;
+          onChange('');
         },
       };
     },

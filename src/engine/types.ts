@@ -101,6 +101,8 @@ export interface LanguageGuess {
 
 export interface JobHooks {
   signal?: AbortSignal | undefined;
+  /** The request that the call serves, for the crash note, if that is not the one that holds the slot. */
+  requestId?: string | undefined;
   onSegment?: (segment: DecodedSegment) => void;
   /** Receives values in 0..1 that never fall. */
   onProgress?: (fraction: number) => void;
@@ -164,7 +166,7 @@ export interface NativeAudioFile {
    * The next `maxSamples` samples (16 kHz mono), fewer only at the end; null when there are none left. Only one call
    * may run at a time. After an aborted call the file can only be closed.
    */
-  read(maxSamples: number, hooks?: Pick<JobHooks, 'signal'>): Promise<Float32Array | null>;
+  read(maxSamples: number, hooks?: Pick<JobHooks, 'signal' | 'requestId'>): Promise<Float32Array | null>;
   close(): void;
 }
 
@@ -194,10 +196,17 @@ export interface NativeEngine {
   readonly info: EngineInfo;
   /** Sends the lines that the native libraries log to `write`; null stops it. */
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
+  /**
+   * From now on a file of this path says what the process does and how it ends, in the layout of
+   * native/binding/crash_note.h. It can be read after any end of the process. @throws NativeError
+   */
+  recordCrashes(path: string): void;
+  /** Notes the request that holds the slot in that file; '' for none. */
+  noteRequest(request: string): void;
   loadModel(options: LoadOptions): Promise<TranscriptionModel>;
   loadVoiceActivity(options: { path: string }): Promise<VoiceActivityModel>;
   /** Open files share a few threads, which work on each of them in turns of about 50 ms. */
-  openAudio(path: string, hooks?: Pick<JobHooks, 'signal'>): Promise<NativeAudioFile>;
+  openAudio(path: string, hooks?: Pick<JobHooks, 'signal' | 'requestId'>): Promise<NativeAudioFile>;
   /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */
   quantize(options: { source: string; target: string; type: 'q8_0' }): Promise<void>;
 }

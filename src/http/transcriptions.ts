@@ -16,7 +16,7 @@ import type { UploadReceiver } from './upload.ts';
 
 export interface TranscriptionHandlerDeps {
   transcription: TranscriptionDeps;
-  openAudio(path: string, signal: AbortSignal): Promise<AudioSource>;
+  openAudio(path: string, signal: AbortSignal, requestId: string): Promise<AudioSource>;
   uploads: UploadReceiver;
   shutdown: AbortSignal;
   log: Logger;
@@ -55,7 +55,7 @@ async function listen(
   notes: Notes,
 ): Promise<Transcript> {
   const input = {
-    openAudio: (opening: AbortSignal) => deps.openAudio(path, opening),
+    openAudio: (opening: AbortSignal) => deps.openAudio(path, opening, notes.requestId),
     requestId: notes.requestId,
     timed: showsTimes(request),
     signal,

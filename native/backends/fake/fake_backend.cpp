@@ -1,9 +1,11 @@
 #include "backends/fake/fake_backend.h"
 
 #include "backends/registry.h"
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <ggml.h>
 #include <sstream>
 #include <thread>
 #include <variant>
@@ -23,7 +25,10 @@ struct Progress {
 struct Fail {
   std::string message;
 };
-using Step = std::variant<Delay, Progress, Fail, Segment>;
+struct Crash {
+  std::string how;
+};
+using Step = std::variant<Delay, Progress, Fail, Crash, Segment>;
 
 struct Script {
   int load_delay_ms = 0;
@@ -40,6 +45,16 @@ void wait(const Delay& delay, const CancelToken& cancel) {
       cancel.check();
     std::this_thread::sleep_for(Milliseconds(1));
   }
+}
+
+void end_process(const Crash& crash) {
+  const volatile uintptr_t nowhere = 0;
+  if (crash.how == "memory")
+    *reinterpret_cast<volatile int*>(nowhere) = 1;
+  GGML_ASSERT(crash.how != "assert");
+  const auto fail = [] { throw Failure(StatusCode::inference_failed, "thrown"); };
+  const auto terminate = [&fail]() noexcept { fail(); };
+  terminate();
 }
 
 Segment make_segment(int64_t start_ms, int64_t end_ms, const std::string& text) {
@@ -85,6 +100,8 @@ void parse_line(const std::string& text, Script& script) {
     script.steps.emplace_back(Progress{fraction});
   } else if (word == "fail") {
     script.steps.emplace_back(Fail{rest_of(line)});
+  } else if (word == "crash") {
+    script.steps.emplace_back(Crash{rest_of(line)});
   } else if (LanguageProbability guess; word == "language" && line >> guess.language >> guess.probability) {
     script.languages.push_back(guess);
   } else if (int64_t start = 0, end = 0; word == "segment" && line >> start >> end) {
@@ -156,6 +173,8 @@ class FakeBackend final : public Backend {
       wait(*delay, cancel);
     else if (const auto* fail = std::get_if<Fail>(&step))
       throw Failure(StatusCode::inference_failed, fail->message);
+    else if (const auto* crash = std::get_if<Crash>(&step))
+      end_process(*crash);
     else
       cancel.check();
   }

@@ -20,6 +20,7 @@ namespace voxgate {
 //   segment 0 1500 Some text.   emit a segment
 //   progress 0.5
 //   fail TEXT                   throw inference_failed
+//   crash HOW                   end the process: `assert` (one of ggml), `terminate` or `memory`
 //
 // A segment's words become its tokens, at even distances. Empty lines and lines starting with # are skipped.
 // An unknown line is a load failure.
