@@ -55,7 +55,7 @@ export const OWN_FORMATS: readonly Encoding[] = [
   ['rf64.wav', 'wav', '-rf64', 'always'],
   ['surround.wav', 'wav', '-af', 'pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0'],
   ['a.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '44100', ...STEREO],
-  ['low.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '8000', '-b:a', '16k', '-write_id3v2', '0'],
+  ['low.mp3', 'mp3', '-c:a', 'libmp3lame', '-ar', '8000', '-b:a', '16k', '-id3v2_version', '0'],
   ['a.flac', 'flac', '-c:a', 'flac', ...STEREO],
   ['a.ogg', 'ogg vorbis', '-c:a', 'libvorbis', ...STEREO, '-page_duration', '200000'],
 ];

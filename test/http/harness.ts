@@ -273,7 +273,7 @@ export function form(
 ): FormData {
   const data = new FormData();
   for (const [key, value] of Object.entries(fields)) data.append(key, value);
-  if (file !== null) data.append('file', new Blob([Uint8Array.from(file)]), name);
+  if (file !== null) data.append('file', new Blob([new Uint8Array(file)]), name);
   return data;
 }
 
