@@ -1,6 +1,7 @@
 /** Keeps credentials in headers out of the captures. Bodies are captured unchanged. */
 
-const SECRET = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'x-api-key']);
+/** The names that carry credentials end with one of these words, such as `X-Api-Key` or `Proxy-Authorization`. */
+const SECRET = /(^|[-_])(authorization|cookie|api-?key|token|secret|password)$/i;
 
 export type Headers = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
@@ -8,7 +9,7 @@ export type Headers = Readonly<Record<string, string | number | readonly string[
 export function scrubHeaders(headers: Headers): Record<string, string | number | readonly string[]> {
   const kept: [string, string | number | readonly string[]][] = [];
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) kept.push([name, SECRET.has(name.toLowerCase()) ? '***' : value]);
+    if (value !== undefined) kept.push([name, SECRET.test(name) ? '***' : value]);
   }
   return Object.fromEntries(kept);
 }
