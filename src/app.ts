@@ -114,7 +114,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   });
   app.use(...arrival);
   mountCategories(app);
-  app.use(wellFormed(budgets.connection), ...protection(config));
+  app.use(wellFormed(budgets.connection), ...protection({ ...config, hasKeys: config.apiKeys.length > 0 }));
   mountRoutes(app, {
     version: VERSION,
     adminPaths,

@@ -7,6 +7,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { isLoopback } from './http/address.ts';
 import { usableMemoryBytes, usefulThreads } from './machine.ts';
 import { SIZES } from './models/catalogue.ts';
 import { isTruthy } from './truthy.ts';
@@ -106,6 +107,13 @@ const settings = z.object({
   SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled (system temp folder)'),
   SVC_API_KEY: list.default([]).describe('keys of which a request must carry one; empty = open'),
   SVC_CORS_ORIGINS: list.default([]).describe('sites whose pages may use the API; * = all'),
+  SVC_ALLOWED_HOSTS: list
+    .refine(
+      (names) => names.every((name) => name === '*' || /^[\w.:[\]-]+$/.test(name)),
+      'Expected host names',
+    )
+    .default([])
+    .describe('further names by which clients may call the gateway; * = any'),
   SVC_TRUST_PROXY: trustedProxies
     .default(0)
     .describe('reverse proxies whose X-Forwarded headers are trusted: how many, or their subnets'),
@@ -173,6 +181,7 @@ export interface Config {
   /** When empty, every client that can reach the gateway may use it. */
   readonly apiKeys: readonly string[];
   readonly corsOrigins: readonly string[];
+  readonly allowedHosts: readonly string[];
   /** How many reverse proxies are in front, or their subnets; 0 trusts none. */
   readonly trustProxy: number | readonly string[];
   readonly observability: ObservabilityConfig;
@@ -235,6 +244,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
     apiKeys: s.SVC_API_KEY,
     corsOrigins: s.SVC_CORS_ORIGINS.map(withoutTrailingSlashes),
+    allowedHosts: s.SVC_ALLOWED_HOSTS,
     trustProxy: s.SVC_TRUST_PROXY,
     observability: {
       metrics: s.SVC_OBS_METRICS_ENABLED,
@@ -251,7 +261,14 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     hubToken: s.HF_TOKEN,
     environment: childEnvironment(env),
   };
-  return { config: Object.freeze(config), warnings: unknownSettings(Object.keys(env), names) };
+  const warnings = [...unknownSettings(Object.keys(env), names), ...exposure(config)];
+  return { config: Object.freeze(config), warnings };
+}
+
+function exposure({ host, apiKeys }: Config): string[] {
+  if (isLoopback(host) || apiKeys.length > 0) return [];
+  const open = `SVC_HOST=${host} lets other machines reach the gateway, and SVC_API_KEY is not set`;
+  return [`${open}: everyone who reaches it may use all of it, the dashboard included`];
 }
 
 /** What ffmpeg, Python and pip need: programs, folders, language, proxies, certificates and the settings of pip. */

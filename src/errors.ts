@@ -92,7 +92,7 @@ export const ERRORS = {
   },
   unknown_host: {
     kind: 'forbidden',
-    says: 'The name in Host is not a name of this server (SVC_CORS_ORIGINS adds names)',
+    says: 'The name in Host is not a name of this server (SVC_ALLOWED_HOSTS adds names)',
   },
   model_not_allowed: {
     kind: 'forbidden',

@@ -1,6 +1,11 @@
 /** Base URLs of a gateway, as a client writes them. */
 import type { Server } from 'node:http';
 
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1|::ffff:127(\.\d{1,3}){3})$/i;
+
+/** True for a name or an address that only this machine reaches. */
+export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
+
 /** @param host a name or an address; an IPv6 address gets its brackets */
 export function baseUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;

@@ -7,10 +7,9 @@
 import cors from 'cors';
 import type { Request, RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
+import { type HostNameOptions, hostNames, hostnameOf } from './host-names.ts';
 
-export interface ProtectionOptions {
-  /** The address the server listens on. */
-  host: string;
+export interface ProtectionOptions extends HostNameOptions {
   /** Origins such as `https://example.org`, or `*` for all. */
   corsOrigins: readonly string[];
 }
@@ -18,16 +17,14 @@ export interface ProtectionOptions {
 const READING = ['GET', 'HEAD', 'OPTIONS'];
 /** Whether the process lives and works is no secret, and those who watch it use any name. */
 const UNDER_ANY_NAME = ['/health', '/ready'];
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1|::ffff:127(\.\d{1,3}){3})$/i;
 
-export function protection({ host, corsOrigins }: ProtectionOptions): RequestHandler[] {
+export function protection(options: ProtectionOptions): RequestHandler[] {
+  const { corsOrigins } = options;
   const anyOrigin = corsOrigins.includes('*');
   // Only the gateway's own pages may use the admin API: a site that may use the API may not control the gateway.
   const isAllowed = (origin: string, req: Request) =>
     !isAdmin(req) && (anyOrigin || corsOrigins.includes(origin));
-  const known = new Set([host.toLowerCase(), ...corsOrigins.map((origin) => hostnameOf(origin) ?? '')]);
-  const isKnown = (name: string) => LOOPBACK.test(name) || name.endsWith('.localhost') || known.has(name);
-  const guardsHost = LOOPBACK.test(host);
+  const isOwnName = hostNames(options);
 
   const refuse: RequestHandler = (req, _res, next) => {
     const origin = req.get('Origin');
@@ -35,10 +32,9 @@ export function protection({ host, corsOrigins }: ProtectionOptions): RequestHan
     if (changes && origin !== undefined && !isOwn(origin, req) && !isAllowed(origin, req)) {
       throw new GatewayError('cross_site', {});
     }
-    // A public address may have any name. On loopback only the names of this machine are right.
     // `X-Forwarded-Host` does not count: a page whose name points here can set any header except `Host`.
     const named = () => hostnameOf(`http://${req.get('Host') ?? 'localhost'}`) ?? '';
-    if (guardsHost && !UNDER_ANY_NAME.includes(req.path) && !isKnown(named())) {
+    if (!UNDER_ANY_NAME.includes(req.path) && !isOwnName(named())) {
       throw new GatewayError('unknown_host', {});
     }
     next();
@@ -67,12 +63,4 @@ const isAdmin = (req: Request) => /^\/admin(\/|$)/i.test(req.path);
  */
 function isOwn(origin: string, req: Request): boolean {
   return origin.replace(/^https?:\/\//, '').toLowerCase() === req.host?.toLowerCase();
-}
-
-function hostnameOf(url: string): string | null {
-  try {
-    return new URL(url).hostname.toLowerCase();
-  } catch {
-    return null;
-  }
 }

@@ -1,6 +1,7 @@
 /** These tests say who may ask: keys, pages of other sites, and names that are made to point here. */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
+import { hostname } from 'node:os';
 import { test } from 'node:test';
 import { startHostileUpstream } from '../faults/hostile-upstream.ts';
 import { type Gateway, json, startGateway, until } from './harness.ts';
@@ -321,6 +322,53 @@ test('a name that was made to point here is refused on loopback', async () => {
     'speech.example',
   ])
     assert.notEqual((await ask(gateway, CHAT, { method: 'POST', headers: { Host } })).status, 403, Host);
+});
+
+test('on other addresses than loopback a name that was made to point here is refused while no key is set', async () => {
+  const publicly = { SVC_HOST: '0.0.0.0', SVC_ALLOWED_HOSTS: 'Speech.example, api.example' };
+  await using open = await startGateway({ env: publicly });
+  for (const Host of [
+    'evil.example',
+    'evil.example:8000',
+    '127.0.0.1.evil.example',
+    'evil.local.example',
+    'x.api.example',
+  ])
+    for (const path of ['/v1/models', '/admin/api/metrics', '/docs', '/nowhere']) {
+      const seen = await ask(open, path, { headers: { Host } });
+      assert.deepEqual([seen.status, seen.code], [403, 'unknown_host'], `${Host} ${path}`);
+    }
+  for (const Host of [
+    ...[
+      'speech.example',
+      'API.example:8000',
+      'localhost:8000',
+      '127.0.0.1',
+      '192.168.1.5:8000',
+      '[fe80::1]:8000',
+    ],
+    ...[hostname(), 'voxgate:8000', 'nas.local', 'voxgate.internal', 'nas.home.arpa'],
+  ])
+    assert.equal((await ask(open, '/v1/models', { headers: { Host } })).status, 200, Host);
+  const headers = { Host: 'evil.example', Authorization: 'Bearer k1' };
+  await using closed = await startGateway({ env: { SVC_HOST: '0.0.0.0', SVC_API_KEY: 'k1' } });
+  assert.equal((await ask(closed, '/v1/models', { headers })).status, 200, 'with keys any name will do');
+  await using anyName = await startGateway({ env: { SVC_HOST: '0.0.0.0', SVC_ALLOWED_HOSTS: '*' } });
+  assert.equal((await ask(anyName, '/v1/models', { headers })).status, 200);
+});
+
+test('on loopback SVC_ALLOWED_HOSTS adds names, with keys too', async () => {
+  await using gateway = await startGateway({
+    env: { SVC_ALLOWED_HOSTS: 'speech.example', SVC_API_KEY: 'k1' },
+  });
+  for (const [Host, status] of [
+    ['speech.example', 200],
+    ['evil.example', 403],
+    ['192.168.1.5', 403],
+  ] as const) {
+    const headers = { Host, Authorization: 'Bearer k1' };
+    assert.equal((await ask(gateway, '/v1/models', { headers })).status, status, Host);
+  }
 });
 
 test('a path in another case is another path, and nothing is there', async () => {

@@ -90,6 +90,7 @@ for (const [name, value] of [
   ['SVC_DEVICE', 'tpu'],
   ['SVC_MODEL_ALIASES', 'mine'],
   ['SVC_LOG_LEVEL', 'loud'],
+  ['SVC_ALLOWED_HOSTS', 'https://speech.example'],
   ['SVC_OBS_METRICS_ENABLED', 'Truely'],
   ['HF_ENDPOINT', 'somewhere'],
   ['HF_ENDPOINT', 'mailto:hub@example.org'],
@@ -102,6 +103,16 @@ for (const [name, value] of [
     );
   });
 }
+
+test('a gateway that others reach without a key says so at the start', () => {
+  const warnings = (env: NodeJS.ProcessEnv) => readConfig(env).warnings;
+  for (const SVC_HOST of ['0.0.0.0', '::', '192.168.1.5', 'speech.example']) {
+    assert.match(warnings({ SVC_HOST })[0] ?? '', new RegExp(`SVC_HOST=${SVC_HOST} .*SVC_API_KEY`));
+    assert.deepEqual(warnings({ SVC_HOST, SVC_API_KEY: 'k1' }), []);
+  }
+  for (const SVC_HOST of ['127.0.0.1', '127.1.2.3', 'localhost', '::1', ''])
+    assert.deepEqual(warnings({ SVC_HOST }), []);
+});
 
 test('an unknown setting is reported with the nearest known one', () => {
   const { warnings } = readConfig({ SVC_MODEL_KEEPALIVE_SEC: '5' });
