@@ -75,6 +75,13 @@ export const BUDGETS = {
     /** The longest wait for a client to read an event of a transcription. */
     stallMs: 60_000,
   },
+  /** The access log and the log of the process. */
+  log: {
+    /** What a client chooses, such as its user agent, is cut to this many characters in a line of the access log. */
+    maxFieldCharacters: 512,
+    /** A line of the process's log is cut to this many characters. */
+    maxLineCharacters: 16_384,
+  },
   /** What a client may still send after it was answered; the gateway reads it and throws it away. */
   linger: { idleMs: 5000, totalMs: 120_000 },
 };

@@ -121,6 +121,10 @@ const settings = z.object({
   SVC_OBS_METRICS_WINDOW_SEC: integer(1, 86_400).default(3600).describe('window of the metrics, seconds'),
   SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('access log at start'),
   SVC_OBS_LOG_DIR: z.string().min(1).default('logs').describe('folder of the access log'),
+  SVC_OBS_LOG_MAX_DAYS: number(0, 36_500).default(30).describe('age at which access logs are deleted, days'),
+  SVC_OBS_LOG_MAX_GB: number(0.001, 1_048_576)
+    .default(1)
+    .describe('size above which the oldest access logs are deleted, GiB'),
   SVC_OBS_PAYLOAD_ENABLED: onOff.default(false).describe('payload capture at start'),
   SVC_OBS_PAYLOAD_DIR: z.string().min(1).default('payloads').describe('folder of the captures'),
   SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500).default(7).describe('age at which captures are deleted, days'),
@@ -146,6 +150,8 @@ export interface ObservabilityConfig {
   readonly payload: boolean;
   readonly metricsWindowSec: number;
   readonly logDir: string;
+  readonly logMaxDays: number;
+  readonly logMaxGb: number;
   readonly payloadDir: string;
   readonly payloadMaxDays: number;
   readonly payloadMaxGb: number;
@@ -252,6 +258,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
       payload: s.SVC_OBS_PAYLOAD_ENABLED,
       metricsWindowSec: s.SVC_OBS_METRICS_WINDOW_SEC,
       logDir: resolve(s.SVC_OBS_LOG_DIR),
+      logMaxDays: s.SVC_OBS_LOG_MAX_DAYS,
+      logMaxGb: s.SVC_OBS_LOG_MAX_GB,
       payloadDir: resolve(s.SVC_OBS_PAYLOAD_DIR),
       payloadMaxDays: s.SVC_OBS_PAYLOAD_MAX_DAYS,
       payloadMaxGb: s.SVC_OBS_PAYLOAD_MAX_GB,

@@ -3,9 +3,12 @@
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import type { Logger } from 'winston';
+import { BUDGETS } from '../budgets.ts';
+import { excerpt } from '../errors.ts';
 import type { Exchange, TrafficClass } from './exchange.ts';
 import { createLineFile } from './line-file.ts';
 import { localDay } from './local-day.ts';
+import { createLogRetention } from './log-retention.ts';
 
 export interface AccessLog {
   /** Adds the line of a request. It never waits and never throws. */
@@ -18,6 +21,10 @@ export interface AccessLogOptions {
   /** The folder of the log, which is created if it is missing. */
   dir: string;
   log: Logger;
+  /** Days, possibly with a fraction; files older than this are removed. */
+  maxDays?: number;
+  /** GiB, possibly with a fraction; the oldest files above this are removed. */
+  maxGb?: number;
   now?: () => Date;
   /** Milliseconds between two tries after a write has failed. */
   retryMs?: number;
@@ -37,9 +44,16 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
     });
     return { write: () => undefined, close: async () => undefined };
   }
+  const { maxDays = Number.POSITIVE_INFINITY, maxGb = Number.POSITIVE_INFINITY } = options;
   const file = createLineFile({
     dir,
     log,
+    makeRoom: createLogRetention({
+      maxBytes: maxGb * 1024 ** 3,
+      maxAgeMs: maxDays * 86_400_000,
+      now: () => now().getTime(),
+      log,
+    }).makeRoom,
     fileOf: createFileOfLine(),
     ...(options.retryMs === undefined ? {} : { retryMs: options.retryMs }),
   });
@@ -82,23 +96,28 @@ const LEVELS: Record<TrafficClass, string> = {
   'client-disconnect': 'info',
 };
 
+/** What a client chooses is cut, so that a line has a bound. */
+function bounded(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : excerpt(text, BUDGETS.log.maxFieldCharacters);
+}
+
 /** `ts` must come first, because `createFileOfLine` reads the day there. JSON leaves out the undefined members. */
 function toRecord(exchange: Exchange, level: string, endedAt: Date) {
   return {
     ts: endedAt.toISOString(),
     level,
     request_id: exchange.requestId,
-    method: exchange.method,
-    path: exchange.path,
+    method: bounded(exchange.method),
+    path: bounded(exchange.path),
     category: exchange.category,
-    model: exchange.model,
+    model: bounded(exchange.model),
     status: exchange.status,
     class: exchange.class,
     latency_ms: exchange.latencyMs,
     bytes_in: exchange.bytesIn,
     bytes_out: exchange.bytesOut,
     client_ip: exchange.clientIp,
-    user_agent: exchange.userAgent,
+    user_agent: bounded(exchange.userAgent),
     extra: {
       provider: exchange.provider,
       rtf: exchange.rtf,

@@ -66,7 +66,12 @@ export function createInstruments(config: ObservabilityConfig, deps: Instruments
         prometheus.record(exchange);
       }
       if (!toggles.get('access_log')) return;
-      accessLog ??= createAccessLog({ dir: config.logDir, log });
+      accessLog ??= createAccessLog({
+        dir: config.logDir,
+        log,
+        maxDays: config.logMaxDays,
+        maxGb: config.logMaxGb,
+      });
       accessLog.write(exchange);
     },
     beginCapture: (requestId, at) => (toggles.get('payload') ? capture.begin(requestId, at) : null),

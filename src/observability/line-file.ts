@@ -19,6 +19,8 @@ export interface LineFileOptions {
   /** The name of the file for a line. It depends on the line alone, so that a late write goes to the right file. */
   fileOf(line: string): string;
   log: Logger;
+  /** Called before lines are appended to a file. */
+  makeRoom?(path: string, bytes: number): Promise<void>;
   retryMs?: number;
 }
 
@@ -31,7 +33,7 @@ export interface LineFile {
 
 const GATHER_MS = 100;
 
-export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOptions): LineFile {
+export function createLineFile({ dir, fileOf, log, makeRoom, retryMs = 1000 }: LineFileOptions): LineFile {
   const lastTry = new AbortController();
   let failing = false;
 
@@ -47,6 +49,7 @@ export function createLineFile({ dir, fileOf, log, retryMs = 1000 }: LineFileOpt
 
   async function persist(path: string, data: Buffer): Promise<void> {
     let done = 0;
+    await makeRoom?.(path, data.length);
     while (true) {
       try {
         const file = await openToAppend(path);

@@ -1,5 +1,7 @@
 /** The logger of the process. It writes lines for people to standard error, and leaves standard output to results. */
 import winston from 'winston';
+import { BUDGETS } from '../budgets.ts';
+import { excerpt } from '../errors.ts';
 
 export function createLog(level: string): winston.Logger {
   const { combine, timestamp, printf } = winston.format;
@@ -14,5 +16,8 @@ function toLine({ timestamp, level, message, ...rest }: winston.Logform.Transfor
   const details = Object.entries(rest)
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  return `${timestamp} ${level.padEnd(5)} ${message}${details.join('')}`;
+  return excerpt(
+    `${timestamp} ${level.padEnd(5)} ${message}${details.join('')}`,
+    BUDGETS.log.maxLineCharacters,
+  );
 }

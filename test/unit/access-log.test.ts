@@ -206,7 +206,7 @@ test('lines that a stuck disk cannot take are bounded', async (t) => {
   symlinkSync('/dev/full', join(dir, FILE));
   const access = createAccessLog({ dir, log, now: () => NOON });
   const userAgent = 'x'.repeat(16_000);
-  for (let n = 0; n < 3000; n += 1) {
+  for (let n = 0; n < 15_000; n += 1) {
     access.write(exchange({ userAgent }));
     if (n % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
@@ -235,4 +235,56 @@ test('the day is the local one, and the file of today needs no clock to be hande
     [before, localDay(new Date())].some((day) => name === `access-${day}.jsonl`),
     name,
   );
+});
+
+test('what a client chooses is cut in its line', async (t) => {
+  const dir = folder(t);
+  const access = createAccessLog({ dir, log: recordingLog().log, now: () => NOON });
+  const long = 'x'.repeat(16_000);
+  access.write(exchange({ userAgent: long, path: `/${long}`, model: long, method: long }));
+  await access.close();
+  const text = readFileSync(join(dir, FILE), 'utf8');
+  assert(text.length < 3000, `${text.length} characters`);
+  const [line] = linesOf(join(dir, FILE));
+  assert.equal(line.user_agent, `${'x'.repeat(512)}…`);
+});
+
+test('access logs of days that are too old are removed, and no other file', async (t) => {
+  const dir = folder(t);
+  const names = [
+    'access-2026-02-01.jsonl',
+    'access-2026-02-01.2.jsonl',
+    'access-2026-02-28.jsonl',
+    'notes.jsonl',
+  ];
+  for (const name of names) writeFileSync(join(dir, name), 'x');
+  const access = createAccessLog({ dir, log: recordingLog().log, now: () => NOON, maxDays: 30 });
+  access.write(exchange());
+  await access.close();
+  assert.deepEqual(readdirSync(dir).sort(), ['access-2026-02-28.jsonl', FILE, 'notes.jsonl'].sort());
+});
+
+test('the access log stays within its size, also on one day, and keeps its newest lines', async (t) => {
+  const dir = folder(t);
+  const maxBytes = 1024 * 1024;
+  writeFileSync(join(dir, 'access-2026-03-03.jsonl'), 'x'.repeat(maxBytes / 2));
+  const access = createAccessLog({ dir, log: recordingLog().log, now: () => NOON, maxGb: 1 / 1024 });
+  const total = () => readdirSync(dir).reduce((sum, name) => sum + readFileSync(join(dir, name)).length, 0);
+  for (let batch = 0; batch < 20; batch++) {
+    for (let n = 0; n < 200; n++) {
+      const userAgent = 'u'.repeat(300);
+      access.write(exchange({ requestId: `${batch}-${n}`, userAgent }));
+    }
+    const last = `"request_id":"${batch}-199"`;
+    await until('the batch is written', () =>
+      readdirSync(dir).some((name) => readFileSync(join(dir, name), 'utf8').includes(last)),
+    );
+    assert(total() <= maxBytes, `${total()} bytes`);
+  }
+  await access.close();
+  const names = readdirSync(dir).sort();
+  assert(!names.includes('access-2026-03-03.jsonl'), 'the oldest went first');
+  assert(names.some((name) => /^access-2026-03-04\.\d+\.jsonl$/.test(name)));
+  assert(total() > maxBytes / 2, 'no more is removed than needed');
+  assert(names.flatMap((name) => idsIn(join(dir, name))).includes('19-199'));
 });
