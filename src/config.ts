@@ -2,7 +2,6 @@
  * Every setting of the gateway, with its name, meaning, range and default in one schema. Settings are read from
  * `process.env` here only; every other part receives the frozen `Config`.
  */
-import { isIP } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { distance } from 'fastest-levenshtein';
@@ -10,54 +9,11 @@ import { z } from 'zod';
 import { isLoopback } from './http/address.ts';
 import { usableMemoryBytes, usefulThreads } from './machine.ts';
 import { SIZES } from './models/catalogue.ts';
-import { isTruthy } from './truthy.ts';
+import { httpUrl, integer, list, number, onOff, trustedProxies } from './setting-kinds.ts';
 import { withoutTrailingSlashes } from './url-base.ts';
-
-const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
-const integer = (min: number, max: number) => number(min, max).int();
-const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== ''),
-);
-const onOff = z
-  .string()
-  .toLowerCase()
-  .pipe(z.enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no', 'y', 'n']))
-  .transform((word) => isTruthy(word));
-
-const httpUrl = (fallback: string) =>
-  z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' }).default(fallback);
 
 /** The rest is for uploads on a memory file system, decoders, and the system itself. */
 const MODEL_MEMORY_SHARE = 0.75;
-
-const MAX_PROXIES = 32;
-/** The names that Express gives to the address ranges which RFC 1122, 3927, 1918 and 4193 reserve. */
-const SUBNET_NAMES = ['loopback', 'linklocal', 'uniquelocal'];
-
-function isSubnet(text: string): boolean {
-  const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  const version = isIP(address);
-  return SUBNET_NAMES.includes(text) || (version > 0 && Number(prefix) <= (version === 4 ? 32 : 128));
-}
-
-/**
- * The number of reverse proxies in front, or their subnets. Express also takes `true` for all, which is not offered:
- * a client could then claim any address as its own.
- */
-const trustedProxies = z.union(
-  [
-    z
-      .string()
-      .regex(/^\d+$/)
-      .transform(Number)
-      .refine((hops) => hops <= MAX_PROXIES),
-    list.refine((subnets) => subnets.every(isSubnet)),
-  ],
-  `Expected a number of proxies up to ${MAX_PROXIES}, or subnets such as 10.0.0.0/8 (or ${SUBNET_NAMES.join(', ')})`,
-);
 
 const settings = z.object({
   SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),

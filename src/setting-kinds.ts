@@ -1,0 +1,47 @@
+/** The kinds of values that settings take, each with what is allowed and how the text becomes a value. */
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { isTruthy } from './truthy.ts';
+
+export const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
+export const integer = (min: number, max: number) => number(min, max).int();
+export const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
+export const onOff = z
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no', 'y', 'n']))
+  .transform((word) => isTruthy(word));
+
+export const httpUrl = (fallback: string) =>
+  z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' }).default(fallback);
+
+const MAX_PROXIES = 32;
+/** The names that Express gives to the address ranges which RFC 1122, 3927, 1918 and 4193 reserve. */
+const SUBNET_NAMES = ['loopback', 'linklocal', 'uniquelocal'];
+
+function isSubnet(text: string): boolean {
+  const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(address);
+  return SUBNET_NAMES.includes(text) || (version > 0 && Number(prefix) <= (version === 4 ? 32 : 128));
+}
+
+/**
+ * The number of reverse proxies in front, or their subnets. Express also takes `true` for all, which is not offered:
+ * a client could then claim any address as its own.
+ */
+export const trustedProxies = z.union(
+  [
+    z
+      .string()
+      .regex(/^\d+$/)
+      .transform(Number)
+      .refine((hops) => hops <= MAX_PROXIES),
+    list.refine((subnets) => subnets.every(isSubnet)),
+  ],
+  `Expected a number of proxies up to ${MAX_PROXIES}, or subnets such as 10.0.0.0/8 (or ${SUBNET_NAMES.join(', ')})`,
+);
