@@ -80,7 +80,7 @@ ma_allocation_callbacks allocation(DecoderLimits& limits) {
 // An open file that miniaudio's decoders can read. `calls` must be the first member, because miniaudio looks
 // for the functions there.
 struct Input {
-  explicit Input(FilePtr opened) : file(std::move(opened)) {
+  Input(FilePtr opened, uint64_t bytes) : file(std::move(opened)), size(static_cast<long>(bytes)) {
     calls.onOpen = [](ma_vfs* self, const char*, ma_uint32, ma_vfs_file* handle) {
       *handle = static_cast<Input*>(self)->file.get();
       return MA_SUCCESS;
@@ -94,7 +94,15 @@ struct Input {
       *read = std::fread(to, 1, bytes, static_cast<std::FILE*>(handle));
       return *read > 0 ? MA_SUCCESS : MA_AT_END;
     };
-    calls.onSeek = [](ma_vfs*, ma_vfs_file handle, ma_int64 offset, ma_seek_origin origin) {
+    // A chunk of WAV that is shorter than its content makes miniaudio skip 2^64 bytes, in thousands of
+    // millions of steps. None begins behind the end of the file.
+    calls.onSeek = [](ma_vfs* self, ma_vfs_file handle, ma_int64 offset, ma_seek_origin origin) {
+      const auto* limits = DecoderLimits::current();
+      const bool behind_end =
+          origin == ma_seek_origin_current && offset > 0 &&
+          std::ftell(static_cast<std::FILE*>(handle)) > static_cast<const Input*>(self)->size;
+      if (behind_end || limits == nullptr || !limits->admit_input())
+        return MA_BAD_SEEK;
       const int whence = origin == ma_seek_origin_start ? SEEK_SET
                          : origin == ma_seek_origin_end ? SEEK_END
                                                         : SEEK_CUR;
@@ -109,14 +117,16 @@ struct Input {
 
   ma_vfs_callbacks calls{};
   FilePtr file;
+  long size; // in bytes
 };
 
 } // namespace
 
 class AudioFile::Decoder {
  public:
-  Decoder(const std::string& path, FilePtr file, AudioFormat format, const CancelToken& cancel)
-      : input_(std::move(file)) {
+  Decoder(const std::string& path, FilePtr file, uint64_t bytes, AudioFormat format,
+          const CancelToken& cancel)
+      : input_(std::move(file), bytes) {
     // The decoder keeps the channels and the rate of the file, because the samples must be made sane before
     // any filter gets them.
     auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
@@ -224,7 +234,7 @@ AudioFile::AudioFile(const std::string& path, const CancelToken& cancel) {
     bad_audio("The audio file cannot be read");
   const auto format = sniff_file(file.get());
   std::rewind(file.get());
-  decoder_ = std::make_unique<Decoder>(path, std::move(file), format, cancel);
+  decoder_ = std::make_unique<Decoder>(path, std::move(file), bytes, format, cancel);
   info_ = {format, decoder_->rate, decoder_->channels, decoder_->header_duration(format, bytes)};
   while (!decode(1, cancel)) {
   }

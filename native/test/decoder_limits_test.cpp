@@ -202,6 +202,14 @@ TEST("audio: a decoder that finds no sample is stopped after a second of work") 
   CHECK(std::clock() - before < 4 * CLOCKS_PER_SEC);
 }
 
+TEST("audio: a chunk that is shorter than its content is skipped in no time") {
+  std::string file("RIFF\x64\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3E\0\0\0\x7D\0\0\x02\0\x10\0", 36);
+  file += std::string("fact\0\0\0\0", 8) + std::string(20, '\0'); // a size of 0, and the number of samples
+  const auto before = std::clock();
+  CHECK(failure_of([&] { samples_of(file); }) == StatusCode::bad_audio);
+  CHECK(std::clock() - before < CLOCKS_PER_SEC / 2);
+}
+
 TEST("audio: opening ends soon after its token is set") {
   const auto path = temporary("audio");
   write_file(path, endless_search(12 << 20));
