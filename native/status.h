@@ -11,6 +11,7 @@ enum class StatusCode {
   load_failed,
   bad_audio,
   inference_failed,
+  incomplete, // the model stopped before the end of the audio; another attempt may reach it
   out_of_memory,
   closed,
   invalid_argument,

@@ -11,6 +11,8 @@ const char* code_name(StatusCode code) {
     return "bad_audio";
   case StatusCode::inference_failed:
     return "inference_failed";
+  case StatusCode::incomplete:
+    return "incomplete";
   case StatusCode::out_of_memory:
     return "out_of_memory";
   case StatusCode::closed:

@@ -2,6 +2,7 @@
 #include "synthetic_whisper.h"
 #include "whisper_fixtures.h"
 
+#include "backends/whisper/whisper_call.h"
 #include "backends/whisper/whisper_call_scope.h"
 #include "backends/whisper/whisper_internals.h"
 #include "backends/whisper/whisper_seams.h"
@@ -202,4 +203,24 @@ TEST("whisper seams: audio that a detection has encoded is not encoded again, an
     CHECK(skipped_by(samples, options) == 0);
     CHECK(model->transcribe(samples, options, {}, CancelToken()) == plain);
   }
+}
+
+TEST("whisper: a text of more windows than a chunk may have is incomplete, and not a text without its end") {
+  const Upstream upstream;
+  ThreadBudget budget(1);
+  const CancelToken never;
+  CallScope scope(*upstream.context, *upstream.state, budget, never);
+  const ChunkEvents none;
+  const auto options = english();
+  WhisperCall call(*upstream.context, scope, none, false, 30000, false);
+  const auto params = call.params(options, 1);
+  const auto begins_window = [&] {
+    return params.encoder_begin_callback(upstream.context.get(), upstream.state.get(),
+                                         params.encoder_begin_callback_user_data);
+  };
+  for (int window = 1; window <= 16; ++window)
+    CHECK(begins_window());
+  CHECK(call.finish(*upstream.state).empty());
+  CHECK(!begins_window());
+  CHECK(failure_of([&] { call.finish(*upstream.state); }) == StatusCode::incomplete);
 }

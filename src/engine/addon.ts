@@ -66,6 +66,7 @@ const codes: ReadonlySet<unknown> = new Set<NativeErrorCode>([
   'load_failed',
   'bad_audio',
   'inference_failed',
+  'incomplete',
   'out_of_memory',
   'closed',
   'invalid_argument',

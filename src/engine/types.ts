@@ -10,6 +10,7 @@ export type NativeErrorCode =
   | 'load_failed' // the file is not a model of this family
   | 'bad_audio' // the file cannot be decoded
   | 'inference_failed'
+  | 'incomplete' // the model stopped before the end of the audio; another attempt may reach it
   | 'out_of_memory'
   | 'closed' // the object was closed before or during the call
   | 'invalid_argument';

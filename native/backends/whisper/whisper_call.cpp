@@ -58,6 +58,9 @@ whisper_full_params WhisperCall::params(const ChunkOptions& options, int threads
 }
 
 std::vector<Segment> WhisperCall::finish(whisper_state& state) {
+  if (windows_ > kMaxWindows)
+    throw Failure(StatusCode::incomplete, "The decoder ended " + std::to_string(kMaxWindows) +
+                                              " windows before the end of the audio");
   collect(state);
   advance(1);
   return std::move(segments_);

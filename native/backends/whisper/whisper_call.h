@@ -21,7 +21,8 @@ class WhisperCall {
   // Parameters of whisper_full with the callbacks of this call. They refer to `options`.
   whisper_full_params params(const ChunkOptions& options, int threads);
 
-  // Everything that was decoded, once whisper_full has returned.
+  // Everything that was decoded, once whisper_full has returned. Throws Failure{incomplete} when there were
+  // more windows than a chunk may have, because what lies behind them was not decoded.
   std::vector<Segment> finish(whisper_state& state);
 
  private:

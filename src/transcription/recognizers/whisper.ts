@@ -1,6 +1,6 @@
 /** The Whisper family (Radford et al. 2022, arXiv 2212.04356) turns one chunk of speech into sentences. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import type { DecodedSegment, Lane } from '../../engine/types.ts';
+import { type DecodedSegment, type Lane, NativeError } from '../../engine/types.ts';
 import { withoutAnnotations } from '../annotations.ts';
 import type { Chunk } from '../chunks.ts';
 import { type Attempt, attemptsFor, contextFor, isLoop, judge, type Outcome } from '../decoding.ts';
@@ -62,12 +62,19 @@ async function decode(
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   const { translate, prompt } = request;
   let best: Decoded | null = null;
+  let incomplete: NativeError | null = null;
   for (const attempt of attemptsFor(durationSec, lane.info.audioContext, request.temperature)) {
-    const segments = await lane.transcribe(
-      chunk.samples,
-      { language, translate, prompt, words: request.timed, ...attempt },
-      { signal: request.signal },
-    );
+    const segments = await lane
+      .transcribe(
+        chunk.samples,
+        { language, translate, prompt, words: request.timed, ...attempt },
+        { signal: request.signal },
+      )
+      .catch(ifIncomplete);
+    if (segments instanceof NativeError) {
+      incomplete = segments;
+      continue;
+    }
     const outcome = summarize(segments);
     const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, durationSec);
     if (verdict === 'silence') return 'silence';
@@ -75,7 +82,13 @@ async function decode(
     const better = best === null || outcome.avgLogprob > best.outcome.avgLogprob;
     if (better && !isLoop(outcome, durationSec)) best = { segments, attempt, outcome };
   }
+  if (best === null && incomplete !== null) throw incomplete; // a part of the text is not the text
   return best ?? 'repetition';
+}
+
+function ifIncomplete(error: unknown): NativeError {
+  if (error instanceof NativeError && error.code === 'incomplete') return error;
+  throw error;
 }
 
 function summarize(segments: DecodedSegment[]): Outcome {

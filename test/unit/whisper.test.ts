@@ -1,0 +1,76 @@
+/** A scripted model of the Whisper family: what is tried again, and what is never taken for a text. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ChunkOptions, type Lane, NativeError, type NativeErrorCode } from '../../src/engine/types.ts';
+import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
+import { recognizer as whisper } from '../../src/transcription/recognizers/whisper.ts';
+
+const chunk = {
+  startSec: 0,
+  endSec: 5,
+  silentUntilSec: 5,
+  samples: new Float32Array(5 * 16000),
+  speech: [],
+};
+const request: ChunkRequest = {
+  language: 'en',
+  languages: ['en'],
+  before: async () => null,
+  translate: false,
+  prompt: '',
+  temperature: 0,
+  timed: false,
+  signal: new AbortController().signal,
+};
+
+const said = [' ask', ' not', ' what', ' your', ' country'].map((text, id) => ({
+  id,
+  bytes: Buffer.from(text),
+  logprob: -0.1,
+  startMs: id * 500,
+  endMs: (id + 1) * 500,
+}));
+
+/** A lane that fails with these codes, one for each attempt, and hears the text after them. */
+function laneOf(failures: NativeErrorCode[]) {
+  const asked: ChunkOptions[] = [];
+  const lane = {
+    info: { languages: ['en'], audioContext: 1500 },
+    transcribe: async (_samples: Float32Array, options: ChunkOptions) => {
+      const code = failures[asked.length];
+      asked.push(options);
+      if (code !== undefined) throw new NativeError(code, 'scripted');
+      return [{ startMs: 0, endMs: 2500, tokens: said, noSpeechProb: 0 }];
+    },
+  };
+  return { lane: lane as unknown as Lane, asked };
+}
+
+const recognize = (lane: Lane) => whisper.recognize(lane, chunk, request);
+const textOf = ({ sentences }: Awaited<ReturnType<typeof recognize>>) =>
+  sentences.map(({ text }) => text).join('');
+
+test('a text that stopped before the end of the audio is decoded again in the next way', async () => {
+  const { lane, asked } = laneOf(['incomplete', 'incomplete']);
+  assert.equal(textOf(await recognize(lane)).trim(), 'ask not what your country');
+  assert.deepEqual(
+    asked.map(({ temperature, audioContext }) => [temperature, audioContext > 0]),
+    [
+      [0, true],
+      [0, false],
+      [0.2, false],
+    ],
+  );
+});
+
+test('a text that stops before the end of the audio in every way is a failure', async () => {
+  const { lane, asked } = laneOf(Array(20).fill('incomplete'));
+  await assert.rejects(recognize(lane), { name: 'NativeError', code: 'incomplete' });
+  assert.equal(asked.length, 7);
+});
+
+test('another failure of the engine is not tried again', async () => {
+  const { lane, asked } = laneOf(['inference_failed']);
+  await assert.rejects(recognize(lane), { name: 'NativeError', code: 'inference_failed' });
+  assert.equal(asked.length, 1);
+});
