@@ -36,12 +36,13 @@ ChunkOptions short_answer(bool words = false) {
 
 // Holds what the C API alone gives: a model and a state without our backend around them.
 struct Upstream {
-  Upstream() {
+  explicit Upstream(bool aligned = false) {
     const auto path = temporary("synthetic.bin");
     write_file(path, synthetic_whisper(4));
     auto params = whisper_context_default_params();
     params.use_gpu = false;
     context.reset(whisper_init_from_file_with_params_no_state(path.c_str(), params));
+    whisper_internals::use_alignment(*context, aligned);
     state.reset(whisper_init_state(context.get()));
   }
   std::unique_ptr<whisper_context, void (*)(whisper_context*)> context{nullptr, whisper_free};
@@ -112,6 +113,36 @@ TEST("whisper seams: words are aligned behind our guard") {
   const auto counts = counted_during(
       [&] { CHECK(!model->transcribe(noise(80000), short_answer(true), {}, CancelToken()).empty()); });
   CHECK(counts.alignments == 1);
+}
+
+TEST("whisper seams: an alignment whose decoder fails is a failure and not the end") {
+  const Upstream upstream(true);
+  ThreadBudget budget(1);
+  const CancelToken never;
+  auto params = whisper_full_default_params(WHISPER_SAMPLING_GREEDY);
+  params.language = "en";
+  params.max_tokens = 12;
+  const auto samples = noise(40000);
+  seam_counts = {};
+  const CallScope scope(*upstream.context, *upstream.state, budget, never);
+  // As a decoder without memory would, it stops in the alignment and not before.
+  whisper_internals::set_graph_abort(
+      *upstream.state, [](void*) { return seam_counts.alignments > 0; }, nullptr);
+  const auto code = failure_of([&] {
+    whisper_full_with_state(upstream.context.get(), upstream.state.get(), params, samples.data(),
+                            static_cast<int>(samples.size()));
+  });
+  CHECK(code == StatusCode::inference_failed && seam_counts.alignments == 1);
+}
+
+TEST("whisper seams: an alignment that gets no memory is a failure and not the end") {
+  bool refused = false;
+  try {
+    const AlignmentMemory memory({size_t{1} << 50, nullptr, false});
+  } catch (const std::bad_alloc&) {
+    refused = true;
+  }
+  CHECK(refused);
 }
 
 TEST("whisper seams: graphs are computed with the threads of the call") {

@@ -5,6 +5,8 @@
 voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
   1 "ggml_set_name(logits, \"logits\")" "ggml_set_name(logits, \"logits\")" # before the softmax, to be found by this name
   1 "ggml_graph_node(gf, -1)" "ggml_graph_get_tensor(gf, \"logits\")"
+  # the words of PARAKEET_ASSERT
+  1 "            abort();" "            voxgate::upstream_failed(#x);"
   # a thread that the system refuses must not end the process: upstream_thread.h
   1 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
   1 "] = std::thread(" "] = voxgate::UpstreamThread(")

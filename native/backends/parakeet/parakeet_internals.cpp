@@ -1,6 +1,7 @@
 #include "backends/parakeet/parakeet_internals.h"
 
 #include "backends/backend_proc.h"
+#include "backends/upstream_failure.h"
 #include "backends/upstream_thread.h"
 
 #include <ggml-alloc.h>

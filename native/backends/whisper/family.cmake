@@ -31,6 +31,11 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
   # of Whisper, and of the voice activity model, which only a test loads
   2 "ggml_backend_alloc_ctx_tensors_from_buft(" "voxgate::alloc_weights("
   1 "cache.buffer = ggml_backend_alloc_ctx_tensors(" "cache.buffer = voxgate::alloc_cache("
+  # the words of WHISPER_ASSERT, which an alignment reaches whose decoder fails
+  1 "            abort();" "            voxgate::upstream_failed(#x);"
+  1 "struct ggml_context * gctx = ggml_init(gparams);"
+    "const voxgate::AlignmentMemory memory(gparams); struct ggml_context * gctx = memory.context();"
+  1 "    ggml_free(gctx);" "    // freed with its memory"
   5 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
   5 "] = std::thread(" "] = voxgate::UpstreamThread(")
 

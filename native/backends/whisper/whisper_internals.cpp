@@ -20,6 +20,10 @@
 //   whisper.cpp's alignment by dynamic time warping behind a guard: it asserts where it cannot work, ends the
 //   process when it is cancelled, and reads past its results.
 //   Test: "words are aligned behind our guard".
+// upstream_failed (138), AlignmentMemory (8861)
+//   An exception instead of the end of the process, where an assertion does not hold or there is no memory
+//   for the alignment. That memory is freed with the scope. Tests: "an alignment whose decoder fails is a
+//   failure and not the end", "an alignment that gets no memory is a failure and not the end".
 // compute_graph (206)
 //   ggml's function with the threads that the lane may use now; nothing where the audio is already encoded.
 //   Tests: "graphs are computed with the threads of the call", "what a detection has encoded is not encoded
@@ -44,6 +48,7 @@
 #include "backends/whisper/whisper_internals.h"
 
 #include "backends/backend_proc.h"
+#include "backends/upstream_failure.h"
 #include "backends/upstream_thread.h"
 #include "backends/whisper/whisper_alignment.h"
 #include "backends/whisper/whisper_call_scope.h"
