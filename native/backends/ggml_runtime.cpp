@@ -1,5 +1,6 @@
 #include "backends/ggml_runtime.h"
 
+#include "backends/gpu_guard.h"
 #include "backends/registry.h"
 #include "status.h"
 
@@ -7,6 +8,7 @@
 #include <ggml.h>
 #include <whisper.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <mutex>
@@ -25,6 +27,7 @@ void forward_log(ggml_log_level level, const char* text, void*) {
   switch (level) {
   case GGML_LOG_LEVEL_ERROR:
     last = LogLevel::error;
+    note_gpu_error(text);
     break;
   case GGML_LOG_LEVEL_WARN:
     last = LogLevel::warn;
@@ -49,6 +52,57 @@ std::filesystem::path library_folder() {
   if (dladdr(reinterpret_cast<const void*>(&library_folder), &info) == 0 || info.dli_fname == nullptr)
     return {};
   return std::filesystem::absolute(info.dli_fname).parent_path();
+#endif
+}
+
+// Why the libraries of the CPU backend that were found cannot be used, by their names.
+std::string& cpu_troubles() {
+  static std::string troubles;
+  return troubles;
+}
+
+#ifndef _WIN32
+// How well this processor suits a library: 0 if not at all. A library without an opinion suits every one.
+int score_of(const std::filesystem::path& library) {
+  using Score = int (*)();
+  const auto name = library.filename().string();
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* reason = dlerror(); // NOLINT(concurrency-mt-unsafe): called once, before any other thread
+    cpu_troubles() +=
+        "; " + name + " cannot be loaded: " + (reason != nullptr ? reason : "for no stated reason");
+    return 0;
+  }
+  const auto ask = reinterpret_cast<Score>(dlsym(handle, "ggml_backend_score"));
+  const int score = ask != nullptr ? ask() : 1;
+  dlclose(handle);
+  if (score == 0)
+    cpu_troubles() += "; " + name + " is compiled for another processor";
+  return score;
+}
+#endif
+
+// Of the libraries for the CPU, the one that suits it best; and a library for BLAS where the build made one.
+void load_cpu_library(const std::filesystem::path& folder) {
+#ifdef _WIN32
+  ggml_backend_load_all_from_path(folder.string().c_str());
+#else
+  std::filesystem::path best;
+  int best_score = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const auto name = entry.path().filename().string();
+    if (!name.starts_with("libggml-cpu") || !name.ends_with(".so"))
+      continue;
+    const int score = score_of(entry.path());
+    if (score > best_score)
+      best = entry.path();
+    best_score = std::max(score, best_score);
+  }
+  if (best_score > 0)
+    ggml_backend_load(best.c_str());
+  if (const auto blas = folder / "libggml-blas.so"; std::filesystem::exists(blas, error))
+    ggml_backend_load(blas.c_str());
 #endif
 }
 
@@ -85,9 +139,16 @@ void start_ggml(LogSink sink) {
       if (family->set_log != nullptr)
         family->set_log(forward_log, nullptr);
     }
-    // Never let ggml search by itself: its default is the folder of the executable and the working directory.
-    const auto folder = library_folder();
-    ggml_backend_load_all_from_path(folder.empty() ? "." : folder.string().c_str());
+    load_cpu_library(library_folder());
+  });
+}
+
+void use_gpus() {
+  static std::once_flag once;
+  // The folder is always named: by itself ggml would look beside the executable and in the working directory.
+  std::call_once(once, [] {
+    const auto folder = library_folder().string();
+    ask_gpu([&] { ggml_backend_load_all_from_path(folder.c_str()); });
   });
 }
 
@@ -103,7 +164,11 @@ EngineInfo engine_info() {
     ggml_backend_dev_t device = ggml_backend_dev_get(i);
     size_t free_bytes = 0;
     size_t total_bytes = 0;
-    ggml_backend_dev_memory(device, &free_bytes, &total_bytes);
+    const auto ask = [&] { ggml_backend_dev_memory(device, &free_bytes, &total_bytes); };
+    if (is_gpu(device) && !ask_gpu(ask))
+      continue; // it is full, in another's use or broken: as good as absent
+    if (!is_gpu(device))
+      ask();
     info.devices.push_back(
         {ggml_backend_dev_name(device), ggml_backend_dev_description(device), is_gpu(device), total_bytes});
   }
@@ -111,10 +176,16 @@ EngineInfo engine_info() {
   return info;
 }
 
+std::string missing_cpu_library() {
+  if (cpu_troubles().empty())
+    return "No CPU compute library was found beside the addon (libggml-cpu*.so)";
+  return "No CPU compute library can be used here" + cpu_troubles() +
+         ". Compile it on this machine with: npm run build:native";
+}
+
 int gpu_index(const std::string& device) {
   if (ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU) == nullptr)
-    throw Failure(StatusCode::load_failed,
-                  "No CPU compute library was found beside the addon (libggml-cpu*.so)");
+    throw Failure(StatusCode::load_failed, missing_cpu_library());
   if (device == "cpu")
     return -1;
 

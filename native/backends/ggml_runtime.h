@@ -13,13 +13,17 @@ enum class LogLevel { debug, info, warn, error };
 
 using LogSink = void (*)(LogLevel level, const char* text);
 
-// Loads the compute backends (shared libraries beside this library) and routes every log line of ggml and of
-// the families' libraries to `sink`, which may be called by any thread. Only the first call acts; a later one
-// gives the same sink.
+// Loads the compute backend of the CPU (a shared library beside this library) and routes every log line of
+// ggml and of the families' libraries to `sink`, which may be called by any thread. Only the first call acts;
+// a later one gives the same sink.
 void start_ggml(LogSink sink);
 
 // Gives ggml's abort messages to `sink`, which is called before the process aborts. ggml then prints nothing.
 void set_abort_sink(void (*sink)(const char* message));
+
+// Loads the compute backends of GPUs too, and with them their drivers, which take memory on the GPU. Without
+// it no GPU is asked anything.
+void use_gpus();
 
 struct ComputeDevice {
   std::string name;
@@ -35,7 +39,11 @@ struct EngineInfo {
   std::vector<std::string> cpu_features;
 };
 
+// A GPU that does not answer is left out.
 EngineInfo engine_info();
+
+// Why there is no backend of the CPU, for a build where there is none.
+std::string missing_cpu_library();
 
 // -1 for "cpu"; else the index of a GPU as whisper.cpp counts them. Throws Failure{load_failed} when the
 // named device is not there, or when no CPU backend could be loaded (every model needs one).

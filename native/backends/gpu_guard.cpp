@@ -4,105 +4,199 @@
 
 #include <ggml.h>
 
+#include <array>
+#include <atomic>
+#include <csetjmp>
 #include <cstdio>
+#include <exception>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 namespace voxgate {
 namespace {
 
-// How many guarded calls this thread is in. It is enough to know that for the thread of the job: it is the
-// one that computes a graph of a GPU.
-thread_local int t_guarded = 0;
+using Text = std::array<char, 512>; // no memory is asked for on the way out
 
-struct Aborted {
-  std::string message;
+// A call under guard, on the stack of its thread: the thread of the job is the one that computes a graph of a
+// GPU.
+struct Call {
+  Call* outer;
+  bool throws; // false for a destructor, through which nothing can be thrown
+  int exceptions = std::uncaught_exceptions();
+  bool out_of_memory = false;
+  Text reason{};
+  std::jmp_buf way_out{};
 };
+
+struct OutOfMemory {};
+
+std::atomic<bool> g_lost{false};
+constinit thread_local Call* t_call = nullptr;
+constinit thread_local Text t_error{};
+ggml_abort_callback_t g_abort_before = nullptr;
+
+void copy(std::string_view from, Text& to) {
+  to[from.copy(to.data(), to.size() - 1)] = '\0';
+}
+
+// ggml logs "CUDA error: out of memory" and then aborts with "file:line: CUDA error".
+std::string_view reason_of(std::string_view message) {
+  const std::string_view logged = t_error.data();
+  const auto name = message.substr(0, message.find_last_not_of('\n') + 1);
+  const bool reason_is_logged = name.ends_with(" error") && !logged.empty();
+  return reason_is_logged ? logged : message;
+}
+
+bool is_out_of_memory(std::string_view reason) {
+  return reason.ends_with("error: out of memory") || reason.ends_with("error: CUBLAS_STATUS_ALLOC_FAILED");
+}
 
 // ggml calls this before it ends the process. Its C files are compiled so that an exception passes through
 // them (cmake/ggml.cmake).
-void throw_abort(const char* message) {
-  if (t_guarded > 0)
-    throw Aborted{message};
-  std::fprintf(stderr, "%s\n", message);
-}
-
-class Guard {
- public:
-  Guard() {
-    static std::once_flag once;
-    std::call_once(once, [] { ggml_set_abort_callback(throw_abort); });
-    ++t_guarded;
+void leave_abort(const char* message) {
+  Call* call = t_call;
+  if (call == nullptr) {
+    if (g_abort_before != nullptr)
+      g_abort_before(message);
+    else
+      std::fprintf(stderr, "%s\n", message);
+    return;
   }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-  ~Guard() { --t_guarded; }
-};
-
-Failure failure(const Aborted& aborted, StatusCode otherwise) {
-  const bool memory = aborted.message.find("out of memory") != std::string::npos;
-  return {memory ? StatusCode::out_of_memory : otherwise, "The GPU failed: " + aborted.message};
+  const auto reason = reason_of(message);
+  copy(reason, call->reason);
+  if (is_out_of_memory(reason) && call->throws && std::uncaught_exceptions() == call->exceptions) {
+    call->out_of_memory = true;
+    throw OutOfMemory{};
+  }
+  g_lost.store(true);
+  // The language does not define a jump over destructors that should run. Compilers do what is wanted here:
+  // those frames are forgotten with all they own.
+  std::longjmp(call->way_out, 1); // NOLINT(bugprone-*,cert-*): an exception would run destructors
 }
 
-// Keeps the backend for as long as the process runs: no destructor may ask a GPU in an unknown state to free
-// anything.
-void abandon(std::unique_ptr<Backend> backend) {
+// Runs `action` and returns true; false if the GPU was lost in it. An OutOfMemory passes through where the
+// call throws.
+bool survives(Call& call, const std::function<void()>& action) {
+  struct Current {
+    explicit Current(Call& current) : before(std::exchange(t_call, &current)) { t_error = {}; }
+    ~Current() { t_call = before; }
+    Call* before;
+  };
+  static std::once_flag once;
+  std::call_once(once, [] { g_abort_before = ggml_set_abort_callback(leave_abort); });
+  const Current current(call);
+  if (setjmp(call.way_out) != 0) // NOLINT(bugprone-*,cert-*)
+    return false;
+  action();
+  return true;
+}
+
+Failure failure(const Call& call, StatusCode otherwise) {
+  return {call.out_of_memory ? StatusCode::out_of_memory : otherwise,
+          std::string("The GPU failed: ") + call.reason.data()};
+}
+
+// Keeps a backend for as long as the process runs.
+void abandon(Backend* backend) {
   static std::mutex mutex;
-  static auto* const abandoned = new std::vector<std::unique_ptr<Backend>>();
+  static auto* const abandoned = new std::vector<Backend*>();
   const std::lock_guard lock(mutex);
-  abandoned->push_back(std::move(backend));
+  abandoned->push_back(backend);
 }
 
 class GuardedBackend final : public Backend {
-  Backend& usable() const {
-    if (!inner_)
-      throw Failure(StatusCode::inference_failed, "The GPU failed in an earlier call");
-    return *inner_;
-  }
-
-  template <typename Call> auto guarded(Call call) {
-    const Guard guard;
-    try {
-      return call();
-    } catch (const Aborted& aborted) {
-      abandon(std::move(inner_));
-      throw failure(aborted, StatusCode::inference_failed);
-    }
-  }
-
  public:
   explicit GuardedBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)), info_(inner_->info()) {}
+  ~GuardedBackend() override { release(); }
 
   const ModelInfo& info() const override { return info_; }
 
   std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
                                   const ChunkEvents& events, const CancelToken& cancel) override {
-    return guarded([&] { return usable().transcribe(samples, options, events, cancel); });
+    std::vector<Segment> result;
+    guarded([&] { result = inner_->transcribe(samples, options, events, cancel); });
+    return result;
   }
 
   std::vector<LanguageProbability> detect_language(std::span<const float> samples,
                                                    const DetectionOptions& options,
                                                    const CancelToken& cancel) override {
-    return guarded([&] { return usable().detect_language(samples, options, cancel); });
+    std::vector<LanguageProbability> result;
+    guarded([&] { result = inner_->detect_language(samples, options, cancel); });
+    return result;
   }
 
  private:
+  void guarded(const std::function<void()>& action) {
+    if (!inner_ || g_lost)
+      throw Failure(StatusCode::inference_failed, "The GPU failed in an earlier call");
+    Call call{t_call, true};
+    bool survived = false;
+    try {
+      survived = survives(call, action);
+    } catch (const OutOfMemory&) {
+      release();
+      throw failure(call, StatusCode::inference_failed);
+    }
+    if (survived)
+      return;
+    release();
+    throw failure(call, StatusCode::inference_failed);
+  }
+
+  void release() noexcept {
+    Backend* inner = inner_.release();
+    if (inner == nullptr)
+      return;
+    Call call{t_call, false};
+    if (g_lost || !survives(call, [inner] { delete inner; }))
+      abandon(inner);
+  }
+
   std::unique_ptr<Backend> inner_;
   ModelInfo info_;
 };
 
 } // namespace
 
+void note_gpu_error(const char* line) {
+  const std::string_view text = line;
+  if (t_call != nullptr && text.find(" error: ") != std::string_view::npos)
+    copy(text.substr(0, text.find_last_not_of('\n') + 1), t_error);
+}
+
+bool ask_gpu(const std::function<void()>& question) {
+  if (g_lost)
+    return false;
+  Call call{t_call, true};
+  try {
+    return survives(call, question);
+  } catch (const OutOfMemory&) {
+    return false;
+  }
+}
+
 std::unique_ptr<Backend> load_guarded(BackendFactory load, const LoadOptions& options,
                                       const CancelToken& cancel) {
   if (options.device == "cpu")
     return load(options, cancel);
-  const Guard guard;
+  if (g_lost)
+    throw Failure(StatusCode::load_failed, "The GPU failed in an earlier call");
+  Call call{t_call, true};
+  std::unique_ptr<Backend> loaded;
+  bool survived = false;
   try {
-    return std::make_unique<GuardedBackend>(load(options, cancel));
-  } catch (const Aborted& aborted) {
-    throw failure(aborted, StatusCode::load_failed);
+    survived = survives(call, [&] { loaded = load(options, cancel); });
+  } catch (...) {
+    // A library may turn the exception into another failure.
+    if (call.out_of_memory)
+      throw failure(call, StatusCode::load_failed);
+    throw;
   }
+  if (!survived)
+    throw failure(call, StatusCode::load_failed);
+  return std::make_unique<GuardedBackend>(std::move(loaded));
 }
 
 } // namespace voxgate

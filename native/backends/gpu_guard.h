@@ -2,13 +2,31 @@
 
 #include "backends/registry.h"
 
+#include <functional>
+
 namespace voxgate {
 
-// A GPU can run out of memory or be lost at any time, and ggml then ends the process. A backend that is
-// loaded by this function throws Failure instead (out_of_memory if that was the reason) and refuses every
-// later call. What it holds on the GPU is in an unknown state, so it is never freed. A backend on the CPU is
-// returned without a guard.
+// A GPU can run out of memory or be lost at any time, and ggml then ends the process. Here that becomes a
+// Failure, in one of two ways:
+//
+//  - Out of memory: an exception, which frees on its way what was being made, as a GPU that is only full
+//  still
+//    frees. The backend of the call is freed too and refuses every later call.
+//  - Anything else: the GPU is lost for the whole process, because CUDA then refuses every later call, that
+//  to
+//    free memory as well, and ggml ends the process for that again. No destructor may run: control comes back
+//    by a jump, all backends on a GPU are kept as they are until the process ends, and every later call of
+//    one and every load are refused.
+
+// A backend on a GPU behind this guard; one on the CPU is returned as it is. Throws Failure{out_of_memory} or
+// Failure{load_failed} if the GPU fails.
 std::unique_ptr<Backend> load_guarded(BackendFactory load, const LoadOptions& options,
                                       const CancelToken& cancel);
+
+// Asks a GPU something. False if it failed or was lost before; `question` may then have been left half way.
+bool ask_gpu(const std::function<void()>& question);
+
+// An error line of ggml's log. It holds the reason that the text of the abort after it does not.
+void note_gpu_error(const char* line);
 
 } // namespace voxgate

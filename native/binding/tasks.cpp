@@ -9,6 +9,10 @@
 namespace voxgate {
 namespace {
 
+void load_gpus(const Napi::CallbackInfo&) {
+  use_gpus();
+}
+
 Napi::Value get_engine_info(const Napi::CallbackInfo& info) {
   return to_js(info.Env(), engine_info());
 }
@@ -58,6 +62,7 @@ Napi::Value quantize(const Napi::CallbackInfo& info) {
 } // namespace
 
 void define_tasks(Napi::Env env, Napi::Object exports) {
+  exports.Set("useGpus", Napi::Function::New(env, entry<load_gpus>, "useGpus"));
   exports.Set("engineInfo", Napi::Function::New(env, entry<get_engine_info>, "engineInfo"));
   exports.Set("setLogger", Napi::Function::New(env, entry<set_logger>, "setLogger"));
   exports.Set("cancel", Napi::Function::New(env, entry<cancel_job>, "cancel"));

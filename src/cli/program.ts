@@ -62,7 +62,7 @@ function openEngine(
   config: Config,
   log: Logger,
 ): { engine: NativeEngine; device: ChosenDevice; store: ModelStore } {
-  const engine = loadEngine(log);
+  const engine = loadEngine(config, log);
   const device = chooseDevice(config.device, engine.info.devices);
   const store = createModelStore({
     dir: config.modelDir,
@@ -78,9 +78,9 @@ function openEngine(
   return { engine, device, store };
 }
 
-function loadEngine(log: Logger): NativeEngine {
+function loadEngine(config: Config, log: Logger): NativeEngine {
   try {
-    const engine = loadNative();
+    const engine = loadNative(undefined, { gpus: config.device !== 'cpu' });
     // A call that fails throws, so what the libraries print is needed only for debugging.
     engine.setLogger((level, message) => log.debug(`${level}: ${message.trimEnd()}`));
     return engine;

@@ -27,6 +27,7 @@ import {
  * job's `id`.
  */
 interface Addon {
+  useGpus(): void;
   engineInfo(): Omit<EngineInfo, 'cudaLibrary'>;
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   cancel(id: number): void;
@@ -217,10 +218,12 @@ const defaultPath = fileURLToPath(new URL('../../build/Release/voxgate.node', im
 
 /**
  * Loads the addon. Several calls, also from worker threads, share one copy of the library.
+ * @param options.gpus whether models may run on a GPU; else no library for GPUs is loaded and no GPU is touched
  * @throws Error whose message names the platform, the path, the reason and the command that compiles the addon
  */
-export function loadNative(path: string = defaultPath): NativeEngine {
+export function loadNative(path: string = defaultPath, { gpus = false } = {}): NativeEngine {
   const addon = loadAddon(path);
+  if (gpus) addon.useGpus();
   return {
     info: {
       ...addon.engineInfo(),
