@@ -11,6 +11,7 @@ namespace {
 constexpr uint32_t kMagic = 0x46554747; // "GGUF"
 constexpr uint64_t kMaxValues = 4096;
 constexpr uint64_t kMaxTensors = 8192;
+constexpr uint64_t kMaxTexts = 1 << 18; // of one array; a vocabulary has fewer than 200,000 pieces
 constexpr uint64_t kMaxTextBytes = 1 << 20;
 constexpr uint64_t kMaxElements = uint64_t{1} << 31;
 constexpr uint64_t kMaxAlignment = 1 << 16;
@@ -108,8 +109,9 @@ GgufFile::Value GgufFile::read_array() {
   const auto type = reader_.read<uint32_t>();
   const auto count = reader_.read<uint64_t>();
   if (type == GGUF_TYPE_STRING) {
-    // Each text takes at least the bytes of its length, so `count` cannot demand more memory than the file
-    // has bytes, up to a constant factor.
+    // A text takes eight bytes of the file at least and four times that in memory, so that the size of the
+    // file is no bound that would do.
+    reader_.require(count <= kMaxTexts, "a list in it is too long");
     reader_.require(count <= reader_.remaining() / sizeof(uint64_t), "it ends too early");
     std::vector<std::string> texts(count);
     for (auto& text : texts)

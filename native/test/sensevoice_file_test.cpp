@@ -117,6 +117,15 @@ TEST("sensevoice file: tensors with false descriptions are refused") {
   CHECK(refused(overwritten(bytes, "enc.tp_norm.weight", 12, raw(int32_t{8})), "unexpected type")); // q8_0
 }
 
+TEST("sensevoice file: a list of more texts than a vocabulary has is refused before memory is asked for it") {
+  std::string bytes = "GGUF" + raw(uint32_t{3}) + raw(uint64_t{0}) + raw(uint64_t{1});
+  bytes += raw(uint64_t{1}) + "k" + raw(uint32_t{9}) + raw(uint32_t{8}); // a list of texts
+  constexpr uint64_t kTexts = uint64_t{1} << 18;
+  const std::string empty_texts(8 * (kTexts + 8), '\0');
+  CHECK(refused(bytes + raw(kTexts + 1) + empty_texts, "a list in it is too long"));
+  CHECK(refused(bytes + raw(kTexts) + empty_texts, "it has no value for general.architecture"));
+}
+
 TEST("sensevoice file: changed bytes never end the process") {
   const auto bytes = whole_file();
   const auto header = header_bytes(bytes);
