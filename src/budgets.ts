@@ -18,6 +18,8 @@ export const BUDGETS = {
     bodyMs: 60_000,
     /** The requests that a client may send on one connection before the first of them is answered. */
     unanswered: 16,
+    /** A new connection is spared for this long where a used one can give way: its request may be on its way. */
+    sparedMs: 1000,
     /** The wait for another request. Common reverse proxies close first, so they never reuse a closing connection. */
     idleMs: 75_000,
   },

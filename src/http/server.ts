@@ -35,7 +35,7 @@ export function createHttpServer({ app, log, limits, arrival, onError }: HttpSer
   });
   // Node would drop the fields beyond its limit, Origin and Authorization among them. `wellFormed` counts instead.
   server.maxHeadersCount = 0;
-  boundConnections(server, limits.maxConnections);
+  boundConnections(server, limits);
   const nothing = () => undefined;
 
   /** Express calls this when the target has no path, before it has run any handler. */

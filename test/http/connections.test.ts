@@ -156,7 +156,8 @@ test('a connection that waits too long for its next request is closed', async ()
 });
 
 test('at the limit of connections those without a request give way, the silent ones first', async () => {
-  await using gateway = await startGateway({ env: { SVC_MAX_CONNECTIONS: '4' } });
+  const budgets = { connection: { sparedMs: 0 } };
+  await using gateway = await startGateway({ env: { SVC_MAX_CONNECTIONS: '4' }, budgets });
   using waiting = rawClient(gateway.base, HEALTH);
   await until('it is answered', () => statusesIn(waiting.said()).length === 1);
   const silent = Array.from({ length: 20 }, () => rawClient(gateway.base));
@@ -177,6 +178,20 @@ test('at the limit of connections those without a request give way, the silent o
   await until('the earlier ones gave way', () => honest.closed() && waiting.closed());
   assert(used.every((client) => !client.closed()));
   for (const client of used) client.socket.destroy();
+});
+
+test('a new connection is spared for a moment, because its request may be on its way', async () => {
+  const budgets = { connection: { sparedMs: 60_000 } };
+  await using gateway = await startGateway({ env: { SVC_MAX_CONNECTIONS: '2' }, budgets });
+  using used = rawClient(gateway.base, HEALTH);
+  await until('it is answered', () => statusesIn(used.said()).length === 1);
+  using young = rawClient(gateway.base);
+  await until('it is there', () => young.socket.readyState === 'open');
+  using third = rawClient(gateway.base, HEALTH);
+  await until('it is answered', () => statusesIn(third.said()).length === 1);
+  assert(used.closed(), 'the used one gave way');
+  young.write(HEALTH);
+  await until('it is answered', () => statusesIn(young.said()).length === 1);
 });
 
 test('when every connection has a request under way, a new one is closed and those go on', async () => {
