@@ -1,0 +1,140 @@
+/**
+ * The other side of attack-scene.ts, in processes of their own, so that no side waits for the event loop of another: an
+ * attacker, a prober that measures /health, and a bystander that shows how slow the machine itself is meanwhile.
+ */
+import { createServer, get } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+
+const HOST = 'Host: localhost\r\n';
+const GET = `GET /health HTTP/1.1\r\n${HOST}\r\n`;
+const UPLOAD = `POST /v1/audio/transcriptions HTTP/1.1\r\n${HOST}Content-Type: multipart/form-data; boundary=x\r\n`;
+const FILE = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\nRIFF';
+
+/** Opens a connection again `afterMs` after each close, and calls `use` with each. */
+function again(port: number, use: (socket: Socket) => void, afterMs = 20): void {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined).resume();
+  socket.once('connect', () => use(socket));
+  socket.once('close', () => setTimeout(again, afterMs, port, use, afterMs));
+}
+
+/** Keeps `count` connections that begin with `first` and then send `piece` every `everyMs`. */
+function trickling(count: number, first: string, piece: string, everyMs: number) {
+  return (port: number) => {
+    for (let i = 0; i < count; i++)
+      again(port, (socket) => {
+        socket.write(first);
+        const timer = setInterval(() => socket.write(piece), everyMs);
+        socket.once('close', () => clearInterval(timer));
+      });
+  };
+}
+
+/** Keeps `count` connections that send the next of `requests` at once. */
+function flooding(count: number, requests: readonly string[]) {
+  return (port: number) => {
+    let next = 0;
+    for (let i = 0; i < count; i++)
+      again(port, (socket) => {
+        socket.write(requests[next++ % requests.length] ?? '');
+        setTimeout(() => socket.destroy(), 500).unref();
+      });
+  };
+}
+
+/** Opens connections in steps, so that the queue of the kernel does not refuse them. */
+const idle = (count: number, first: string) => (port: number) => {
+  let opened = 0;
+  const timer = setInterval(() => {
+    for (let i = 0; i < 200 && opened < count; i++, opened++)
+      again(port, (socket) => void socket.write(first), 5000);
+    if (opened === count) clearInterval(timer);
+  }, 20);
+};
+
+const field = (name: string) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n1\r\n`;
+const form = (body: string) => `${UPLOAD}Content-Length: ${body.length + 5}\r\n\r\n${body}--x--`;
+
+export const ATTACKS = {
+  'heads that trickle': trickling(300, `GET /health HTTP/1.1\r\n${HOST}X: `, 'x', 20),
+  'bodies that trickle': trickling(
+    200,
+    `POST /admin/session HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n`,
+    ' ',
+    20,
+  ),
+  'uploads that trickle': trickling(100, `${UPLOAD}Content-Length: 1000000\r\n\r\n${FILE}`, 'x', 50),
+  '1,000 connections that say nothing': idle(1000, ''),
+  '10,000 connections that say nothing': idle(10_000, ''),
+  '1,000 connections that ask once and stay': idle(1000, GET),
+  'heads of a megabyte': flooding(20, [`GET / HTTP/1.1\r\n${HOST}X: ${'x'.repeat(1 << 20)}`]),
+  'heads of 4,000 fields': flooding(20, [`GET / HTTP/1.1\r\n${HOST}${'a:\r\n'.repeat(4000)}\r\n`]),
+  'forms of 10,000 fields': flooding(5, [
+    form(Array.from({ length: 10_000 }, (_, i) => field(`f${i}`)).join('')),
+    form(field('keywords[4294967294]').repeat(100)),
+    form(field(`a${'[b]'.repeat(3000)}`)),
+  ]),
+  '1,000 requests without waiting': flooding(1, [GET.repeat(1000)]),
+  'lengths that are wrong': flooding(20, [
+    `${UPLOAD}Content-Length: 10\r\n\r\n${FILE}${GET}`,
+    `${UPLOAD}Content-Length: 18446744073709551616\r\n\r\n${FILE}`,
+    `${UPLOAD}Content-Length: -1\r\n\r\n${FILE}`,
+    `${UPLOAD}Content-Length: 1\r\nContent-Length: 2\r\n\r\n${FILE}`,
+    `${UPLOAD}Content-Length: 0x10\r\n\r\n${FILE}`,
+  ]),
+  'framings that contradict each other': flooding(20, [
+    `${UPLOAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${GET}`,
+    `${UPLOAD}Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n${FILE}`,
+    `${UPLOAD}Transfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(100_000)}\r\nx\r\n`,
+    `${UPLOAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`,
+  ]),
+  'wrong keys': flooding(20, [`GET /v1/models HTTP/1.1\r\n${HOST}Authorization: Bearer wrong\r\n\r\n`]),
+} satisfies Record<string, (port: number) => void>;
+
+const LEAST_ASKED = 100;
+const LONGEST_MS = 5000;
+
+/** The time in ms until the answer to GET /health on a connection of its own has come. */
+function ping(port: number): Promise<number> {
+  const startedAt = performance.now();
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(LONGEST_MS);
+    get({ port, host: '127.0.0.1', path: '/health', agent: false, signal }, (res) => {
+      res.once('error', reject);
+      res.resume().once('end', () => {
+        if (res.statusCode === 200) resolve(performance.now() - startedAt);
+        else reject(new Error(`/health answered ${res.statusCode}`));
+      });
+    }).once('error', reject);
+  });
+}
+
+const p99 = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
+
+const [, , role = '', port = '', other = ''] = process.argv;
+if (process.send !== undefined && role !== '') {
+  process.once('disconnect', () => process.exit());
+  if (role === 'bystander') {
+    const server = createServer((_req, res) => res.end('{"status":"ok"}'));
+    server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
+  } else if (role === 'prober') {
+    const [health, bystander]: [number[], number[]] = [[], []];
+    const failures: string[] = [];
+    process.once('message', () => {
+      process.send?.({ asked: health.length, healthMs: p99(health), bystanderMs: p99(bystander), failures });
+    });
+    process.send('ready');
+    for (;;) {
+      await ping(Number(port)).then(
+        (ms) => health.push(ms),
+        (error) => failures.push(String(error)),
+      );
+      bystander.push(await ping(Number(other)));
+      if (health.length + failures.length === LEAST_ASKED) process.send('enough');
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  } else {
+    ATTACKS[role as keyof typeof ATTACKS](Number(port));
+    process.send('ready');
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Runs an attack against a gateway while an honest client transcribes and a prober asks for /health. Both must be
+ * served: every transcription succeeds, and 99 of 100 answers of /health come within 100 ms. A bystander (a trivial
+ * server in a process of its own) shows what the machine adds: a turn of the gateway waits for the processor several
+ * times as often as the bystander, so three of its times are taken off. On a quiet machine that is a few milliseconds.
+ */
+import assert from 'node:assert/strict';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { OtherBudgets } from '../../src/budgets.ts';
+import type { ATTACKS } from './attack-process.ts';
+import { form, startGateway, toneWav } from './harness.ts';
+
+const HEALTH_LIMIT_MS = 100;
+/** The honest client rests between its requests, so that the gateway is not busy with it alone. */
+const PAUSE_MS = 50;
+const LONGEST_MS = 10_000;
+const PROGRAM = new URL('./attack-process.ts', import.meta.url);
+
+export interface Report {
+  transcriptions: number;
+  /** How often /health was asked, and the 99th percentile of its time and of the bystander's. */
+  asked: number;
+  healthMs: number;
+  bystanderMs: number;
+}
+
+interface Options {
+  forMs: number;
+  env?: Record<string, string>;
+  headers?: Record<string, string>;
+  budgets?: OtherBudgets;
+}
+
+async function start(...args: string[]): Promise<{ child: ChildProcess; said: unknown }> {
+  const child = fork(PROGRAM, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const [said] = await once(child, 'message');
+  return { child, said };
+}
+
+/** Transcribes on a connection of its own: one that waits for its next request may have to give way to others. */
+function send(base: string, headers: Record<string, string>, body: Buffer) {
+  return new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
+    const signal = AbortSignal.timeout(LONGEST_MS);
+    const options = {
+      ...{ method: 'POST', agent: false, signal },
+      headers: { ...headers, 'Content-Length': body.length },
+    };
+    const req = request(`${base}/v1/audio/transcriptions`, options, (res) => {
+      let text = '';
+      res.on('data', (data) => {
+        text += data;
+      });
+      res.once('end', () => resolve({ status: res.statusCode, text })).once('error', reject);
+    });
+    req.once('error', reject).end(body);
+  });
+}
+
+export async function underAttack(attack: keyof typeof ATTACKS, options: Options): Promise<Report> {
+  const { forMs, env = {}, headers = {}, budgets = {} } = options;
+  await using gateway = await startGateway({ env, budgets });
+  const { port } = new URL(gateway.base);
+  const upload = new Response(form(toneWav(1)));
+  const type = upload.headers.get('content-type') ?? '';
+  const body = Buffer.from(await upload.arrayBuffer());
+  const transcribe = async () => {
+    const { status, text } = await send(gateway.base, { ...headers, 'Content-Type': type }, body);
+    assert.deepEqual([status, JSON.parse(text || '{}').text], [200, 'Hello there.'], text);
+  };
+  await transcribe(); // what is loaded at the first request is not the attack's doing
+  const children: ChildProcess[] = [];
+  const begin = async (...args: string[]) => {
+    const { child, said } = await start(...args);
+    children.push(child);
+    return { child, said };
+  };
+  try {
+    const bystander = await begin('bystander');
+    await begin(attack, port);
+    const prober = await begin('prober', port, String(bystander.said));
+    let enough = false;
+    prober.child.once('message', () => {
+      enough = true;
+    });
+    let transcriptions = 0;
+    for (const until = Date.now() + forMs; Date.now() < until || !enough; transcriptions++) {
+      await transcribe();
+      await sleep(PAUSE_MS);
+    }
+    prober.child.send('stop');
+    const [seen] = (await once(prober.child, 'message')) as [Report & { failures: string[] }];
+    const { failures, ...figures } = seen;
+    assert.deepEqual(failures, [], 'every request for /health is answered');
+    const allowed = HEALTH_LIMIT_MS + 3 * figures.bystanderMs;
+    assert(figures.healthMs <= allowed, `/health needed ${figures.healthMs} ms of ${allowed}`);
+    assert.equal(gateway.logged.filter((line) => line.includes('"level":"error"')).join(''), '');
+    return { ...figures, transcriptions };
+  } finally {
+    for (const child of children) child.kill('SIGKILL');
+  }
+}
