@@ -221,19 +221,29 @@ function createTranscription(
         aliases: config.modelAliases,
         isAllowed,
       }),
-    hasWeights: (modelId) => store.isInstalled(VOICE_ACTIVITY.id) && store.isInstalled(modelId),
+    hasWeights: (modelId) =>
+      (isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id) || store.isInstalled(VOICE_ACTIVITY.id)) &&
+      (isLoaded(caches.models, modelId) || store.isInstalled(modelId)),
     async ensureWeights(modelId, signal, onFetching) {
       caches.models.assertFits(modelId); // before a download, which would be in vain
       const onProgress = ({ phase, doneBytes }: ModelProgress) => {
         // Verifying a file, and a download without its first byte, may still fail with a status of their own.
         if (phase !== 'verifying' && (phase !== 'downloading' || doneBytes > 0)) onFetching();
       };
-      await store.ensure(VOICE_ACTIVITY.id, { signal, onProgress });
-      await store.ensure(modelId, { signal, onProgress });
+      const ensure = async (cache: Pick<Caches['models'], 'entries'>, id: string) => {
+        // A loaded model serves on when its file is gone or has changed; the file matters when it is loaded again.
+        if (!isLoaded(cache, id)) await store.ensure(id, { signal, onProgress });
+      };
+      await ensure(caches.voiceActivity, VOICE_ACTIVITY.id);
+      await ensure(caches.models, modelId);
     },
     slot,
     ...caches,
   };
+}
+
+function isLoaded(cache: Pick<Caches['models'], 'entries'>, id: string): boolean {
+  return cache.entries().some((entry) => entry.key === id && entry.state === 'resident');
 }
 
 function routable(store: ModelStore, engine: NativeEngine): RoutableModel[] {

@@ -91,7 +91,7 @@ async function isOwn(dir: string): Promise<boolean> {
   }
 }
 
-const isOwnUser = (uid: number) => process.getuid === undefined || uid === process.getuid();
+const isOwnUser = (uid: number) => process.geteuid === undefined || uid === process.geteuid();
 
 /** Processes with the same value see each other's process ids: they share a kernel and a process namespace. */
 const PLACE = createHash('sha256')

@@ -55,7 +55,8 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
 
   async function write(source: Readable, dir: string, file: FileHandle, take: (bytes: number) => void) {
     let unchecked = LOOK_EVERY_BYTES; // an upload of unannounced length was not checked yet
-    for await (const chunk of source as AsyncIterable<Buffer>) {
+    // The stream is not destroyed by a failure here: the form parser would report that instead of the failure.
+    for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       take(chunk.length);
       unchecked += chunk.length;
       if (unchecked > LOOK_EVERY_BYTES) {

@@ -48,7 +48,11 @@ const MAX_BYTES_OF_FIELDS = FORM.parts * (FORM.fieldSize + 1024);
 
 export function createUploadReceiver(options: UploadReceiverOptions): UploadReceiver {
   const { maxBytes, maxUploads, maxSpoolBytes, limits = BUDGETS.upload, ...folder } = options;
-  const spool = createSpool({ ...folder, maxBytes: maxSpoolBytes, leastFreeBytes: limits.leastFreeBytes });
+  const spool = createSpool({
+    ...folder,
+    maxBytes: Math.max(maxSpoolBytes, maxBytes + 1), // the parser sees by one byte more that a file is too large
+    leastFreeBytes: limits.leastFreeBytes,
+  });
   const places = createUploadPlaces({ maxUploads, yieldMs: limits.yieldMs });
   const fieldMemory = byteBudget(limits.maxFieldBytes);
   const mostBytes = maxBytes + MAX_BYTES_OF_FIELDS;

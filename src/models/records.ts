@@ -99,8 +99,8 @@ export function createRecords(dir: string): Records {
     },
 
     glance(model, file) {
-      const size = statSync(join(dir, file), { throwIfNoEntry: false })?.size;
-      if (size === undefined) return null;
+      const size = sizeNow(join(dir, file));
+      if (size === null) return null;
       if (pinsOf(model, file).some((pin) => pin.bytes === size)) return size;
       return (known.get(file) ?? readRecordNow(recordPath(file)))?.bytes === size ? size : null;
     },
@@ -123,6 +123,15 @@ function parseRecord(text: string): FileRecord | null {
     return recordSchema.parse(JSON.parse(text));
   } catch {
     return null; // a crash may have cut the record, and the file is hashed again
+  }
+}
+
+/** Null for a file that is not there, and for one in a folder that this user may not enter. */
+function sizeNow(path: string): number | null {
+  try {
+    return statSync(path).size;
+  } catch {
+    return null;
   }
 }
 
