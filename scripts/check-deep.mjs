@@ -2,7 +2,7 @@
 import { fetchWeights, installTools } from './steps.mjs';
 import { run } from './tools.mjs';
 
-installTools(['cmake', 'compiler', 'make', 'python', 'pip', 'venv', 'ffmpeg', 'curl', 'haproxy', 'prlimit']);
+installTools(['cmake', 'compiler', 'make', 'python', 'pip', 'venv', 'ffmpeg', 'curl', 'haproxy']);
 run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
 run('build', 'npm', ['run', '--silent', 'build']);
 const env = { ...process.env, ...fetchWeights() };

@@ -14,7 +14,6 @@ const NEEDED = [
   'chromium',
   'curl',
   'haproxy',
-  'prlimit',
   'clang-format',
   'clang-tidy',
   'clang',

@@ -35,7 +35,6 @@ const TOOLS = {
     package: 'haproxy',
     why: 'to test behind a reverse proxy',
   },
-  prlimit: { commands: ['prlimit'], package: 'util-linux', why: 'to bound what ffmpeg may use' },
   'clang-format': { commands: ['clang-format'], package: 'clang-format', why: 'to check the C++ style' },
   'clang-tidy': { commands: ['clang-tidy'], package: 'clang-tidy', why: 'to lint the C++ code' },
   clang: { commands: ['clang++'], package: 'clang', why: 'to fuzz the native code' },

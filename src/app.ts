@@ -59,6 +59,8 @@ type Caches = ReturnType<typeof createModelCaches>;
 export interface App {
   readonly server: Server;
   readonly slot: Slot;
+  /** Why some formats of audio cannot be read, in words for the operator; null if all of them can. */
+  audioProblem(): Promise<string | null>;
   /** Loads a model and the voice activity model now, so that the first request does not wait for them. */
   preload(modelId: string): Promise<void>;
   /** Refuses new requests with `shutting_down`, gives those under way `drainMs` (0) to end, and frees the models. */
@@ -93,6 +95,12 @@ export function buildApp(config: Config, deps: AppDeps): App {
     limits: budgets.upload,
   });
   const transcription = createTranscription(config, deps, slot, caches);
+  const audio = createAudioOpener({
+    engine: deps.engine,
+    searchPath: config.environment.PATH ?? '',
+    maxAudioSec: config.maxAudioSec,
+    limits: budgets.ffmpeg,
+  });
   const observer = createObserver({
     beginCapture: instruments.beginCapture,
     finished(exchange) {
@@ -130,12 +138,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     shutdown: shutdown.signal,
     transcriptions: {
       transcription,
-      openAudio: createAudioOpener({
-        engine: deps.engine,
-        searchPath: config.environment.PATH ?? '',
-        maxAudioSec: config.maxAudioSec,
-        limits: budgets.ffmpeg,
-      }),
+      openAudio: audio.open,
       uploads,
       shutdown: shutdown.signal,
       log,
@@ -149,6 +152,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       log,
       slot,
       metrics: instruments.metrics,
+      audioProblem: audio.problem,
       toggles: instruments.toggles,
       captures: createCaptureActions({
         dir: config.observability.payloadDir,
@@ -172,6 +176,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   return {
     server,
     slot,
+    audioProblem: audio.problem,
     async preload(modelId) {
       const asked = { model: modelId, language: undefined, translate: false };
       const names = { defaultSize: config.modelDefaultSize, aliases: config.modelAliases };

@@ -63,6 +63,18 @@ export const BUDGETS = {
     maxProcesses: 4,
     /** The longest time that a request waits for one of the processes. */
     maxWaitMs: 10_000,
+    /**
+     * The processor time of a process, and the time of the clock for which the gateway waits for it, in both cases
+     * with a second more for every `audioSecPerSec` of audio. ffmpeg decodes hundreds of times faster than real time,
+     * so only a file made to waste time needs more.
+     */
+    cpuMs: 60_000,
+    wallMs: 60_000,
+    audioSecPerSec: 20,
+    addressSpaceBytes: 1024 ** 3,
+    openFiles: 32,
+    /** The largest file that a process may write. */
+    fileBytes: 0,
   },
   /** Bodies and answers of speech and chat calls. */
   forwarded: {

@@ -9,13 +9,14 @@ import { type Ffmpeg, findFfmpeg } from '../src/audio/find-ffmpeg.ts';
 import { type OpenAudioOptions, openAudio } from '../src/audio/open.ts';
 import { type NativeAudioFile, NativeError } from '../src/engine/types.ts';
 import { GatewayError } from '../src/errors.ts';
+import { until } from './until.ts';
 
 export const RATE = 16_000;
 export const folder = mkdtempSync(join(tmpdir(), 'voxgate-audio-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
-export function requireFfmpeg(): Ffmpeg {
-  const ffmpeg = findFfmpeg({ searchPath: process.env.PATH ?? '' });
+export async function requireFfmpeg(): Promise<Ffmpeg> {
+  const { ffmpeg } = await findFfmpeg({ searchPath: process.env.PATH ?? '' });
   assert.ok(ffmpeg, 'these tests need ffmpeg (on Debian: apt-get install ffmpeg)');
   return ffmpeg;
 }
@@ -183,6 +184,14 @@ export function refusal(...codes: string[]): (error: unknown) => boolean {
     assert.doesNotMatch(error.message, /\/tmp|voxgate-audio|0x|file:/);
     return true;
   };
+}
+
+/** Waits until everything is closed that was not open when `before` was counted. */
+export async function untilClosed(before: ReturnType<typeof openHandles>): Promise<void> {
+  await until('files and processes are closed', () => {
+    const now = openHandles();
+    return now.files <= before.files && now.children <= before.children;
+  });
 }
 
 /** Counts the things that must be back at their numbers when all sources are closed. */

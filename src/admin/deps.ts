@@ -12,6 +12,8 @@ export interface AdminDeps {
   log: Logger;
   metrics: Pick<Metrics, 'snapshot' | 'series' | 'perSecond'>;
   toggles: Toggles;
+  /** Why some formats of audio cannot be read; null if all of them can. */
+  audioProblem(): Promise<string | null>;
   slot: { status(): SlotStatus; stopHolder(): boolean };
   captures: CaptureActions;
   models: ModelActions;

@@ -33,9 +33,13 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
     post('/admin/api/models/*id/unload', changeModel(deps.models, 'unload')),
     post('/admin/api/slot/stop', stopSlot(deps)),
 
-    get('/admin/fragments/summary', (_req, res) =>
-      sendHtml(res, summaryView(takeSnapshot(deps), version, toggles.get('metrics'))),
-    ),
+    get('/admin/fragments/summary', async (_req, res) => {
+      const audioProblem = await deps.audioProblem();
+      sendHtml(
+        res,
+        summaryView(takeSnapshot(deps), { version, counting: toggles.get('metrics'), audioProblem }),
+      );
+    }),
     get('/admin/fragments/slot', slot(deps)),
     get('/admin/fragments/observability', observability(deps)),
     get('/admin/fragments/models', models(deps.models)),

@@ -4,15 +4,12 @@ import { once } from 'node:events';
 import { resolve as absolute } from 'node:path';
 import { GatewayError } from '../errors.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
-import { type Ffmpeg, ffmpegCommand } from './find-ffmpeg.ts';
+import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
 import { refuseAudio, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 
 /** ffmpeg catches SIGXCPU, which the limit of processor time sends, and exits with this code. */
 const ENDED_BY_SIGNAL = 255;
-/** ffmpeg decodes hundreds of times faster than real time, so only a file made to waste time needs more than this. */
-const CPU_BASE_SEC = 60;
-const AUDIO_SEC_PER_CPU_SEC = 20;
 const STDERR_WINDOW_CHARS = 4096;
 
 /**
@@ -28,11 +25,12 @@ export async function openFfmpegDecoder(
 ): Promise<Decoder> {
   const { maxAudioSec, blockSamples, signal } = limits;
   signal?.throwIfAborted();
-  const cpuSec = CPU_BASE_SEC + Math.ceil(maxAudioSec / AUDIO_SEC_PER_CPU_SEC);
+  const { cpuMs, wallMs, audioSecPerSec } = ffmpeg.limits;
+  const shareMs = (audioSec: number) => (audioSec / audioSecPerSec) * 1000;
   const [command, args] = ffmpegCommand(
     ffmpeg,
     ffmpegArguments(path, container.demuxer, maxAudioSec),
-    cpuSec,
+    cpuMs + shareMs(maxAudioSec),
   );
   const child = await start(command, args);
   child.on('error', () => {}); // a kill fails when the process has already ended
@@ -47,6 +45,7 @@ export async function openFfmpegDecoder(
   const chunks = child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   let rest: Buffer = Buffer.alloc(0);
   let delivered = 0;
+  let waitedMs = 0;
   let closed = false;
 
   async function nextChunk(): Promise<Buffer | null> {
@@ -79,6 +78,8 @@ export async function openFfmpegDecoder(
     const [code, endSignal] = await exited;
     signal?.throwIfAborted();
     if (closed) throw closedWhileRead();
+    if (isNotStarted(code))
+      throw new Error(`${ffmpeg.path} cannot be started under its limits (exit code ${code})`);
     // A limit ended the decoding, not the end of the file. The part decoded so far must not pass for the whole.
     if (endSignal !== null || code === ENDED_BY_SIGNAL) {
       throw refuseDecoding('undecodable_audio', 'decoding it takes more memory or time than is allowed');
@@ -89,6 +90,18 @@ export async function openFfmpegDecoder(
     throw refuseDecoding('undecodable_audio', `the file looks like ${container.name} but is damaged`);
   }
 
+  /** Ends the process when the gateway has waited for it too long. The time between two reads does not count. */
+  async function beforeDeadline<T>(wait: () => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    const late = setTimeout(kill, wallMs + shareMs(delivered / SAMPLE_RATE) - waitedMs);
+    try {
+      return await wait();
+    } finally {
+      clearTimeout(late);
+      waitedMs += performance.now() - startedAt;
+    }
+  }
+
   return {
     get durationSec() {
       return notes.durationSec;
@@ -97,10 +110,13 @@ export async function openFfmpegDecoder(
       signal?.throwIfAborted();
       if (closed) throw closedWhileRead();
       const block = new Float32Array(blockSamples);
-      const filled = await fill(Buffer.from(block.buffer));
-      const samples = Math.floor(filled / Float32Array.BYTES_PER_ELEMENT);
-      delivered += samples;
-      if (samples < blockSamples) await judgeExit();
+      const samples = await beforeDeadline(async () => {
+        const filled = await fill(Buffer.from(block.buffer));
+        const samples = Math.floor(filled / Float32Array.BYTES_PER_ELEMENT);
+        delivered += samples;
+        if (samples < blockSamples) await judgeExit();
+        return samples;
+      });
       signal?.throwIfAborted();
       return samples === 0 ? null : block.subarray(0, samples);
     },

@@ -28,7 +28,7 @@ const MAX_TAGS = 8;
 
 export interface OpenAudioOptions {
   engine: Pick<NativeEngine, 'openAudio'>;
-  /** The result of `findFfmpeg`; null on a machine without ffmpeg. */
+  /** The result of `findFfmpeg`; null on a machine without an ffmpeg that can be used. */
   ffmpeg: Ffmpeg | null;
   /** Bounds the processes of ffmpeg; absent where one caller opens one file at a time. */
   places?: ProcessPlaces;
@@ -153,7 +153,7 @@ function holding(decoder: Decoder, place: Disposable | undefined): Decoder {
 }
 
 function refuseWithoutFfmpeg({ name, native }: Container): Error {
-  const remedy = 'ffmpeg, which this server does not have (on Debian: apt-get install ffmpeg)';
+  const remedy = 'ffmpeg, which this server does not have or may not use (on Debian: apt-get install ffmpeg)';
   if (!native) return refuseDecoding('unsupported_format', `decoding ${name} needs ${remedy}`);
   return refuseDecoding(
     'undecodable_audio',

@@ -1,9 +1,12 @@
 /** Opens files as audio with what this machine has: the addon, and ffmpeg with a bound on its processes. */
 import { BUDGETS } from '../budgets.ts';
 import type { NativeEngine } from '../engine/types.ts';
-import { type Ffmpeg, findFfmpeg } from './find-ffmpeg.ts';
+import { type FoundFfmpeg, findFfmpeg } from './find-ffmpeg.ts';
 import { type AudioSource, openAudio } from './open.ts';
 import { createProcessPlaces } from './process-places.ts';
+
+/** A search that failed is repeated after this time, because the system may have refused a process for a moment. */
+const SEARCH_AGAIN_MS = 10_000;
 
 export interface AudioOpenerOptions {
   engine: Pick<NativeEngine, 'openAudio'>;
@@ -13,16 +16,37 @@ export interface AudioOpenerOptions {
   limits?: typeof BUDGETS.ffmpeg;
 }
 
-/** @param requestId names the request in the note of a crash */
-export type AudioOpener = (path: string, signal: AbortSignal, requestId?: string) => Promise<AudioSource>;
+export interface AudioOpener {
+  /** @param requestId names the request in the note of a crash */
+  open(path: string, signal: AbortSignal, requestId?: string): Promise<AudioSource>;
+  /** Why some formats cannot be read, in words for the operator; null if all of them can. */
+  problem(): Promise<string | null>;
+}
 
 export function createAudioOpener(options: AudioOpenerOptions): AudioOpener {
   const { engine, searchPath, maxAudioSec, limits = BUDGETS.ffmpeg } = options;
   const places = createProcessPlaces(limits);
-  // It is found at the first use, so that a slow lookup does not delay the start.
-  let found: { ffmpeg: Ffmpeg | null } | null = null;
-  return (path, signal, requestId) => {
-    found ??= { ffmpeg: findFfmpeg({ searchPath }) };
-    return openAudio(path, { engine, ffmpeg: found.ffmpeg, places, maxAudioSec, signal, requestId });
+  let search: { result: Promise<FoundFfmpeg>; again: number } | null = null;
+
+  /** The first use searches, so that it does not delay the start. */
+  async function found(): Promise<FoundFfmpeg> {
+    if (search === null || performance.now() > search.again) {
+      const result = findFfmpeg({ searchPath, limits });
+      search = { result, again: performance.now() + SEARCH_AGAIN_MS };
+    }
+    const result = await search.result;
+    if (result.ffmpeg !== null) search.again = Number.POSITIVE_INFINITY;
+    return result;
+  }
+
+  return {
+    async open(path, signal, requestId) {
+      const { ffmpeg } = await found();
+      return openAudio(path, { engine, ffmpeg, places, maxAudioSec, signal, requestId });
+    },
+    async problem() {
+      const { problem } = await found();
+      return problem && `m4a, mp4, webm, opus, aac, aiff and other formats are refused, because ${problem}`;
+    },
   };
 }

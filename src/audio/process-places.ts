@@ -10,7 +10,9 @@ export interface ProcessPlaces {
   take(signal?: AbortSignal): Promise<Disposable>;
 }
 
-export function createProcessPlaces({ maxProcesses, maxWaitMs }: Budgets['ffmpeg']): ProcessPlaces {
+type Places = Pick<Budgets['ffmpeg'], 'maxProcesses' | 'maxWaitMs'>;
+
+export function createProcessPlaces({ maxProcesses, maxWaitMs }: Places): ProcessPlaces {
   let taken = 0;
   const waiting = new Set<() => void>();
 

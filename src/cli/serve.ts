@@ -47,6 +47,8 @@ async function serve({ config, warnings, log, engine, device, store }: ServeDeps
     devices: engine.info.devices.map(({ name }) => name).join(',') || 'none',
   });
   stopOnSignals(app, config, log);
+  const audioProblem = await app.audioProblem();
+  if (audioProblem !== null) log.warn(audioProblem);
   for (const model of config.modelPreload) {
     await app.preload(model).catch((error) => log.error(`cannot preload ${model}: ${fullMessage(error)}`));
   }

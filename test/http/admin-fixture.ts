@@ -50,6 +50,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const deps: AdminDeps = {
     ...{ version: '0.1.0', log, metrics, toggles, slot },
     models: scriptedModels(models, asked),
+    audioProblem: async () => null,
     captures: scriptedCaptures(dir, captured),
   };
   const app = express();

@@ -30,7 +30,7 @@ const RECORD = new URL('../bad-files/outcomes.json', import.meta.url);
 const recorded: { ffmpeg: string; outcomes: Record<string, Outcome> } = JSON.parse(
   readFileSync(RECORD, 'utf8'),
 );
-const { version } = requireFfmpeg();
+const { version } = await requireFfmpeg();
 const isRecorded = version.startsWith(recorded.ffmpeg);
 const isRecording = process.env.VOXGATE_RECORD_OUTCOMES === '1';
 

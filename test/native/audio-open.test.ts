@@ -18,23 +18,20 @@ import {
   refusingEngine,
   requireFfmpeg,
   runFfmpeg,
+  untilClosed,
   write,
 } from '../audio-fixtures.ts';
-import { until } from '../until.ts';
 import { wav } from '../wav.ts';
 
 const engine = loadNative();
-const ffmpeg = requireFfmpeg();
+const ffmpeg = await requireFfmpeg();
 const alone = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => ({
   ...{ engine, ffmpeg: null, maxAudioSec: 3600 },
   ...more,
 });
 const baseline = openHandles();
-after(async () => {
-  // The addon closes a file on its own thread, a moment after it was asked to.
-  await until('the files are closed', () => openHandles().files <= baseline.files);
-  assert.deepEqual(openHandles(), baseline, 'a file or a process was left behind');
-});
+// The addon closes a file on its own thread, a moment after it was asked to.
+after(() => untilClosed(baseline));
 
 test('the addon alone decodes with the length, pitch and level that ffmpeg gives', async (t) => {
   for (const [name, format, ...encoding] of OWN_FORMATS) {

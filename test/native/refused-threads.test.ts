@@ -32,6 +32,7 @@ function underRefusal(body: string): string[] {
     import { writeFileSync } from 'node:fs';
     import { loadNative } from '${url('engine/addon.ts')}';
     import { openAudio } from '${url('audio/open.ts')}';
+    import { BUDGETS } from '${url('budgets.ts')}';
     const native = loadNative();
     const left = Buffer.alloc(4);
     const allow = (threads) => {
@@ -110,7 +111,7 @@ for (const [family, path] of Object.entries(small)) {
 
 test('an ffmpeg that cannot be started is out_of_memory', { skip }, () => {
   const printed = underRefusal(`
-    const ffmpeg = { path: '/bin/false', version: '', prlimitPath: null };
+    const ffmpeg = { path: '/bin/false', version: '', limits: BUDGETS.ffmpeg };
     const opened = () => openAudio('${temporaryFile(Buffer.from('\0\0\0\x10ftypM4A \0\0\0\0'))}', { engine: native, ffmpeg, maxAudioSec: 1 });
     allow(0);
     console.log(await outcome(opened()));

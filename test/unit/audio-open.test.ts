@@ -23,11 +23,12 @@ import {
   requireFfmpeg,
   runFfmpeg,
   TONE,
+  untilClosed,
   write,
 } from '../audio-fixtures.ts';
 import { wav } from '../wav.ts';
 
-const ffmpeg = requireFfmpeg();
+const ffmpeg = await requireFfmpeg();
 const baseline = openHandles();
 const withBoth = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => ({
   engine: createFakeEngine(),
@@ -38,7 +39,7 @@ const withBoth = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => ({
 const withoutFfmpeg = (more: Partial<OpenAudioOptions> = {}) => withBoth({ ffmpeg: null, ...more });
 const silence = (seconds: number) => new Int16Array(Math.round(seconds * RATE));
 
-after(() => assert.deepEqual(openHandles(), baseline, 'a file or a process was left behind'));
+after(() => untilClosed(baseline));
 
 const FORMATS = [...OWN_FORMATS, ...FFMPEG_FORMATS];
 
@@ -154,7 +155,7 @@ test('NaN and infinity become silence', async () => {
 
 test('files without usable audio are refused before any decoder runs', async () => {
   const engine = createFakeEngine();
-  const options = withBoth({ engine, ffmpeg: { ...ffmpeg, path: '/nonexistent/ffmpeg', prlimitPath: null } });
+  const options = withBoth({ engine, ffmpeg: { ...ffmpeg, path: '/nonexistent/ffmpeg' } });
   await assert.rejects(openAudio(write('empty', ''), options), refusal('empty_file'));
   for (const text of ['hello', '#EXTM3U\n', 'ffconcat version 1.0\nfile x\n', '<svg/>', '\0'.repeat(9000)]) {
     await assert.rejects(openAudio(write('text.wav', text), options), refusal('unsupported_format'));

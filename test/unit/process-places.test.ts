@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { createAudioOpener } from '../../src/audio/opener.ts';
 import { createProcessPlaces } from '../../src/audio/process-places.ts';
+import { BUDGETS } from '../../src/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { createFakeEngine, folder, makeTone } from '../audio-fixtures.ts';
 
@@ -13,8 +14,8 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const opener = (maxProcesses: number, maxWaitMs: number) =>
   createAudioOpener({
     ...{ engine: createFakeEngine(), searchPath: process.env.PATH ?? '', maxAudioSec: 60 },
-    limits: { maxProcesses, maxWaitMs },
-  });
+    limits: { ...BUDGETS.ffmpeg, maxProcesses, maxWaitMs },
+  }).open;
 
 const signal = new AbortController().signal;
 const isOverloaded = (error: unknown) => error instanceof GatewayError && error.code === 'overloaded';

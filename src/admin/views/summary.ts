@@ -5,13 +5,20 @@ import { CATEGORY_NAMES } from './categories.ts';
 import { duration, milliseconds, percent, ratio } from './format.ts';
 import { type Html, html } from './html.ts';
 
-export function summaryView(snapshot: MetricsSnapshot, version: string, counting: boolean): Html {
+export interface Summary {
+  version: string;
+  counting: boolean;
+  audioProblem: string | null;
+}
+
+export function summaryView(snapshot: MetricsSnapshot, { version, counting, audioProblem }: Summary): Html {
   const tiles = CATEGORIES.flatMap((name) => {
     const entry = snapshot.categories[name];
     return entry === undefined ? [] : [tile(name, entry)];
   });
   return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. Figures cover the last ${span(snapshot.window_sec)}.</p>
 ${!counting && html`<p class="notice warn" data-key="off">Metrics are switched off: no request is counted.</p>`}
+${audioProblem !== null && html`<p class="notice warn" data-key="audio">Some audio cannot be read: ${audioProblem}.</p>`}
 ${
   tiles.length === 0
     ? html`<div class="card empty" data-key="empty"><p>No requests yet: try the <a href="/playground">playground</a>.</p></div>`

@@ -1,0 +1,33 @@
+/** A gateway whose ffmpeg is missing or cannot be limited says so to its operator, and to clients that need it. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { BUDGETS } from '../../src/budgets.ts';
+import { makeTone } from '../audio-fixtures.ts';
+import { form, json, post, startGateway, toneWav, until } from './harness.ts';
+import { SCRIPTED, serve } from './served.ts';
+
+const m4a = readFileSync(makeTone('needs.m4a', '-c:a', 'aac'));
+/** No system lets a process open this many files, and so none sets the limit. */
+const impossible = { ffmpeg: { ...BUDGETS.ffmpeg, openFiles: 2 ** 31 } };
+
+test('an ffmpeg that cannot be limited is not used, and the dashboard says so', async () => {
+  const env = { PATH: process.env.PATH ?? '' };
+  await using gateway = await startGateway({ env, budgets: impossible });
+  const { error } = await json(await post(gateway, form(m4a)));
+  assert.equal(error.code, 'unsupported_format');
+  assert.match(error.message, /decoding mp4 needs ffmpeg, which this server does not have or may not use/);
+  assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
+  const summary = async ({ base }: { base: string }) =>
+    (await fetch(`${base}/admin/fragments/summary`)).text();
+  assert.match(await summary(gateway), /Some audio cannot be read: .* cannot be limited here by the ulimit/);
+  await using usual = await startGateway({ env });
+  assert.equal((await post(usual, form(m4a))).status, 200);
+  assert.doesNotMatch(await summary(usual), /cannot be read/);
+});
+
+test('a gateway without ffmpeg says so in a warning at its start', async () => {
+  await using served = await serve({ PATH: '/nonexistent' }, SCRIPTED);
+  const warning = /warn.*m4a, mp4, .* are refused, because there is no ffmpeg in PATH/;
+  await until('the warning', () => warning.test(served.log()), 20_000);
+});
