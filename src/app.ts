@@ -32,6 +32,7 @@ import { createModelCaches } from './model-caches.ts';
 import { CATALOGUE, VOICE_ACTIVITY } from './models/catalogue.ts';
 import type { ModelProgress } from './models/source.ts';
 import type { ModelStore } from './models/store.ts';
+import type { Crashes } from './observability/crashes.ts';
 import type { Exchange } from './observability/exchange.ts';
 import { createInstruments } from './observability/instruments.ts';
 import { createInventory } from './proxy/inventory.ts';
@@ -48,6 +49,8 @@ export interface AppDeps {
   engine: NativeEngine;
   /** Where models run. */
   device: ChosenDevice;
+  /** The crashes that the dashboard shows. */
+  crashes: Pick<Crashes, 'list'>;
   /** Tests pass smaller limits. */
   budgets?: OtherBudgets | undefined;
   /** Called once for every request, after its response has ended. */
@@ -154,6 +157,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       metrics: instruments.metrics,
       audioProblem: audio.problem,
       toggles: instruments.toggles,
+      crashes: deps.crashes,
       captures: createCaptureActions({
         dir: config.observability.payloadDir,
         capture: instruments.capture,

@@ -98,6 +98,8 @@ export const BUDGETS = {
   },
   /** What a client may still send after it was answered; the gateway reads it and throws it away. */
   linger: { idleMs: 5000, totalMs: 120_000 },
+  /** The records of crashes: how many are kept, the log lines of each, and the characters of a line. */
+  crashes: { kept: 50, lines: 40, lineLength: 500 },
 };
 
 export type Budgets = typeof BUDGETS;

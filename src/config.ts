@@ -87,6 +87,7 @@ const settings = z.object({
   SVC_OBS_PAYLOAD_MAX_GB: number(0, 1_048_576)
     .default(5)
     .describe('size above which the oldest captures are deleted, GiB'),
+  SVC_CRASH_DIR: z.string().min(1).default('crashes').describe('folder of the records of crashes'),
   SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
   HF_ENDPOINT: httpUrl('https://huggingface.co').describe('model hub'),
   HF_TOKEN: z.string().min(1).optional().describe('access token for the model hub'),
@@ -147,6 +148,8 @@ export interface Config {
   /** How many reverse proxies are in front, or their subnets; 0 trusts none. */
   readonly trustProxy: number | readonly string[];
   readonly observability: ObservabilityConfig;
+  /** Where records of crashes are kept. */
+  readonly crashDir: string;
   readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
   readonly hubEndpoint: string;
   readonly hubToken: string | undefined;
@@ -220,6 +223,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
       payloadMaxDays: s.SVC_OBS_PAYLOAD_MAX_DAYS,
       payloadMaxGb: s.SVC_OBS_PAYLOAD_MAX_GB,
     },
+    crashDir: resolve(s.SVC_CRASH_DIR),
     logLevel: s.SVC_LOG_LEVEL,
     hubEndpoint: withoutTrailingSlashes(s.HF_ENDPOINT),
     hubToken: s.HF_TOKEN,

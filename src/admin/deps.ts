@@ -4,6 +4,7 @@ import type { SlotStatus } from '../engine/slot.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { StoredCapture } from '../observability/capture/capture-folder.ts';
 import type { ReplayReport } from '../observability/capture/replay.ts';
+import type { Crashes } from '../observability/crashes.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Toggles } from '../observability/toggles.ts';
 
@@ -16,6 +17,7 @@ export interface AdminDeps {
   audioProblem(): Promise<string | null>;
   slot: { status(): SlotStatus; stopHolder(): boolean };
   captures: CaptureActions;
+  crashes: Pick<Crashes, 'list'>;
   models: ModelActions;
 }
 

@@ -58,6 +58,20 @@ export const metricsSchema = z
   })
   .meta({ id: 'MetricsSnapshot' });
 
+export const crashSchema = z
+  .looseObject({
+    at: z.iso.datetime().describe('when the end was seen'),
+    pid: z.int(),
+    uptime_sec: z.number().nullable().describe('null if no supervisor saw the start'),
+    exit_code: z.int().nullable(),
+    signal: z.string().nullable(),
+    message: z.string().describe('of an abort or an exception; empty for other ends'),
+    request_id: z.string().nullable().describe('of the call that failed, or that held the slot'),
+    place: z.string().nullable().describe('the native call that failed, or those that ran'),
+    lines: z.array(z.string()).describe('the last lines of the log'),
+  })
+  .meta({ id: 'Crash' });
+
 const page = (summary: string, open = false): Operation => ({
   ...{ summary, open, responses: { 200: answer('a page, or a part of one', 'text/html') } },
 });
@@ -104,6 +118,12 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
         responses: { 200: json('series', z.looseObject({ now_sec: z.int(), rate: z.looseObject({}) })) },
       },
     },
+    '/admin/api/crashes': {
+      get: {
+        summary: 'ends of the server that were not asked for, newest first',
+        responses: { 200: json('crashes', z.looseObject({ crashes: z.array(crashSchema) })) },
+      },
+    },
     '/admin/api/observability/toggle': {
       post: {
         ...page('switches metrics, access log or payload capture until the next restart'),
@@ -137,6 +157,7 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
     '/admin/fragments/slot': { get: page('the state of the slot') },
     '/admin/fragments/observability': { get: page('the switches') },
     '/admin/fragments/models': { get: page('the models') },
+    '/admin/fragments/crashes': { get: page('the crashes') },
     '/admin/fragments/requests': { get: page('the latest requests') },
     '/admin/captures/{requestId}': { get: ofCapture('a captured request', 'text/html') },
     '/admin/captures/{requestId}/req.bin': { get: body('the body of the request') },

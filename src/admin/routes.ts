@@ -4,6 +4,7 @@ import { pageHeaders } from '../http/pages.ts';
 import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
 import { sendHtml } from './answer.ts';
 import { downloadBody, replayCapture, showCapture } from './capture-routes.ts';
+import { listCrashes, showCrashes } from './crashes.ts';
 import type { AdminDeps } from './deps.ts';
 import { changeModel, models, resetAsrState } from './model-routes.ts';
 import { clearPayload, observability, toggle } from './observability.ts';
@@ -25,6 +26,7 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
 
     get('/admin/api/metrics', metrics(deps)),
     get('/admin/api/series', series(deps)),
+    get('/admin/api/crashes', listCrashes(deps)),
     post('/admin/api/observability/toggle', toggle(deps)),
     post('/admin/api/observability/clear-payload', clearPayload(deps)),
     post('/admin/api/reset-asr-state', resetAsrState(deps.models)),
@@ -43,6 +45,7 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
     get('/admin/fragments/slot', slot(deps)),
     get('/admin/fragments/observability', observability(deps)),
     get('/admin/fragments/models', models(deps.models)),
+    get('/admin/fragments/crashes', showCrashes(deps)),
     get('/admin/fragments/requests', (_req, res) =>
       sendHtml(res, requestsView(takeSnapshot(deps), toggles.get('payload'))),
     ),

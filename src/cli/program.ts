@@ -18,25 +18,38 @@ import { registerModelsCommand } from './models.ts';
 import { registerReplayCommand } from './replay.ts';
 import { registerServeCommand } from './serve.ts';
 
+/** What the commands need of the native engine. */
+interface Engine {
+  engine: NativeEngine;
+  device: ChosenDevice;
+  store: ModelStore;
+}
+
 /**
  * Runs the command in `argv` and sets the exit code of the process: 2 for a wrong setting, 1 for another failure.
+ * @param engineFor tests give an engine of their own
  */
-export async function run(argv: string[]): Promise<void> {
+export async function run(
+  argv: string[],
+  engineFor: (config: Config, log: Logger) => Engine = openEngine,
+): Promise<void> {
   outliveReaders();
   const program = new Command('voxgate')
     .description('One HTTP gateway for speech-to-text, text-to-speech and chat, speaking the OpenAI API')
     .version(VERSION);
-  registerServeCommand(program, () => {
-    const { config, warnings } = readConfig();
-    checkModelSettings(config);
-    const log = createLog(config.logLevel);
-    return { config, warnings, log, ...openEngine(config, log) };
+  registerServeCommand(program, {
+    settings() {
+      const { config, warnings } = readConfig();
+      checkModelSettings(config);
+      return { config, warnings, log: createLog(config.logLevel) };
+    },
+    open: (settings) => ({ ...settings, ...engineFor(settings.config, settings.log) }),
   });
   registerModelsCommand(program, {
     openStore: async () => {
       const { config } = readConfig();
       const log = createLog(config.logLevel === 'info' ? 'warn' : config.logLevel);
-      return openEngine(config, log).store;
+      return engineFor(config, log).store;
     },
     modelId: (name) => modelIdFor(name, readConfig().config),
   });
@@ -58,10 +71,7 @@ function outliveReaders(): void {
 }
 
 /** Opens the engine, the device chosen for it, and a model store with the precision that suits the device. */
-function openEngine(
-  config: Config,
-  log: Logger,
-): { engine: NativeEngine; device: ChosenDevice; store: ModelStore } {
+function openEngine(config: Config, log: Logger): Engine {
   const engine = loadEngine(config, log);
   const device = chooseDevice(config.device, engine.info.devices);
   const store = createModelStore({

@@ -1,6 +1,9 @@
-/** `voxgate serve` starts the gateway and stops it on SIGINT or SIGTERM. */
+/**
+ * `voxgate serve` starts the gateway and stops it on SIGINT or SIGTERM. With `--supervised` this process only starts
+ * another one that does so (supervise.ts).
+ */
 import type { AddressInfo } from 'node:net';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Logger } from 'winston';
 import { type App, buildApp, VERSION } from '../app.ts';
 import type { Config } from '../config.ts';
@@ -9,11 +12,17 @@ import type { NativeEngine } from '../engine/types.ts';
 import { fullMessage } from '../errors.ts';
 import { baseUrl } from '../http/address.ts';
 import type { ModelStore } from '../models/store.ts';
+import { createCrashes } from '../observability/crashes.ts';
+import { recordCrashes } from './record-crashes.ts';
+import { STOP, supervise } from './supervise.ts';
 
-export interface ServeDeps {
+export interface ServeSettings {
   config: Config;
   warnings: string[];
   log: Logger;
+}
+
+export interface ServeDeps extends ServeSettings {
   engine: NativeEngine;
   device: ChosenDevice;
   store: ModelStore;
@@ -22,23 +31,47 @@ export interface ServeDeps {
 /** The time that the rest of a stop has, after the requests under way have had theirs; then the process exits anyway. */
 const GRACE_MS = 10_000;
 
-export function registerServeCommand(program: Command, open: () => ServeDeps): void {
+/** @param open loads the engine, which a supervisor does without */
+export function registerServeCommand(
+  program: Command,
+  { settings, open }: { settings(): ServeSettings; open(settings: ServeSettings): ServeDeps },
+): void {
   program
     .command('serve', { isDefault: false })
     .description('start the gateway')
-    .action(async () => {
-      await serve(open());
+    .option('--supervised', 'in a process of its own, which is started again when it crashes')
+    .addOption(new Option('--child', 'the process that --supervised starts').hideHelp())
+    .action(async (options: { supervised?: true; child?: true }) => {
+      const set = settings();
+      if (options.supervised) process.exitCode = await superviseServer(set);
+      else await serve(open(set), options.child ?? false);
     });
 }
 
-async function serve({ config, warnings, log, engine, device, store }: ServeDeps): Promise<void> {
+async function superviseServer({ config, log }: ServeSettings): Promise<number> {
+  const [, script = '', ...args] = process.argv;
+  const server = args.map((arg) => (arg === '--supervised' ? '--child' : arg));
+  return await supervise({
+    command: [...process.execArgv, script, ...server],
+    crashes: createCrashes(config.crashDir),
+    log,
+    stopMs: config.drainMs + GRACE_MS + 2000,
+  });
+}
+
+async function serve(
+  { config, warnings, log, engine, device, store }: ServeDeps,
+  isChild: boolean,
+): Promise<void> {
   for (const warning of warnings) log.warn(warning);
+  const crashes = createCrashes(config.crashDir);
+  recordCrashes(crashes, engine, log);
   if (engine.info.families.length > 0) {
     const { devices, cudaLibrary } = engine.info;
     const cpu = explainCpu(config.device, devices, { library: cudaLibrary, present: hasGpu() });
     if (cpu !== null) log.log(cpu.level, cpu.message);
   }
-  const app = buildApp(config, { log, store, engine, device });
+  const app = buildApp(config, { log, store, engine, device, crashes });
   const address = await listen(app, config);
   log.info(`voxgate ${VERSION} listens on ${address}`, {
     models: config.modelDir,
@@ -46,7 +79,7 @@ async function serve({ config, warnings, log, engine, device, store }: ServeDeps
     device: engine.info.families.length === 0 ? 'none' : device.device,
     devices: engine.info.devices.map(({ name }) => name).join(',') || 'none',
   });
-  stopOnSignals(app, config, log);
+  stopWhenAsked(app, { drainMs: config.drainMs, isChild, log });
   const audioProblem = await app.audioProblem();
   if (audioProblem !== null) log.warn(audioProblem);
   for (const model of config.modelPreload) {
@@ -67,23 +100,40 @@ function listen(app: App, config: Config): Promise<string> {
   });
 }
 
-function stopOnSignals(app: App, { drainMs }: Config, log: Logger): void {
+interface Stopping {
+  drainMs: number;
+  isChild: boolean;
+  log: Logger;
+}
+
+function stopWhenAsked(app: App, { drainMs, isChild, log }: Stopping): void {
   let stopping = false;
+  const stop = (why: string) => {
+    if (stopping) return;
+    stopping = true;
+    log.info(`${why}: stopping`);
+    setTimeout(() => process.exit(1), drainMs + GRACE_MS).unref();
+    app.close(drainMs).then(
+      () => {
+        process.exitCode = 0;
+      },
+      (error: Error) => {
+        log.error('stopping failed', { error: error.message });
+        process.exitCode = 1;
+      },
+    );
+  };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       if (stopping) process.exit(1); // a second signal exits at once
-      stopping = true;
-      log.info(`${signal}: stopping`);
-      setTimeout(() => process.exit(1), drainMs + GRACE_MS).unref();
-      app.close(drainMs).then(
-        () => {
-          process.exitCode = 0;
-        },
-        (error: Error) => {
-          log.error('stopping failed', { error: error.message });
-          process.exitCode = 1;
-        },
-      );
+      stop(signal);
     });
   }
+  if (!isChild) return;
+  process.on('message', (message) => {
+    if (message === STOP) stop('asked by the supervisor');
+  });
+  process.on('disconnect', () => stop('the supervisor has ended'));
+  process.channel?.unref(); // it must not keep the process alive after the stop
+  if (!process.connected) stop('the supervisor has ended');
 }

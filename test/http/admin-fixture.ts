@@ -16,6 +16,7 @@ import { GatewayError } from '../../src/errors.ts';
 import { errorHandler } from '../../src/http/error-handler.ts';
 import { mountPages } from '../../src/http/pages.ts';
 import { requestId } from '../../src/http/request-id.ts';
+import type { CrashRecord } from '../../src/observability/crashes.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
 import { createToggles, type Toggles } from '../../src/observability/toggles.ts';
@@ -28,6 +29,7 @@ export interface Admin extends AsyncDisposable {
   models: ModelStatus[];
   /** The commands of the pages in order, such as `pull cjk`. */
   asked: string[];
+  crashes: CrashRecord[];
   /** Ids that have a capture. */
   captured: Set<string>;
   setClock(sec: number): void;
@@ -45,10 +47,11 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const slot = createSlot();
   const models = someModels();
   const asked: string[] = [];
+  const crashes: CrashRecord[] = [];
   const captured = new Set<string>();
   const log = winston.createLogger({ silent: true });
   const deps: AdminDeps = {
-    ...{ version: '0.1.0', log, metrics, toggles, slot },
+    ...{ version: '0.1.0', log, metrics, toggles, slot, crashes: { list: () => crashes } },
     models: scriptedModels(models, asked),
     audioProblem: async () => null,
     captures: scriptedCaptures(dir, captured),
@@ -75,7 +78,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const port = await listen(0);
   return {
     base: `http://127.0.0.1:${port}`,
-    ...{ metrics, toggles, slot, models, asked, captured },
+    ...{ metrics, toggles, slot, models, asked, captured, crashes },
     setClock(sec) {
       offsetMs = sec * 1000 - (performance.now() - startedAt);
     },

@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { test } from 'node:test';
+import { crashSchema } from '../../src/admin/openapi.ts';
 import { html } from '../../src/admin/views/html.ts';
+import type { CrashRecord } from '../../src/observability/crashes.ts';
 import { TOGGLE_KEYS } from '../../src/observability/toggles.ts';
 import { type Admin, exchange, model, startAdmin } from './admin-fixture.ts';
 import { startGateway, until } from './harness.ts';
@@ -239,7 +241,8 @@ test('every name that a client can choose is shown as text', async () => {
   admin.toggles.set('payload', true);
   admin.metrics.record(exchange({ model: EVIL, route: EVIL }));
   admin.models.push(model('m', { family: EVIL, failure: `"${EVIL}'` }));
-  for (const name of ['requests', 'models', 'summary']) {
+  admin.crashes.push(crash({ message: EVIL, place: EVIL }));
+  for (const name of ['requests', 'models', 'summary', 'crashes']) {
     const text = await fragment(await get(admin, `/admin/fragments/${name}`));
     assert(!text.includes('<img'), name);
     assert.equal(text.includes('&lt;img src=x onerror=alert(1)&gt;'), name !== 'summary', name);
@@ -264,6 +267,40 @@ test('requests of all kinds are listed by time, and lead to captures only while 
     /href="\/admin\/captures\/a39"/,
   );
 });
+
+test('a crash is shown with its end, its request and its last words, and is JSON for programs', async () => {
+  await using admin = await startAdmin();
+  const shown = async () => fragment(await get(admin, '/admin/fragments/crashes'));
+  assert.match(await shown(), /has never ended without being asked to/);
+  admin.crashes.push(
+    crash(),
+    crash({ signal: null, exitCode: 3, requestId: null, lines: ['one', 'last line'] }),
+  );
+  const text = await shown();
+  for (const part of [
+    '2 records',
+    'SIGABRT',
+    'exit 3',
+    'req-1',
+    'transcribe: whisper',
+    'GGML_ASSERT',
+    'last line',
+  ])
+    assert(text.includes(part), part);
+  const response = await get(admin, '/admin/api/crashes');
+  const { crashes } = (await response.json()) as { crashes: unknown[] };
+  assert.equal(crashes.length, 2);
+  for (const each of crashes)
+    assert.deepEqual(Object.keys(crashSchema.parse(each)).sort(), Object.keys(crashSchema.shape).sort());
+});
+
+function crash(differing: Partial<CrashRecord> = {}): CrashRecord {
+  return {
+    ...{ at: '2026-01-01T10:00:00.000Z', pid: 7, uptimeSec: 65.4, exitCode: null, signal: 'SIGABRT' },
+    ...{ message: 'GGML_ASSERT(x) failed', requestId: 'req-1', place: 'transcribe: whisper', lines: [] },
+    ...differing,
+  };
+}
 
 test('an empty dashboard says what to do', async () => {
   await using admin = await startAdmin();

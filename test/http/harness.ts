@@ -22,6 +22,7 @@ import type {
   TranscriptionModel,
 } from '../../src/engine/types.ts';
 import type { EnsureOptions, ModelStore } from '../../src/models/store.ts';
+import { createCrashes } from '../../src/observability/crashes.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 
 import { wav } from '../wav.ts';
@@ -86,6 +87,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     SVC_TMP_DIR: tmp,
     SVC_OBS_LOG_DIR: join(aside, 'logs'),
     SVC_OBS_PAYLOAD_DIR: join(aside, 'payloads'),
+    SVC_CRASH_DIR: join(aside, 'crashes'),
     ...script.env,
   });
   let running = 0;
@@ -126,6 +128,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     store: script.store ?? scriptedStore(script, (change) => (fetching += change)),
     onExchange,
     budgets: script.budgets,
+    crashes: createCrashes(config.crashDir),
   });
   let arrived = 0;
   app.server.on('request', () => {

@@ -3,15 +3,13 @@
  * the engine does:
  *
  * - `until PATH`: the transcription ends when the file exists
+ * - `throw`: an exception that nothing catches, in the middle of the transcription
  * - anything else: it ends at once
  */
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command } from 'commander';
-import { registerServeCommand } from '../../src/cli/serve.ts';
-import { readConfig } from '../../src/config.ts';
+import { run } from '../../src/cli/program.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
-import { createLog } from '../../src/observability/log.ts';
 import { heard, type Script, scriptedEngine, scriptedStore } from './harness.ts';
 
 const script: Script = {
@@ -21,17 +19,17 @@ const script: Script = {
       signal?.throwIfAborted();
       await sleep(5);
     }
+    if (what === 'throw') {
+      setImmediate(() => {
+        throw new Error('nothing catches this');
+      });
+      await sleep(60_000, undefined, { signal, ref: false });
+    }
     return heard(' Hello there.');
   },
 };
 
-const program = new Command('voxgate');
-registerServeCommand(program, () => {
-  const { config, warnings } = readConfig();
+await run(process.argv, (config) => {
   const engine = scriptedEngine(script);
-  return {
-    ...{ config, warnings, engine, log: createLog(config.logLevel), store: scriptedStore(script) },
-    device: chooseDevice(config.device, engine.info.devices),
-  };
+  return { engine, device: chooseDevice(config.device, engine.info.devices), store: scriptedStore(script) };
 });
-await program.parseAsync();

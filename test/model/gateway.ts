@@ -47,6 +47,7 @@ export async function startRealGateway(
     engine,
     device: { device: 'cpu', gpu: false },
     store: { ...store, ...overlay(store, files) },
+    crashes: { list: () => [] },
   });
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;

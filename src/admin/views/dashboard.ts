@@ -19,7 +19,8 @@ export function dashboard(): Html {
         ${chart('rtf', 'Real-time factor', NOT_MEASURED, rtfNote)}
       </section>
       ${polled('models', 'every 5s')}
-      ${polled('requests', 'every 2s')}`,
+      ${polled('requests', 'every 2s')}
+      ${polled('crashes', 'every 60s')}`,
   );
 }
 

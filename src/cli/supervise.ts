@@ -1,0 +1,135 @@
+/**
+ * `voxgate serve --supervised`: a parent process that starts the server as a child, starts it again when it ends
+ * without being asked to, and records why. The parent loads no model and reads no request, so nothing that a client
+ * sends can end it. When the parent ends, the channel between the two closes and the child stops (serve.ts).
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'winston';
+import { BUDGETS } from '../budgets.ts';
+import type { Crashes, SeenEnd } from '../observability/crashes.ts';
+
+/** The message that asks a child to stop. Unlike a signal, a second one changes nothing. */
+export const STOP = 'stop';
+
+/** A child that lived for less is a crash at the start, and after the second such crash there is a pause. */
+const STEADY_MS = 10_000;
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
+/** After the end of a child, its last lines may still be on their way. */
+const LAST_LINES_MS = 200;
+
+export interface Supervised {
+  /** The arguments of Node that start the server. */
+  command: readonly string[];
+  crashes: Crashes;
+  log: Logger;
+  /** A child that was asked to stop and has not ended after this time is killed. */
+  stopMs: number;
+}
+
+/** Resolves to the exit code for this process, when it was asked to stop and the child has ended. */
+export async function supervise({ command, crashes, log, stopMs }: Supervised): Promise<number> {
+  const stop = new AbortController();
+  let child: ChildProcess | null = null;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (stop.signal.aborted) {
+        child?.kill('SIGKILL');
+        return;
+      }
+      stop.abort();
+      askToStop(child);
+      setTimeout(() => child?.kill('SIGKILL'), stopMs).unref();
+    });
+  }
+  for (let failures = 0; ; ) {
+    const life = startChild(command);
+    child = life.child;
+    if (stop.signal.aborted) askToStop(child);
+    const end = await life.ended;
+    child = null;
+    if (stop.signal.aborted) return end.exitCode ?? 1;
+    failures = end.uptimeSec * 1000 < STEADY_MS ? failures + 1 : 0;
+    const pauseMs = pauseAfter(failures);
+    report(life.child.pid ?? 0, end, pauseMs, { crashes, log });
+    await sleep(pauseMs, undefined, { signal: stop.signal }).catch(() => undefined);
+    if (stop.signal.aborted) return 0;
+  }
+}
+
+/** No pause after the first crash, so that one bad request costs less than a second; then 1 s, 2 s, 4 s up to 30 s. */
+export function pauseAfter(failures: number): number {
+  return failures < 2 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 2));
+}
+
+/** A child that cannot be asked any more is about to end, or is killed when its time is over. */
+function askToStop(child: ChildProcess | null): void {
+  if (child?.connected) child.send(STOP, () => undefined);
+}
+
+function startChild(command: readonly string[]): { child: ChildProcess; ended: Promise<SeenEnd> } {
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, command, {
+    stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+    // In a group of its own it does not get the Ctrl-C of the terminal, which would count as a second signal.
+    detached: true,
+  });
+  const lines = keepLastLines();
+  child.stderr?.on('data', (chunk: Buffer) => {
+    process.stderr.write(chunk);
+    lines.add(chunk.toString());
+  });
+  child.on('error', (error) => lines.add(`${error.message}\n`));
+  child.channel?.unref();
+  const ended = ends(child).then(() => ({
+    exitCode: child.exitCode,
+    signal: child.signalCode,
+    uptimeSec: (performance.now() - startedAt) / 1000,
+    lines: lines.all(),
+  }));
+  return { child, ended };
+}
+
+async function ends(child: ChildProcess): Promise<void> {
+  const closed = once(child, 'close').catch(() => undefined);
+  // A child that could not be started has no `exit`, and one that left a process with its output has no `close`.
+  await Promise.race([closed, once(child, 'exit').catch(() => undefined)]);
+  await Promise.race([closed, sleep(LAST_LINES_MS)]);
+}
+
+interface LastLines {
+  add(text: string): void;
+  all(): string[];
+}
+
+function keepLastLines(): LastLines {
+  const { lines: most, lineLength } = BUDGETS.crashes;
+  let last: string[] = [''];
+  return {
+    add(text) {
+      const [rest = '', ...next] = text.split('\n');
+      const open = (last.at(-1) ?? '') + rest;
+      last = [...last.slice(0, -1), open, ...next].slice(-most - 1).map((line) => line.slice(0, lineLength));
+    },
+    all: () => last.filter((line) => line !== ''),
+  };
+}
+
+function report(
+  pid: number,
+  end: SeenEnd,
+  pauseMs: number,
+  { crashes, log }: Pick<Supervised, 'crashes' | 'log'>,
+): void {
+  const how = end.signal ?? (end.exitCode === null ? 'no start' : `exit code ${end.exitCode}`);
+  const details = { pid, uptimeSec: Number(end.uptimeSec.toFixed(1)), pauseSec: pauseMs / 1000 };
+  try {
+    const { requestId, place } = crashes.record(pid, end);
+    log.error(`the server has ended (${how}) and is started again`, { ...details, requestId, place });
+  } catch (error) {
+    log.error(`the server has ended (${how}) and is started again`, details);
+    log.warn(`the crash is not recorded: ${(error as Error).message}`);
+  }
+}
