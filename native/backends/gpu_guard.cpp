@@ -34,7 +34,7 @@ struct OutOfMemory {};
 std::atomic<bool> g_lost{false};
 constinit thread_local Call* t_call = nullptr;
 constinit thread_local Text t_error{};
-ggml_abort_callback_t g_abort_before = nullptr;
+std::atomic<ggml_abort_callback_t> g_abort_before{nullptr};
 
 void copy(std::string_view from, Text& to) {
   to[from.copy(to.data(), to.size() - 1)] = '\0';
@@ -57,8 +57,8 @@ bool is_out_of_memory(std::string_view reason) {
 void leave_abort(const char* message) {
   Call* call = t_call;
   if (call == nullptr) {
-    if (g_abort_before != nullptr)
-      g_abort_before(message);
+    if (const auto before = g_abort_before.load())
+      before(message);
     else
       std::fprintf(stderr, "%s\n", message);
     return;
@@ -83,8 +83,9 @@ bool survives(Call& call, const std::function<void()>& action) {
     ~Current() { t_call = before; }
     Call* before;
   };
-  static std::once_flag once;
-  std::call_once(once, [] { g_abort_before = ggml_set_abort_callback(leave_abort); });
+  // Each time, because another listener may have taken the place in between.
+  if (const auto before = ggml_set_abort_callback(leave_abort); before != leave_abort)
+    g_abort_before = before;
   const Current current(call);
   if (setjmp(call.way_out) != 0) // NOLINT(bugprone-*,cert-*)
     return false;
