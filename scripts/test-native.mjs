@@ -9,7 +9,8 @@ import { run } from './tools.mjs';
 const env = {
   ...process.env,
   // More memory than there can be is refused, as it is without the sanitizer.
-  ASAN_OPTIONS: 'allocator_may_return_null=1:detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1',
+  ASAN_OPTIONS:
+    'allocator_may_return_null=1:detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1',
   UBSAN_OPTIONS: 'print_stacktrace=1',
   OMP_WAIT_POLICY: 'passive', // the tests have more threads than cores, which must not spin
 };

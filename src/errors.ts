@@ -204,13 +204,6 @@ function fill(sentence: string, values: Readonly<Record<string, string | number>
   return sentence.replace(/\{(\w+)\}/g, (_blank, name: string) => String(values[name]));
 }
 
-const OVERLOADED_RETRY_AFTER_SEC = 5;
-
-/** The refusal of a request for which a limit on all requests together has no room. */
-export function overloaded(): GatewayError {
-  return new GatewayError('overloaded', {}, { retryAfterSec: OVERLOADED_RETRY_AFTER_SEC });
-}
-
 /** The message and those of its causes. They may name paths, so they go to the log or a terminal, never to a client. */
 export function fullMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -1,6 +1,6 @@
 /** Bounds the processes of ffmpeg. A request waits for a place, because most decode their first block in milliseconds. */
 import type { Budgets } from '../budgets.ts';
-import { overloaded } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 
 export interface ProcessPlaces {
   /**
@@ -43,7 +43,7 @@ export function createProcessPlaces({ maxProcesses, maxWaitMs }: Places): Proces
         };
         const enter = () => settle(() => resolve(place()));
         const leave = () => settle(() => reject(signal?.reason));
-        const late = setTimeout(() => settle(() => reject(overloaded())), maxWaitMs);
+        const late = setTimeout(() => settle(() => reject(new GatewayError('overloaded', {}))), maxWaitMs);
         waiting.add(enter);
         signal?.addEventListener('abort', leave);
       });

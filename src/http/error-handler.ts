@@ -86,7 +86,8 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     }
     for (const name of OF_THE_CONTENT) res.removeHeader(name);
     if (error.retryAfterSec !== undefined) res.setHeader('Retry-After', error.retryAfterSec);
-    else if (error.status >= 500) res.setHeader('X-Should-Retry', 'false');
+    // An overload is soon over, but `Retry-After` belongs to the busy slot alone (contract 7).
+    else if (error.status >= 500 && error.code !== 'overloaded') res.setHeader('X-Should-Retry', 'false');
     // The rest of the body will not arrive when the client waits for `100 Continue`, and will not be read when the
     // gateway shuts down. The next request could then not be found on the connection, so it is closed.
     const bodyIsLeft = !req.complete && (req.get('Expect') !== undefined || error.code === 'shutting_down');

@@ -7,7 +7,7 @@ import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { byteBudget } from '../budgets.ts';
-import { GatewayError, overloaded } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 import { createSpoolFolder, type SpoolFolderOptions } from './spool-folder.ts';
 
 export interface SpooledFile {
@@ -69,7 +69,7 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
 
   return {
     async assertRoom(bytes) {
-      if (budget.left() < bytes) throw overloaded();
+      if (budget.left() < bytes) throw new GatewayError('overloaded', {});
       await onDisk(async () => assertFree(await folder.ready(), bytes));
     },
     async store(source) {
@@ -88,7 +88,7 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
         });
         try {
           await write(source, dir, file, (more) => {
-            if (!budget.take(more)) throw overloaded();
+            if (!budget.take(more)) throw new GatewayError('overloaded', {});
             bytes += more;
           });
         } finally {

@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { Request, Response } from 'express';
 import multer from 'multer';
 import { BUDGETS } from '../budgets.ts';
-import { overloaded } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 
 const LIMITS = BUDGETS.form.transcription;
 /** A character of a string takes up to two bytes of memory. */
@@ -59,7 +59,7 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
     parser = stream;
     stream.prependListener('field', (name: string, value: string) => {
       if (!refused && !parts.takeFieldMemory(BYTES_PER_CHARACTER * (name.length + value.length)))
-        refuse(overloaded());
+        refuse(new GatewayError('overloaded', {}));
     });
     req.pipe(stream);
   };

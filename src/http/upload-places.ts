@@ -3,7 +3,7 @@
  * uploads hold, and what is done with them before the slot, is bounded by their number. When all places are taken, a
  * client that sends too slowly loses its place to a new one, so that slow clients cannot shut out the others.
  */
-import { GatewayError, overloaded } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 
 export interface UploadPlace {
   /** Names how far the client is behind, and how to end its upload, while it is received. */
@@ -29,7 +29,8 @@ export function createUploadPlaces(options: { maxUploads: number; yieldMs: numbe
     for (const [place, upload] of taken) {
       if (upload !== null && upload.owedMs() > (slowest?.upload.owedMs() ?? 0)) slowest = { place, upload };
     }
-    if (slowest === null || slowest.upload.owedMs() < options.yieldMs) throw overloaded();
+    if (slowest === null || slowest.upload.owedMs() < options.yieldMs)
+      throw new GatewayError('overloaded', {});
     taken.delete(slowest.place);
     slowest.upload.giveUp(
       new GatewayError('client_stalled', { what: 'sent too slowly while others waited' }),

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import { overloaded } from '../errors.ts';
+import { GatewayError } from '../errors.ts';
 import { type ClientLimits, watchSending } from './client-pace.ts';
 
 /** A body up to this size is complete before the slot is taken. */
@@ -40,7 +40,7 @@ export function createBodyReceiver(limits: ClientLimits): BodyReceiver {
           bytes += chunk.length;
           waitingBytes += chunk.length;
         }
-        if (waitingBytes > limits.maxWaitingBytes) throw overloaded();
+        if (waitingBytes > limits.maxWaitingBytes) throw new GatewayError('overloaded', {});
         return req.complete || bytes >= SMALL_BODY_BYTES;
       };
       try {

@@ -11,7 +11,7 @@ const PERCENTS = [10, 50, 99];
 const SAME_EVERY_TIME = ['-fflags', '+bitexact'];
 
 /** The good files of 2 s, by name; all have been made when this module is loaded. */
-export const GOOD: ReadonlyMap<string, Buffer> = new Map([
+const GOOD: ReadonlyMap<string, Buffer> = new Map([
   ...[...OWN_FORMATS, ...FFMPEG_FORMATS].map(
     ([name, , ...encoding]) => [name, readFileSync(makeTone(name, ...encoding, ...SAME_EVERY_TIME))] as const,
   ),

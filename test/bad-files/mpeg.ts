@@ -6,11 +6,11 @@ import { ANY, type BadFile, BOMB, big, join, type Outcome, patch, REFUSED, repea
 /** Seven bits a byte (https://id3.org/id3v2.4.0-structure, section 6.2). */
 const synchsafe = (value: number) => [21, 14, 7, 0].map((shift) => (value >> shift) & 0x7f);
 
-export function id3(body: Uint8Array, length = body.length, version = 4, flags = 0): Buffer {
+function id3(body: Uint8Array, length = body.length, version = 4, flags = 0): Buffer {
   return join('ID3', [version, 0, flags], synchsafe(length), body);
 }
 
-export const id3Frame = (name: string, body: Uint8Array, flags = 0, length = body.length) =>
+const id3Frame = (name: string, body: Uint8Array, flags = 0, length = body.length) =>
   join(name, synchsafe(length), big(flags, 2), body);
 
 const COMPRESSED_WITH_LENGTH = 0x0009;

@@ -67,7 +67,7 @@ test('uploads beyond SVC_MAX_UPLOADS are refused before a byte of their body', a
   const [one, two] = [await unfinished(gateway), await unfinished(gateway)];
   const third = begin(gateway, 'Content-Length: 1000000\r\nExpect: 100-continue');
   await third.answered(503);
-  assert.match(third.said(), /^HTTP\/1\.1 503 [\s\S]*Retry-After: 5\r\n[\s\S]*"code":"overloaded"/);
+  assert.match(third.said(), /^HTTP\/1\.1 503 [\s\S]*"code":"overloaded"/);
   assert.doesNotMatch(third.said(), /100 Continue/);
   const response = await post(gateway, form(toneWav(0.5)));
   assert.deepEqual([response.status, (await json(response)).error.kind], [503, 'network']);
@@ -204,7 +204,7 @@ test('the files of all uploads together stay within SVC_MAX_SPOOL_MB', async () 
   const unannounced = begin(gateway, 'Transfer-Encoding: chunked');
   sendFile(unannounced);
   await unannounced.answered(503);
-  assert.match(unannounced.said(), /Retry-After: 5\r\n[\s\S]*"code":"overloaded"/);
+  assert.match(unannounced.said(), /"code":"overloaded"/);
   await until('its file is gone', () => gateway.uploads().length === 1);
   first.socket.write(`${chunk(END)}0\r\n\r\n`);
   await first.answered(200);
