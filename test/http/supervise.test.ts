@@ -51,7 +51,7 @@ async function begin(t: TestContext, command = SUPERVISED): Promise<Scene> {
     ...{ dir, settings, server, untilReleased: `until ${released}` },
     transcribe: (prompt = '') =>
       fetch(`${served.base}/v1/audio/transcriptions`, {
-        ...{ method: 'POST', body: form(toneWav(1), { prompt }), headers: { Connection: 'close' } },
+        ...{ method: 'POST', body: form(toneWav(0.3), { prompt }) },
       }),
     release: () => writeFileSync(released, ''),
     crashes: async () => (await json(await fetch(`${served.base}/admin/api/crashes`))).crashes,
