@@ -9,10 +9,26 @@ import type { Budgets } from '../budgets.ts';
 /** The request is destroyed after `idleMs` without data, and `totalMs` after the response. */
 export function linger({ idleMs, totalMs }: Budgets['linger']): RequestHandler {
   return (req, res, next) => {
+    if (!req.complete) closeAfterBody(req);
     res.once('finish', () => {
       if (!req.complete && !req.destroyed) discard(req, idleMs, totalMs);
     });
     next();
+  };
+}
+
+/**
+ * Node calls `destroySoon` after the last answer of a connection, also when the client is still sending. Here only the
+ * writing side is closed then, and the rest when the body has come or the limits are reached.
+ */
+function closeAfterBody(req: Request): void {
+  const { socket } = req;
+  const { destroySoon } = Object.getPrototypeOf(socket);
+  socket.destroySoon = () => {
+    const destroy = () => destroySoon.call(socket);
+    if (req.complete || req.destroyed) return destroy();
+    socket.end();
+    req.once('close', destroy);
   };
 }
 

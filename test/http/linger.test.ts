@@ -32,3 +32,30 @@ test('a client that was refused and goes on sending is closed', { timeout: 10_00
   await once(socket, 'close');
   clearInterval(sending);
 });
+
+test('a client that wants the connection closed reads its refusal while it is still sending', async () => {
+  await using gateway = await startGateway();
+  for (let round = 0; round < 20; round++) {
+    const { port } = new URL(gateway.base);
+    const socket = connect(Number(port), '127.0.0.1');
+    let failure: Error | null = null;
+    socket.on('error', (error) => {
+      failure = error;
+    });
+    let said = '';
+    socket.on('data', (data) => {
+      said += data;
+    });
+    const bytes = 8 * 1024 * 1024;
+    const head = `POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${bytes}\r\n\r\n`;
+    socket.write(head);
+    for (let sent = 0; sent < bytes; sent += 65_536) {
+      if (!socket.write(Buffer.alloc(65_536)))
+        await Promise.race([once(socket, 'drain'), once(socket, 'close')]);
+      if (socket.destroyed) break;
+    }
+    if (!socket.closed) await once(socket, 'close');
+    assert.equal(failure, null, `round ${round}: ${failure}`);
+    assert.match(said, /^HTTP\/1\.1 404 [\s\S]*"kind":"\w+"/);
+  }
+});
