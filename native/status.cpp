@@ -5,13 +5,15 @@
 
 namespace voxgate {
 
-Status current_status(StatusCode fallback) noexcept {
+namespace {
+
+Status status_of_current(StatusCode fallback) {
   try {
     throw;
   } catch (const Failure& failure) {
     return failure.status();
   } catch (const std::bad_alloc&) {
-    return {StatusCode::out_of_memory, "Out of memory"}; // short enough to need no allocation
+    return {StatusCode::out_of_memory, "Out of memory"};
   } catch (const std::system_error& error) {
     const bool refused = error.code() == std::errc::resource_unavailable_try_again ||
                          error.code() == std::errc::not_enough_memory;
@@ -20,6 +22,16 @@ Status current_status(StatusCode fallback) noexcept {
     return {fallback, error.what()};
   } catch (...) {
     return {fallback, "Unknown exception"};
+  }
+}
+
+} // namespace
+
+Status current_status(StatusCode fallback) noexcept {
+  try {
+    return status_of_current(fallback);
+  } catch (...) {                                        // there was no memory for a copy of the message
+    return {StatusCode::out_of_memory, "Out of memory"}; // short enough to need no allocation
   }
 }
 

@@ -15,6 +15,7 @@ constexpr int kMaxQueuedLogs = 1000;
 
 Environment::Environment(Napi::Env env) : env_(env) {
   channel_ = Channel::New(env, "voxgate", 0, 1);
+  out_of_memory_ = Napi::Persistent(make_error(env, {StatusCode::out_of_memory, "Out of memory"}).Value());
   channel_.Unref(env); // only pending calls keep the process alive
 }
 
@@ -47,20 +48,23 @@ void Environment::deliver(Napi::Env env, Napi::Function, std::nullptr_t*, Delive
 
 bool Environment::post(Delivery delivery) noexcept {
   try {
-    auto owned = std::make_unique<Delivery>(std::move(delivery));
-    if (channel_.NonBlockingCall(owned.get()) != napi_ok)
-      return false;
-    static_cast<void>(owned.release()); // deliver() frees it
-    return true;
+    return post(std::make_unique<Delivery>(std::move(delivery)));
   } catch (const std::bad_alloc&) {
     return false;
   }
 }
 
+bool Environment::post(std::unique_ptr<Delivery> delivery) noexcept {
+  if (channel_.NonBlockingCall(delivery.get()) != napi_ok)
+    return false;
+  static_cast<void>(delivery.release()); // deliver() frees it
+  return true;
+}
+
 CallId Environment::add(PendingCall call) {
-  if (pending_.empty())
-    channel_.Ref(env_);
   pending_.emplace(++last_id_, std::move(call));
+  if (pending_.size() == 1)
+    channel_.Ref(env_);
   return last_id_;
 }
 
@@ -81,7 +85,12 @@ void Environment::resolve(CallId id, Napi::Value value) {
 }
 
 void Environment::reject(CallId id, const Status& status) {
-  take(id).deferred.Reject(make_error(env_, status).Value());
+  Napi::Value error = out_of_memory_.Value();
+  try {
+    error = make_error(env_, status).Value();
+  } catch (const std::bad_alloc&) {
+  }
+  take(id).deferred.Reject(error);
 }
 
 void Environment::cancel(CallId id) {
@@ -105,18 +114,24 @@ void Environment::set_logger(Napi::Function write) {
   subscribe_to_log(*this, !write.IsEmpty());
 }
 
-void Environment::post_log(LogLevel level, const std::string& line) noexcept {
-  if (queued_logs_.fetch_add(1) >= kMaxQueuedLogs) {
-    --queued_logs_;
+void Environment::post_log(LogLevel level, const std::string& line) {
+  // One queued line, from when it is made until it is written or freed.
+  struct Place {
+    explicit Place(std::shared_ptr<Environment> in) : environment(std::move(in)) {
+      ++environment->queued_logs_;
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    ~Place() { --environment->queued_logs_; }
+    std::shared_ptr<Environment> environment;
+  };
+  if (queued_logs_ >= kMaxQueuedLogs)
     return;
-  }
-  const bool posted = post([self = shared_from_this(), level, line](Napi::Env env) {
-    --self->queued_logs_;
-    if (!self->logger_.IsEmpty())
-      self->logger_.Call({Napi::String::New(env, log_level_name(level)), Napi::String::New(env, line)});
+  post([place = std::make_shared<Place>(shared_from_this()), level, line](Napi::Env env) {
+    const auto& logger = place->environment->logger_;
+    if (!logger.IsEmpty())
+      logger.Call({Napi::String::New(env, log_level_name(level)), Napi::String::New(env, line)});
   });
-  if (!posted)
-    --queued_logs_;
 }
 
 void Environment::shut_down() {
@@ -130,6 +145,7 @@ void Environment::shut_down() {
   // which have stopped.
   std::exchange(pending_, {}).clear();
   logger_.Reset();
+  out_of_memory_.Reset();
   model_class.Reset();
   voice_activity_class.Reset();
   audio_file_class.Reset();

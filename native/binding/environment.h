@@ -43,9 +43,10 @@ class Environment : public std::enable_shared_from_this<Environment> {
   static Environment& of(Napi::Env env);
   ~Environment();
 
-  // May be called on any thread. False if the environment is shutting down; the delivery is then freed and
-  // does not run.
+  // May be called on any thread. False if the environment is shutting down, or if there is no memory for a
+  // new delivery; the delivery is then freed and does not run.
   bool post(Delivery delivery) noexcept;
+  bool post(std::unique_ptr<Delivery> delivery) noexcept;
 
   CallId add(PendingCall call);
   PendingCall* find(CallId id);
@@ -61,7 +62,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void remove_worker(Worker& worker) { workers_.erase(&worker); }
 
   void set_logger(Napi::Function write); // an empty function removes the logger
-  void post_log(LogLevel level, const std::string& line) noexcept;
+  void post_log(LogLevel level, const std::string& line);
 
   Napi::FunctionReference model_class;
   Napi::FunctionReference voice_activity_class;
@@ -81,7 +82,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Channel channel_;
   std::map<CallId, PendingCall> pending_;
   CallId last_id_ = 0;
-  std::set<Worker*> workers_; // the workers of the models
+  Napi::ObjectReference out_of_memory_; // an error that is ready when no other can be made
+  std::set<Worker*> workers_;           // the workers of the models
   Worker decoders_{kDecoderThreads};
   Napi::FunctionReference logger_;
   std::atomic<int> queued_logs_{0};

@@ -3,8 +3,8 @@
 #include "status.h"
 
 #include <condition_variable>
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -37,7 +37,7 @@ void require_threads(int count) {
         wake.wait(lock, [&counted] { return counted; });
       });
     }
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) { // std::system_error or std::bad_alloc
     refused = true;
   }
   {

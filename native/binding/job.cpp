@@ -12,12 +12,29 @@ Napi::Object handle(Napi::Env env, Napi::Promise promise, CallId id) {
   return result;
 }
 
-void settle(Environment& environment, CallId id, const Result& result, Napi::Env env) {
+struct Running {
+  Job job;
+  Worker& worker;
+  StatusCode fallback;
+  std::function<Result(const Job&)> work;
+  std::string place;
+  std::string request;
+  Result result; // empty if the work failed
+  Status failure{};
+  // It is made before the work begins, so that the promise settles also when no memory is left.
+  std::unique_ptr<Environment::Delivery> end{};
+};
+
+void settle(const Running& running, Napi::Env env) {
+  Environment& environment = *running.job.environment;
+  const CallId id = running.job.id;
+  if (!running.result)
+    return environment.reject(id, running.failure);
   try {
     // A cancel or close that came before this point also counts for work that ended without seeing it, so
     // that the outcome does not depend on the race.
-    environment.find(id)->cancel->check();
-    environment.resolve(id, result(env));
+    running.job.cancel->check();
+    environment.resolve(id, running.result(env));
   } catch (...) {
     // Either it was cancelled, or making the value failed, most likely for lack of memory. The call is then
     // still pending.
@@ -26,35 +43,22 @@ void settle(Environment& environment, CallId id, const Result& result, Napi::Env
   }
 }
 
-struct Running {
-  Job job;
-  Worker& worker;
-  StatusCode fallback;
-  std::function<Result(const Job&)> work;
-  std::string place;
-  std::string request;
-};
-
 // A failed post means that the environment is shutting down, and then there is no promise to settle.
 void run(const std::shared_ptr<Running>& running) {
   const Job& job = running->job;
-  Environment::Delivery end;
   try {
     job.cancel->check();
-    Result result;
     {
       const RunningCall call(running->place.c_str(), running->request.c_str());
-      result = running->work(job);
+      running->result = running->work(job);
     }
-    if (!result)
+    if (!running->result)
       return running->worker.submit({job.cancel, [running] { run(running); }});
-    end = [job, result = std::move(result)](Napi::Env e) { settle(*job.environment, job.id, result, e); };
   } catch (...) {
-    end = [job, status = current_status(running->fallback)](Napi::Env) {
-      job.environment->reject(job.id, status);
-    };
+    running->result = {};
+    running->failure = current_status(running->fallback);
   }
-  job.environment->post(std::move(end));
+  job.environment->post(std::move(running->end));
 }
 
 } // namespace
@@ -63,8 +67,15 @@ Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, Statu
                        std::function<Result(const Job&)> work) {
   Environment& environment = Environment::of(env);
   const auto cancel = std::move(callbacks.cancel);
-  std::string place = std::move(callbacks.place);
-  std::string request = std::move(callbacks.request);
+  const auto running = std::make_shared<Running>(Running{{0, cancel, environment.shared_from_this()},
+                                                         worker,
+                                                         fallback,
+                                                         std::move(work),
+                                                         std::move(callbacks.place),
+                                                         std::move(callbacks.request),
+                                                         {}});
+  auto end = std::make_unique<Environment::Delivery>([running](Napi::Env e) { settle(*running, e); });
+  Worker::Task task{cancel, [running] { run(running); }};
   const auto deferred = Napi::Promise::Deferred::New(env);
   PendingCall call{deferred,
                    cancel,
@@ -73,16 +84,12 @@ Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, Statu
                    std::move(callbacks.holding),
                    std::move(callbacks.on_segment),
                    std::move(callbacks.on_progress)};
-  const CallId id = environment.add(std::move(call));
-  const auto running = std::make_shared<Running>(Running{{id, cancel, environment.shared_from_this()},
-                                                         worker,
-                                                         fallback,
-                                                         std::move(work),
-                                                         std::move(place),
-                                                         std::move(request)});
+  const CallId id = running->job.id = environment.add(std::move(call));
+  running->end = std::move(end); // it holds `running` in turn, until it is posted
   try {
-    worker.submit({cancel, [running] { run(running); }});
+    worker.submit(std::move(task));
   } catch (...) {
+    running->end.reset();
     environment.reject(id, current_status(fallback));
   }
   return handle(env, deferred.Promise(), id);

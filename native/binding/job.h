@@ -53,14 +53,17 @@ template <typename T> class Resident {
   // Use this only on the worker's thread. It is empty before the object is made and after it is closed.
   std::unique_ptr<T>& object() { return object_; }
 
-  // Pending calls fail with `closed`. The object is destroyed on its thread, and then `done` runs there.
-  void close(std::function<void()> done) {
+  // Pending calls fail with `closed`. The object is destroyed on its thread, and then `done` runs there. It
+  // asks for no memory, because the destructor calls it.
+  void close(std::function<void()> done) noexcept {
+    if (!closed_)
+      done_ = std::move(done);
     closed_ = true;
     environment_->close_calls(worker_);
-    worker_.stop([this, done = std::move(done)] {
+    worker_.stop([this] {
       const RunningCall call("free a model", "");
       object_.reset();
-      done();
+      done_();
     });
   }
 
@@ -68,25 +71,30 @@ template <typename T> class Resident {
   std::shared_ptr<Environment> environment_;
   std::unique_ptr<T> object_;
   bool closed_ = false;
+  std::function<void()> done_;
   Worker worker_; // must be last, so that its thread ends before the object is destroyed
 };
 
 // Closes the Resident and returns a promise that is fulfilled when its object is destroyed. If it was closed
 // before, the promise is already fulfilled.
 template <typename T> Napi::Promise close_resident(Napi::Env env, Resident<T>& resident, Napi::Object owner) {
+  auto environment = Environment::of(env).shared_from_this();
+  const auto id = std::make_shared<CallId>();
+  // All that the end needs is made now, so that the promise settles also when no memory is left.
+  const auto end =
+      std::make_shared<std::unique_ptr<Environment::Delivery>>(std::make_unique<Environment::Delivery>(
+          [environment, id](Napi::Env e) { environment->resolve(*id, e.Undefined()); }));
+  std::function<void()> done = [environment, end] { environment->post(std::move(*end)); };
   const auto deferred = Napi::Promise::Deferred::New(env);
   if (resident.closed()) {
     deferred.Resolve(env.Undefined());
     return deferred.Promise();
   }
-  auto environment = Environment::of(env).shared_from_this();
   PendingCall call{
       deferred, std::make_shared<CancelToken>(), &resident.worker(), Napi::Persistent(owner), nullptr, {},
       {}};
-  const CallId id = environment->add(std::move(call));
-  resident.close([environment, id] {
-    environment->post([environment, id](Napi::Env e) { environment->resolve(id, e.Undefined()); });
-  });
+  *id = environment->add(std::move(call));
+  resident.close(std::move(done));
   return deferred.Promise();
 }
 

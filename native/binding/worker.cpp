@@ -1,6 +1,6 @@
 #include "binding/worker.h"
 
-#include <system_error>
+#include <exception>
 #include <utility>
 #ifdef __linux__
 #include <sys/resource.h>
@@ -39,7 +39,7 @@ void Worker::start_thread() {
       let_the_event_loop_go_first();
       work(index);
     });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) { // std::system_error or std::bad_alloc
     if (threads_.empty())
       throw Failure(StatusCode::out_of_memory, "The system refuses to start another thread");
   }
