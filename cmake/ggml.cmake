@@ -56,8 +56,48 @@ foreach(target ggml ggml-base ggml-cpu ggml-cuda)
   endif()
 endforeach()
 
-# This lets the failure of a GPU be thrown from where ggml would end the process (native/backends/gpu_guard.h).
+# This lets the failure of a GPU be thrown from where ggml would end the process (native/backends/gpu_guard.h), and the
+# failure of an allocation too.
 target_compile_options(ggml-base PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)
+target_sources(ggml-base PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc.cpp")
+
+# An exception would leave these behind: pointers to memory that was freed in the line before it was to be allocated
+# anew, and half of a scheduler.
+voxgate_patched_source(ggml-alloc.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml-alloc.c"
+  1 "        ggml_hash_set_free(&galloc->hash_set);
+        galloc" "        ggml_hash_set_free(&galloc->hash_set); galloc->hash_set = (struct ggml_hash_set) {0};
+        galloc"
+  1 "free(galloc->hash_values);
+        galloc" "free(galloc->hash_values); galloc->hash_values = NULL;
+        galloc"
+  1 "free(galloc->node_allocs);
+        galloc" "free(galloc->node_allocs); galloc->node_allocs = NULL; galloc->n_nodes = 0;
+        galloc"
+  1 "free(galloc->leaf_allocs);
+        galloc" "free(galloc->leaf_allocs); galloc->leaf_allocs = NULL; galloc->n_leafs = 0;
+        galloc"
+  1 "            ggml_vbuffer_free(galloc->buffers[i]);
+            if" "            ggml_vbuffer_free(galloc->buffers[i]); galloc->buffers[i] = NULL;
+            if")
+voxgate_patched_source(ggml-backend.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-backend.cpp"
+  1 "calloc(1, sizeof(struct ggml_backend_sched));"
+    "calloc(1, sizeof(struct ggml_backend_sched)); std::unique_ptr<ggml_backend_sched, decltype(&ggml_backend_sched_free)> owned(sched, ggml_backend_sched_free);"
+  1 "    ggml_backend_sched_reset(sched);
+
+    return sched;" "    ggml_backend_sched_reset(sched);
+
+    return owned.release();")
+voxgate_patched_source(ggml-cpu.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggml-cpu.cpp"
+  1 "delete[] cpu_ctx->work_data;
+        cpu_ctx" "delete[] cpu_ctx->work_data; cpu_ctx->work_data = NULL; cpu_ctx->work_size = 0;
+        cpu_ctx")
+get_target_property(base_sources ggml-base SOURCES)
+list(REMOVE_ITEM base_sources ggml-alloc.c ggml-backend.cpp)
+list(APPEND base_sources "${VOXGATE_GENERATED}/patched/ggml-alloc.c" "${VOXGATE_GENERATED}/patched/ggml-backend.cpp")
+set_target_properties(ggml-base PROPERTIES SOURCES "${base_sources}")
+target_compile_options(ggml-base PRIVATE
+  $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include "${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc_calls.h">)
+voxgate_throwing_malloc(ggml-base)
 
 if(TARGET ggml-cuda)
   voxgate_finish_cuda()
@@ -75,10 +115,13 @@ set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/native/kernels")
 foreach(target IN LISTS ggml_targets)
   get_target_property(sources ${target} SOURCES)
   if(sources MATCHES "ggml-cpu/llamafile/sgemm.cpp")
-    list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp)
-    list(APPEND sources "${kernels}/sgemm_internals.cpp" "${kernels}/ops_internals.cpp" "${kernels}/q8_gemm.cpp")
+    list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp)
+    list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${kernels}/sgemm_internals.cpp"
+         "${kernels}/ops_internals.cpp" "${kernels}/q8_gemm.cpp")
     set_target_properties(${target} PROPERTIES SOURCES "${sources}")
-    target_include_directories(${target} PRIVATE "${VOXGATE_GENERATED}")
+    target_include_directories(${target} PRIVATE "${VOXGATE_GENERATED}" "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)
+    voxgate_throwing_malloc(${target})
     if(VOXGATE_TESTS)
       target_compile_definitions(${target} PRIVATE VOXGATE_TESTS)
     endif()

@@ -1,5 +1,6 @@
 #include "binding/model.h"
 
+#include "backends/throwing_malloc.h"
 #include "binding/convert.h"
 
 #include <algorithm>
@@ -10,33 +11,54 @@ namespace {
 // The argument that a load job passes to the constructor; JavaScript cannot make one.
 struct Loaded {
   std::shared_ptr<Resident<Backend>> resident;
+  MakeBackend make;
   ModelInfo info;
   LaneFactory lane_factory;
   std::shared_ptr<HelperThreads> helpers;
 };
 
-using Maker = std::function<std::unique_ptr<Backend>(const CancelToken&)>;
-
 // Makes a backend on a thread of its own. The promise resolves to the Model that wraps it.
 Napi::Object start_making(Napi::Env env, std::string place, std::shared_ptr<HelperThreads> helpers,
-                          Maker make) {
+                          MakeBackend make) {
   auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
   Callbacks callbacks;
   callbacks.place = std::move(place);
   callbacks.holding = resident;
   Worker& worker = resident->worker();
-  return start_job(env, worker, std::move(callbacks), StatusCode::load_failed,
-                   [resident = resident.get(), make = std::move(make),
-                    helpers = std::move(helpers)](const Job& job) -> Result {
-                     helpers->make();
-                     auto& backend = resident->object() = make(*job.cancel);
-                     return [info = backend->info(), lanes = backend->lane_factory(), helpers,
-                             job](Napi::Env e) -> Napi::Value {
-                       auto held = job.environment->find(job.id)->holding;
-                       Loaded loaded{std::static_pointer_cast<Resident<Backend>>(held), info, lanes, helpers};
-                       return job.environment->model_class.New({Napi::External<Loaded>::New(e, &loaded)});
-                     };
-                   });
+  return start_job(
+      env, worker, std::move(callbacks), StatusCode::load_failed,
+      [resident = resident.get(), make = std::move(make),
+       helpers = std::move(helpers)](const Job& job) -> Result {
+        helpers->make();
+        auto& backend = resident->object() = make(*job.cancel);
+        return [info = backend->info(), lanes = backend->lane_factory(), helpers, make,
+                job](Napi::Env e) -> Napi::Value {
+          auto held = job.environment->find(job.id)->holding;
+          Loaded loaded{std::static_pointer_cast<Resident<Backend>>(held), make, info, lanes, helpers};
+          return job.environment->model_class.New({Napi::External<Loaded>::New(e, &loaded)});
+        };
+      });
+}
+
+// Calls the backend of a model. A library that gets no memory in the middle of its work may leave anything
+// behind, so the backend is then destroyed, and the next call makes it anew.
+template <typename Call>
+auto call_backend(std::unique_ptr<Backend>& backend, const MakeBackend& make, const CancelToken& cancel,
+                  Call call) {
+  const ThrowingMalloc throwing;
+  try {
+    if (!backend)
+      backend = make(cancel);
+    return call(*backend);
+  } catch (const std::bad_alloc&) {
+    backend.reset();
+    throw;
+  } catch (const Failure&) {
+    if (!throwing.has_thrown())
+      throw;
+    backend.reset();
+    throw std::bad_alloc();
+  }
 }
 
 void check_family(Napi::Object options, const std::string& family) {
@@ -100,10 +122,16 @@ Napi::Value Model::lane(const Napi::CallbackInfo& info) {
   if (!lane_factory_)
     throw make_error(info.Env(), {StatusCode::invalid_argument, "This model has one lane"});
   return start_making(info.Env(), "add a lane: " + info_.family, helpers_,
-                      [make = lane_factory_, helpers = helpers_](const CancelToken&) {
-                        auto made = make();
+                      [make = lane_factory_, whole = make_, helpers = helpers_](const CancelToken& cancel) {
+                        const ThrowingMalloc throwing;
                         helpers->share();
-                        return made;
+                        try {
+                          return make();
+                        } catch (const Failure& failure) {
+                          if (failure.status().code != StatusCode::closed)
+                            throw;
+                          return whole(cancel); // the weights went when memory ran out
+                        }
                       });
 }
 
@@ -112,6 +140,7 @@ Model::Model(const Napi::CallbackInfo& info) : Wrapped<Model>(info) {
     throw argument_error(info.Env(), "loadModel to be called", "new Model", info[0]);
   auto* loaded = info[0].As<Napi::External<Loaded>>().Data();
   resident_ = loaded->resident;
+  make_ = std::move(loaded->make);
   info_ = loaded->info;
   lane_factory_ = std::move(loaded->lane_factory);
   helpers_ = loaded->helpers;
@@ -145,10 +174,12 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
   callbacks.owner = Napi::Persistent(Value());
   return start_job(
       info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-      [resident = resident_.get(), helpers = helpers_, samples = std::move(samples),
+      [resident = resident_.get(), make = make_, helpers = helpers_, samples = std::move(samples),
        options = std::move(options)](const Job& job) -> Result {
         helpers->check();
-        auto segments = resident->object()->transcribe(samples, options, events_of(job), *job.cancel);
+        auto segments = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {
+          return backend.transcribe(samples, options, events_of(job), *job.cancel);
+        });
         return [segments = std::move(segments)](Napi::Env e) { return to_js_array(e, segments); };
       });
 }
@@ -162,10 +193,12 @@ Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   callbacks.place = "detect the language: " + info_.family;
   callbacks.owner = Napi::Persistent(Value());
   return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-                   [resident = resident_.get(), helpers = helpers_, samples = std::move(samples),
-                    options](const Job& job) -> Result {
+                   [resident = resident_.get(), make = make_, helpers = helpers_,
+                    samples = std::move(samples), options](const Job& job) -> Result {
                      helpers->check();
-                     auto ranked = resident->object()->detect_language(samples, options, *job.cancel);
+                     auto ranked = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {
+                       return backend.detect_language(samples, options, *job.cancel);
+                     });
                      return [ranked = std::move(ranked)](Napi::Env e) { return to_js(e, ranked); };
                    });
 }

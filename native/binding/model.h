@@ -7,6 +7,9 @@
 
 namespace voxgate {
 
+// Loads a model, or makes a lane of one, on the thread that will use it.
+using MakeBackend = std::function<std::unique_ptr<Backend>(const CancelToken&)>;
+
 // The JavaScript object of a loaded model. Node checks the receiver of its methods, and no other code unwraps
 // the object.
 class Model : public Wrapped<Model> {
@@ -25,6 +28,7 @@ class Model : public Wrapped<Model> {
   void forget_memory();
 
   std::shared_ptr<Resident<Backend>> resident_;
+  MakeBackend make_;
   ModelInfo info_;
   LaneFactory lane_factory_;
   std::shared_ptr<HelperThreads> helpers_;

@@ -8,6 +8,14 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
   # the words of PARAKEET_ASSERT
   1 "            abort();" "            voxgate::upstream_failed(#x);"
   # a thread that the system refuses must not end the process: upstream_thread.h
+  # what was made before a failure is freed
+  1 "        delete ctx;
+        return nullptr;" "        parakeet_free(ctx);
+        return nullptr;"
+  1 "struct parakeet_state * parakeet_init_state(parakeet_context * ctx) {
+    parakeet_state * state = new parakeet_state;"
+    "static struct parakeet_state * upstream_init_state(parakeet_context * ctx, parakeet_state * state) {
+"
   1 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
   1 "] = std::thread(" "] = voxgate::UpstreamThread(")
 

@@ -1,3 +1,5 @@
+#include "backends/throwing_malloc_calls.h" // comes first
+
 #include "backends/parakeet/parakeet_internals.h"
 
 #include "backends/backend_proc.h"
@@ -12,6 +14,13 @@
 
 // A copy with one repair: family.cmake.
 #include <patched/parakeet.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
+
+struct parakeet_state* parakeet_init_state(parakeet_context* context) {
+  std::unique_ptr<parakeet_state, decltype(&parakeet_free_state)> state(new parakeet_state,
+                                                                        parakeet_free_state);
+  // It frees a state that it could not make.
+  return upstream_init_state(context, state.get()) == nullptr ? (state.release(), nullptr) : state.release();
+}
 
 namespace voxgate::parakeet_internals {
 

@@ -36,6 +36,15 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
   1 "struct ggml_context * gctx = ggml_init(gparams);"
     "const voxgate::AlignmentMemory memory(gparams); struct ggml_context * gctx = memory.context();"
   1 "    ggml_free(gctx);" "    // freed with its memory"
+  1 "    ggml_backend_buffer_free(cache.buffer);" "    ggml_backend_buffer_free(cache.buffer); cache.buffer = nullptr;"
+  # `delete` alone would leave the weights behind
+  1 "        delete ctx;
+        return nullptr;" "        whisper_free(ctx);
+        return nullptr;"
+  1 "struct whisper_state * whisper_init_state(whisper_context * ctx) {
+    whisper_state * state = new whisper_state;"
+    "static struct whisper_state * upstream_init_state(whisper_context * ctx, whisper_state * state) {
+"
   5 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
   5 "] = std::thread(" "] = voxgate::UpstreamThread(")
 

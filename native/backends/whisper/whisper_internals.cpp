@@ -39,12 +39,17 @@
 //   whisper.cpp samples several texts at a time, each on a thread of its own, which it keeps in a vector.
 //   Where the system refuses a second one, the first would be destroyed unjoined, and that ends the process.
 //   Test: test/native/refused-threads.test.ts.
+// whisper_init_state (3374), whisper_free (3740)
+//   What was made before an exception, or before a failure to load, is freed.
+//   Test: test/faults/fail-nth.test.ts.
 // alloc_weights (1852), alloc_cache (1002)
 //   ggml's functions, and large pages under the memory, which is read from end to end for every token.
 //   Test: "weights and caches lie in large pages".
 //
 // The rest of the file reads and sets private fields. Two of them have a test there too: "a cancelled graph
 // stops between two operations", "sampling begins with the same random numbers in every call".
+#include "backends/throwing_malloc_calls.h" // comes first
+
 #include "backends/whisper/whisper_internals.h"
 
 #include "backends/backend_proc.h"
@@ -171,6 +176,13 @@ static void align_window(whisper_context* context, whisper_state* state, const w
   const SpareSegment spare(*state);
   ++seam_counts.alignments;
   upstream_align_window(context, state, params, first_segment, segments, seek, frames, filter_width, threads);
+}
+
+struct whisper_state* whisper_init_state(whisper_context* context) {
+  std::unique_ptr<whisper_state, decltype(&whisper_free_state)> state(new whisper_state(),
+                                                                      whisper_free_state);
+  // It frees a state that it could not make.
+  return upstream_init_state(context, state.get()) == nullptr ? (state.release(), nullptr) : state.release();
 }
 
 namespace voxgate::whisper_internals {
