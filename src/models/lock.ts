@@ -42,7 +42,11 @@ export async function acquireLock(
   for (;;) {
     signal.throwIfAborted();
     held.add(mark); // must come before the file exists, or a call in this process could take the lock for dead
-    if (await create(path, mark)) return hold(path, mark, times);
+    const created = await create(path, mark).catch((error) => {
+      held.delete(mark);
+      throw error;
+    });
+    if (created) return hold(path, mark, times);
     held.delete(mark);
     if (await isDead(path, times.deadMs)) {
       // The dead lock is renamed first: of several processes that found it dead, only one can rename it.
@@ -61,6 +65,10 @@ async function create(path: string, mark: string): Promise<boolean> {
     const handle = await open(path, 'wx');
     try {
       await handle.writeFile(mark);
+    } catch (error) {
+      // A file without its owner would hold everyone up until it counts as dead.
+      await rm(path, { force: true });
+      throw error;
     } finally {
       await handle.close();
     }
