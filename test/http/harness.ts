@@ -33,6 +33,8 @@ export { until } from '../until.ts';
 export interface Script {
   /** Transcribes one chunk. */
   transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
+  /** Loads a model in the place of the scripted one. */
+  loadModel?(options: LoadOptions): Promise<TranscriptionModel>;
   /** Runs when a model is loaded, before the scripted one is made. */
   load?(options: LoadOptions): void;
   /** Devices of the engine; when absent, those that the real one finds. */
@@ -211,6 +213,7 @@ export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): Native
     loadModel: async (options) => {
       script.load?.(options);
       seen.load?.(basename(options.path));
+      if (script.loadModel) return script.loadModel(options);
       const model: TranscriptionModel = {
         info: {
           family: 'fake',
