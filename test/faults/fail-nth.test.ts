@@ -1,0 +1,19 @@
+/**
+ * One call of the system after another fails during each kind of call to the gateway, as in SQLite's tests: a sample of
+ * them here, and as many as time allows in test/deep.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { seededRandom } from '../../bench/random.ts';
+import { sweepAll } from './fail-nth/world.ts';
+
+const SEED = 1;
+
+test('whichever call of the system fails, the gateway answers, goes on and leaves nothing', async (t) => {
+  const random = seededRandom(SEED);
+  const sweeps = await sweepAll((calls) => (random() < 0.5 ? [1 + Math.floor(random() * calls)] : []));
+  if (typeof sweeps === 'string') return t.skip(sweeps);
+  t.diagnostic(`seed ${SEED}, ${sweeps.tried} failures`);
+  assert.deepEqual(sweeps.findings, []);
+  assert(sweeps.tried > 20, `only ${sweeps.tried} calls failed`);
+});

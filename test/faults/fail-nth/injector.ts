@@ -1,0 +1,120 @@
+/** Starts the gateway of `gateway.ts` under the library of `fail-nth.c`, and chooses which calls of the system fail. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readdirSync, readlinkSync, readSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../../until.ts';
+
+/** The calls that can fail, by the number that fail-nth.c gives them. */
+export const KINDS = { memory: 1, thread: 2, open: 4, write: 8, sync: 16, map: 32 } as const;
+export type Kind = keyof typeof KINDS;
+
+const CONTROL_BYTES = 32;
+
+export interface InjectedGateway extends AsyncDisposable {
+  base: string;
+  /** Counts the calls of a kind from now on, and fails those from `first` to `last`; 0 fails none. */
+  arm(kind: Kind, first: number, last: number): void;
+  /** Stops counting. */
+  disarm(): { calls: number; failed: number };
+  /** What the addon has allocated and not freed. */
+  live(): { blocks: number; bytes: number };
+  /** How the process ended; null while it runs. */
+  end(): string | null;
+  /** Everything that the process has printed. */
+  printed(): string;
+  /** What its open descriptors lead to. */
+  descriptors(): string[];
+  threads(): number;
+}
+
+/** Compiles the library into the folder. Returns the reason where that cannot be done. */
+export function compileLibrary(dir: string): string | false {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return 'libraries are preloaded on Linux only';
+  const source = new URL('./fail-nth.c', import.meta.url).pathname;
+  const flags = ['-std=gnu11', '-shared', '-fPIC', '-O1', '-fexceptions'];
+  const compiled = spawnSync('cc', [...flags, '-o', join(dir, 'fail-nth.so'), source, '-ldl'], {
+    encoding: 'utf8',
+  });
+  return compiled.status !== 0 && `no C compiler: ${compiled.error?.message ?? compiled.stderr}`;
+}
+
+/** @param dir the folder with the library and the weights */
+export async function startInjectedGateway(dir: string, env: NodeJS.ProcessEnv): Promise<InjectedGateway> {
+  const controlPath = join(dir, 'control');
+  writeFileSync(controlPath, Buffer.alloc(CONTROL_BYTES));
+  const script = new URL('./gateway.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, ['--import', 'tsx', script, dir], {
+    env: {
+      ...{ ...process.env, ...env },
+      ...{ LD_PRELOAD: join(dir, 'fail-nth.so'), VOXGATE_FAIL_NTH: controlPath },
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  let end: string | null = null;
+  let closed = false;
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (data) => {
+      printed = (printed + data).slice(-20_000);
+    });
+  const ended = once(child, 'close').then(([code, signal]) => {
+    end = String(signal ?? code);
+  });
+  await until(
+    'the gateway listens',
+    () => {
+      assert.equal(end, null, printed);
+      return /listens on \d+/.test(printed);
+    },
+    60_000,
+  );
+  const control = openSync(controlPath, 'r+');
+  const write = (offset: number, ...values: number[]) => {
+    const bytes = Buffer.alloc(4 * values.length);
+    values.forEach((value, i) => {
+      bytes.writeInt32LE(value, 4 * i);
+    });
+    writeSync(control, bytes, 0, bytes.length, offset);
+  };
+  const read = () => {
+    const bytes = Buffer.alloc(CONTROL_BYTES);
+    readSync(control, bytes, 0, CONTROL_BYTES, 0);
+    return bytes;
+  };
+  return {
+    base: `http://127.0.0.1:${/listens on (\d+)/.exec(printed)?.[1]}`,
+    arm(kind, first, last) {
+      write(4, first, last, 0, 0);
+      write(0, KINDS[kind]);
+    },
+    disarm() {
+      write(0, 0);
+      const bytes = read();
+      return { calls: bytes.readInt32LE(12), failed: bytes.readInt32LE(16) };
+    },
+    live() {
+      const bytes = read();
+      return { blocks: bytes.readInt32LE(20), bytes: Number(bytes.readBigInt64LE(24)) };
+    },
+    end: () => end,
+    printed: () => printed,
+    descriptors: () =>
+      readdirSync(`/proc/${child.pid}/fd`).flatMap((name) => {
+        try {
+          return [readlinkSync(`/proc/${child.pid}/fd/${name}`)];
+        } catch {
+          return []; // it was closed meanwhile
+        }
+      }),
+    threads: () => readdirSync(`/proc/${child.pid}/task`).length,
+    async [Symbol.asyncDispose]() {
+      if (closed) return;
+      closed = true;
+      if (end === null) child.kill('SIGKILL');
+      await ended;
+      closeSync(control);
+    },
+  };
+}
