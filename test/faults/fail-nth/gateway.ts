@@ -11,6 +11,7 @@ import { readConfig } from '../../../src/config.ts';
 import { loadNative } from '../../../src/engine/addon.ts';
 import { createHubSource } from '../../../src/models/hub.ts';
 import { createModelStore } from '../../../src/models/store.ts';
+import { createCrashes } from '../../../src/observability/crashes.ts';
 import { sha256 } from '../../model/hub-server.ts';
 import { FAMILIES, FETCHED } from './weights.ts';
 
@@ -41,7 +42,8 @@ const store = createModelStore({
   log,
   catalogue,
 });
-const app = buildApp(config, { log, engine, device: { device: 'cpu', gpu: false }, store });
+const crashes = createCrashes(config.crashDir);
+const app = buildApp(config, { log, engine, device: { device: 'cpu', gpu: false }, store, crashes });
 app.server.listen(0, '127.0.0.1', () => {
   const { port } = app.server.address() as AddressInfo;
   process.stdout.write(`${FETCHED} is fetched; listens on ${port}\n`);
