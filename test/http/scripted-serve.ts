@@ -4,6 +4,8 @@
  *
  * - `until PATH`: the transcription ends when the file exists
  * - `throw`: an exception that nothing catches, in the middle of the transcription
+ * - `sleep MS`: it ends after this time
+ * - `fail`: it fails
  * - anything else: it ends at once
  */
 import { existsSync } from 'node:fs';
@@ -25,6 +27,10 @@ const script: Script = {
       });
       await sleep(60_000, undefined, { signal, ref: false });
     }
+    // The reason of an abort is what the engine rejects with, and `sleep` has an error of its own.
+    if (what === 'sleep')
+      await sleep(Number(path), undefined, { signal }).catch(() => signal?.throwIfAborted());
+    if (what === 'fail') throw new Error('the script fails');
     return heard(' Hello there.');
   },
 };
