@@ -9,7 +9,7 @@
  * the Python package index where the toolkit has none.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -23,10 +23,27 @@ const { values: options } = parseArgs({
   },
 });
 
-/** Names the cuBLAS package of the Python package index for each generation of the toolkit. */
+/**
+ * Names the cuBLAS package of the Python package index for each generation of the toolkit, with the SHA-256 of its
+ * wheels for x86-64 and for 64-bit ARM.
+ */
 const CUBLAS = {
-  12: { pin: 'nvidia-cublas-cu12==12.9.1.4', folder: 'nvidia/cublas' },
-  13: { pin: 'nvidia-cublas==13.0.2.14', folder: 'nvidia/cu13' },
+  12: {
+    pin: 'nvidia-cublas-cu12==12.9.1.4',
+    sha256: [
+      '453611eb21a7c1f2c2156ed9f3a45b691deda0440ec550860290dc901af5b4c2',
+      '7a950dae01add3b415a5a5cdc4ec818fb5858263e9cca59004bb99fdbbd3a5d6',
+    ],
+    folder: 'nvidia/cublas',
+  },
+  13: {
+    pin: 'nvidia-cublas==13.0.2.14',
+    sha256: [
+      '0cf238ffdbe46c00cb9aa98e7bca745c223a5ca5a53e686ac8b3e5a08fe80d6c',
+      '17165c296de689662b96e0ef4f21dfbff3092ff00d0e3e59470f5acb08c0f87d',
+    ],
+    folder: 'nvidia/cu13',
+  },
 };
 const build = join(ROOT, 'build-cuda');
 const library = join(build, 'lib', 'libggml-cuda.so');
@@ -76,8 +93,12 @@ function ensureCublas({ nvcc, major }) {
   if (!existsSync(join(folder, 'include/cublas_v2.h'))) {
     const missing = missingTools(['python', 'pip']);
     if (missing.length > 0) fail(describeMissing(missing));
-    const install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--upgrade', '--target', target];
-    run(`cuBLAS (${cublas.pin})`, 'python3', [...install, cublas.pin]);
+    const requirements = join(build, 'cublas.txt');
+    const hashes = cublas.sha256.map((sha256) => ` --hash=sha256:${sha256}`);
+    writeFileSync(requirements, `${cublas.pin}${hashes.join('')}\n`);
+    const install = ['-I', '-m', 'pip', 'install', '--quiet', '--no-deps', '--upgrade', '--target', target];
+    const checked = ['--only-binary=:all:', '--require-hashes', '--requirement', requirements];
+    run(`cuBLAS (${cublas.pin})`, 'python3', [...install, ...checked]);
   }
   return folder;
 }
