@@ -2,8 +2,25 @@
 import { fetchWeights, installTools } from './steps.mjs';
 import { run } from './tools.mjs';
 
-installTools(['cmake', 'compiler', 'make', 'python', 'pip', 'venv', 'ffmpeg', 'curl', 'haproxy']);
+const NEEDED = [
+  'cmake',
+  'compiler',
+  'make',
+  'clang',
+  'fuzzer',
+  'python',
+  'pip',
+  'venv',
+  'ffmpeg',
+  'espeak-ng',
+  'curl',
+  'haproxy',
+];
+
+installTools(NEEDED);
 run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
 run('build', 'npm', ['run', '--silent', 'build']);
 const env = { ...process.env, ...fetchWeights() };
 run('deep tests', 'npm', ['run', '--silent', 'test', '--', 'test/deep/'], { env });
+run('fuzzing', 'npm', ['run', '--silent', 'fuzz', '--', '--seconds', '60'], { env });
+run('soak', 'npm', ['run', '--silent', 'soak', '--', '--seconds', '180', '--seed', '1'], { env });
