@@ -14,6 +14,7 @@ const NEEDED = [
   'chromium',
   'curl',
   'haproxy',
+  'prlimit',
   'clang-format',
   'clang-tidy',
   'clang',

@@ -35,6 +35,11 @@ const TOOLS = {
     package: 'haproxy',
     why: 'to test behind a reverse proxy',
   },
+  prlimit: {
+    commands: ['prlimit'],
+    package: 'util-linux',
+    why: 'to test with few descriptors and processes',
+  },
   'clang-format': { commands: ['clang-format'], package: 'clang-format', why: 'to check the C++ style' },
   'clang-tidy': { commands: ['clang-tidy'], package: 'clang-tidy', why: 'to lint the C++ code' },
   clang: { commands: ['clang++'], package: 'clang', why: 'to fuzz the native code' },
