@@ -80,6 +80,11 @@ voxgate_patched_source(ggml-alloc.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml-alloc.c
             if" "            ggml_vbuffer_free(galloc->buffers[i]); galloc->buffers[i] = NULL;
             if")
 voxgate_patched_source(ggml-backend.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-backend.cpp"
+  1 "    ggml_free(sched->ctx);
+
+    sched" "    ggml_free(sched->ctx); sched->ctx = NULL;
+
+    sched"
   1 "calloc(1, sizeof(struct ggml_backend_sched));"
     "calloc(1, sizeof(struct ggml_backend_sched)); std::unique_ptr<ggml_backend_sched, decltype(&ggml_backend_sched_free)> owned(sched, ggml_backend_sched_free);"
   1 "    ggml_backend_sched_reset(sched);
@@ -96,7 +101,7 @@ list(REMOVE_ITEM base_sources ggml-alloc.c ggml-backend.cpp)
 list(APPEND base_sources "${VOXGATE_GENERATED}/patched/ggml-alloc.c" "${VOXGATE_GENERATED}/patched/ggml-backend.cpp")
 set_target_properties(ggml-base PROPERTIES SOURCES "${base_sources}")
 target_compile_options(ggml-base PRIVATE
-  $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include "${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc_calls.h">)
+  "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc_calls.h\"")
 voxgate_throwing_malloc(ggml-base)
 
 if(TARGET ggml-cuda)

@@ -7,6 +7,7 @@
 #undef malloc // of throwing_malloc_calls.h
 #undef calloc
 #undef realloc
+#undef posix_memalign
 
 #define VOXGATE_EXPORT extern "C" __attribute__((visibility("default")))
 

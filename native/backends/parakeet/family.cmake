@@ -9,6 +9,25 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
   1 "            abort();" "            voxgate::upstream_failed(#x);"
   # a thread that the system refuses must not end the process: upstream_thread.h
   # what was made before a failure is freed
+  1 "static struct parakeet_batch parakeet_batch_init(int32_t n_tokens) {
+    parakeet_batch batch = { 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, };"
+    "static void parakeet_batch_free(struct parakeet_batch); static struct parakeet_batch parakeet_batch_init(int32_t n_tokens) {
+    parakeet_batch batch = { 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, }; voxgate::Undo undo{batch, parakeet_batch_free};"
+  1 "(parakeet_seq_id **) malloc(sizeof(parakeet_seq_id *) * (n_tokens + 1))"
+    "(parakeet_seq_id **) calloc(n_tokens + 1, sizeof(parakeet_seq_id *))"
+  1 "    return batch;
+}" "    undo.not_needed(); return batch;
+}"
+  1 "    ggml_context * ctx = ggml_init(params);
+
+    const int" "    const ggml_context_ptr owned(ggml_init(params)); ggml_context * ctx = owned.get();
+
+    const int"
+  1 "    ggml_free(ctx);
+
+    // allocate tensors" "
+
+    // allocate tensors"
   1 "        delete ctx;
         return nullptr;" "        parakeet_free(ctx);
         return nullptr;"

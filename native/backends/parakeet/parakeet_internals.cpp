@@ -5,6 +5,7 @@
 #include "backends/backend_proc.h"
 #include "backends/upstream_failure.h"
 #include "backends/upstream_thread.h"
+#include "backends/upstream_undo.h"
 
 #include <ggml-alloc.h>
 #include <ggml-backend.h>
@@ -16,7 +17,7 @@
 #include <patched/parakeet.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
 struct parakeet_state* parakeet_init_state(parakeet_context* context) {
-  std::unique_ptr<parakeet_state, decltype(&parakeet_free_state)> state(new parakeet_state,
+  std::unique_ptr<parakeet_state, decltype(&parakeet_free_state)> state(new parakeet_state(),
                                                                         parakeet_free_state);
   // It frees a state that it could not make.
   return upstream_init_state(context, state.get()) == nullptr ? (state.release(), nullptr) : state.release();

@@ -55,6 +55,7 @@
 #include "backends/backend_proc.h"
 #include "backends/upstream_failure.h"
 #include "backends/upstream_thread.h"
+#include "backends/upstream_undo.h"
 #include "backends/whisper/whisper_alignment.h"
 #include "backends/whisper/whisper_call_scope.h"
 #include "backends/whisper/whisper_logits.h"
