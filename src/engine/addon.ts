@@ -237,7 +237,13 @@ export function loadNative(path: string = defaultPath, { gpus = false } = {}): N
         throw toNativeError(error);
       }
     },
-    noteRequest: (request) => addon.noteRequest(request),
+    noteRequest: (request) => {
+      try {
+        addon.noteRequest(request);
+      } catch {
+        // Without memory there is no note. It would only be read after a crash, and the slot must be freed all the same.
+      }
+    },
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
     loadVoiceActivity: async (options) =>
       wrapVoiceActivity(addon, await run(addon, () => addon.loadVoiceActivity(options))),
