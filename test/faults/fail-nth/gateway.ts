@@ -11,7 +11,6 @@ import { readConfig } from '../../../src/config.ts';
 import { loadNative } from '../../../src/engine/addon.ts';
 import { createHubSource } from '../../../src/models/hub.ts';
 import { createModelStore } from '../../../src/models/store.ts';
-import { createCrashes } from '../../../src/observability/crashes.ts';
 import { sha256 } from '../../model/hub-server.ts';
 import { FAMILIES, FETCHED } from './weights.ts';
 
@@ -42,8 +41,13 @@ const store = createModelStore({
   log,
   catalogue,
 });
-const crashes = createCrashes(config.crashDir);
-const app = buildApp(config, { log, engine, device: { device: 'cpu', gpu: false }, store, crashes });
+const app = buildApp(config, {
+  log,
+  engine,
+  device: { device: 'cpu', gpu: false },
+  store,
+  crashes: { list: () => [] },
+});
 app.server.listen(0, '127.0.0.1', () => {
   const { port } = app.server.address() as AddressInfo;
   process.stdout.write(`${FETCHED} is fetched; listens on ${port}\n`);

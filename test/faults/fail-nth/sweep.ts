@@ -91,7 +91,7 @@ export async function startSweeper(dir: string): Promise<Sweeper> {
         report.tried += Math.min(gateway.disarm().failed, 1);
         if (result !== expected && !result.startsWith('refused: ')) found(result);
         if (result.startsWith('no answer')) {
-          found(`the process ended with ${gateway.end()}: ${gateway.printed().slice(-1500)}`);
+          found(`the process ended with ${gateway.end()}: ${gateway.printed().slice(-4000)}`);
           await gateway[Symbol.asyncDispose](); // the slot may be held
           continue;
         }
