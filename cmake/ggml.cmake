@@ -13,6 +13,10 @@ set(GGML_BUILD_EXAMPLES OFF CACHE BOOL "" FORCE)
 # that is not running while the other burns its core. The threads of OpenMP soon sleep (src/engine/addon.ts says how
 # soon).
 set(GGML_OPENMP ON CACHE BOOL "" FORCE)
+if(VOXGATE_SANITIZE_THREADS)
+  # GNU's OpenMP runtime is not instrumented, and ThreadSanitizer takes each of its barriers for a race.
+  set(GGML_OPENMP OFF CACHE BOOL "" FORCE)
+endif()
 if(VOXGATE_TESTS)
   set(BUILD_SHARED_LIBS OFF)
   set(GGML_BACKEND_DL OFF CACHE BOOL "" FORCE)

@@ -35,6 +35,12 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
     parakeet_state * state = new parakeet_state;"
     "static struct parakeet_state * upstream_init_state(parakeet_context * ctx, parakeet_state * state) {
 "
+  # start_ggml has set it, and several lanes at once would write it again
+  1 "    ggml_log_set(g_state.log_callback, g_state.log_callback_user_data);
+
+    ggml_backend_dev_t dev" "
+
+    ggml_backend_dev_t dev"
   1 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
   1 "] = std::thread(" "] = voxgate::UpstreamThread(")
 

@@ -76,6 +76,12 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
     whisper_state * state = new whisper_state;"
     "static struct whisper_state * upstream_init_state(whisper_context * ctx, whisper_state * state) {
 "
+  # start_ggml has set it, and several lanes at once would write it again
+  1 "    ggml_log_set(g_state.log_callback, g_state.log_callback_user_data);
+
+    ggml_backend_dev_t dev" "
+
+    ggml_backend_dev_t dev"
   5 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
   5 "] = std::thread(" "] = voxgate::UpstreamThread(")
 
