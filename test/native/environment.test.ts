@@ -121,6 +121,48 @@ test('a worker thread has an environment of its own, and ends while its call run
   await model.close();
 });
 
+test('worker threads load, log and compute side by side, and are ended in the middle of it', async () => {
+  const path = new URL('./data/parakeet-script.bin', import.meta.url).pathname;
+  const code = `
+      (async () => {
+        const { register } = await import('tsx/esm/api');
+        register();
+        const { loadNative } = await import(${JSON.stringify(addonUrl)});
+        const native = loadNative();
+        native.setLogger(() => {});
+        const { parentPort } = require('node:worker_threads');
+        const options = ${JSON.stringify({ ...chunkOptions, words: true })};
+        const sound = Float32Array.from({ length: 32_000 }, (_, i) => 0.3 * Math.sin(i / 7));
+        for (;;) {
+          const family = 'parakeet';
+          const model = await native.loadModel({ family, path: ${JSON.stringify(path)}, device: 'cpu', threads: 2 });
+          parentPort.postMessage('loaded');
+          for (let i = 0; i < 3; i += 1) await model.transcribe(sound, options);
+          await model.close();
+        }
+      })();`;
+  for (let round = 0; round < 3; round++) {
+    const workers = Array.from({ length: 4 }, () => new Worker(code, { eval: true }));
+    await Promise.all(
+      workers.map(
+        (worker) =>
+          new Promise((resolve, reject) => {
+            worker.once('message', resolve);
+            worker.once('error', reject);
+          }),
+      ),
+    );
+    // Each is in another place of its loop by the time that its turn comes.
+    for (const worker of workers) {
+      await sleep(7 * round);
+      await worker.terminate();
+    }
+  }
+  const model = await loadNative().loadModel(fake(fakeModelFile('segment 0 1 x')));
+  assert.equal(textOf(await model.transcribe(new Float32Array(100), chunkOptions)), ' x');
+  await model.close();
+});
+
 test('the addon says what it was built from and what it runs on', () => {
   const { info } = loadNative();
   assert.match(info.whisperVersion, /^\d+\.\d+\.\d+$/);
