@@ -122,13 +122,14 @@ Napi::Value Model::lane(const Napi::CallbackInfo& info) {
   if (!lane_factory_)
     throw make_error(info.Env(), {StatusCode::invalid_argument, "This model has one lane"});
   return start_making(info.Env(), "add a lane: " + info_.family, helpers_,
-                      [make = lane_factory_, whole = make_, helpers = helpers_](const CancelToken& cancel) {
+                      [make = lane_factory_, whole = make_, helpers = helpers_,
+                       closed = resident_->closed()](const CancelToken& cancel) {
                         const ThrowingMalloc throwing;
                         helpers->share();
                         try {
                           return make();
                         } catch (const Failure& failure) {
-                          if (failure.status().code != StatusCode::closed)
+                          if (closed || failure.status().code != StatusCode::closed)
                             throw;
                           return whole(cancel); // the weights went when memory ran out
                         }
