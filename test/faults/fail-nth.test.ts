@@ -11,9 +11,10 @@ const SEED = 1;
 
 test('whichever call of the system fails, the gateway answers, goes on and leaves nothing', async (t) => {
   const random = seededRandom(SEED);
-  const sweeps = await sweepAll((calls) => (random() < 0.5 ? [1 + Math.floor(random() * calls)] : []));
+  const pick = (calls: number) => (calls === 0 ? [] : [1 + Math.floor(random() * calls)]);
+  const sweeps = await sweepAll(pick, () => random() < 0.15);
   if (typeof sweeps === 'string') return t.skip(sweeps);
   t.diagnostic(`seed ${SEED}, ${sweeps.tried} failures`);
   assert.deepEqual(sweeps.findings, []);
-  assert(sweeps.tried > 20, `only ${sweeps.tried} calls failed`);
+  assert(sweeps.tried > 10, `only ${sweeps.tried} calls failed`);
 });

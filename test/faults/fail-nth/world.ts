@@ -16,28 +16,36 @@ export interface Sweeps {
 
 /**
  * Sweeps over all calls and kinds, once with a single failure and once with all that follow.
+ * @param isWanted is asked before each sweep, to take only some of them
  * @returns the reason when the library cannot be used here
  */
-export async function sweepAll(pick: (calls: number) => number[]): Promise<Sweeps | string> {
+export async function sweepAll(
+  pick: (calls: number) => number[],
+  isWanted: () => boolean = () => true,
+): Promise<Sweeps | string> {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-fail-nth-'));
   try {
     const reason = compileLibrary(dir);
     if (reason !== false) return reason;
     await writeWeights(dir);
-    return await sweepIn(dir, pick);
+    return await sweepIn(dir, pick, isWanted);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
-async function sweepIn(dir: string, pick: (calls: number) => number[]): Promise<Sweeps> {
+async function sweepIn(
+  dir: string,
+  pick: (calls: number) => number[],
+  isWanted: () => boolean,
+): Promise<Sweeps> {
   const sweeps: Sweeps = { tried: 0, findings: [], lines: [] };
   await using sweeper = await startSweeper(dir);
   const pairs = CALLS.flatMap((call) =>
     (Object.keys(KINDS) as Kind[]).map((kind): [Call, Kind] => [call, kind]),
   );
   for (const [call, kind] of pairs) {
-    for (const onwards of [false, true]) {
+    for (const onwards of [false, true].filter(isWanted)) {
       const { tried, calls, findings } = await sweeper.sweep(call, kind, onwards, pick);
       if (calls === 0) break;
       sweeps.tried += tried;
