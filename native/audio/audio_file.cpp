@@ -80,7 +80,7 @@ ma_allocation_callbacks allocation(DecoderLimits& limits) {
 // An open file that miniaudio's decoders can read. `calls` must be the first member, because miniaudio looks
 // for the functions there.
 struct Input {
-  Input(FilePtr opened, uint64_t bytes) : file(std::move(opened)), size(static_cast<long>(bytes)) {
+  Input(FilePtr opened, uint64_t file_bytes) : file(std::move(opened)), size(static_cast<long>(file_bytes)) {
     calls.onOpen = [](ma_vfs* self, const char*, ma_uint32, ma_vfs_file* handle) {
       *handle = static_cast<Input*>(self)->file.get();
       return MA_SUCCESS;

@@ -3,10 +3,11 @@
 // Included before everything else into the sources of the libraries that call malloc. The C library promises
 // that its malloc throws nothing, and compilers rely on that: they make no way for an exception through a
 // function that calls it, and leave out what is stored before a call only for the case that it throws.
-#include <stdlib.h>
 #ifdef __cplusplus
 #include <cstdlib>
 #include <memory> // for the patched ggml-backend.cpp
+#else
+#include <stdlib.h>
 #endif
 
 #ifdef VOXGATE_THROWING_MALLOC

@@ -29,6 +29,8 @@ export interface ScheduleReport {
 
 const TWO_CHUNKS = joinWavs(toneWav(0.4), toneWav(2.5, 0), toneWav(0.4));
 const MODEL = 'multilingual-base';
+/** The longest time that a request may take, on a machine that does other work too. */
+const LIMIT_MS = 120_000;
 /** One schedule of this many ends with the gateway. */
 const SHUTDOWN_EVERY = 20;
 const FIELDS: readonly Record<string, string>[] = [
@@ -159,7 +161,7 @@ async function request(
   report: ScheduleReport,
 ): Promise<void> {
   report.requests += 1;
-  const limit = AbortSignal.timeout(30_000);
+  const limit = AbortSignal.timeout(LIMIT_MS);
   try {
     const response = await fetch(`${base}/v1/audio/transcriptions`, {
       ...{ method: 'POST', body, signal: AbortSignal.any([signal, limit]) },
