@@ -1,4 +1,5 @@
 /** The composition root of the server: it constructs the parts and joins them. */
+import { setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -81,6 +82,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const { log, store } = deps;
   const budgets = withBudgets(deps.budgets);
   const shutdown = new AbortController();
+  setMaxListeners(0, shutdown.signal); // each request under way has one
   const gracefulStop = createGracefulStop();
   const slot = createSlot({ maxHoldMs: config.maxHoldMs, onChange: deps.engine.noteRequest });
   const instruments = createInstruments(config.observability, {

@@ -4,12 +4,17 @@ import { GatewayError } from '../errors.ts';
 
 /** A signal that aborts with GatewayError `client_left`, or with the reason of `shutdown`. */
 export function clientSignal(res: Response, shutdown: AbortSignal): AbortSignal {
-  const left = new AbortController();
+  const ended = new AbortController();
+  // A listener that is taken off again: with `AbortSignal.any`, Node 20 keeps something of every request in `shutdown`.
+  const stop = () => ended.abort(shutdown.reason);
+  if (shutdown.aborted) stop();
+  else shutdown.addEventListener('abort', stop);
   // Only the end of the response shows that a client left: the events of `req` do not fire after its body was read.
   onceOver(res, (delivered) => {
-    if (!delivered) left.abort(new GatewayError('client_left', {}));
+    shutdown.removeEventListener('abort', stop);
+    if (!delivered) ended.abort(new GatewayError('client_left', {}));
   });
-  return AbortSignal.any([left.signal, shutdown]);
+  return ended.signal;
 }
 
 /**

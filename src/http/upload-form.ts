@@ -57,7 +57,8 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
   };
   const feed = (_req: Request, stream: Writable) => {
     parser = stream;
-    stream.prependListener('field', (name: string, value: string) => {
+    // A field without a name has `undefined` for it.
+    stream.prependListener('field', (name = '', value = '') => {
       if (!refused && !parts.takeFieldMemory(BYTES_PER_CHARACTER * (name.length + value.length)))
         refuse(new GatewayError('overloaded', {}));
     });

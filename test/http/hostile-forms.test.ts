@@ -132,6 +132,8 @@ const field = (name: string) => `Content-Disposition: form-data; name="${name}"\
 for (const [what, part] of [
   ['fields', field('a')],
   ['parts without a name', 'X-Anything: x\r\n\r\nx'],
+  ['fields without a name', 'Content-Disposition: form-data\r\n\r\nx'],
+  ['fields with half a name', 'Content-Disposition: form-data; name\r\n\r\nx'],
   ['files', 'Content-Disposition: form-data; name="a"; filename="a"\r\n\r\nx'],
 ] as const) {
   test(`a form of 10,000 ${what} is refused at once`, async () => {
