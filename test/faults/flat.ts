@@ -78,7 +78,8 @@ async function held(gateway: Gateway): Promise<Held> {
 export function assertFlat({ before, after }: { before: Held; after: Held }): void {
   const grown = (what: keyof Held) => after[what] - before[what];
   const said = JSON.stringify({ before, after });
-  assert(grown('heapBytes') < 4e6, `heap: ${said}`);
+  // Code that is compiled later, and what Node's own client keeps, is a part of the heap too.
+  assert(grown('heapBytes') < 8e6, `heap: ${said}`);
   assert(grown('residentBytes') < 64e6, `resident memory: ${said}`);
   // Clients of this process keep some connections open.
   assert(grown('descriptors') <= 2 * AT_ONCE, `descriptors: ${said}`);
