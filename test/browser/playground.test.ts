@@ -402,9 +402,9 @@ test('pages and assets carry their headers and revalidate', async () => {
     });
     assert.equal(again.status, 304, path);
   }
-  for (const path of ['/assets/', '/assets/none.js', '/assets/..%2fpackage.json']) {
+  for (const path of ['/assets/', '/assets/none.js'])
     assert.equal((await fetch(gateway.base + path)).status, 404, path);
-  }
+  assert.equal((await fetch(`${gateway.base}/assets/..%2fpackage.json`)).status, 400);
 });
 
 for (const colorScheme of ['light', 'dark'] as const) {
