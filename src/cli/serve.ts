@@ -123,9 +123,13 @@ function stopWhenAsked(app: App, { drainMs, isChild, log }: Stopping): void {
       },
     );
   };
+  // A second signal exits at once. The supervisor's message is no signal: a service manager may signal both processes,
+  // and either may arrive first.
+  let signaled = false;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
-      if (stopping) process.exit(1); // a second signal exits at once
+      if (signaled) process.exit(1);
+      signaled = true;
       stop(signal);
     });
   }
