@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { loadNative } from '../../src/engine/addon.ts';
 import { form, type Gateway, post, startGateway, toneWav, until } from '../http/harness.ts';
-import { loadFake } from '../native/fixtures.ts';
+import { loadFake, temporaryFile } from '../native/fixtures.ts';
 
 export interface Held {
   heapBytes: number;
@@ -29,10 +30,19 @@ export async function holdAfter(requests: number): Promise<{ before: Held; after
     loadModel: () => loadFake('language en 0.9', 'segment 0 200 Hello.'),
     env: { SVC_LOG_LEVEL: 'error', SVC_OBS_METRICS_WINDOW_SEC: '1', SVC_OBS_PAYLOAD_ENABLED: '0' },
   });
+  await startDecoders();
   await send(gateway, WARM_UP);
   const before = await held(gateway);
   await send(gateway, requests);
   return { before, after: await held(gateway) };
+}
+
+/** The addon starts its few decoder threads when they are needed at once. This needs all of them, before the count. */
+async function startDecoders(): Promise<void> {
+  const path = temporaryFile(toneWav(60));
+  const files = await Promise.all(Array.from({ length: 16 }, () => loadNative().openAudio(path)));
+  await Promise.all(files.map((file) => file.read(60 * 16_000)));
+  for (const file of files) file.close();
 }
 
 async function send(gateway: Gateway, count: number): Promise<void> {
