@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
+import { byteBudget } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { type ClientLimits, watchSending } from './client-pace.ts';
 
@@ -26,7 +27,7 @@ export interface BodyReceiver {
 }
 
 export function createBodyReceiver(limits: ClientLimits): BodyReceiver {
-  let waitingBytes = 0;
+  const waiting = byteBudget(limits.maxWaitingBytes);
   return {
     async receive(req, { signal, onLost }) {
       if (!hasBody(req)) return;
@@ -37,10 +38,9 @@ export function createBodyReceiver(limits: ClientLimits): BodyReceiver {
         for (let spare = req.readableLength - 1; spare > 0; spare = req.readableLength - 1) {
           const chunk: Buffer = req.read(spare);
           chunks.push(chunk);
+          if (!waiting.take(chunk.length)) throw new GatewayError('overloaded', {});
           bytes += chunk.length;
-          waitingBytes += chunk.length;
         }
-        if (waitingBytes > limits.maxWaitingBytes) throw new GatewayError('overloaded', {});
         return req.complete || bytes >= SMALL_BODY_BYTES;
       };
       try {
@@ -49,7 +49,7 @@ export function createBodyReceiver(limits: ClientLimits): BodyReceiver {
         chunks.forEach(onLost);
         throw error;
       } finally {
-        waitingBytes -= bytes;
+        waiting.giveBack(bytes);
       }
       if (bytes > 0) req.unshift(Buffer.concat(chunks));
       // Until a later turn of the event loop, the stream still counts as read in steps and might flow too soon.
