@@ -51,7 +51,7 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
       if (typeof req.body?.key !== 'string' || req.body.key === '') throw unauthorized();
       check(req, req.body.key);
       res.cookie(COOKIE, sessions.begin(), {
-        ...OF_THE_COOKIE,
+        ...COOKIE_OPTIONS,
         secure: req.secure,
         maxAge: limits.lifetimeMs,
       });
@@ -60,7 +60,7 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
   });
   session.delete('/admin/session', (req, res) => {
     sessions.end(tokenOf(req));
-    res.clearCookie(COOKIE, OF_THE_COOKIE);
+    res.clearCookie(COOKIE, COOKIE_OPTIONS);
     res.status(204).end();
   });
 
@@ -87,7 +87,7 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
 }
 
 /** The browser sends the cookie to the dashboard only, and never with a request that began on another site. */
-const OF_THE_COOKIE = { path: '/admin', httpOnly: true, sameSite: 'strict' } as const;
+const COOKIE_OPTIONS = { path: '/admin', httpOnly: true, sameSite: 'strict' } as const;
 
 function unauthorized(): GatewayError {
   return new GatewayError('invalid_api_key', {});

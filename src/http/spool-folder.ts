@@ -93,18 +93,21 @@ async function isOwn(dir: string): Promise<boolean> {
 
 const isOwnUser = (uid: number) => process.geteuid === undefined || uid === process.geteuid();
 
-/** Processes with the same value see each other's process ids: they share a kernel and a process namespace. */
+/**
+ * Processes with the same value see each other's process ids: they share a kernel and a process namespace. Systems
+ * without /proc have one namespace.
+ */
 const PLACE = createHash('sha256')
   .update(`${read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')) ?? hostname()}`)
   .update(read(() => readlinkSync('/proc/self/ns/pid')) ?? '')
   .digest('hex')
   .slice(0, 8);
 
-function read(value: () => string): string | null {
+function read<T>(value: () => T): T | null {
   try {
     return value();
   } catch {
-    return null; // this is not Linux, and processes share one namespace
+    return null;
   }
 }
 
@@ -125,7 +128,7 @@ function createSweep(tmpDir: string, log: SpoolFolderOptions['log'], deadMs: num
   }
 
   return () => {
-    for (const name of read(() => readdirSync(tmpDir).join('\0'))?.split('\0') ?? []) {
+    for (const name of read(() => readdirSync(tmpDir)) ?? []) {
       const [, place = '', pid] = /^voxgate-([0-9a-f]{8})-(\d+)-\w+$/.exec(name) ?? [];
       if (pid === undefined) continue;
       const path = join(tmpDir, name);
