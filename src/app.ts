@@ -40,7 +40,7 @@ import { createInventory } from './proxy/inventory.ts';
 import { createBodyReceiver } from './proxy/request-body.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
-import { modelIdFor, type RoutableModel, route } from './transcription/routing.ts';
+import { modelIdFor, type RoutableModel, type RouteOptions, route } from './transcription/routing.ts';
 import type { TranscriptionDeps } from './transcription/session.ts';
 
 export interface AppDeps {
@@ -99,7 +99,9 @@ export function buildApp(config: Config, deps: AppDeps): App {
     maxSpoolBytes: config.maxSpoolBytes,
     limits: budgets.upload,
   });
-  const transcription = createTranscription(config, deps, slot, caches);
+  const isAllowed = allowedModels(config);
+  const names = { defaultSize: config.modelDefaultSize, aliases: config.modelAliases };
+  const transcription = createTranscription({ ...names, isAllowed }, deps, slot, caches);
   const audio = createAudioOpener({
     engine: deps.engine,
     searchPath: config.environment.PATH ?? '',
@@ -133,7 +135,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     adminPaths,
     apiKeys: createApiKeys(config.apiKeys, budgets.access),
     models: {
-      list: () => servable(config, deps, caches),
+      list: () => servable(config, deps, caches).filter(isAllowed),
       upstreams: createInventory(config),
       aliases: config.modelAliases,
       startedAtSec: Math.floor(Date.now() / 1000),
@@ -185,7 +187,6 @@ export function buildApp(config: Config, deps: AppDeps): App {
     audioProblem: audio.problem,
     async preload(modelId) {
       const asked = { model: modelId, language: undefined, translate: false };
-      const names = { defaultSize: config.modelDefaultSize, aliases: config.modelAliases };
       const { model } = route(asked, routable(store, deps.engine), names);
       await transcription.ensureWeights(model.id, shutdown.signal, () => undefined);
       await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
@@ -213,40 +214,32 @@ function servable(config: Config, { store, engine }: AppDeps, caches: Caches): L
   // Every recognition model needs the voice activity model.
   const complete = store.isInstalled(VOICE_ACTIVITY.id);
   return routable(store, engine)
-    .filter(allowedModels(config))
     .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
     .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
 }
 
 function createTranscription(
-  config: Config,
+  names: RouteOptions,
   { store, engine }: AppDeps,
   slot: Slot,
   caches: Caches,
 ): TranscriptionDeps {
-  const isAllowed = allowedModels(config);
   return {
-    route: (request) =>
-      route(request, routable(store, engine), {
-        defaultSize: config.modelDefaultSize,
-        aliases: config.modelAliases,
-        isAllowed,
-      }),
+    route: (request) => route(request, routable(store, engine), names),
     hasWeights: (modelId) =>
       (isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id) || store.isInstalled(VOICE_ACTIVITY.id)) &&
       (isLoaded(caches.models, modelId) || store.isInstalled(modelId)),
     async ensureWeights(modelId, signal, onFetching) {
-      caches.models.assertFits(modelId); // before a download, which would be in vain
       const onProgress = ({ phase, doneBytes }: ModelProgress) => {
         // Verifying a file, and a download without its first byte, may still fail with a status of their own.
         if (phase !== 'verifying' && (phase !== 'downloading' || doneBytes > 0)) onFetching();
       };
-      const ensure = async (cache: Pick<Caches['models'], 'entries'>, id: string) => {
-        // A loaded model serves on when its file is gone or has changed; the file matters when it is loaded again.
-        if (!isLoaded(cache, id)) await store.ensure(id, { signal, onProgress });
-      };
-      await ensure(caches.voiceActivity, VOICE_ACTIVITY.id);
-      await ensure(caches.models, modelId);
+      // A loaded model serves on when its file is gone or has changed; the file matters when it is loaded again.
+      const isMissing = !isLoaded(caches.models, modelId);
+      if (isMissing) caches.models.assertFits(modelId); // before a download, which would be in vain
+      if (!isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id))
+        await store.ensure(VOICE_ACTIVITY.id, { signal, onProgress });
+      if (isMissing) await store.ensure(modelId, { signal, onProgress });
     },
     slot,
     ...caches,
