@@ -10,18 +10,9 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { describeMissing, missingTools, ROOT, run } from './tools.mjs';
 
-const TARGETS = [
-  'wav',
-  'mp3',
-  'flac',
-  'vorbis',
-  'whisper',
-  'parakeet',
-  'gguf',
-  'sensevoice',
-  'silero',
-  'text',
-];
+const CORPUS = join(ROOT, 'native/fuzz/corpus');
+/** Each target has a folder of seeds (native/fuzz/make-corpus.mjs). */
+const TARGETS = readdirSync(CORPUS).sort();
 const AT_ONCE = 2;
 /** What one input may use. The decoders may take 32 MiB, and a model file as much as it is large. */
 const LIMITS = ['-timeout=20', '-rss_limit_mb=1024', '-malloc_limit_mb=256'];
@@ -83,7 +74,7 @@ async function fuzz(name) {
   const found =
     values.keep === undefined ? mkdtempSync(join(tmpdir(), 'voxgate-fuzz-')) : join(values.keep, name);
   mkdirSync(found, { recursive: true });
-  const corpus = join(ROOT, 'native/fuzz/corpus', name);
+  const corpus = join(CORPUS, name);
   const dictionary = join(ROOT, 'native/fuzz/dictionaries', `${name}.dict`);
   const program = join(ROOT, 'build-fuzz/native/fuzz/voxgate-fuzz');
   const args = [
