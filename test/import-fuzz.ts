@@ -1,6 +1,6 @@
 /**
- * Damages the parts of a CTranslate2 Whisper folder in ways that a seed decides, and imports what remains. Whatever the
- * bytes are, an import ends soon, with a whole file or with the error that refuses it.
+ * Damages the parts of a CTranslate2 Whisper folder in ways that a seed decides, and imports what remains. Every
+ * import must end soon, with a whole file or with the error that refuses it.
  */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

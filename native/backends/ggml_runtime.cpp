@@ -82,7 +82,7 @@ int score_of(const std::filesystem::path& library) {
 }
 #endif
 
-// Of the libraries for the CPU, the one that suits it best; and a library for BLAS where the build made one.
+// Loads the library that suits this CPU best, and one for BLAS where the build made it.
 void load_cpu_library(const std::filesystem::path& folder) {
 #ifdef _WIN32
   ggml_backend_load_all_from_path(folder.string().c_str());

@@ -17,8 +17,8 @@ export interface HostNameOptions {
 }
 
 /**
- * Top-level domains for private networks, which nobody can have a name in that the public DNS answers (RFC 6761,
- * RFC 6762, RFC 8375, and the resolution of ICANN on `internal` of 2024-07-29).
+ * Top-level domains for private networks. The public DNS answers no name below them, so an attacker cannot register one
+ * (RFC 6761, RFC 6762, RFC 8375, and the resolution of ICANN on `internal` of 2024-07-29).
  */
 const PRIVATE_DOMAIN = /\.(localhost|local|internal|home\.arpa)$/;
 

@@ -1,4 +1,4 @@
-/** Whatever ends requests, models and the gateway at any moment, nothing is left of them. */
+/** Random schedules end requests, models and the gateway at any moment. Afterwards nothing of them may be left. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runSchedules } from './schedules.ts';

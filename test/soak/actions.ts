@@ -118,7 +118,7 @@ const ACTIONS: readonly Action[] = [
       ),
   },
   {
-    // A stream that has begun is a 200, whatever comes later.
+    // A stream has the status 200 once it has begun, also when it ends with an error event.
     ...{ name: 'stream', weight: 6, expected: [200, ...BUSY] },
     run: (client) => statusOf(transcribe(client, LONG, { stream: 'true', prompt: 'sleep 20' })),
   },

@@ -63,7 +63,7 @@ void check_hparams(const GgmlFileReader& reader, const Hparams& h) {
   reader.require(within(h.n_audio_head, 1, 64) && h.n_audio_state % h.n_audio_head == 0,
                  "its number of attention heads does not fit its width");
   reader.require(within(h.n_audio_layer, 1, 64), "its number of audio layers is out of range");
-  // Three convolutions of stride 2 are built whatever the file says, and frames are counted with that number.
+  // The engine always builds three convolutions of stride 2, but counts frames by the number in the file.
   reader.require(h.subsampling == 8, "its subsampling is not 8");
   reader.require(within(h.n_mels, 8, 256) && h.n_mels % 8 == 0, "its number of mel bands is out of range");
   reader.require(within(h.n_fft, 32, 4096) && (h.n_fft & (h.n_fft - 1)) == 0, "its FFT size is out of range");
