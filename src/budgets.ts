@@ -49,8 +49,10 @@ export const BUDGETS = {
     stallMs: 60_000,
     /** A client that is slower than this rate uses up `stallMs` little by little. */
     leastBytesPerSec: 4096,
-    /** An upload that is this far behind the least rate gives its place to a new one when all places are taken. */
-    yieldMs: 2000,
+    /** The lead over the least rate that an upload can gain: it may pause for so long before it is behind. */
+    leadMs: 2000,
+    /** When all places are taken, a new upload waits this long, so that its own bytes show how fast it comes. */
+    lookMs: 100,
     /** The longest time that one upload may take, however steadily it arrives. */
     totalMs: 7_200_000,
     /** The memory for the text fields of all forms together. */

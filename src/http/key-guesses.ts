@@ -2,9 +2,9 @@
  * Limits how many wrong keys may come from one address. A right key is refused there, too, until the time is over,
  * because the answer would otherwise tell it from the wrong ones. Other addresses are not affected.
  */
-import { isIPv6 } from 'node:net';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
+import { networkOf } from './network.ts';
 
 export interface KeyGuesses {
   /** @throws GatewayError `too_many_keys` when too many wrong keys have come from this address */
@@ -40,14 +40,4 @@ export function createKeyGuesses(
       if (counts.size > addresses) counts.delete(oldest);
     },
   };
-}
-
-/** One client has at least a network of 64 bits of IPv6, and could take every address of it. */
-function networkOf(address: string): string {
-  if (!isIPv6(address) || /^::ffff:\d+\./i.test(address)) return address;
-  const [before = '', after] = address.split('::', 2);
-  const groups = before === '' ? [] : before.split(':');
-  const rest = after === undefined || after === '' ? [] : after.split(':');
-  const whole = [...groups, ...Array(Math.max(0, 8 - groups.length - rest.length)).fill('0'), ...rest];
-  return whole.slice(0, 4).join(':');
 }

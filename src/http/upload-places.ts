@@ -1,53 +1,101 @@
 /**
  * The places for uploads. A request has one from before its body is read until its file is removed, so that what
  * uploads hold, and what is done with them before the slot, is bounded by their number. When all places are taken, a
- * client that sends too slowly loses its place to a new one, so that slow clients cannot shut out the others.
+ * new upload may still come in for another that is being received:
+ *
+ * - The address that holds most places gives one up to an address that holds at least two fewer.
+ * - Otherwise the upload that is furthest behind the least rate gives its place up to one that keeps the rate. None
+ *   gives way to an address that holds more places than its own.
+ *
+ * So one address cannot shut out the others, and clients that send slowly cannot shut out those that send. An upload
+ * that has arrived whole always keeps its place.
  */
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
+import { networkOf } from './network.ts';
+
+export interface Claim {
+  /** The address of the client. The addresses of a network of IPv6 count as one. */
+  address: string;
+  /** How far the upload is behind the least rate, in milliseconds; null when all of it has arrived. */
+  behindMs(): number | null;
+  /** Ends the upload. Its place is already another's. */
+  giveUp(reason: GatewayError): void;
+  /** Aborts when the client leaves. */
+  signal: AbortSignal;
+}
 
 export interface UploadPlace {
-  /** Names how far the client is behind, and how to end its upload, while it is received. */
-  receiving(upload: Receiving | null): void;
   /** Frees the place. Idempotent. */
   release(): void;
 }
 
-export interface Receiving {
-  owedMs(): number;
-  giveUp(reason: GatewayError): void;
+export interface UploadPlaces {
+  /** @throws GatewayError `overloaded` when no other upload gives way; `signal.reason` when the client left */
+  take(claim: Claim): Promise<UploadPlace>;
 }
 
-/** @param options.yieldMs how far a client must be behind the least rate to lose its place */
-export function createUploadPlaces(options: { maxUploads: number; yieldMs: number }): {
-  /** @throws GatewayError `overloaded` when all places are taken by clients that keep the least rate */
-  take(): UploadPlace;
-} {
-  const taken = new Map<UploadPlace, Receiving | null>();
+/** @param options.lookMs how long a new upload waits for its own bytes before it is compared with the others */
+export function createUploadPlaces(options: { maxUploads: number; lookMs: number }): UploadPlaces {
+  const taken = new Set<Claim>();
 
-  function makeRoom(): void {
-    let slowest: { place: UploadPlace; upload: Receiving } | null = null;
-    for (const [place, upload] of taken) {
-      if (upload !== null && upload.owedMs() > (slowest?.upload.owedMs() ?? 0)) slowest = { place, upload };
-    }
-    if (slowest === null || slowest.upload.owedMs() < options.yieldMs)
-      throw new GatewayError('overloaded', {});
-    taken.delete(slowest.place);
-    slowest.upload.giveUp(
-      new GatewayError('client_stalled', { what: 'sent too slowly while others waited' }),
-    );
+  function enter(claim: Claim): UploadPlace {
+    taken.add(claim);
+    return { release: () => void taken.delete(claim) };
+  }
+
+  function replace(claim: Claim, reason: GatewayError): void {
+    taken.delete(claim);
+    claim.giveUp(reason);
+  }
+
+  /** How many places each network holds. */
+  function shares(): (claim: Claim) => number {
+    const held = new Map<string, number>();
+    for (const { address } of taken) held.set(networkOf(address), (held.get(networkOf(address)) ?? 0) + 1);
+    return ({ address }) => held.get(networkOf(address)) ?? 0;
+  }
+
+  /** Makes room for an address that holds much less than another one. */
+  function share(claim: Claim): boolean {
+    const held = shares();
+    const receiving = [...taken].filter((other) => other.behindMs() !== null);
+    const most = Math.max(...receiving.map(held));
+    if (most < held(claim) + 2) return false;
+    const furthest = furthestBehind(receiving.filter((other) => held(other) === most));
+    if (furthest !== null) replace(furthest.claim, new GatewayError('overloaded', {}));
+    return furthest !== null;
+  }
+
+  /** Makes room for an upload that keeps the least rate where another one does not. */
+  function overtake(claim: Claim): boolean {
+    if ((claim.behindMs() ?? 0) > 0) return false;
+    const held = shares();
+    const furthest = furthestBehind([...taken].filter((other) => held(other) >= held(claim)));
+    if (furthest === null || furthest.ms <= 0) return false;
+    const what = 'sent too slowly while others waited';
+    replace(furthest.claim, new GatewayError('client_stalled', { what }));
+    return true;
   }
 
   return {
-    take() {
-      if (taken.size >= options.maxUploads) makeRoom();
-      const place: UploadPlace = {
-        receiving(upload) {
-          if (taken.has(place)) taken.set(place, upload);
-        },
-        release: () => void taken.delete(place),
-      };
-      taken.set(place, null);
-      return place;
+    async take(claim) {
+      if (taken.size < options.maxUploads || share(claim)) return enter(claim);
+      // The head of a request often comes alone, and what has come is read after the timers of a turn have run.
+      await setTimeout(options.lookMs);
+      await setImmediate();
+      claim.signal.throwIfAborted();
+      if (taken.size < options.maxUploads || share(claim) || overtake(claim)) return enter(claim);
+      throw new GatewayError('overloaded', {});
     },
   };
+}
+
+function furthestBehind(claims: readonly Claim[]): { claim: Claim; ms: number } | null {
+  let furthest: { claim: Claim; ms: number } | null = null;
+  for (const claim of claims) {
+    const ms = claim.behindMs();
+    if (ms !== null && ms > (furthest?.ms ?? Number.NEGATIVE_INFINITY)) furthest = { claim, ms };
+  }
+  return furthest;
 }

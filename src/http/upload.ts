@@ -12,6 +12,7 @@ import { formRefusal } from './form-limits.ts';
 import { notesOf } from './observe.ts';
 import { createSpool, type SpooledFile } from './spool.ts';
 import type { SpoolFolderOptions } from './spool-folder.ts';
+import { createUploadBalance, type UploadBalance } from './upload-balance.ts';
 import { type FormReading, readUploadForm } from './upload-form.ts';
 import { createUploadPlaces, type UploadPlace } from './upload-places.ts';
 
@@ -42,6 +43,16 @@ export interface UploadReceiverOptions extends SpoolFolderOptions {
   limits?: Budgets['upload'];
 }
 
+/** An upload that has a place. */
+interface Reception {
+  req: Request;
+  res: Response;
+  /** Aborts when the client leaves, and when the place goes to another upload. */
+  signal: AbortSignal;
+  balance: UploadBalance;
+  place: UploadPlace;
+}
+
 const FORM = BUDGETS.form.transcription;
 /** The most bytes of a form beside its file, with generous room for the head of each part. */
 const MAX_BYTES_OF_FIELDS = FORM.parts * (FORM.fieldSize + 1024);
@@ -53,14 +64,15 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
     maxBytes: Math.max(maxSpoolBytes, maxBytes + 1), // the parser sees by one byte more that a file is too large
     leastFreeBytes: limits.leastFreeBytes,
   });
-  const places = createUploadPlaces({ maxUploads, yieldMs: limits.yieldMs });
+  const places = createUploadPlaces({ maxUploads, lookMs: limits.lookMs });
   const fieldMemory = byteBudget(limits.maxFieldBytes);
   const mostBytes = maxBytes + MAX_BYTES_OF_FIELDS;
 
-  async function receiveAt(place: UploadPlace, req: Request, res: Response, signal: AbortSignal) {
+  async function receiveAt(reception: Reception) {
+    const { req, res, signal, balance, place } = reception;
     await spool.assertRoom(Math.min(Number(req.get('Content-Length') ?? 0), maxBytes));
     signal.throwIfAborted();
-    continueIfAsked(req, res);
+    if (continueIfAsked(req, res)) balance.restart();
     let storing: Promise<SpooledFile | null> = Promise.resolve(null);
     let fieldBytes = 0;
     const release = async () => {
@@ -83,7 +95,7 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
       },
     });
     try {
-      await withinLimits(form, { req, res, signal, place });
+      await withinLimits(form, reception);
       const file = await storing;
       if (file === null) throw new GatewayError('missing_file', {}, { param: 'file' });
       if (file.bytes === 0) throw new GatewayError('empty_file', {}, { param: 'file' });
@@ -95,10 +107,7 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
   }
 
   /** Resolves when the form is complete, and ends it when the client leaves or breaks a limit. */
-  async function withinLimits(
-    form: FormReading,
-    { req, res, signal, place }: { req: Request; res: Response; signal: AbortSignal; place: UploadPlace },
-  ): Promise<void> {
+  async function withinLimits(form: FormReading, { req, res, signal, balance }: Reception): Promise<void> {
     const leave = () => form.refuse(signal.reason);
     signal.addEventListener('abort', leave, { once: true });
     // This listener must be added in the turn in which the form parser begins to read. An earlier one would start the
@@ -106,12 +115,12 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
     let bytes = 0;
     req.on('data', (chunk: Buffer) => {
       notesOf(res).requestBody(chunk);
+      balance.received(chunk.length);
       bytes += chunk.length;
       if (bytes > mostBytes) form.refuse(tooLarge(maxBytes));
     });
     const isItsTurn = () => !req.complete && form.isWaiting();
     const pace = watchSending(req, limits, { isItsTurn, late: form.refuse });
-    place.receiving({ owedMs: pace.owedMs, giveUp: form.refuse });
     const tooLong = new GatewayError('client_stalled', { what: `sent for ${limits.totalMs / 1000} s` });
     const total = setTimeout(() => form.refuse(tooLong), limits.totalMs);
     try {
@@ -120,16 +129,29 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
       signal.removeEventListener('abort', leave);
       clearTimeout(total);
       pace.stop();
-      place.receiving(null);
+      balance.end();
     }
   }
 
   return {
     async receive(req, res, signal) {
       refuseWithoutReading(req, maxBytes, mostBytes);
-      const place = places.take();
+      const balance = createUploadBalance(limits);
+      const ended = new AbortController();
+      const leave = () => ended.abort(signal.reason);
+      signal.addEventListener('abort', leave, { once: true });
+      if (signal.aborted) leave();
+      const place = await places.take({
+        address: req.ip ?? '',
+        behindMs() {
+          if (req.complete) return null;
+          return asksToContinue(req) ? 0 : balance.behindMs(req.readableLength);
+        },
+        giveUp: (reason) => ended.abort(reason),
+        signal,
+      });
       try {
-        return await receiveAt(place, req, res, signal);
+        return await receiveAt({ req, res, signal: ended.signal, balance, place });
       } catch (error) {
         place.release();
         throw error;
@@ -139,12 +161,18 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
   };
 }
 
-/** Sends `100 Continue` to a client that waits for it. A client that is refused instead never sends its body. */
-export function continueIfAsked(req: Request, res: Response): void {
-  if (req.get('Expect')?.toLowerCase() !== '100-continue') return;
+/**
+ * Sends `100 Continue` to a client that waits for it, and is then true. A client that is refused instead never sends
+ * its body.
+ */
+export function continueIfAsked(req: Request, res: Response): boolean {
+  if (!asksToContinue(req)) return false;
   res.writeContinue();
   delete req.headers.expect; // later handlers see an ordinary request
+  return true;
 }
+
+const asksToContinue = (req: Request) => req.get('Expect')?.toLowerCase() === '100-continue';
 
 function refuseWithoutReading(req: Request, maxBytes: number, mostBytes: number): void {
   if (!req.is('multipart/form-data')) {

@@ -21,11 +21,6 @@ export interface Watch {
   stop(): void;
 }
 
-export interface PaceWatch extends Watch {
-  /** How far the client is behind the least rate, in milliseconds; 0 while it keeps the rate. */
-  owedMs(): number;
-}
-
 /**
  * Counts the time that the call waits for a client as a debt, which the client's bytes reduce at the least rate but
  * never below zero. Time is counted in ticks, so that a delay of this process does not count against the client.
@@ -37,7 +32,7 @@ function watchPace(options: {
   /** The number of bytes so far. */
   bytes(): number;
   late(): void;
-}): PaceWatch {
+}): Watch {
   const tickMs = Math.min(LONGEST_TICK_MS, options.limitMs / TICKS);
   let owedMs = 0;
   let before = options.bytes();
@@ -50,7 +45,7 @@ function watchPace(options: {
     clearInterval(timer);
     options.late();
   }, tickMs);
-  return { owedMs: () => owedMs, stop: () => clearInterval(timer) };
+  return { stop: () => clearInterval(timer) };
 }
 
 /** Watches how fast a client sends its body. `isItsTurn` is false when the body is complete or the reader pauses. */
@@ -58,7 +53,7 @@ export function watchSending(
   req: IncomingMessage,
   { stallMs, leastBytesPerSec }: PaceLimits,
   { isItsTurn, late }: { isItsTurn(): boolean; late(error: GatewayError): void },
-): PaceWatch {
+): Watch {
   const { socket } = req;
   return watchPace({
     ...{ limitMs: stallMs, leastBytesPerSec, isItsTurn },

@@ -63,8 +63,9 @@ async function nothingIsLeft(gateway: Gateway): Promise<void> {
 }
 
 test('uploads beyond SVC_MAX_UPLOADS are refused before a byte of their body', async () => {
-  await using gateway = await startGateway({ env: { SVC_MAX_UPLOADS: '2' } });
-  const [one, two] = [await unfinished(gateway), await unfinished(gateway)];
+  const budgets = { upload: { leadMs: 60_000 } };
+  await using gateway = await startGateway({ env: { SVC_MAX_UPLOADS: '2' }, budgets });
+  const [one, two] = [await unfinished(gateway, 500_000), await unfinished(gateway, 500_000)];
   const third = begin(gateway, 'Content-Length: 1000000\r\nExpect: 100-continue');
   await third.answered(503);
   assert.match(third.said(), /^HTTP\/1\.1 503 [\s\S]*"code":"overloaded"/);
@@ -148,12 +149,13 @@ for (const [name, run, budgets] of ENDS) {
   });
 }
 
-test('a client that is slow loses its place to a new one when all are taken', async () => {
+test('a client that pauses for longer than its lead loses its place to a new one when all are taken', async () => {
   const env = { SVC_MAX_UPLOADS: '2' };
-  await using gateway = await startGateway({ env, budgets: { upload: { stallMs: 4000, yieldMs: 1000 } } });
-  const slow = [await unfinished(gateway), await unfinished(gateway)];
-  assert.equal(await served(gateway), 503, 'not before the limit');
+  await using gateway = await startGateway({ env, budgets: { upload: { leadMs: 3000 } } });
+  const slow = [await unfinished(gateway, 500_000), await unfinished(gateway, 500_000)];
+  assert.equal(await served(gateway), 503, 'its lead lasts');
   await untilServed(gateway);
+  await until('one is ended', () => slow.some(({ socket }) => socket.destroyed));
   assert.equal(slow.filter(({ socket }) => socket.destroyed).length, 1, 'the other one was not in the way');
   const ended = gateway.exchanges.filter(({ status }) => status === 499);
   assert.deepEqual(
@@ -239,9 +241,33 @@ test('an upload is refused before a byte of its body when the disk has too littl
   assert.equal((await fetch(`${gateway.base}/health`)).status, 200);
 });
 
+test('a new upload has a moment to show its bytes when all places are taken', async () => {
+  const budgets = { upload: { lookMs: 1000 } };
+  await using gateway = await startGateway({ env: { SVC_MAX_UPLOADS: '1' }, budgets });
+  await unfinished(gateway, 1);
+  const body = Buffer.concat([Buffer.from(FILE), toneWav(0.5), Buffer.from(END)]);
+  const late = begin(gateway, `Content-Length: ${body.length}`);
+  await until('its head has come alone', () => gateway.arrived() === 2);
+  late.socket.write(body);
+  await late.answered(200);
+  late.socket.destroy();
+});
+
+test('one address cannot keep all places, and what gives way is told to come again', async () => {
+  const env = { SVC_MAX_UPLOADS: '2', SVC_TRUST_PROXY: 'loopback' };
+  await using gateway = await startGateway({ env, budgets: { upload: { leadMs: 60_000 } } });
+  const greedy = [await unfinished(gateway, 500_000), await unfinished(gateway, 100_000)];
+  const response = await post(gateway, form(toneWav(0.5)), { headers: { 'X-Forwarded-For': '192.0.2.1' } });
+  assert.equal((await json(response)).text, 'Hello there.');
+  await greedy[1]?.answered(503);
+  assert.match(greedy[1]?.said() ?? '', /"code":"overloaded"/);
+  assert.equal(greedy[0]?.said(), '');
+  for (const { socket } of greedy) socket.destroy();
+  await nothingIsLeft(gateway);
+});
+
 test('while silent clients take every place again and again, an honest one is served', async () => {
-  const budgets = { upload: { stallMs: 2000, yieldMs: 300 } };
-  await using gateway = await startGateway({ env: { SVC_MAX_UPLOADS: '4' }, budgets });
+  await using gateway = await startGateway({ env: { SVC_MAX_UPLOADS: '4' } });
   const silent: Socket[] = [];
   const attack = setInterval(() => {
     silent.push(begin(gateway, 'Content-Length: 1000000', FILE).socket);
@@ -249,7 +275,7 @@ test('while silent clients take every place again and again, an honest one is se
   }, 200);
   try {
     await sleep(1000); // the attack is in full swing
-    for (let i = 0; i < 5; i++) await untilServed(gateway);
+    for (let i = 0; i < 20; i++) assert.equal(await served(gateway), 200);
   } finally {
     clearInterval(attack);
     for (const socket of silent) socket.destroy();
