@@ -17,7 +17,7 @@ export const BUDGETS = {
     /** The time from the head of a request to the end of its body. Uploads and forwarded bodies have other limits. */
     bodyMs: 60_000,
     /** The requests that a client may send on one connection before the first of them is answered. */
-    unanswered: 16,
+    unanswered: 8,
     /** A new connection is spared for this long where a used one can give way: its request may be on its way. */
     sparedMs: 1000,
     /** The wait for another request. Common reverse proxies close first, so they never reuse a closing connection. */

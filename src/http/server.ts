@@ -53,6 +53,7 @@ export function createHttpServer({ app, log, limits, arrival, onError }: HttpSer
     if (!socket.writable) return; // refused by an earlier request, and nothing after that counts
     if (parserErrors.unanswered(socket) >= limits.unanswered) {
       parserErrors.answer(new Error('too many requests before the first answer'), socket);
+      parseNoMore(socket);
       return;
     }
     parserErrors.watch(socket, res);
@@ -82,4 +83,16 @@ export function createHttpServer({ app, log, limits, arrival, onError }: HttpSer
   });
   server.on('clientError', parserErrors.answer);
   return server;
+}
+
+/** What `parser.onIncoming` returns to Node's HTTP parser for a connection that is no HTTP any more. */
+const NO_MORE_HTTP = 2;
+
+/**
+ * Keeps Node from making a request and a response of everything that has already arrived on a connection, also when
+ * the connection is destroyed: more than a thousand requests fit into one read. Node has no public function for it.
+ */
+function parseNoMore(socket: Socket): void {
+  const { parser } = socket as { parser?: { onIncoming?: () => number } | null };
+  if (parser != null) parser.onIncoming = () => NO_MORE_HTTP;
 }

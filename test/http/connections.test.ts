@@ -107,27 +107,27 @@ test('an upload and a forwarded body may take longer than other bodies', async (
   }
 });
 
-test('16 requests may wait for their answers on one connection, and the 17th ends it', async () => {
+test('8 requests may wait for their answers on one connection, and the 9th ends it', async () => {
   await using upstream = await startHostileUpstream();
   await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: upstream.url } });
-  using client = rawClient(gateway.base, HEALTH.repeat(16));
-  await until('all are answered', () => statusesIn(client.said()).length === 16);
+  using client = rawClient(gateway.base, HEALTH.repeat(8));
+  await until('all are answered', () => statusesIn(client.said()).length === 8);
   assert.deepEqual([...new Set(statusesIn(client.said()))], [200]);
   client.write(HEALTH);
-  await until('the connection goes on', () => statusesIn(client.said()).length === 17);
+  await until('the connection goes on', () => statusesIn(client.said()).length === 9);
   gateway.exchanges.length = 0;
   const chat = `${posting('/v1/chat/completions', 'application/json', 'Content-Length: 2')}{}`;
   upstream.behave(() => undefined);
   using flood = rawClient(gateway.base, chat + HEALTH.repeat(1000));
   await until('it is closed', flood.closed);
   assert.equal(flood.said(), '');
-  await until('they were observed', () => gateway.exchanges.length === 16);
+  await until('they were observed', () => gateway.exchanges.length === 8);
   assert.deepEqual([...new Set(gateway.exchanges.map(({ status }) => status))], [400]);
   // An answer that has begun is broken off instead.
   upstream.behave((socket) => void socket.write(head('200 OK', { 'Content-Length': '100' })));
   using begun = rawClient(gateway.base, chat);
   await until('it has begun', () => begun.said() !== '');
-  begun.write(HEALTH.repeat(16));
+  begun.write(HEALTH.repeat(8));
   await until('it is closed', begun.closed);
   assert.deepEqual(statusesIn(begun.said()), [200]);
   await until('the slot is free', () => gateway.app.slot.status().holder === null);
@@ -192,6 +192,39 @@ test('a new connection is spared for a moment, because its request may be on its
   assert(used.closed(), 'the used one gave way');
   young.write(HEALTH);
   await until('it is answered', () => statusesIn(young.said()).length === 1);
+});
+
+test('an address that holds every connection gives one up to another, the one that began a request last', async () => {
+  await using gateway = await startGateway({ env: { SVC_MAX_CONNECTIONS: '4' } });
+  const sending: RawClient[] = [];
+  for (let i = 0; i < 4; i++) {
+    const client = rawClient(gateway.base, posting('/admin/session', 'application/json'));
+    sending.push(client);
+    await until('its request has arrived', () => gateway.arrived() === i + 1);
+  }
+  using other = rawClient(gateway.base, posting('/admin/session', 'application/json'), '127.0.0.2');
+  await until('its request has arrived', () => gateway.arrived() === 5);
+  await until('the newest is closed', () => sending[3]?.closed() === true);
+  assert.deepEqual(
+    sending.map((client) => client.closed()),
+    [false, false, false, true],
+  );
+  using again = rawClient(gateway.base, HEALTH);
+  await until('it is closed', again.closed);
+  assert.equal(again.said(), '');
+  assert(!other.closed(), 'the other address keeps its connection');
+  for (const client of sending) client.socket.destroy();
+});
+
+test('nothing is made of the requests behind the one that ends a connection', async () => {
+  let made = 0;
+  await using gateway = await startGateway({
+    beforeListening: (server) => void server.on('request', () => (made += 1)),
+  });
+  using flood = rawClient(gateway.base, HEALTH.repeat(1000));
+  await until('it is closed', flood.closed);
+  await until('it was observed', () => gateway.exchanges.length > 0);
+  assert(made <= 9, `${made} requests were made`);
 });
 
 test('when every connection has a request under way, a new one is closed and those go on', async () => {

@@ -10,9 +10,10 @@ export interface RawClient extends Disposable {
   closed(): boolean;
 }
 
-export function rawClient(base: string, bytes: string | Buffer = ''): RawClient {
+/** @param localAddress the address that the client comes from */
+export function rawClient(base: string, bytes: string | Buffer = '', localAddress = '127.0.0.1'): RawClient {
   const { hostname, port } = new URL(base);
-  const socket = connect(Number(port), hostname);
+  const socket = connect({ port: Number(port), host: hostname, localAddress });
   let said = '';
   let closed = false;
   const end = () => {
