@@ -7,7 +7,17 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OtherBudgets } from '../../src/budgets.ts';
-import { form, type Gateway, json, post, startGateway, toneWav, until } from '../http/harness.ts';
+import {
+  form,
+  type Gateway,
+  heard,
+  json,
+  post,
+  startGateway,
+  toneWav,
+  until,
+  untilAborted,
+} from '../http/harness.ts';
 
 const MIB = 1024 * 1024;
 const FILE = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n';
@@ -148,6 +158,132 @@ for (const [name, run, budgets] of ENDS) {
     await nothingIsLeft(gateway);
   });
 }
+
+const WHOLE = Buffer.concat([Buffer.from(FILE), toneWav(0.5), Buffer.from(END)]);
+
+/** A whole upload whose transcription has begun, and does not end by itself. */
+async function transcribing(gateway: Gateway): Promise<Sender> {
+  const sender = begin(gateway, `Content-Length: ${WHOLE.length}`, WHOLE);
+  await until('it is transcribed', () => gateway.running() === 1);
+  return sender;
+}
+
+/** The moments at which a client can leave or half-close, from the head of its upload to the answer. */
+const MOMENTS: [name: string, reach: (gateway: Gateway) => Promise<Sender>, requests?: number][] = [
+  [
+    'after its head',
+    async (gateway) => {
+      const before = gateway.arrived();
+      const sender = begin(gateway, 'Content-Length: 1000000');
+      await until('it has arrived', () => gateway.arrived() > before);
+      return sender;
+    },
+  ],
+  [
+    'when it was told to continue',
+    async (gateway) => {
+      const sender = begin(gateway, 'Content-Length: 1000000\r\nExpect: 100-continue');
+      await until('it may continue', () => sender.said().includes('100 Continue'));
+      return sender;
+    },
+  ],
+  ['in the middle of its file', (gateway) => unfinished(gateway, 100_000)],
+  [
+    'in the middle of its file, without a length',
+    async (gateway) => {
+      const part = `${FILE}${'x'.repeat(1000)}`;
+      const sender = begin(
+        gateway,
+        'Transfer-Encoding: chunked',
+        `${part.length.toString(16)}\r\n${part}\r\n`,
+      );
+      await until('its file is on disk', () => gateway.uploads().length === 1);
+      return sender;
+    },
+  ],
+  [
+    'before the last byte of its form',
+    async (gateway) => {
+      const sender = begin(gateway, `Content-Length: ${WHOLE.length}`, WHOLE.subarray(0, -1));
+      await until('its file is on disk', () => gateway.uploads().length === 1);
+      return sender;
+    },
+  ],
+  [
+    'at its last byte',
+    async (gateway) => {
+      const before = gateway.arrived();
+      const sender = begin(gateway, `Content-Length: ${WHOLE.length}`, WHOLE);
+      await until('it has arrived', () => gateway.arrived() > before);
+      return sender;
+    },
+  ],
+  ['before its answer', transcribing],
+  [
+    'with a second upload on its way behind the first',
+    async (gateway) => {
+      const sender = await transcribing(gateway);
+      const before = gateway.arrived();
+      const type = 'Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000';
+      sender.socket.write(`POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\n${type}\r\n\r\n`);
+      sender.socket.write(`${FILE}${'x'.repeat(1000)}`);
+      await until('the second one has arrived', () => gateway.arrived() > before);
+      return sender;
+    },
+    2,
+  ],
+];
+
+for (const [moment, reach, requests = 1] of MOMENTS)
+  for (const [way, leave] of [
+    ['leaves', (socket: Socket) => void socket.destroy()],
+    ['resets its connection', (socket: Socket) => void socket.resetAndDestroy()],
+    ['half-closes', (socket: Socket) => void socket.end()],
+  ] as const)
+    test(`a client that ${way} ${moment} gives everything back`, async () => {
+      let holds = false;
+      await using gateway = await startGateway({
+        env: { SVC_MAX_UPLOADS: '1', SVC_MAX_UPLOAD_MB: '1', SVC_MAX_SPOOL_MB: '1' },
+        transcribe: (...args) => (holds ? untilAborted(...args) : Promise.resolve(heard(' Hello there.'))),
+      });
+      for (let round = 0; round < 2; round++) {
+        holds = true;
+        const before = gateway.exchanges.length;
+        const { socket } = await reach(gateway);
+        leave(socket);
+        await until('its requests are over', () => gateway.exchanges.length === before + requests);
+        await until('its connection is closed', () => socket.destroyed);
+        await until('the slot is free', () => gateway.app.slot.status().holder === null);
+        await nothingIsLeft(gateway);
+        holds = false;
+        // A mebibyte fits in only when no byte of the earlier upload counts any more.
+        const large = toneWav(32); // 1,024,044 bytes
+        await until('all of the space is free', async () => {
+          const response = await post(gateway, form(large));
+          await response.arrayBuffer();
+          return response.status === 200;
+        });
+      }
+      assert.equal(gateway.running(), 0);
+    });
+
+test('a second upload behind the first on one connection is answered after it', async () => {
+  let finish: () => void = () => undefined;
+  await using gateway = await startGateway({
+    transcribe: () => new Promise((resolve) => (finish = () => resolve(heard(' Hello there.')))),
+  });
+  const { socket, said } = await transcribing(gateway);
+  const type = `Content-Type: multipart/form-data; boundary=x\r\nContent-Length: ${WHOLE.length}`;
+  socket.write(`POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\n${type}\r\n\r\n`);
+  socket.write(WHOLE);
+  await until('the second one has arrived', () => gateway.arrived() === 2);
+  assert.equal(said(), '');
+  finish();
+  await until('both are answered', () => [...said().matchAll(/HTTP\/1\.1 (\d+)/g)].length === 2);
+  assert.match(said(), /^HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 503 [\s\S]*"code":"slot_busy"/);
+  socket.destroy();
+  await nothingIsLeft(gateway);
+});
 
 test('a client that pauses for longer than its lead loses its place to a new one when all are taken', async () => {
   const env = { SVC_MAX_UPLOADS: '2' };
