@@ -7,8 +7,8 @@
 export interface UploadBalance {
   /** Counts bytes of the body that were read. */
   received(bytes: number): void;
-  /** Counts the time from now on. */
-  restart(): void;
+  /** Counts the time from now on. @param aheadMs the lead that it begins with */
+  restart(aheadMs: number): void;
   /** Nothing more is waited for. */
   end(): void;
   /**
@@ -33,8 +33,8 @@ export function createUploadBalance(
       behindMs = after(bytes);
       countedAt = now();
     },
-    restart() {
-      behindMs = 0;
+    restart(aheadMs) {
+      behindMs = -aheadMs;
       countedAt = now();
     },
     end() {

@@ -72,7 +72,7 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
     const { req, res, signal, balance, place } = reception;
     await spool.assertRoom(Math.min(Number(req.get('Content-Length') ?? 0), maxBytes));
     signal.throwIfAborted();
-    if (continueIfAsked(req, res)) balance.restart();
+    if (continueIfAsked(req, res)) balance.restart(limits.lookMs); // the first bytes are a round trip away
     let storing: Promise<SpooledFile | null> = Promise.resolve(null);
     let fieldBytes = 0;
     const release = async () => {
