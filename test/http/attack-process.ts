@@ -10,23 +10,39 @@ const GET = `GET /health HTTP/1.1\r\n${HOST}\r\n`;
 const UPLOAD = `POST /v1/audio/transcriptions HTTP/1.1\r\n${HOST}Content-Type: multipart/form-data; boundary=x\r\n`;
 const FILE = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\nRIFF';
 
-/** Opens a connection again `afterMs` after each close, and calls `use` with each. */
-function again(port: number, use: (socket: Socket) => void, afterMs = 20): void {
-  const socket = connect(port, '127.0.0.1');
-  socket.on('error', () => undefined).resume();
-  socket.once('connect', () => use(socket));
-  socket.once('close', () => setTimeout(again, afterMs, port, use, afterMs));
+interface Reopened {
+  afterMs?: number;
+  /** Where the connection comes from. */
+  localAddress?: string;
 }
 
-/** Keeps `count` connections that begin with `first` and then send `piece` every `everyMs`. */
-function trickling(count: number, first: string, piece: string, everyMs: number) {
+/** Opens a connection again `afterMs` after each close, and calls `use` with each. */
+function again(port: number, use: (socket: Socket) => void, options: Reopened = {}): void {
+  const { afterMs = 20, localAddress = '127.0.0.1' } = options;
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  socket.on('error', () => undefined).resume();
+  socket.once('connect', () => use(socket));
+  socket.once('close', () => setTimeout(again, afterMs, port, use, options));
+}
+
+/** Keeps `count` connections that begin with `first(i)` and then send `piece` every `everyMs`. */
+function trickling(
+  count: number,
+  first: (i: number) => string,
+  [piece, everyMs]: [string, number],
+  options: Reopened = {},
+) {
   return (port: number) => {
     for (let i = 0; i < count; i++)
-      again(port, (socket) => {
-        socket.write(first);
-        const timer = setInterval(() => socket.write(piece), everyMs);
-        socket.once('close', () => clearInterval(timer));
-      });
+      again(
+        port,
+        (socket) => {
+          socket.write(first(i));
+          const timer = setInterval(() => socket.write(piece), everyMs);
+          socket.once('close', () => clearInterval(timer));
+        },
+        options,
+      );
   };
 }
 
@@ -43,30 +59,37 @@ function flooding(count: number, requests: readonly string[]) {
 }
 
 /** Opens connections in steps, so that the queue of the kernel does not refuse them. */
-const idle = (count: number, first: string) => (port: number) => {
+const idle = (count: number, first: string, afterMs: number) => (port: number) => {
   let opened = 0;
   const timer = setInterval(() => {
     for (let i = 0; i < 200 && opened < count; i++, opened++)
-      again(port, (socket) => void socket.write(first), 5000);
+      again(port, (socket) => void socket.write(first), { afterMs });
     if (opened === count) clearInterval(timer);
   }, 20);
 };
 
 const field = (name: string) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n1\r\n`;
+const LARGE_UPLOAD = `${UPLOAD}Content-Length: 1000000\r\n\r\n${FILE}`;
+const SESSION = `POST /admin/session HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n`;
 const form = (body: string) => `${UPLOAD}Content-Length: ${body.length + 5}\r\n\r\n${body}--x--`;
 
 export const ATTACKS = {
-  'heads that trickle': trickling(300, `GET /health HTTP/1.1\r\n${HOST}X: `, 'x', 20),
-  'bodies that trickle': trickling(
-    200,
-    `POST /admin/session HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n`,
-    ' ',
-    20,
+  'heads that trickle': trickling(300, () => `GET /health HTTP/1.1\r\n${HOST}X: `, ['x', 20]),
+  'bodies that trickle': trickling(200, () => SESSION, [' ', 20]),
+  'bodies that trickle on every connection': trickling(600, () => SESSION, [' ', 500], {
+    localAddress: '127.0.0.2',
+  }),
+  'uploads that trickle': trickling(100, () => LARGE_UPLOAD, ['x', 50]),
+  'uploads that trickle behind a proxy': trickling(100, () => LARGE_UPLOAD, ['x', 50]),
+  'uploads that trickle from 100 addresses': trickling(
+    100,
+    (i) => LARGE_UPLOAD.replace(HOST, `${HOST}X-Forwarded-For: 198.51.100.${i}\r\n`),
+    ['x', 50],
   ),
-  'uploads that trickle': trickling(100, `${UPLOAD}Content-Length: 1000000\r\n\r\n${FILE}`, 'x', 50),
-  '1,000 connections that say nothing': idle(1000, ''),
-  '10,000 connections that say nothing': idle(10_000, ''),
-  '1,000 connections that ask once and stay': idle(1000, GET),
+  '1,000 connections that say nothing': idle(1000, '', 5000),
+  '10,000 connections that say nothing': idle(10_000, '', 5000),
+  '1,000 connections that say nothing and come again at once': idle(1000, '', 0),
+  '1,000 connections that ask once and stay': idle(1000, GET, 5000),
   'heads of a megabyte': flooding(20, [`GET / HTTP/1.1\r\n${HOST}X: ${'x'.repeat(1 << 20)}`]),
   'heads of 4,000 fields': flooding(20, [`GET / HTTP/1.1\r\n${HOST}${'a:\r\n'.repeat(4000)}\r\n`]),
   'forms of 10,000 fields': flooding(5, [
@@ -75,6 +98,7 @@ export const ATTACKS = {
     form(field(`a${'[b]'.repeat(3000)}`)),
   ]),
   '1,000 requests without waiting': flooding(1, [GET.repeat(1000)]),
+  'ten times 1,000 requests without waiting': flooding(10, [GET.repeat(1000)]),
   'lengths that are wrong': flooding(20, [
     `${UPLOAD}Content-Length: 10\r\n\r\n${FILE}${GET}`,
     `${UPLOAD}Content-Length: 18446744073709551616\r\n\r\n${FILE}`,
@@ -120,17 +144,25 @@ if (process.send !== undefined && role !== '') {
   } else if (role === 'prober') {
     const [health, bystander]: [number[], number[]] = [[], []];
     const failures: string[] = [];
-    process.once('message', () => {
-      process.send?.({ asked: health.length, healthMs: p99(health), bystanderMs: p99(bystander), failures });
+    let isWanted = false;
+    process.on('message', () => {
+      isWanted = true;
     });
     process.send('ready');
     for (;;) {
-      await ping(Number(port)).then(
-        (ms) => health.push(ms),
-        (error) => failures.push(String(error)),
-      );
-      bystander.push(await ping(Number(other)));
-      if (health.length + failures.length === LEAST_ASKED) process.send('enough');
+      for (const [asks, times] of [
+        [port, health],
+        [other, bystander],
+      ] as const)
+        await ping(Number(asks)).then(
+          (ms) => times.push(ms),
+          (error) => failures.push(String(error)),
+        );
+      if (isWanted && health.length + failures.length >= LEAST_ASKED) {
+        isWanted = false;
+        process.send({ asked: health.length, healthMs: p99(health), bystanderMs: p99(bystander), failures });
+        health.length = bystander.length = 0;
+      }
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   } else {

@@ -3,6 +3,7 @@
  * served: every transcription succeeds, and 99 of 100 answers of /health come within 100 ms. A bystander (a trivial
  * server in a process of its own) shows what the machine adds: a turn of the gateway waits for the processor several
  * times as often as the bystander, so three of its times are taken off. On a quiet machine that is a few milliseconds.
+ * A process that ends before it is told to fails the test: an attack that is over is no attack.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
@@ -14,6 +15,8 @@ import type { ATTACKS } from './attack-process.ts';
 import { form, startGateway, toneWav } from './harness.ts';
 
 const HEALTH_LIMIT_MS = 100;
+/** Other work on the machine comes and goes, and the attack stays: /health must be fast in one of so many stretches. */
+const STRETCHES = 3;
 /** The honest client rests between its requests, so that the gateway is not busy with it alone. */
 const PAUSE_MS = 50;
 const LONGEST_MS = 10_000;
@@ -27,17 +30,15 @@ export interface Report {
   bystanderMs: number;
 }
 
+interface Figures extends Omit<Report, 'transcriptions'> {
+  failures: string[];
+}
+
 interface Options {
   forMs: number;
   env?: Record<string, string>;
   headers?: Record<string, string>;
   budgets?: OtherBudgets;
-}
-
-async function start(...args: string[]): Promise<{ child: ChildProcess; said: unknown }> {
-  const child = fork(PROGRAM, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const [said] = await once(child, 'message');
-  return { child, said };
 }
 
 /** Transcribes on a connection of its own: one that waits for its next request may have to give way to others. */
@@ -72,32 +73,48 @@ export async function underAttack(attack: keyof typeof ATTACKS, options: Options
   };
   await transcribe(); // what is loaded at the first request is not the attack's doing
   const children: ChildProcess[] = [];
+  /** The processes that ended before they were told to. */
+  const ended: string[] = [];
   const begin = async (...args: string[]) => {
-    const { child, said } = await start(...args);
+    const child = fork(PROGRAM, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     children.push(child);
+    child.once('exit', (code, signal) => ended.push(`${args[0]}: ${code ?? signal}`));
+    const over = once(child, 'exit').then(() => assert.deepEqual(ended, []));
+    const said = await Promise.race([once(child, 'message').then(([said]) => said as unknown), over]);
     return { child, said };
   };
   try {
     const bystander = await begin('bystander');
     await begin(attack, port);
     const prober = await begin('prober', port, String(bystander.said));
-    let enough = false;
-    prober.child.once('message', () => {
-      enough = true;
-    });
-    let transcriptions = 0;
-    for (const until = Date.now() + forMs; Date.now() < until || !enough; transcriptions++) {
-      await transcribe();
-      await sleep(PAUSE_MS);
+    /** Transcribes for `forMs`, and until the prober has asked often enough. */
+    const stretch = async (): Promise<Report> => {
+      const reports: Figures[] = [];
+      prober.child.once('message', (said) => reports.push(said as Figures));
+      const timer = setTimeout(() => prober.child.send('report'), forMs);
+      let transcriptions = 0;
+      try {
+        for (; reports.length === 0; transcriptions++) {
+          await transcribe();
+          await sleep(PAUSE_MS);
+          assert.deepEqual(ended, []);
+        }
+      } finally {
+        clearTimeout(timer);
+      }
+      const [{ failures, ...report }] = reports as [Figures];
+      assert.deepEqual(failures, [], 'every request for /health is answered');
+      return { ...report, transcriptions };
+    };
+    const missed: string[] = [];
+    while (missed.length < STRETCHES) {
+      const report = await stretch();
+      assert.equal(gateway.logged.filter((line) => line.includes('"level":"error"')).join(''), '');
+      const allowed = HEALTH_LIMIT_MS + 3 * report.bystanderMs;
+      if (report.healthMs <= allowed) return report;
+      missed.push(`${report.healthMs} ms of ${allowed}`);
     }
-    prober.child.send('stop');
-    const [seen] = (await once(prober.child, 'message')) as [Report & { failures: string[] }];
-    const { failures, ...figures } = seen;
-    assert.deepEqual(failures, [], 'every request for /health is answered');
-    const allowed = HEALTH_LIMIT_MS + 3 * figures.bystanderMs;
-    assert(figures.healthMs <= allowed, `/health needed ${figures.healthMs} ms of ${allowed}`);
-    assert.equal(gateway.logged.filter((line) => line.includes('"level":"error"')).join(''), '');
-    return { ...figures, transcriptions };
+    throw new assert.AssertionError({ message: `/health needed ${missed.join(', ')}` });
   } finally {
     for (const child of children) child.kill('SIGKILL');
   }
