@@ -13,6 +13,7 @@ import { boundConnections } from './connections.ts';
 import { createParserErrors } from './parser-errors.ts';
 import { httpRefusal } from './refusals.ts';
 import { requestTarget } from './request-target.ts';
+import { hasClearEnd } from './well-formed.ts';
 
 export interface HttpServerParts {
   app: Express;
@@ -51,6 +52,11 @@ export function createHttpServer({ app, log, limits, arrival, onError }: HttpSer
     const [req, res] = [incoming as Request, outgoing as Response];
     const { socket } = req;
     if (!socket.writable) return; // refused by an earlier request, and nothing after that counts
+    if (!hasClearEnd(req)) {
+      // As after an error of the parser, nothing that this connection brings can be trusted any more.
+      parserErrors.answer(new Error('the end of the request is not clear'), socket);
+      return;
+    }
     if (parserErrors.unanswered(socket) >= limits.unanswered) {
       parserErrors.answer(new Error('too many requests before the first answer'), socket);
       parseNoMore(socket);

@@ -1,4 +1,5 @@
 /** Refuses requests that HTTP itself does not allow, before any other check (RFC 9110 and 9112). */
+import type { IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
@@ -6,6 +7,18 @@ import { httpRefusal } from './refusals.ts';
 import { ALL_METHODS } from './route-table.ts';
 
 const NO_HOST = /[/?#@\\\s]/;
+
+/**
+ * Whether every server finds the same end of this request, and so the same beginning of the next one. Node's parser
+ * takes other codings before `chunked` and any version. Servers of HTTP/1.0 know no codings (RFC 9112, sections 2.3
+ * and 6.1).
+ */
+export function hasClearEnd({ httpVersion, headers }: IncomingMessage): boolean {
+  const coding = headers['transfer-encoding']?.toLowerCase();
+  return httpVersion === '1.1'
+    ? coding === undefined || coding === 'chunked'
+    : httpVersion === '1.0' && coding === undefined;
+}
 
 export function wellFormed({ headFields }: Pick<Budgets['connection'], 'headFields'>): RequestHandler {
   return (req, res, next) => {
