@@ -14,6 +14,7 @@ const NEEDED = [
   'chromium',
   'curl',
   'haproxy',
+  'nginx',
   'prlimit',
   'clang-format',
   'clang-tidy',

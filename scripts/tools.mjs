@@ -35,6 +35,7 @@ const TOOLS = {
     package: 'haproxy',
     why: 'to test behind a reverse proxy',
   },
+  nginx: { commands: ['nginx'], package: 'nginx', why: 'to test behind a reverse proxy' },
   prlimit: {
     commands: ['prlimit'],
     package: 'util-linux',

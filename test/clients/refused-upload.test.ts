@@ -3,17 +3,15 @@
  * The clients are real, and HAProxy stands between some of them and the gateway.
  */
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import OpenAI, { toFile } from 'openai';
-import { startGateway, until } from '../http/harness.ts';
+import { startGateway } from '../http/harness.ts';
+import { startHaproxy } from './reverse-proxies.ts';
 
 const run = promisify(execFile);
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-refused-'));
@@ -70,43 +68,4 @@ for (const [way, base] of [
       },
     );
   });
-}
-
-async function startHaproxy(backend: string): Promise<AsyncDisposable & { base: string }> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  const config = join(dir, 'haproxy.cfg');
-  writeFileSync(
-    config,
-    `defaults
-  mode http
-  timeout connect 5s
-  timeout client 30s
-  timeout server 30s
-frontend in
-  bind 127.0.0.1:${port}
-  default_backend gateway
-backend gateway
-  server one ${backend.replace('http://', '')}
-`,
-  );
-  const child = spawn('haproxy', ['-f', config, '-db'], { stdio: ['ignore', 'ignore', 'inherit'] });
-  await once(child, 'spawn');
-  const base = `http://127.0.0.1:${port}`;
-  const answers = () =>
-    fetch(`${base}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  await until('HAProxy answers', answers);
-  return {
-    base,
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM');
-      await once(child, 'exit');
-    },
-  };
 }

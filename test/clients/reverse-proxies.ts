@@ -1,0 +1,120 @@
+/** Starts the reverse proxies of Debian in front of a gateway, each on a free port of 127.0.0.1. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { until } from '../until.ts';
+
+export interface ReverseProxy extends AsyncDisposable {
+  base: string;
+  /** The requests that it has passed on and that are over, as `GET /path`, in the order of their ends. */
+  passedOn(): string[];
+}
+
+/** @param lenient it also passes on what it would refuse or mend as invalid */
+type Start = (gateway: string, options?: { lenient?: boolean }) => Promise<ReverseProxy>;
+
+/** One connection to the gateway serves the requests of all clients. */
+export const startHaproxy: Start = (gateway, { lenient = false } = {}) =>
+  start(
+    'haproxy',
+    (port) => `global
+  log stdout format raw local0 info
+defaults
+  mode http
+  log global
+  log-format "%s %HM %HU"
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+frontend in
+  bind 127.0.0.1:${port}
+  default_backend gateway
+  ${lenient ? 'option accept-invalid-http-request' : ''}
+backend gateway
+  http-reuse always
+  retry-on conn-failure empty-response
+  server one ${gateway.replace('http://', '')} maxconn 1
+`,
+    (config) => ['-f', config, '-db'],
+  );
+
+/** One connection to the gateway is kept for the requests of all clients. */
+export const startNginx: Start = (gateway, { lenient = false } = {}) =>
+  start(
+    'nginx',
+    (port, dir) => `daemon off; master_process off; pid ${dir}/pid; error_log ${dir}/error.log;
+events {}
+http {
+  log_format passed_on '$upstream_addr $request_method $request_uri';
+  access_log ${dir}/log passed_on;
+  client_body_temp_path ${dir}/a; proxy_temp_path ${dir}/b; fastcgi_temp_path ${dir}/c;
+  uwsgi_temp_path ${dir}/d; scgi_temp_path ${dir}/e;
+  ${lenient ? 'ignore_invalid_headers off; underscores_in_headers on; merge_slashes off;' : ''}
+  upstream gateway { server ${gateway.replace('http://', '')}; keepalive 1; }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://gateway; proxy_http_version 1.1; client_max_body_size 0;
+      proxy_set_header Connection ""; proxy_set_header Host $http_host;
+      ${lenient ? 'proxy_request_buffering off; proxy_buffering off;' : ''}
+    }
+  }
+}
+`,
+    (config) => ['-c', config],
+  );
+
+async function start(
+  command: string,
+  configure: (port: number, dir: string) => string,
+  argsFor: (config: string) => string[],
+): Promise<ReverseProxy> {
+  const dir = mkdtempSync(join(tmpdir(), `voxgate-${command}-`));
+  const port = await freePort();
+  const config = join(dir, 'config');
+  writeFileSync(config, configure(port, dir));
+  const log = join(dir, 'log');
+  const output = openSync(log, 'a');
+  const child = spawn(command, argsFor(config), { stdio: ['ignore', output, 'inherit'] });
+  closeSync(output);
+  await once(child, 'spawn');
+  const base = `http://127.0.0.1:${port}`;
+  const answers = () =>
+    fetch(`${base}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  try {
+    await until(`${command} answers`, answers, 20_000);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+  return {
+    base,
+    passedOn: () =>
+      readFileSync(log, 'latin1')
+        .split('\n')
+        .slice(0, -1)
+        .filter((line) => !/^(-|<NOSRV>) /.test(line))
+        .map((line) => line.replace(/^\S+ /, '')),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
