@@ -1,22 +1,10 @@
 /** The API's description fits the tables of routes: every route that is served is described, and no other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AdminDeps } from '../../src/admin/deps.ts';
 import { adminPaths } from '../../src/admin/openapi.ts';
-import { adminTable } from '../../src/admin/routes.ts';
 import { describeApi } from '../../src/http/docs.ts';
-import { ALL_METHODS } from '../../src/http/route-table.ts';
-import { type RouteDeps, routeTable } from '../../src/http/routes.ts';
+import { SERVED } from '../route-rows.ts';
 
-/** The tables are built without the parts of their handlers, which only a request would touch. */
-const nothing = { transcriptions: {}, prometheus: {} };
-const ROWS = [
-  ...routeTable(nothing as unknown as RouteDeps),
-  ...adminTable(nothing as unknown as AdminDeps),
-  // The session's routes stand outside of the tables, because they need no key.
-  { method: 'post', path: '/admin/session' },
-  { method: 'delete', path: '/admin/session' },
-] as const;
 /** These are known paths of the speech upstream, which the gateway passes on without a row of their own. */
 const OF_THE_UPSTREAM = /^\/v1\/audio\/(speech|voices)/;
 
@@ -25,11 +13,7 @@ const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]
   Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
 );
 const described = new Set(operations.map(({ method, path }) => `${method} ${path}`));
-const served = ROWS.flatMap(({ method, path }) => {
-  const template = path.replace(/[:*](\w+)/g, '{$1}');
-  const methods = method === 'all' ? ALL_METHODS.map((name) => name.toLowerCase()) : [method];
-  return methods.map((name) => `${name} ${template}`);
-});
+const served = SERVED.map(({ method, template }) => `${method} ${template}`);
 
 test('every route of the tables is described', () => {
   assert(served.length > 25);
