@@ -104,6 +104,7 @@ export const ERRORS = {
     kind: 'not_found',
     says: 'No capture of this request is on disk: it was never written or has been deleted',
   },
+  not_replayable: { kind: 'malformed', says: 'The capture cannot be replayed: {why}' },
   method_not_allowed: { kind: 'method_not_allowed', says: '{method} is not allowed here; use {allowed}' },
   // The client is gone, so these appear only in the log.
   client_left: { kind: 'cancelled', says: 'The client closed the request' },

@@ -1,4 +1,5 @@
 /** The captures for the admin pages: find the newest one of a request, measure all, and replay one. */
+import { GatewayError } from '../errors.ts';
 import type { Capture } from '../observability/capture/capture.ts';
 import { findCapture } from '../observability/capture/capture-folder.ts';
 import { replay } from '../observability/capture/replay.ts';
@@ -36,7 +37,9 @@ export function createCaptureActions(options: CaptureActionsOptions): CaptureAct
     async replay(stored) {
       const base = options.base();
       if (base === null) throw new Error('The gateway does not listen yet');
-      return replay(stored.path, base, options.apiKey);
+      return replay(stored.path, base, options.apiKey).catch((error: NodeJS.ErrnoException) => {
+        throw error.code === 'ENOENT' ? new GatewayError('capture_not_found', {}) : error;
+      });
     },
   };
 }

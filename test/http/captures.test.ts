@@ -1,9 +1,12 @@
 /** These tests say which requests are captured; other tests say what a capture holds. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { form, post, startGateway, toneWav, until } from './harness.ts';
+import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
+import { startHostileUpstream } from '../faults/hostile-upstream.ts';
+import { form, json, post, startGateway, toneWav, until } from './harness.ts';
 
 test('only inference is captured', async () => {
   await using gateway = await startGateway({ env: { SVC_OBS_PAYLOAD_ENABLED: '1' } });
@@ -24,4 +27,55 @@ test('only inference is captured', async () => {
   await until('the last request is captured', complete);
   // Captures are written in the order of their requests, so an earlier one would be there by now.
   assert(!captures().some((path) => path.includes('no-inference')), captures().join(', '));
+});
+
+test('whatever was captured is replayed as it was, and a capture that is not whole is a 400', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({
+    env: { SVC_TTS_UPSTREAM_URL: upstream.url, SVC_OBS_PAYLOAD_ENABLED: '1' },
+  });
+  const { payloadDir } = gateway.config.observability;
+  const metaOf = (id: string) => {
+    const names = existsSync(payloadDir) ? readdirSync(payloadDir, { recursive: true }).map(String) : [];
+    const name = names.find((path) => path.endsWith(join(id, 'meta.json')));
+    return name === undefined ? undefined : join(payloadDir, name);
+  };
+  const replayed = (id: string) => fetch(`${gateway.base}/admin/captures/${id}/replay`, { method: 'POST' });
+  for (const [method, path, body] of [
+    ['GET', '/v1/audio/x?a=%2e%2e&b=|', 'a body'],
+    ['HEAD', '/v1/audio/x', 'a body'],
+    ['TRACE', '/v1/audio/x', ''],
+    ['DELETE', '/v1/audio/x;y//z/', 'a body'],
+  ] as const) {
+    const id = method.toLowerCase();
+    const headers = { 'X-Request-ID': id, 'Content-Length': body.length };
+    await new Promise((resolve, reject) => {
+      const sent = request(gateway.base + path, { method, headers, agent: false }, (res) =>
+        res.resume().once('end', resolve),
+      );
+      sent.once('error', reject).end(body);
+    });
+    await until('it is captured', () => metaOf(id) !== undefined);
+    const report = await json(await replayed(id));
+    assert.equal(report.same, true, JSON.stringify(report));
+    const [first, second] = upstream.heads.splice(0).map((head) => head.split('\r\n', 1)[0]);
+    assert.equal(first, `${method} ${path} HTTP/1.1`);
+    assert.equal(second, first);
+  }
+  const meta = metaOf('get') ?? '';
+  const whole = JSON.parse(readFileSync(meta, 'utf8'));
+  for (const [text, status, code] of [
+    [JSON.stringify({ ...whole, truncated: true }), 400, 'not_replayable'],
+    [JSON.stringify({ ...whole, method: 'a b' }), 400, 'not_replayable'],
+    [JSON.stringify({ ...whole, url: 'elsewhere' }), 400, 'not_replayable'],
+    ['{', 404, 'capture_not_found'],
+    [null, 404, 'capture_not_found'],
+  ] as const) {
+    if (text === null) rmSync(join(meta, '../req.bin'));
+    else writeFileSync(meta, text);
+    if (text === null) writeFileSync(meta, JSON.stringify(whole));
+    const refused = await replayed('get');
+    const { error } = errorEnvelopeSchema.parse(await json(refused));
+    assert.deepEqual([refused.status, error.code], [status, code], String(text));
+  }
 });

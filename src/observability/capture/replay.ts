@@ -1,7 +1,11 @@
 /** Sends a captured request to a gateway again, and compares the new answer with the captured one. */
 import { readFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
+import { GatewayError } from '../../errors.ts';
 import { CAPTURE_FILES } from './capture-folder.ts';
 
 export interface ReplayReport {
@@ -24,7 +28,7 @@ const captureMeta = z.looseObject({
 });
 
 /**
- * Headers that are not replayed: those that fetch sets, those that are hop-by-hop or added by a proxy, and those with
+ * Headers that are not replayed: those that the client sets, those that are hop-by-hop or added by a proxy, and those with
  * the page that a browser sent the request from. At another address the Origin of that page would be refused as that
  * of another site.
  */
@@ -35,25 +39,26 @@ const NOT_SENT_AGAIN =
  * Replays one capture.
  * @param base the base URL of the gateway, such as `http://127.0.0.1:8000`
  * @param apiKey the key for a gateway that needs one, because captures hold no keys
- * @throws Error for a folder without a complete capture, and for a gateway that cannot be reached
+ * @throws GatewayError `not_replayable` for a folder without a complete capture, and for a request that no client sends;
+ * Error for a folder that is not there and for a gateway that cannot be reached
  */
 export async function replay(folder: string, base: string, apiKey?: string): Promise<ReplayReport> {
-  const parsed = captureMeta.safeParse(JSON.parse(await readFile(join(folder, CAPTURE_FILES.meta), 'utf8')));
-  if (!parsed.success) throw new Error(`${folder} is not a capture: ${parsed.error.issues[0]?.message}`);
+  const text = await readFile(join(folder, CAPTURE_FILES.meta), 'utf8');
+  const parsed = captureMeta.safeParse(jsonOf(text));
+  if (!parsed.success) throw notReplayable(`it is not a capture (${parsed.error.issues[0]?.message})`);
   const meta = parsed.data;
-  if (meta.truncated)
-    throw new Error(`${folder} is incomplete: a body was cut because the disk was too slow`);
-  const request = await readFile(join(folder, CAPTURE_FILES.request));
+  if (meta.truncated) throw notReplayable('it is incomplete, because a body was cut');
+  const body = await readFile(join(folder, CAPTURE_FILES.request));
   const captured = await readFile(join(folder, CAPTURE_FILES.response));
   const startedAt = performance.now();
-  const response = await fetch(new URL(base).origin + meta.url, {
-    method: meta.method,
-    headers: headersOf(meta.request_headers, apiKey),
-    redirect: 'manual',
-    ...(request.length > 0 && { body: Uint8Array.from(request) }),
+  const response = await send(new URL(base), {
+    ...{ method: meta.method, path: meta.url, body },
+    headers: {
+      ...headersOf(meta.request_headers, apiKey),
+      ...(body.length > 0 && { 'content-length': String(body.length) }),
+    },
   });
-  const body = Buffer.from(await response.arrayBuffer());
-  const same = response.status === meta.status && body.equals(captured);
+  const same = response.status === meta.status && response.body.equals(captured);
   return {
     status: { captured: meta.status, now: response.status },
     same,
@@ -61,20 +66,53 @@ export async function replay(folder: string, base: string, apiKey?: string): Pro
       captured: meta.timings.latency_ms,
       now: Math.round((performance.now() - startedAt) * 100) / 100,
     },
-    summary: same ? 'The same answer' : difference(meta.status, captured, response.status, body),
+    summary: same ? 'The same answer' : difference(meta.status, captured, response.status, response.body),
   };
+}
+
+interface Sent {
+  method: string;
+  /** The path and query, byte for byte as they were captured. */
+  path: string;
+  headers: Record<string, string | string[]>;
+  body: Buffer;
+}
+
+/** Sends what fetch refuses to send too, such as a GET with a body, and gives the bytes of the answer as they came. */
+function send(base: URL, { body, ...options }: Sent): Promise<{ status: number; body: Buffer }> {
+  const request = base.protocol === 'https:' ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    try {
+      const sent = request(base.origin, { ...options, agent: false }, (res) => {
+        buffer(res).then((bytes) => resolve({ status: res.statusCode ?? 0, body: bytes }), reject);
+      });
+      sent.once('error', reject).end(body);
+    } catch (error) {
+      throw notReplayable(String(error));
+    }
+  });
+}
+
+const notReplayable = (why: string) => new GatewayError('not_replayable', { why });
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 function headersOf(
   captured: Record<string, string | number | string[]>,
   apiKey: string | undefined,
-): Headers {
-  const headers = new Headers();
+): Sent['headers'] {
+  const headers: Sent['headers'] = {};
   for (const [name, value] of Object.entries(captured)) {
     if (NOT_SENT_AGAIN.test(name) || value === '***') continue;
-    headers.set(name, [value].flat().join(', '));
+    headers[name] = Array.isArray(value) ? value : String(value);
   }
-  if (apiKey !== undefined) headers.set('Authorization', `Bearer ${apiKey}`);
+  if (apiKey !== undefined) headers.authorization = `Bearer ${apiKey}`;
   return headers;
 }
 
