@@ -14,7 +14,9 @@ export interface ProtectionOptions extends HostNameOptions {
   corsOrigins: readonly string[];
 }
 
-const READING = ['GET', 'HEAD', 'OPTIONS'];
+const READING = ['GET', 'HEAD'];
+/** Fetch Metadata (W3C), section 2.4. */
+const OTHER_SITES = ['cross-site', 'same-site'];
 /** Whether the process lives and works is no secret, and those who watch it use any name. */
 const UNDER_ANY_NAME = ['/health', '/ready'];
 
@@ -25,13 +27,16 @@ export function protection(options: ProtectionOptions): RequestHandler[] {
   const isAllowed = (origin: string, req: Request) =>
     !isAdmin(req) && (anyOrigin || corsOrigins.includes(origin));
   const isOwnName = hostNames(options);
+  /** A browser says so in `Origin`, and in `Sec-Fetch-Site` when a page only embeds the answer. */
+  const isForeign = (req: Request) => {
+    const origin = req.get('Origin');
+    if (origin !== undefined) return !isOwn(origin, req) && !isAllowed(origin, req);
+    // A site that may use the API may embed its answers too, and this field does not say which site it is.
+    return corsOrigins.length === 0 && OTHER_SITES.includes(req.get('Sec-Fetch-Site') ?? '');
+  };
 
   const refuse: RequestHandler = (req, _res, next) => {
-    const origin = req.get('Origin');
-    const changes = !READING.includes(req.method);
-    if (changes && origin !== undefined && !isOwn(origin, req) && !isAllowed(origin, req)) {
-      throw new GatewayError('cross_site', {});
-    }
+    if (isForeign(req) && !isHarmless(req)) throw new GatewayError('cross_site', {});
     // `X-Forwarded-Host` does not count: a page whose name points here can set any header except `Host`.
     const named = () => hostnameOf(`http://${req.get('Host') ?? 'localhost'}`) ?? '';
     if (!UNDER_ANY_NAME.includes(req.path) && !isOwnName(named())) {
@@ -52,6 +57,19 @@ export function protection(options: ProtectionOptions): RequestHandler[] {
     else next();
   };
   return [refuse, shareWithAllowed];
+}
+
+/**
+ * Whether a page of another site may make this request, because it changes nothing and tells the page nothing. The
+ * browser keeps an answer from the page when it has sent `Origin`. Without it, the page could run or show the answer.
+ */
+function isHarmless(req: Request): boolean {
+  if (req.method === 'OPTIONS') return true;
+  if (!READING.includes(req.method)) return false;
+  if (UNDER_ANY_NAME.includes(req.path)) return true;
+  const takesSlot = /^\/v1\/audio\//i.test(req.path);
+  const isLink = req.get('Sec-Fetch-Dest') === 'document';
+  return !takesSlot && (isLink || req.get('Origin') !== undefined);
 }
 
 /** Ignores case, so that the protection does not depend on how strictly the router compares paths. */

@@ -278,6 +278,30 @@ test('a page of another site may change nothing, unless it is named', async () =
   assert.equal((await ask(gateway, '/health', { headers: { Origin: 'https://evil.example' } })).status, 200);
 });
 
+test('a page of another site may not embed an answer, nor take the slot by reading', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({ env: { SVC_TTS_UPSTREAM_URL: upstream.url } });
+  const status = async (path: string, headers: Record<string, string>) =>
+    (await ask(gateway, path, { headers })).status;
+  for (const site of ['cross-site', 'same-site'])
+    for (const dest of ['image', 'script', 'iframe', 'empty', 'document']) {
+      const headers = { 'Sec-Fetch-Site': site, 'Sec-Fetch-Dest': dest };
+      assert.equal(await status('/v1/audio/voices', headers), 403, `${site} ${dest}`);
+      for (const path of ['/metrics', '/v1/models', '/admin', '/admin/api/metrics', '/openapi.json'])
+        assert.equal(await status(path, headers), dest === 'document' ? 200 : 403, `${path} ${site} ${dest}`);
+      assert.equal(await status('/health', headers), 200);
+    }
+  assert.equal(await status('/v1/audio/voices', { Origin: 'https://evil.example' }), 403);
+  assert.doesNotMatch(upstream.heads.join(''), /voices/);
+  for (const site of ['same-origin', 'none'])
+    assert.equal(await status('/v1/audio/voices', { 'Sec-Fetch-Site': site }), 200);
+  await using friendly = await startGateway({ env: { SVC_CORS_ORIGINS: 'https://friend.example' } });
+  assert.equal(
+    (await ask(friendly, '/metrics', { headers: { 'Sec-Fetch-Site': 'cross-site' } })).status,
+    200,
+  );
+});
+
 test('a name that was made to point here is refused on loopback', async () => {
   await using gateway = await startGateway({ env: { SVC_CORS_ORIGINS: 'https://speech.example' } });
   const { port } = new URL(gateway.base);
