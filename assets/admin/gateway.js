@@ -18,10 +18,12 @@ export function createGateway(refresh) {
     el('failed').hidden = true;
   });
   el('unlock').addEventListener('click', () => unlock());
+  el('sign-out').addEventListener('click', () => signOut());
 
   /** Asks until a key is accepted or the reader gives up. */
   async function unlock() {
     locked = true;
+    el('sign-out').hidden = true;
     el('locked').hidden = false;
     for (let wrong = false; ; wrong = true) {
       const key = await ask(wrong);
@@ -33,6 +35,7 @@ export function createGateway(refresh) {
     }
     locked = false;
     el('locked').hidden = true;
+    el('sign-out').hidden = false;
     refresh();
   }
 
@@ -47,6 +50,17 @@ export function createGateway(refresh) {
     } catch {
       return 503;
     }
+  }
+
+  async function signOut() {
+    try {
+      const { ok, status } = await fetch('/admin/session', { method: 'DELETE' });
+      if (!ok) return fail(`You are still signed in: the gateway answered ${status}`);
+    } catch {
+      return fail('You are still signed in: the gateway cannot be reached');
+    }
+    // Nothing of what was shown stays on the screen.
+    location.assign('/admin');
   }
 
   function fail(message) {

@@ -6,7 +6,7 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { REQUEST_ID } from '../http/request-id.ts';
 import type { StoredCapture } from '../observability/capture/capture-folder.ts';
-import { sendEither, sendHtml } from './answer.ts';
+import { hasSession, sendEither, sendHtml } from './answer.ts';
 import type { CaptureActions } from './deps.ts';
 import { capturePage, replayView } from './views/capture.ts';
 
@@ -24,7 +24,7 @@ const gone = () => new GatewayError('capture_not_found', {});
 export function showCapture(captures: CaptureActions): RequestHandler {
   return async (req, res) => {
     const id = String(req.params.requestId);
-    sendHtml(res, capturePage(id, await find(captures, id)));
+    sendHtml(res, capturePage(id, await find(captures, id), hasSession(res)));
   };
 }
 

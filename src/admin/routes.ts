@@ -2,7 +2,7 @@
 import type { Router } from 'express';
 import { pageHeaders } from '../http/pages.ts';
 import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
-import { sendHtml } from './answer.ts';
+import { hasSession, sendHtml } from './answer.ts';
 import { downloadBody, replayCapture, showCapture } from './capture-routes.ts';
 import { listCrashes, showCrashes } from './crashes.ts';
 import type { AdminDeps } from './deps.ts';
@@ -22,7 +22,7 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
   const get = row('get');
   const post = row('post');
   return [
-    get('/admin', (_req, res) => sendHtml(res, dashboard())),
+    get('/admin', (_req, res) => sendHtml(res, dashboard(hasSession(res)))),
 
     get('/admin/api/metrics', metrics(deps)),
     get('/admin/api/series', series(deps)),

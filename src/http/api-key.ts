@@ -21,7 +21,10 @@ export interface ApiKeys {
    * @throws GatewayError `invalid_api_key`, or `too_many_keys` after too many wrong ones from the same address
    */
   require: RequestHandler;
-  /** `POST /admin/session {"key": …}` begins a session, whose token is in a cookie, and `DELETE` ends it. */
+  /**
+   * `POST /admin/session {"key": …}` begins a session, whose token is in a cookie, and `DELETE` ends it. For the pages
+   * below `/admin` it notes whether the request has a session, because `require` takes the cookie out.
+   */
   session: Router;
 }
 
@@ -46,6 +49,10 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
   };
 
   const session = caseSensitiveRouter();
+  session.use('/admin', (req, res, next) => {
+    res.locals.hasSession = keys.length > 0 && sessions.isOpen(tokenOf(req));
+    next();
+  });
   session.post('/admin/session', express.json({ limit: limits.sessionBytes }), (req, res) => {
     if (keys.length > 0) {
       if (typeof req.body?.key !== 'string' || req.body.key === '') throw unauthorized();

@@ -33,6 +33,36 @@ test('Swagger shows every endpoint and tries one', async () => {
   await page.locator('.live-responses-table .response-col_status', { hasText: '200' }).waitFor();
 });
 
+test('a reader who has signed in can sign out, and nothing is shown then', async () => {
+  await using gateway = await startGateway({ env: { SVC_API_KEY: 'k1' } });
+  await using open = await openPage(browser, `${gateway.base}/admin`);
+  const { page } = open;
+  const signOut = page.getByRole('button', { name: 'Sign out' });
+  await page.locator('dialog[open] input').waitFor();
+  assert.equal(await page.locator('#sign-out').isVisible(), false, 'there is no session yet');
+  await page.locator('dialog[open] input').fill('k1');
+  await page.locator('dialog[open] input').press('Enter');
+  await page.getByText('Free', { exact: true }).waitFor();
+  await signOut.waitFor();
+  await page.reload();
+  await page.getByText('Free', { exact: true }).waitFor();
+  const [session] = await page.context().cookies(`${gateway.base}/admin`);
+  await signOut.click();
+  await page.locator('dialog[open] input').waitFor();
+  assert.equal(await page.locator('#sign-out').isVisible(), false);
+  assert.equal(await page.getByText('Free', { exact: true }).count(), 0);
+  assert.deepEqual(await page.context().cookies(`${gateway.base}/admin`), []);
+  const headers = { Cookie: `${session?.name}=${session?.value}` };
+  assert.equal((await fetch(`${gateway.base}/admin/api/metrics`, { headers })).status, 401, 'it has ended');
+});
+
+test('a gateway without keys has nothing to sign out of', async () => {
+  await using gateway = await startGateway();
+  await using open = await openPage(browser, `${gateway.base}/admin`);
+  await open.page.getByText('Free', { exact: true }).waitFor();
+  assert.equal(await open.page.locator('#sign-out').isVisible(), false);
+});
+
 test('the dashboard asks for the key once, then shows and steers the gateway', async () => {
   await using gateway = await startGateway({
     env: { SVC_API_KEY: 'k1', SVC_OBS_PAYLOAD_ENABLED: '1' },

@@ -7,7 +7,7 @@ import { bytes, milliseconds } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout } from './layout.ts';
 
-export function capturePage(requestId: string, capture: StoredCapture): Html {
+export function capturePage(requestId: string, capture: StoredCapture, hasSession: boolean): Html {
   const here = `/admin/captures/${encodeURIComponent(requestId)}`;
   return layout(
     `Capture ${requestId}`,
@@ -25,6 +25,7 @@ export function capturePage(requestId: string, capture: StoredCapture): Html {
         <h2 id="meta-title">meta.json</h2>
         <pre class="meta" tabindex="0" aria-label="meta.json">${JSON.stringify(capture.meta, null, 2)}</pre>
       </section>`,
+    hasSession,
   );
 }
 

@@ -4,7 +4,7 @@ import { CATEGORY_NAMES } from './categories.ts';
 import { type Html, html } from './html.ts';
 import { layout } from './layout.ts';
 
-export function dashboard(): Html {
+export function dashboard(hasSession: boolean): Html {
   return layout(
     'Dashboard',
     html`<h1 class="visually-hidden">Dashboard</h1>
@@ -21,6 +21,7 @@ export function dashboard(): Html {
       ${polled('models', 'every 5s')}
       ${polled('requests', 'every 2s')}
       ${polled('crashes', 'every 60s')}`,
+    hasSession,
   );
 }
 

@@ -8,7 +8,8 @@ const HTMX_CONFIG = JSON.stringify({
   historyEnabled: false,
 });
 
-export function layout(title: string, page: Html): Html {
+/** @param hasSession whether there is a session to sign out of; the script shows the button when one begins later */
+export function layout(title: string, page: Html, hasSession: boolean): Html {
   return html`<!doctype html>
 <html lang="en">
   <head>
@@ -34,6 +35,7 @@ export function layout(title: string, page: Html): Html {
         <a href="/admin" aria-current="page">Dashboard</a>
         <a href="/docs">API</a>
       </nav>
+      <button id="sign-out" class="small" type="button"${!hasSession && html` hidden`}>Sign out</button>
     </header>
     <main id="main" class="page admin">
       <div id="notices" class="notices" aria-live="assertive">
