@@ -2,22 +2,7 @@
 import { fetchWeights, installTools } from './steps.mjs';
 import { run } from './tools.mjs';
 
-const NEEDED = [
-  'cmake',
-  'compiler',
-  'make',
-  'clang',
-  'fuzzer',
-  'python',
-  'pip',
-  'venv',
-  'ffmpeg',
-  'espeak-ng',
-  'curl',
-  'haproxy',
-];
-
-installTools(NEEDED);
+installTools();
 run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
 run('build', 'npm', ['run', '--silent', 'build']);
 const env = { ...process.env, ...fetchWeights() };

@@ -2,28 +2,7 @@
 import { fetchWeights, installTools } from './steps.mjs';
 import { run } from './tools.mjs';
 
-const NEEDED = [
-  'cmake',
-  'compiler',
-  'make',
-  'python',
-  'pip',
-  'venv',
-  'ffmpeg',
-  'espeak-ng',
-  'chromium',
-  'curl',
-  'haproxy',
-  'nginx',
-  'prlimit',
-  'clang-format',
-  'clang-tidy',
-  'clang',
-  'fuzzer',
-  'shellcheck',
-];
-
-installTools(NEEDED);
+installTools();
 run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
 run('lint', 'npm', ['run', '--silent', 'lint']);
 run('lint of the native code', 'npm', ['run', '--silent', 'lint:tidy']);

@@ -18,9 +18,30 @@ export function fetchWeights() {
   return { VOXGATE_TEST_VAD: pull('voice-activity'), VOXGATE_TEST_MODEL: pull('multilingual-base') };
 }
 
-/** Installs the Debian packages that are missing where this user may, and names them elsewhere. */
-export function installTools(names) {
-  const missing = missingTools(names);
+const NEEDED = [
+  'cmake',
+  'compiler',
+  'make',
+  'python',
+  'pip',
+  'venv',
+  'ffmpeg',
+  'espeak-ng',
+  'chromium',
+  'curl',
+  'haproxy',
+  'nginx',
+  'prlimit',
+  'clang-format',
+  'clang-tidy',
+  'clang',
+  'fuzzer',
+  'shellcheck',
+];
+
+/** Installs what the checks need from Debian where this user may, and names what is missing elsewhere. */
+export function installTools() {
+  const missing = missingTools(NEEDED);
   if (missing.length === 0) return;
   const mayInstall = process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0;
   if (!mayInstall) {
