@@ -19,7 +19,7 @@ constexpr int kMinRate = 2000;
 constexpr int kMaxRate = 384000;
 constexpr size_t kBlockFrames = 4096;
 // Decoders share a few threads, so no file keeps one for longer than this while others wait.
-constexpr std::chrono::milliseconds kTurn{50};
+constexpr std::chrono::milliseconds kMaxTurn{50};
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -248,7 +248,7 @@ bool AudioFile::decode(size_t samples, const CancelToken& cancel) {
   if (cut_off_)
     throw Failure(StatusCode::closed,
                   "An earlier call on this audio file was cut off, so the rest cannot be read");
-  const auto end = std::chrono::steady_clock::now() + kTurn;
+  const auto end = std::chrono::steady_clock::now() + kMaxTurn;
   while (ready_.size() < samples && !at_end_) {
     cut_off_ = true;
     at_end_ = !decoder_->next(ready_, cancel);

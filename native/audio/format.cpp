@@ -37,11 +37,12 @@ size_t mp3_frame_bytes(Bytes bytes, size_t offset) {
   return static_cast<size_t>(length);
 }
 
+constexpr size_t kMaxSearchBytes = 4096;
+
 // True if there are two frames in a row within the first bytes, because one alone occurs by chance in any
 // data.
 bool looks_like_mp3(Bytes bytes) {
-  constexpr size_t kSearch = 4096;
-  for (size_t i = 0; i < std::min(bytes.size(), kSearch); ++i) {
+  for (size_t i = 0; i < std::min(bytes.size(), kMaxSearchBytes); ++i) {
     const size_t length = mp3_frame_bytes(bytes, i);
     if (length == 0)
       continue;

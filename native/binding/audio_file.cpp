@@ -6,7 +6,7 @@
 namespace voxgate {
 namespace {
 
-constexpr int kMaxBlock = 16 * 1024 * 1024; // the most samples of one read
+constexpr int kMaxBlockSamples = 16 * 1024 * 1024; // the most samples of one read
 
 // The argument that the open job passes to the constructor; JavaScript cannot make one.
 using Opened = std::shared_ptr<AudioFile>;
@@ -63,7 +63,7 @@ Napi::Value AudioFileObject::info(const Napi::CallbackInfo& info) {
 Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
   const auto options = read_object(info, 0, "options");
-  const auto count = static_cast<size_t>(read_integer(options, "maxSamples", 1, kMaxBlock));
+  const auto count = static_cast<size_t>(read_integer(options, "maxSamples", 1, kMaxBlockSamples));
   if (*reading_ && file_)
     throw make_error(env, {StatusCode::invalid_argument, "Expected one read at a time but received another"});
   *reading_ = true;

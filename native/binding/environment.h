@@ -73,7 +73,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void shut_down();
   PendingCall take(CallId id);
 
-  static constexpr size_t kDecoderThreads = 4;
+  static constexpr size_t kMaxDecoderThreads = 4;
 
   static void deliver(Napi::Env env, Napi::Function, std::nullptr_t*, Delivery* delivery);
   using Channel = Napi::TypedThreadSafeFunction<std::nullptr_t, Delivery, deliver>;
@@ -84,7 +84,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   CallId last_id_ = 0;
   Napi::ObjectReference out_of_memory_; // an error that is ready when no other can be made
   std::set<Worker*> workers_;           // the workers of the models
-  Worker decoders_{kDecoderThreads};
+  Worker decoders_{kMaxDecoderThreads};
   Napi::FunctionReference logger_;
   std::atomic<int> queued_logs_{0};
 };

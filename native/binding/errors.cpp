@@ -50,13 +50,13 @@ const char* type_name(Napi::Value value) {
 
 // The received value, short enough for a log line. The toString of an object is never called.
 std::string describe(Napi::Value value) {
-  constexpr size_t kMaxShown = 60;
+  constexpr size_t kMaxShownBytes = 60;
   const auto type = value.Type();
   if (type != napi_string && type != napi_number && type != napi_boolean)
     return type_name(value);
   std::string text = value.ToString().Utf8Value();
-  if (text.size() > kMaxShown)
-    text = text.substr(0, kMaxShown) + "...";
+  if (text.size() > kMaxShownBytes)
+    text = text.substr(0, kMaxShownBytes) + "...";
   if (type == napi_string)
     text = "\"" + text + "\"";
   return text + " (" + type_name(value) + ")";

@@ -10,18 +10,32 @@
 namespace voxgate {
 namespace {
 
+// The sizes of the largest published models, with room for wider and deeper ones.
+constexpr int32_t kMinVocabulary = 51864;
+constexpr int32_t kMaxVocabulary = 51866;
+constexpr int32_t kMaxAudioContext = 1500;
+constexpr int32_t kMinTextContext = 16;
+constexpr int32_t kMaxTextContext = 448;
+constexpr int32_t kMaxTextLayers = 64;
+constexpr int32_t kMinWidth = 32;
+constexpr int32_t kMaxWidth = 4096;
+constexpr uint32_t kMaxWordBytes = 1024;
 constexpr int32_t kFftBins =
     201; // whisper.cpp indexes the filters with it and ignores the number in the file
 
 void check_hparams(const GgmlFileReader& reader, const WhisperHparams& h) {
   // Token ids (end of text, languages, timestamps) are computed from the size of the vocabulary, so only the
   // three published sizes make sense: English, 99 languages, 100 languages.
-  reader.require(h.n_vocab >= 51864 && h.n_vocab <= 51866, "its vocabulary is not one of Whisper's");
-  reader.require(h.n_audio_ctx >= 1 && h.n_audio_ctx <= 1500, "its audio context is out of range");
-  reader.require(h.n_text_ctx >= 16 && h.n_text_ctx <= 448, "its text context is out of range");
-  reader.require(h.n_audio_layer >= 1 && h.n_audio_layer <= 64, "its number of audio layers is out of range");
-  reader.require(h.n_text_layer >= 1 && h.n_text_layer <= 64, "its number of text layers is out of range");
-  reader.require(h.n_audio_state >= 32 && h.n_audio_state <= 4096 && h.n_text_state == h.n_audio_state,
+  reader.require(h.n_vocab >= kMinVocabulary && h.n_vocab <= kMaxVocabulary,
+                 "its vocabulary is not one of Whisper's");
+  reader.require(h.n_audio_ctx >= 1 && h.n_audio_ctx <= kMaxAudioContext,
+                 "its audio context is out of range");
+  reader.require(h.n_text_ctx >= kMinTextContext && h.n_text_ctx <= kMaxTextContext,
+                 "its text context is out of range");
+  reader.require(h.n_text_layer >= 1 && h.n_text_layer <= kMaxTextLayers,
+                 "its number of text layers is out of range");
+  reader.require(h.n_audio_state >= kMinWidth && h.n_audio_state <= kMaxWidth &&
+                     h.n_text_state == h.n_audio_state,
                  "its width is out of range");
   reader.require(h.n_audio_head >= 1 && h.n_audio_state % h.n_audio_head == 0 && h.n_text_head >= 1 &&
                      h.n_text_state % h.n_text_head == 0,
@@ -145,7 +159,7 @@ WhisperHeader read_whisper_header(GgmlFileReader& reader) {
   bool has_space = false;
   for (int32_t i = 0; i < words; ++i) {
     const auto size = reader.read<uint32_t>();
-    reader.require(size <= 1024, "its vocabulary is broken");
+    reader.require(size <= kMaxWordBytes, "its vocabulary is broken");
     const auto word = reader.read_string(size);
     has_space = has_space || word == " ";
     append(rest, &size, sizeof size);

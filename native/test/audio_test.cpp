@@ -142,6 +142,25 @@ TEST("audio: a file that cannot be used is bad_audio") {
   CHECK(failure_of([] { AudioFile file("/"); }) == StatusCode::bad_audio);
 }
 
+TEST("audio: as many channels and as low and high rates are read as may be, and no more") {
+  const auto data = sine(440, 16000, 1);
+  for (const WavHeader& good :
+       {WavHeader{.channels = 32}, WavHeader{.rate = 2000}, WavHeader{.rate = 384000}})
+    decode(wav(good, data));
+  for (const WavHeader& bad : {WavHeader{.channels = 33}, WavHeader{.rate = 1999}, WavHeader{.rate = 384001}})
+    CHECK(failure_of([&] { decode(wav(bad, data)); }) == StatusCode::bad_audio);
+}
+
+TEST("audio: a frame of MP3 is looked for in the first 4 KiB and no farther") {
+  const std::string frame = std::string("\xFF\xFB\x90\x00", 4) + std::string(413, '\0');
+  const auto format = [&frame](size_t before) {
+    const auto bytes = std::string(before, '\0') + frame + frame;
+    return sniff_audio({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  };
+  CHECK(format(4095) == AudioFormat::mp3);
+  CHECK(!format(4096));
+}
+
 TEST("audio: lengths in a Vorbis header that overflow are bad_audio") {
   const std::string many(400, '\x01');
   for (const uint32_t length :

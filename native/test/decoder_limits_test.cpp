@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include "audio/audio_file.h"
+#include "audio/decoder_limits.h"
 #include "vorbis.h"
 
 #include <algorithm>
@@ -138,6 +139,34 @@ std::string large_flac() {
 }
 
 } // namespace
+
+TEST("audio: a decoder gets as many blocks and bytes as it may have, and no more") {
+  const CancelToken never;
+  DecoderLimits small;
+  {
+    const DecoderLimits::Scope scope(small, never);
+    for (int block = 0; block < 65536; ++block)
+      CHECK(small.allocate(1) != nullptr);
+    CHECK(small.allocate(1) == nullptr);
+  }
+  DecoderLimits large;
+  const DecoderLimits::Scope scope(large, never);
+  constexpr size_t kMost = (size_t{32} << 20) - 96; // a block costs 96 bytes beside its own
+  CHECK(large.allocate(kMost + 1) == nullptr);
+  void* block = large.allocate(kMost);
+  CHECK(block != nullptr && large.allocate(0) == nullptr);
+  large.release(block);
+  CHECK(large.allocate(1) != nullptr);
+}
+
+TEST("vorbis: the codebooks of a file have as many entries and values as they may, and no more") {
+  DecoderLimits entries;
+  CHECK(entries.admit_codebook(262144, 1));
+  CHECK(!entries.admit_codebook(1, 1));
+  DecoderLimits values;
+  CHECK(values.admit_codebook(2048, 1024));
+  CHECK(!values.admit_codebook(1, 1));
+}
 
 TEST("vorbis: a small file decodes") {
   CHECK(samples_of(vorbis_file(silent_setup(), std::vector<std::string>(101, silent_packet()))) == 3200);

@@ -44,6 +44,9 @@ std::string read_file(const std::string& path);
 // Gives the code of the Failure that `action` throws; the check fails when it throws none.
 StatusCode failure_of(const std::function<void()>& action);
 
+// Gives the message of the Failure that `action` throws, and nothing when it throws none.
+std::string reason_of(const std::function<void()>& action);
+
 } // namespace voxgate::test
 
 #define VOXGATE_JOIN_(a, b) a##b

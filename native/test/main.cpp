@@ -85,6 +85,15 @@ StatusCode failure_of(const std::function<void()>& action) {
   throw Failed{"expected a Failure but nothing was thrown"};
 }
 
+std::string reason_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Failure& failure) {
+    return failure.status().message;
+  }
+  return "";
+}
+
 } // namespace voxgate::test
 
 int main(int argc, char** argv) {

@@ -2,6 +2,7 @@
 
 #include "backend.h"
 #include "backends/parakeet/parakeet_backend.h"
+#include "backends/parakeet/parakeet_file.h"
 #include "backends/parakeet/parakeet_internals.h"
 
 #include <parakeet.h>
@@ -62,6 +63,12 @@ bool is_refused(const std::string& content) {
 std::string with_int(std::string content, size_t offset, int32_t value) {
   std::memcpy(content.data() + offset, &value, sizeof value);
   return content;
+}
+
+bool is_refused_for(const std::string& content, const std::string& reason) {
+  const auto path = temporary("broken-parakeet.bin");
+  write_file(path, content);
+  return reason_of([&] { check_parakeet_file(path); }).find(reason) != std::string::npos;
 }
 
 } // namespace
@@ -162,6 +169,44 @@ TEST("parakeet: a header that contradicts the rest is refused") {
       CHECK(is_refused(changed) != harmless);
     }
   }
+}
+
+TEST("parakeet: a number of the header may be as large as its limit, and no larger") {
+  const auto good = read_file(kModel);
+  struct Limit {
+    size_t field; // 1 is the first one behind the magic
+    int32_t allowed;
+    int32_t refused;
+    const char* reason;
+  };
+  for (const Limit& limit :
+       {Limit{1, 65536, 65537, "vocabulary is out of range"},
+        Limit{2, 65536, 65537, "audio context is out of range"},
+        Limit{3, 4096, 4098, "width is out of range"}, Limit{5, 64, 65, "audio layers is out of range"},
+        Limit{6, 256, 264, "mel bands is out of range"}, Limit{8, 4096, 8192, "FFT size is out of range"},
+        Limit{8, 32, 16, "FFT size is out of range"}, Limit{10, 1024, 1025, "channels is out of range"},
+        Limit{11, 63, 65, "kernel is out of range"}, Limit{12, 4096, 4097, "decoder width is out of range"},
+        Limit{13, 2, 3, "decoder layers is out of range"}, Limit{14, 64, 65, "durations is out of range"},
+        Limit{15, 100, 101, "tokens per frame is out of range"}}) {
+    CHECK(!is_refused_for(with_int(good, 4 * limit.field, limit.allowed), limit.reason));
+    CHECK(is_refused_for(with_int(good, 4 * limit.field, limit.refused), limit.reason));
+  }
+  const auto wide = with_int(good, 4 * 3, 4096);
+  CHECK(!is_refused_for(with_int(wide, 4 * 4, 64), "attention heads"));
+  CHECK(is_refused_for(with_int(wide, 4 * 4, 128), "attention heads"));
+}
+
+TEST("parakeet: a duration and a word may be as large as their limits, and no larger") {
+  const auto good = read_file(kModel);
+  constexpr size_t kDurations = 68 + 4 + 16 * 33 * 4 + 4 + 64 * 4;
+  CHECK(!is_refused_for(with_int(good, kDurations, 256), "Cannot use"));
+  CHECK(is_refused_for(with_int(good, kDurations, 257), "durations"));
+  constexpr size_t kWord = kDurations + 6 * 4 + 4; // the size of "<unk>"
+  const auto with_word = [&good](int32_t size) {
+    return with_int(good, kWord, size).insert(kWord + 4, static_cast<size_t>(size) - 5, '-');
+  };
+  CHECK(!is_refused_for(with_word(1024), "Cannot use"));
+  CHECK(is_refused_for(with_word(1025), "vocabulary is broken"));
 }
 
 TEST("parakeet: tables that the hparams would index wrongly are refused") {

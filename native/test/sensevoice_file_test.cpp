@@ -126,6 +126,62 @@ TEST("sensevoice file: a list of more texts than a vocabulary has is refused bef
   CHECK(refused(bytes + raw(kTexts) + empty_texts, "it has no value for general.architecture"));
 }
 
+TEST("sensevoice file: the parts of the container may be as large as their limits, and no larger") {
+  const auto head = [](uint64_t tensors, uint64_t values) {
+    return "GGUF" + raw(uint32_t{3}) + raw(tensors) + raw(values);
+  };
+  CHECK(refused(head(8192, 4096), "ends too early"));
+  CHECK(refused(head(8193, 0), "implausible"));
+  CHECK(refused(head(0, 4097), "implausible"));
+  CHECK(refused(head(0, 1) + raw(uint64_t{1} << 20), "ends too early"));
+  CHECK(refused(head(0, 1) + raw((uint64_t{1} << 20) + 1), "a text in it is too long"));
+  const auto tensor = [&head](uint64_t extent) {
+    return head(1, 0) + raw(uint64_t{1}) + "t" + raw(uint32_t{1}) + raw(extent) + raw(int32_t{0}) +
+           raw(uint64_t{0});
+  };
+  CHECK(refused(tensor((uint64_t{1} << 31) - 1), "ends too early"));
+  CHECK(refused(tensor(uint64_t{1} << 31), "impossible shape"));
+  const auto aligned = [&head](uint32_t alignment) {
+    const std::string key = "general.alignment";
+    return head(0, 1) + raw(uint64_t{key.size()}) + key + raw(uint32_t{4}) + raw(alignment);
+  };
+  CHECK(refused(aligned(65536), "ends too early"));
+  CHECK(refused(aligned(131072), "alignment is impossible"));
+}
+
+TEST("sensevoice file: a number of the header may be as large as its limit, and no larger") {
+  const auto bytes = whole_file();
+  const std::string encoder = "stt.sensevoice.encoder.";
+  const std::string frontend = "stt.frontend.";
+  for (const auto& [key, most] :
+       std::initializer_list<std::pair<std::string, uint32_t>>{{encoder + "n_blocks", 128},
+                                                               {encoder + "tp_blocks", 128},
+                                                               {encoder + "d_model", 4096},
+                                                               {encoder + "d_ff", 16384},
+                                                               {encoder + "kernel_size", 31},
+                                                               {frontend + "num_mels", 128},
+                                                               {frontend + "lfr_m", 15},
+                                                               {frontend + "lfr_n", 15}}) {
+    const auto outside = key + " is outside";
+    CHECK(!refused(overwritten(bytes, key, 4, raw(most)), outside));
+    CHECK(refused(overwritten(bytes, key, 4, raw(most + 1)), outside));
+  }
+}
+
+TEST("sensevoice file: a vocabulary may be as large as its limit, and no larger") {
+  const auto bytes = whole_file();
+  const std::string key = "tokenizer.ggml.tokens";
+  const size_t count = bytes.find(key) + key.size() + 8; // behind the types of the list and of its texts
+  const auto with_pieces = [&](uint64_t pieces) {
+    uint64_t before = 0;
+    std::memcpy(&before, bytes.data() + count, sizeof before);
+    const auto more = static_cast<size_t>(8 * (pieces - before));
+    return overwritten(bytes, key, 8, raw(pieces)).insert(count + 8, more, '\0');
+  };
+  CHECK(refused(with_pieces(200000), "pieces without a type"));
+  CHECK(refused(with_pieces(200001), "impossible size"));
+}
+
 TEST("sensevoice file: changed bytes never end the process") {
   const auto bytes = whole_file();
   const auto header = header_bytes(bytes);

@@ -166,6 +166,19 @@ TEST("vad: other files are refused") {
   CHECK(failure_of([&] { SileroVad vad(temporary("missing.bin")); }) == StatusCode::load_failed);
 }
 
+TEST("vad: a name in the header may have 63 bytes and no more") {
+  const auto path = temporary("vad.bin");
+  const auto reason = [&path](int32_t size) {
+    std::string bytes("lmgg", 4);
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+    bytes += "silero" + std::string(static_cast<size_t>(size) - 6, '-');
+    write_file(path, bytes);
+    return reason_of([&] { SileroVad vad(path); });
+  };
+  CHECK(reason(63).ends_with("it ends too early"));
+  CHECK(reason(64).ends_with("it is not a Silero model"));
+}
+
 TEST("vad: every cut and changed header of the real file is refused") {
   const auto bytes = read_file(weights_from("VOXGATE_TEST_VAD"));
   const auto path = temporary("vad.bin");

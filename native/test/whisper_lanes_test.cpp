@@ -1,6 +1,8 @@
 #include "harness.h"
 #include "whisper_fixtures.h"
 
+#include "backends/whisper/whisper_backend.h"
+
 #include <thread>
 
 using namespace voxgate;
@@ -26,6 +28,15 @@ TEST("whisper: there are as many lanes as threads, at most four") {
   const auto first = load_synthetic(5, 6);
   CHECK(first->info().lanes == 4);
   CHECK(first->lane_factory()()->info().memory_bytes < first->info().memory_bytes);
+}
+
+TEST("whisper: the lanes beside the first one have a GiB of working memory together") {
+  const uint64_t third = (uint64_t{1} << 30) / 3;
+  CHECK(lane_count(third, 8) == 4);
+  CHECK(lane_count(third + 1, 8) == 3);
+  CHECK(lane_count(uint64_t{1} << 30, 8) == 2);
+  CHECK(lane_count((uint64_t{1} << 30) + 1, 8) == 1);
+  CHECK(lane_count(1, 8) == 4);
 }
 
 TEST("whisper: lanes give side by side what one gives alone") {

@@ -23,3 +23,10 @@ TEST("whisper: prompts are split into words as whisper.cpp does it") {
   const auto known = [](std::string_view piece) { return piece == "ab" ? 1 : piece == "a" ? 2 : -1; };
   CHECK(tokenize_prompt("aba-ab", 8, known) == (std::vector<int32_t>{1, 2, 1}));
 }
+
+TEST("whisper: of a long prompt the last 4 KiB are used, from the start of a character") {
+  const std::string longest(4096, 'a');
+  CHECK(prompt_tail(longest) == longest);
+  CHECK(prompt_tail("b" + longest) == longest);
+  CHECK(prompt_tail("\xC3\xA9" + longest.substr(1)) == longest.substr(1)); // its second byte would be first
+}

@@ -10,6 +10,8 @@
 namespace voxgate {
 namespace {
 
+constexpr int32_t kMaxNameBytes = 63;
+
 // A tensor that the file must hold: its type, its shape with the innermost dimension first, and its target.
 struct Expected {
   ggml_type type;
@@ -43,7 +45,7 @@ std::map<std::string, Expected> expected_tensors(SileroWeights& weights) {
 void check_header(GgmlFileReader& reader) {
   reader.require(reader.remaining() >= 8 && reader.read<uint32_t>() == kGgmlMagic, "it is not a ggml model");
   const auto name_bytes = reader.read<int32_t>();
-  reader.require(name_bytes > 0 && name_bytes < 64, "it is not a Silero model");
+  reader.require(name_bytes > 0 && name_bytes <= kMaxNameBytes, "it is not a Silero model");
   reader.require(reader.read_string(static_cast<uint64_t>(name_bytes)).starts_with("silero"),
                  "it is not a Silero model");
   reader.read<std::array<int32_t, 3>>(); // version

@@ -202,3 +202,28 @@ test('the addon sends whole log lines to the logger, and none without one', asyn
   assert.equal(lines.length, before);
   assert.throws(() => native.setLogger(5 as never), { message: /Expected a function or null/ });
 });
+
+test('while JavaScript is busy a thousand log lines wait for it, and further ones are lost', async () => {
+  const native = loadNative();
+  let lines = 0;
+  const path = new URL('./data/parakeet-script.bin', import.meta.url).pathname;
+  const load = () => native.loadModel({ family: 'parakeet', path, device: 'cpu', threads: 1 });
+  native.setLogger(() => {
+    lines += 1;
+  });
+  await (await load()).close();
+  await until('the lines of a load', () => lines > 10);
+  await sleep(50);
+  const perLoad = lines;
+  lines = 0;
+  const loads = Array.from({ length: Math.ceil(3000 / perLoad) }, load);
+  // The event loop stands still until the loads no longer use the processor.
+  let before = -1;
+  while (process.cpuUsage().user - before > 5000) {
+    before = process.cpuUsage().user;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+  }
+  for (const model of await Promise.all(loads)) await model.close();
+  native.setLogger(null);
+  assert.ok(lines >= 1000 && lines < loads.length * perLoad, `${lines} of ${loads.length * perLoad} lines`);
+});

@@ -251,14 +251,22 @@ test('an argument error says what was expected and what it received', async () =
     ],
     [second, { ...chunkOptions, words: 'yes' }, 'Expected a boolean for words but received "yes" (string)'],
     [second, { ...chunkOptions, prompt: null }, 'Expected a string for prompt but received null'],
+    [
+      second,
+      { ...chunkOptions, language: 'x'.repeat(61) },
+      `Expected a language of the model for language but received "${'x'.repeat(60)}..." (string)`,
+    ],
+    [
+      new Float32Array(488_001),
+      chunkOptions,
+      'Expected 1 to 488000 samples for samples.length but received 488001 (number)',
+    ],
   ];
   for (const [samples, options, message] of cases) {
     const call = async () => model.transcribe(samples as Float32Array, options as typeof chunkOptions);
     await assert.rejects(call(), { name: 'NativeError', code: 'invalid_argument', message });
   }
-  await assert.rejects(model.transcribe(new Float32Array(30.6 * 16_000), chunkOptions), {
-    code: 'invalid_argument',
-  });
+  await model.transcribe(new Float32Array(488_000), chunkOptions);
   await model.close();
 });
 
@@ -270,7 +278,11 @@ test('an argument error at a load names the choices', async () => {
     code: 'invalid_argument',
     message: `Expected ${info.families.join(' or ')} for family but received "magic" (string)`,
   });
-  await assert.rejects(load({ threads: 0 }), { code: 'invalid_argument' });
+  for (const threads of [0, 513])
+    await assert.rejects(load({ threads }), {
+      message: `Expected a whole number from 1 to 512 for threads but received ${threads} (number)`,
+    });
+  await (await load({ threads: 512 })).close();
   await assert.rejects(load({ path: undefined }), {
     message: 'Expected a string for path but received undefined',
   });

@@ -35,6 +35,12 @@ test('voice activity goes on where the last block of a stream ended', { skip }, 
   assert.deepEqual(Float32Array.from(parts), whole);
 });
 
+test('voice activity takes an hour in one call, and no more', { skip }, async () => {
+  await assert.rejects(model.probabilities(new Float32Array(57_600_001), { reset: true }), {
+    message: 'Expected 1 to 57600000 samples for samples.length but received 57600001 (number)',
+  });
+});
+
 test('voice activity stops on a signal and is refused after close', { skip }, async () => {
   const hour = new Float32Array(3600 * 16_000);
   const controller = new AbortController();

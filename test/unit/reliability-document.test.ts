@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { BUDGETS } from '../../src/budgets.ts';
+import { nativeLimits, nativeSources } from './native-limits.ts';
 import { titlesIn } from './test-titles.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -16,6 +17,8 @@ const rows = read('docs/reliability.md')
       /^\| `([\w.]+)` +\| ([^|]+?) +\|[^|]+\| `([^`]+)`: “([^”]+)” +\|$/.exec(line) ?? [];
     return name === undefined ? [] : [{ name, value, file, title }];
   });
+
+const isNative = (name: string) => /\.k(Max|Min)/.test(name);
 
 /** The value of a limit as the document writes it: milliseconds in seconds, bytes in the largest whole unit. */
 function written(name: string, value: number): string {
@@ -34,8 +37,19 @@ function leaves(limits: object, path: string[] = []): [name: string, value: numb
 
 test('every budget stands in the document with its value, and no other does', () => {
   const inCode = leaves(BUDGETS).map(([name, value]) => `${name}: ${written(name, value)}`);
-  const inDocument = rows.filter(({ name }) => name.includes('.'));
+  const inDocument = rows.filter(({ name }) => name.includes('.') && !isNative(name));
   assert.deepEqual(inDocument.map(({ name, value }) => `${name}: ${value}`).toSorted(), inCode.toSorted());
+});
+
+test('every limit of the addon stands in the document with its value, and no other does', () => {
+  const inCode = nativeLimits(ROOT).map(({ name, value }) => `${name}: ${written(name, value)}`);
+  const inDocument = rows.filter(({ name }) => isNative(name));
+  assert.deepEqual(inDocument.map(({ name, value }) => `${name}: ${value}`).toSorted(), inCode.toSorted());
+});
+
+test('no reader of the addon compares what it reads with a number that has no name', () => {
+  const bare = /\brequire\([^;]*?(?:[<>]=? ?\d\d|within\([^)]*\d\d)/g;
+  for (const { path, text } of nativeSources(ROOT)) assert.deepEqual(text.match(bare), null, path);
 });
 
 test('every setting that limits something has its default in the document', () => {

@@ -20,8 +20,8 @@ const NO_NAMES: Names = new Map();
 /** A test within a test follows the outer title, as Node's reporter nests them: `a model works > twice`. */
 export function titlesIn(path: string, source: string): Set<string> {
   if (path.endsWith('.cpp')) {
-    const cases = source.matchAll(/^TEST\(\s*"((?:[^"\\]|\\.)*)"/gm);
-    return new Set([...cases].map(([, title]) => title ?? ''));
+    const cases = source.matchAll(/^TEST\(\s*"((?:[^"\\]|\\.|"\s*")*)"/gm); // literals side by side are one
+    return new Set([...cases].map(([, title = '']) => title.replace(/"\s*"/g, '')));
   }
   const titles = new Set<string>();
   const visit = (node: ts.Node, around: string, names: Names): void => {

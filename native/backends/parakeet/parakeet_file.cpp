@@ -10,6 +10,23 @@
 namespace voxgate {
 namespace {
 
+constexpr int32_t kMaxVocabulary = 65536;
+constexpr int32_t kMaxAudioContext = 65536;
+constexpr int32_t kMaxWidth = 4096;
+constexpr int32_t kMaxHeads = 64;
+constexpr int32_t kMaxLayers = 64;
+constexpr int32_t kMaxMels = 256;
+constexpr int32_t kMinFft = 32;
+constexpr int32_t kMaxFft = 4096;
+constexpr int32_t kMaxChannels = 1024;
+constexpr int32_t kMaxKernel = 63;
+constexpr int32_t kMaxPredictionWidth = 4096;
+constexpr int32_t kMaxPredictionLayers = 2; // parakeet.cpp counts the memory for tensor headers for two
+constexpr int32_t kMaxDurations = 64;
+constexpr uint32_t kMaxDuration = 256;
+constexpr int32_t kMaxTokensPerFrame = 100;
+constexpr uint32_t kMaxWordBytes = 1024;
+
 struct Hparams {
   int32_t n_vocab, n_audio_ctx, n_audio_state, n_audio_head, n_audio_layer, n_mels;
   int32_t ftype; // with the quantization version, as in the file
@@ -57,23 +74,28 @@ ggml_type weight_type(const GgmlFileReader& reader, const Hparams& h) {
 
 void check_hparams(const GgmlFileReader& reader, const Hparams& h) {
   const auto within = [](int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; };
-  reader.require(within(h.n_vocab, 1, 65536), "its vocabulary is out of range");
-  reader.require(within(h.n_audio_ctx, 1, 65536), "its audio context is out of range");
-  reader.require(within(h.n_audio_state, 8, 4096) && h.n_audio_state % 2 == 0, "its width is out of range");
-  reader.require(within(h.n_audio_head, 1, 64) && h.n_audio_state % h.n_audio_head == 0,
+  reader.require(within(h.n_vocab, 1, kMaxVocabulary), "its vocabulary is out of range");
+  reader.require(within(h.n_audio_ctx, 1, kMaxAudioContext), "its audio context is out of range");
+  reader.require(within(h.n_audio_state, 8, kMaxWidth) && h.n_audio_state % 2 == 0,
+                 "its width is out of range");
+  reader.require(within(h.n_audio_head, 1, kMaxHeads) && h.n_audio_state % h.n_audio_head == 0,
                  "its number of attention heads does not fit its width");
-  reader.require(within(h.n_audio_layer, 1, 64), "its number of audio layers is out of range");
+  reader.require(within(h.n_audio_layer, 1, kMaxLayers), "its number of audio layers is out of range");
   // The engine always builds three convolutions of stride 2, but counts frames by the number in the file.
   reader.require(h.subsampling == 8, "its subsampling is not 8");
-  reader.require(within(h.n_mels, 8, 256) && h.n_mels % 8 == 0, "its number of mel bands is out of range");
-  reader.require(within(h.n_fft, 32, 4096) && (h.n_fft & (h.n_fft - 1)) == 0, "its FFT size is out of range");
-  reader.require(within(h.n_channels, 1, 1024), "its number of channels is out of range");
-  reader.require(within(h.n_kernel, 1, 63) && h.n_kernel % 2 == 1, "its convolution kernel is out of range");
-  reader.require(within(h.n_pred_dim, 1, 4096), "its decoder width is out of range");
-  // The memory for tensor headers is counted for two layers.
-  reader.require(within(h.n_pred_layers, 1, 2), "its number of decoder layers is out of range");
-  reader.require(within(h.n_durations, 1, 64), "its number of durations is out of range");
-  reader.require(within(h.n_max_tokens, 1, 100), "its number of tokens per frame is out of range");
+  reader.require(within(h.n_mels, 8, kMaxMels) && h.n_mels % 8 == 0,
+                 "its number of mel bands is out of range");
+  reader.require(within(h.n_fft, kMinFft, kMaxFft) && (h.n_fft & (h.n_fft - 1)) == 0,
+                 "its FFT size is out of range");
+  reader.require(within(h.n_channels, 1, kMaxChannels), "its number of channels is out of range");
+  reader.require(within(h.n_kernel, 1, kMaxKernel) && h.n_kernel % 2 == 1,
+                 "its convolution kernel is out of range");
+  reader.require(within(h.n_pred_dim, 1, kMaxPredictionWidth), "its decoder width is out of range");
+  reader.require(within(h.n_pred_layers, 1, kMaxPredictionLayers),
+                 "its number of decoder layers is out of range");
+  reader.require(within(h.n_durations, 1, kMaxDurations), "its number of durations is out of range");
+  reader.require(within(h.n_max_tokens, 1, kMaxTokensPerFrame),
+                 "its number of tokens per frame is out of range");
 }
 
 // Filters, window, durations and vocabulary: their counts must agree with the hparams, which index them.
@@ -86,11 +108,11 @@ void check_tables(GgmlFileReader& reader, const Hparams& h) {
   reader.require(window >= 1 && window <= h.n_fft, "its window does not fit");
   reader.skip(sizeof(float) * static_cast<uint64_t>(window));
   for (int32_t i = 0; i < h.n_durations; ++i)
-    reader.require(reader.read<uint32_t>() <= 256, "its durations are out of range");
+    reader.require(reader.read<uint32_t>() <= kMaxDuration, "its durations are out of range");
   reader.require(reader.read<int32_t>() == h.n_vocab, "its vocabulary does not fit");
   for (int32_t i = 0; i < h.n_vocab; ++i) {
     const auto size = reader.read<uint32_t>();
-    reader.require(size <= 1024, "its vocabulary is broken");
+    reader.require(size <= kMaxWordBytes, "its vocabulary is broken");
     reader.skip(size);
   }
 }

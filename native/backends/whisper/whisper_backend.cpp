@@ -18,25 +18,15 @@ namespace {
 
 constexpr size_t kMinSamples = kSampleRate / 2; // shorter is padded: whisper.cpp reads 200 without checking
 constexpr size_t kSamplesPerPosition = 320;
-constexpr size_t kMaxPromptBytes = 4096; // far above the 224 tokens that are used
 // Small models gain most from several lanes, and large ones need most memory for each.
 constexpr int kMaxLanes = 4;
-constexpr uint64_t kMaxLaneMemory = uint64_t{1} << 30; // of all lanes but the first
+constexpr uint64_t kMaxLaneBytes = uint64_t{1} << 30; // of all lanes but the first
 
 struct FreeState {
   void operator()(whisper_state* state) const { whisper_free_state(state); }
 };
 using ContextPtr = std::shared_ptr<whisper_context>;
 using StatePtr = std::unique_ptr<whisper_state, FreeState>;
-
-// The last bytes of a long prompt, from the start of a UTF-8 character: the decoder uses the last tokens.
-std::string_view prompt_tail(std::string_view prompt) {
-  if (prompt.size() > kMaxPromptBytes)
-    prompt.remove_prefix(prompt.size() - kMaxPromptBytes);
-  while (!prompt.empty() && (static_cast<unsigned char>(prompt.front()) & 0xC0) == 0x80)
-    prompt.remove_prefix(1);
-  return prompt;
-}
 
 std::vector<std::string> language_codes(const whisper_context& context) {
   const int count = whisper_internals::language_count(context);
@@ -66,8 +56,7 @@ class WhisperBackend final : public Backend {
     info_.text_context = whisper_n_text_ctx(context_.get());
     state(false); // made now, so that a machine too small fails the load and not the first request
     const auto lane_bytes = whisper_internals::memory_bytes(*fast_);
-    const auto affordable = static_cast<int>(std::min<uint64_t>(kMaxLaneMemory / lane_bytes, kMaxLanes));
-    info_.lanes = on_gpu ? 1 : std::min({1 + affordable, kMaxLanes, budget_->threads()});
+    info_.lanes = on_gpu ? 1 : lane_count(lane_bytes, budget_->threads());
     info_.memory_bytes = whisper_internals::memory_bytes(*context_) + lane_bytes;
   }
 
@@ -224,6 +213,11 @@ class WhisperBackend final : public Backend {
 const FamilyRegistration registration{"whisper", load_whisper, whisper_log_set};
 
 } // namespace
+
+int lane_count(uint64_t lane_bytes, int threads) {
+  const auto affordable = static_cast<int>(std::min<uint64_t>(kMaxLaneBytes / lane_bytes, kMaxLanes));
+  return std::min({1 + affordable, kMaxLanes, threads});
+}
 
 std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelToken& cancel) {
   const int gpu = gpu_index(options.device);

@@ -8,4 +8,7 @@ namespace voxgate {
 // chunk is decoded once with the options it was given, and no result is judged or dropped.
 std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelToken& cancel);
 
+// The number of lanes of a model on the CPU, 1 or more. `lane_bytes` is the working memory of one lane.
+int lane_count(uint64_t lane_bytes, int threads);
+
 } // namespace voxgate

@@ -5,6 +5,8 @@
 namespace voxgate {
 namespace {
 
+constexpr size_t kMaxPromptBytes = 4096; // far above the 224 tokens that are used
+
 enum class Kind { space, letter, digit, other };
 
 // By ASCII, as in the C locale; the bytes of other scripts are `other`.
@@ -38,6 +40,14 @@ size_t word_length(std::string_view text) {
 }
 
 } // namespace
+
+std::string_view prompt_tail(std::string_view prompt) {
+  if (prompt.size() > kMaxPromptBytes)
+    prompt.remove_prefix(prompt.size() - kMaxPromptBytes);
+  while (!prompt.empty() && (static_cast<unsigned char>(prompt.front()) & 0xC0) == 0x80)
+    prompt.remove_prefix(1);
+  return prompt;
+}
 
 std::vector<int32_t> tokenize_prompt(std::string_view prompt, size_t longest_piece,
                                      const std::function<int32_t(std::string_view)>& find) {
