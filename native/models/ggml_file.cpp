@@ -2,7 +2,10 @@
 
 #include "status.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <ggml.h>
+#include <sys/stat.h>
 
 namespace voxgate {
 namespace {
@@ -32,13 +35,30 @@ bool is_matrix_type(int32_t type) {
   }
 }
 
-GgmlFileReader::GgmlFileReader(const std::string& path) : path_(path), file_(path, std::ios::binary) {
-  file_.seekg(0, std::ios::end);
-  const auto end = file_.tellg();
-  file_.seekg(0, std::ios::beg);
-  if (!file_ || end < 0)
+GgmlFileReader::GgmlFileReader(const std::string& path, CheckedBytes* kept)
+    : path_(path), file_(std::fopen(path.c_str(), "rb")), kept_(kept) {
+  if (!file_ && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+    throw Failure(StatusCode::out_of_memory, "The system opens no more files");
+  if (!file_)
     fail("it cannot be read");
-  size_ = static_cast<uint64_t>(end);
+  opened_ = stamp();
+  size_ = static_cast<uint64_t>(opened_[0]);
+}
+
+GgmlFileReader::Stamp GgmlFileReader::stamp() const {
+  struct stat info {};
+  if (fstat(fileno(file_.get()), &info) != 0 || !S_ISREG(info.st_mode))
+    fail("it cannot be read");
+#ifdef __APPLE__
+  const timespec changed = info.st_mtimespec;
+#else
+  const timespec changed = info.st_mtim;
+#endif
+  return {info.st_size, int64_t{changed.tv_sec} * 1'000'000'000 + changed.tv_nsec};
+}
+
+void GgmlFileReader::require_unchanged() const {
+  require(stamp() == opened_, "it changed while it was read");
 }
 
 void GgmlFileReader::fail(const std::string& reason) const {
@@ -47,9 +67,24 @@ void GgmlFileReader::fail(const std::string& reason) const {
 
 void GgmlFileReader::read_bytes(void* target, uint64_t size) {
   require(size <= remaining(), "it ends too early");
-  if (!file_.read(static_cast<char*>(target), static_cast<std::streamsize>(size)))
+  auto* bytes = static_cast<char*>(target);
+  if (std::fread(bytes, 1, size, file_.get()) != size)
     fail("it cannot be read");
+  if (kept_ != nullptr) {
+    const auto last = kept_->empty() ? kept_->end() : std::prev(kept_->end());
+    if (last != kept_->end() && last->first + last->second.size() == position_)
+      last->second.append(bytes, size);
+    else
+      kept_->emplace(position_, std::string(bytes, size));
+  }
   position_ += size;
+}
+
+void GgmlFileReader::read_at(uint64_t position, char* target, size_t size) const {
+  size_t read = 0;
+  if (fseeko(file_.get(), static_cast<off_t>(position), SEEK_SET) == 0)
+    read = std::fread(target, 1, size, file_.get());
+  std::fill(target + read, target + size, '\0');
 }
 
 std::string GgmlFileReader::read_string(uint64_t size) {
@@ -61,8 +96,9 @@ std::string GgmlFileReader::read_string(uint64_t size) {
 
 void GgmlFileReader::skip(uint64_t size) {
   require(size <= remaining(), "it ends too early");
-  file_.seekg(static_cast<std::streamoff>(size), std::ios::cur);
   position_ += size;
+  if (fseeko(file_.get(), static_cast<off_t>(position_), SEEK_SET) != 0)
+    fail("it cannot be read");
 }
 
 bool GgmlFileReader::read_tensor_header(TensorHeader& header) {

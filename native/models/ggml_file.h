@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
-#include <fstream>
+#include <cstdio>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,11 +28,15 @@ struct TensorHeader {
   uint64_t bytes = 0; // the size of the data that follows
 };
 
+// Pieces of a file by their positions in it.
+using CheckedBytes = std::map<uint64_t, std::string>;
+
 // Every method throws Failure{load_failed}, which names the file, if the file does not hold what the caller
-// reads.
+// reads. The constructor throws Failure{out_of_memory} if the system opens no more files.
 class GgmlFileReader {
  public:
-  explicit GgmlFileReader(const std::string& path);
+  // Adds everything that is read, but not what is skipped, to `kept`.
+  explicit GgmlFileReader(const std::string& path, CheckedBytes* kept = nullptr);
 
   template <typename T> T read() {
     T value;
@@ -43,7 +49,12 @@ class GgmlFileReader {
   // False at the end of the file. After true, the position is at the data of the tensor.
   bool read_tensor_header(TensorHeader& header);
 
+  uint64_t size() const { return size_; }
   uint64_t remaining() const { return size_ - position_; }
+  // Reads from any place, as far as the file goes; the rest is zeros. Does not change the position.
+  void read_at(uint64_t position, char* target, size_t size) const;
+  // Has to be called when everything is read. The file may have been cut or written to meanwhile.
+  void require_unchanged() const;
   [[noreturn]] void fail(const std::string& reason) const;
   void require(bool condition, const char* reason) const {
     if (!condition)
@@ -51,8 +62,17 @@ class GgmlFileReader {
   }
 
  private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  // What changes when a file is written to or cut: its size in bytes, and its time in nanoseconds.
+  using Stamp = std::array<int64_t, 2>;
+  Stamp stamp() const;
+
   std::string path_;
-  std::ifstream file_;
+  std::unique_ptr<std::FILE, Close> file_;
+  CheckedBytes* kept_;
+  Stamp opened_{};
   uint64_t size_ = 0;
   uint64_t position_ = 0;
 };
@@ -72,8 +92,12 @@ struct WhisperHeader {
 
 WhisperHeader read_whisper_header(GgmlFileReader& reader);
 
-// Reads the whole file and returns the size of its weights in bytes. Throws Failure{load_failed} if it is not
-// a complete Whisper model.
-uint64_t check_whisper_file(const std::string& path);
+// Reads the whole file but the data of its tensors, and returns the size of its weights in bytes. Throws
+// Failure{load_failed} if it is not a complete Whisper model.
+uint64_t check_whisper_file(GgmlFileReader& reader);
+inline uint64_t check_whisper_file(const std::string& path) {
+  GgmlFileReader reader(path);
+  return check_whisper_file(reader);
+}
 
 } // namespace voxgate

@@ -71,6 +71,7 @@ void GgufFile::read_data(const std::function<void*(const GgufTensor&)>& target,
     position = tensor.offset + tensor.bytes;
     done(tensor);
   }
+  reader_.require_unchanged();
 }
 
 std::string GgufFile::read_text() {

@@ -137,6 +137,7 @@ void quantize_whisper_q8_0(const std::string& source, const std::string& target,
     else
       quantize_tensor(reader, out, tensor);
   }
+  reader.require_unchanged();
   out.commit();
 }
 

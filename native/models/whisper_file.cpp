@@ -170,8 +170,7 @@ WhisperHeader read_whisper_header(GgmlFileReader& reader) {
   return header;
 }
 
-uint64_t check_whisper_file(const std::string& path) {
-  GgmlFileReader reader(path);
+uint64_t check_whisper_file(GgmlFileReader& reader) {
   const auto header = read_whisper_header(reader);
   const auto& h = header.hparams;
 

@@ -68,7 +68,10 @@ std::string with_int(std::string content, size_t offset, int32_t value) {
 bool is_refused_for(const std::string& content, const std::string& reason) {
   const auto path = temporary("broken-parakeet.bin");
   write_file(path, content);
-  return reason_of([&] { check_parakeet_file(path); }).find(reason) != std::string::npos;
+  return reason_of([&] {
+           GgmlFileReader reader(path);
+           check_parakeet_file(reader);
+         }).find(reason) != std::string::npos;
 }
 
 } // namespace

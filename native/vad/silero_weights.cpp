@@ -83,6 +83,7 @@ SileroWeights read_silero_weights(const std::string& path) {
     missing.erase(found);
   }
   reader.require(missing.empty(), "it is incomplete");
+  reader.require_unchanged();
   return weights;
 }
 

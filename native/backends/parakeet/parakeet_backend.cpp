@@ -5,6 +5,7 @@
 #include "backends/parakeet/parakeet_internals.h"
 #include "backends/parakeet/parakeet_text.h"
 #include "backends/registry.h"
+#include "models/checked_file.h"
 
 #include <parakeet.h>
 
@@ -141,17 +142,21 @@ const FamilyRegistration registration{"parakeet", load_parakeet, parakeet_log_se
 
 std::unique_ptr<Backend> load_parakeet(const LoadOptions& options, const CancelToken& cancel) {
   const int gpu = gpu_index(options.device);
-  const auto file = check_parakeet_file(options.path);
+  CheckedFile file(options.path);
+  const auto checked = check_parakeet_file(file.reader());
   cancel.check();
   auto params = parakeet_context_default_params();
   params.use_gpu = gpu >= 0;
   params.gpu_device = std::max(gpu, 0);
-  ContextPtr context(parakeet_init_from_file_with_params_no_state(options.path.c_str(), params));
+  auto loader = file.loader<parakeet_model_loader>();
+  ContextPtr context(parakeet_init_with_params_no_state(&loader, params));
+  file.reader().require_unchanged();
   if (!context)
     throw Failure(StatusCode::load_failed,
                   "Cannot use model file " + options.path + ": its weights do not fit");
   cancel.check();
-  return std::make_unique<ParakeetBackend>(std::move(context), options, static_cast<size_t>(file.vocabulary));
+  return std::make_unique<ParakeetBackend>(std::move(context), options,
+                                           static_cast<size_t>(checked.vocabulary));
 }
 
 } // namespace voxgate

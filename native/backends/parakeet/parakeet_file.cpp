@@ -1,7 +1,5 @@
 #include "backends/parakeet/parakeet_file.h"
 
-#include "models/ggml_file.h"
-
 #include <ggml.h>
 
 #include <algorithm>
@@ -103,17 +101,17 @@ void check_tables(GgmlFileReader& reader, const Hparams& h) {
   const auto mels = reader.read<int32_t>();
   const auto bins = reader.read<int32_t>();
   reader.require(mels == h.n_mels && bins == h.n_fft / 2 + 1, "its mel filters do not fit");
-  reader.skip(sizeof(float) * static_cast<uint64_t>(mels) * static_cast<uint64_t>(bins));
+  reader.read_string(sizeof(float) * static_cast<uint64_t>(mels) * static_cast<uint64_t>(bins));
   const auto window = reader.read<int32_t>();
   reader.require(window >= 1 && window <= h.n_fft, "its window does not fit");
-  reader.skip(sizeof(float) * static_cast<uint64_t>(window));
+  reader.read_string(sizeof(float) * static_cast<uint64_t>(window));
   for (int32_t i = 0; i < h.n_durations; ++i)
     reader.require(reader.read<uint32_t>() <= kMaxDuration, "its durations are out of range");
   reader.require(reader.read<int32_t>() == h.n_vocab, "its vocabulary does not fit");
   for (int32_t i = 0; i < h.n_vocab; ++i) {
     const auto size = reader.read<uint32_t>();
     reader.require(size <= kMaxWordBytes, "its vocabulary is broken");
-    reader.skip(size);
+    reader.read_string(size);
   }
 }
 
@@ -179,8 +177,7 @@ void expect_decoder(Tensors& tensors, const Hparams& h, ggml_type type) {
 
 } // namespace
 
-ParakeetFile check_parakeet_file(const std::string& path) {
-  GgmlFileReader reader(path);
+ParakeetFile check_parakeet_file(GgmlFileReader& reader) {
   reader.require(reader.remaining() >= 4 && reader.read<uint32_t>() == kGgmlMagic, "it is not a ggml model");
   const auto h = reader.read<Hparams>();
   check_hparams(reader, h);

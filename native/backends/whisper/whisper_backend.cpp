@@ -5,7 +5,7 @@
 #include "backends/whisper/whisper_call.h"
 #include "backends/whisper/whisper_internals.h"
 #include "backends/whisper/whisper_prompt.h"
-#include "models/ggml_file.h"
+#include "models/checked_file.h"
 
 #include <whisper.h>
 
@@ -221,10 +221,12 @@ int lane_count(uint64_t lane_bytes, int threads) {
 
 std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelToken& cancel) {
   const int gpu = gpu_index(options.device);
-  check_whisper_file(options.path);
+  CheckedFile file(options.path);
+  check_whisper_file(file.reader());
   cancel.check();
-  ContextPtr context(whisper_init_from_file_with_params_no_state(options.path.c_str(), context_params(gpu)),
-                     whisper_free);
+  auto loader = file.loader<whisper_model_loader>();
+  ContextPtr context(whisper_init_with_params_no_state(&loader, context_params(gpu)), whisper_free);
+  file.reader().require_unchanged();
   if (!context)
     throw Failure(StatusCode::load_failed,
                   "Cannot use model file " + options.path + ": its weights do not fit");
