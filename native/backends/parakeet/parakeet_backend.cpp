@@ -151,9 +151,8 @@ std::unique_ptr<Backend> load_parakeet(const LoadOptions& options, const CancelT
   auto loader = file.loader<parakeet_model_loader>();
   ContextPtr context(parakeet_init_with_params_no_state(&loader, params));
   file.reader().require_unchanged();
-  if (!context)
-    throw Failure(StatusCode::load_failed,
-                  "Cannot use model file " + options.path + ": its weights do not fit");
+  if (!context) // the file was checked, so that nothing else can be missing
+    throw Failure(StatusCode::out_of_memory, "Not enough memory for the weights");
   cancel.check();
   return std::make_unique<ParakeetBackend>(std::move(context), options,
                                            static_cast<size_t>(checked.vocabulary));

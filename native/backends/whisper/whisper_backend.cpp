@@ -227,9 +227,8 @@ std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelTo
   auto loader = file.loader<whisper_model_loader>();
   ContextPtr context(whisper_init_with_params_no_state(&loader, context_params(gpu)), whisper_free);
   file.reader().require_unchanged();
-  if (!context)
-    throw Failure(StatusCode::load_failed,
-                  "Cannot use model file " + options.path + ": its weights do not fit");
+  if (!context) // the file was checked, so that nothing else can be missing
+    throw Failure(StatusCode::out_of_memory, "Not enough memory for the weights");
   cancel.check();
   return std::make_unique<WhisperBackend>(std::move(context), std::make_shared<ThreadBudget>(options.threads),
                                           gpu >= 0);

@@ -257,7 +257,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 static int open_fails(void) {
   if (!fails(OPEN))
     return 0;
-  errno = EMFILE;
+  errno = atomic_load(&control->first) % 2 == 0 ? ENFILE : EMFILE; /* the table of the system, or of the process */
   return 1;
 }
 
