@@ -12,7 +12,7 @@ const LINE_EVERY_MS = 5000;
 
 export function createProgressView(
   stream: NodeJS.WriteStream = process.stderr,
-  now: () => number = Date.now,
+  now: () => number = () => performance.now(),
 ): ProgressView {
   return stream.isTTY ? createBar(stream) : createLines(stream, now);
 }

@@ -1,7 +1,8 @@
 /**
  * Lets only one process at a time work on a model. A lock is a file that its owner touches regularly. It is dead when
- * its process no longer runs on this host, or when it was not touched for a while, as after a crash on another host of
- * a shared disk.
+ * its process no longer runs on this host, or when it was not touched while this process watched it for long enough, as
+ * after a crash on another host of a shared disk. Clocks of hosts differ and may leap, so the time of the file is only
+ * compared with itself.
  */
 import { open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -11,7 +12,7 @@ import { isAlive } from '../process-alive.ts';
 export interface LockTimes {
   /** The time between two touches of the lock file by its owner. */
   touchMs: number;
-  /** A lock that was not touched for this long is dead. */
+  /** A lock that was not touched while it was watched for this long is dead. */
   deadMs: number;
   /** The time between two tries to get the lock. */
   pollMs: number;
@@ -39,6 +40,7 @@ export async function acquireLock(
   times: LockTimes = TIMES,
 ): Promise<Lock> {
   const mark = JSON.stringify({ pid: process.pid, host: hostname(), nonce: Math.random() });
+  const isDead = createWatch(path, times.deadMs);
   for (;;) {
     signal.throwIfAborted();
     held.add(mark); // must come before the file exists, or a call in this process could take the lock for dead
@@ -48,7 +50,7 @@ export async function acquireLock(
     });
     if (created) return hold(path, mark, times);
     held.delete(mark);
-    if (await isDead(path, times.deadMs)) {
+    if (await isDead()) {
       // The dead lock is renamed first: of several processes that found it dead, only one can rename it.
       const aside = `${path}.dead.${process.pid}`;
       await rename(path, aside).catch(() => {});
@@ -94,16 +96,23 @@ function hold(path: string, mark: string, times: LockTimes): Lock {
   };
 }
 
-async function isDead(path: string, deadMs: number): Promise<boolean> {
-  try {
-    const [info, text] = await Promise.all([stat(path), readFile(path, 'utf8')]);
-    if (Date.now() - info.mtimeMs > deadMs) return true;
-    const owner = parseOwner(text);
-    if (owner === null || owner.host !== hostname()) return false;
-    return owner.pid === process.pid ? !held.has(text) : !isAlive(owner.pid);
-  } catch {
-    return false; // the lock was released meanwhile
-  }
+/** Returns a function that looks at the lock file again and tells whether its owner is dead. */
+function createWatch(path: string, deadMs: number): () => Promise<boolean> {
+  let seen = '';
+  let since = 0;
+  return async () => {
+    try {
+      const [info, text] = await Promise.all([stat(path), readFile(path, 'utf8')]);
+      const now = `${info.mtimeMs} ${text}`;
+      if (now !== seen) [seen, since] = [now, performance.now()];
+      if (performance.now() - since > deadMs) return true;
+      const owner = parseOwner(text);
+      if (owner === null || owner.host !== hostname()) return false;
+      return owner.pid === process.pid ? !held.has(text) : !isAlive(owner.pid);
+    } catch {
+      return false; // the lock was released meanwhile
+    }
+  };
 }
 
 /** The owner in a lock file; null while the owner is still writing it. */

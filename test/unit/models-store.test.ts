@@ -383,7 +383,7 @@ test('the second of two processes waits and uses what the first fetched', async 
   assert.equal(hub.requests.length, 1);
 });
 
-test('the lock of a process that died, here or long ago, is taken over', async () => {
+test('the lock of a process that died is taken over', async () => {
   const gone = spawn(process.execPath, ['-e', '']);
   await new Promise((resolve) => gone.on('exit', resolve));
   const { hostname } = await import('node:os');
@@ -392,13 +392,30 @@ test('the lock of a process that died, here or long ago, is taken over', async (
   await store(published).ensure(ID);
   assert.equal(existsSync(path), false);
 
-  await writeFile(path, JSON.stringify({ pid: 1, host: 'elsewhere' }));
-  await utimes(path, 1, 1);
-  await (await acquireLock(path, AbortSignal.timeout(2000))).release();
-
   // This is a container that was restarted: the lock has our own process id, but is not ours.
   await writeFile(path, JSON.stringify({ pid: process.pid, host: hostname() }));
   await (await acquireLock(path, AbortSignal.timeout(2000))).release();
+});
+
+test('a lock of another host is respected while it is touched, and no longer, whatever the clocks say', async () => {
+  const path = join(dir, '.elsewhere.lock');
+  const times = { touchMs: 50, deadMs: 300, pollMs: 20 };
+  const DAY_SEC = 86_400;
+  for (const leapSec of [-DAY_SEC, 0, DAY_SEC]) {
+    await writeFile(path, JSON.stringify({ pid: 1, host: 'elsewhere' }));
+    let at = Date.now() / 1000 + leapSec;
+    const touch = () => {
+      at += 1;
+      return utimes(path, 1, at);
+    };
+    await touch();
+    const touching = setInterval(() => void touch(), times.touchMs);
+    const early = await acquireLock(path, AbortSignal.timeout(600), undefined, times).catch(() => null);
+    clearInterval(touching);
+    await early?.release();
+    assert.equal(early, null);
+    await (await acquireLock(path, AbortSignal.timeout(10_000), undefined, times)).release();
+  }
 });
 
 test('a living lock is respected, also of this very process', async () => {
