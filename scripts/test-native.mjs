@@ -36,7 +36,15 @@ function build(folder, sanitizer, env) {
 function testThreads(names) {
   const env = { ...process.env, TSAN_OPTIONS: 'halt_on_error=1:second_deadlock_stack=1' };
   build('build-tsan', '-DVOXGATE_SANITIZE_THREADS=ON', env);
-  const where = ['worker:', 'thread budget', 'lanes', 'fake'];
+  const where = [
+    'worker:',
+    'thread budget:',
+    'whisper: lanes',
+    'whisper: a lane',
+    'fake:',
+    'log:',
+    'models:',
+  ];
   for (const name of names.length > 0 ? names : where)
     run(`native tests of ${name}`, 'build-tsan/native/test/voxgate-tests', [name], { env });
 }

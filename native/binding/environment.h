@@ -1,5 +1,6 @@
 #pragma once
 
+#include "binding/log.h"
 #include "binding/worker.h"
 
 #include <atomic>
@@ -12,8 +13,6 @@
 #include <string>
 
 namespace voxgate {
-
-enum class LogLevel;
 
 using CallId = uint64_t;
 
@@ -35,13 +34,13 @@ struct PendingCall {
 //
 // It outlives every worker: wrapped objects hold it, and the cleanup hook stops and joins all workers before
 // Node destroys the thread-safe function.
-class Environment : public std::enable_shared_from_this<Environment> {
+class Environment : public std::enable_shared_from_this<Environment>, public LogListener {
  public:
   using Delivery = std::function<void(Napi::Env)>;
 
   static std::shared_ptr<Environment> create(Napi::Env env);
   static Environment& of(Napi::Env env);
-  ~Environment();
+  ~Environment() override;
 
   // May be called on any thread. False if the environment is shutting down, or if there is no memory for a
   // new delivery; the delivery is then freed and does not run.
@@ -62,7 +61,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void remove_worker(Worker& worker) { workers_.erase(&worker); }
 
   void set_logger(Napi::Function write); // an empty function removes the logger
-  void post_log(LogLevel level, const std::string& line);
+  void post_log(LogLevel level, const std::string& line) override;
 
   Napi::FunctionReference model_class;
   Napi::FunctionReference voice_activity_class;

@@ -1,15 +1,14 @@
 #include "binding/log.h"
 
-#include "binding/environment.h"
-
 #include <mutex>
-#include <set>
+#include <vector>
 
 namespace voxgate {
 namespace {
 
-std::mutex g_mutex;                    // held also while posting, so that no environment can end meanwhile
-std::set<Environment*> g_environments; // the environments with a logger
+std::mutex g_mutex; // held also while posting, so that no listener can end meanwhile
+// Not a set, whose code in the library of C++ is hidden from ThreadSanitizer.
+std::vector<LogListener*> g_listeners;
 
 } // namespace
 
@@ -36,8 +35,8 @@ void write_lines(LogLevel level, const char* text) {
   for (size_t end = line.find('\n'); end != std::string::npos; end = line.find('\n', begin)) {
     if (end > begin) {
       const std::lock_guard lock(g_mutex);
-      for (Environment* environment : g_environments)
-        environment->post_log(level, line.substr(begin, end - begin));
+      for (LogListener* listener : g_listeners)
+        listener->post_log(level, line.substr(begin, end - begin));
     }
     begin = end + 1;
   }
@@ -53,12 +52,11 @@ void write_log(LogLevel level, const char* text) {
   }
 }
 
-void subscribe_to_log(Environment& environment, bool wanted) {
+void subscribe_to_log(LogListener& listener, bool wanted) {
   const std::lock_guard lock(g_mutex);
+  std::erase(g_listeners, &listener);
   if (wanted)
-    g_environments.insert(&environment);
-  else
-    g_environments.erase(&environment);
+    g_listeners.push_back(&listener);
 }
 
 } // namespace voxgate

@@ -6,14 +6,23 @@
 
 namespace voxgate {
 
-class Environment;
+// Gets log lines, on any thread. It must not be destroyed while it is subscribed.
+class LogListener {
+ public:
+  LogListener() = default;
+  LogListener(const LogListener&) = delete;
+  LogListener& operator=(const LogListener&) = delete;
+  virtual ~LogListener() = default;
+
+  virtual void post_log(LogLevel level, const std::string& line) = 0;
+};
 
 const char* log_level_name(LogLevel level);
 
 // The log function for start_ggml. The libraries have one log for the whole process. Each complete line goes
-// to every environment with a logger.
+// to every listener.
 void write_log(LogLevel level, const char* text);
 
-void subscribe_to_log(Environment& environment, bool wanted);
+void subscribe_to_log(LogListener& listener, bool wanted);
 
 } // namespace voxgate
