@@ -103,11 +103,10 @@ struct ChunkEvents {
   std::function<void(double)> progress;
 };
 
-// With the same values as in the ChunkOptions of the following call on the same samples, that call does not
+// With the same value as in the ChunkOptions of the following call on the same samples, that call does not
 // encode them again.
 struct DetectionOptions {
   int audio_context = 0;
-  bool words = false;
 };
 
 class Backend;

@@ -188,8 +188,7 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
 Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxChunkSamples);
   const auto given = read_object(info, 1, "options");
-  const DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context),
-                                 read_boolean(given, "words")};
+  const DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context)};
   Callbacks callbacks;
   callbacks.place = "detect the language: " + info_.family;
   callbacks.owner = Napi::Persistent(Value());

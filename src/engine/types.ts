@@ -109,10 +109,9 @@ export interface JobHooks {
   onProgress?: (fraction: number) => void;
 }
 
-/** With the same values as in the transcription that follows, the samples are encoded only once for both. */
+/** With the same value as in the transcription that follows, the samples are encoded only once for both. */
 export interface DetectionOptions {
   audioContext: number;
-  words: boolean;
 }
 
 /** Decodes chunks one after the other, in the order of the calls, on a thread of its own. */

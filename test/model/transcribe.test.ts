@@ -13,6 +13,12 @@ let gateway: RealGateway;
 let dir: string;
 const clip = readFileSync(JFK);
 
+/** The ends of his words in seconds, by faster-whisper 1.2.1 (float32, greedy), which aligns as OpenAI's code does. */
+const REFERENCE_ENDS = [
+  0.52, 0.84, 1.18, 1.56, 2.1, 3.74, 4.24, 5.52, 5.76, 6.24, 6.62, 6.82, 7.08, 7.42, 8.46, 8.76, 9.04, 9.32,
+  9.56, 9.78, 9.94, 10.36,
+];
+
 before(async () => {
   gateway = await startRealGateway();
   dir = mkdtempSync(join(tmpdir(), 'voxgate-clips-'));
@@ -53,6 +59,17 @@ test('verbose_json has the language, sentences, words and times', async (t) => {
   // He pauses after "Americans" (about 2.2 to 3.2 s) and after "not" (about 4.4 to 5.3 s).
   const at = (text: string) => answer.words.find((w: { word: string }) => plain(w.word) === text);
   assert(at('americans').end < 2.6 && at('ask').start > 2.9, JSON.stringify(answer.words));
+});
+
+test('words end where the reference code says', async (t) => {
+  if (!needsWeights(t)) return;
+  const answer = await json(
+    await ask(clip, { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' }),
+  );
+  const ends: number[] = answer.words.map(({ end }: { end: number }) => end);
+  const near = ends.filter((end, i) => Math.abs(end - (REFERENCE_ENDS[i] ?? 0)) <= 0.04);
+  // Before a pause the gateway lets a word end with its speech, and the reference code later.
+  assert(ends.length === REFERENCE_ENDS.length && near.length >= 20, JSON.stringify(ends));
 });
 
 test('the same clip gives the same words in every container and under a wrong name', async (t) => {

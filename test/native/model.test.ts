@@ -52,7 +52,7 @@ test('a model never lets progress fall', async () => {
 
 test('a model guesses the language', async () => {
   const model = await loadFake('language fr 0.2', 'language en 0.7');
-  const guess = await model.detectLanguage(second, { audioContext: 0, words: false });
+  const guess = await model.detectLanguage(second, { audioContext: 0 });
   assert.equal(guess.language, 'en');
   assert.ok(Math.abs((guess.probabilities.fr ?? 0) - 0.2) < 1e-6);
   await model.close();
@@ -200,7 +200,7 @@ test('close may be called again, and later calls are refused', async () => {
   await Promise.all([model.close(), model.close()]);
   await model.close();
   await assert.rejects(model.transcribe(second, chunkOptions), { code: 'closed' });
-  await assert.rejects(model.detectLanguage(second, { audioContext: 0, words: false }), { code: 'closed' });
+  await assert.rejects(model.detectLanguage(second, { audioContext: 0 }), { code: 'closed' });
   assert.equal(model.info.family, 'fake');
 });
 

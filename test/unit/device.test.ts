@@ -159,7 +159,7 @@ test('a chunk whose GPU is lost in its middle is recognized again on the CPU, an
 
 test('a GPU lost while the language is detected is replaced by the CPU', async () => {
   const { wrapped, told } = await loaded(async () => model('gpu', { error: failed, after: 0 }));
-  const guess = await wrapped.detectLanguage(new Float32Array(1), { audioContext: 0, words: false });
+  const guess = await wrapped.detectLanguage(new Float32Array(1), { audioContext: 0 });
   assert.equal(guess.language, 'en');
   assert.deepEqual(told, [failed]);
 });

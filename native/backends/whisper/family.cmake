@@ -31,11 +31,35 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
   # of Whisper, and of the voice activity model, which only a test loads
   2 "ggml_backend_alloc_ctx_tensors_from_buft(" "voxgate::alloc_weights("
   1 "cache.buffer = ggml_backend_alloc_ctx_tensors(" "cache.buffer = voxgate::alloc_cache("
-  # the words of WHISPER_ASSERT, which an alignment reaches whose decoder fails
+  # the words of WHISPER_ASSERT
   1 "            abort();" "            voxgate::upstream_failed(#x);"
-  1 "struct ggml_context * gctx = ggml_init(gparams);"
-    "const voxgate::AlignmentMemory memory(gparams); struct ggml_context * gctx = memory.context();"
-  1 "    ggml_free(gctx);" "    // freed with its memory"
+  1 "                cur = ggml_flash_attn_ext(ctx0, Q, Kcross, Vcross, nullptr, KQscale, 0.0f, 0.0f);"
+    "                if (save_alignment_heads_QKs) { aheads_cross_QKs = alignment_scores(ctx0, wctx, il, Q, Kcross, n_audio_ctx, aheads_cross_QKs); }
+                cur = ggml_flash_attn_ext(ctx0, Q, Kcross, Vcross, nullptr, KQscale, 0.0f, 0.0f);"
+  # an alignment wants no text, so its graph ends with the scores
+  1 "    if (wctx.params.dtw_token_timestamps && aheads_cross_QKs != nullptr) {
+        aheads_cross_QKs = ggml_transpose(ctx0, aheads_cross_QKs);
+        aheads_cross_QKs = ggml_cont(ctx0, aheads_cross_QKs);
+        if (save_alignment_heads_QKs) {
+            ggml_build_forward_expand(gf, aheads_cross_QKs);
+            wstate.aheads_cross_QKs = aheads_cross_QKs;
+        }
+    }
+
+    ggml_build_forward_expand(gf, logits);
+"
+    "    if (save_alignment_heads_QKs) {
+        wstate.aheads_cross_QKs = aheads_cross_QKs;
+        logits = aheads_cross_QKs;
+    }
+
+    ggml_build_forward_expand(gf, logits);
+
+
+
+
+
+"
   1 "    ggml_backend_buffer_free(cache.buffer);" "    ggml_backend_buffer_free(cache.buffer); cache.buffer = nullptr;"
   1 "        ggml_context * ctx = ggml_init(params);
 

@@ -10,7 +10,6 @@
 #include <whisper.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace voxgate {
@@ -54,8 +53,7 @@ class WhisperBackend final : public Backend {
     info_.multilingual = info_.languages.size() > 1;
     info_.audio_context = whisper_n_audio_ctx(context_.get());
     info_.text_context = whisper_n_text_ctx(context_.get());
-    state(false); // made now, so that a machine too small fails the load and not the first request
-    const auto lane_bytes = whisper_internals::memory_bytes(*fast_);
+    const auto lane_bytes = whisper_internals::memory_bytes(state());
     info_.lanes = on_gpu ? 1 : lane_count(lane_bytes, budget_->threads());
     info_.memory_bytes = whisper_internals::memory_bytes(*context_) + lane_bytes;
   }
@@ -79,12 +77,13 @@ class WhisperBackend final : public Backend {
   std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
                                   const ChunkEvents& events, const CancelToken& cancel) override {
     cancel.check();
-    Encoded wanted{options.words, 0, pad(samples)};
+    Encoded wanted{0, pad(samples)};
     const auto& padded = wanted.samples;
     wanted.audio_context = audio_context(options.audio_context, padded.size());
     const bool encoded = std::exchange(encoded_, {}) == wanted;
-    whisper_state& state = this->state(options.words);
-    prepare(state, options.words, wanted.audio_context);
+    whisper_internals::use_alignment(*context_, options.words);
+    whisper_state& state = this->state();
+    prepare(state, wanted.audio_context);
 
     CallScope scope(*context_, state, *budget_, cancel);
     const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
@@ -98,7 +97,7 @@ class WhisperBackend final : public Backend {
                                              static_cast<int>(padded.size()));
     if (code == -7) { // out of memory for its cache: whisper.cpp has freed the state already
       scope.state_is_gone();
-      static_cast<void>((options.words ? aligned_ : fast_).release());
+      static_cast<void>(state_.release());
       throw Failure(StatusCode::out_of_memory, "Not enough memory for the decoder");
     }
     cancel.check();
@@ -114,10 +113,10 @@ class WhisperBackend final : public Backend {
     if (!info_.multilingual)
       return {{info_.languages.front(), 1.0F}};
     auto padded = pad(samples);
-    whisper_state& state = this->state(options.words);
+    whisper_state& state = this->state();
     const int audio_context = this->audio_context(options.audio_context, padded.size());
     encoded_ = {};
-    prepare(state, options.words, audio_context);
+    prepare(state, audio_context);
     const CallScope scope(*context_, state, *budget_, cancel);
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
     int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(),
@@ -129,7 +128,7 @@ class WhisperBackend final : public Backend {
     if (code < 0)
       throw Failure(StatusCode::inference_failed,
                     "Language detection failed with code " + std::to_string(code));
-    encoded_ = {options.words, audio_context, std::move(padded)};
+    encoded_ = {audio_context, std::move(padded)};
     return ranked(probabilities);
   }
 
@@ -138,7 +137,6 @@ class WhisperBackend final : public Backend {
   // transcription of the same finds it there and does not encode its first window again, which is most of the
   // work on a short clip.
   struct Encoded {
-    bool aligned = false;
     int audio_context = 0;
     std::vector<float> samples;
 
@@ -160,23 +158,22 @@ class WhisperBackend final : public Backend {
     return result;
   }
 
-  whisper_state& state(bool aligned) {
-    whisper_internals::use_alignment(*context_, aligned);
-    StatePtr& slot = aligned ? aligned_ : fast_;
-    if (!slot)
-      slot.reset(whisper_init_state(context_.get()));
-    if (!slot)
+  // It is made when the model is loaded, so that a machine too small fails the load and not the first
+  // request, and again after a call that lost it.
+  whisper_state& state() {
+    if (!state_)
+      state_.reset(whisper_init_state(context_.get()));
+    if (!state_)
       throw Failure(StatusCode::out_of_memory, "Not enough memory for the model's working buffers");
-    return *slot;
+    return *state_;
   }
 
   // Nothing of an earlier call may show in the next: not its random numbers, not its audio.
-  void prepare(whisper_state& state, bool aligned, int audio_context) {
+  void prepare(whisper_state& state, int audio_context) {
     whisper_internals::reset_sampling(state);
-    int& last = last_context_[aligned ? 1 : 0];
-    if (on_gpu_ && last != audio_context)
+    if (on_gpu_ && last_context_ != audio_context)
       whisper_internals::forget_audio(state);
-    last = audio_context;
+    last_context_ = audio_context;
     whisper_internals::set_audio_context(state, audio_context);
   }
 
@@ -199,11 +196,10 @@ class WhisperBackend final : public Backend {
     return std::min(context, info_.audio_context);
   }
 
-  ContextPtr context_; // outlives the states, which use its weights
+  ContextPtr context_; // outlives the state, which uses its weights
   std::shared_ptr<ThreadBudget> budget_;
-  StatePtr fast_;
-  StatePtr aligned_;
-  std::array<int, 2> last_context_{}; // of the fast and the aligned state
+  StatePtr state_;
+  int last_context_ = 0;
   Encoded encoded_;
   bool on_gpu_;
   size_t longest_token_ = 0;

@@ -43,7 +43,7 @@ whisper_full_params WhisperCall::params(const ChunkOptions& options, int threads
     return static_cast<WhisperCall*>(self)->begin_window(*state);
   };
   params.encoder_begin_callback_user_data = this;
-  // In the aligned state the callback comes before the times are there; those are collected at the end.
+  // With words the callback comes before the times are there; those are collected at the end.
   if (!options.words) {
     params.new_segment_callback = [](whisper_context*, whisper_state* state, int, void* self) {
       static_cast<WhisperCall*>(self)->collect(*state);

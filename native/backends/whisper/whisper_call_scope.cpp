@@ -28,8 +28,7 @@ CallScope* CallScope::current() {
 }
 
 bool CallScope::should_abort(void* scope) {
-  const auto* self = static_cast<const CallScope*>(scope);
-  return self->stoppable_ && self->cancel_.cancelled();
+  return static_cast<const CallScope*>(scope)->cancel_.cancelled();
 }
 
 } // namespace voxgate

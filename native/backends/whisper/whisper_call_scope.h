@@ -51,19 +51,6 @@ class CallScope {
   int threads() const { return turn_.threads(); }
   bool exact_positions() const { return exact_positions_; }
 
-  // While it lives, a cancel stops nothing. For the alignment pass, where whisper.cpp ends the process when
-  // its decoder fails.
-  class Unstoppable {
-   public:
-    explicit Unstoppable(CallScope& scope) : scope_(scope) { scope_.stoppable_ = false; }
-    Unstoppable(const Unstoppable&) = delete;
-    Unstoppable& operator=(const Unstoppable&) = delete;
-    ~Unstoppable() { scope_.stoppable_ = true; }
-
-   private:
-    CallScope& scope_;
-  };
-
  private:
   whisper_state* state_;
   const CancelToken& cancel_;
@@ -71,7 +58,6 @@ class CallScope {
   std::array<ggml_backend_sched_t, 3> audio_graphs_;
   bool exact_positions_;
   bool skips_encoding_ = false;
-  bool stoppable_ = true;
 };
 
 } // namespace voxgate

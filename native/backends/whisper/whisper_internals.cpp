@@ -16,14 +16,13 @@
 //   The probability at the start of the transcript. whisper.cpp fetches only the logits of the last token of
 //   the prompt, and then reads the row of the first one, in which another token or another call left its own.
 //   Test: "the probability of no speech is that of the audio at hand".
-// align_window (7738)
-//   whisper.cpp's alignment by dynamic time warping behind a guard: it asserts where it cannot work, ends the
-//   process when it is cancelled, and reads past its results.
-//   Test: "words are aligned behind our guard".
-// upstream_failed (138), AlignmentMemory (8861)
-//   An exception instead of the end of the process, where an assertion does not hold or there is no memory
-//   for the alignment. That memory is freed with the scope. Tests: "an alignment whose decoder fails is a
-//   failure and not the end", "an alignment that gets no memory is a failure and not the end".
+// align_window (7738), alignment_scores (2695)
+//   An alignment of our own by dynamic time warping. whisper.cpp's takes the weights of the attention from a
+//   state without flash attention, which is slower in everything, asserts where it cannot work, and reads
+//   past its results. Ours computes the scores of the few heads that it needs beside the flash attention.
+//   Tests: "words are aligned by our code", "an alignment whose decoder fails is a failure and not the end".
+// upstream_failed (138)
+//   An exception instead of the end of the process, where an assertion does not hold.
 // compute_graph (206)
 //   ggml's function with the threads that the lane may use now; nothing where the audio is already encoded.
 //   Tests: "graphs are computed with the threads of the call", "what a detection has encoded is not encoded
@@ -48,6 +47,8 @@
 //
 // The rest of the file reads and sets private fields. Two of them have a test there too: "a cancelled graph
 // stops between two operations", "sampling begins with the same random numbers in every call".
+//
+// Over 300 lines because only this file sees the types that whisper.cpp keeps private.
 #include "backends/throwing_malloc_calls.h" // comes first
 
 #include "backends/whisper/whisper_internals.h"
@@ -61,10 +62,12 @@
 #include "backends/whisper/whisper_logits.h"
 #include "backends/whisper/whisper_mel.h"
 #include "backends/whisper/whisper_seams.h"
+#include "status.h"
 
 #include <whisper.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -83,6 +86,9 @@ static float no_speech_probability(const whisper_context& context, const whisper
 static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
                          int first_segment, size_t segments, int seek, int frames, int filter_width,
                          int threads);
+static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context& context, int layer,
+                                     ggml_tensor* queries, ggml_tensor* keys, int positions,
+                                     ggml_tensor* before);
 
 #include <patched/whisper.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
@@ -133,25 +139,6 @@ static float no_speech_probability(const whisper_context& context, const whisper
 
 namespace {
 
-constexpr int kMedianWidth = 7; // as in whisper_full
-
-// Pushes a spare segment behind the results while the alignment writes its times. The pass steps its iterator
-// past the last token it fills and reads where the next one would be, outside the results.
-class SpareSegment {
- public:
-  explicit SpareSegment(whisper_state& state) : state_(state) {
-    whisper_segment spare{};
-    spare.tokens.resize(4);
-    state_.result_all.push_back(std::move(spare));
-  }
-  SpareSegment(const SpareSegment&) = delete;
-  SpareSegment& operator=(const SpareSegment&) = delete;
-  ~SpareSegment() { state_.result_all.pop_back(); }
-
- private:
-  whisper_state& state_;
-};
-
 bool heads_fit(const whisper_aheads& heads, const whisper_hparams& hparams) {
   for (size_t i = 0; i < heads.n_heads; ++i) {
     if (heads.heads[i].n_text_layer >= hparams.n_text_layer || heads.heads[i].n_head >= hparams.n_text_head)
@@ -162,21 +149,90 @@ bool heads_fit(const whisper_aheads& heads, const whisper_hparams& hparams) {
 
 } // namespace
 
+static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context& context, int layer,
+                                     ggml_tensor* queries, ggml_tensor* keys, int positions,
+                                     ggml_tensor* before) {
+  const auto& hparams = context.model.hparams;
+  ggml_tensor* scores = before;
+  for (const uint32_t head :
+       get_alignment_heads_by_layer(context.params, layer, hparams.n_text_layer, hparams.n_text_head)) {
+    auto* key = ggml_view_2d(graph, keys, keys->ne[0], positions, keys->nb[1], head * keys->nb[2]);
+    auto* query =
+        ggml_view_2d(graph, queries, queries->ne[0], queries->ne[1], queries->nb[1], head * queries->nb[2]);
+    auto* product = ggml_mul_mat(graph, key, ggml_cont(graph, query));
+    scores = scores == nullptr ? product : ggml_concat(graph, scores, product, 2);
+  }
+  return scores;
+}
+
+namespace {
+
+// What the decoder is given to align a text: the prompt of a transcript without times, the text and its end.
+struct AlignmentTokens {
+  std::vector<whisper_token> all;
+  size_t before; // the number of tokens before the last one of the prompt
+  std::vector<whisper_token_data*> text;
+};
+
+AlignmentTokens alignment_tokens(whisper_context* context, std::span<whisper_segment> segments,
+                                 const whisper_full_params& params) {
+  AlignmentTokens tokens{{whisper_token_sot(context)}, 0, {}};
+  if (whisper_is_multilingual(context) != 0) {
+    tokens.all.push_back(whisper_token_lang(context, whisper_lang_id(params.language)));
+    tokens.all.push_back(params.translate ? whisper_token_translate(context)
+                                          : whisper_token_transcribe(context));
+  }
+  tokens.before = tokens.all.size();
+  tokens.all.push_back(whisper_token_not(context));
+  for (auto& segment : segments) {
+    for (auto& token : segment.tokens) {
+      if (token.id >= whisper_token_eot(context))
+        continue;
+      tokens.all.push_back(token.id);
+      tokens.text.push_back(&token);
+    }
+  }
+  tokens.all.push_back(whisper_token_eot(context));
+  return tokens;
+}
+
+} // namespace
+
+// Text that is not aligned keeps t_dtw == -1.
 static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
                          int first_segment, size_t segments, int seek, int frames, int filter_width,
                          int threads) {
-  // The median filter asserts that it is narrower than the window (in positions of two frames), and the pass
-  // asserts that the window is no longer than what was encoded. Tokens that are not aligned keep t_dtw == -1.
-  const int positions =
-      state->exp_n_audio_ctx > 0 ? state->exp_n_audio_ctx : context->model.hparams.n_audio_ctx;
-  frames = std::min(frames, 2 * positions);
-  auto* call = CallScope::current();
-  if (call == nullptr || CallScope::should_abort(call) || frames / 2 <= kMedianWidth)
+  const auto& hparams = context->model.hparams;
+  const int positions = state->exp_n_audio_ctx > 0 ? state->exp_n_audio_ctx : hparams.n_audio_ctx;
+  const auto used =
+      static_cast<size_t>(std::clamp(frames / 2, 0, positions)); // a frame has 10 ms, a position 20
+  const auto tokens = alignment_tokens(
+      context, std::span(state->result_all).subspan(static_cast<size_t>(first_segment), segments), params);
+  const auto count = tokens.all.size();
+  if (tokens.text.empty() || used <= static_cast<size_t>(filter_width) ||
+      count > static_cast<size_t>(hparams.n_text_ctx))
     return;
-  const CallScope::Unstoppable unstoppable(*call);
-  const SpareSegment spare(*state);
   ++seam_counts.alignments;
-  upstream_align_window(context, state, params, first_segment, segments, seek, frames, filter_width, threads);
+  whisper_kv_cache_clear(state->kv_self);
+  whisper_batch_prep_legacy(state->batch, tokens.all.data(), static_cast<int>(count), 0, 0);
+  state->batch.logits[count - 1] = 0; // the graph computes none
+  if (!whisper_decode_internal(*context, *state, state->batch, threads, true, nullptr, nullptr)) {
+    if (auto* call = CallScope::current(); call != nullptr && CallScope::should_abort(call))
+      return;
+    throw voxgate::Failure(voxgate::StatusCode::inference_failed, "Whisper could not align its text");
+  }
+  const auto* scores = state->aheads_cross_QKs;
+  std::vector<float> values(static_cast<size_t>(ggml_nelements(scores)));
+  ggml_backend_tensor_get(scores, values.data(), 0, values.size() * sizeof(float));
+  const auto head_size = static_cast<float>(hparams.n_text_state) / static_cast<float>(hparams.n_text_head);
+  const auto ends = voxgate::token_ends({.values = values,
+                                         .heads = static_cast<size_t>(scores->ne[2]),
+                                         .tokens = count,
+                                         .positions = static_cast<size_t>(positions),
+                                         .scale = std::pow(head_size, -0.25F)},
+                                        used, tokens.before);
+  for (size_t i = 0; i < ends.size(); ++i)
+    tokens.text[i]->t_dtw = seek + 2 * ends[i];
 }
 
 struct whisper_state* whisper_init_state(whisper_context* context) {
@@ -210,25 +266,15 @@ std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> 
 void use_alignment(whisper_context& context, bool aligned) {
   auto& params = context.params;
   const auto& hparams = context.model.hparams;
-  params.flash_attn = !aligned;
   params.dtw_token_timestamps = aligned;
   if (!aligned)
     return;
   params.dtw_aheads_preset = published_heads({hparams.n_vocab, hparams.n_audio_layer, hparams.n_text_layer});
-  size_t heads = 0;
   const auto known = g_aheads.find(params.dtw_aheads_preset);
-  if (known != g_aheads.end() && heads_fit(known->second, hparams)) {
-    heads = known->second.n_heads;
-  } else {
-    params.dtw_aheads_preset = WHISPER_AHEADS_N_TOP_MOST;
-    params.dtw_n_top = std::max(1, hparams.n_text_layer / 2);
-    heads = static_cast<size_t>(params.dtw_n_top) * static_cast<size_t>(hparams.n_text_head);
-  }
-  // The pass holds the attention weights of all heads three times, and asserts when its memory is too small.
-  const size_t tokens = static_cast<size_t>(hparams.n_text_ctx) / 2 + 8;
-  const size_t positions = static_cast<size_t>(hparams.n_audio_ctx);
-  params.dtw_mem_size = 3 * sizeof(float) * heads * tokens * positions +
-                        8 * sizeof(float) * tokens * positions + size_t{4} * 1024 * 1024;
+  if (known != g_aheads.end() && heads_fit(known->second, hparams))
+    return;
+  params.dtw_aheads_preset = WHISPER_AHEADS_N_TOP_MOST;
+  params.dtw_n_top = std::max(1, hparams.n_text_layer / 2);
 }
 
 void reset_sampling(whisper_state& state) {

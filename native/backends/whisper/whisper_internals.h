@@ -23,10 +23,8 @@ namespace voxgate::whisper_internals {
 std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> whole,
                                          const whisper_context_params& params);
 
-// Sets how states are made and run from here on. One context serves both kinds of state, but flash attention
-// lays out the attention caches differently and hides the weights that the alignment needs, so a state must
-// always be used with the setting with which it was made. The alignment heads follow from the shape of the
-// model.
+// Sets whether the words of the following calls are aligned with the audio. The alignment heads follow from
+// the shape of the model.
 void use_alignment(whisper_context& context, bool aligned);
 
 // Seeds the random generator of the first decoder, so that earlier calls do not show in later ones.

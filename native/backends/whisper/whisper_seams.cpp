@@ -7,8 +7,6 @@
 #include <ggml-alloc.h>
 #include <ggml.h>
 
-#include <new>
-
 namespace voxgate {
 namespace {
 
@@ -56,13 +54,6 @@ ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend)
   auto* buffer = ggml_backend_alloc_ctx_tensors(context, backend);
   seam_counts.caches_in_large_pages += in_large_pages(buffer) ? 1 : 0;
   return buffer;
-}
-
-AlignmentMemory::AlignmentMemory(ggml_init_params params) : block_(std::malloc(params.mem_size)) {
-  if (!block_)
-    throw std::bad_alloc();
-  params.mem_buffer = block_.get();
-  context_.reset(ggml_init(params));
 }
 
 } // namespace voxgate

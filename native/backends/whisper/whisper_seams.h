@@ -3,9 +3,6 @@
 #include <ggml-backend.h>
 #include <ggml.h>
 
-#include <cstdlib>
-#include <memory>
-
 namespace voxgate {
 
 // What whisper.cpp calls instead of ggml's functions; the table in whisper_internals.cpp says where and why.
@@ -20,22 +17,6 @@ int padded_positions(int positions);
 // Instead of ggml_backend_alloc_ctx_tensors_from_buft and ggml_backend_alloc_ctx_tensors: in large pages.
 ggml_backend_buffer_t alloc_weights(ggml_context* context, ggml_backend_buffer_type_t type);
 ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend);
-
-// Instead of ggml_init: a context in memory that is allocated here, because ggml ends the process where it
-// gets none. Throws std::bad_alloc.
-class AlignmentMemory {
- public:
-  explicit AlignmentMemory(ggml_init_params params);
-  ggml_context* context() const { return context_.get(); }
-
- private:
-  struct Free {
-    void operator()(void* block) const { std::free(block); }
-    void operator()(ggml_context* context) const { ggml_free(context); }
-  };
-  std::unique_ptr<void, Free> block_; // outlives the context in it
-  std::unique_ptr<ggml_context, Free> context_;
-};
 
 // How often this thread has run the code of each seam. The tests read it, so that a seam which a new version
 // of whisper.cpp no longer passes through is noticed; nothing else does.

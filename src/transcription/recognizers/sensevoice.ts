@@ -51,11 +51,7 @@ async function decode(
   const heard = await hear('');
   if (allowed.length === 0 || heard?.language === undefined || allowed.includes(heard.language)) return heard;
   // The model chose a language that the client ruled out. It decodes again in the most probable allowed one.
-  const { probabilities } = await lane.detectLanguage(
-    chunk.samples,
-    { audioContext: 0, words: false },
-    { signal },
-  );
+  const { probabilities } = await lane.detectLanguage(chunk.samples, { audioContext: 0 }, { signal });
   allowed.sort((a, b) => (probabilities[b] ?? 0) - (probabilities[a] ?? 0));
   return await hear(allowed[0] ?? '');
 }

@@ -112,10 +112,10 @@ function summarize(segments: DecodedSegment[]): Outcome {
 async function detectLanguage(
   lane: Lane,
   chunk: Chunk,
-  { before, languages, timed: words, signal }: ChunkRequest,
+  { before, languages, signal }: ChunkRequest,
 ): Promise<DetectedLanguage> {
   const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
-  const { probabilities } = await lane.detectLanguage(chunk.samples, { audioContext, words }, { signal });
+  const { probabilities } = await lane.detectLanguage(chunk.samples, { audioContext }, { signal });
   const heard = Object.entries(probabilities);
   const among = heard.filter(([code]) => languages.includes(code));
   const allowed = among.length > 0 ? among : heard;
