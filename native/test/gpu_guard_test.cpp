@@ -193,7 +193,7 @@ TEST("gpu guard: a lack of memory is out_of_memory and frees the model, and the 
   });
 }
 
-TEST("gpu guard: a lack of memory while loading is out_of_memory, also when the library reports something else") {
+TEST("gpu guard: a lack of memory while loading is out_of_memory, also when the library says otherwise") {
   apart([] {
     for (const auto factory : {load_failing, load_swallowing}) {
       g_freed = 0;
