@@ -65,10 +65,10 @@ TEST("models: families are loaded, used, cancelled and freed side by side") {
   {
     std::vector<std::jthread> threads;
     for (int thread = 0; thread < 2; ++thread)
-      for (const auto& [family, file] : {std::pair{"parakeet", "parakeet-script.bin"},
-                                         std::pair{"sensevoice", "sensevoice/random/model.gguf"}})
-        threads.emplace_back([&use, &ended, family, file] {
-          use(family, file);
+      for (const auto& model : {std::pair{"parakeet", "parakeet-script.bin"},
+                                std::pair{"sensevoice", "sensevoice/random/model.gguf"}})
+        threads.emplace_back([&use, &ended, model] {
+          use(model.first, model.second);
           ++ended;
         });
   }
