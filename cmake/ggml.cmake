@@ -66,7 +66,7 @@ target_compile_options(ggml-base PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)
 target_sources(ggml-base PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc.cpp")
 
 # An exception would leave these behind: pointers to memory that was freed in the line before it was to be allocated
-# anew, and half of a scheduler.
+# anew, half of a scheduler, and the memory of a buffer without the buffer.
 voxgate_patched_source(ggml-alloc.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml-alloc.c"
   1 "        ggml_hash_set_free(&galloc->hash_set);
         galloc" "        ggml_hash_set_free(&galloc->hash_set); galloc->hash_set = (struct ggml_hash_set) {0};
@@ -95,7 +95,9 @@ voxgate_patched_source(ggml-backend.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-bac
 
     return sched;" "    ggml_backend_sched_reset(sched);
 
-    return owned.release();")
+    return owned.release();"
+  1 "    return ggml_backend_buffer_init(buft, ggml_backend_cpu_buffer_i, data, size);"
+    "    try { return ggml_backend_buffer_init(buft, ggml_backend_cpu_buffer_i, data, size); } catch (...) { ggml_aligned_free(data, size); throw; }")
 voxgate_patched_source(ggml-cpu.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggml-cpu.cpp"
   1 "delete[] cpu_ctx->work_data;
         cpu_ctx" "delete[] cpu_ctx->work_data; cpu_ctx->work_data = NULL; cpu_ctx->work_size = 0;

@@ -31,6 +31,8 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
   1 "        delete ctx;
         return nullptr;" "        parakeet_free(ctx);
         return nullptr;"
+  1 "    ctx->mel_cache.init(ctx->model.hparams.n_fft);"
+    "    voxgate::Undo undo{ctx, parakeet_free}; ctx->mel_cache.init(ctx->model.hparams.n_fft); undo.not_needed();"
   1 "struct parakeet_state * parakeet_init_state(parakeet_context * ctx) {
     parakeet_state * state = new parakeet_state;"
     "static struct parakeet_state * upstream_init_state(parakeet_context * ctx, parakeet_state * state) {
