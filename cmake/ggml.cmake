@@ -82,7 +82,15 @@ voxgate_patched_source(ggml-alloc.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml-alloc.c
         galloc"
   1 "            ggml_vbuffer_free(galloc->buffers[i]);
             if" "            ggml_vbuffer_free(galloc->buffers[i]); galloc->buffers[i] = NULL;
-            if")
+            if"
+  # room for the pointer to a buffer before the buffer
+  1 "    ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(buft, size);
+    if"
+    "    *buffers = realloc(*buffers, sizeof(ggml_backend_buffer_t) * (*n_buffers + 1)); ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(buft, size);
+    if"
+  1 "    *buffers = realloc(*buffers, sizeof(ggml_backend_buffer_t) * (*n_buffers + 1));
+    (*buffers)" "
+    (*buffers)")
 voxgate_patched_source(ggml-backend.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-backend.cpp"
   1 "    ggml_free(sched->ctx);
 

@@ -4,6 +4,7 @@
  * finish with the model they started with (contract 3, "ASR model cache"). The memory of all models has a limit, for
  * which the model that was not used for the longest time is closed first.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
 
 export interface Closable {
@@ -69,6 +70,9 @@ interface Resident<M> {
 }
 
 const MIB = 1024 * 1024;
+/** A model that cannot be closed is closed again after pauses, each twice as long as the one before. */
+const FIRST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 10_000;
 /** Node turns a longer delay into 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -146,7 +150,7 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
     forget(resident);
     const startedAt = now();
     const done = resident.loading
-      .then((model) => model.close())
+      .then(close)
       .then(
         () => options.onEvent?.('unloaded', resident.key, now() - startedAt),
         () => undefined, // a model that never loaded has nothing to close
@@ -154,6 +158,18 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
       .finally(() => closing.delete(done));
     closing.set(done, resident);
     return done;
+  }
+
+  /** Where there is no memory for the call, the model must not stay for that: it holds much more. */
+  async function close(model: M): Promise<void> {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
+      try {
+        return await model.close();
+      } catch (error) {
+        if (pauseMs > LONGEST_PAUSE_MS) throw error;
+        await sleep(pauseMs);
+      }
+    }
   }
 
   async function release(resident: Resident<M>): Promise<void> {

@@ -305,3 +305,21 @@ test('a model that takes more than was expected stays, and others are closed for
   await lease[Symbol.asyncDispose]();
   await cache.close();
 });
+
+test('a model that cannot be closed at once is closed a little later', async () => {
+  const refusals = [new Error('no memory for the call'), new Error('still none')];
+  const events: string[] = [];
+  const cache = createModelCache({
+    keepAliveMs: 0,
+    load: async () => ({
+      close: async () => {
+        const refusal = refusals.shift();
+        if (refusal !== undefined) throw refusal;
+      },
+    }),
+    onEvent: (event) => void events.push(event),
+  });
+  const lease = await cache.lease('a');
+  await lease[Symbol.asyncDispose]();
+  assert.deepEqual([refusals, events], [[], ['loaded', 'unloaded']]);
+});
