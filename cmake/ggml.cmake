@@ -67,6 +67,12 @@ target_sources(ggml-base PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/native/backends/th
 
 # An exception would leave these behind: pointers to memory that was freed in the line before it was to be allocated
 # anew, half of a scheduler, and the memory of a buffer without the buffer.
+voxgate_patched_source(ggml.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml.c"
+  # the small part of a table before the large one
+  1 "    result.keys = GGML_MALLOC(sizeof(struct ggml_tensor *) * size);
+    result.used = GGML_CALLOC(ggml_bitset_size(size), sizeof(ggml_bitset_t));"
+    "    result.used = GGML_CALLOC(ggml_bitset_size(size), sizeof(ggml_bitset_t));
+    result.keys = GGML_MALLOC(sizeof(struct ggml_tensor *) * size);")
 voxgate_patched_source(ggml-alloc.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml-alloc.c"
   1 "        ggml_hash_set_free(&galloc->hash_set);
         galloc" "        ggml_hash_set_free(&galloc->hash_set); galloc->hash_set = (struct ggml_hash_set) {0};
@@ -111,8 +117,8 @@ voxgate_patched_source(ggml-cpu.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggm
         cpu_ctx" "delete[] cpu_ctx->work_data; cpu_ctx->work_data = NULL; cpu_ctx->work_size = 0;
         cpu_ctx")
 get_target_property(base_sources ggml-base SOURCES)
-list(REMOVE_ITEM base_sources ggml-alloc.c ggml-backend.cpp)
-list(APPEND base_sources "${VOXGATE_GENERATED}/patched/ggml-alloc.c" "${VOXGATE_GENERATED}/patched/ggml-backend.cpp")
+list(REMOVE_ITEM base_sources ggml.c ggml-alloc.c ggml-backend.cpp)
+list(APPEND base_sources "${VOXGATE_GENERATED}/patched/ggml.c" "${VOXGATE_GENERATED}/patched/ggml-alloc.c" "${VOXGATE_GENERATED}/patched/ggml-backend.cpp")
 set_target_properties(ggml-base PROPERTIES SOURCES "${base_sources}")
 target_compile_options(ggml-base PRIVATE
   "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc_calls.h\"")
