@@ -3,13 +3,14 @@
  * that does not leap, and only dates follow.
  */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { MetricsSnapshot } from '../../src/observability/metrics.ts';
+import { compilePreloadLibrary } from '../preload-library.ts';
 import { until } from '../until.ts';
 import { wav } from '../wav.ts';
 import { writeWeights } from './fail-nth/weights.ts';
@@ -23,15 +24,16 @@ const tone = wav(
 
 /** Runs a gateway whose wall clock `leap` shifts. Returns a reason where that cannot be done. */
 async function start(t: TestContext) {
-  if (process.platform !== 'linux') return 'libraries are preloaded on Linux only';
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-clock-'));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
-  const library = join(dir, 'leap-clock.so');
-  const source = new URL('./leap-clock.c', import.meta.url).pathname;
-  const compiled = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl'], {
-    encoding: 'utf8',
+  let gateway: ChildProcess | undefined;
+  t.after(async () => {
+    // It must be gone first: what it writes into the folder would make the removal fail.
+    gateway?.kill('SIGKILL');
+    await until('it is gone', () => !gateway || gateway.exitCode !== null || gateway.signalCode !== null);
+    rmSync(dir, { recursive: true, force: true });
   });
-  if (compiled.status !== 0) return `no C compiler: ${compiled.error?.message ?? compiled.stderr}`;
+  const library = compilePreloadLibrary(new URL('./leap-clock.c', import.meta.url), dir);
+  if (library.skip !== false) return library.skip;
   await writeWeights(dir);
   const clock = join(dir, 'clock');
   const leap = (sec: number) => {
@@ -44,7 +46,7 @@ async function start(t: TestContext) {
   const child = spawn(process.execPath, ['--import', 'tsx', script, dir], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
-      ...{ ...process.env, LD_PRELOAD: library, VOXGATE_CLOCK_LEAP: clock, SVC_API_KEY: KEY, TZ: 'UTC' },
+      ...{ ...process.env, LD_PRELOAD: library.path, VOXGATE_CLOCK_LEAP: clock, SVC_API_KEY: KEY, TZ: 'UTC' },
       ...{
         SVC_OBS_PAYLOAD_ENABLED: '1',
         SVC_MODEL_KEEP_ALIVE_SEC: '600',
@@ -53,13 +55,10 @@ async function start(t: TestContext) {
       },
     },
   });
+  gateway = child;
   let printed = '';
   child.stdout.on('data', (data) => {
     printed += data;
-  });
-  t.after(async () => {
-    child.kill('SIGKILL');
-    await until('it is gone', () => child.exitCode !== null || child.signalCode !== null);
   });
   await until('it listens', () => /listens on \d+/.test(printed) || child.exitCode !== null, 60_000);
   const base = `http://127.0.0.1:${/listens on (\d+)/.exec(printed)?.[1]}`;

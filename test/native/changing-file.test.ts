@@ -6,17 +6,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { writeWeights } from '../faults/fail-nth/weights.ts';
+import { compilePreloadLibrary } from '../preload-library.ts';
 import { chunkOptions, temporaryFile } from './fixtures.ts';
 
-const library = join(dirname(temporaryFile()), 'change-file.so');
-const source = new URL('./change-file.c', import.meta.url).pathname;
-const compiled = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl'], {
-  encoding: 'utf8',
-});
-const skip =
-  process.platform !== 'linux'
-    ? 'libraries are preloaded on Linux only'
-    : compiled.status !== 0 && `no C compiler: ${compiled.error?.message ?? compiled.stderr}`;
+const { path: library, skip } = compilePreloadLibrary(
+  new URL('./change-file.c', import.meta.url),
+  dirname(temporaryFile()),
+);
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-changing-'));
 after(() => rmSync(dir, { recursive: true, force: true }));
 

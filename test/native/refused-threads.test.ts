@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { test } from 'node:test';
+import { compilePreloadLibrary } from '../preload-library.ts';
 import { wav } from '../wav.ts';
 import { chunkOptions, fakeModelFile, sine, temporaryFile } from './fixtures.ts';
 
@@ -12,15 +13,10 @@ const data = (path: string) => new URL(`./data/${path}`, import.meta.url).pathna
 const small = { sensevoice: data('sensevoice/random/model.gguf'), parakeet: data('parakeet-script.bin') };
 const whisper = process.env.VOXGATE_TEST_MODEL ?? '';
 
-const library = join(dirname(temporaryFile()), 'refuse-threads.so');
-const source = new URL('./refuse-threads.c', import.meta.url).pathname;
-const compiled = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl'], {
-  encoding: 'utf8',
-});
-const skip =
-  process.platform !== 'linux'
-    ? 'libraries are preloaded on Linux only'
-    : compiled.status !== 0 && `no C compiler: ${compiled.error?.message ?? compiled.stderr}`;
+const { path: library, skip } = compilePreloadLibrary(
+  new URL('./refuse-threads.c', import.meta.url),
+  dirname(temporaryFile()),
+);
 
 /**
  * Runs `body` in a process of its own, where `allow(n)` lets n more threads start and `outcome(promise)` is `ok` or the

@@ -1,9 +1,10 @@
 /** Starts the gateway of `gateway.ts` under the library of `fail-nth.c`, and chooses which calls of the system fail. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readdirSync, readlinkSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { compilePreloadLibrary } from '../../preload-library.ts';
 import { until } from '../../until.ts';
 
 /** The calls that can fail, by the number that fail-nth.c gives them. */
@@ -31,13 +32,8 @@ export interface InjectedGateway extends AsyncDisposable {
 
 /** Compiles the library into the folder. Returns the reason where that cannot be done. */
 export function compileLibrary(dir: string): string | false {
-  if (process.platform !== 'linux' || process.arch !== 'x64') return 'libraries are preloaded on Linux only';
-  const source = new URL('./fail-nth.c', import.meta.url).pathname;
-  const flags = ['-std=gnu11', '-shared', '-fPIC', '-O1', '-fexceptions'];
-  const compiled = spawnSync('cc', [...flags, '-o', join(dir, 'fail-nth.so'), source, '-ldl'], {
-    encoding: 'utf8',
-  });
-  return compiled.status !== 0 && `no C compiler: ${compiled.error?.message ?? compiled.stderr}`;
+  if (process.arch !== 'x64') return 'the calls of the system are replaced on x64 only';
+  return compilePreloadLibrary(new URL('./fail-nth.c', import.meta.url), dir).skip;
 }
 
 /** @param dir the folder with the library and the weights */
