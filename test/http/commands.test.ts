@@ -6,10 +6,11 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { freePort } from '../../bench/gateway.ts';
 import { type HostileUpstream, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { MODEL, needsWeights } from '../model/gateway.ts';
 import { type Gateway, json, startGateway, until } from './harness.ts';
-import { freePort, serve } from './served.ts';
+import { serve } from './served.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 

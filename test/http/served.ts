@@ -2,9 +2,10 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../../bench/gateway.ts';
 import { until } from '../until.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -20,15 +21,6 @@ export interface Served extends AsyncDisposable {
   /** Everything that the process has printed so far. */
   log(): string;
   ended: Promise<unknown>;
-}
-
-export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as { port: number };
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 export const answers = (base: string): Promise<boolean> =>

@@ -1,22 +1,16 @@
 /** `npm run dev` shows a change without a build. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { freePort } from '../../bench/gateway.ts';
 import { until } from '../until.ts';
 import { createWorkingCopy } from './working-copy.ts';
 
 const LIMIT_MS = 60_000;
 
 test('npm run dev serves the sources, and a change as soon as it is saved', async () => {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo; // the port stays the same after a restart
-  probe.close();
-  await once(probe, 'close');
-
+  const port = await freePort(); // it stays the same after a restart
   await using copy = createWorkingCopy({ ownBuild: false });
   const address = await copy.serve(`SVC_PORT=${port} npm run dev`);
   const health = () => fetch(`${address}/health`).then((answer) => answer.text());
