@@ -14,6 +14,3 @@ export function sendEither(req: Request, res: Response, view: () => Html, body: 
   if (req.get('HX-Request') === 'true') sendHtml(res, view());
   else sendJson(res, body());
 }
-
-/** Whether the reader has signed in; http/api-key.ts notes it. */
-export const hasSession = (res: Response): boolean => res.locals.hasSession === true;

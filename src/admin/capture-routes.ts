@@ -4,9 +4,10 @@
  */
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
+import { hasSession } from '../http/api-key.ts';
 import { REQUEST_ID } from '../http/request-id.ts';
 import type { StoredCapture } from '../observability/capture/capture-folder.ts';
-import { hasSession, sendEither, sendHtml } from './answer.ts';
+import { sendEither, sendHtml } from './answer.ts';
 import type { CaptureActions } from './deps.ts';
 import { capturePage, replayView } from './views/capture.ts';
 

@@ -1,8 +1,9 @@
 /** The table of the routes below `/admin`. Keys and origins are checked before it. */
 import type { Router } from 'express';
+import { hasSession } from '../http/api-key.ts';
 import { pageHeaders } from '../http/pages.ts';
 import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
-import { hasSession, sendHtml } from './answer.ts';
+import { sendHtml } from './answer.ts';
 import { downloadBody, replayCapture, showCapture } from './capture-routes.ts';
 import { listCrashes, showCrashes } from './crashes.ts';
 import type { AdminDeps } from './deps.ts';

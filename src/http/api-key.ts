@@ -4,7 +4,7 @@
  * session, which opens nothing but `/admin`.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import express, { type Request, type RequestHandler, type Router } from 'express';
+import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { createKeyGuesses } from './key-guesses.ts';
@@ -22,11 +22,14 @@ export interface ApiKeys {
    */
   require: RequestHandler;
   /**
-   * `POST /admin/session {"key": …}` begins a session, whose token is in a cookie, and `DELETE` ends it. For the pages
-   * below `/admin` it notes whether the request has a session, because `require` takes the cookie out.
+   * `POST /admin/session {"key": …}` begins a session, whose token is in a cookie, and `DELETE` ends it. For what is
+   * below `/admin` it notes whether the request has a session, for `require` and for the pages. It comes first.
    */
   session: Router;
 }
+
+/** Whether a request below `/admin` has a session, as the session router noted. */
+export const hasSession = (res: Response): boolean => res.locals.hasSession === true;
 
 /** @param keys the valid keys; when empty, every request passes */
 export function createApiKeys(keys: readonly string[], limits: Budgets['access']): ApiKeys {
@@ -74,11 +77,10 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
   return {
     session,
     require(req, res, next) {
-      const token = tokenOf(req);
       dropOwnCookie(req);
       if (keys.length === 0) return next();
       for (const name of OTHER_KEY_HEADERS) if (isKey(req.get(name) ?? '')) delete req.headers[name];
-      if (req.baseUrl === '/admin' && sessions.isOpen(token)) return next();
+      if (req.baseUrl === '/admin' && hasSession(res)) return next();
       try {
         const bearer = /^Bearer\s+(\S.*)$/i.exec(req.get('Authorization') ?? '')?.[1];
         if (bearer === undefined) throw unauthorized();
