@@ -9,6 +9,7 @@ import { lstat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { isAlive } from '../process-alive.ts';
+import { watchUnchanged } from '../unchanged.ts';
 
 export interface SpoolFolder {
   /** The path of the folder. It is made again when something has removed it. */
@@ -113,18 +114,17 @@ function read<T>(value: () => T): T | null {
 
 /** Returns a function that removes the abandoned folders that it can tell from those in use. It never throws. */
 function createSweep(tmpDir: string, log: SpoolFolderOptions['log'], deadMs: number): () => void {
-  /** When each folder of unknown origin was first seen with its present time. */
-  const watched = new Map<string, { mtimeMs: number; since: number }>();
+  /** The folders of unknown origin. */
+  const watched = new Map<string, ReturnType<typeof watchUnchanged>>();
   const warned = new Set<string>();
 
   function isAbandoned(path: string, place: string, pid: number): boolean {
     const { mtimeMs, uid } = lstatSync(path);
     if (!isOwnUser(uid) || own.has(path)) return false;
     if (place === PLACE && (pid === process.pid || !isAlive(pid))) return true;
-    const seen = watched.get(path);
-    if (seen?.mtimeMs === mtimeMs) return performance.now() - seen.since > deadMs;
-    watched.set(path, { mtimeMs, since: performance.now() });
-    return false;
+    const unchangedMs = watched.get(path) ?? watchUnchanged();
+    watched.set(path, unchangedMs);
+    return unchangedMs(mtimeMs) > deadMs;
   }
 
   return () => {

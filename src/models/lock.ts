@@ -1,13 +1,13 @@
 /**
  * Lets only one process at a time work on a model. A lock is a file that its owner touches regularly. It is dead when
  * its process no longer runs on this host, or when it was not touched while this process watched it for long enough, as
- * after a crash on another host of a shared disk. Clocks of hosts differ and may leap, so the time of the file is only
- * compared with itself.
+ * after a crash on another host of a shared disk.
  */
 import { open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAlive } from '../process-alive.ts';
+import { watchUnchanged } from '../unchanged.ts';
 
 export interface LockTimes {
   /** The time between two touches of the lock file by its owner. */
@@ -98,14 +98,11 @@ function hold(path: string, mark: string, times: LockTimes): Lock {
 
 /** Returns a function that looks at the lock file again and tells whether its owner is dead. */
 function createWatch(path: string, deadMs: number): () => Promise<boolean> {
-  let seen = '';
-  let since = 0;
+  const unchangedMs = watchUnchanged();
   return async () => {
     try {
       const [info, text] = await Promise.all([stat(path), readFile(path, 'utf8')]);
-      const now = `${info.mtimeMs} ${text}`;
-      if (now !== seen) [seen, since] = [now, performance.now()];
-      if (performance.now() - since > deadMs) return true;
+      if (unchangedMs(`${info.mtimeMs} ${text}`) > deadMs) return true;
       const owner = parseOwner(text);
       if (owner === null || owner.host !== hostname()) return false;
       return owner.pid === process.pid ? !held.has(text) : !isAlive(owner.pid);
