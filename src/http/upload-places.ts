@@ -12,11 +12,10 @@
  */
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
-import { networkOf } from './network.ts';
 
 export interface Claim {
-  /** The address of the client. The addresses of a network of IPv6 count as one. */
-  address: string;
+  /** The client, as `networkOf` names it. */
+  network: string;
   /** How far the upload is behind the least rate, in milliseconds; null when all of it has arrived. */
   behindMs(): number | null;
   /** Ends the upload. Its place is already another's. */
@@ -52,8 +51,8 @@ export function createUploadPlaces(options: { maxUploads: number; lookMs: number
   /** How many places each network holds. */
   function shares(): (claim: Claim) => number {
     const held = new Map<string, number>();
-    for (const { address } of taken) held.set(networkOf(address), (held.get(networkOf(address)) ?? 0) + 1);
-    return ({ address }) => held.get(networkOf(address)) ?? 0;
+    for (const { network } of taken) held.set(network, (held.get(network) ?? 0) + 1);
+    return ({ network }) => held.get(network) ?? 0;
   }
 
   /** Makes room for an address that holds much less than another one. */

@@ -9,6 +9,7 @@ import { BUDGETS, type Budgets, byteBudget } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { watchSending } from '../proxy/client-pace.ts';
 import { formRefusal } from './form-limits.ts';
+import { networkOf } from './network.ts';
 import { notesOf } from './observe.ts';
 import { createSpool, type SpooledFile } from './spool.ts';
 import type { SpoolFolderOptions } from './spool-folder.ts';
@@ -142,7 +143,7 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
       signal.addEventListener('abort', leave, { once: true });
       if (signal.aborted) leave();
       const place = await places.take({
-        address: req.ip ?? '',
+        network: networkOf(req.ip ?? ''),
         behindMs() {
           if (req.complete) return null;
           return asksToContinue(req) ? 0 : balance.behindMs(req.readableLength);

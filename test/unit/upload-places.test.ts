@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GatewayError } from '../../src/errors.ts';
+import { networkOf } from '../../src/http/network.ts';
 import { createUploadBalance } from '../../src/http/upload-balance.ts';
 import { createUploadPlaces } from '../../src/http/upload-places.ts';
 
@@ -15,7 +16,7 @@ function setUp(maxUploads: number) {
   const begin = (name: string, address: string, signal = new AbortController().signal) => {
     const balance = createUploadBalance(RATE, () => nowMs);
     const claim = {
-      ...{ address, signal },
+      ...{ network: networkOf(address), signal },
       behindMs: () => balance.behindMs(0),
       giveUp: ({ code }: GatewayError) => void ended.push(`${name} ${code}`),
     };
