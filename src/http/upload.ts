@@ -138,21 +138,19 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
     async receive(req, res, signal) {
       refuseWithoutReading(req, maxBytes, mostBytes);
       const balance = createUploadBalance(limits);
-      const ended = new AbortController();
-      const leave = () => ended.abort(signal.reason);
-      signal.addEventListener('abort', leave, { once: true });
-      if (signal.aborted) leave();
+      const replaced = new AbortController();
       const place = await places.take({
         network: networkOf(req.ip ?? ''),
         behindMs() {
           if (req.complete) return null;
           return asksToContinue(req) ? 0 : balance.behindMs(req.readableLength);
         },
-        giveUp: (reason) => ended.abort(reason),
+        giveUp: (reason) => replaced.abort(reason),
         signal,
       });
+      const either = AbortSignal.any([signal, replaced.signal]);
       try {
-        return await receiveAt({ req, res, signal: ended.signal, balance, place });
+        return await receiveAt({ req, res, signal: either, balance, place });
       } catch (error) {
         place.release();
         throw error;
