@@ -47,6 +47,8 @@ async function recognize(samples: Float32Array): Promise<void> {
     temperature: 0,
     audioContext: contextFor(seconds, model.info.audioContext),
     maxTokens: 0,
+    beams: 1,
+    times: true,
     words: false,
   });
 }

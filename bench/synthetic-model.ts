@@ -216,6 +216,8 @@ async function measure(path: string, rounds: number): Promise<ModelRun> {
       temperature: 0,
       audioContext: 640,
       maxTokens: MAX_TOKENS,
+      beams: 1,
+      times: true,
       words: false,
     });
     const took = performance.now() - begin;

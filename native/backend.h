@@ -35,6 +35,7 @@
 namespace voxgate {
 
 inline constexpr int kSampleRate = 16000;
+inline constexpr int kMaxBeams = 8;
 // One window of Whisper (30 s) and half a second for padding; it is the limit of every backend.
 inline constexpr size_t kMaxChunkSamples = 30 * kSampleRate + kSampleRate / 2;
 
@@ -63,6 +64,8 @@ struct ChunkOptions {
   float temperature = 0;
   int audio_context = 0; // 0 means the full window
   int max_tokens = 0;    // 0 means the model's own limit
+  int beams = 1;         // texts that are followed side by side at a temperature of 0; 1 is greedy
+  bool times = true; // false: the decoder is told to write no times, and a segment is as long as its window
   bool words = false;
   // Inverse text normalization: punctuation and digits, if the model has the choice.
   bool normalize_text = true;

@@ -120,6 +120,8 @@ ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
   result.temperature = static_cast<float>(read_number(options, "temperature", 0, 1, "a number from 0 to 1"));
   result.audio_context = read_integer(options, "audioContext", 0, model.audio_context);
   result.max_tokens = read_integer(options, "maxTokens", 0, model.text_context);
+  result.beams = read_integer(options, "beams", 1, kMaxBeams);
+  result.times = read_boolean(options, "times");
   result.words = read_boolean(options, "words");
   result.normalize_text =
       options.Get("normalizeText").IsUndefined() || read_boolean(options, "normalizeText");

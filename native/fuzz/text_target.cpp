@@ -125,9 +125,7 @@ void spell(const Model& model, Reader& input) {
 void normalize(Reader& input) {
   const auto logits = scores(input, 1 + input.number<uint8_t>());
   std::vector<float> logprobs(logits.size());
-  std::vector<float> probabilities(logits.size());
   log_softmax(logits, logprobs);
-  exponentials(logprobs, probabilities);
   softmax_at(logits, input.number<uint8_t>() % logits.size());
 }
 

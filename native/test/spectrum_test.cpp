@@ -109,18 +109,16 @@ TEST("probabilities of a vocabulary are those of the softmax, and nothing is lik
     for (const float logit : logits)
       sum += std::exp(static_cast<double>(logit));
     std::vector<float> logprobs(count);
-    std::vector<float> probabilities(count);
     log_softmax(logits, logprobs);
-    exponentials(logprobs, probabilities);
+    CHECK(highest_of(logits) == *std::max_element(logits.begin(), logits.end()));
+    CHECK(std::abs(log_sum_of_exponentials(logits) - std::log(sum)) < 2e-5);
     for (size_t i = 0; i < count; ++i) {
       if (std::isinf(logits[i])) {
         CHECK(logprobs[i] == -INFINITY);
-        CHECK(probabilities[i] == 0);
         continue;
       }
       const double expected = logits[i] - std::log(sum);
       CHECK(std::abs(logprobs[i] - expected) < 2e-5);
-      CHECK(std::abs(probabilities[i] - std::exp(expected)) <= 2e-5 * std::exp(expected) + 1e-37);
       if (i % 100 == 0)
         CHECK(std::abs(softmax_at(logits, i) - std::exp(expected)) <= 2e-5 * std::exp(expected) + 1e-37);
     }

@@ -54,12 +54,16 @@ export interface ChunkOptions {
   translate: boolean;
   /** Text the decoder is conditioned on; '' for none. */
   prompt: string;
-  /** 0..1. At 0 decoding is greedy; above 0 the decoder samples with a fixed seed. */
+  /** 0..1. At 0 the decoder takes the best text that it finds; above 0 it samples with a fixed seed. */
   temperature: number;
   /** Encoder positions to compute; 0 means the full window. */
   audioContext: number;
   /** The most tokens to decode; 0 means the model's own limit. */
   maxTokens: number;
+  /** Texts that are followed side by side at a temperature of 0 (beam search), 1..8; 1 is greedy decoding. */
+  beams: number;
+  /** False: the decoder writes no times, and each segment is as long as its window. */
+  times: boolean;
   /** Align each token by dynamic time warping over the cross attention (slower, exact to about 50 ms). */
   words: boolean;
   /** Inverse text normalization: punctuation and digits, where the model has the choice (SenseVoice). Default true. */

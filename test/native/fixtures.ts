@@ -43,6 +43,8 @@ export const chunkOptions: ChunkOptions = {
   temperature: 0,
   audioContext: 0,
   maxTokens: 0,
+  beams: 1,
+  times: true,
   words: false,
 };
 

@@ -249,6 +249,11 @@ test('an argument error says what was expected and what it received', async () =
       { ...chunkOptions, maxTokens: 1.5 },
       'Expected a whole number from 0 to 448 for maxTokens but received 1.5 (number)',
     ],
+    [
+      second,
+      { ...chunkOptions, beams: 9 },
+      'Expected a whole number from 1 to 8 for beams but received 9 (number)',
+    ],
     [second, { ...chunkOptions, words: 'yes' }, 'Expected a boolean for words but received "yes" (string)'],
     [second, { ...chunkOptions, prompt: null }, 'Expected a string for prompt but received null'],
     [

@@ -180,6 +180,8 @@ test('a chunk is one call, and every sentence carries all fields', async () => {
     temperature: 0,
     audioContext: 0,
     maxTokens: 0,
+    beams: 1,
+    times: true,
     words: true,
   });
   assert.equal(detected.language, 'en');

@@ -2,29 +2,6 @@
 # that it does: a row there for each piece here.
 voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
   1 "static bool log_mel_spectrogram(" "static bool upstream_log_mel_spectrogram("
-  1 "static void whisper_compute_logprobs(" "static void upstream_compute_logprobs("
-  1 "static void whisper_compute_probs(" "static void upstream_compute_probs("
-  # declared and defined
-  2 "static void whisper_exp_compute_token_level_timestamps_dtw(" "static void upstream_align_window("
-  1 "whisper_exp_compute_token_level_timestamps_dtw(" "align_window("
-  1 "whisper_batch_prep_legacy(state->batch, prompt.data(), prompt.size(), 0, 0);"
-    "whisper_batch_prep_legacy(state->batch, prompt.data(), prompt.size(), 0, 0); want_logits(state->batch, prompt.size() - prompt_init.size());"
-  1 "                    const int n_logits = ctx->vocab.id_to_token.size();
-                    std::vector<float> logprobs(n_logits);
-                    std::vector<float> probs(n_logits);
-
-                    whisper_compute_logprobs(state->logits, n_logits, logprobs);
-                    whisper_compute_probs(state->logits, n_logits, logprobs, probs);
-                    state->no_speech_prob = probs[whisper_token_nosp(ctx)];
-"
-    "                    state->no_speech_prob = no_speech_probability(*ctx, *state, prompt.size() - prompt_init.size());
-
-
-
-
-
-
-"
   1 "ggml_backend_sched_graph_compute(" "voxgate::compute_graph("
   2 "GGML_PAD(n_ctx, 256)" "voxgate::padded_positions(n_ctx)"
   1 "GGML_PAD(n_audio_ctx, 256)" "voxgate::padded_positions(n_audio_ctx)"
@@ -105,9 +82,7 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
 
     ggml_backend_dev_t dev" "
 
-    ggml_backend_dev_t dev"
-  5 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
-  5 "] = std::thread(" "] = voxgate::UpstreamThread(")
+    ggml_backend_dev_t dev")
 
 set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/whisper_internals.cpp" PROPERTIES
   COMPILE_DEFINITIONS "WHISPER_VERSION=\"${whisper_version}\"" COMPILE_OPTIONS "-w"

@@ -29,10 +29,14 @@ struct AlignmentScores {
   float scale; // of the softmax
 };
 
+// The median filter is narrower than this.
+inline constexpr size_t kLeastAlignedPositions = 8;
+
 // The position at which each text token ends, which never falls. It is the one at which the path of dynamic
 // time warping goes on to the next token. As in OpenAI's timing.py, function find_alignment.
-// `used`: the positions that hold audio, more than 7. `before`: the tokens before the one that ends the
-// prompt. The result has a value for each token between the prompt and the token that ends the text.
+// `used`: the positions that hold audio, at least kLeastAlignedPositions. `before`: the tokens before the one
+// that ends the prompt. The result has a value for each token between the prompt and the token that ends the
+// text.
 std::vector<int> token_ends(const AlignmentScores& scores, size_t used, size_t before);
 
 } // namespace voxgate

@@ -2,9 +2,9 @@
 
 #include "backends/ggml_runtime.h"
 #include "backends/registry.h"
-#include "backends/whisper/whisper_call.h"
 #include "backends/whisper/whisper_internals.h"
 #include "backends/whisper/whisper_prompt.h"
+#include "backends/whisper/whisper_transcript.h"
 #include "models/checked_file.h"
 
 #include <whisper.h>
@@ -47,6 +47,7 @@ class WhisperBackend final : public Backend {
  public:
   WhisperBackend(ContextPtr context, std::shared_ptr<ThreadBudget> budget, bool on_gpu)
       : context_(std::move(context)), budget_(std::move(budget)), on_gpu_(on_gpu) {
+    whisper_internals::choose_alignment_heads(*context_);
     longest_token_ = whisper_internals::longest_token(*context_);
     info_.family = "whisper";
     info_.languages = language_codes(*context_);
@@ -81,29 +82,20 @@ class WhisperBackend final : public Backend {
     const auto& padded = wanted.samples;
     wanted.audio_context = audio_context(options.audio_context, padded.size());
     const bool encoded = std::exchange(encoded_, {}) == wanted;
-    whisper_internals::use_alignment(*context_, options.words);
     whisper_state& state = this->state();
     prepare(state, wanted.audio_context);
-
     CallScope scope(*context_, state, *budget_, cancel);
-    const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
-    WhisperCall call(*context_, scope, events, options.words, limit_ms, encoded);
-    auto params = call.params(options, budget_->threads());
-    params.audio_ctx = wanted.audio_context;
-    const auto prompt = prompt_tokens(options.prompt);
-    params.prompt_tokens = prompt.data();
-    params.prompt_n_tokens = static_cast<int>(prompt.size());
-    const int code = whisper_full_with_state(context_.get(), &state, params, padded.data(),
-                                             static_cast<int>(padded.size()));
-    if (code == -7) { // out of memory for its cache: whisper.cpp has freed the state already
-      scope.state_is_gone();
-      static_cast<void>(state_.release());
-      throw Failure(StatusCode::out_of_memory, "Not enough memory for the decoder");
+    try {
+      WhisperTranscript transcript(*context_, state, scope, cancel, options, events,
+                                   prompt_tokens(options.prompt));
+      auto segments = transcript.run(padded, padded.size() - samples.size(), encoded);
+      if (transcript.windows() == 1)
+        encoded_ = std::move(wanted); // another attempt at the same audio need not encode it again
+      return segments;
+    } catch (const Failure&) {
+      cancel.check(); // a decoder that was stopped has failed, too
+      throw;
     }
-    cancel.check();
-    if (code != 0)
-      throw Failure(StatusCode::inference_failed, "Whisper failed with code " + std::to_string(code));
-    return call.finish(state);
   }
 
   std::vector<LanguageProbability> detect_language(std::span<const float> samples,
@@ -168,9 +160,8 @@ class WhisperBackend final : public Backend {
     return *state_;
   }
 
-  // Nothing of an earlier call may show in the next: not its random numbers, not its audio.
+  // Nothing of the audio of an earlier call may show in the next.
   void prepare(whisper_state& state, int audio_context) {
-    whisper_internals::reset_sampling(state);
     if (on_gpu_ && last_context_ != audio_context)
       whisper_internals::forget_audio(state);
     last_context_ = audio_context;

@@ -8,19 +8,10 @@
 // log_mel_spectrogram (3890)
 //   A fast Fourier transform instead of a naive one; nothing where the audio is already encoded.
 //   Test: "the spectrogram is ours".
-// whisper_compute_logprobs (6341), whisper_compute_probs (6399)
-//   Loops that the compiler turns into vector instructions, instead of a call of expf for each of 51,865
-//   tokens. Together with the spectrogram the originals took a tenth of the time of a short clip.
-//   Test: "probabilities are ours, for every token".
-// want_logits (7165), no_speech_probability (7175)
-//   The probability at the start of the transcript. whisper.cpp fetches only the logits of the last token of
-//   the prompt, and then reads the row of the first one, in which another token or another call left its own.
-//   Test: "the probability of no speech is that of the audio at hand".
-// align_window (7738), alignment_scores (2695)
-//   An alignment of our own by dynamic time warping. whisper.cpp's takes the weights of the attention from a
-//   state without flash attention, which is slower in everything, asserts where it cannot work, and reads
-//   past its results. Ours computes the scores of the few heads that it needs beside the flash attention.
-//   Tests: "words are aligned by our code", "an alignment whose decoder fails is a failure and not the end".
+// alignment_scores (2695)
+//   The scores of the few heads that an alignment needs, beside the flash attention. whisper.cpp has them
+//   only in a state without flash attention, which is slower in everything. The alignment itself is
+//   whisper_alignment.cpp. Test: "words are aligned by our code".
 // upstream_failed (138)
 //   An exception instead of the end of the process, where an assertion does not hold.
 // compute_graph (206)
@@ -34,10 +25,6 @@
 //   `forget_audio` clears them instead. While a state is made they are rounded, so that its buffers are large
 //   enough for both.
 //   Test: "attention sees the positions of the audio and no others".
-// UpstreamThread (3212, 7263, 7513, 7830, 8216)
-//   whisper.cpp samples several texts at a time, each on a thread of its own, which it keeps in a vector.
-//   Where the system refuses a second one, the first would be destroyed unjoined, and that ends the process.
-//   Test: test/native/refused-threads.test.ts.
 // whisper_init_state (3374), whisper_free (3740)
 //   What was made before an exception, or before a failure to load, is freed.
 //   Test: test/faults/fail-nth.test.ts.
@@ -45,8 +32,10 @@
 //   ggml's functions, and large pages under the memory, which is read from end to end for every token.
 //   Test: "weights and caches lie in large pages".
 //
-// The rest of the file reads and sets private fields. Two of them have a test there too: "a cancelled graph
-// stops between two operations", "sampling begins with the same random numbers in every call".
+// The rest of the file reads and sets private fields, and calls private functions: the loop over windows and
+// texts is ours (whisper_transcript.cpp), and whisper_full is not used. Two of them have a test there too: "a
+// cancelled graph stops between two operations", "sampling begins with the same random numbers in every
+// call".
 //
 // Over 300 lines because only this file sees the types that whisper.cpp keeps private.
 #include "backends/throwing_malloc_calls.h" // comes first
@@ -55,7 +44,6 @@
 
 #include "backends/backend_proc.h"
 #include "backends/upstream_failure.h"
-#include "backends/upstream_thread.h"
 #include "backends/upstream_undo.h"
 #include "backends/whisper/whisper_alignment.h"
 #include "backends/whisper/whisper_call_scope.h"
@@ -77,15 +65,6 @@ struct whisper_mel;
 static bool log_mel_spectrogram(whisper_state& state, const float* samples, int count, int rate, int frame,
                                 int hop, int mels, int threads, const whisper_filters& filters, bool debug,
                                 whisper_mel& mel);
-static void whisper_compute_logprobs(const std::vector<float>& logits, int count,
-                                     std::vector<float>& logprobs);
-static void whisper_compute_probs(const std::vector<float>& logits, int count,
-                                  const std::vector<float>& logprobs, std::vector<float>& probabilities);
-static void want_logits(whisper_batch& batch, size_t token);
-static float no_speech_probability(const whisper_context& context, const whisper_state& state, size_t token);
-static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
-                         int first_segment, size_t segments, int seek, int frames, int filter_width,
-                         int threads);
 static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context& context, int layer,
                                      ggml_tensor* queries, ggml_tensor* keys, int positions,
                                      ggml_tensor* before);
@@ -110,31 +89,6 @@ static bool log_mel_spectrogram(whisper_state&, const float* samples, int count,
   voxgate::whisper_log_mel({samples, static_cast<size_t>(count)}, filters.data, static_cast<size_t>(mels),
                            mel.data);
   return true;
-}
-
-static void whisper_compute_logprobs(const std::vector<float>& logits, int count,
-                                     std::vector<float>& logprobs) {
-  ++seam_counts.log_softmaxes;
-  const auto size = static_cast<size_t>(count);
-  voxgate::log_softmax(std::span(logits).first(size), std::span(logprobs).first(size));
-}
-
-static void whisper_compute_probs(const std::vector<float>&, int count, const std::vector<float>& logprobs,
-                                  std::vector<float>& probabilities) {
-  ++seam_counts.probabilities;
-  const auto size = static_cast<size_t>(count);
-  voxgate::exponentials(std::span(logprobs).first(size), std::span(probabilities).first(size));
-}
-
-static void want_logits(whisper_batch& batch, size_t token) {
-  batch.logits[token] = 1;
-}
-
-static float no_speech_probability(const whisper_context& context, const whisper_state& state, size_t token) {
-  ++seam_counts.no_speech_probabilities;
-  const auto size = static_cast<size_t>(context.model.hparams.n_vocab);
-  return voxgate::softmax_at(std::span(state.logits).subspan(token * size, size),
-                             static_cast<size_t>(context.vocab.token_nosp));
 }
 
 namespace {
@@ -165,76 +119,6 @@ static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context&
   return scores;
 }
 
-namespace {
-
-// What the decoder is given to align a text: the prompt of a transcript without times, the text and its end.
-struct AlignmentTokens {
-  std::vector<whisper_token> all;
-  size_t before; // the number of tokens before the last one of the prompt
-  std::vector<whisper_token_data*> text;
-};
-
-AlignmentTokens alignment_tokens(whisper_context* context, std::span<whisper_segment> segments,
-                                 const whisper_full_params& params) {
-  AlignmentTokens tokens{{whisper_token_sot(context)}, 0, {}};
-  if (whisper_is_multilingual(context) != 0) {
-    tokens.all.push_back(whisper_token_lang(context, whisper_lang_id(params.language)));
-    tokens.all.push_back(params.translate ? whisper_token_translate(context)
-                                          : whisper_token_transcribe(context));
-  }
-  tokens.before = tokens.all.size();
-  tokens.all.push_back(whisper_token_not(context));
-  for (auto& segment : segments) {
-    for (auto& token : segment.tokens) {
-      if (token.id >= whisper_token_eot(context))
-        continue;
-      tokens.all.push_back(token.id);
-      tokens.text.push_back(&token);
-    }
-  }
-  tokens.all.push_back(whisper_token_eot(context));
-  return tokens;
-}
-
-} // namespace
-
-// Text that is not aligned keeps t_dtw == -1.
-static void align_window(whisper_context* context, whisper_state* state, const whisper_full_params& params,
-                         int first_segment, size_t segments, int seek, int frames, int filter_width,
-                         int threads) {
-  const auto& hparams = context->model.hparams;
-  const int positions = state->exp_n_audio_ctx > 0 ? state->exp_n_audio_ctx : hparams.n_audio_ctx;
-  const auto used =
-      static_cast<size_t>(std::clamp(frames / 2, 0, positions)); // a frame has 10 ms, a position 20
-  const auto tokens = alignment_tokens(
-      context, std::span(state->result_all).subspan(static_cast<size_t>(first_segment), segments), params);
-  const auto count = tokens.all.size();
-  if (tokens.text.empty() || used <= static_cast<size_t>(filter_width) ||
-      count > static_cast<size_t>(hparams.n_text_ctx))
-    return;
-  ++seam_counts.alignments;
-  whisper_kv_cache_clear(state->kv_self);
-  whisper_batch_prep_legacy(state->batch, tokens.all.data(), static_cast<int>(count), 0, 0);
-  state->batch.logits[count - 1] = 0; // the graph computes none
-  if (!whisper_decode_internal(*context, *state, state->batch, threads, true, nullptr, nullptr)) {
-    if (auto* call = CallScope::current(); call != nullptr && CallScope::should_abort(call))
-      return;
-    throw voxgate::Failure(voxgate::StatusCode::inference_failed, "Whisper could not align its text");
-  }
-  const auto* scores = state->aheads_cross_QKs;
-  std::vector<float> values(static_cast<size_t>(ggml_nelements(scores)));
-  ggml_backend_tensor_get(scores, values.data(), 0, values.size() * sizeof(float));
-  const auto head_size = static_cast<float>(hparams.n_text_state) / static_cast<float>(hparams.n_text_head);
-  const auto ends = voxgate::token_ends({.values = values,
-                                         .heads = static_cast<size_t>(scores->ne[2]),
-                                         .tokens = count,
-                                         .positions = static_cast<size_t>(positions),
-                                         .scale = std::pow(head_size, -0.25F)},
-                                        used, tokens.before);
-  for (size_t i = 0; i < ends.size(); ++i)
-    tokens.text[i]->t_dtw = seek + 2 * ends[i];
-}
-
 struct whisper_state* whisper_init_state(whisper_context* context) {
   std::unique_ptr<whisper_state, decltype(&whisper_free_state)> state(new whisper_state(),
                                                                       whisper_free_state);
@@ -263,22 +147,15 @@ std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> 
   return {view.release(), free_view};
 }
 
-void use_alignment(whisper_context& context, bool aligned) {
+void choose_alignment_heads(whisper_context& context) {
   auto& params = context.params;
   const auto& hparams = context.model.hparams;
-  params.dtw_token_timestamps = aligned;
-  if (!aligned)
-    return;
   params.dtw_aheads_preset = published_heads({hparams.n_vocab, hparams.n_audio_layer, hparams.n_text_layer});
   const auto known = g_aheads.find(params.dtw_aheads_preset);
   if (known != g_aheads.end() && heads_fit(known->second, hparams))
     return;
   params.dtw_aheads_preset = WHISPER_AHEADS_N_TOP_MOST;
   params.dtw_n_top = std::max(1, hparams.n_text_layer / 2);
-}
-
-void reset_sampling(whisper_state& state) {
-  state.decoders[0].rng = std::mt19937(0);
 }
 
 void forget_audio(whisper_state& state) {
@@ -301,6 +178,159 @@ void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, voi
 
 bool uses_gpu(const whisper_context& context) {
   return context.params.use_gpu;
+}
+
+bool has_no_times(const whisper_context& context) {
+  const auto& hparams = context.model.hparams;
+  constexpr int kVocabularyOfV3 = 51866;
+  return hparams.n_text_layer == 2 && hparams.n_vocab != kVocabularyOfV3;
+}
+
+SpecialTokens special_tokens(const whisper_context& context) {
+  const auto& vocab = context.vocab;
+  SpecialTokens special;
+  special.end_of_text = vocab.token_eot;
+  special.first_time = vocab.token_beg;
+  const auto space = vocab.token_to_id.find(" ");
+  special.space = space == vocab.token_to_id.end() ? -1 : space->second;
+  // What is between the end of the text and the times: languages, tasks, prompts, no speech.
+  for (int32_t token = vocab.token_eot + 1; token < vocab.token_beg; ++token)
+    special.never.push_back(token);
+  return special;
+}
+
+DecoderPrompt decoder_prompt(const whisper_context& context, std::span<const int32_t> prompt,
+                             const std::string& language, bool translate, bool times) {
+  const auto& vocab = context.vocab;
+  const auto most = static_cast<size_t>(context.model.hparams.n_text_ctx / 2 - 1);
+  DecoderPrompt result;
+  if (!prompt.empty()) {
+    result.tokens.push_back(vocab.token_prev);
+    const auto tail = prompt.last(std::min(most, prompt.size()));
+    result.tokens.insert(result.tokens.end(), tail.begin(), tail.end());
+  }
+  result.transcript_start = result.tokens.size();
+  result.tokens.push_back(vocab.token_sot);
+  if (vocab.is_multilingual()) {
+    result.tokens.push_back(vocab.token_sot + 1 + whisper_lang_id(language.c_str()));
+    result.tokens.push_back(translate ? vocab.token_translate : vocab.token_transcribe);
+  }
+  if (!times)
+    result.tokens.push_back(vocab.token_not);
+  return result;
+}
+
+bool compute_spectrogram(whisper_context& context, whisper_state& state, std::span<const float> samples,
+                         int threads) {
+  return whisper_pcm_to_mel_with_state(&context, &state, samples.data(), static_cast<int>(samples.size()),
+                                       threads) == 0;
+}
+
+bool encode_window(whisper_context& context, whisper_state& state, int frame, int threads) {
+  return whisper_encode_internal(context, state, frame, threads, nullptr, nullptr);
+}
+
+void reserve_tokens(whisper_context& context, whisper_state& state, int tokens) {
+  constexpr int kStep = 256; // as whisper.cpp rounds it
+  const auto& hparams = context.model.hparams;
+  const int wanted =
+      GGML_PAD(std::max(tokens, hparams.n_text_ctx), kStep); // an alignment needs the whole context
+  if (static_cast<int>(state.kv_self.size) >= wanted)
+    return;
+  whisper_kv_cache_free(state.kv_self);
+  if (whisper_kv_cache_init(state.kv_self, state.backends[0], context.itype, hparams.n_text_state,
+                            hparams.n_text_layer, wanted))
+    return;
+  state.kv_self.size = 0; // the next call tries again
+  throw voxgate::Failure(voxgate::StatusCode::out_of_memory, "Not enough memory for the decoder");
+}
+
+namespace {
+
+std::span<float> logits_row(const whisper_context& context, whisper_state& state, size_t row) {
+  const auto size = static_cast<size_t>(context.model.hparams.n_vocab);
+  return std::span(state.logits).subspan(row * size, size);
+}
+
+void decode_batch(whisper_context& context, whisper_state& state, int threads, bool aligns) {
+  if (!whisper_decode_internal(context, state, state.batch, threads, aligns, nullptr, nullptr))
+    throw voxgate::Failure(voxgate::StatusCode::inference_failed, "Whisper's decoder failed");
+}
+
+} // namespace
+
+PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const DecoderPrompt& prompt,
+                           int threads) {
+  whisper_kv_cache_clear(state.kv_self);
+  whisper_batch_prep_legacy(state.batch, prompt.tokens.data(), static_cast<int>(prompt.tokens.size()), 0, 0);
+  state.batch.logits[prompt.transcript_start] = 1;
+  decode_batch(context, state, threads, false);
+  ++seam_counts.prompts;
+  return {logits_row(context, state, prompt.tokens.size() - 1),
+          voxgate::softmax_at(logits_row(context, state, prompt.transcript_start),
+                              static_cast<size_t>(context.vocab.token_nosp))};
+}
+
+std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
+                                                std::span<const Extension> extensions, int position,
+                                                int threads) {
+  auto& cache = state.kv_self;
+  // A text goes on in the memory of its parent, which several may have. So each gets a number of its own
+  // first.
+  const auto count = static_cast<whisper_seq_id>(extensions.size());
+  constexpr whisper_seq_id kAside = WHISPER_MAX_DECODERS;
+  for (whisper_seq_id i = 0; i < count; ++i)
+    whisper_kv_cache_seq_cp(cache, static_cast<whisper_seq_id>(extensions[static_cast<size_t>(i)].parent),
+                            kAside + i, -1, -1);
+  for (whisper_seq_id i = 0; i < kAside; ++i)
+    whisper_kv_cache_seq_rm(cache, i, -1, -1);
+  for (whisper_seq_id i = 0; i < count; ++i) {
+    whisper_kv_cache_seq_cp(cache, kAside + i, i, -1, -1);
+    whisper_kv_cache_seq_rm(cache, kAside + i, -1, -1);
+  }
+  auto& batch = state.batch;
+  batch.n_tokens = count;
+  std::vector<std::span<float>> rows;
+  for (whisper_seq_id i = 0; i < count; ++i) {
+    batch.token[i] = extensions[static_cast<size_t>(i)].token;
+    batch.pos[i] = position;
+    batch.n_seq_id[i] = 1;
+    batch.seq_id[i][0] = i;
+    batch.logits[i] = 1;
+  }
+  decode_batch(context, state, threads, false);
+  for (size_t i = 0; i < extensions.size(); ++i)
+    rows.push_back(logits_row(context, state, i));
+  return rows;
+}
+
+std::vector<int> align_text(whisper_context& context, whisper_state& state, std::span<const int32_t> text,
+                            const std::string& language, bool translate, int positions, int threads) {
+  const auto& hparams = context.model.hparams;
+  const int encoded = state.exp_n_audio_ctx > 0 ? state.exp_n_audio_ctx : hparams.n_audio_ctx;
+  const auto used = static_cast<size_t>(std::clamp(positions, 0, encoded));
+  auto tokens = decoder_prompt(context, {}, language, translate, false).tokens;
+  const auto before = tokens.size() - 1;
+  tokens.insert(tokens.end(), text.begin(), text.end());
+  tokens.push_back(context.vocab.token_eot);
+  if (text.empty() || used < kLeastAlignedPositions ||
+      tokens.size() > static_cast<size_t>(hparams.n_text_ctx))
+    return {};
+  ++seam_counts.alignments;
+  whisper_kv_cache_clear(state.kv_self);
+  whisper_batch_prep_legacy(state.batch, tokens.data(), static_cast<int>(tokens.size()), 0, 0);
+  state.batch.logits[tokens.size() - 1] = 0; // the graph computes none
+  decode_batch(context, state, threads, true);
+  const auto* scores = state.aheads_cross_QKs;
+  std::vector<float> values(static_cast<size_t>(ggml_nelements(scores)));
+  ggml_backend_tensor_get(scores, values.data(), 0, values.size() * sizeof(float));
+  const auto head_size = static_cast<float>(hparams.n_text_state) / static_cast<float>(hparams.n_text_head);
+  return token_ends({.values = values,
+                     .heads = static_cast<size_t>(scores->ne[2]),
+                     .tokens = tokens.size(),
+                     .positions = static_cast<size_t>(encoded),
+                     .scale = std::pow(head_size, -0.25F)},
+                    used, before);
 }
 
 const std::string& token_bytes(const whisper_context& context, int32_t id) {

@@ -1,12 +1,17 @@
 #pragma once
 
+#include "backends/whisper/whisper_rules.h"
+#include "backends/whisper/whisper_search.h"
+
 #include <ggml-backend.h>
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 struct whisper_context;
 struct whisper_context_params;
@@ -23,13 +28,8 @@ namespace voxgate::whisper_internals {
 std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> whole,
                                          const whisper_context_params& params);
 
-// Sets whether the words of the following calls are aligned with the audio. The alignment heads follow from
-// the shape of the model.
-void use_alignment(whisper_context& context, bool aligned);
-
-// Seeds the random generator of the first decoder, so that earlier calls do not show in later ones.
-// whisper.cpp seeds only the others.
-void reset_sampling(whisper_state& state);
+// Finds the heads that align text with audio, from the shape of the model.
+void choose_alignment_heads(whisper_context& context);
 
 // Clears what the last call left in the attention caches for audio. This is needed on a GPU, where positions
 // are padded, whenever the audio context changes.
@@ -44,6 +44,47 @@ std::array<ggml_backend_sched_t, 3> audio_graphs(const whisper_state& state);
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data);
 
 bool uses_gpu(const whisper_context& context);
+
+// True for the first distilled models, which were not taught to write times.
+bool has_no_times(const whisper_context& context);
+
+// What the decoder must know of a vocabulary.
+SpecialTokens special_tokens(const whisper_context& context);
+
+// The tokens with which a transcript begins: the prompt, the language, the task, and that it has no times.
+struct DecoderPrompt {
+  std::vector<int32_t> tokens;
+  size_t transcript_start = 0; // index of the token that starts the transcript
+};
+DecoderPrompt decoder_prompt(const whisper_context& context, std::span<const int32_t> prompt,
+                             const std::string& language, bool translate, bool times);
+
+// Computes the spectrogram of all samples, and encodes one window of it that starts at `frame` (10 ms). False
+// where the call was cancelled or the engine failed.
+bool compute_spectrogram(whisper_context& context, whisper_state& state, std::span<const float> samples,
+                         int threads);
+bool encode_window(whisper_context& context, whisper_state& state, int frame, int threads);
+
+// Reserves memory for this many tokens, of the prompt and of all texts together. Throws
+// Failure{out_of_memory}.
+void reserve_tokens(whisper_context& context, whisper_state& state, int tokens);
+
+// Computes the logits after a prompt, or after each extension of the texts so far; they stay until the next
+// call. Throws Failure{inference_failed}, also where the call was cancelled.
+struct PromptLogits {
+  std::span<float> last;
+  float no_speech_probability;
+};
+PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const DecoderPrompt& prompt,
+                           int threads);
+std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
+                                                std::span<const Extension> extensions, int position,
+                                                int threads);
+
+// The position (20 ms, in the window that is encoded) at which each of these text tokens ends. Empty where
+// the window is too short for an alignment.
+std::vector<int> align_text(whisper_context& context, whisper_state& state, std::span<const int32_t> text,
+                            const std::string& language, bool translate, int positions, int threads);
 
 // All bytes of a text token; the C API's string ends at a zero byte.
 const std::string& token_bytes(const whisper_context& context, int32_t id);

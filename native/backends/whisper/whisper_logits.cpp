@@ -27,25 +27,24 @@ float folded(std::span<const float> values, float start, Map map, Join join) {
   return result;
 }
 
+} // namespace
+
 float highest_of(std::span<const float> values) {
   return folded(values, -INFINITY, std::identity(), [](float a, float b) { return a < b ? b : a; });
 }
 
-} // namespace
-
-void log_softmax(std::span<const float> logits, std::span<float> logprobs) {
-  const float highest = highest_of(logits);
-  for (size_t i = 0; i < logits.size(); ++i)
-    logprobs[i] = exponential(logits[i] - highest);
-  const float sum = folded(logprobs, 0, std::identity(), std::plus());
-  const float log_sum = highest + std::log(sum);
-  for (size_t i = 0; i < logits.size(); ++i)
-    logprobs[i] = logits[i] - log_sum;
+float log_sum_of_exponentials(std::span<const float> values) {
+  const float highest = highest_of(values);
+  if (std::isinf(highest))
+    return highest;
+  const auto weight = [highest](float value) { return exponential(value - highest); };
+  return highest + std::log(folded(values, 0, weight, std::plus()));
 }
 
-void exponentials(std::span<const float> logprobs, std::span<float> probabilities) {
-  for (size_t i = 0; i < logprobs.size(); ++i)
-    probabilities[i] = exponential(logprobs[i]);
+void log_softmax(std::span<const float> logits, std::span<float> logprobs) {
+  const float log_sum = log_sum_of_exponentials(logits);
+  for (size_t i = 0; i < logits.size(); ++i)
+    logprobs[i] = logits[i] - log_sum;
 }
 
 float softmax_at(std::span<const float> logits, size_t index) {

@@ -23,9 +23,7 @@ ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend)
 struct SeamCounts {
   int spectrograms = 0;
   int spectrograms_skipped = 0;
-  int log_softmaxes = 0;
-  int probabilities = 0;
-  int no_speech_probabilities = 0;
+  int prompts = 0;
   int alignments = 0;
   int graphs = 0;
   int threads = 0; // of the last graph

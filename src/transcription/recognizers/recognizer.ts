@@ -29,6 +29,8 @@ export const GREEDY: Omit<ChunkOptions, 'language'> = {
   temperature: 0,
   audioContext: 0,
   maxTokens: 0,
+  beams: 1,
+  times: true,
   words: true,
 };
 

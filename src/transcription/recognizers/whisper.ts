@@ -67,7 +67,7 @@ async function decode(
     const segments = await lane
       .transcribe(
         chunk.samples,
-        { language, translate, prompt, words: request.timed, ...attempt },
+        { language, translate, prompt, words: request.timed, beams: 1, times: true, ...attempt },
         { signal: request.signal },
       )
       .catch(ifIncomplete);

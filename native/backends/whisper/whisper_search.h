@@ -1,0 +1,47 @@
+#pragma once
+
+#include "backends/whisper/whisper_rules.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace voxgate {
+
+// A text as far as it is decoded.
+struct Hypothesis {
+  std::vector<int32_t> tokens; // without the end of the text
+  std::vector<float> logprobs; // of each token
+  double sum = 0;              // of the logprobs, and of that of the end once it is finished
+  bool finished = false;
+
+  // The mean log probability, over the tokens and the end.
+  double score() const { return sum / static_cast<double>(tokens.size() + 1); }
+};
+
+struct SearchOptions {
+  // With a temperature of 0 this many texts are followed side by side (beam search); 1 is greedy decoding.
+  // Above 0 this many texts are drawn at random.
+  int beams = 1;
+  float temperature = 0;
+  int most_tokens = 224;
+  uint32_t seed = 0;
+};
+
+// The hypothesis `parent` of the step before goes on with `token`.
+struct Extension {
+  size_t parent;
+  int32_t token;
+};
+
+// Computes the logits after each extension, as rows that may be written to until the next call.
+using Extend = std::function<std::vector<std::span<float>>(std::span<const Extension>)>;
+
+// The best text that the search finds: BeamSearchDecoder and GreedyDecoder of OpenAI's decoding.py, ranked by
+// the mean log probability. `first`: the logits after the prompt.
+Hypothesis search(const TokenRules& rules, const SearchOptions& options, std::span<float> first,
+                  const Extend& extend);
+
+} // namespace voxgate

@@ -1,0 +1,151 @@
+#include "backends/whisper/whisper_transcript.h"
+
+#include "backends/whisper/whisper_search.h"
+#include "backends/whisper/whisper_segments.h"
+
+#include <whisper.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace voxgate {
+namespace {
+
+constexpr int64_t kFrameMs = 10;
+constexpr int64_t kPositionMs = 20;
+constexpr int kFramesPerPosition = kPositionMs / kFrameMs;
+constexpr int kDrawnTexts = 5; // at a temperature, as in the reference code
+
+} // namespace
+
+WhisperTranscript::WhisperTranscript(whisper_context& context, whisper_state& state, CallScope& scope,
+                                     const CancelToken& cancel, const ChunkOptions& options,
+                                     const ChunkEvents& events, std::vector<int32_t> prompt)
+    : context_(context), state_(state), scope_(scope), cancel_(cancel), options_(options), events_(events),
+      prompt_(std::move(prompt)), special_(whisper_internals::special_tokens(context)) {}
+
+std::vector<Segment> WhisperTranscript::run(std::span<const float> samples, size_t padding, bool encoded) {
+  limit_ms_ = static_cast<int64_t>(samples.size() - padding) * 1000 / kSampleRate;
+  const auto end = static_cast<int>(samples.size() * 1000 / kSampleRate / kFrameMs);
+  const auto step = [this](bool done) {
+    cancel_.check();
+    if (!done)
+      throw Failure(StatusCode::inference_failed, "Whisper's encoder failed");
+  };
+  scope_.skip_encoding(encoded);
+  step(whisper_internals::compute_spectrogram(context_, state_, samples, scope_.threads()));
+  for_each_window(end, [&](int frame, int frames) {
+    progress(static_cast<double>(frame) / end);
+    scope_.skip_encoding(encoded && windows_ == 0);
+    ++windows_;
+    step(whisper_internals::encode_window(context_, state_, frame, scope_.threads()));
+    scope_.skip_encoding(false);
+    const int next = decode_window(frame, frames);
+    cancel_.check();
+    return next;
+  });
+  progress(1);
+  return std::move(segments_);
+}
+
+int WhisperTranscript::decode_window(int frame, int frames) {
+  const int positions = frames / kFramesPerPosition;
+  const bool times = options_.times && !whisper_internals::has_no_times(context_);
+  const TokenRules rules(special_, {.times = times, .last_time = positions});
+  SearchOptions search_options;
+  search_options.temperature = options_.temperature;
+  search_options.beams = options_.temperature > 0 ? kDrawnTexts : options_.beams;
+  const int text_context = whisper_n_text_ctx(&context_);
+  search_options.most_tokens = text_context / 2;
+  if (options_.max_tokens > 0)
+    search_options.most_tokens = std::min(search_options.most_tokens, options_.max_tokens);
+  const auto prompt =
+      whisper_internals::decoder_prompt(context_, prompt_, options_.language, options_.translate, times);
+  whisper_internals::reserve_tokens(context_, state_,
+                                    static_cast<int>(prompt.tokens.size()) +
+                                        search_options.beams * search_options.most_tokens);
+  const auto logits = whisper_internals::decode_prompt(context_, state_, prompt, scope_.threads());
+  no_speech_probability_ = logits.no_speech_probability;
+  auto position = static_cast<int>(prompt.tokens.size());
+  const auto text = search(rules, search_options, logits.last, [&](std::span<const Extension> extensions) {
+    cancel_.check();
+    return whisper_internals::decode_extensions(context_, state_, extensions, position++, scope_.threads());
+  });
+  const auto cut = cut_at_times(text.tokens, special_.first_time, positions);
+  const size_t first_segment = segments_.size();
+  const int64_t start_ms = frame * kFrameMs;
+  for (const auto& piece : cut.pieces)
+    segments_.push_back(segment_of(text, piece.first, piece.last, start_ms + piece.start * kPositionMs,
+                                   start_ms + piece.end * kPositionMs));
+  if (options_.words)
+    align(first_segment, frame, frames);
+  if (events_.segment) {
+    for (size_t i = first_segment; i < segments_.size(); ++i)
+      events_.segment(segments_[i]);
+  }
+  // A window that ends where it began would be decoded again and again.
+  return cut.next >= positions || cut.next <= 0 ? frames : cut.next * kFramesPerPosition;
+}
+
+Segment WhisperTranscript::segment_of(const Hypothesis& text, size_t first, size_t last, int64_t start_ms,
+                                      int64_t end_ms) const {
+  Segment segment;
+  segment.start_ms = std::min(start_ms, limit_ms_);
+  segment.end_ms = std::clamp(end_ms, segment.start_ms, limit_ms_);
+  segment.no_speech_prob = no_speech_probability_;
+  // Without an alignment the tokens share the time of the segment evenly.
+  const auto count = static_cast<int64_t>(last - first);
+  const int64_t length_ms = segment.end_ms - segment.start_ms;
+  for (size_t i = first; i < last; ++i) {
+    const auto at = static_cast<int64_t>(i - first);
+    Token token;
+    token.id = text.tokens[i];
+    token.logprob = text.logprobs[i];
+    if (token.id < special_.end_of_text)
+      token.bytes = whisper_internals::token_bytes(context_, token.id);
+    token.start_ms = segment.start_ms + length_ms * at / count;
+    token.end_ms = segment.start_ms + length_ms * (at + 1) / count;
+    segment.tokens.push_back(std::move(token));
+  }
+  return segment;
+}
+
+// A token ends where the path leaves it and starts where the one before ended. The first one of a window
+// starts with its segment, because nothing is said before that. A token that is not text has no length.
+void WhisperTranscript::align(size_t first_segment, int frame, int frames) {
+  std::vector<int32_t> spoken;
+  for (size_t i = first_segment; i < segments_.size(); ++i) {
+    for (const auto& token : segments_[i].tokens) {
+      if (token.id < special_.end_of_text)
+        spoken.push_back(token.id);
+    }
+  }
+  const auto ends =
+      whisper_internals::align_text(context_, state_, spoken, options_.language, options_.translate,
+                                    frames / kFramesPerPosition, scope_.threads());
+  size_t next = 0;
+  bool is_first = true;
+  for (size_t i = first_segment; i < segments_.size(); ++i) {
+    for (auto& token : segments_[i].tokens) {
+      const bool is_text = token.id < special_.end_of_text;
+      const int64_t end_ms =
+          is_text && next < ends.size()
+              ? std::min<int64_t>(frame * kFrameMs + ends[next] * kPositionMs, limit_ms_)
+              : aligned_until_ms_;
+      token.end_ms = std::max(end_ms, aligned_until_ms_);
+      token.start_ms = aligned_until_ms_;
+      if (is_text && is_first)
+        token.start_ms = std::clamp(segments_[i].start_ms, aligned_until_ms_, token.end_ms);
+      is_first = is_first && !is_text;
+      next += is_text ? 1 : 0;
+      aligned_until_ms_ = token.end_ms;
+    }
+  }
+}
+
+void WhisperTranscript::progress(double fraction) {
+  if (events_.progress)
+    events_.progress(fraction);
+}
+
+} // namespace voxgate

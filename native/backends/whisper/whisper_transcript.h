@@ -1,0 +1,53 @@
+#pragma once
+
+#include "backend.h"
+#include "backends/whisper/whisper_call_scope.h"
+#include "backends/whisper/whisper_internals.h"
+
+#include <span>
+#include <vector>
+
+namespace voxgate {
+
+// Decodes the text of one chunk: the loop of OpenAI's transcribe.py over the windows of the chunk. The caller
+// decides what to believe and what to try again, so nothing is judged here, and nothing is carried from
+// window to window.
+class WhisperTranscript {
+ public:
+  // `prompt`: tokens of text.
+  WhisperTranscript(whisper_context& context, whisper_state& state, CallScope& scope,
+                    const CancelToken& cancel, const ChunkOptions& options, const ChunkEvents& events,
+                    std::vector<int32_t> prompt);
+
+  // `padding`: the samples at the end that are not of the audio. `encoded`: the state holds the encoding of
+  // exactly these samples. Throws Failure{incomplete} where the decoder ends too many windows too early,
+  // Failure{inference_failed, out_of_memory}, and whatever CancelToken::check throws.
+  std::vector<Segment> run(std::span<const float> samples, size_t padding, bool encoded);
+
+  // How many windows were encoded so far.
+  int windows() const { return windows_; }
+
+ private:
+  // Decodes a window that is encoded; both in frames of 10 ms. Returns where the next window begins.
+  int decode_window(int frame, int frames);
+  Segment segment_of(const Hypothesis& text, size_t first, size_t last, int64_t start_ms,
+                     int64_t end_ms) const;
+  void align(size_t first_segment, int frame, int frames);
+  void progress(double fraction);
+
+  whisper_context& context_;
+  whisper_state& state_;
+  CallScope& scope_;
+  const CancelToken& cancel_;
+  const ChunkOptions& options_;
+  const ChunkEvents& events_;
+  std::vector<int32_t> prompt_;
+  SpecialTokens special_;
+  std::vector<Segment> segments_;
+  int windows_ = 0;
+  float no_speech_probability_ = 0;
+  int64_t limit_ms_ = 0;
+  int64_t aligned_until_ms_ = 0;
+};
+
+} // namespace voxgate

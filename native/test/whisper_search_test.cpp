@@ -1,0 +1,241 @@
+#include "harness.h"
+#include "kernel_graph.h"
+
+#include "backends/whisper/whisper_logits.h"
+#include "backends/whisper/whisper_rules.h"
+#include "backends/whisper/whisper_search.h"
+#include "backends/whisper/whisper_segments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+using namespace voxgate;
+using namespace voxgate::test;
+
+namespace {
+
+// A vocabulary of five text tokens (0 to 4, of which 4 is a space), the end (5), one that no text has (6),
+// and the times 0, 20, 40 ... ms (7 and above).
+constexpr int32_t kEnd = 5;
+constexpr int32_t kTime = 7;
+constexpr size_t kSize = 7 + 1501;
+const SpecialTokens kSpecial{kEnd, kTime, 4, {6}};
+
+std::vector<float> flat() {
+  std::vector<float> logits(kSize, 0);
+  return logits;
+}
+
+std::vector<int32_t> allowed(const TokenRules& rules, const std::vector<int32_t>& said,
+                             std::vector<float> logits) {
+  rules.apply(said, logits);
+  std::vector<int32_t> result;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (!std::isinf(logits[i]))
+      result.push_back(static_cast<int32_t>(i));
+  }
+  return result;
+}
+
+// A model whose logits depend on the whole text so far, and on nothing else.
+class ToyModel {
+ public:
+  explicit ToyModel(unsigned seed) : seed_(seed) {}
+
+  std::vector<float> logits(const std::vector<int32_t>& said) {
+    unsigned hash = seed_;
+    for (const int32_t token : said)
+      hash = hash * 31 + static_cast<unsigned>(token) + 1;
+    auto values = random_values(kSize, hash, 2);
+    values[kEnd] += static_cast<float>(said.size()) - 3; // texts end after a while
+    return values;
+  }
+
+  // Gives rows for the extensions, and keeps the text of each.
+  Extend extend() {
+    texts_ = {{}};
+    return [this](std::span<const Extension> extensions) {
+      std::vector<std::vector<int32_t>> next;
+      for (const auto& [parent, token] : extensions) {
+        next.push_back(texts_.at(parent));
+        next.back().push_back(token);
+      }
+      texts_ = next;
+      rows_.clear();
+      for (const auto& text : texts_)
+        rows_.push_back(logits(text));
+      most_ = std::max(most_, rows_.size());
+      return std::vector<std::span<float>>(rows_.begin(), rows_.end());
+    };
+  }
+
+  size_t most_rows() const { return most_; }
+
+ private:
+  unsigned seed_;
+  size_t most_ = 0;
+  std::vector<std::vector<int32_t>> texts_;
+  std::vector<std::vector<float>> rows_;
+};
+
+const TokenRules kTextRules(kSpecial, {.times = false});
+
+Hypothesis found(unsigned seed, const SearchOptions& options) {
+  ToyModel model(seed);
+  auto first = model.logits({});
+  auto result = search(kTextRules, options, first, model.extend());
+  CHECK(model.most_rows() <= static_cast<size_t>(options.beams));
+  return result;
+}
+
+// The sum that the model gives to this text by itself.
+double sum_of(unsigned seed, const Hypothesis& hypothesis, float temperature = 1) {
+  ToyModel model(seed);
+  std::vector<int32_t> said;
+  double sum = 0;
+  auto tokens = hypothesis.tokens;
+  if (hypothesis.finished)
+    tokens.push_back(kEnd);
+  for (const int32_t token : tokens) {
+    auto logits = model.logits(said);
+    for (float& logit : logits)
+      logit /= temperature;
+    kTextRules.apply(said, logits);
+    log_softmax(logits, logits);
+    sum += static_cast<double>(logits[static_cast<size_t>(token)]);
+    said.push_back(token);
+  }
+  return sum;
+}
+
+} // namespace
+
+TEST("whisper rules: a text begins with a time of the first second, or with a word") {
+  const TokenRules times(kSpecial, {});
+  const auto first = allowed(times, {}, flat());
+  CHECK(first.size() == 51 && first.front() == kTime && first.back() == kTime + 50);
+  CHECK(allowed(kTextRules, {}, flat()) == (std::vector<int32_t>{0, 1, 2, 3}));
+  CHECK(allowed(kTextRules, {1}, flat()) == (std::vector<int32_t>{0, 1, 2, 3, 4, kEnd}));
+}
+
+TEST("whisper rules: times come in pairs, never fall, and end with the audio") {
+  const TokenRules rules(kSpecial, {.times = true, .last_time = 100});
+  auto wordy = flat(); // words are more probable than all times together
+  std::fill_n(wordy.begin(), 6, 20.0F);
+  // Behind the first time comes text.
+  CHECK(allowed(rules, {kTime}, wordy) == (std::vector<int32_t>{0, 1, 2, 3, 4, kEnd}));
+  // Behind an end comes a start, which may be the same, or the end of the text.
+  CHECK(allowed(rules, {kTime, 1, kTime + 90}, wordy).front() == kEnd);
+  const auto start = allowed(rules, {kTime, 1, kTime + 90}, flat());
+  CHECK(start.front() == kTime + 90 && start.back() == kTime + 100);
+  // Behind text the next time is later than the last one.
+  const auto end = allowed(rules, {kTime + 10, 1}, flat());
+  CHECK(end.front() == kTime + 11 && end.back() == kTime + 100);
+}
+
+TEST("whisper rules: a time comes where all times together are more probable than each word") {
+  const TokenRules rules(kSpecial, {});
+  auto logits = flat();
+  logits[2] = std::log(1400.0F);
+  CHECK(allowed(rules, {kTime, 1}, logits).front() == kTime + 1);
+  logits[2] = std::log(1600.0F);
+  CHECK(allowed(rules, {kTime, 1}, logits).front() == 0);
+}
+
+TEST("whisper search: one beam takes the best token at each step") {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    ToyModel model(seed);
+    std::vector<int32_t> greedy;
+    while (greedy.size() < 30) {
+      auto logits = model.logits(greedy);
+      kTextRules.apply(greedy, logits);
+      const auto best = static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+      if (best == kEnd)
+        break;
+      greedy.push_back(best);
+    }
+    CHECK(found(seed, {.beams = 1, .most_tokens = 30}).tokens == greedy);
+  }
+}
+
+TEST("whisper search: several beams find texts that are more probable, with their own probabilities") {
+  int better = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const auto one = found(seed, {.beams = 1, .most_tokens = 30});
+    const auto five = found(seed, {.beams = 5, .most_tokens = 30});
+    CHECK(five.finished && five.logprobs.size() == five.tokens.size());
+    CHECK(std::abs(five.sum - sum_of(seed, five)) < 1e-3);
+    better += five.score() > one.score() + 1e-6 ? 1 : 0;
+    CHECK(five.score() > one.score() - 0.5); // a beam may lose what greedy decoding found, but not by much
+  }
+  CHECK(better > 10);
+}
+
+TEST("whisper search: a text without an end has the most tokens that it may") {
+  auto first = flat();
+  first[1] = 50;
+  std::vector<float> row;
+  const auto text =
+      search(kTextRules, {.beams = 3, .most_tokens = 12}, first, [&](std::span<const Extension> all) {
+        row.assign(kSize * all.size(), 0);
+        std::vector<std::span<float>> rows;
+        for (size_t i = 0; i < all.size(); ++i) {
+          rows.push_back(std::span(row).subspan(i * kSize, kSize));
+          rows.back()[1] = 50;
+          rows.back()[kEnd] = -50;
+        }
+        return rows;
+      });
+  CHECK(!text.finished && text.tokens == std::vector<int32_t>(12, 1));
+}
+
+TEST("whisper search: a temperature draws the same texts for the same seed, and others for another") {
+  const SearchOptions options{.beams = 5, .temperature = 0.8F, .most_tokens = 30, .seed = 1};
+  const auto once = found(3, options);
+  CHECK(found(3, options).tokens == once.tokens);
+  CHECK(std::abs(once.sum - sum_of(3, once, 0.8F)) < 1e-3);
+  std::map<std::vector<int32_t>, int> texts;
+  for (uint32_t seed = 0; seed < 10; ++seed)
+    ++texts[found(3, {.beams = 1, .temperature = 1, .most_tokens = 30, .seed = seed}).tokens];
+  CHECK(texts.size() > 3);
+}
+
+TEST("whisper segments: a text is cut where two times stand side by side") {
+  const auto at = [](int position) { return kTime + position; };
+  using Pieces = std::vector<TimedPiece>;
+  // One segment, whose last time ends the window.
+  CHECK((cut_at_times(std::vector{at(0), 1, 2, at(90)}, kTime, 100) ==
+         TimedPieces{Pieces{{0, 4, 0, 90}}, 100}));
+  // Two segments.
+  CHECK((cut_at_times(std::vector{at(0), 1, at(40), at(50), 2, at(90)}, kTime, 100) ==
+         TimedPieces{Pieces{{0, 3, 0, 40}, {3, 6, 50, 90}}, 100}));
+  // The text goes on behind the last pair, in the next window.
+  CHECK((cut_at_times(std::vector{at(2), 1, at(40), at(40)}, kTime, 100) ==
+         TimedPieces{Pieces{{0, 3, 2, 40}}, 40}));
+  CHECK((cut_at_times(std::vector{at(0), 1, at(40), at(42), 2}, kTime, 100) ==
+         TimedPieces{Pieces{{0, 3, 0, 40}}, 40}));
+  // Without an end, and without times.
+  CHECK((cut_at_times(std::vector{at(3), 1, 2}, kTime, 100) == TimedPieces{Pieces{{0, 3, 3, 100}}, 100}));
+  CHECK((cut_at_times(std::vector{1, 2}, kTime, 100) == TimedPieces{Pieces{{0, 2, 0, 100}}, 100}));
+  CHECK((cut_at_times(std::vector<int32_t>{}, kTime, 100) == TimedPieces{{}, 100}));
+}
+
+TEST("whisper segments: windows follow each other to the end of the audio") {
+  std::vector<std::pair<int, int>> windows;
+  for_each_window(3050, [&windows](int start, int length) {
+    windows.emplace_back(start, length);
+    return start == 0 ? 1000 : length;
+  });
+  CHECK((windows == std::vector<std::pair<int, int>>{{0, 3000}, {1000, 2050}}));
+  int short_ones = 0;
+  for_each_window(10, [&short_ones](int, int length) { return ++short_ones, length; });
+  CHECK(short_ones == 0);
+}
+
+TEST("whisper segments: a text of more windows than a chunk may have is incomplete") {
+  int windows = 0;
+  const auto decode = [&windows](int, int) { return ++windows, 0; };
+  CHECK(failure_of([&] { for_each_window(3000, decode); }) == StatusCode::incomplete);
+  CHECK(windows == 16);
+}
