@@ -101,7 +101,12 @@ export function buildApp(config: Config, deps: AppDeps): App {
   });
   const isAllowed = allowedModels(config);
   const names = { defaultSize: config.modelDefaultSize, aliases: config.modelAliases };
-  const transcription = createTranscription({ ...names, isAllowed }, deps, slot, caches);
+  const transcription = createTranscription(
+    { ...names, isAllowed },
+    deps,
+    { slot, beamSize: config.beamSize },
+    caches,
+  );
   const audio = createAudioOpener({
     engine: deps.engine,
     searchPath: config.environment.PATH ?? '',
@@ -221,7 +226,7 @@ function servable(config: Config, { store, engine }: AppDeps, caches: Caches): L
 function createTranscription(
   names: RouteOptions,
   { store, engine }: AppDeps,
-  slot: Slot,
+  shared: Pick<TranscriptionDeps, 'slot' | 'beamSize'>,
   caches: Caches,
 ): TranscriptionDeps {
   return {
@@ -241,7 +246,7 @@ function createTranscription(
         await store.ensure(VOICE_ACTIVITY.id, { signal, onProgress });
       if (isMissing) await store.ensure(modelId, { signal, onProgress });
     },
-    slot,
+    ...shared,
     ...caches,
   };
 }

@@ -78,6 +78,8 @@ export const BUDGETS = {
     /** The largest file that a process may write. */
     fileBytes: 0,
   },
+  /** Texts that Whisper may follow side by side. The memory of a lane grows with them. */
+  whisper: { maxBeams: 8 },
   /** Bodies and answers of speech and chat calls. */
   forwarded: {
     /** The longest time that a client may send or read nothing while the call waits for it. */

@@ -6,6 +6,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { BUDGETS } from './budgets.ts';
 import { isLoopback } from './http/address.ts';
 import { usableMemoryBytes, usefulThreads } from './machine.ts';
 import { SIZES } from './models/catalogue.ts';
@@ -48,6 +49,9 @@ const settings = z.object({
   SVC_THREADS: integer(1, 512)
     .optional()
     .describe('threads of one inference (physical cores, or the quota of the container)'),
+  SVC_BEAM_SIZE: integer(1, BUDGETS.whisper.maxBeams)
+    .default(5)
+    .describe('texts that Whisper follows side by side where a chunk is in doubt; 1 = greedy'),
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
   SVC_MAX_UPLOADS: integer(1, 4096).default(16).describe('most transcription requests at once'),
   SVC_MAX_SPOOL_MB: number(0.001, 1_048_576)
@@ -131,6 +135,8 @@ export interface Config {
   readonly modelAllow: readonly string[];
   readonly device: string;
   readonly threads: number;
+  /** Texts that Whisper follows side by side where a chunk is in doubt. */
+  readonly beamSize: number;
   readonly maxConnections: number;
   readonly maxUploadBytes: number;
   readonly maxUploads: number;
@@ -200,6 +206,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     device: s.SVC_DEVICE,
     maxConnections: s.SVC_MAX_CONNECTIONS,
     threads: s.SVC_THREADS ?? usefulThreads(),
+    beamSize: s.SVC_BEAM_SIZE,
     maxUploadBytes: toBytes(s.SVC_MAX_UPLOAD_MB),
     maxUploads: s.SVC_MAX_UPLOADS,
     maxSpoolBytes: toBytes(Math.max(s.SVC_MAX_SPOOL_MB, s.SVC_MAX_UPLOAD_MB)),

@@ -4,6 +4,7 @@
  * decoder into a loop, so the first retry is the same decoding with the full window. Pure.
  */
 import { deflateSync } from 'node:zlib';
+import type { ModelInfo } from '../engine/types.ts';
 
 export interface Attempt {
   temperature: number;
@@ -11,12 +12,18 @@ export interface Attempt {
   audioContext: number;
   /** The most tokens to decode; 0 means the model's own limit. */
   maxTokens: number;
+  /** Texts that are followed side by side. */
+  beams: number;
+  /** Whether the decoder writes times between its sentences; see `ChunkOptions`. */
+  times: boolean;
 }
 
 export interface Outcome {
   text: string;
   /** The mean natural log probability of the tokens, with the end token. */
   avgLogprob: number;
+  /** The natural log probability of the least probable token. */
+  leastLogprob: number;
   /** The probability (0..1) that the chunk holds no speech. */
   noSpeechProb: number;
   /** The number of text tokens. */
@@ -26,13 +33,14 @@ export interface Outcome {
 export type Verdict = 'accept' | 'retry' | 'silence';
 
 const POSITION_SEC = 0.02;
-/** At 192 the decoder loops (2.7 s became dozens of repetitions). At 256 short commands lose one more word in 300. */
-const MIN_CONTEXT = 320;
+/** At 192 the decoder loops (2.7 s became dozens of repetitions), and at 320 it gets one more word in 600 wrong. */
+const MIN_CONTEXT = 512;
 const CONTEXT_MARGIN_SEC = 1.5;
 const CONTEXT_STEP = 64;
 const MAX_COMPRESSION = 2.4;
 /** Twice the rate of a fast English speaker. Whisper's loops run to its limit of 224 tokens, at 7 a second and more. */
 const MAX_REPEATED_TOKENS_PER_SEC = 6;
+const MIN_TOKEN_LOGPROB = -1;
 const MIN_AVG_LOGPROB = -1;
 const MAX_NO_SPEECH = 0.6;
 const TEMPERATURES = [0, 0.2, 0.4, 0.6, 0.8, 1];
@@ -44,16 +52,39 @@ export function contextFor(durationSec: number, fullContext: number): number {
   return positions >= fullContext ? 0 : positions;
 }
 
-/** The attempts in order. A temperature above 0 from the client is used as it is, without other temperatures. */
-export function attemptsFor(durationSec: number, fullContext: number, temperature: number): Attempt[] {
-  const cut = contextFor(durationSec, fullContext);
+/**
+ * The attempts in order. A temperature above 0 from the client is used as it is, without other temperatures.
+ *
+ * The first attempt is greedy and writes no times, which makes it faster and no less accurate. The later ones let the
+ * decoder write times, as the reference code does: it then goes on behind the end of a text that it stopped too early.
+ * @param beams texts that are followed side by side once the audio is known to be difficult
+ */
+export function attemptsFor(
+  durationSec: number,
+  model: Pick<ModelInfo, 'audioContext' | 'textContext'>,
+  { temperature, beams }: { temperature: number; beams: number },
+): Attempt[] {
   // No speaker reaches 14 tokens a second for long. A script with several bytes a character may, and is retried without
   // a cap.
-  const first: Attempt = { temperature, audioContext: cut, maxTokens: Math.ceil(24 + 14 * durationSec) };
-  const full = { audioContext: 0, maxTokens: 0 };
-  if (temperature > 0) return [first, { temperature, ...full }];
-  const others = TEMPERATURES.map((t) => ({ temperature: t, ...full }));
-  return cut === 0 ? others : [first, ...others];
+  const maxTokens = Math.min(Math.ceil(24 + 14 * durationSec), Math.floor(model.textContext / 2));
+  const audioContext = contextFor(durationSec, model.audioContext);
+  const first: Attempt = { temperature, audioContext, maxTokens, beams: 1, times: false };
+  const full = { audioContext: 0, maxTokens: 0, beams, times: true };
+  const temperatures = temperature > 0 ? [temperature] : TEMPERATURES;
+  return [first, ...temperatures.map((t) => ({ temperature: t, ...full }))];
+}
+
+/**
+ * The second look at an accepted text, with several beams and the full window, or null where no token of the text is in
+ * doubt. docs/accuracy.md has the figures.
+ */
+export function secondLook(
+  { leastLogprob }: Pick<Outcome, 'leastLogprob'>,
+  first: Attempt,
+  beams: number,
+): Attempt | null {
+  if (beams <= first.beams || first.temperature > 0 || leastLogprob >= MIN_TOKEN_LOGPROB) return null;
+  return { ...first, beams, audioContext: 0 };
 }
 
 /** The bytes of the text over their zlib-compressed size, which shows how repetitive the text is; 0 for no text. */

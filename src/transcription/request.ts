@@ -1,5 +1,6 @@
 /** Checks the fields of a request and turns them into domain terms. The API description shows the same schema. */
 import { z } from 'zod';
+import { BUDGETS } from '../budgets.ts';
 import { type GatewayError, invalidValue } from '../errors.ts';
 import { isTruthy } from '../truthy.ts';
 import { parseLanguage } from './languages.ts';
@@ -33,6 +34,8 @@ export interface TranscriptionRequest {
   prompt: string;
   keywords: readonly string[];
   temperature: number;
+  /** Texts that are followed side by side where a chunk is in doubt; undefined for the default of the gateway. */
+  beamSize: number | undefined;
   responseFormat: ResponseFormat;
   granularities: ReadonlySet<Granularity>;
   segmentGranularity: SegmentGranularity;
@@ -72,6 +75,14 @@ function numeric(min: number, max: number) {
     .pipe(z.number().min(min, expected).max(max, expected));
 }
 
+function whole(min: number, max: number) {
+  const expected = `Expected a whole number from ${min} to ${max}`;
+  const spelled = text.regex(/^\s*\d+\s*$/).transform(Number);
+  return z
+    .union([z.number(), spelled], { error: expected })
+    .pipe(z.int(expected).min(min, expected).max(max, expected));
+}
+
 const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: `Expected ${values.join(', ')}` });
 
@@ -102,7 +113,10 @@ const FIELDS = {
     .describe('text the model is conditioned on: names, spelling, style'),
   temperature: numeric(0, 1)
     .optional()
-    .describe('0 (default) = greedy, with fallback when the result is doubtful'),
+    .describe('0 (default) = the most probable text, with fallback when the result is doubtful'),
+  beam_size: whole(1, BUDGETS.whisper.maxBeams)
+    .optional()
+    .describe('texts that are followed side by side where a chunk is in doubt; 1 = greedy'),
   response_format: oneOf(FORMATS).optional().describe('default `json`'),
   segment_granularity: oneOf(['sentence', 'subtitle'])
     .optional()
@@ -157,6 +171,7 @@ export function parseRequest(body: Readonly<Record<string, unknown>>): Transcrip
     prompt: f.prompt ?? '',
     keywords: f.keywords,
     temperature: f.temperature ?? 0,
+    beamSize: f.beam_size,
     responseFormat: f.response_format ?? 'json',
     granularities: new Set(f.timestamp_granularities.length > 0 ? f.timestamp_granularities : ['segment']),
     segmentGranularity: f.segment_granularity ?? 'sentence',

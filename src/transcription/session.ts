@@ -39,6 +39,8 @@ export interface TranscriptionDeps {
    */
   ensureWeights(modelId: string, signal: AbortSignal, onFetching: () => void): Promise<void>;
   slot: Slot;
+  /** The beams of requests that do not say how many; 1..8. */
+  beamSize: number;
   models: ModelCache<TranscriptionModel>;
   voiceActivity: ModelCache<VoiceActivityModel>;
 }
@@ -154,7 +156,8 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     // Join across pauses only if the language was given (else it may change) and no times are shown (joining drops
     // silence).
     const joins = recognizer.packing.joinsAcrossPauses && language !== undefined && !input.timed;
-    const asked = { ...toChunkRequest(request), language, timed: input.timed, signal: stopped };
+    const beams = request.beamSize ?? deps.beamSize;
+    const asked = { ...toChunkRequest(request), beams, language, timed: input.timed, signal: stopped };
     const heard = onLanes({
       chunks: joins ? joinedChunks(cut, recognizer.packing.maxSec) : cut,
       model: lease.model,

@@ -31,6 +31,7 @@ const request: ChunkRequest = {
   before: async () => null,
   translate: false,
   prompt: '',
+  beams: 1,
   temperature: 0,
   timed: true,
   signal: new AbortController().signal,

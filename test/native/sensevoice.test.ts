@@ -64,6 +64,7 @@ function hear(pieces: string[], language?: string, startSec = 0) {
       before: async () => null,
       translate: false,
       prompt: '',
+      beams: 1,
       temperature: 0,
       timed: true,
       signal: new AbortController().signal,

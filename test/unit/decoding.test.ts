@@ -7,19 +7,22 @@ import {
   contextFor,
   isLoop,
   judge,
+  secondLook,
 } from '../../src/transcription/decoding.ts';
 
 const good = {
   text: 'ask not what your country can do for you',
   avgLogprob: -0.2,
+  leastLogprob: -0.5,
   noSpeechProb: 0.1,
   tokens: 10,
 };
-const first = { temperature: 0, audioContext: 640, maxTokens: 100 };
+const model = { audioContext: 1500, textContext: 448 };
+const first = { temperature: 0, audioContext: 640, maxTokens: 100, beams: 1, times: false };
 
 test("the encoder window covers the clip, the margin and the floor, and is never larger than the model's", () => {
-  assert.equal(contextFor(0.1, 1500), 320);
-  assert.equal(contextFor(2.9, 1500), 320);
+  assert.equal(contextFor(0.1, 1500), 512);
+  assert.equal(contextFor(8.7, 1500), 512);
   assert.equal(contextFor(11, 1500), 640);
   assert.equal(contextFor(27, 1500), 1472);
   assert.equal(contextFor(29, 1500), 0);
@@ -29,25 +32,29 @@ test("the encoder window covers the clip, the margin and the floor, and is never
   }
 });
 
-test('greedy decoding falls back to the full window first, then to rising temperatures', () => {
-  const attempts = attemptsFor(5, 1500, 0);
+test('greedy decoding falls back to beams and times at the full window first, then to rising temperatures', () => {
+  const [greedy, ...others] = attemptsFor(5, model, { temperature: 0, beams: 5 });
+  assert.deepEqual(greedy, { temperature: 0, audioContext: 512, maxTokens: 94, beams: 1, times: false });
   assert.deepEqual(
-    attempts.map((a) => a.temperature),
-    [0, 0, 0.2, 0.4, 0.6, 0.8, 1],
+    others.map((a) => a.temperature),
+    [0, 0.2, 0.4, 0.6, 0.8, 1],
   );
-  assert(attempts[0] && attempts[0].audioContext > 0 && attempts[0].maxTokens > 0);
-  assert(attempts.slice(1).every((a) => a.audioContext === 0 && a.maxTokens === 0));
+  for (const { temperature: _, ...rest } of others)
+    assert.deepEqual(rest, { audioContext: 0, maxTokens: 0, beams: 5, times: true });
 });
 
 test('a temperature that the client chose is kept', () => {
-  assert(attemptsFor(5, 1500, 0.7).every((a) => a.temperature === 0.7));
+  const attempts = attemptsFor(5, model, { temperature: 0.7, beams: 1 });
+  assert.deepEqual(
+    attempts.map((a) => a.temperature),
+    [0.7, 0.7],
+  );
 });
 
-test('a clip that fills the window is not decoded twice in the same way', () => {
-  assert.deepEqual(
-    attemptsFor(29.5, 1500, 0).map((a) => a.temperature),
-    [0, 0.2, 0.4, 0.6, 0.8, 1],
-  );
+test('a text as long as the decoder can write is not the whole of a long clip', () => {
+  const [greedy] = attemptsFor(29.5, model, { temperature: 0, beams: 1 });
+  assert(greedy?.audioContext === 0 && greedy.maxTokens === 224);
+  assert.equal(judge({ ...good, tokens: 224 }, greedy, 29.5), 'retry');
 });
 
 test('a result is believed, retried or taken for silence by its figures', () => {
@@ -61,7 +68,7 @@ test('a result is believed, retried or taken for silence by its figures', () => 
 });
 
 test('repeated speech is decoded again at the full window and then believed, but a loop is not', () => {
-  const full = { temperature: 0, audioContext: 0, maxTokens: 0 };
+  const full = { temperature: 0, audioContext: 0, maxTokens: 0, beams: 1, times: true };
   const refrain = { ...good, text: `${good.text}. `.repeat(4), tokens: 40 };
   assert.equal(judge(refrain, first, 12), 'retry');
   assert.equal(judge(refrain, full, 12), 'accept');
@@ -75,4 +82,12 @@ test('a loop compresses and runs faster than speech', () => {
   assert(!isLoop({ text: 'you know '.repeat(20), tokens: 40 }, 10));
   assert(!isLoop({ text: good.text, tokens: 80 }, 10));
   assert.equal(compressionRatio(''), 0);
+});
+
+test('a text with a token in doubt gets a second look with beams and the full window', () => {
+  const unsure = { ...good, leastLogprob: -1.2 };
+  assert.deepEqual(secondLook(unsure, first, 5), { ...first, beams: 5, audioContext: 0 });
+  assert.equal(secondLook(good, first, 5), null);
+  assert.equal(secondLook(unsure, first, 1), null);
+  assert.equal(secondLook(unsure, { ...first, temperature: 0.2 }, 5), null);
 });

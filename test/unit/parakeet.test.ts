@@ -156,6 +156,7 @@ const request: ChunkRequest = {
   before: async () => ({ language: 'fr', probability: 1 }),
   translate: false,
   prompt: 'a prompt',
+  beams: 1,
   temperature: 0.5,
   timed: true,
   signal: new AbortController().signal,

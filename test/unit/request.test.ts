@@ -14,6 +14,7 @@ test('an empty form means auto, json, greedy, segments', () => {
     prompt: '',
     keywords: [],
     temperature: 0,
+    beamSize: undefined,
     responseFormat: 'json',
     granularities: new Set(['segment']),
     segmentGranularity: 'sentence',
@@ -94,6 +95,10 @@ for (const [body, field, allowed] of [
   [{ segment_granularity: 'page' }, 'segment_granularity', 'subtitle'],
   [{ task_type: 'sing' }, 'task_type', 'rich'],
   [{ response_format: 'yaml' }, 'response_format', 'json'],
+  [{ beam_size: '9' }, 'beam_size', 'from 1 to 8'],
+  [{ beam_size: '0' }, 'beam_size', 'from 1 to 8'],
+  [{ beam_size: '2.5' }, 'beam_size', 'from 1 to 8'],
+  [{ beam_size: '-1' }, 'beam_size', 'from 1 to 8'],
   [{ temperature: 'hot' }, 'temperature', 'from 0 to 1'],
   [{ temperature: '1.5' }, 'temperature', 'from 0 to 1'],
   [{ temperature: '-0.1' }, 'temperature', 'from 0 to 1'],
@@ -269,4 +274,11 @@ test('numbers are taken as they are written, and no other texts', () => {
     assert.equal(parseRequest({ temperature: text }).temperature, Number(text), text);
   for (const text of ['.', '1..', '1.0.', 'e1', '1e', '0x1', '1_0', '+-1', '1 0', 'Infinity', '١'])
     assert.equal(refusal({ temperature: text }).param, 'temperature', text);
+});
+
+test('a beam size is a whole number from 1 to 8', () => {
+  assert.equal(parseRequest({}).beamSize, undefined);
+  for (const size of [1, 5, 8]) assert.equal(parseRequest({ beam_size: ` ${size}` }).beamSize, size);
+  for (const size of ['0', '9', '1.5', '1e0', 'many', '٣'])
+    assert.equal(refusal({ beam_size: size }).param, 'beam_size', size);
 });

@@ -61,6 +61,7 @@ function recognize(model: Lane, request: Partial<ChunkRequest> = {}) {
     before: async () => null,
     translate: false,
     prompt: '',
+    beams: 1,
     temperature: 0,
     timed: true,
     signal: new AbortController().signal,

@@ -18,6 +18,7 @@ const request: ChunkRequest = {
   before: async () => null,
   translate: false,
   prompt: '',
+  beams: 1,
   temperature: 0,
   timed: false,
   signal: new AbortController().signal,
@@ -35,7 +36,7 @@ const said = [' ask', ' not', ' what', ' your', ' country'].map((text, id) => ({
 function laneOf(failures: NativeErrorCode[]) {
   const asked: ChunkOptions[] = [];
   const lane = {
-    info: { languages: ['en'], audioContext: 1500 },
+    info: { languages: ['en'], audioContext: 1500, textContext: 448 },
     transcribe: async (_samples: Float32Array, options: ChunkOptions) => {
       const code = failures[asked.length];
       asked.push(options);
@@ -73,4 +74,42 @@ test('another failure of the engine is not tried again', async () => {
   const { lane, asked } = laneOf(['inference_failed']);
   await assert.rejects(recognize(lane), { name: 'NativeError', code: 'inference_failed' });
   assert.equal(asked.length, 1);
+});
+
+/** A lane that is unsure of one token when it decodes greedily, and hears `better` with beams. */
+function unsureLane(better: { text: string; logprob: number }) {
+  const asked: number[] = [];
+  const lane = {
+    info: { languages: ['en'], audioContext: 1500, textContext: 448 },
+    transcribe: async (_samples: Float32Array, { beams }: ChunkOptions) => {
+      asked.push(beams);
+      const greedy = said.map((token, i) => (i === 2 ? { ...token, logprob: -1.5 } : token));
+      const tokens = said.map((token) => ({ ...token, logprob: better.logprob }));
+      tokens[2] = {
+        ...said[2],
+        bytes: Buffer.from(better.text),
+        logprob: better.logprob,
+      } as (typeof said)[0];
+      return [{ startMs: 0, endMs: 2500, tokens: beams > 1 ? tokens : greedy, noSpeechProb: 0 }];
+    },
+  };
+  return { lane: lane as unknown as Lane, asked };
+}
+
+test('a text with an improbable token is decoded again with beams, and the more probable text is taken', async () => {
+  for (const [logprob, expected] of [
+    [-0.2, 'ask not which your country'],
+    [-0.9, 'ask not what your country'],
+  ] as const) {
+    const { lane, asked } = unsureLane({ text: ' which', logprob });
+    const heard = await whisper.recognize(lane, chunk, { ...request, beams: 4 });
+    assert.equal(textOf(heard).trim(), expected);
+    assert.deepEqual(asked, [1, 4]);
+  }
+});
+
+test('a request for one beam is decoded greedily, however unsure the text is', async () => {
+  const { lane, asked } = unsureLane({ text: ' which', logprob: -0.1 });
+  assert.equal(textOf(await recognize(lane)).trim(), 'ask not what your country');
+  assert.deepEqual(asked, [1]);
 });

@@ -13,6 +13,8 @@ export interface ChunkRequest {
   translate: boolean;
   prompt: string;
   temperature: number;
+  /** Texts that are followed side by side where a chunk is in doubt, for a family that can; 1 is greedy decoding. */
+  beams: number;
   /** True for sentences with word times. Otherwise only the text matters, and the chunk may be one segment. */
   timed: boolean;
   /** Whole sentences, or subtitles for a recognizer with `cutsSubtitles`. */

@@ -3,7 +3,16 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type DecodedSegment, type Lane, NativeError } from '../../engine/types.ts';
 import { withoutAnnotations } from '../annotations.ts';
 import type { Chunk } from '../chunks.ts';
-import { type Attempt, attemptsFor, contextFor, isLoop, judge, type Outcome } from '../decoding.ts';
+import {
+  type Attempt,
+  attemptsFor,
+  contextFor,
+  isLoop,
+  judge,
+  type Outcome,
+  secondLook,
+  type Verdict,
+} from '../decoding.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
@@ -60,30 +69,45 @@ async function decode(
   request: ChunkRequest,
 ): Promise<Decoded | 'silence' | 'repetition'> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
-  const { translate, prompt } = request;
-  let best: Decoded | null = null;
-  let incomplete: NativeError | null = null;
-  for (const attempt of attemptsFor(durationSec, lane.info.audioContext, request.temperature)) {
-    const segments = await lane
-      .transcribe(
-        chunk.samples,
-        { language, translate, prompt, words: request.timed, beams: 1, times: true, ...attempt },
-        { signal: request.signal },
-      )
-      .catch(ifIncomplete);
-    if (segments instanceof NativeError) {
-      incomplete = segments;
-      continue;
-    }
+  const { translate, prompt, signal } = request;
+  const hear = async (attempt: Attempt) => {
+    const options = { language, translate, prompt, words: request.timed, ...attempt };
+    const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(ifIncomplete);
+    if (segments instanceof NativeError) return segments;
     const outcome = summarize(segments);
     const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, durationSec);
+    return { verdict, decoded: { segments, attempt, outcome } };
+  };
+  let best: Decoded | null = null;
+  let incomplete: NativeError | null = null;
+  for (const attempt of attemptsFor(durationSec, lane.info, request)) {
+    const heard = await hear(attempt);
+    if (heard instanceof NativeError) {
+      incomplete = heard;
+      continue;
+    }
+    const { verdict, decoded } = heard;
     if (verdict === 'silence') return 'silence';
-    if (verdict === 'accept') return { segments, attempt, outcome };
-    const better = best === null || outcome.avgLogprob > best.outcome.avgLogprob;
-    if (better && !isLoop(outcome, durationSec)) best = { segments, attempt, outcome };
+    if (verdict === 'accept') return await surer(decoded, request.beams, hear);
+    const better = best === null || decoded.outcome.avgLogprob > best.outcome.avgLogprob;
+    if (better && !isLoop(decoded.outcome, durationSec)) best = decoded;
   }
   if (best === null && incomplete !== null) throw incomplete; // a part of the text is not the text
   return best ?? 'repetition';
+}
+
+/** Takes a second look at a text in doubt, and returns the more probable one of the two. */
+async function surer(
+  decoded: Decoded,
+  beams: number,
+  hear: (attempt: Attempt) => Promise<NativeError | { verdict: Verdict; decoded: Decoded }>,
+): Promise<Decoded> {
+  const { attempt, outcome } = decoded;
+  const look = secondLook(outcome, attempt, beams);
+  if (look === null) return decoded;
+  const again = await hear(look);
+  if (again instanceof NativeError || again.verdict !== 'accept') return decoded;
+  return again.decoded.outcome.avgLogprob > outcome.avgLogprob ? again.decoded : decoded;
 }
 
 function ifIncomplete(error: unknown): NativeError {
@@ -99,6 +123,7 @@ function summarize(segments: DecodedSegment[]): Outcome {
       .toString()
       .trim(),
     avgLogprob: sum / (tokens.length + 1), // the end token counts, as in the reference code
+    leastLogprob: Math.min(0, ...tokens.map((token) => token.logprob)),
     noSpeechProb: segments[0]?.noSpeechProb ?? 0,
     tokens: tokens.length,
   };
