@@ -50,6 +50,7 @@ async function recognize(samples: Float32Array): Promise<void> {
     beams: 1,
     times: true,
     words: false,
+    again: false,
   });
 }
 

@@ -219,6 +219,7 @@ async function measure(path: string, rounds: number): Promise<ModelRun> {
       beams: 1,
       times: true,
       words: false,
+      again: false,
     });
     const took = performance.now() - begin;
     const tokens = segments.flatMap((segment) => segment.tokens).filter((token) => token.bytes.length > 0);

@@ -67,6 +67,9 @@ struct ChunkOptions {
   int beams = 1;         // texts that are followed side by side at a temperature of 0; 1 is greedy
   bool times = true; // false: the decoder is told to write no times, and a segment is as long as its window
   bool words = false;
+  // True for another look at the audio of the call before: what was encoded for that is used again, where it
+  // is exactly the same.
+  bool again = false;
   // Inverse text normalization: punctuation and digits, if the model has the choice.
   bool normalize_text = true;
 };

@@ -123,6 +123,7 @@ ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
   result.beams = read_integer(options, "beams", 1, kMaxBeams);
   result.times = read_boolean(options, "times");
   result.words = read_boolean(options, "words");
+  result.again = read_boolean(options, "again");
   result.normalize_text =
       options.Get("normalizeText").IsUndefined() || read_boolean(options, "normalizeText");
   return result;

@@ -66,6 +66,8 @@ export interface ChunkOptions {
   times: boolean;
   /** Align each token by dynamic time warping over the cross attention (slower, exact to about 50 ms). */
   words: boolean;
+  /** True for another look at the audio of the call before: what was encoded for that is used again. */
+  again: boolean;
   /** Inverse text normalization: punctuation and digits, where the model has the choice (SenseVoice). Default true. */
   normalizeText?: boolean;
 }

@@ -46,6 +46,7 @@ export const chunkOptions: ChunkOptions = {
   beams: 1,
   times: true,
   words: false,
+  again: false,
 };
 
 export function textOf(segments: readonly { tokens: readonly { bytes: Uint8Array }[] }[]): string {

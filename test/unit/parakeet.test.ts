@@ -184,6 +184,7 @@ test('a chunk is one call, and every sentence carries all fields', async () => {
     beams: 1,
     times: true,
     words: true,
+    again: false,
   });
   assert.equal(detected.language, 'en');
   assert(detected.probability > 0.9 && detected.probability <= 1, String(detected.probability));

@@ -108,6 +108,15 @@ test('a text with an improbable token is decoded again with beams, and the more 
   }
 });
 
+test('only another look at the same audio may use what was encoded for it', async () => {
+  const { lane, asked } = laneOf(['incomplete']);
+  await recognize(lane);
+  assert.deepEqual(
+    asked.map(({ again }) => again),
+    [false, true],
+  );
+});
+
 test('a request for one beam is decoded greedily, however unsure the text is', async () => {
   const { lane, asked } = unsureLane({ text: ' which', logprob: -0.1 });
   assert.equal(textOf(await recognize(lane)).trim(), 'ask not what your country');

@@ -81,7 +81,7 @@ class WhisperBackend final : public Backend {
     Encoded wanted{0, pad(samples)};
     const auto& padded = wanted.samples;
     wanted.audio_context = audio_context(options.audio_context, padded.size());
-    const bool encoded = std::exchange(encoded_, {}) == wanted;
+    const bool encoded = std::exchange(encoded_, {}) == wanted && options.again;
     whisper_state& state = this->state();
     prepare(state, wanted.audio_context);
     CallScope scope(*context_, state, *budget_, cancel);

@@ -128,10 +128,9 @@ void WhisperTranscript::align(size_t first_segment, int frame, int frames) {
   for (size_t i = first_segment; i < segments_.size(); ++i) {
     for (auto& token : segments_[i].tokens) {
       const bool is_text = token.id < special_.end_of_text;
-      const int64_t end_ms =
-          is_text && next < ends.size()
-              ? std::min<int64_t>(frame * kFrameMs + ends[next] * kPositionMs, limit_ms_)
-              : aligned_until_ms_;
+      const int64_t end_ms = is_text && next < ends.size()
+                                 ? std::min<int64_t>(frame * kFrameMs + ends[next] * kPositionMs, limit_ms_)
+                                 : aligned_until_ms_;
       token.end_ms = std::max(end_ms, aligned_until_ms_);
       token.start_ms = aligned_until_ms_;
       if (is_text && is_first)

@@ -34,6 +34,7 @@ export const GREEDY: Omit<ChunkOptions, 'language'> = {
   beams: 1,
   times: true,
   words: true,
+  again: false,
 };
 
 /** A language and the model's probability for it (0..1; 1 when the client gave the language). */

@@ -70,8 +70,10 @@ async function decode(
 ): Promise<Decoded | 'silence' | 'repetition'> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   const { translate, prompt, signal } = request;
+  let again = request.language === undefined; // the language was detected in the same audio
   const hear = async (attempt: Attempt) => {
-    const options = { language, translate, prompt, words: request.timed, ...attempt };
+    const options = { language, translate, prompt, words: request.timed, again, ...attempt };
+    again = true;
     const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(ifIncomplete);
     if (segments instanceof NativeError) return segments;
     const outcome = summarize(segments);
