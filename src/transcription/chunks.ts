@@ -116,30 +116,6 @@ export async function* speechChunks(
   for (const group of [...rest, ...packer.finish(audio.length / WINDOW_SAMPLES)]) yield toChunk(group, audio);
 }
 
-/**
- * Joins short chunks without the silence between them. Times in a joined chunk have no meaning, but the model has more
- * context, and computes fewer windows that are wider than their audio.
- */
-export async function* joinedChunks(chunks: AsyncGenerator<Chunk>, maxSec: number): AsyncGenerator<Chunk> {
-  let held: Chunk | null = null;
-  for await (const chunk of chunks) {
-    if (held !== null && held.samples.length + chunk.samples.length <= maxSec * SAMPLE_RATE) {
-      held = join(held, chunk);
-      continue;
-    }
-    if (held !== null) yield held;
-    held = chunk;
-  }
-  if (held !== null) yield held;
-}
-
-function join(a: Chunk, b: Chunk): Chunk {
-  const samples = new Float32Array(a.samples.length + b.samples.length);
-  samples.set(a.samples);
-  samples.set(b.samples, a.samples.length);
-  return { ...b, startSec: a.startSec, samples, speech: [...a.speech, ...b.speech] };
-}
-
 function toChunk({ spans, silentUntil }: Group, audio: ReturnType<typeof createAudioWindow>): Chunk {
   const start = (spans[0]?.start ?? 0) * WINDOW_SAMPLES;
   const samples = audio.copy(start, (spans.at(-1)?.end ?? 0) * WINDOW_SAMPLES);

@@ -1,6 +1,5 @@
-/** Decides how the audio of a request is cut: by the packing of the model family and the tuning of the client. Pure. */
+/** Decides how the audio of a request is cut: by the longest chunk of the model family and the tuning of the client. Pure. */
 import { type ChunkLimits, DEFAULT_LIMITS } from './chunks.ts';
-import type { Packing } from './recognizers/recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
 import { DEFAULT_SEGMENTER, type SegmenterOptions, WINDOW_SEC } from './voice-activity.ts';
 
@@ -14,7 +13,7 @@ const STREAM_MAX_SEC = 14;
 /** The options of the segmenter and the limits of the chunks for a request. */
 export function cuttingFor(
   { voiceActivity, stream }: Pick<TranscriptionRequest, 'voiceActivity' | 'stream'>,
-  { maxSec }: Packing,
+  maxChunkSec: number,
 ): { segmenter: SegmenterOptions; limits: ChunkLimits } {
   const { threshold, prefixPaddingMs, silenceDurationMs } = voiceActivity;
   const windows = (ms: number) => Math.max(1, Math.round(ms / 1000 / WINDOW_SEC));
@@ -28,6 +27,6 @@ export function cuttingFor(
     ...(prefixPaddingMs !== undefined && { padding: windows(prefixPaddingMs) }),
     ...(silenceDurationMs !== undefined && { minSilence: windows(silenceDurationMs) }),
   };
-  const limits = { ...DEFAULT_LIMITS, maxSec: stream ? Math.min(maxSec, STREAM_MAX_SEC) : maxSec };
+  const limits = { ...DEFAULT_LIMITS, maxSec: stream ? Math.min(maxChunkSec, STREAM_MAX_SEC) : maxChunkSec };
   return { segmenter, limits };
 }

@@ -13,7 +13,7 @@ import type { Hold, Slot } from '../engine/slot.ts';
 import type { TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
 import { CATALOGUE, VOICE_ACTIVITY } from '../models/catalogue.ts';
-import { joinedChunks, speechChunks } from './chunks.ts';
+import { speechChunks } from './chunks.ts';
 import { cuttingFor } from './cutting.ts';
 import { type ChunkRecognition, onLanes } from './lanes.ts';
 import { createLanguageTally } from './language-tally.ts';
@@ -146,20 +146,17 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     await using lease = await deps.models.lease(route.model.id);
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
-    const cut = speechChunks(audio.blocks(), vad.model, {
+    const chunks = speechChunks(audio.blocks(), vad.model, {
       signal: stopped,
       onBlock: (block) => {
         samples += block.length;
       },
-      ...cuttingFor(request, recognizer.packing),
+      ...cuttingFor(request, recognizer.maxChunkSec),
     });
-    // Join across pauses only if the language was given (else it may change) and no times are shown (joining drops
-    // silence).
-    const joins = recognizer.packing.joinsAcrossPauses && language !== undefined && !input.timed;
     const beams = request.beamSize ?? deps.beamSize;
     const asked = { ...toChunkRequest(request), beams, language, timed: input.timed, signal: stopped };
     const heard = onLanes({
-      chunks: joins ? joinedChunks(cut, recognizer.packing.maxSec) : cut,
+      chunks,
       model: lease.model,
       firstAlone: request.stream,
       stop,

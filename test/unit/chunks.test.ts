@@ -2,13 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import {
-  type Chunk,
-  createPacker,
-  DEFAULT_LIMITS,
-  joinedChunks,
-  speechChunks,
-} from '../../src/transcription/chunks.ts';
+import { type Chunk, createPacker, DEFAULT_LIMITS, speechChunks } from '../../src/transcription/chunks.ts';
 import { WINDOW_SAMPLES } from '../../src/transcription/voice-activity.ts';
 
 /** This detector takes a sample's own value as its probability, so the audio spells out the speech. */
@@ -129,40 +123,3 @@ test('a chunk knows the silence behind it: to the next chunk, to the end, or lon
   assert.deepEqual(await silences([625, 0.9], [near, 0], [625, 0.9]), [near - 2 * padding, 0]);
   assert.deepEqual(await silences([1000, 0.9]), [0, 0], 'a cut in the middle of speech');
 });
-
-test('joined chunks hold every sample once and in order, none is longer than allowed, and no two could still join', async () => {
-  const lengths = fc.array(fc.integer({ min: 1, max: 15 }), { maxLength: 30 });
-  await fc.assert(
-    fc.asyncProperty(lengths, async (seconds) => {
-      let at = 0;
-      const parts = seconds.map((sec, i): Chunk => {
-        const startSec = at;
-        at += sec + 2; // these 2 s are the silence between them
-        const samples = new Float32Array(sec * 16_000).fill(i);
-        const endSec = startSec + sec;
-        return { startSec, endSec, samples, speech: [{ startSec, endSec }], silentUntilSec: at };
-      });
-      const out: Chunk[] = [];
-      for await (const chunk of joinedChunks(given(parts), 12)) out.push(chunk);
-
-      assert.deepEqual(
-        out.flatMap((c) => c.speech),
-        parts.flatMap((c) => c.speech),
-      );
-      const whole = (chunks: Chunk[]) => Buffer.concat(chunks.map((c) => Buffer.from(c.samples.buffer)));
-      assert(whole(out).equals(whole(parts)));
-      for (const [i, { startSec, endSec, samples, speech, silentUntilSec }] of out.entries()) {
-        assert.deepEqual([startSec, endSec], [speech[0]?.startSec, speech.at(-1)?.endSec]);
-        assert.equal(silentUntilSec, endSec + 2);
-        assert(samples.length <= 12 * 16_000 || speech.length === 1);
-        const first = out[i + 1]?.speech[0];
-        if (first) assert(samples.length / 16_000 + first.endSec - first.startSec > 12);
-      }
-    }),
-    { numRuns: 60 },
-  );
-});
-
-async function* given(chunks: Chunk[]) {
-  yield* chunks;
-}

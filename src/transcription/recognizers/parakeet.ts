@@ -21,7 +21,7 @@ const INSTANT_SEC = 0.3;
 const USUAL_LANGUAGE = 'en';
 
 export const recognizer: Recognizer = {
-  packing: { maxSec: 29, joinsAcrossPauses: false },
+  maxChunkSec: 29,
   cutsSubtitles: true,
 
   async recognize(lane, chunk, request) {

@@ -51,16 +51,9 @@ export interface Recognition {
   dropped?: 'repetition';
 }
 
-/** How speech is packed into chunks for a family. */
-export interface Packing {
-  /** The longest chunk in seconds, at most 30. */
-  maxSec: number;
-  /** True when the family gains from chunks that are joined across long pauses. They are when no times are shown. */
-  joinsAcrossPauses: boolean;
-}
-
 export interface Recognizer {
-  readonly packing: Packing;
+  /** Spans of speech share a chunk up to this length in seconds, at most 30. A longer span is a chunk of its own. */
+  readonly maxChunkSec: number;
   /** True when the recognizer gives subtitles instead of sentences to a client that asks for them. */
   readonly cutsSubtitles?: true;
   /** @throws `request.signal.reason` after an abort */

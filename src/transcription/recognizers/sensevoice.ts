@@ -14,7 +14,7 @@ import { type ChunkRequest, type DetectedLanguage, GREEDY, type Recognizer } fro
 const FIRST_LANGUAGE = 'zh';
 
 export const recognizer: Recognizer = {
-  packing: { maxSec: 29, joinsAcrossPauses: false },
+  maxChunkSec: 29,
 
   async recognize(lane, chunk, request) {
     const segment = await decode(lane, chunk, request);

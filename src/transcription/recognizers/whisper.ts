@@ -24,10 +24,10 @@ const SURE = 0.5;
 
 export const recognizer: Recognizer = {
   /**
-   * Whisper computes as many positions as a chunk needs, and each position attends to all others. Chunks packed up to
-   * this length take the least time for each second of speech; docs/performance.md has the figures.
+   * Of sentences that are said again and again in one chunk, Whisper writes one. So only short spans share a chunk,
+   * where a word alone would be harder to hear. docs/accuracy.md has the figures.
    */
-  packing: { maxSec: 12, joinsAcrossPauses: true },
+  maxChunkSec: 4,
 
   async recognize(lane, chunk, request) {
     const detected =
