@@ -75,16 +75,18 @@ export function attemptsFor(
 }
 
 /**
- * The second look at an accepted text, with several beams and the full window, or null where no token of the text is in
- * doubt. docs/accuracy.md has the figures.
+ * Further looks at an accepted text of which a token is in doubt, none for other texts: with several beams, which costs
+ * little because the audio is encoded already, and then with the full window too, which costs several times as much.
+ * The second one is worth it only where the first finds another text. docs/accuracy.md has the figures.
  */
-export function secondLook(
+export function furtherLooks(
   { leastLogprob }: Pick<Outcome, 'leastLogprob'>,
   first: Attempt,
   beams: number,
-): Attempt | null {
-  if (beams <= first.beams || first.temperature > 0 || leastLogprob >= MIN_TOKEN_LOGPROB) return null;
-  return { ...first, beams, audioContext: 0 };
+): Attempt[] {
+  if (beams <= first.beams || first.temperature > 0 || leastLogprob >= MIN_TOKEN_LOGPROB) return [];
+  const cut = { ...first, beams };
+  return first.audioContext === 0 ? [cut] : [cut, { ...cut, audioContext: 0 }];
 }
 
 /** The bytes of the text over their zlib-compressed size, which shows how repetitive the text is; 0 for no text. */

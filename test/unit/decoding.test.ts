@@ -5,9 +5,9 @@ import {
   attemptsFor,
   compressionRatio,
   contextFor,
+  furtherLooks,
   isLoop,
   judge,
-  secondLook,
 } from '../../src/transcription/decoding.ts';
 
 const good = {
@@ -84,10 +84,12 @@ test('a loop compresses and runs faster than speech', () => {
   assert.equal(compressionRatio(''), 0);
 });
 
-test('a text with a token in doubt gets a second look with beams and the full window', () => {
+test('a text with a token in doubt gets looks with beams, first at its own window and then at the full one', () => {
   const unsure = { ...good, leastLogprob: -1.2 };
-  assert.deepEqual(secondLook(unsure, first, 5), { ...first, beams: 5, audioContext: 0 });
-  assert.equal(secondLook(good, first, 5), null);
-  assert.equal(secondLook(unsure, first, 1), null);
-  assert.equal(secondLook(unsure, { ...first, temperature: 0.2 }, 5), null);
+  const cut = { ...first, beams: 5 };
+  assert.deepEqual(furtherLooks(unsure, first, 5), [cut, { ...cut, audioContext: 0 }]);
+  assert.deepEqual(furtherLooks(unsure, { ...first, audioContext: 0 }, 5), [{ ...cut, audioContext: 0 }]);
+  assert.deepEqual(furtherLooks(good, first, 5), []);
+  assert.deepEqual(furtherLooks(unsure, first, 1), []);
+  assert.deepEqual(furtherLooks(unsure, { ...first, temperature: 0.2 }, 5), []);
 });

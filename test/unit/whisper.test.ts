@@ -76,35 +76,46 @@ test('another failure of the engine is not tried again', async () => {
   assert.equal(asked.length, 1);
 });
 
-/** A lane that is unsure of one token when it decodes greedily, and hears `better` with beams. */
-function unsureLane(better: { text: string; logprob: number }) {
-  const asked: number[] = [];
+/** A lane that is unsure of one token when it decodes greedily, and hears these texts with beams, one after the other. */
+function unsureLane(...looks: { word: string; logprob: number }[]) {
+  const asked: [beams: number, isCut: boolean][] = [];
   const lane = {
     info: { languages: ['en'], audioContext: 1500, textContext: 448 },
-    transcribe: async (_samples: Float32Array, { beams }: ChunkOptions) => {
-      asked.push(beams);
-      const greedy = said.map((token, i) => (i === 2 ? { ...token, logprob: -1.5 } : token));
-      const tokens = said.map((token) => ({ ...token, logprob: better.logprob }));
-      tokens[2] = {
-        ...said[2],
-        bytes: Buffer.from(better.text),
-        logprob: better.logprob,
-      } as (typeof said)[0];
-      return [{ startMs: 0, endMs: 2500, tokens: beams > 1 ? tokens : greedy, noSpeechProb: 0 }];
+    transcribe: async (_samples: Float32Array, { beams, audioContext }: ChunkOptions) => {
+      const { word, logprob } = looks[asked.length - 1] ?? { word: ' what', logprob: -0.1 };
+      asked.push([beams, audioContext > 0]);
+      const tokens = said.map((token, i) =>
+        i === 2 ? { ...token, bytes: Buffer.from(word), logprob: beams > 1 ? logprob : -1.5 } : token,
+      );
+      return [{ startMs: 0, endMs: 2500, tokens, noSpeechProb: 0 }];
     },
   };
   return { lane: lane as unknown as Lane, asked };
 }
 
-test('a text with an improbable token is decoded again with beams, and the more probable text is taken', async () => {
-  for (const [logprob, expected] of [
-    [-0.2, 'ask not which your country'],
-    [-0.9, 'ask not what your country'],
+const [GREEDY, BEAMS, FULL] = [
+  [1, true],
+  [4, true],
+  [4, false],
+];
+
+test('a text in doubt is decoded again with beams, and is settled where they find the same text', async () => {
+  const { lane, asked } = unsureLane({ word: ' what', logprob: -1.2 });
+  const heard = await whisper.recognize(lane, chunk, { ...request, beams: 4 });
+  assert.equal(textOf(heard).trim(), 'ask not what your country');
+  assert.deepEqual(asked, [GREEDY, BEAMS]);
+});
+
+test('where beams find another text, the full window is heard, and the most probable text is taken', async () => {
+  for (const [beams, full, expected] of [
+    [-0.2, -0.5, 'which'],
+    [-0.5, -0.2, 'why'],
+    [-1.8, -1.9, 'what'],
   ] as const) {
-    const { lane, asked } = unsureLane({ text: ' which', logprob });
+    const { lane, asked } = unsureLane({ word: ' which', logprob: beams }, { word: ' why', logprob: full });
     const heard = await whisper.recognize(lane, chunk, { ...request, beams: 4 });
-    assert.equal(textOf(heard).trim(), expected);
-    assert.deepEqual(asked, [1, 4]);
+    assert.equal(textOf(heard).trim(), `ask not ${expected} your country`);
+    assert.deepEqual(asked, [GREEDY, BEAMS, FULL]);
   }
 });
 
@@ -118,7 +129,7 @@ test('only another look at the same audio may use what was encoded for it', asyn
 });
 
 test('a request for one beam is decoded greedily, however unsure the text is', async () => {
-  const { lane, asked } = unsureLane({ text: ' which', logprob: -0.1 });
+  const { lane, asked } = unsureLane({ word: ' which', logprob: -0.1 });
   assert.equal(textOf(await recognize(lane)).trim(), 'ask not what your country');
-  assert.deepEqual(asked, [1]);
+  assert.deepEqual(asked, [GREEDY]);
 });

@@ -7,10 +7,10 @@ import {
   type Attempt,
   attemptsFor,
   contextFor,
+  furtherLooks,
   isLoop,
   judge,
   type Outcome,
-  secondLook,
   type Verdict,
 } from '../decoding.ts';
 import type { UnnumberedSegment } from '../segment.ts';
@@ -98,18 +98,20 @@ async function decode(
   return best ?? 'repetition';
 }
 
-/** Takes a second look at a text in doubt, and returns the more probable one of the two. */
+/** Looks again at a text in doubt, until another look agrees with it, and returns the most probable text. */
 async function surer(
-  decoded: Decoded,
+  first: Decoded,
   beams: number,
   hear: (attempt: Attempt) => Promise<NativeError | { verdict: Verdict; decoded: Decoded }>,
 ): Promise<Decoded> {
-  const { attempt, outcome } = decoded;
-  const look = secondLook(outcome, attempt, beams);
-  if (look === null) return decoded;
-  const again = await hear(look);
-  if (again instanceof NativeError || again.verdict !== 'accept') return decoded;
-  return again.decoded.outcome.avgLogprob > outcome.avgLogprob ? again.decoded : decoded;
+  let best = first;
+  for (const look of furtherLooks(first.outcome, first.attempt, beams)) {
+    const heard = await hear(look);
+    if (heard instanceof NativeError || heard.verdict !== 'accept') continue;
+    if (heard.decoded.outcome.avgLogprob > best.outcome.avgLogprob) best = heard.decoded;
+    if (heard.decoded.outcome.text === first.outcome.text) break;
+  }
+  return best;
 }
 
 function ifIncomplete(error: unknown): NativeError {
