@@ -28,7 +28,10 @@ export async function startGatewayProcess(env: Record<string, string> = {}): Pro
     stdio: 'inherit',
   });
   const exited = once(child, 'exit');
-  await answers(`${base}/health`);
+  await answers(`${base}/health`).catch((error: unknown) => {
+    child.kill();
+    throw error;
+  });
   return {
     base,
     startedInMs: performance.now() - startedAt,
@@ -50,7 +53,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-export async function answers(url: string, limitMs = 20_000): Promise<void> {
+export async function answers(url: string, limitMs = 60_000): Promise<void> {
   const deadline = performance.now() + limitMs;
   while (performance.now() < deadline) {
     const ok = await fetch(url).then(
