@@ -2,10 +2,10 @@
  * Clips of real speech with a known text that anyone can get are kept here as 16 kHz mono wav, below
  * build/bench-clips.
  */
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import { wavHeader } from '../test/wav.ts';
+import { debianPackagePath } from './debian-package.ts';
 import { samplesOf } from './gateway.ts';
 import { ROOT } from './peers/peer.ts';
 
@@ -40,7 +40,7 @@ export interface Clip {
  */
 export function publicClips(): Clip[] {
   const jfk = storedClip('jfk', () => samplesOf(SAMPLE), SAMPLE_TEXT);
-  const folder = packageFolder();
+  const folder = debianPackagePath(PACKAGE, PACKAGE_DATA);
   if (folder === null) return [jfk];
   const raws = Object.entries(RAW_TEXTS).map(([file, text]) =>
     storedClip(parse(file).name, () => readFileSync(join(folder, file)), text),
@@ -94,27 +94,4 @@ function transcribedClips(folder: string, file: string): Clip[] {
       text,
     ),
   );
-}
-
-/**
- * Finds the installed package, or unpacks it below build/. Where neither is possible it returns null and prints why.
- */
-function packageFolder(): string | null {
-  const unpacked = join(CLIP_FOLDER, PACKAGE);
-  for (const root of ['/', unpacked]) {
-    if (existsSync(join(root, PACKAGE_DATA, 'librivox'))) return join(root, PACKAGE_DATA);
-  }
-  try {
-    mkdirSync(CLIP_FOLDER, { recursive: true });
-    const run = (command: string, args: string[]) =>
-      execFileSync(command, args, { cwd: CLIP_FOLDER, stdio: ['ignore', 'ignore', 'pipe'] });
-    run('apt-get', ['download', PACKAGE]);
-    const archive = readdirSync(CLIP_FOLDER).find((name) => name.startsWith(`${PACKAGE}_`));
-    run('dpkg', ['-x', archive ?? '', unpacked]);
-    return join(unpacked, PACKAGE_DATA);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message.trim() : String(error);
-    process.stderr.write(`Without the clips of ${PACKAGE}, which has to come from Debian: ${reason}\n`);
-    return null;
-  }
 }
