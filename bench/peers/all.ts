@@ -1,5 +1,5 @@
 /** Lists the peers by the names that `--peers` takes, in the order of the tables. */
-import { startFasterWhisper, startFasterWhisperBatched } from './faster-whisper.ts';
+import { startFasterWhisper, startFasterWhisperBatched, startFasterWhisperBeam5 } from './faster-whisper.ts';
 import type { StartPeer } from './peer.ts';
 import { startSherpaOnnx } from './sherpa-onnx.ts';
 import { startVoxgate } from './voxgate.ts';
@@ -9,6 +9,7 @@ import { startWhisperNode } from './whisper-node.ts';
 export const PEERS: Record<string, StartPeer> = {
   voxgate: startVoxgate,
   'faster-whisper': startFasterWhisper,
+  'faster-whisper-beam-5': startFasterWhisperBeam5,
   'faster-whisper-batched': startFasterWhisperBatched,
   'whisper-server': startWhisperServer,
   'whisper-cli': startWhisperCli,

@@ -1,4 +1,4 @@
-/** Runs faster-whisper (int8, beam 1) in a Python process of its own, plain or batched. */
+/** Runs faster-whisper (int8) in a Python process of its own: greedy, with its default of five beams, or batched. */
 import { join } from 'node:path';
 import { startJsonLines } from './json-lines.ts';
 import { type Peer, type PeerOptions, ROOT, type TimedWord } from './peer.ts';
@@ -7,24 +7,31 @@ import { baseCheckpoint, ensureVenv } from './python.ts';
 const SCRIPT = join(ROOT, 'bench/peers/faster_whisper_peer.py');
 
 export function startFasterWhisper(options: PeerOptions): Promise<Peer> {
-  return start('faster-whisper', options, []);
+  return start('faster-whisper', options, { beam: 1 });
+}
+
+export function startFasterWhisperBeam5(options: PeerOptions): Promise<Peer> {
+  return start('faster-whisper beam 5', options, { beam: 5 });
 }
 
 export function startFasterWhisperBatched(options: PeerOptions): Promise<Peer> {
-  return start('faster-whisper batched', options, ['--batched']);
+  return start('faster-whisper batched', options, { beam: 1, batched: true });
 }
 
-async function start(name: string, options: PeerOptions, flags: string[]): Promise<Peer> {
+async function start(
+  name: string,
+  options: PeerOptions,
+  { beam, batched = false }: { beam: number; batched?: boolean },
+): Promise<Peer> {
   const python = ensureVenv(options.venv);
   const model = options.model ?? baseCheckpoint(options.venv);
-  const args = [SCRIPT, model, '--threads', String(options.threads), ...flags];
+  const flags = ['--threads', String(options.threads), '--beam', String(beam)];
+  const args = [SCRIPT, model, ...flags, ...(batched ? ['--batched'] : [])];
   const child = await startJsonLines(name, python, args);
   return {
     name,
-    version: `${child.hello['faster-whisper']}, ctranslate2 ${child.hello.ctranslate2}, int8, beam 1${
-      flags.length > 0
-        ? ', BatchedInferencePipeline with its defaults (8 at once, voice activity filter)'
-        : ''
+    version: `${child.hello['faster-whisper']}, ctranslate2 ${child.hello.ctranslate2}, int8, beam ${beam}${
+      batched ? ', BatchedInferencePipeline with its defaults (8 at once, voice activity filter)' : ''
     }`,
     async transcribe({ audio, language, vad = false, words = false }) {
       const request = { audio, language, vad, words };

@@ -16,10 +16,10 @@ from importlib.metadata import version
 from faster_whisper import BatchedInferencePipeline, WhisperModel
 
 
-def transcribe(model, request, batched):
+def transcribe(model, request, beam, batched):
     options = {
         "language": None if request["language"] == "auto" else request["language"],
-        "beam_size": 1,
+        "beam_size": beam,
         "word_timestamps": request["words"],
     }
     # The batched mode filters by itself, and has to: its batches are made of the spans that the filter finds.
@@ -47,6 +47,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("model", help="directory of a CTranslate2 Whisper checkpoint")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--batched", action="store_true")
     options = parser.parse_args()
     model = WhisperModel(
@@ -57,7 +58,7 @@ def main():
     print(json.dumps({name: version(name) for name in ("faster-whisper", "ctranslate2")}), flush=True)
     for line in sys.stdin:
         try:
-            answer = transcribe(model, json.loads(line), options.batched)
+            answer = transcribe(model, json.loads(line), options.beam, options.batched)
         except Exception as error:  # the caller decides what a failed run means
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
