@@ -16,6 +16,10 @@ export interface ClipClass {
   vad: boolean;
   /** True where the time to the first segment is of interest. */
   stream: boolean;
+  /** True where the answer has times of its segments. */
+  timed?: boolean;
+  /** True where the detected language is of interest. */
+  detected?: boolean;
 }
 
 export interface ClassOptions {

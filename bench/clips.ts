@@ -32,6 +32,8 @@ export interface Clip {
   seconds: number;
   /** The spoken text; null when it is not known. */
   text: string | null;
+  /** ISO 639 code that the peers are told, or `auto`; that of the class when absent. */
+  language?: string;
 }
 
 /**

@@ -87,11 +87,12 @@ async function takeTurns(clipClass: ClipClass, contenders: Contender[]): Promise
 /** Resolves to undefined for a peer that fails now or has failed. */
 async function transcribe(
   { outcome, peer }: Contender,
-  { language, vad, stream }: ClipClass,
+  { language, vad, stream, timed = false, detected = false }: ClipClass,
   clip: Clip,
 ): Promise<Run | undefined> {
   if (outcome.failure !== null) return undefined;
-  return orFailure(outcome, () => peer.transcribe({ audio: clip.audio, language, vad, stream }));
+  const task = { audio: clip.audio, language: clip.language ?? language, vad, stream, timed, detected };
+  return orFailure(outcome, () => peer.transcribe(task));
 }
 
 async function orFailure<T>(outcome: Outcome, act: () => Promise<T>): Promise<T | undefined> {

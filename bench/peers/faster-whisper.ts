@@ -1,10 +1,15 @@
 /** Runs faster-whisper (int8) in a Python process of its own: greedy, with its default of five beams, or batched. */
 import { join } from 'node:path';
 import { startJsonLines } from './json-lines.ts';
-import { type Peer, type PeerOptions, ROOT, type TimedWord } from './peer.ts';
+import { type Peer, type PeerOptions, ROOT, type Run } from './peer.ts';
 import { baseCheckpoint, ensureVenv } from './python.ts';
 
 const SCRIPT = join(ROOT, 'bench/peers/faster_whisper_peer.py');
+
+interface Answer extends Required<Pick<Run, 'text' | 'words' | 'language'>> {
+  wall_ms: number;
+  first_ms: number;
+}
 
 export function startFasterWhisper(options: PeerOptions): Promise<Peer> {
   return start('faster-whisper', options, { beam: 1 });
@@ -35,10 +40,8 @@ async function start(
     }`,
     async transcribe({ audio, language, vad = false, words = false }) {
       const request = { audio, language, vad, words };
-      const run = await child.ask<{ wall_ms: number; first_ms: number; text: string; words: TimedWord[] }>(
-        request,
-      );
-      return { wallMs: run.wall_ms, firstMs: run.first_ms, text: run.text, words: run.words };
+      const { wall_ms, first_ms, ...heard } = await child.ask<Answer>(request);
+      return { wallMs: wall_ms, firstMs: first_ms, ...heard };
     },
     cpuSec: child.cpuSec,
     peakMegabytes: child.peakMegabytes,

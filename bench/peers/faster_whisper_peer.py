@@ -1,7 +1,7 @@
 """faster-whisper behind JSON lines: one request on stdin, one answer on stdout, so that the caller sets the order.
 
     {"audio": PATH, "language": "en", "words": false, "vad": false}
-        -> {"wall_ms": ..., "first_ms": ..., "text": ..., "words": [{"word", "start", "end"}]}
+        -> {"wall_ms": ..., "first_ms": ..., "text": ..., "words": [{"word", "start", "end"}], "language": "en"}
 
 The clock runs from the path of the file to the last segment. Decoding the audio is included, loading the model is
 not.
@@ -26,7 +26,7 @@ def transcribe(model, request, beam, batched):
     if not batched:
         options["vad_filter"] = request["vad"]
     begin = time.perf_counter()
-    segments, _ = model.transcribe(request["audio"], **options)
+    segments, info = model.transcribe(request["audio"], **options)
     heard = []
     first_ms = None
     for segment in segments:  # the segments come from a generator, so the work happens here
@@ -40,7 +40,13 @@ def transcribe(model, request, beam, batched):
     ]
     # Segments of the batched mode come without the space between them.
     text = " ".join(segment.text.strip() for segment in heard)
-    return {"wall_ms": wall_ms, "first_ms": first_ms or wall_ms, "text": text, "words": words}
+    return {
+        "wall_ms": wall_ms,
+        "first_ms": first_ms or wall_ms,
+        "text": text,
+        "words": words,
+        "language": info.language,
+    }
 
 
 def main():

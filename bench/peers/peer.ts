@@ -13,8 +13,12 @@ export interface Task {
   language: string;
   /** Turns on the peer's own voice activity filter, where it has one that has to be asked for. */
   vad?: boolean;
+  /** Asks for times of each segment, where that has to be asked for. */
+  timed?: boolean;
   /** Asks for times of each word, where the peer gives them. */
   words?: boolean;
+  /** Asks which language was detected, where `language` is `auto`. */
+  detected?: boolean;
   /** Asks for a stream of segments, where that has to be asked for, so that the first can be timed. */
   stream?: boolean;
 }
@@ -34,6 +38,8 @@ export interface Run {
   /** The time without loading, for a peer that loads its weights in every run and says how long that took. */
   withoutLoadMs?: number;
   words?: TimedWord[];
+  /** ISO 639 code of the language that was detected, where the task asks for it. */
+  language?: string;
 }
 
 export interface Peer extends AsyncDisposable {

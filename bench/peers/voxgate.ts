@@ -42,16 +42,21 @@ export async function startVoxgate({ threads, gatewayModel, url }: Options): Pro
 }
 
 async function ask(base: string, model: string, task: Parameters<Peer['transcribe']>[0]): Promise<Run> {
-  const { audio, language, words = false, stream = false } = task;
+  const { audio, language, timed = false, words = false, stream = false, detected = false } = task;
   const fields = {
     model,
     language,
     ...(stream ? { stream: 'true' } : {}),
-    ...(words ? { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' } : {}),
+    ...(timed || words ? { response_format: 'verbose_json' } : {}),
+    ...(words ? { 'timestamp_granularities[]': 'word' } : {}),
   };
   const url = `${base.replace(/\/$/, '')}/v1/audio/transcriptions`;
   const { wallMs, firstMs, body } = await upload(url, audio, fields, stream ? '"delta"' : undefined);
   const last = stream ? body.slice(body.lastIndexOf('data: ') + 'data: '.length) : body;
   const answer = JSON.parse(last) as { text: string; words?: TimedWord[] };
-  return { wallMs, firstMs, text: answer.text, words: answer.words ?? [] };
+  const run = { wallMs, firstMs, text: answer.text, words: answer.words ?? [] };
+  if (language !== 'auto' || !detected) return run;
+  // The plain answer does not tell the language, so that another request, which is not timed, asks for it.
+  const told = await upload(url, audio, { model, language, response_format: 'verbose_json' });
+  return { ...run, language: (JSON.parse(told.body) as { language_code: string }).language_code };
 }

@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { readConfig } from '../../src/config.ts';
+import { parseLanguage } from '../../src/transcription/languages.ts';
 import { answers, childrenCpuSec, cpuSec, freePort, peakMegabytes } from '../gateway.ts';
 import { type Peer, type PeerOptions, ROOT } from './peer.ts';
 import { upload } from './upload.ts';
@@ -35,9 +36,12 @@ export async function startWhisperServer({ threads }: PeerOptions): Promise<Peer
     name: 'whisper.cpp server',
     version: `${sourceVersion()}, default build, q8_0, greedy`,
     async transcribe({ audio, language }) {
-      const fields = { language, response_format: 'json' };
+      // Only this format tells the language; its times come from the same tokens as the text.
+      const fields = { language, response_format: language === 'auto' ? 'verbose_json' : 'json' };
       const { wallMs, firstMs, body } = await upload(`${base}/inference`, audio, fields);
-      return { wallMs, firstMs, text: plain((JSON.parse(body) as { text: string }).text) };
+      const heard = JSON.parse(body) as { text: string; detected_language?: string };
+      const code = parseLanguage(heard.detected_language ?? '');
+      return { wallMs, firstMs, text: plain(heard.text), ...(code === undefined ? {} : { language: code }) };
     },
     cpuSec: () => cpuSec(pid),
     peakMegabytes: () => peakMegabytes(pid),
