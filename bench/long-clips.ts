@@ -20,9 +20,19 @@ export function longClip(
 ): Clip | null {
   if (sentences.length < 2) return null; // one sentence again and again is no speech
   const key = JSON.stringify([sentences.map((clip) => [clip.name, clip.seconds, clip.text]), options]);
+  return joined(name, key, () => chooseSentences(sentences, options), options.pauseSec);
+}
+
+/** Says the same sentence again and again, with the pause behind each. */
+export function repeatedClip(sentence: Clip, times: number, pauseSec: number): Clip {
+  const key = JSON.stringify([sentence.name, sentence.text, times, pauseSec]);
+  return joined(`${sentence.name}-repeated`, key, () => Array(times).fill(sentence), pauseSec);
+}
+
+function joined(name: string, key: string, choose: () => Clip[], pauseSec: number): Clip {
   const stem = join(CLIP_FOLDER, `${name}-${createHash('sha256').update(key).digest('hex').slice(0, 8)}`);
   const audio = `${stem}.wav`;
-  if (!existsSync(`${stem}.txt`)) write(stem, chooseSentences(sentences, options), options.pauseSec);
+  if (!existsSync(`${stem}.txt`)) write(stem, choose(), pauseSec);
   const text = readFileSync(`${stem}.txt`, 'utf8');
   return { name, audio, seconds: (statSync(audio).size - HEADER_BYTES) / BYTES_A_SECOND, text };
 }

@@ -1,0 +1,135 @@
+/**
+ * Makes clips harder to hear: soft, over the telephone, far away, in noise, among other voices. A clip comes out the
+ * same at every run, because its noise is seeded with its name.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { wav } from '../test/wav.ts';
+import { CLIP_FOLDER, HEADER_BYTES, storedClip } from './clips.ts';
+import { PROMPT_LANGUAGES, type Prompt, prompts } from './prompts.ts';
+import { seededRandom } from './random.ts';
+
+const SAMPLE_RATE = 16_000;
+const BABBLING_VOICES = 6;
+const REVERBERATION_SEC = 0.5;
+
+/** @param decibels how much softer; 16-bit samples are rounded as a recorder would round them */
+export function quieter(prompt: Prompt, decibels: number): Prompt {
+  return degraded(prompt, `quiet-${decibels}dB`, () => scaled(samplesOf(prompt), 10 ** (-decibels / 20)));
+}
+
+/** Adds white noise. @param snrDb power of the whole clip over that of the noise */
+export function withWhiteNoise(prompt: Prompt, snrDb: number): Prompt {
+  return degraded(prompt, `white-${snrDb}dB`, () => {
+    const speech = samplesOf(prompt);
+    return mixed(speech, whiteNoise(speech.length, seedOf(prompt.name)), snrDb);
+  });
+}
+
+/** Adds the voices of other languages, all at once. @param snrDb power of the whole clip over that of the voices */
+export function withBabble(prompt: Prompt, snrDb: number): Prompt {
+  return degraded(prompt, `babble-${snrDb}dB`, () => {
+    const speech = samplesOf(prompt);
+    return mixed(speech, babble(speech.length, prompt), snrDb);
+  });
+}
+
+/** Sends the clip through G.711 at 8 kHz, in µ-law, as a telephone line does. */
+export function overTelephone(prompt: Prompt): Prompt {
+  return degraded(prompt, 'telephone', () => {
+    const coded = ffmpeg(['-i', prompt.audio, '-ar', '8000', '-f', 'mulaw', '-']);
+    return floats(ffmpeg(['-f', 'mulaw', '-ar', '8000', '-ac', '1', '-i', '-', ...RAW_OUTPUT], coded));
+  });
+}
+
+/**
+ * Puts the speaker into the far end of a room: a tail of noise that falls by 60 dB in half a second, as strong as the
+ * voice itself (Polack's model of late reverberation), and 20 dB softer.
+ */
+export function fromFarAway(prompt: Prompt): Prompt {
+  return degraded(prompt, 'distant', () => {
+    const speech = samplesOf(prompt);
+    const room = join(CLIP_FOLDER, 'room.wav');
+    if (!existsSync(room)) writeFileSync(room, wav(roomResponse()));
+    const filter = ['-filter_complex', '[0][1]afir=gtype=none'];
+    const heard = floats(ffmpeg(['-i', prompt.audio, '-i', room, ...filter, ...RAW_OUTPUT]));
+    return scaled(heard, (0.1 * rms(speech)) / rms(heard));
+  });
+}
+
+/** Adds noise of the given power and scales both down where they would be clipped. Samples are from -1 to 1. */
+export function mixed(speech: Float32Array, noise: Float32Array, snrDb: number): Float32Array {
+  const gain = rms(speech) / rms(noise) / 10 ** (snrDb / 20);
+  const sum = speech.map((sample, i) => sample + gain * (noise[i] ?? 0));
+  const peak = sum.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
+  return peak > 1 ? scaled(sum, 1 / peak) : sum;
+}
+
+const RAW_OUTPUT = ['-ar', String(SAMPLE_RATE), '-ac', '1', '-f', 's16le', '-'];
+
+function degraded(prompt: Prompt, how: string, samples: () => Float32Array): Prompt {
+  const bytes = () => wav(samples()).subarray(HEADER_BYTES);
+  return { ...prompt, ...storedClip(`${prompt.name}-${how}`, bytes, prompt.text), text: prompt.text };
+}
+
+function babble(length: number, { name, spoken }: Prompt): Float32Array {
+  const random = seededRandom(seedOf(name));
+  const sum = new Float32Array(length);
+  const others = PROMPT_LANGUAGES.filter((language) => language !== spoken);
+  for (let voice = 0; voice < BABBLING_VOICES; voice += 1) {
+    const said = voices(others[voice % others.length] ?? 'en');
+    for (let at = -Math.floor(random() * SAMPLE_RATE); at < length; ) {
+      const samples = samplesOf(said[Math.floor(random() * said.length)] as Prompt);
+      // Each voice is equally loud, or one would be understood.
+      const level = 0.1 / rms(samples);
+      for (let i = Math.max(0, -at); i < samples.length && at + i < length; i += 1) {
+        sum[at + i] = (sum[at + i] ?? 0) + level * (samples[i] ?? 0);
+      }
+      at += samples.length;
+    }
+  }
+  return sum;
+}
+
+const known = new Map<string, Prompt[]>();
+function voices(language: string): Prompt[] {
+  const found = known.get(language) ?? prompts(language);
+  known.set(language, found);
+  return found;
+}
+
+function roomResponse(): Float32Array {
+  const tail = whiteNoise(REVERBERATION_SEC * SAMPLE_RATE, 1).map(
+    (sample, i) => sample * 10 ** ((-3 * i) / (REVERBERATION_SEC * SAMPLE_RATE)),
+  );
+  const power = Math.sqrt(tail.reduce((sum, sample) => sum + sample * sample, 0));
+  const response = scaled(tail, 0.5 / power);
+  response[0] = 0.5;
+  return response;
+}
+
+function whiteNoise(length: number, seed: number): Float32Array {
+  const random = seededRandom(seed);
+  return Float32Array.from({ length }, () => random() * 2 - 1);
+}
+
+const seedOf = (name: string) => createHash('sha256').update(name).digest().readUInt32LE(0);
+const samplesOf = ({ audio }: Prompt) => floats(readFileSync(audio).subarray(HEADER_BYTES));
+const scaled = (samples: Float32Array, gain: number) => samples.map((sample) => sample * gain);
+
+function rms(samples: Float32Array): number {
+  return Math.sqrt(samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length);
+}
+
+function floats(bytes: Buffer): Float32Array {
+  return Float32Array.from({ length: bytes.length / 2 }, (_, i) => bytes.readInt16LE(2 * i) / 32_768);
+}
+
+function ffmpeg(args: string[], input?: Buffer): Buffer {
+  return execFileSync('ffmpeg', ['-v', 'error', ...args], {
+    maxBuffer: 1e9,
+    ...(input === undefined ? {} : { input }),
+  });
+}
