@@ -10,6 +10,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface GatewayProcess extends AsyncDisposable {
   base: string;
+  pid: number;
   /** Time from the start of the process to the first answer of `/health`. */
   startedInMs: number;
   /** Peak resident set, as the kernel counted it (VmHWM). */
@@ -28,15 +29,18 @@ export async function startGatewayProcess(env: Record<string, string> = {}): Pro
     stdio: 'inherit',
   });
   const exited = once(child, 'exit');
-  await answers(`${base}/health`).catch((error: unknown) => {
+  const pid = child.pid ?? 0;
+  // On a busy machine Node alone takes seconds to start.
+  await answers(`${base}/health`, 60_000).catch((error: unknown) => {
     child.kill();
     throw error;
   });
   return {
     base,
+    pid,
     startedInMs: performance.now() - startedAt,
-    peakMegabytes: () => peakMegabytes(child.pid ?? 0),
-    cpuSec: () => cpuSec(child.pid ?? 0),
+    peakMegabytes: () => peakMegabytes(pid),
+    cpuSec: () => cpuSec(pid),
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM');
       await exited;
@@ -92,7 +96,7 @@ function ticksSec(pid: number | 'self', field: 'utime' | 'cutime'): number {
   return (Number(fields[at]) + Number(fields[at + 1])) / 100;
 }
 
-function readProc(pid: number | 'self', file: 'stat' | 'status'): string {
+export function readProc(pid: number | 'self', file: 'stat' | 'status' | 'smaps_rollup'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');
   } catch {
