@@ -5,9 +5,11 @@
 #include "binding/model.h"
 #include "binding/tasks.h"
 #include "binding/voice_activity.h"
+#include "freed_memory.h"
 
 // Runs once in every environment that loads the addon. Only src/engine/addon.ts should load it.
 static Napi::Object init(Napi::Env env, Napi::Object exports) {
+  voxgate::limit_kept_memory();
   voxgate::start_ggml(voxgate::write_log);
   voxgate::Environment::create(env);
   voxgate::define_tasks(env, exports);

@@ -1,6 +1,7 @@
 #include "binding/job.h"
 
 #include "binding/errors.h"
+#include "freed_memory.h"
 
 namespace voxgate {
 namespace {
@@ -59,6 +60,7 @@ void run(const std::shared_ptr<Running>& running) {
     running->failure = current_status(running->fallback);
   }
   job.environment->post(std::move(running->end));
+  give_back_freed_memory_at_times();
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "binding/crash_note.h"
 #include "binding/environment.h"
+#include "freed_memory.h"
 
 namespace voxgate {
 
@@ -63,6 +64,7 @@ template <typename T> class Resident {
     worker_.stop([this] {
       const RunningCall call("free a model", "");
       object_.reset();
+      give_back_freed_memory();
       done_();
     });
   }

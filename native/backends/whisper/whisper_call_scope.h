@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 struct whisper_context;
 struct whisper_state;
@@ -20,7 +21,8 @@ namespace voxgate {
 //  - graphs are computed by as many threads as are this lane's share at that moment;
 //  - graphs stop between two operations when the call is cancelled (on a CPU);
 //  - on a CPU, attention sees the positions of the audio context and no others;
-//  - the audio is not encoded again after `skip_encoding(true)`.
+//  - the audio is not encoded again after `skip_encoding(true)`;
+//  - memory that only a long window or a long text needs is given back.
 //
 // Without one, as while a state is made, whisper.cpp goes its own way.
 class CallScope {
@@ -45,6 +47,9 @@ class CallScope {
     return skips_encoding_ && std::ranges::find(audio_graphs_, graph) != audio_graphs_.end();
   }
 
+  // Tells that a graph was computed, so that the memory it used is known.
+  void computed(ggml_backend_sched_t scheduler, ggml_cgraph* graph);
+
   // For the case that whisper.cpp has freed the state: nothing of it is touched again.
   void state_is_gone() { state_ = nullptr; }
 
@@ -58,6 +63,15 @@ class CallScope {
   std::array<ggml_backend_sched_t, 3> audio_graphs_;
   bool exact_positions_;
   bool skips_encoding_ = false;
+
+  // The working memory of one scheduler, as its last graph had it.
+  struct WorkingMemory {
+    ggml_backend_sched_t scheduler = nullptr;
+    ggml_backend_buffer_t buffer = nullptr;
+    size_t bytes = 0;
+  };
+  void give_back(std::span<const WorkingMemory> memories) const;
+  std::array<WorkingMemory, 4> working_; // one for each of whisper.cpp's schedulers
 };
 
 } // namespace voxgate

@@ -171,6 +171,14 @@ std::array<ggml_backend_sched_t, 3> audio_graphs(const whisper_state& state) {
   return {state.sched_conv.sched, state.sched_encode.sched, state.sched_cross.sched};
 }
 
+std::array<std::span<std::byte>, 5> scratch_memory(whisper_state& state) {
+  const auto bytes = [](auto& memory) {
+    return std::as_writable_bytes(std::span(memory.data(), memory.capacity()));
+  };
+  return {bytes(state.logits), bytes(state.sched_conv.meta), bytes(state.sched_encode.meta),
+          bytes(state.sched_cross.meta), bytes(state.sched_decode.meta)};
+}
+
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data) {
   for (ggml_backend_t backend : state.backends)
     set_backend_abort(backend, should_abort, user_data);

@@ -22,7 +22,8 @@ bool in_large_pages(ggml_backend_buffer_t buffer) {
 } // namespace
 
 ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
-  if (const auto* call = CallScope::current()) {
+  auto* call = CallScope::current();
+  if (call != nullptr) {
     if (call->skips(scheduler)) {
       ++seam_counts.graphs_skipped;
       return GGML_STATUS_SUCCESS;
@@ -33,7 +34,10 @@ ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
     ++seam_counts.graphs;
     seam_counts.threads = threads;
   }
-  return ggml_backend_sched_graph_compute(scheduler, graph);
+  const auto status = ggml_backend_sched_graph_compute(scheduler, graph);
+  if (call != nullptr)
+    call->computed(scheduler, graph);
+  return status;
 }
 
 int padded_positions(int positions) {

@@ -1,0 +1,47 @@
+#include "harness.h"
+
+#include "backends/spare_pages.h"
+#include "freed_memory.h"
+
+#ifdef __linux__
+#include <array>
+#include <cstddef>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace voxgate;
+using namespace voxgate::test;
+
+namespace {
+
+// Counts the pages of this memory that the process holds.
+size_t resident_pages(void* begin, size_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> resident(bytes / page);
+  CHECK(mincore(begin, bytes, resident.data()) == 0);
+  size_t count = 0;
+  for (const auto flags : resident)
+    count += flags & 1U;
+  return count;
+}
+
+} // namespace
+
+TEST("spare pages: the whole pages inside the memory are given back, and what lies around them stays") {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t size = 8 * page;
+  auto* begin = static_cast<std::byte*>(
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  CHECK(begin != MAP_FAILED);
+  for (size_t i = 0; i < size; ++i)
+    begin[i] = std::byte{1};
+  CHECK(resident_pages(begin, size) == 8);
+  give_back_pages(begin + 1, page / 2); // no whole page
+  give_back_pages(begin, 0);
+  CHECK(resident_pages(begin, size) == 8);
+  give_back_pages(begin + page + 1, 4 * page); // the first and the last page in part
+  CHECK(resident_pages(begin, size) == 5);
+  CHECK(begin[page] == std::byte{1} && begin[2 * page] == std::byte{0} && begin[5 * page] == std::byte{1});
+  munmap(begin, size);
+}
+#endif
