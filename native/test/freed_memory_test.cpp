@@ -4,7 +4,6 @@
 #include "freed_memory.h"
 
 #ifdef __linux__
-#include <array>
 #include <cstddef>
 #include <sys/mman.h>
 #include <unistd.h>
