@@ -25,6 +25,8 @@ export interface RouteRequest {
   model: string | undefined;
   /** ISO 639 code, as `parseLanguage` gives it. */
   language: string | undefined;
+  /** The languages to choose among when none is given; absent or empty means all. */
+  languages?: readonly string[];
   translate: boolean;
 }
 
@@ -87,13 +89,16 @@ function autoRoute(
   const { translate } = request;
   const models = all.filter(isAllowed);
   // A language that no model knows is ignored in the choice, and the model then detects a language that it knows.
-  const language = models.some((model) => canServe(model, request.language)) ? request.language : undefined;
+  const asked = request.language === undefined ? (request.languages ?? []) : [request.language];
+  const known = asked.filter((language) => models.some((model) => knows(model, language)));
+  const knowsAll = (model: CatalogueModel) => known.every((language) => knows(model, language));
+  const isKnown = models.some(knowsAll);
   const { preferred, rule } = preference(all, request);
   const bySize = sizesFrom(all, defaultSize);
   const order = preferred === undefined ? bySize : [preferred, ...bySize];
   const candidates = [...order, ...all.filter((model) => !order.includes(model))].filter(isAllowed);
   const able = candidates.filter(
-    (model) => model.servable && canServe(model, language) && (!translate || model.translates),
+    (model) => model.servable && (!isKnown || knowsAll(model)) && (!translate || model.translates),
   );
   // Without an engine the preferred model is returned as well, so that the error can name what is missing.
   const model = able.find(({ installed }) => installed) ?? able[0] ?? candidates[0];
@@ -112,8 +117,8 @@ function preference(
 }
 
 /** The older Whisper models write Cantonese as Mandarin, because the two are close enough. */
-function canServe(model: CatalogueModel, language: string | undefined): boolean {
-  if (language === undefined || model.languages.includes(language)) return true;
+function knows(model: CatalogueModel, language: string): boolean {
+  if (model.languages.includes(language)) return true;
   return language === 'yue' && model.size !== undefined && model.languages.includes('zh');
 }
 

@@ -92,7 +92,8 @@ export async function openTranscription(
   const route = deps.route(request);
   const { model } = route;
   if (request.translate && !model.translates) throw cannotTranslate(model.id);
-  const language = languageFor(route, request.language);
+  const languages = choicesOf(model, request.languages);
+  const language = languageFor(route, request.language) ?? onlyChoice(model, languages);
   if (!route.model.servable) throw backendUnavailable(model.provider);
   const recognizer = await recognizerOf(model.family);
   if (!deps.hasWeights(model.id)) {
@@ -103,7 +104,7 @@ export async function openTranscription(
   const audio = await input.openAudio(input.signal);
   try {
     const hold = deps.slot.take('asr', input.requestId);
-    return createSession({ request, route, language, recognizer, audio, hold, input }, deps);
+    return createSession({ request, route, language, languages, recognizer, audio, hold, input }, deps);
   } catch (error) {
     await audio.close();
     throw error;
@@ -113,8 +114,10 @@ export async function openTranscription(
 interface Opened {
   request: TranscriptionRequest;
   route: Route;
-  /** The client's language as the model takes it; undefined when the model has to detect it. */
+  /** The language as the model takes it; undefined when the model has to detect it. */
   language: string | undefined;
+  /** The languages that the model may detect. */
+  languages: readonly string[];
   recognizer: Recognizer;
   audio: AudioSource;
   hold: Hold;
@@ -122,7 +125,7 @@ interface Opened {
 }
 
 function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSession {
-  const { request, route, language, recognizer, audio, hold, input } = opened;
+  const { request, route, language, languages, recognizer, audio, hold, input } = opened;
   const signal = AbortSignal.any([input.signal, hold.signal]);
   const takenAt = performance.now();
   const spoken = createLanguageTally(language);
@@ -154,7 +157,10 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       ...cuttingFor(request, recognizer.maxChunkSec),
     });
     const beams = request.beamSize ?? deps.beamSize;
-    const asked = { ...toChunkRequest(request), beams, language, timed: input.timed, signal: stopped };
+    const asked = {
+      ...toChunkRequest(request),
+      ...{ beams, language, languages, timed: input.timed, signal: stopped },
+    };
     const heard = onLanes({
       chunks,
       model: lease.model,
@@ -217,18 +223,11 @@ function backendUnavailable(provider: string): GatewayError {
   return new GatewayError('backend_unavailable', { provider }, { provider });
 }
 
-function toChunkRequest({
-  prompt,
-  keywords,
-  languages,
-  temperature,
-  translate,
-  ...rest
-}: TranscriptionRequest) {
+function toChunkRequest({ prompt, keywords, temperature, translate, ...rest }: TranscriptionRequest) {
   const { segmentGranularity: granularity, taskType } = rest;
   // The decoder takes the prompt for earlier speech, so a list of words in it makes their spelling likely.
   const led = [prompt, keywords.join(', ')].filter((part) => part !== '').join(' ');
-  return { prompt: led, languages, temperature, translate, granularity, taskType };
+  return { prompt: led, temperature, translate, granularity, taskType };
 }
 
 /**
@@ -243,6 +242,20 @@ function languageFor({ model, reason }: Route, hint: string | undefined): string
     { model: model.id, name: languageName(hint), language: hint, known: someOf(model.languages) },
     { param: 'language' },
   );
+}
+
+/**
+ * The languages that the model may detect: those of the client that it knows, or else all that the catalogue says. The
+ * vocabulary of a model may have more, as that of Whisper distilled on English has.
+ */
+function choicesOf(model: Route['model'], allowed: readonly string[]): readonly string[] {
+  const known = model.languages.filter((code) => allowed.includes(code));
+  return known.length > 0 ? known : model.languages;
+}
+
+/** The one language that is left to choose, which a model that takes a language is told instead of asked for. */
+function onlyChoice(model: Route['model'], [first, ...others]: readonly string[]): string | undefined {
+  return model.languageHint === 'constrains' && others.length === 0 ? first : undefined;
 }
 
 function someOf(languages: readonly string[]): string {

@@ -136,6 +136,21 @@ test('only English speech may go to the model that was distilled on it', () => {
   for (const language of ['de', 'ar', 'zh']) assert.notEqual(auto(language, distilled)[0], distilled[0]);
 });
 
+test('without a hint, auto takes no model that lacks one of the languages to choose among', () => {
+  const among = (languages: string[], ...installed: string[]) => {
+    const request = { model: 'auto', language: undefined, languages, translate: false };
+    const { model, reason } = route(request, models(...installed), settings);
+    return [model.id, reason];
+  };
+  assert.deepEqual(among(['de', 'fr'], 'european'), ['european', 'auto:no-hint-fallback']);
+  assert.deepEqual(among(['de', 'ja'], 'european', 'cjk'), ['multilingual-small', 'auto:no-hint']);
+  const [distilled, base] = ['multilingual-distil-large-v3', 'multilingual-base'];
+  assert.equal(among(['de'], distilled)[0], 'multilingual-small');
+  assert.equal(among(['en'], distilled)[0], distilled);
+  assert.equal(among(['yue', 'en'], base)[0], base, 'Cantonese is near enough to what it knows');
+  assert.equal(among(['ky', 'en'], distilled)[0], distilled, 'no model knows Kyrgyz');
+});
+
 test('an id and its aliases mean the same model', () => {
   const resolve = (model: string) =>
     route({ model, language: undefined, translate: false }, models(), settings);

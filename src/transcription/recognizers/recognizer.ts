@@ -4,7 +4,7 @@ import type { Chunk } from '../chunks.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 
 export interface ChunkRequest {
-  /** The ISO 639 code that the client gave, known to the model; undefined when the model has to detect it. */
+  /** An ISO 639 code known to the model: the client's, or the only one left; undefined when it is to be detected. */
   language: string | undefined;
   /** The languages to choose among. If the model knows none of them, it chooses among all of its own. */
   languages: readonly string[];
