@@ -33,13 +33,17 @@ export interface Outcome {
 export type Verdict = 'accept' | 'retry' | 'silence';
 
 const POSITION_SEC = 0.02;
-/** At 192 the decoder loops (2.7 s became dozens of repetitions), and at 320 it gets one more word in 600 wrong. */
-const MIN_CONTEXT = 512;
+/** At 192 the decoder loops (2.7 s became dozens of repetitions). At 256 short commands lose one more word in 300. */
+const MIN_CONTEXT = 320;
 const CONTEXT_MARGIN_SEC = 1.5;
 const CONTEXT_STEP = 64;
 const MAX_COMPRESSION = 2.4;
 /** Twice the rate of a fast English speaker. Whisper's loops run to its limit of 224 tokens, at 7 a second and more. */
 const MAX_REPEATED_TOKENS_PER_SEC = 6;
+/** Without times the decoder sometimes stops after the first sentence. Slow speakers reach 2 tokens a second. */
+const MIN_TOKENS_PER_SEC = 1.5;
+/** Shorter speech may be a few words that are drawn out. */
+const SPARSE_FROM_SEC = 8;
 const MIN_TOKEN_LOGPROB = -1;
 const MIN_AVG_LOGPROB = -1;
 const MAX_NO_SPEECH = 0.6;
@@ -107,12 +111,23 @@ function isRepetitive(text: string): boolean {
   return compressionRatio(text) > MAX_COMPRESSION;
 }
 
-/** Judges an attempt. `silence` means no speech: an unsure text and a high probability of no speech. */
-export function judge(outcome: Outcome, attempt: Attempt, durationSec: number): Verdict {
+/**
+ * Judges an attempt. `silence` means no speech: an unsure text and a high probability of no speech.
+ * @param durationSec the length of the chunk
+ * @param speechSec the seconds of it in which someone speaks
+ */
+export function judge(
+  outcome: Outcome,
+  attempt: Attempt,
+  { durationSec, speechSec }: { durationSec: number; speechSec: number },
+): Verdict {
   const unsure = outcome.avgLogprob < MIN_AVG_LOGPROB;
   if (outcome.noSpeechProb > MAX_NO_SPEECH && unsure) return 'silence';
   const capped = attempt.maxTokens > 0 && outcome.tokens >= attempt.maxTokens;
   // A cut window may be the cause of the repetition. With the full window, a repetition at the pace of speech is real.
   const repeated = attempt.audioContext > 0 ? isRepetitive(outcome.text) : isLoop(outcome, durationSec);
-  return unsure || capped || repeated ? 'retry' : 'accept';
+  // With times the decoder goes on where it has stopped, so that a short text is what was said.
+  const sparse =
+    !attempt.times && speechSec > SPARSE_FROM_SEC && outcome.tokens < MIN_TOKENS_PER_SEC * speechSec;
+  return unsure || capped || repeated || sparse ? 'retry' : 'accept';
 }

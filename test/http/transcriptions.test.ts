@@ -102,7 +102,7 @@ test('a loop is decoded again at the full window, then dropped if it stays a loo
     },
   });
   assert.equal((await json(await post(gateway, form(speech)))).text, '');
-  assert.deepEqual(tries[0], [0, 512]);
+  assert.deepEqual(tries[0], [0, 320]);
   assert.deepEqual(tries[1], [0, 0]);
   assert.deepEqual(tries.at(-1), [1, 0]);
 });
@@ -118,7 +118,7 @@ test('speech that repeats itself is decoded once more at the full window, and ke
   });
   const answer = await json(await post(gateway, form(speech)));
   assert.equal(answer.text.trim(), refrain.trim());
-  assert.deepEqual(windows, [512, 0]);
+  assert.deepEqual(windows, [320, 0]);
 });
 
 /** The audio is 2 s of speech, 4 s of silence and 2 s of speech. */

@@ -21,8 +21,8 @@ const model = { audioContext: 1500, textContext: 448 };
 const first = { temperature: 0, audioContext: 640, maxTokens: 100, beams: 1, times: false };
 
 test("the encoder window covers the clip, the margin and the floor, and is never larger than the model's", () => {
-  assert.equal(contextFor(0.1, 1500), 512);
-  assert.equal(contextFor(8.7, 1500), 512);
+  assert.equal(contextFor(0.1, 1500), 320);
+  assert.equal(contextFor(2.9, 1500), 320);
   assert.equal(contextFor(11, 1500), 640);
   assert.equal(contextFor(27, 1500), 1472);
   assert.equal(contextFor(29, 1500), 0);
@@ -34,7 +34,7 @@ test("the encoder window covers the clip, the margin and the floor, and is never
 
 test('greedy decoding falls back to beams and times at the full window first, then to rising temperatures', () => {
   const [greedy, ...others] = attemptsFor(5, model, { temperature: 0, beams: 5 });
-  assert.deepEqual(greedy, { temperature: 0, audioContext: 512, maxTokens: 94, beams: 1, times: false });
+  assert.deepEqual(greedy, { temperature: 0, audioContext: 384, maxTokens: 94, beams: 1, times: false });
   assert.deepEqual(
     others.map((a) => a.temperature),
     [0, 0.2, 0.4, 0.6, 0.8, 1],
@@ -54,27 +54,45 @@ test('a temperature that the client chose is kept', () => {
 test('a text as long as the decoder can write is not the whole of a long clip', () => {
   const [greedy] = attemptsFor(29.5, model, { temperature: 0, beams: 1 });
   assert(greedy?.audioContext === 0 && greedy.maxTokens === 224);
-  assert.equal(judge({ ...good, tokens: 224 }, greedy, 29.5), 'retry');
+  assert.equal(judge({ ...good, tokens: 224 }, greedy, { durationSec: 29.5, speechSec: 0 }), 'retry');
 });
 
 test('a result is believed, retried or taken for silence by its figures', () => {
-  assert.equal(judge(good, first, 5), 'accept');
-  assert.equal(judge({ ...good, avgLogprob: -1.2 }, first, 5), 'retry');
-  assert.equal(judge({ ...good, avgLogprob: -1.2, noSpeechProb: 0.9 }, first, 5), 'silence');
-  assert.equal(judge({ ...good, noSpeechProb: 0.9 }, first, 5), 'accept');
-  assert.equal(judge({ ...good, tokens: 100 }, first, 5), 'retry');
-  assert.equal(judge({ ...good, tokens: 100 }, { ...first, maxTokens: 0 }, 5), 'accept');
-  assert.equal(judge({ ...good, text: 'thank you. '.repeat(30) }, first, 5), 'retry');
+  assert.equal(judge(good, first, { durationSec: 5, speechSec: 0 }), 'accept');
+  assert.equal(judge({ ...good, avgLogprob: -1.2 }, first, { durationSec: 5, speechSec: 0 }), 'retry');
+  assert.equal(
+    judge({ ...good, avgLogprob: -1.2, noSpeechProb: 0.9 }, first, { durationSec: 5, speechSec: 0 }),
+    'silence',
+  );
+  assert.equal(judge({ ...good, noSpeechProb: 0.9 }, first, { durationSec: 5, speechSec: 0 }), 'accept');
+  assert.equal(judge({ ...good, tokens: 100 }, first, { durationSec: 5, speechSec: 0 }), 'retry');
+  assert.equal(
+    judge({ ...good, tokens: 100 }, { ...first, maxTokens: 0 }, { durationSec: 5, speechSec: 0 }),
+    'accept',
+  );
+  assert.equal(
+    judge({ ...good, text: 'thank you. '.repeat(30) }, first, { durationSec: 5, speechSec: 0 }),
+    'retry',
+  );
+});
+
+test('a text that is far too short for its speech is decoded again, unless the decoder wrote times', () => {
+  const spoken = { durationSec: 15.4, speechSec: 15 };
+  const stopped = { ...good, text: 'Welcome to the directory.', tokens: 6 };
+  assert.equal(judge(stopped, first, spoken), 'retry');
+  assert.equal(judge(stopped, { ...first, times: true }, spoken), 'accept');
+  assert.equal(judge({ ...stopped, tokens: 24 }, first, spoken), 'accept');
+  assert.equal(judge({ ...stopped, tokens: 1 }, first, { durationSec: 8, speechSec: 8 }), 'accept');
 });
 
 test('repeated speech is decoded again at the full window and then believed, but a loop is not', () => {
   const full = { temperature: 0, audioContext: 0, maxTokens: 0, beams: 1, times: true };
   const refrain = { ...good, text: `${good.text}. `.repeat(4), tokens: 40 };
-  assert.equal(judge(refrain, first, 12), 'retry');
-  assert.equal(judge(refrain, full, 12), 'accept');
+  assert.equal(judge(refrain, first, { durationSec: 12, speechSec: 0 }), 'retry');
+  assert.equal(judge(refrain, full, { durationSec: 12, speechSec: 0 }), 'accept');
   const loop = { ...good, text: `${good.text}. `.repeat(22), tokens: 220 };
-  assert.equal(judge(loop, full, 12), 'retry');
-  assert.equal(judge(loop, full, 30), 'retry');
+  assert.equal(judge(loop, full, { durationSec: 12, speechSec: 0 }), 'retry');
+  assert.equal(judge(loop, full, { durationSec: 30, speechSec: 0 }), 'retry');
 });
 
 test('a loop compresses and runs faster than speech', () => {

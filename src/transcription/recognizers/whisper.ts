@@ -69,6 +69,7 @@ async function decode(
   request: ChunkRequest,
 ): Promise<Decoded | 'silence' | 'repetition'> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
+  const speechSec = chunk.speech.reduce((sum, { startSec, endSec }) => sum + endSec - startSec, 0);
   const { translate, prompt, signal } = request;
   let again = request.language === undefined; // the language was detected in the same audio
   const hear = async (attempt: Attempt) => {
@@ -77,7 +78,7 @@ async function decode(
     const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(ifIncomplete);
     if (segments instanceof NativeError) return segments;
     const outcome = summarize(segments);
-    const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, durationSec);
+    const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, { durationSec, speechSec });
     return { verdict, decoded: { segments, attempt, outcome } };
   };
   let best: Decoded | null = null;
