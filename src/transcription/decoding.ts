@@ -5,6 +5,7 @@
  */
 import { deflateSync } from 'node:zlib';
 import type { ModelInfo } from '../engine/types.ts';
+import { isFarTooShort } from './speech-rate.ts';
 
 export interface Attempt {
   temperature: number;
@@ -40,10 +41,8 @@ const CONTEXT_STEP = 64;
 const MAX_COMPRESSION = 2.4;
 /** Twice the rate of a fast English speaker. Whisper's loops run to its limit of 224 tokens, at 7 a second and more. */
 const MAX_REPEATED_TOKENS_PER_SEC = 6;
-/** Without times the decoder sometimes stops after the first sentence. Slow speakers reach 2 tokens a second. */
-const MIN_TOKENS_PER_SEC = 1.5;
-/** Shorter speech may be a few words that are drawn out. */
-const SPARSE_FROM_SEC = 8;
+/** Shorter speech may be a word or two that are drawn out. */
+const SPARSE_FROM_SEC = 4;
 const MIN_TOKEN_LOGPROB = -1;
 const MIN_AVG_LOGPROB = -1;
 const MAX_NO_SPEECH = 0.6;
@@ -114,7 +113,7 @@ function isRepetitive(text: string): boolean {
 /**
  * Judges an attempt. `silence` means no speech: an unsure text and a high probability of no speech.
  * @param durationSec the length of the chunk
- * @param speechSec the seconds of it in which someone speaks
+ * @param speechSec the seconds of it in which someone speaks; 0 where a short text is no reason to try again
  */
 export function judge(
   outcome: Outcome,
@@ -126,8 +125,8 @@ export function judge(
   const capped = attempt.maxTokens > 0 && outcome.tokens >= attempt.maxTokens;
   // A cut window may be the cause of the repetition. With the full window, a repetition at the pace of speech is real.
   const repeated = attempt.audioContext > 0 ? isRepetitive(outcome.text) : isLoop(outcome, durationSec);
-  // With times the decoder goes on where it has stopped, so that a short text is what was said.
-  const sparse =
-    !attempt.times && speechSec > SPARSE_FROM_SEC && outcome.tokens < MIN_TOKENS_PER_SEC * speechSec;
+  // Without times the decoder sometimes stops after the first sentence. With times it goes on there, so that a short
+  // text is what was said.
+  const sparse = !attempt.times && speechSec > SPARSE_FROM_SEC && isFarTooShort(outcome.text, speechSec);
   return unsure || capped || repeated || sparse ? 'retry' : 'accept';
 }

@@ -43,18 +43,8 @@ test('the text is in the order of the speech, even where later chunks are done f
   assert.equal(body.text, TEXT);
 });
 
-test('short speech in a given language is one chunk without times, and with times each part keeps its own', async () => {
-  const chunks: number[] = [];
-  await using gateway = await gatewayWith(async (samples) => {
-    chunks.push(samples.length / SAMPLE_RATE);
-    return heard(' Text.');
-  });
-  assert.equal((await post(gateway, form(audio, { language: 'en' }))).status, 200);
-  const speech = LENGTHS.reduce((sum, sec) => sum + sec, 0);
-  assert.equal(chunks.length, 2, 'packed up to 12 s');
-  const packed = chunks.reduce((sum, sec) => sum + sec, 0);
-  assert(packed >= speech && packed < speech + 0.5 * LENGTHS.length, `${packed} s of ${speech} s of speech`);
-
+test('each part of the speech keeps its own times', async () => {
+  await using gateway = await gatewayWith(async () => heard(' Text.'));
   const timed = { language: 'en', response_format: 'verbose_json' };
   const body = await json(await post(gateway, form(audio, timed)));
   let at = 0;
@@ -75,7 +65,7 @@ test('the first delta of a stream has the model to itself', async () => {
   await using gateway = await gatewayWith(async (samples) => {
     begun.push(toneOf(samples));
     if (begun.length === 1) await gate();
-    return heard(' Text.');
+    return heard(' This is what was said in each of the tones.');
   });
   const response = await post(gateway, form(audio, { stream: 'true' }));
   await until('the first chunk is worked on', () => begun.length === 1);

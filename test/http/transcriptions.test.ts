@@ -141,7 +141,7 @@ for (const [what, fields, expected] of [
     await using gateway = await startGateway({
       transcribe: async (samples) => {
         given.push(samples.length / 16_000);
-        return heard(' Text.');
+        return heard(' This is as much text as eight seconds of speech have at the least.');
       },
     });
     assert.equal((await post(gateway, form(apart, fields))).status, 200);

@@ -78,11 +78,13 @@ test('a result is believed, retried or taken for silence by its figures', () => 
 
 test('a text that is far too short for its speech is decoded again, unless the decoder wrote times', () => {
   const spoken = { durationSec: 15.4, speechSec: 15 };
-  const stopped = { ...good, text: 'Welcome to the directory.', tokens: 6 };
+  const stopped = { ...good, text: 'Welcome to the directory.' };
   assert.equal(judge(stopped, first, spoken), 'retry');
   assert.equal(judge(stopped, { ...first, times: true }, spoken), 'accept');
-  assert.equal(judge({ ...stopped, tokens: 24 }, first, spoken), 'accept');
-  assert.equal(judge({ ...stopped, tokens: 1 }, first, { durationSec: 8, speechSec: 8 }), 'accept');
+  assert.equal(judge(stopped, first, { durationSec: 15.4, speechSec: 0 }), 'accept');
+  assert.equal(judge(stopped, first, { durationSec: 4, speechSec: 3.8 }), 'accept');
+  const whole = `${stopped.text} Please enter the first three letters of the name, and seven for the letter Q.`;
+  assert.equal(judge({ ...stopped, text: whole }, first, { durationSec: 12, speechSec: 12 }), 'accept');
 });
 
 test('repeated speech is decoded again at the full window and then believed, but a loop is not', () => {

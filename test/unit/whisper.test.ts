@@ -133,3 +133,59 @@ test('a request for one beam is decoded greedily, however unsure the text is', a
   assert.equal(textOf(await recognize(lane)).trim(), 'ask not what your country');
   assert.deepEqual(asked, [GREEDY]);
 });
+
+/** Two spans of 2 s each, in one chunk. */
+const twice = {
+  ...chunk,
+  startSec: 10,
+  endSec: 15,
+  speech: [
+    { startSec: 10, endSec: 12 },
+    { startSec: 13, endSec: 15 },
+  ],
+};
+
+/** A lane that hears `together` in the whole chunk and `apart` in a part of it. */
+function partsLane(together: string, apart: string) {
+  const asked: number[] = [];
+  const lane = {
+    info: { languages: ['en'], audioContext: 1500, textContext: 448 },
+    transcribe: async (samples: Float32Array) => {
+      const sec = samples.length / 16_000;
+      asked.push(sec);
+      const text = sec > 4 ? together : apart;
+      const tokens = text.split(/(?= )/).map((piece, id) => ({ ...said[0], id, bytes: Buffer.from(piece) }));
+      return [{ startMs: 0, endMs: 1000 * sec, tokens, noSpeechProb: 0 }];
+    },
+  };
+  return { lane: lane as unknown as Lane, asked };
+}
+
+test('a sentence that is said twice in a chunk, and written once, is heard in each span by itself', async () => {
+  const sentence = ' Ask what you can do.';
+  const { lane, asked } = partsLane(sentence, sentence);
+  const { sentences } = await whisper.recognize(lane, twice, { ...request, timed: true });
+  assert.deepEqual(asked, [5, 2, 2]);
+  assert.deepEqual(
+    sentences.map(({ text, start }) => [text.trim(), Math.floor(start)]),
+    [
+      [sentence.trim(), 10],
+      [sentence.trim(), 13],
+    ],
+  );
+});
+
+test('a short text stays where the spans by themselves have no more', async () => {
+  const { lane, asked } = partsLane(' Ask what you can do.', ' Ask');
+  assert.equal(textOf(await whisper.recognize(lane, twice, request)).trim(), 'Ask what you can do.');
+  assert.deepEqual(asked, [5, 2, 2]);
+});
+
+test('a text as long as its speech is heard once', async () => {
+  const { lane, asked } = partsLane(
+    ' Ask what you can do, and ask it of your country, my fellow Americans.',
+    ' no',
+  );
+  await whisper.recognize(lane, twice, request);
+  assert.deepEqual(asked, [5]);
+});
