@@ -11,6 +11,8 @@ namespace voxgate {
 struct KernelCalls {
   std::atomic<long> q8_gemm{0};
   std::atomic<long> q8_gemm_few{0}; // its variant for a few columns
+  std::atomic<long> amx_gemm{0};
+  std::atomic<bool> without_amx{false}; // set by tests of what computes where there is no AMX
   std::atomic<long> whole_heads{0};
   std::atomic<long> gelu{0};
   std::atomic<long> halves_to_floats{0};

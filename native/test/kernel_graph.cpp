@@ -6,7 +6,14 @@
 
 #include <ggml-cpu.h>
 
+#include <fstream>
+#include <iterator>
 #include <random>
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace voxgate::test {
 
@@ -27,6 +34,19 @@ void needs_vnni() {
 void needs_avx512() {
   if (ggml_cpu_has_avx512() == 0)
     throw Skipped{"ggml was built for a processor without AVX-512, where it computes GELU by itself"};
+}
+
+void needs_amx() {
+  needs_vnni();
+  std::ifstream file("/proc/cpuinfo");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (text.find(" amx_bf16") == text.npos || text.find(" avx512_bf16") == text.npos)
+    throw Skipped{"the processor has no AMX"};
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0)
+    throw Skipped{"the kernel does not let a process use AMX"};
+#endif
 }
 
 KernelGraph::KernelGraph(int threads)

@@ -16,6 +16,8 @@ std::vector<float> random_values(size_t count, unsigned seed, float scale = 1);
 // computes by itself, and none of our kernels is in use.
 void needs_vnni();
 void needs_avx512();
+// Also skips where the processor has no AMX, or the kernel does not let processes use it.
+void needs_amx();
 
 // Holds one graph of ggml's on the CPU, built and computed as the backends do it.
 struct KernelGraph {

@@ -6,6 +6,7 @@
 #include <ggml-cpu.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -58,12 +59,8 @@ std::vector<float> product(const Product& shape, const std::vector<uint8_t>& wei
 
 // Computes the largest difference to the plain product of the rounded values, as a part of the largest
 // output.
-double worst_difference(const Product& shape, const std::vector<uint8_t>& weights, int threads,
-                        float scale = 1) {
-  const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2, scale);
-  const auto computed = product(shape, weights, activations, threads);
-  const auto a = restored(weights, static_cast<size_t>(shape.m * shape.k));
-  const auto b = restored(quantized_activations(activations), activations.size());
+double worst_difference(const Product& shape, const std::vector<float>& a, const std::vector<float>& b,
+                        const std::vector<float>& computed) {
   double worst = 0;
   double largest = 0;
   for (int64_t column = 0; column < shape.n; ++column) {
@@ -80,6 +77,23 @@ double worst_difference(const Product& shape, const std::vector<uint8_t>& weight
   return worst / largest;
 }
 
+double worst_difference(const Product& shape, const std::vector<uint8_t>& weights, int threads,
+                        float scale = 1) {
+  const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2, scale);
+  return worst_difference(shape, restored(weights, static_cast<size_t>(shape.m * shape.k)),
+                          restored(quantized_activations(activations), activations.size()),
+                          product(shape, weights, activations, threads));
+}
+
+// Gives values back as they are after bfloat16: the upper half of a float, rounded to even.
+std::vector<float> halved(std::vector<float> values) {
+  for (float& value : values) {
+    const auto bits = std::bit_cast<uint32_t>(value);
+    value = std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000U);
+  }
+  return values;
+}
+
 std::vector<uint8_t> random_weights(const Product& shape, float scale = 1) {
   return quantized_weights(random_values(static_cast<size_t>(shape.m * shape.k), 1, scale), shape.k);
 }
@@ -88,6 +102,13 @@ double worst_difference(const Product& shape, int threads, float scale = 1) {
   return worst_difference(shape, random_weights(shape, scale), threads, scale);
 }
 
+struct WithoutAmx {
+  WithoutAmx() { kernel_calls.without_amx = true; }
+  WithoutAmx(const WithoutAmx&) = delete;
+  WithoutAmx& operator=(const WithoutAmx&) = delete;
+  ~WithoutAmx() { kernel_calls.without_amx = false; }
+};
+
 // Integers are multiplied exactly, so only the order in which the blocks are added makes a difference.
 constexpr double kTolerance = 1e-5;
 
@@ -95,6 +116,7 @@ constexpr double kTolerance = 1e-5;
 
 TEST("kernels: quantized products are ours") {
   needs_vnni();
+  const WithoutAmx without_amx;
   const long many = kernel_calls.q8_gemm;
   const long few = kernel_calls.q8_gemm_few;
   worst_difference({64, 16, 512}, 2);
@@ -105,6 +127,7 @@ TEST("kernels: quantized products are ours") {
 
 TEST("kernels: quantized products are those of plain loops for every shape") {
   needs_vnni();
+  const WithoutAmx without_amx;
   for (const int64_t m : {1, 16, 31, 32, 33, 47, 64, 95, 160})
     for (const int64_t n : {1, 2, 5, 7, 8, 9, 12, 13, 50})
       for (const int64_t k : {32, 64, 96, 512})
@@ -113,6 +136,7 @@ TEST("kernels: quantized products are those of plain loops for every shape") {
 
 TEST("kernels: quantized products are the same to the last bit on any number of threads") {
   needs_vnni();
+  const WithoutAmx without_amx;
   for (const Product shape : {Product{512, 1, 512}, Product{96, 40, 256}, Product{33, 9, 64}}) {
     const auto weights = random_weights(shape);
     const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2);
@@ -125,6 +149,7 @@ TEST("kernels: quantized products are the same to the last bit on any number of 
 TEST("kernels: quantized products are right with more columns than are prepared at once, and deeper than the "
      "kernel goes") {
   needs_vnni();
+  const WithoutAmx without_amx;
   CHECK(worst_difference({32, 700, 2048}, 2) < kTolerance);
   CHECK(worst_difference({64, 12, 8192}, 2) < kTolerance);
   CHECK(worst_difference({64, 12, 8192 + 32}, 2) < kTolerance);
@@ -132,6 +157,7 @@ TEST("kernels: quantized products are right with more columns than are prepared 
 
 TEST("kernels: quantized products are right at the ends of the range of a scale") {
   needs_vnni();
+  const WithoutAmx without_amx;
   for (const float scale : {1e-3F, 1e3F})
     CHECK(worst_difference({64, 16, 512}, 2, scale) < kTolerance);
   const Product shape{64, 16, 64};
@@ -142,6 +168,7 @@ TEST("kernels: quantized products are right at the ends of the range of a scale"
 
 TEST("kernels: a quantized weight may be -128, as programs other than ggml write it") {
   needs_vnni();
+  const WithoutAmx without_amx;
   for (const int64_t n : {1, 3, 7, 8, 20}) {
     const Product shape{64, n, 128};
     auto weights = random_weights(shape);
@@ -151,6 +178,55 @@ TEST("kernels: a quantized weight may be -128, as programs other than ggml write
         weights[block + 2 + at] = 0x80;
     CHECK(worst_difference(shape, weights, 2) < kTolerance);
   }
+}
+
+TEST("kernels: products on AMX tiles are those of bfloat16 for every shape") {
+  needs_amx();
+  const long before = kernel_calls.amx_gemm;
+  int products = 0;
+  for (const int64_t m : {32, 33, 47, 64, 95})
+    for (const int64_t n : {12, 16, 17, 31, 32, 33, 50})
+      for (const int64_t k : {32, 64, 96, 512}) {
+        const Product shape{m, n, k};
+        const auto weights = random_weights(shape);
+        const auto activations = random_values(static_cast<size_t>(n * k), 2);
+        CHECK(worst_difference(shape, halved(restored(weights, static_cast<size_t>(m * k))),
+                               halved(activations), product(shape, weights, activations, 2)) < kTolerance);
+        ++products;
+      }
+  CHECK(kernel_calls.amx_gemm == before + 2 * products); // once for each thread
+}
+
+TEST("kernels: products on AMX tiles are nearer to the exact ones than those of 8-bit activations") {
+  needs_amx();
+  const Product shape{256, 100, 1024};
+  const auto weights = random_weights(shape);
+  const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2);
+  const auto exact = restored(weights, static_cast<size_t>(shape.m * shape.k));
+  const double tiles = worst_difference(shape, exact, activations, product(shape, weights, activations, 2));
+  const WithoutAmx without_amx;
+  const double integers =
+      worst_difference(shape, exact, activations, product(shape, weights, activations, 2));
+  CHECK(tiles < integers);
+}
+
+TEST("kernels: products on AMX tiles are the same to the last bit on any number of threads") {
+  needs_amx();
+  for (const Product shape : {Product{96, 40, 256}, Product{33, 12, 64}, Product{64, 400, 4096}}) {
+    const auto weights = random_weights(shape);
+    const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2);
+    const auto alone = product(shape, weights, activations, 1);
+    for (const int threads : {2, 3, 7})
+      CHECK(product(shape, weights, activations, threads) == alone);
+  }
+}
+
+TEST("kernels: products that tiles are not made for are computed without them") {
+  needs_amx();
+  const long before = kernel_calls.amx_gemm;
+  for (const Product shape : {Product{31, 40, 64}, Product{64, 11, 64}, Product{64, 12, 8192 + 32}})
+    CHECK(worst_difference(shape, 2) < kTolerance);
+  CHECK(kernel_calls.amx_gemm == before);
 }
 
 TEST("kernels: GELU is ours, in its tanh form, to the ends of each row") {
