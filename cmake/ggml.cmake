@@ -115,7 +115,10 @@ voxgate_patched_source(ggml-backend.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-bac
 voxgate_patched_source(ggml-cpu.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggml-cpu.cpp"
   1 "delete[] cpu_ctx->work_data;
         cpu_ctx" "delete[] cpu_ctx->work_data; cpu_ctx->work_data = NULL; cpu_ctx->work_size = 0;
-        cpu_ctx")
+        cpu_ctx"
+  # operations of ours are found by name (native/kernels/speech_ops.h)
+  1 "static void * ggml_backend_cpu_get_proc_address(ggml_backend_reg_t reg, const char * name) {"
+    "extern \"C\" const void * voxgate_speech_ops(); static void * ggml_backend_cpu_get_proc_address(ggml_backend_reg_t reg, const char * name) { if (strcmp(name, \"voxgate_speech_ops\") == 0) { return (void *)voxgate_speech_ops; }")
 get_target_property(base_sources ggml-base SOURCES)
 list(REMOVE_ITEM base_sources ggml.c ggml-alloc.c ggml-backend.cpp)
 list(APPEND base_sources "${VOXGATE_GENERATED}/patched/ggml.c" "${VOXGATE_GENERATED}/patched/ggml-alloc.c" "${VOXGATE_GENERATED}/patched/ggml-backend.cpp")
@@ -143,7 +146,7 @@ foreach(target IN LISTS ggml_targets)
     list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp)
     list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${kernels}/sgemm_internals.cpp"
          "${kernels}/ops_internals.cpp" "${kernels}/q8_gemm.cpp"
-         "${kernels}/amx_gemm.cpp")
+         "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp")
     set_target_properties(${target} PROPERTIES SOURCES "${sources}")
     target_include_directories(${target} PRIVATE "${VOXGATE_GENERATED}" "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)

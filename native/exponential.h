@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 namespace voxgate {
@@ -22,8 +21,8 @@ inline float exponential(float x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1;
-  const float scaled =
-      std::bit_cast<float>(std::bit_cast<uint32_t>(p) + (std::bit_cast<uint32_t>(shifted) << 23));
+  const auto bits = __builtin_bit_cast(uint32_t, p) + (__builtin_bit_cast(uint32_t, shifted) << 23);
+  const auto scaled = __builtin_bit_cast(float, bits);
   return x < smallest ? 0 : scaled;
 }
 

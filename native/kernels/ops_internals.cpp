@@ -14,8 +14,9 @@
 //   The processor's instruction. ggml_fp16_to_fp32_row is portable, bit by bit.
 //   Test: "attention of many queries reads its values with the processor's instruction".
 //
-// sgemm_internals.cpp does the same for the products of matrices ("quantized products are ours"). The tests
-// are in native/test/attention_test.cpp and kernels_test.cpp.
+// sgemm_internals.cpp does the same for the products of matrices ("quantized products are ours", "products on
+// AMX tiles are those of bfloat16 for every shape"). The tests are in native/test/attention_test.cpp and
+// kernels_test.cpp. ggml-cpu.cpp finds the operations of speech_ops.h by name (speech_ops_test.cpp).
 #include "taken.h"
 
 #include <ggml-cpu.h>

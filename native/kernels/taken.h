@@ -13,6 +13,13 @@ struct KernelCalls {
   std::atomic<long> q8_gemm_few{0}; // its variant for a few columns
   std::atomic<long> amx_gemm{0};
   std::atomic<bool> without_amx{false}; // set by tests of what computes where there is no AMX
+  std::atomic<long> speech_norm{0};
+  std::atomic<long> speech_attention{0};
+  std::atomic<long> speech_convolution{0};
+  std::atomic<long> speech_subsample{0};
+  std::atomic<long> speech_subsample_again{0};
+  std::atomic<long> speech_finish{0};
+  std::atomic<long> speech_memory{0};
   std::atomic<long> whole_heads{0};
   std::atomic<long> gelu{0};
   std::atomic<long> halves_to_floats{0};

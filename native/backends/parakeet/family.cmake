@@ -5,6 +5,9 @@
 voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
   1 "ggml_set_name(logits, \"logits\")" "ggml_set_name(logits, \"logits\")" # before the softmax, to be found by this name
   1 "ggml_graph_node(gf, -1)" "ggml_graph_get_tensor(gf, \"logits\")"
+  # the encoder's graph is ours on a CPU: parakeet_graph.h
+  1 "static struct ggml_cgraph * parakeet_build_graph_encode("
+    "static struct ggml_cgraph * parakeet_build_graph_encode(parakeet_context &, parakeet_state &); static struct ggml_cgraph * upstream_build_graph_encode("
   # the words of PARAKEET_ASSERT
   1 "            abort();" "            voxgate::upstream_failed(#x);"
   # a thread that the system refuses must not end the process: upstream_thread.h

@@ -16,6 +16,8 @@
 // A copy with one repair: family.cmake.
 #include <patched/parakeet.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
+#include "backends/parakeet/parakeet_graph.h" // needs the structs of parakeet.cpp
+
 struct parakeet_state* parakeet_init_state(parakeet_context* context) {
   std::unique_ptr<parakeet_state, decltype(&parakeet_free_state)> state(new parakeet_state(),
                                                                         parakeet_free_state);

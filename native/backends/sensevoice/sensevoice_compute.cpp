@@ -48,6 +48,12 @@ ggml_backend_buffer_type_t GraphCompute::weight_buffer_type() const {
   return ggml_backend_get_default_buffer_type(backends_.front().get());
 }
 
+const SpeechOps* GraphCompute::cpu_ops() const {
+  const auto get =
+      backends_.size() == 1 ? backend_proc<GetSpeechOps>(backends_.front().get(), kGetSpeechOps) : nullptr;
+  return get != nullptr ? get() : nullptr;
+}
+
 void GraphCompute::reserve(ggml_cgraph* largest) {
   if (!ggml_backend_sched_reserve(scheduler_.get(), largest))
     throw Failure(StatusCode::out_of_memory, "Not enough memory for the model's working buffers");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cancel.h"
+#include "kernels/speech_ops.h"
 
 #include <ggml-cpp.h>
 
@@ -17,6 +18,8 @@ class GraphCompute {
   GraphCompute(const std::string& device, int threads, size_t max_nodes);
 
   ggml_backend_buffer_type_t weight_buffer_type() const;
+  // The operations of ours, where nothing but a CPU computes; else null.
+  const SpeechOps* cpu_ops() const;
   // Working buffers for a graph as large as any that follows; throws Failure{out_of_memory}.
   void reserve(ggml_cgraph* largest);
   // Places the graph; its inputs can then be set. What was placed before is gone.

@@ -22,22 +22,32 @@ size_t max_nodes(const SenseVoiceShape& shape) {
 
 class SenseVoiceEncoder::Builder {
  public:
-  Builder(ggml_context* context, const SenseVoiceShape& shape, int positions)
-      : context_(context), heads_(shape.heads), width_(shape.width), positions_(positions),
+  Builder(ggml_context* context, const SpeechOps* ops, const SenseVoiceShape& shape, int positions)
+      : context_(context), ops_(ops), heads_(shape.heads), width_(shape.width), positions_(positions),
         padded_((positions + kVector - 1) / kVector * kVector), kernel_(shape.kernel) {}
 
   ggml_tensor* norm(ggml_tensor* x, const SenseVoiceNorm& norm) {
+    if (ops_ != nullptr)
+      return custom(ops_->norm, x->ne[0], positions_, speech_user(kNormEpsilon), {x, norm.weight, norm.bias});
     return ggml_add(context_, ggml_mul(context_, ggml_norm(context_, x, kNormEpsilon), norm.weight),
                     norm.bias);
   }
 
   ggml_tensor* linear(ggml_tensor* x, const SenseVoiceLinear& linear) {
+    if (ops_ != nullptr)
+      return finish(multiply(linear.weight, x), kBias, {linear.bias});
     return ggml_add(context_, multiply(linear.weight, x), linear.bias);
   }
 
   // The first block changes the width, so nothing can be carried around its attention.
   ggml_tensor* block(ggml_tensor* x, const SenseVoiceBlock& block, bool carry) {
     auto* heard = attention(norm(x, block.attention_norm), block);
+    if (ops_ != nullptr) {
+      x = carry ? finish(heard, kCarry, {x}) : heard;
+      auto* hidden = multiply(block.expand.weight, norm(x, block.feed_forward_norm));
+      hidden = finish(hidden, kBias | kRelu, {block.expand.bias});
+      return finish(multiply(block.contract.weight, hidden), kBias | kCarry, {block.contract.bias, x});
+    }
     x = carry ? ggml_add(context_, x, heard) : heard;
     auto* hidden = ggml_relu(context_, linear(norm(x, block.feed_forward_norm), block.expand));
     return ggml_add(context_, x, linear(hidden, block.contract));
@@ -53,6 +63,13 @@ class SenseVoiceEncoder::Builder {
 
   ggml_tensor* attention(ggml_tensor* x, const SenseVoiceBlock& block) {
     auto* qkv = linear(x, block.qkv); // [3 * width, positions]
+    if (ops_ != nullptr) {
+      auto* mixed = custom(ops_->attention, width_, attention_rows(width_, heads_, positions_, 0),
+                           speech_user(heads_), {third(qkv, 0), third(qkv, 1), third(qkv, 2)});
+      auto* seen = custom(ops_->memory, width_, memory_rows(kernel_, positions_), nullptr,
+                          {third(qkv, 2), block.memory, linear(first_rows(mixed), block.out)});
+      return first_rows(seen);
+    }
     auto* v = third(qkv, 2);
     v = ggml_cont(context_, ggml_transpose(context_, v)); // [positions, width], for both uses below
     auto* scores = multiply(split_heads(third(qkv, 1)), split_heads(third(qkv, 0)));
@@ -63,6 +80,22 @@ class SenseVoiceEncoder::Builder {
         multiply(ggml_reshape_3d(context_, padded(v), padded_, width_ / heads_, heads_), padded(weights));
     mixed = ggml_cont_2d(context_, ggml_permute(context_, mixed, 0, 2, 1, 3), width_, positions_);
     return ggml_add(context_, linear(mixed, block.out), memory(v, block.memory));
+  }
+
+  ggml_tensor* custom(ggml_custom_op_t op, int64_t width, int64_t rows, void* user,
+                      std::vector<ggml_tensor*> args) {
+    return ggml_custom_4d(context_, GGML_TYPE_F32, width, rows, 1, 1, args.data(),
+                          static_cast<int>(args.size()), op, GGML_N_TASKS_MAX, user);
+  }
+
+  ggml_tensor* finish(ggml_tensor* product, int steps, std::vector<ggml_tensor*> args) {
+    return ggml_custom_inplace(context_, product, args.data(), static_cast<int>(args.size()), ops_->finish,
+                               GGML_N_TASKS_MAX, speech_user(steps));
+  }
+
+  // Working memory lies behind them.
+  ggml_tensor* first_rows(ggml_tensor* x) {
+    return ggml_view_2d(context_, x, width_, positions_, x->nb[1], 0);
   }
 
   // The "memory" of FSMN: each channel of the values sees its neighbors in time.
@@ -90,6 +123,7 @@ class SenseVoiceEncoder::Builder {
   }
 
   ggml_context* context_;
+  const SpeechOps* ops_; // null where a GPU computes, of operations that it knows
   int heads_, width_, positions_, padded_, kernel_;
 };
 
@@ -109,7 +143,7 @@ void SenseVoiceEncoder::build(int positions) {
   if (!graph_context_)
     throw Failure(StatusCode::out_of_memory, "Not enough memory for the graph");
   auto* context = graph_context_.get();
-  Builder builder(context, shape_, positions);
+  Builder builder(context, compute_.cpu_ops(), shape_, positions);
   input_ = ggml_new_tensor_2d(context, GGML_TYPE_F32, shape_.input, positions);
   ggml_set_input(input_);
   auto* x = input_;

@@ -1,0 +1,173 @@
+// Attention of SpeechOps: speech_ops.h says what is computed. A thread takes whole heads, so the result does
+// not depend on how many threads compute.
+#include "speech_kernels.h"
+
+#include "taken.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ggml-cpu-impl.h"
+#include "vec.h"
+
+namespace voxgate {
+namespace {
+
+typedef float Vector __attribute__((vector_size(64), aligned(4), may_alias));
+constexpr int kVectors = 4; // of a block of columns
+
+// `kRows` rows of A times 64 columns of B, whose rows are `depth` long and lie ldb apart.
+template <int kRows>
+void block(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t depth) {
+  Vector sums[kRows][kVectors] = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    Vector columns[kVectors];
+    for (int i = 0; i < kVectors; ++i)
+      columns[i] = *reinterpret_cast<const Vector*>(b + k * ldb + 16 * i);
+    for (int row = 0; row < kRows; ++row) {
+      const float factor = a[row * lda + k];
+      for (int i = 0; i < kVectors; ++i)
+        sums[row][i] += factor * columns[i];
+    }
+  }
+  for (int row = 0; row < kRows; ++row)
+    for (int i = 0; i < kVectors; ++i)
+      *reinterpret_cast<Vector*>(c + row * ldc + 16 * i) = sums[row][i];
+}
+
+// `columns` is a multiple of kColumnBlock.
+void product(int64_t rows, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
+             int64_t depth, int64_t columns) {
+  using Block = decltype(&block<1>);
+  constexpr Block kBlocks[] = {nullptr, block<1>, block<2>, block<3>, block<4>, block<5>, block<6>};
+  static_assert(kQueryBlock == 6);
+  for (int64_t column = 0; column < columns; column += kColumnBlock)
+    kBlocks[rows](a, lda, b + column, ldb, c + column, ldc, depth);
+}
+
+// Rows of `from` as columns of `to`; the columns behind them become zeros.
+void turn(const Rows& from, int64_t first, int64_t depth, float* to, int64_t width) {
+  for (int64_t begin = 0; begin < depth; begin += 16) {
+    const int64_t count = std::min<int64_t>(16, depth - begin);
+    for (int64_t row = 0; row < from.count; ++row) {
+      const float* values = from[row] + first + begin;
+      for (int64_t i = 0; i < count; ++i)
+        to[(begin + i) * width + row] = values[i];
+    }
+    for (int64_t i = 0; i < count; ++i)
+      std::fill(to + (begin + i) * width + from.count, to + (begin + i + 1) * width, 0.0F);
+  }
+}
+
+void add(float* __restrict to, const float* __restrict from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] += from[i];
+}
+
+// Returns the highest.
+float scale_scores(float* __restrict scores, float scale, const float* __restrict mask, int64_t count) {
+  if (mask != nullptr) {
+    for (int64_t i = 0; i < count; ++i)
+      scores[i] = scores[i] * scale + mask[i];
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      scores[i] *= scale;
+  }
+  constexpr int64_t kLanes = 32;
+  float lanes[kLanes];
+  std::fill_n(lanes, kLanes, scores[0]);
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] = scores[i + lane] > lanes[lane] ? scores[i + lane] : lanes[lane];
+  const float highest = *std::max_element(lanes, lanes + kLanes);
+  return whole < count ? std::max(highest, *std::max_element(scores + whole, scores + count)) : highest;
+}
+
+struct Head {
+  Rows q, k, v, positions;
+  const float* bias_u; // null without relative positions
+  const float* bias_v;
+  const float* mask; // null, or added to the scores of the keys
+  int64_t first, depth;
+  AttentionMemory sizes;
+  float* memory;
+};
+
+void attend(const Head& head, ggml_tensor* dst) {
+  const auto& sizes = head.sizes;
+  const int64_t depth = head.depth;
+  const int64_t time = head.q.count;
+  float* at = head.memory;
+  const auto take = [&at](int64_t floats) { return std::exchange(at, at + floats); };
+  float* const keys = take(depth * sizes.keys);
+  float* const positions = take(depth * sizes.positions);
+  float* const values = take(time * sizes.values);
+  float* const content_queries = take(kQueryBlock * depth);
+  float* const position_queries = take(kQueryBlock * depth);
+  float* const scores = take(kQueryBlock * sizes.keys);
+  float* const shifted = take(kQueryBlock * sizes.span);
+  float* const mixed = take(kQueryBlock * sizes.values);
+
+  turn(head.k, head.first, depth, keys, sizes.keys);
+  if (head.bias_u != nullptr)
+    turn(head.positions, head.first, depth, positions, sizes.positions);
+  for (int64_t row = 0; row < time; ++row) {
+    std::copy_n(head.v[row] + head.first, depth, values + row * sizes.values);
+    std::fill(values + row * sizes.values + depth, values + (row + 1) * sizes.values, 0.0F);
+  }
+  const float scale = 1 / std::sqrt(static_cast<float>(depth));
+  for (int64_t query = 0; query < time; query += kQueryBlock) {
+    const int64_t rows = std::min(kQueryBlock, time - query);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < depth; ++i) {
+        const float value = head.q[query + row][head.first + i];
+        content_queries[row * depth + i] = value + (head.bias_u != nullptr ? head.bias_u[head.first + i] : 0);
+        if (head.bias_v != nullptr)
+          position_queries[row * depth + i] = value + head.bias_v[head.first + i];
+      }
+    product(rows, content_queries, depth, keys, sizes.keys, scores, sizes.keys, depth, sizes.keys);
+    if (head.bias_v != nullptr) {
+      // Row T - 1 - q + k of the positions is for query q and key k, so each query begins a row before the
+      // last.
+      const int64_t first = time - query - rows;
+      product(rows, position_queries, depth, positions + first, sizes.positions, shifted, sizes.span, depth,
+              up_to(time + rows - 1, kColumnBlock));
+    }
+    float sums[kQueryBlock];
+    for (int64_t row = 0; row < rows; ++row) {
+      float* const s = scores + row * sizes.keys;
+      if (head.bias_v != nullptr)
+        add(s, shifted + row * sizes.span + (rows - 1 - row), time);
+      const float highest = scale_scores(s, scale, head.mask, time);
+      sums[row] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(time), s, s, highest));
+    }
+    product(rows, scores, sizes.keys, values, sizes.values, mixed, sizes.values, time, sizes.values);
+    for (int64_t row = 0; row < rows; ++row) {
+      float* out = row_of(dst, query + row) + head.first;
+      for (int64_t i = 0; i < depth; ++i)
+        out[i] = mixed[row * sizes.values + i] / sums[row];
+    }
+  }
+}
+
+} // namespace
+
+void speech_attention(ggml_tensor* dst, int ith, int nth, void* user) {
+  VOXGATE_TAKEN(speech_attention);
+  const auto heads = static_cast<int64_t>(reinterpret_cast<uintptr_t>(user));
+  const bool relative = dst->src[3] != nullptr;
+  const int64_t width = dst->ne[0];
+  const int64_t time = dst->src[0]->ne[1];
+  const AttentionMemory sizes(width / heads, time, relative ? dst->src[3]->ne[1] : 0);
+  for (int64_t head = ith; head < heads; head += nth) {
+    attend({dst->src[0], dst->src[1], dst->src[2], relative ? dst->src[3] : dst->src[0],
+            relative ? floats(dst->src[4]) : nullptr, relative ? floats(dst->src[5]) : nullptr,
+            relative ? floats(dst->src[6]) : nullptr, head * (width / heads), width / heads, sizes,
+            row_of(dst, time) + head * up_to(sizes.floats, width)},
+           dst);
+  }
+}
+
+} // namespace voxgate
