@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { join } from 'node:path';
 import { ROOT } from './peer.ts';
 
-const PINS = [
+const PINS: readonly string[] = [
   'faster-whisper==1.2.1',
   'jiwer==4.0.0',
   'whisper-normalizer==0.1.15',
@@ -16,15 +16,15 @@ const PINS = [
 export const VENV = join(ROOT, 'build/bench-venv');
 
 /** Returns the path of its Python. */
-export function ensureVenv(folder: string): string {
+export function ensureVenv(folder: string, wanted = PINS): string {
   const python = join(folder, 'bin/python');
   const stamp = join(folder, 'pins.txt');
-  const pins = PINS.join('\n');
+  const pins = wanted.join('\n');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === pins) return python;
-  process.stderr.write(`Installing ${PINS.join(', ')} in ${folder}\n`);
+  process.stderr.write(`Installing ${wanted.join(', ')} in ${folder}\n`);
   const stdio = ['ignore', 'ignore', 'inherit'] as const;
   execFileSync('python3', ['-m', 'venv', folder], { stdio: [...stdio] });
-  execFileSync(python, ['-m', 'pip', 'install', '--quiet', ...PINS], { stdio: [...stdio] });
+  execFileSync(python, ['-m', 'pip', 'install', '--quiet', ...wanted], { stdio: [...stdio] });
   writeFileSync(stamp, pins);
   return python;
 }
