@@ -21,10 +21,12 @@ constexpr std::chrono::seconds kPause(5);
 } // namespace
 
 void limit_kept_memory() {
-  // Without these the limits grow with the blocks that are freed (man 3 mallopt).
+  // Without these the limits grow with the blocks that are freed (man 3 mallopt). glibc locks its settings
+  // itself. NOLINTBEGIN(concurrency-mt-unsafe)
   mallopt(M_MMAP_THRESHOLD, kMappedBytes);
   mallopt(M_TRIM_THRESHOLD, kKeptBytes);
   mallopt(M_ARENA_MAX, kHeaps);
+  // NOLINTEND(concurrency-mt-unsafe)
 }
 
 void give_back_freed_memory() noexcept {

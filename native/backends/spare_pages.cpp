@@ -15,7 +15,7 @@ void give_back_pages([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes
   const auto first = (address + page - 1) / page * page;
   const auto end = (address + bytes) / page * page;
   if (first < end)
-    static_cast<void>(madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED));
+    static_cast<void>(madvise(static_cast<char*>(begin) + (first - address), end - first, MADV_DONTNEED));
 #endif
 }
 

@@ -37,7 +37,7 @@ constexpr int kRows = 2 * kTile;    // of weights, in one job
 constexpr int64_t kMaxBlocks = 256; // 8192 values deep
 constexpr int64_t kFewColumns = 12; // fewer are as fast without tiles, whose columns would be mostly empty
 constexpr int64_t kPanelValues =
-    640 * 1024; // activations that stay in a core's second cache, beside the weights
+    int64_t{640} * 1024; // activations that stay in a core's second cache, beside the weights
 
 using Value = uint16_t; // a bfloat16
 
@@ -141,7 +141,7 @@ VOXGATE_AMX void lay_out_columns(const float* from, int64_t ldb, int64_t count, 
     rows[i] = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(column + 16), _mm512_loadu_ps(column));
   }
   transpose(rows);
-  for (int i = 0; i < kTile; ++i)
+  for (int64_t i = 0; i < kTile; ++i)
     _mm512_store_si512(to + 32 * i, rows[i]);
 }
 
@@ -254,7 +254,7 @@ bool amx_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
     lay_out_weights(rows + first_row * lda, lda, count, k, t.weights);
     const int64_t first_tile = job / strips * panel;
     for (int64_t tile = first_tile; tile < std::min(tiles, first_tile + panel); tile += 2)
-      multiply(t, columns + tile * k * kTileValues, k, std::min<int64_t>(2 * kTile, n - tile * kTile), count,
+      multiply(t, columns + tile * k * kTileValues, k, std::min(int64_t{2} * kTile, n - tile * kTile), count,
                c + tile * kTile * ldc + first_row, ldc);
   }
   release();

@@ -14,7 +14,7 @@
 namespace voxgate {
 namespace {
 
-typedef float Vector __attribute__((vector_size(64), aligned(4), may_alias));
+using Vector __attribute__((vector_size(64), aligned(4), may_alias)) = float;
 constexpr int kVectors = 4; // of a block of columns
 
 // `kRows` rows of A times 64 columns of B, whose rows are `depth` long and lie ldb apart.
@@ -23,7 +23,7 @@ void block(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, i
   Vector sums[kRows][kVectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
     Vector columns[kVectors];
-    for (int i = 0; i < kVectors; ++i)
+    for (int64_t i = 0; i < kVectors; ++i)
       columns[i] = *reinterpret_cast<const Vector*>(b + k * ldb + 16 * i);
     for (int row = 0; row < kRows; ++row) {
       const float factor = a[row * lda + k];
@@ -32,7 +32,7 @@ void block(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, i
     }
   }
   for (int row = 0; row < kRows; ++row)
-    for (int i = 0; i < kVectors; ++i)
+    for (int64_t i = 0; i < kVectors; ++i)
       *reinterpret_cast<Vector*>(c + row * ldc + 16 * i) = sums[row][i];
 }
 

@@ -43,11 +43,12 @@ constexpr const char* kGetSpeechOps = "voxgate_speech_ops";
 // Bits of what SpeechOps::finish does, in this order.
 enum SpeechFinish : int { kBias = 1, kRelu = 2, kSilu = 4, kHalf = 8, kCarry = 16 };
 
-inline void* speech_user(float value) {
-  return reinterpret_cast<void*>(static_cast<uintptr_t>(__builtin_bit_cast(uint32_t, value)));
-}
+// ggml hands the pointer to the operation and never follows it.
 inline void* speech_user(int value) {
-  return reinterpret_cast<void*>(static_cast<uintptr_t>(value));
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(value)); // NOLINT(performance-no-int-to-ptr)
+}
+inline void* speech_user(float value) {
+  return speech_user(__builtin_bit_cast(int, value));
 }
 
 // Rows of a result with the working memory behind it.
