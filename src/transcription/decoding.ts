@@ -1,7 +1,7 @@
 /**
- * Decides whether to accept a decoded chunk, and how to retry: the temperature fallback of Radford et al. 2022,
- * section 4.5, after one more step. An encoder window that is cut to the clip is several times faster but can send the
- * decoder into a loop, so the first retry is the same decoding with the full window. Pure.
+ * Decides whether to accept a decoded chunk, and how to try again, with the measures of Radford et al. 2022, section
+ * 4.5. Their rising temperatures are not among the attempts: on speech that is hard to hear they cost up to thirty times
+ * a plain chunk and win no words (docs/accuracy.md). Pure.
  */
 import { deflateSync } from 'node:zlib';
 import type { ModelInfo } from '../engine/types.ts';
@@ -23,8 +23,6 @@ export interface Outcome {
   text: string;
   /** The mean natural log probability of the tokens, with the end token. */
   avgLogprob: number;
-  /** The natural log probability of the least probable token. */
-  leastLogprob: number;
   /** The probability (0..1) that the chunk holds no speech. */
   noSpeechProb: number;
   /** The number of text tokens. */
@@ -43,10 +41,10 @@ const MAX_COMPRESSION = 2.4;
 const MAX_REPEATED_TOKENS_PER_SEC = 6;
 /** Shorter speech may be a word or two that are drawn out. */
 const SPARSE_FROM_SEC = 4;
-const MIN_TOKEN_LOGPROB = -1;
+/** A text of which the tokens are more probable in the mean is right more often than what another look finds. */
+const SURE_AVG_LOGPROB = -0.15;
 const MIN_AVG_LOGPROB = -1;
 const MAX_NO_SPEECH = 0.6;
-const TEMPERATURES = [0, 0.2, 0.4, 0.6, 0.8, 1];
 
 /** The encoder positions for a clip: its length and a margin, but at least `MIN_CONTEXT`; 0 for the whole window. */
 export function contextFor(durationSec: number, fullContext: number): number {
@@ -56,10 +54,13 @@ export function contextFor(durationSec: number, fullContext: number): number {
 }
 
 /**
- * The attempts in order. A temperature above 0 from the client is used as it is, without other temperatures.
+ * The attempts in order; the last one is for a chunk of which the others give no text. A temperature above 0 from the
+ * client is used as it is.
  *
- * The first attempt is greedy and writes no times, which makes it faster and no less accurate. The later ones let the
- * decoder write times, as the reference code does: it then goes on behind the end of a text that it stopped too early.
+ * The first attempt is greedy and writes no times, which makes it faster and no less accurate. The second follows several
+ * texts and lets the decoder write times, as the reference code does: it then goes on behind the end of a text that it
+ * stopped too early, and seldom loops. Its audio is encoded already. An encoder window that is cut to the clip is several
+ * times faster but can send the decoder into a loop, so the last attempt has the full window.
  * @param beams texts that are followed side by side once the audio is known to be difficult
  */
 export function attemptsFor(
@@ -72,24 +73,21 @@ export function attemptsFor(
   const maxTokens = Math.min(Math.ceil(24 + 14 * durationSec), Math.floor(model.textContext / 2));
   const audioContext = contextFor(durationSec, model.audioContext);
   const first: Attempt = { temperature, audioContext, maxTokens, beams: 1, times: false };
-  const full = { audioContext: 0, maxTokens: 0, beams, times: true };
-  const temperatures = temperature > 0 ? [temperature] : TEMPERATURES;
-  return [first, ...temperatures.map((t) => ({ temperature: t, ...full }))];
+  const second = { ...first, maxTokens: 0, beams, times: true };
+  return audioContext === 0 ? [first, second] : [first, second, { ...second, audioContext: 0 }];
 }
 
 /**
- * Further looks at an accepted text of which a token is in doubt, none for other texts: with several beams, which costs
- * little because the audio is encoded already, and then with the full window too, which costs several times as much.
- * The second one is worth it only where the first finds another text. docs/accuracy.md has the figures.
+ * A second look at an accepted text that is in doubt, with several beams; null for other texts. It costs little, because
+ * the audio is encoded already. docs/accuracy.md has the figures.
  */
-export function furtherLooks(
-  { leastLogprob }: Pick<Outcome, 'leastLogprob'>,
+export function secondLook(
+  { avgLogprob }: Pick<Outcome, 'avgLogprob'>,
   first: Attempt,
   beams: number,
-): Attempt[] {
-  if (beams <= first.beams || first.temperature > 0 || leastLogprob >= MIN_TOKEN_LOGPROB) return [];
-  const cut = { ...first, beams };
-  return first.audioContext === 0 ? [cut] : [cut, { ...cut, audioContext: 0 }];
+): Attempt | null {
+  const inDoubt = first.temperature === 0 && avgLogprob < SURE_AVG_LOGPROB;
+  return inDoubt && beams > first.beams ? { ...first, beams } : null;
 }
 
 /** The bytes of the text over their zlib-compressed size, which shows how repetitive the text is; 0 for no text. */
@@ -123,8 +121,8 @@ export function judge(
   const unsure = outcome.avgLogprob < MIN_AVG_LOGPROB;
   if (outcome.noSpeechProb > MAX_NO_SPEECH && unsure) return 'silence';
   const capped = attempt.maxTokens > 0 && outcome.tokens >= attempt.maxTokens;
-  // A cut window may be the cause of the repetition. With the full window, a repetition at the pace of speech is real.
-  const repeated = attempt.audioContext > 0 ? isRepetitive(outcome.text) : isLoop(outcome, durationSec);
+  // Where the decoder writes times, a repetition at the pace of speech is real.
+  const repeated = attempt.times ? isLoop(outcome, durationSec) : isRepetitive(outcome.text);
   // Without times the decoder sometimes stops after the first sentence. With times it goes on there, so that a short
   // text is what was said.
   const sparse = !attempt.times && speechSec > SPARSE_FROM_SEC && isFarTooShort(outcome.text, speechSec);

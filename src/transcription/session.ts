@@ -18,7 +18,7 @@ import { cuttingFor } from './cutting.ts';
 import { type ChunkRecognition, onLanes } from './lanes.ts';
 import { createLanguageTally } from './language-tally.ts';
 import { languageName } from './languages.ts';
-import type { Recognizer } from './recognizers/recognizer.ts';
+import { dropped as droppedWhole, type Recognizer } from './recognizers/recognizer.ts';
 import { recognizerOf } from './recognizers/registry.ts';
 import type { TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
@@ -139,9 +139,12 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     await audio.close();
   }
 
-  function note({ chunk, sentences, detected, dropped: reason }: ChunkRecognition): void {
-    spoken.add(detected, sentences.length > 0 ? chunk.samples.length : 0);
-    if (reason !== undefined) dropped.push({ start: chunk.startSec, end: chunk.endSec, reason });
+  function note({ chunk, sentences, detected, ...recognition }: ChunkRecognition): void {
+    const hasText = sentences.length > 0;
+    spoken.add(detected, hasText ? chunk.samples.length : 0);
+    const without = recognition.dropped ?? (hasText ? [] : [droppedWhole(chunk, 'no_text')]);
+    for (const { startSec, endSec, reason } of without)
+      dropped.push({ start: startSec, end: endSec, reason });
   }
 
   async function* recognized(): AsyncGenerator<ChunkRecognition, void, undefined> {

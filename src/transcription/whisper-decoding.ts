@@ -5,10 +5,10 @@ import type { Chunk } from './chunks.ts';
 import {
   type Attempt,
   attemptsFor,
-  furtherLooks,
   isLoop,
   judge,
   type Outcome,
+  secondLook,
   type Verdict,
 } from './decoding.ts';
 import type { ChunkRequest } from './recognizers/recognizer.ts';
@@ -19,6 +19,9 @@ export interface Decoded {
   outcome: Outcome;
 }
 
+/** A text, or why there is none: no speech, or the model only repeated itself. */
+export type Heard = Decoded | 'silence' | 'repetition';
+
 export interface Decoding {
   language: string;
   /** True when the lane has encoded this very audio for the call before. */
@@ -26,8 +29,8 @@ export interface Decoding {
 }
 
 /**
- * The first attempt that is accepted, else the one with the highest log probability that is not a loop.
- * @returns `silence` when the chunk has no speech, `repetition` when the model only repeated itself
+ * The first attempt that is accepted, else the one with the highest log probability that is not a loop. A chunk costs no
+ * more than its audio encoded once or, if the model only repeats itself, twice.
  * @throws NativeError `incomplete` when every attempt stopped before the end of the audio
  */
 export async function decode(
@@ -35,7 +38,7 @@ export async function decode(
   chunk: Chunk,
   { language, isEncoded }: Decoding,
   request: ChunkRequest,
-): Promise<Decoded | 'silence' | 'repetition'> {
+): Promise<Heard> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   // Several spans are heard apart where their text is short.
   const spoken = { durationSec, speechSec: chunk.speech.length > 1 ? 0 : speechSecOf(chunk) };
@@ -52,7 +55,8 @@ export async function decode(
   };
   let best: Decoded | null = null;
   let incomplete: NativeError | null = null;
-  for (const attempt of attemptsFor(durationSec, lane.info, request)) {
+  for (const [i, attempt] of attemptsFor(durationSec, lane.info, request).entries()) {
+    if (i === 2 && best !== null) break;
     const heard = await hear(attempt);
     if (heard instanceof NativeError) {
       incomplete = heard;
@@ -60,7 +64,10 @@ export async function decode(
     }
     const { verdict, decoded } = heard;
     if (verdict === 'silence') return 'silence';
-    if (verdict === 'accept') return await surer(decoded, request.beams, hear);
+    if (verdict === 'accept') {
+      const look = secondLook(decoded.outcome, attempt, request.beams);
+      return look === null ? decoded : surer(decoded, await hear(look));
+    }
     const better = best === null || decoded.outcome.avgLogprob > best.outcome.avgLogprob;
     if (better && !isLoop(decoded.outcome, durationSec)) best = decoded;
   }
@@ -73,20 +80,10 @@ export function speechSecOf({ speech }: Pick<Chunk, 'speech'>): number {
   return speech.reduce((sum, { startSec, endSec }) => sum + endSec - startSec, 0);
 }
 
-/** Looks again at a text in doubt, until another look agrees with it, and returns the most probable text. */
-async function surer(
-  first: Decoded,
-  beams: number,
-  hear: (attempt: Attempt) => Promise<NativeError | { verdict: Verdict; decoded: Decoded }>,
-): Promise<Decoded> {
-  let best = first;
-  for (const look of furtherLooks(first.outcome, first.attempt, beams)) {
-    const heard = await hear(look);
-    if (heard instanceof NativeError || heard.verdict !== 'accept') continue;
-    if (heard.decoded.outcome.avgLogprob > best.outcome.avgLogprob) best = heard.decoded;
-    if (heard.decoded.outcome.text === first.outcome.text) break;
-  }
-  return best;
+/** The more probable of two texts; the second one counts if it would be accepted by itself. */
+function surer(first: Decoded, second: NativeError | { verdict: Verdict; decoded: Decoded }): Decoded {
+  if (second instanceof NativeError || second.verdict !== 'accept') return first;
+  return second.decoded.outcome.avgLogprob > first.outcome.avgLogprob ? second.decoded : first;
 }
 
 function ifIncomplete(error: unknown): NativeError {
@@ -102,7 +99,6 @@ function summarize(segments: DecodedSegment[]): Outcome {
       .toString()
       .trim(),
     avgLogprob: sum / (tokens.length + 1), // the end token counts, as in the reference code
-    leastLogprob: Math.min(0, ...tokens.map((token) => token.logprob)),
     noSpeechProb: segments[0]?.noSpeechProb ?? 0,
     tokens: tokens.length,
   };

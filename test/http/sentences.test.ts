@@ -9,16 +9,20 @@ const together = joinWavs(toneWav(16), toneWav(1, 0), toneWav(14));
 const apart = joinWavs(toneWav(16), toneWav(3, 0), toneWav(14));
 const MODELS = ['multilingual-small', 'european', 'cjk'];
 
-/** Fills the first chunk with words to its end, and the second for a short while. */
-function speaker(first: string, second: string): Script {
-  let chunks = 0;
+/**
+ * Fills the first chunk with words to its end, and the second for a short while. A family may hear a chunk again.
+ * @param spoken resolves when the second chunk may be heard
+ */
+function speaker(first: string, second: string, spoken: Promise<void> = Promise.resolve()): Script {
+  const chunks: Float32Array[] = [];
   return {
     installed: [...MODELS, 'voice-activity'],
     transcribe: async (samples) => {
-      chunks += 1;
-      return chunks === 1
-        ? heard(first, samples.length / 16 / first.trim().split(' ').length)
-        : heard(second);
+      if (!chunks.includes(samples)) chunks.push(samples);
+      if (chunks.indexOf(samples) === 0)
+        return heard(first, samples.length / 16 / first.trim().split(' ').length);
+      await spoken;
+      return heard(second);
     },
   };
 }
@@ -26,7 +30,6 @@ function speaker(first: string, second: string): Script {
 async function segments(script: Script, audio: Buffer, fields: Record<string, string>) {
   await using gateway = await startGateway(script);
   const answer = await json(await post(gateway, form(audio, { response_format: 'verbose_json', ...fields })));
-  assert.equal(gateway.begun(), 2, 'two chunks');
   return answer.segments as { text: string; seek: number; start: number; end: number; tokens: number[] }[];
 }
 
@@ -70,15 +73,7 @@ for (const model of ['multilingual-small', 'cjk']) {
     const second = new Promise<void>((resolve) => {
       hear = resolve;
     });
-    const script = speaker(' One. Two and', ' three. Four.');
-    await using gateway = await startGateway({
-      ...script,
-      transcribe: async (...chunk) => {
-        const segments = await script.transcribe?.(...chunk);
-        if (gateway.begun() === 2) await second;
-        return segments ?? [];
-      },
-    });
+    await using gateway = await startGateway(speaker(' One. Two and', ' three. Four.', second));
     const { body } = await post(gateway, form(audio, { model, stream: 'true' }));
     assert(body);
     let text = '';

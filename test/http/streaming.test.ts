@@ -393,6 +393,13 @@ test('speech that only loops is dropped and marked', async () => {
   assert.deepEqual(answer.dropped, [{ start: 0, end: 2, reason: 'repetition' }]);
 });
 
+test('speech without words is dropped and marked', async () => {
+  await using gateway = await startGateway({ transcribe: async () => heard(' [Music]') });
+  const answer = await json(await post(gateway, form(toneWav(2), { response_format: 'verbose_json' })));
+  assert.equal(answer.text, '');
+  assert.deepEqual(answer.dropped, [{ start: 0, end: 2, reason: 'no_text' }]);
+});
+
 test('the API describes itself, and the docs page answers at /docs with local assets', async () => {
   await using gateway = await startGateway();
   const document = await json(await fetch(`${gateway.base}/openapi.json`));

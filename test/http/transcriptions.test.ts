@@ -93,32 +93,34 @@ test('ten milliseconds of audio are enough', async () => {
   assert.equal(response.status, 200);
 });
 
-test('a loop is decoded again at the full window, then dropped if it stays a loop', async () => {
-  const tries: [number, number][] = [];
+test('a loop is decoded again with times, then at the full window, then dropped if it stays a loop', async () => {
+  const tries: [boolean, number][] = [];
   await using gateway = await startGateway({
-    transcribe: async (_samples, { temperature, audioContext }) => {
-      tries.push([temperature, audioContext]);
+    transcribe: async (_samples, { times, audioContext }) => {
+      tries.push([times, audioContext]);
       return heard(' you know'.repeat(50));
     },
   });
   assert.equal((await json(await post(gateway, form(speech)))).text, '');
-  assert.deepEqual(tries[0], [0, 320]);
-  assert.deepEqual(tries[1], [0, 0]);
-  assert.deepEqual(tries.at(-1), [1, 0]);
+  assert.deepEqual(tries, [
+    [false, 320],
+    [true, 320],
+    [true, 0],
+  ]);
 });
 
-test('speech that repeats itself is decoded once more at the full window, and kept', async () => {
-  const windows: number[] = [];
+test('speech that repeats itself is decoded once more with times, and kept', async () => {
+  const timed: boolean[] = [];
   const refrain = ' unbelievably'.repeat(8);
   await using gateway = await startGateway({
-    transcribe: async (_samples, { audioContext }) => {
-      windows.push(audioContext);
+    transcribe: async (_samples, { times }) => {
+      timed.push(times);
       return heard(refrain);
     },
   });
   const answer = await json(await post(gateway, form(speech)));
   assert.equal(answer.text.trim(), refrain.trim());
-  assert.deepEqual(windows, [320, 0]);
+  assert.deepEqual(timed, [false, true]);
 });
 
 /** The audio is 2 s of speech, 4 s of silence and 2 s of speech. */

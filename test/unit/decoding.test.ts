@@ -5,15 +5,14 @@ import {
   attemptsFor,
   compressionRatio,
   contextFor,
-  furtherLooks,
   isLoop,
   judge,
+  secondLook,
 } from '../../src/transcription/decoding.ts';
 
 const good = {
   text: 'ask not what your country can do for you',
-  avgLogprob: -0.2,
-  leastLogprob: -0.5,
+  avgLogprob: -0.1,
   noSpeechProb: 0.1,
   tokens: 10,
 };
@@ -32,22 +31,25 @@ test("the encoder window covers the clip, the margin and the floor, and is never
   }
 });
 
-test('greedy decoding falls back to beams and times at the full window first, then to rising temperatures', () => {
-  const [greedy, ...others] = attemptsFor(5, model, { temperature: 0, beams: 5 });
-  assert.deepEqual(greedy, { temperature: 0, audioContext: 384, maxTokens: 94, beams: 1, times: false });
-  assert.deepEqual(
-    others.map((a) => a.temperature),
-    [0, 0.2, 0.4, 0.6, 0.8, 1],
+test('greedy decoding falls back to beams and times at its own window first, then to the full window', () => {
+  const second = { temperature: 0, audioContext: 384, maxTokens: 0, beams: 5, times: true };
+  assert.deepEqual(attemptsFor(5, model, { temperature: 0, beams: 5 }), [
+    { temperature: 0, audioContext: 384, maxTokens: 94, beams: 1, times: false },
+    second,
+    { ...second, audioContext: 0 },
+  ]);
+  assert.equal(
+    attemptsFor(29.5, model, { temperature: 0, beams: 5 }).length,
+    2,
+    'its own is the full window',
   );
-  for (const { temperature: _, ...rest } of others)
-    assert.deepEqual(rest, { audioContext: 0, maxTokens: 0, beams: 5, times: true });
 });
 
 test('a temperature that the client chose is kept', () => {
   const attempts = attemptsFor(5, model, { temperature: 0.7, beams: 1 });
   assert.deepEqual(
     attempts.map((a) => a.temperature),
-    [0.7, 0.7],
+    [0.7, 0.7, 0.7],
   );
 });
 
@@ -87,14 +89,14 @@ test('a text that is far too short for its speech is decoded again, unless the d
   assert.equal(judge({ ...stopped, text: whole }, first, { durationSec: 12, speechSec: 12 }), 'accept');
 });
 
-test('repeated speech is decoded again at the full window and then believed, but a loop is not', () => {
-  const full = { temperature: 0, audioContext: 0, maxTokens: 0, beams: 1, times: true };
+test('repeated speech is decoded again with times and then believed, but a loop is not', () => {
+  const timed = { ...first, maxTokens: 0, times: true };
   const refrain = { ...good, text: `${good.text}. `.repeat(4), tokens: 40 };
   assert.equal(judge(refrain, first, { durationSec: 12, speechSec: 0 }), 'retry');
-  assert.equal(judge(refrain, full, { durationSec: 12, speechSec: 0 }), 'accept');
+  assert.equal(judge(refrain, timed, { durationSec: 12, speechSec: 0 }), 'accept');
   const loop = { ...good, text: `${good.text}. `.repeat(22), tokens: 220 };
-  assert.equal(judge(loop, full, { durationSec: 12, speechSec: 0 }), 'retry');
-  assert.equal(judge(loop, full, { durationSec: 30, speechSec: 0 }), 'retry');
+  assert.equal(judge(loop, timed, { durationSec: 12, speechSec: 0 }), 'retry');
+  assert.equal(judge(loop, timed, { durationSec: 30, speechSec: 0 }), 'retry');
 });
 
 test('a loop compresses and runs faster than speech', () => {
@@ -104,12 +106,10 @@ test('a loop compresses and runs faster than speech', () => {
   assert.equal(compressionRatio(''), 0);
 });
 
-test('a text with a token in doubt gets looks with beams, first at its own window and then at the full one', () => {
-  const unsure = { ...good, leastLogprob: -1.2 };
-  const cut = { ...first, beams: 5 };
-  assert.deepEqual(furtherLooks(unsure, first, 5), [cut, { ...cut, audioContext: 0 }]);
-  assert.deepEqual(furtherLooks(unsure, { ...first, audioContext: 0 }, 5), [{ ...cut, audioContext: 0 }]);
-  assert.deepEqual(furtherLooks(good, first, 5), []);
-  assert.deepEqual(furtherLooks(unsure, first, 1), []);
-  assert.deepEqual(furtherLooks(unsure, { ...first, temperature: 0.2 }, 5), []);
+test('a text in doubt gets a second look with beams, which needs no other window', () => {
+  const unsure = { ...good, avgLogprob: -0.3 };
+  assert.deepEqual(secondLook(unsure, first, 5), { ...first, beams: 5 });
+  assert.equal(secondLook(good, first, 5), null);
+  assert.equal(secondLook(unsure, first, 1), null);
+  assert.equal(secondLook(unsure, { ...first, temperature: 0.2 }, 5), null);
 });

@@ -43,13 +43,27 @@ export interface DetectedLanguage {
   probability: number;
 }
 
+/** Speech that has no text: the model only repeated itself, or it wrote no words. */
+export interface Dropped {
+  startSec: number;
+  endSec: number;
+  reason: 'repetition' | 'no_text';
+}
+
 export interface Recognition {
   /** Empty when the chunk has no words. The last sentence may continue in the next chunk. */
   sentences: UnnumberedSegment[];
   detected: DetectedLanguage;
-  /** The reason why speech has no text: the model only repeated itself. */
-  dropped?: 'repetition';
+  /** The parts of the chunk without text. Without sentences and without this, all of the chunk has no text. */
+  dropped?: Dropped[];
 }
+
+/** The chunk, as speech that has no text. */
+export const dropped = ({ startSec, endSec }: Chunk, reason: Dropped['reason']): Dropped => ({
+  startSec,
+  endSec,
+  reason,
+});
 
 export interface Recognizer {
   /** Spans of speech share a chunk up to this length in seconds, at most 30. A longer span is a chunk of its own. */

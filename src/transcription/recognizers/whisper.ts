@@ -8,9 +8,15 @@ import type { UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { countSyllables, isShort } from '../speech-rate.ts';
-import { type Decoded, decode, speechSecOf } from '../whisper-decoding.ts';
+import { type Decoded, decode, type Heard, speechSecOf } from '../whisper-decoding.ts';
 import { toWords } from '../words.ts';
-import type { ChunkRequest, DetectedLanguage, Recognizer } from './recognizer.ts';
+import {
+  type ChunkRequest,
+  type DetectedLanguage,
+  type Dropped,
+  dropped,
+  type Recognizer,
+} from './recognizer.ts';
 
 /** A guess with a lower probability does not replace the language of the chunk before. */
 const SURE = 0.5;
@@ -33,35 +39,50 @@ export const recognizer: Recognizer = {
     const isEncoded = request.language === undefined;
     const together = await decode(lane, chunk, { language, isEncoded }, request);
     if (together === 'silence') return { detected, sentences: [] };
-    const text = together === 'repetition' ? '' : together.outcome.text;
+    const text = textOf(together);
     if (chunk.speech.length > 1 && isShort(text, speechSecOf(chunk))) {
       const apart = await spansApart(lane, chunk, language, request);
-      const syllables = apart.reduce((sum, { decoded }) => sum + countSyllables(decoded.outcome.text), 0);
-      if (syllables > MORE * countSyllables(text)) {
-        const sentences = apart.flatMap(({ decoded, part }) => sentencesOf(decoded, part, language, request));
-        return { detected, sentences };
-      }
+      const syllables = apart.reduce((sum, { heard }) => sum + countSyllables(textOf(heard)), 0);
+      if (syllables > MORE * countSyllables(text)) return { detected, ...joined(apart, language, request) };
     }
-    if (together === 'repetition') return { detected, sentences: [], dropped: together };
+    if (together === 'repetition')
+      return { detected, sentences: [], dropped: [dropped(chunk, 'repetition')] };
     return { detected, sentences: sentencesOf(together, chunk, language, request) };
   },
 };
 
+interface Part {
+  part: Chunk;
+  heard: Heard;
+}
+
 /**
- * Hears each span of speech by itself, and returns those with a text. In one chunk Whisper writes a sentence once that
- * is said several times, or stops after the first one.
+ * Hears each span of speech by itself. In one chunk Whisper writes a sentence once that is said several times, or stops
+ * after the first one.
  */
 async function spansApart(lane: Lane, chunk: Chunk, language: string, request: ChunkRequest) {
-  const heard: { part: Chunk; decoded: Decoded }[] = [];
+  const parts: Part[] = [];
   for (const span of chunk.speech) {
     const at = (sec: number) => Math.round((sec - chunk.startSec) * SAMPLE_RATE);
     const samples = chunk.samples.subarray(at(span.startSec), at(span.endSec));
     const part = { ...chunk, ...span, samples, speech: [span] };
-    const decoded = await decode(lane, part, { language, isEncoded: false }, request);
-    if (typeof decoded === 'object') heard.push({ part, decoded });
+    parts.push({ part, heard: await decode(lane, part, { language, isEncoded: false }, request) });
   }
-  return heard;
+  return parts;
 }
+
+function joined(parts: Part[], language: string, request: ChunkRequest) {
+  const sentences: UnnumberedSegment[] = [];
+  const without: Dropped[] = [];
+  for (const { part, heard } of parts) {
+    const own = typeof heard === 'object' ? sentencesOf(heard, part, language, request) : [];
+    sentences.push(...own);
+    if (own.length === 0) without.push(dropped(part, heard === 'repetition' ? heard : 'no_text'));
+  }
+  return { sentences, dropped: without };
+}
+
+const textOf = (heard: Heard): string => (typeof heard === 'object' ? heard.outcome.text : '');
 
 function sentencesOf(
   decoded: Decoded,
