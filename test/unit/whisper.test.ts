@@ -134,15 +134,16 @@ const twice = {
   ],
 };
 
-/** A lane that hears `together` in the whole chunk and `apart` in a part of it. */
-function partsLane(together: string, apart: string) {
+/** A lane that hears `together` in the whole chunk, and in its parts the texts of `apart` in turns. */
+function partsLane(together: string, ...apart: string[]) {
   const asked: number[] = [];
+  let parts = 0;
   const lane = {
     info: { languages: ['en'], audioContext: 1500, textContext: 448 },
     transcribe: async (samples: Float32Array) => {
       const sec = samples.length / 16_000;
       asked.push(sec);
-      const text = sec > 4 ? together : apart;
+      const text = sec > 4 ? together : (apart[parts++ % apart.length] ?? '');
       const tokens = text.split(/(?= )/).map((piece, id) => ({ ...said[0], id, bytes: Buffer.from(piece) }));
       return [{ startMs: 0, endMs: 1000 * sec, tokens, noSpeechProb: 0 }];
     },
@@ -162,6 +163,27 @@ test('a sentence that is said twice in a chunk, and written once, is heard in ea
       [sentence.trim(), 13],
     ],
   );
+});
+
+test('a single span with a short text is heard between its pauses', async () => {
+  const samples = Float32Array.from({ length: 5 * 16_000 }, (_, i) =>
+    Math.abs(i / 16_000 - 2.5) < 0.2 ? 0 : 0.3 * Math.sin(i / 8),
+  );
+  const span = { ...twice, samples, speech: [{ startSec: 10, endSec: 15 }] };
+  const { lane, asked } = partsLane(' Ask', ' Ask what you can do.');
+  const { sentences } = await whisper.recognize(lane, span, { ...request, timed: true });
+  assert.deepEqual(asked, [5, 5, 2.5, 2.5]); // the whole is tried again before
+  assert.deepEqual(
+    sentences.map(({ text }) => text.trim()),
+    ['Ask what you can do.', 'Ask what you can do.'],
+  );
+});
+
+test('a span that has no words when it is heard by itself is named', async () => {
+  const { lane } = partsLane(' Ask', ' Ask what you can do.', ' [Music]');
+  const { sentences, dropped } = await whisper.recognize(lane, twice, request);
+  assert.equal(sentences.length, 1);
+  assert.deepEqual(dropped, [{ startSec: 13, endSec: 15, reason: 'no_text' }]);
 });
 
 test('a short text stays where the spans by themselves have no more', async () => {

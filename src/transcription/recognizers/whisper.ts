@@ -4,6 +4,7 @@ import type { Lane } from '../../engine/types.ts';
 import { withoutAnnotations } from '../annotations.ts';
 import type { Chunk } from '../chunks.ts';
 import { contextFor } from '../decoding.ts';
+import { betweenPauses } from '../pauses.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
@@ -40,8 +41,9 @@ export const recognizer: Recognizer = {
     const together = await decode(lane, chunk, { language, isEncoded }, request);
     if (together === 'silence') return { detected, sentences: [] };
     const text = textOf(together);
-    if (chunk.speech.length > 1 && isShort(text, speechSecOf(chunk))) {
-      const apart = await spansApart(lane, chunk, language, request);
+    const parts = isShort(text, speechSecOf(chunk)) ? partsOf(chunk) : [];
+    if (parts.length > 1) {
+      const apart = await heardApart(lane, parts, language, request);
       const syllables = apart.reduce((sum, { heard }) => sum + countSyllables(textOf(heard)), 0);
       if (syllables > MORE * countSyllables(text)) return { detected, ...joined(apart, language, request) };
     }
@@ -56,19 +58,31 @@ interface Part {
   heard: Heard;
 }
 
+/** The spans of speech, each as a chunk, or the speech between the pauses of a single span. */
+function partsOf(chunk: Chunk): Chunk[] {
+  const at = (sec: number) => Math.round((sec - chunk.startSec) * SAMPLE_RATE);
+  const ranges =
+    chunk.speech.length > 1
+      ? chunk.speech.map(({ startSec, endSec }) => ({ start: at(startSec), end: at(endSec) }))
+      : betweenPauses(chunk.samples);
+  return ranges.map(({ start, end }) => {
+    const span = {
+      startSec: chunk.startSec + start / SAMPLE_RATE,
+      endSec: chunk.startSec + end / SAMPLE_RATE,
+    };
+    return { ...chunk, ...span, samples: chunk.samples.subarray(start, end), speech: [span] };
+  });
+}
+
 /**
- * Hears each span of speech by itself. In one chunk Whisper writes a sentence once that is said several times, or stops
+ * Hears parts of a chunk each by itself. In one chunk Whisper writes a sentence once that is said several times, or stops
  * after the first one.
  */
-async function spansApart(lane: Lane, chunk: Chunk, language: string, request: ChunkRequest) {
-  const parts: Part[] = [];
-  for (const span of chunk.speech) {
-    const at = (sec: number) => Math.round((sec - chunk.startSec) * SAMPLE_RATE);
-    const samples = chunk.samples.subarray(at(span.startSec), at(span.endSec));
-    const part = { ...chunk, ...span, samples, speech: [span] };
-    parts.push({ part, heard: await decode(lane, part, { language, isEncoded: false }, request) });
-  }
-  return parts;
+async function heardApart(lane: Lane, parts: Chunk[], language: string, request: ChunkRequest) {
+  const all: Part[] = [];
+  for (const part of parts)
+    all.push({ part, heard: await decode(lane, part, { language, isEncoded: false }, request) });
+  return all;
 }
 
 function joined(parts: Part[], language: string, request: ChunkRequest) {
