@@ -3,8 +3,10 @@
  * the chunks. Meanwhile the next audio is decoded and searched for speech.
  */
 import { pMapIterable } from 'p-map';
+import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { Lane, TranscriptionModel } from '../engine/types.ts';
 import type { Chunk } from './chunks.ts';
+import { createLanguageTally, type LanguageTally } from './language-tally.ts';
 import type { Recognition } from './recognizers/recognizer.ts';
 
 /** The chunks held for each lane: the one it works on, and one that waits for the lane or for its turn to leave. */
@@ -15,6 +17,14 @@ export interface ChunkRecognition extends Recognition {
   chunk: Chunk;
 }
 
+/** Adds the language of a chunk to those of the chunks before. */
+export function addLanguage(
+  tally: LanguageTally,
+  { chunk, sentences, detected }: ChunkRecognition,
+): LanguageTally {
+  return tally.with(detected, sentences.length > 0 ? chunk.samples.length / SAMPLE_RATE : 0);
+}
+
 export interface LaneWork {
   chunks: AsyncGenerator<Chunk>;
   model: TranscriptionModel;
@@ -22,8 +32,8 @@ export interface LaneWork {
   firstAlone: boolean;
   /** Aborted when the consumer ends the iteration; `chunks` and `recognize` must end then. */
   stop: AbortController;
-  /** @param before the recognition of the chunk before, which may still be running; null for the first chunk */
-  recognize(lane: Lane, chunk: Chunk, before: Promise<ChunkRecognition> | null): Promise<Recognition>;
+  /** @param before the languages of the chunks before, some of which may still be running */
+  recognize(lane: Lane, chunk: Chunk, before: Promise<LanguageTally>): Promise<Recognition>;
 }
 
 /** Yields the recognitions in the order of the chunks. When the iteration ends, for any reason, all lanes are idle. */
@@ -32,14 +42,14 @@ export async function* onLanes(work: LaneWork): AsyncGenerator<ChunkRecognition>
   const lanes = model.info.lanes;
   const free = Array.from({ length: lanes }, (_, i) => i);
   const running = new Set<Promise<ChunkRecognition>>();
-  let before: Promise<ChunkRecognition> | null = null;
+  let before = Promise.resolve(createLanguageTally(undefined));
   let first: Promise<ChunkRecognition> | null = null;
 
-  async function start(chunk: Chunk, previous: Promise<ChunkRecognition> | null): Promise<ChunkRecognition> {
+  async function start(chunk: Chunk, heardBefore: Promise<LanguageTally>): Promise<ChunkRecognition> {
     if (firstAlone) await first;
     const index = free.shift() ?? 0;
     try {
-      return { chunk, ...(await work.recognize(await model.lane(index), chunk, previous)) };
+      return { chunk, ...(await work.recognize(await model.lane(index), chunk, heardBefore)) };
     } finally {
       free.unshift(index); // the lane used last still has its memory in the processor's caches
     }
@@ -47,7 +57,8 @@ export async function* onLanes(work: LaneWork): AsyncGenerator<ChunkRecognition>
 
   async function hear(chunk: Chunk): Promise<ChunkRecognition> {
     const heard = start(chunk, before);
-    before = heard;
+    before = Promise.all([before, heard]).then(([tally, recognition]) => addLanguage(tally, recognition));
+    before.catch(() => undefined); // the failure of a chunk is thrown in its turn
     first ??= heard;
     running.add(heard);
     try {

@@ -15,7 +15,7 @@ import { GatewayError } from '../errors.ts';
 import { CATALOGUE, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { speechChunks } from './chunks.ts';
 import { cuttingFor } from './cutting.ts';
-import { type ChunkRecognition, onLanes } from './lanes.ts';
+import { addLanguage, type ChunkRecognition, onLanes } from './lanes.ts';
 import { createLanguageTally } from './language-tally.ts';
 import { languageName } from './languages.ts';
 import { dropped as droppedWhole, type Recognizer } from './recognizers/recognizer.ts';
@@ -128,7 +128,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
   const { request, route, language, languages, recognizer, audio, hold, input } = opened;
   const signal = AbortSignal.any([input.signal, hold.signal]);
   const takenAt = performance.now();
-  const spoken = createLanguageTally(language);
+  let spoken = createLanguageTally(language);
   const dropped: Summary['dropped'] = [];
   let samples = 0;
   let tookSec = 0;
@@ -139,10 +139,10 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     await audio.close();
   }
 
-  function note({ chunk, sentences, detected, ...recognition }: ChunkRecognition): void {
-    const hasText = sentences.length > 0;
-    spoken.add(detected, hasText ? chunk.samples.length : 0);
-    const without = recognition.dropped ?? (hasText ? [] : [droppedWhole(chunk, 'no_text')]);
+  function note(recognition: ChunkRecognition): void {
+    const { chunk, sentences } = recognition;
+    spoken = addLanguage(spoken, recognition);
+    const without = recognition.dropped ?? (sentences.length > 0 ? [] : [droppedWhole(chunk, 'no_text')]);
     for (const { startSec, endSec, reason } of without)
       dropped.push({ start: startSec, end: endSec, reason });
   }
@@ -169,11 +169,8 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       model: lease.model,
       firstAlone: request.stream,
       stop,
-      recognize: (lane, chunk, previous) =>
-        recognizer.recognize(lane, chunk, {
-          ...asked,
-          before: async () => (await previous)?.detected ?? null,
-        }),
+      recognize: (lane, chunk, before) =>
+        recognizer.recognize(lane, chunk, { ...asked, before: () => before }),
     });
     for await (const recognition of heard) {
       note(recognition);

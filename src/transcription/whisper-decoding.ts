@@ -26,6 +26,14 @@ export interface Decoding {
   language: string;
   /** True when the lane has encoded this very audio for the call before. */
   isEncoded: boolean;
+  /** The result of the first attempt, where it was made already. */
+  first?: Look | NativeError | undefined;
+}
+
+/** What one attempt heard. */
+export interface Look {
+  verdict: Verdict;
+  decoded: Decoded;
 }
 
 /**
@@ -36,22 +44,17 @@ export interface Decoding {
 export async function decode(
   lane: Lane,
   chunk: Chunk,
-  { language, isEncoded }: Decoding,
+  { language, isEncoded, first }: Decoding,
   request: ChunkRequest,
 ): Promise<Heard> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
-  // Several spans are heard apart where their text is short.
-  const spoken = { durationSec, speechSec: chunk.speech.length > 1 ? 0 : speechSecOf(chunk) };
-  const { translate, prompt, signal } = request;
+  let known = first;
   let again = isEncoded;
   const hear = async (attempt: Attempt) => {
-    const options = { language, translate, prompt, words: request.timed, again, ...attempt };
+    const heard = known ?? (await look(lane, chunk, attempt, { language, isEncoded: again }, request));
+    known = undefined;
     again = true;
-    const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(ifIncomplete);
-    if (segments instanceof NativeError) return segments;
-    const outcome = summarize(segments);
-    const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, spoken);
-    return { verdict, decoded: { segments, attempt, outcome } };
+    return heard;
   };
   let best: Decoded | null = null;
   let incomplete: NativeError | null = null;
@@ -65,8 +68,8 @@ export async function decode(
     const { verdict, decoded } = heard;
     if (verdict === 'silence') return 'silence';
     if (verdict === 'accept') {
-      const look = secondLook(decoded.outcome, attempt, request.beams);
-      return look === null ? decoded : surer(decoded, await hear(look));
+      const second = secondLook(decoded.outcome, attempt, request.beams);
+      return second === null ? decoded : surer(decoded, await hear(second));
     }
     const better = best === null || decoded.outcome.avgLogprob > best.outcome.avgLogprob;
     if (better && !isLoop(decoded.outcome, durationSec)) best = decoded;
@@ -75,13 +78,32 @@ export async function decode(
   return best ?? 'repetition';
 }
 
+/** Makes one attempt. It gives the error where the model stopped before the end of the audio. */
+export async function look(
+  lane: Lane,
+  chunk: Chunk,
+  attempt: Attempt,
+  { language, isEncoded }: Decoding,
+  { translate, prompt, timed, signal }: ChunkRequest,
+): Promise<Look | NativeError> {
+  const durationSec = chunk.samples.length / SAMPLE_RATE;
+  // Several spans are heard apart where their text is short.
+  const spoken = { durationSec, speechSec: chunk.speech.length > 1 ? 0 : speechSecOf(chunk) };
+  const options = { language, translate, prompt, words: timed, again: isEncoded, ...attempt };
+  const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(ifIncomplete);
+  if (segments instanceof NativeError) return segments;
+  const outcome = summarize(segments);
+  const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, spoken);
+  return { verdict, decoded: { segments, attempt, outcome } };
+}
+
 /** The seconds in which someone speaks. */
 export function speechSecOf({ speech }: Pick<Chunk, 'speech'>): number {
   return speech.reduce((sum, { startSec, endSec }) => sum + endSec - startSec, 0);
 }
 
 /** The more probable of two texts; the second one counts if it would be accepted by itself. */
-function surer(first: Decoded, second: NativeError | { verdict: Verdict; decoded: Decoded }): Decoded {
+function surer(first: Decoded, second: Look | NativeError): Decoded {
   if (second instanceof NativeError || second.verdict !== 'accept') return first;
   return second.decoded.outcome.avgLogprob > first.outcome.avgLogprob ? second.decoded : first;
 }

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import { type ChunkOptions, NativeError } from '../../src/engine/types.ts';
+import { createLanguageTally } from '../../src/transcription/language-tally.ts';
 import { recognizer as parakeet } from '../../src/transcription/recognizers/parakeet.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 import { chunkOptions } from './fixtures.ts';
@@ -28,7 +29,7 @@ function sweep(durationSec: number): Float32Array {
 const request: ChunkRequest = {
   language: 'de',
   languages: [],
-  before: async () => null,
+  before: async () => createLanguageTally(undefined),
   translate: false,
   prompt: '',
   beams: 1,

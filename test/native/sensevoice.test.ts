@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import type { ChunkOptions } from '../../src/engine/types.ts';
+import { createLanguageTally } from '../../src/transcription/language-tally.ts';
 import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
 import { chunkOptions } from './fixtures.ts';
 
@@ -61,7 +62,7 @@ function hear(pieces: string[], language?: string, startSec = 0) {
     {
       language,
       languages: [],
-      before: async () => null,
+      before: async () => createLanguageTally(undefined),
       translate: false,
       prompt: '',
       beams: 1,

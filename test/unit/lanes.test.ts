@@ -6,6 +6,7 @@ import type { Lane, TranscriptionModel } from '../../src/engine/types.ts';
 import type { Chunk } from '../../src/transcription/chunks.ts';
 import { type LaneWork, onLanes } from '../../src/transcription/lanes.ts';
 import type { Recognition } from '../../src/transcription/recognizers/recognizer.ts';
+import type { UnnumberedSegment } from '../../src/transcription/segment.ts';
 import { gateOf } from '../gate.ts';
 
 interface Source {
@@ -50,6 +51,19 @@ const heardIn = (chunk: Chunk): Recognition => ({
   sentences: [],
   detected: { language: String(chunk.startSec), probability: 1 },
 });
+
+const sentence: UnnumberedSegment = {
+  seek: 0,
+  start: 0,
+  end: 1,
+  text: ' Yes.',
+  words: [],
+  temperature: 0,
+  avgLogprob: 0,
+  compressionRatio: 1,
+  noSpeechProb: 0,
+  language: 'en',
+};
 
 interface Case extends Partial<LaneWork> {
   count: number;
@@ -141,17 +155,17 @@ test('the first chunk runs alone, and no other begins before it is done', async 
   assert.equal((await starts(heard)).length, 6);
 });
 
-test('each chunk may wait for the recognition of the one before', async () => {
+test('each chunk may wait for the languages of all those before', async () => {
   const { heard } = start({
     count: 8,
     lanes: 3,
     recognize: async (_lane, chunk, before) => {
-      const previous = await before;
-      assert.equal(
-        previous?.detected.language,
-        chunk.startSec === 0 ? undefined : String(chunk.startSec - 1),
-      );
-      return heardIn(chunk);
+      const { last, share } = await before;
+      assert.equal(last?.language, chunk.startSec === 0 ? undefined : String(chunk.startSec - 1));
+      const earlier = Array.from({ length: chunk.startSec }, (_, i) => share(String(i)));
+      assert(earlier.every((part) => part > 0));
+      assert.equal(share(String(chunk.startSec)), 0);
+      return { ...heardIn(chunk), sentences: [sentence] };
     },
   });
   assert.equal((await starts(heard)).length, 8);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ChunkOptions, type Lane, NativeError, type NativeErrorCode } from '../../src/engine/types.ts';
+import { createLanguageTally } from '../../src/transcription/language-tally.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 import { recognizer as whisper } from '../../src/transcription/recognizers/whisper.ts';
 
@@ -15,7 +16,7 @@ const chunk = {
 const request: ChunkRequest = {
   language: 'en',
   languages: ['en'],
-  before: async () => null,
+  before: async () => createLanguageTally(undefined),
   translate: false,
   prompt: '',
   beams: 1,

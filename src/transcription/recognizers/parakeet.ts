@@ -7,13 +7,14 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import { isLoop } from '../decoding.ts';
+import type { DetectedLanguage } from '../language-tally.ts';
 import type { UnnumberedSegment, Word } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { type Subtitle, toSubtitles } from '../subtitles.ts';
 import { languageOfText } from '../text-language.ts';
 import { spell } from '../words.ts';
-import { type ChunkRequest, type DetectedLanguage, dropped, GREEDY, type Recognizer } from './recognizer.ts';
+import { type ChunkRequest, dropped, GREEDY, type Recognizer } from './recognizer.ts';
 
 /** The length of a word whose tokens all have no duration, unless the next word begins earlier. */
 const INSTANT_SEC = 0.3;
@@ -54,7 +55,7 @@ async function detectLanguage(
   const asked = info.languages.filter((code) => languages.includes(code));
   const among = asked.length > 0 ? asked : info.languages;
   const usual = among.includes(USUAL_LANGUAGE) ? USUAL_LANGUAGE : (among[0] ?? USUAL_LANGUAGE);
-  return languageOfText(text, among) ?? (await before()) ?? { language: usual, probability: 0 };
+  return languageOfText(text, among) ?? (await before()).last ?? { language: usual, probability: 0 };
 }
 
 function group(words: Word[], request: ChunkRequest, { endSec, silentUntilSec }: Chunk): Subtitle[] {

@@ -1,6 +1,7 @@
 /** The interface of the model families: a recognizer turns one chunk of speech into sentences. */
 import type { ChunkOptions, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
+import type { DetectedLanguage, LanguageTally } from '../language-tally.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 
 export interface ChunkRequest {
@@ -8,8 +9,8 @@ export interface ChunkRequest {
   language: string | undefined;
   /** The languages to choose among. If the model knows none of them, it chooses among all of its own. */
   languages: readonly string[];
-  /** Resolves to the language of the chunk before, when that chunk is done; null for the first chunk. */
-  before(): Promise<DetectedLanguage | null>;
+  /** Resolves to the languages of all chunks before, when those are done. */
+  before(): Promise<LanguageTally>;
   translate: boolean;
   prompt: string;
   temperature: number;
@@ -36,12 +37,6 @@ export const GREEDY: Omit<ChunkOptions, 'language'> = {
   words: true,
   again: false,
 };
-
-/** A language and the model's probability for it (0..1; 1 when the client gave the language). */
-export interface DetectedLanguage {
-  language: string;
-  probability: number;
-}
 
 /** Speech that has no text: the model only repeated itself, or it wrote no words. */
 export interface Dropped {

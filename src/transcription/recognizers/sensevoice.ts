@@ -4,11 +4,12 @@
  */
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
+import type { DetectedLanguage } from '../language-tally.ts';
 import type { Word } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { isUnspaced, toWords } from '../words.ts';
-import { type ChunkRequest, type DetectedLanguage, GREEDY, type Recognizer } from './recognizer.ts';
+import { type ChunkRequest, GREEDY, type Recognizer } from './recognizer.ts';
 
 /** The first language of the model, reported when no words were heard and the client gave no language. */
 const FIRST_LANGUAGE = 'zh';
@@ -62,7 +63,7 @@ async function detectedLanguage(
 ): Promise<DetectedLanguage> {
   if (language !== undefined) return { language, probability: 1 };
   if (segment?.language === undefined)
-    return (await before()) ?? { language: FIRST_LANGUAGE, probability: 0 };
+    return (await before()).last ?? { language: FIRST_LANGUAGE, probability: 0 };
   return { language: segment.language, probability: segment.languageProbability ?? 0 };
 }
 

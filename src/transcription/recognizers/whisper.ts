@@ -3,24 +3,16 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { Lane } from '../../engine/types.ts';
 import { withoutAnnotations } from '../annotations.ts';
 import type { Chunk } from '../chunks.ts';
-import { contextFor } from '../decoding.ts';
 import { betweenPauses } from '../pauses.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { countSyllables, isShort } from '../speech-rate.ts';
 import { type Decoded, decode, type Heard, speechSecOf } from '../whisper-decoding.ts';
+import { tellLanguage } from '../whisper-language.ts';
 import { toWords } from '../words.ts';
-import {
-  type ChunkRequest,
-  type DetectedLanguage,
-  type Dropped,
-  dropped,
-  type Recognizer,
-} from './recognizer.ts';
+import { type ChunkRequest, type Dropped, dropped, type Recognizer } from './recognizer.ts';
 
-/** A guess with a lower probability does not replace the language of the chunk before. */
-const SURE = 0.5;
 /** The spans of a chunk have lost text together when apart they have this many times as many syllables. */
 const MORE = 1.25;
 
@@ -32,13 +24,13 @@ export const recognizer: Recognizer = {
   maxChunkSec: 12,
 
   async recognize(lane, chunk, request) {
-    const detected =
-      request.language === undefined
-        ? await detectLanguage(lane, chunk, request)
-        : { language: request.language, probability: 1 };
-    const { language } = detected;
     const isEncoded = request.language === undefined;
-    const together = await decode(lane, chunk, { language, isEncoded }, request);
+    const { detected, first } =
+      request.language === undefined
+        ? await tellLanguage(lane, chunk, request)
+        : { detected: { language: request.language, probability: 1 } };
+    const { language } = detected;
+    const together = await decode(lane, chunk, { language, isEncoded, first }, request);
     if (together === 'silence') return { detected, sentences: [] };
     const text = textOf(together);
     const parts = isShort(text, speechSecOf(chunk)) ? partsOf(chunk) : [];
@@ -110,28 +102,4 @@ function sentencesOf(
   const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
   const { temperature } = attempt;
   return toSegments(groups, chunk, { temperature, noSpeechProb: outcome.noSpeechProb, language });
-}
-
-/**
- * Detects the language of the chunk. The speaker may change it, so it is detected for each chunk, and an unsure guess
- * gives way to the language of the chunk before. The engine keeps the encoded audio, so the first attempt at the text
- * does not encode it again.
- */
-async function detectLanguage(
-  lane: Lane,
-  chunk: Chunk,
-  { before, languages, signal }: ChunkRequest,
-): Promise<DetectedLanguage> {
-  const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
-  const { probabilities } = await lane.detectLanguage(chunk.samples, { audioContext }, { signal });
-  const heard = Object.entries(probabilities);
-  const among = heard.filter(([code]) => languages.includes(code));
-  const allowed = among.length > 0 ? among : heard;
-  const total = allowed.reduce((sum, [, probability]) => sum + probability, 0);
-  const [top] = allowed.sort(([, a], [, b]) => b - a);
-  const guess =
-    top === undefined
-      ? { language: 'en', probability: 0 }
-      : { language: top[0], probability: total > 0 ? top[1] / total : 0 };
-  return guess.probability < SURE ? ((await before()) ?? guess) : guess;
 }

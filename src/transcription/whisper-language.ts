@@ -1,0 +1,89 @@
+/**
+ * Tells the language of a chunk with Whisper. The sound alone is enough for most chunks. Where it leaves doubt, the
+ * languages heard before count too, and at last the text: Whisper is surer of its words in the language that is spoken
+ * than in one that sounds like it. docs/accuracy.md has the figures.
+ */
+import { SAMPLE_RATE } from '../audio/decoder.ts';
+import { type Lane, NativeError } from '../engine/types.ts';
+import type { Chunk } from './chunks.ts';
+import { attemptsFor } from './decoding.ts';
+import type { DetectedLanguage, LanguageTally } from './language-tally.ts';
+import type { ChunkRequest } from './recognizers/recognizer.ts';
+import { type Look, look } from './whisper-decoding.ts';
+
+/** A language is in no doubt when it is this many times as probable as the next. */
+const CLEAR = 20;
+/** A language in which all speech before was is this many times as probable as one not heard yet. */
+const KEPT = 20;
+/** A lead of this much in the mean log probability of the tokens makes a language e times as probable. */
+const TEXT_LEAD = 0.1;
+
+/** A language, and the first look at the chunk in it where that was needed to tell. */
+export interface ToldLanguage {
+  detected: DetectedLanguage;
+  first?: Look | NativeError;
+}
+
+/**
+ * The language of the chunk, among those that the request allows and the model knows. The engine keeps the encoded
+ * audio, so neither the looks at the text nor the decoding after it encode it again.
+ */
+export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<ToldLanguage> {
+  const [attempt] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
+  if (attempt === undefined) throw new Error('There is always a first attempt');
+  const { audioContext } = attempt;
+  const { probabilities } = await lane.detectLanguage(
+    chunk.samples,
+    { audioContext },
+    { signal: request.signal },
+  );
+  const sound = amongAllowed(probabilities, request.languages);
+  if (isClear(sound)) return { detected: sound[0] };
+  const ranked = knowing(await request.before(), sound);
+  const [top, second] = ranked;
+  if (second === undefined || isClear(ranked)) return { detected: top };
+  const hear = ({ language }: DetectedLanguage) =>
+    look(lane, chunk, attempt, { language, isEncoded: true }, request);
+  const first = await hear(top);
+  if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first };
+  const other = await hear(second);
+  if (other instanceof NativeError || other.verdict !== 'accept') return { detected: top, first };
+  const lead = (other.decoded.outcome.avgLogprob - first.decoded.outcome.avgLogprob) / TEXT_LEAD;
+  const both = top.probability + second.probability;
+  const odds = (second.probability / top.probability) * Math.exp(lead);
+  return odds > 1
+    ? { detected: { ...second, probability: both * (odds / (1 + odds)) }, first: other }
+    : { detected: { ...top, probability: both / (1 + odds) }, first };
+}
+
+type Ranked = [DetectedLanguage, ...DetectedLanguage[]];
+
+/** The most probable first; all that the model knows where the request allows none of them. */
+function amongAllowed(probabilities: Record<string, number>, languages: readonly string[]): Ranked {
+  const heard = Object.entries(probabilities).map(([language, probability]) => ({ language, probability }));
+  const among = heard.filter(({ language }) => languages.includes(language));
+  return ranked(among.length > 0 ? among : heard);
+}
+
+/** Weighs the sound with the languages of the speech before. One that is heard often needs less sound to be taken. */
+function knowing(before: LanguageTally, sound: Ranked): Ranked {
+  return ranked(
+    sound.map(({ language, probability }) => ({
+      language,
+      probability: probability * (1 + (KEPT - 1) * before.share(language)),
+    })),
+  );
+}
+
+/** Sorts, and makes the probabilities add up to 1. */
+function ranked(weights: DetectedLanguage[]): Ranked {
+  const total = weights.reduce((sum, { probability }) => sum + probability, 0);
+  const [top = { language: 'en', probability: 0 }, ...others] = weights
+    .map(({ language, probability }) => ({ language, probability: total > 0 ? probability / total : 0 }))
+    .sort((a, b) => b.probability - a.probability);
+  return [top, ...others];
+}
+
+function isClear([top, second]: Ranked): boolean {
+  return top.probability > CLEAR * (second?.probability ?? 0);
+}
