@@ -143,7 +143,9 @@ for (const [what, fields, expected] of [
     await using gateway = await startGateway({
       transcribe: async (samples) => {
         given.push(samples.length / 16_000);
-        return heard(' This is as much text as eight seconds of speech have at the least.');
+        return heard(
+          ' This is as much text as eight seconds of speech have, however slowly anyone ever speaks in a recording.',
+        );
       },
     });
     assert.equal((await post(gateway, form(apart, fields))).status, 200);
