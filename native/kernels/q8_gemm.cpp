@@ -1,6 +1,7 @@
 #include "q8_gemm.h"
 
 #include "taken.h"
+#include "transpose.h"
 
 #ifdef VOXGATE_TESTS
 namespace voxgate {
@@ -62,16 +63,31 @@ float to_float(ggml_half half) {
   return _cvtsh_ss(half);
 }
 
+// Two blocks of sixteen rows are a square of groups, which is turned at once.
 void lay_out(const block_q8_0* rows, int64_t lda, int64_t count, int64_t blocks) {
-  for (int64_t block = 0; block < blocks; ++block) {
-    for (int row = 0; row < kRows; ++row) {
-      // Rows past the last repeat it; their outputs are not stored.
-      const block_q8_0& source = rows[std::min<int64_t>(row, count - 1) * lda + block];
-      t_strip.scales[block][row] = to_float(source.d);
-      std::array<uint32_t, kQuads> quads;
-      std::memcpy(quads.data(), source.qs, sizeof(quads));
-      for (int quad = 0; quad < kQuads; ++quad)
-        t_strip.quads[block][quad][row] = quads[quad] ^ 0x80808080U; // plus 128
+  const __m512i plus_128 = _mm512_set1_epi8(-128); // by exclusive or
+  for (int64_t first = 0; first < kRows; first += kLanes) {
+    for (int64_t block = 0; block < blocks; block += 2) {
+      const int64_t there = std::min<int64_t>(2, blocks - block);
+      __m512i quads[kLanes];
+      alignas(32) std::array<std::array<ggml_half, kLanes>, 2> scales;
+      for (int64_t i = 0; i < kLanes; ++i) {
+        // Rows past the last repeat it; their outputs are not stored.
+        const block_q8_0* source = rows + std::min(first + i, count - 1) * lda + block;
+        const block_q8_0* next = source + there - 1;
+        const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source->qs));
+        const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(next->qs));
+        quads[i] = _mm512_xor_si512(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1), plus_128);
+        scales[0][static_cast<size_t>(i)] = source->d;
+        scales[1][static_cast<size_t>(i)] = next->d;
+      }
+      transpose(quads);
+      for (int64_t at = 0; at < there; ++at) {
+        for (int64_t quad = 0; quad < kQuads; ++quad)
+          _mm512_store_si512(&t_strip.quads[block + at][quad][first], quads[at * kQuads + quad]);
+        const auto* halves = reinterpret_cast<const __m256i*>(scales[static_cast<size_t>(at)].data());
+        _mm512_store_ps(&t_strip.scales[block + at][first], _mm512_cvtph_ps(_mm256_load_si256(halves)));
+      }
     }
   }
 }
