@@ -146,7 +146,8 @@ foreach(target IN LISTS ggml_targets)
     list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp)
     list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${kernels}/sgemm_internals.cpp"
          "${kernels}/ops_internals.cpp" "${kernels}/q8_gemm.cpp"
-         "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp")
+         "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
+         "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp")
     set_target_properties(${target} PROPERTIES SOURCES "${sources}")
     target_include_directories(${target} PRIVATE "${VOXGATE_GENERATED}" "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)

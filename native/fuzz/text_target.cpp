@@ -83,9 +83,11 @@ void decode(const Model& model, Reader& input) {
   const int64_t limit_ms = input.number<uint16_t>();
   const auto size = model.vocabulary.pieces.size();
   may_fail([&] {
-    const auto segment = read_sensevoice(
-        positions, [&](int, std::vector<float>& row) { row = scores(input, size); }, model.shape,
-        model.vocabulary, limit_ms);
+    const auto first = scores(input, size);
+    std::vector<SenseVoicePeak> peaks{peak_of(first, model.vocabulary.blank)};
+    while (static_cast<int>(peaks.size()) < positions)
+      peaks.push_back(peak_of(scores(input, size), model.vocabulary.blank));
+    const auto segment = read_sensevoice(peaks, first, model.shape, model.vocabulary, limit_ms);
     int64_t last = 0;
     for (const auto& token : segment.tokens) {
       REQUIRE(token.id >= 0 && static_cast<size_t>(token.id) < size);

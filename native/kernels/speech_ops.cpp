@@ -250,9 +250,13 @@ void speech_memory(ggml_tensor* dst, int ith, int nth, void*) {
 
 // Found by name, since this library is loaded at run time (backends/backend_proc.h).
 extern "C" const voxgate::SpeechOps* voxgate_speech_ops() {
-  static constexpr voxgate::SpeechOps ops{
-      voxgate::speech_norm,      voxgate::speech_attention,       voxgate::speech_convolution,
-      voxgate::speech_subsample, voxgate::speech_subsample_again, voxgate::speech_finish,
-      voxgate::speech_memory};
+  static constexpr voxgate::SpeechOps ops{voxgate::speech_norm,
+                                          voxgate::speech_attention,
+                                          voxgate::speech_convolution,
+                                          voxgate::speech_subsample,
+                                          voxgate::speech_subsample_again,
+                                          voxgate::speech_finish,
+                                          voxgate::speech_memory,
+                                          voxgate::tile_ops};
   return &ops;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "tile_ops.h"
+
 #include <ggml.h>
 
 #include <cstdint>
@@ -34,6 +36,7 @@ struct SpeechOps {
   ggml_custom_op_t finish;
   // FSMN: values plus their depthwise convolution, plus `x`. Values, kernel, `x`; memory_rows() rows.
   ggml_custom_op_t memory;
+  const TileOps* (*tiles)(); // tile_ops.h
 };
 
 // What the library of this backend offers; null for a GPU.

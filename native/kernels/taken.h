@@ -20,6 +20,13 @@ struct KernelCalls {
   std::atomic<long> speech_subsample_again{0};
   std::atomic<long> speech_finish{0};
   std::atomic<long> speech_memory{0};
+  std::atomic<long> tile_norm{0};
+  std::atomic<long> tile_hear{0};
+  std::atomic<long> tile_attention{0};
+  std::atomic<long> tile_remember{0};
+  std::atomic<long> tile_expand{0};
+  std::atomic<long> tile_contract{0};
+  std::atomic<long> tile_scores{0};
   std::atomic<long> whole_heads{0};
   std::atomic<long> gelu{0};
   std::atomic<long> halves_to_floats{0};

@@ -40,11 +40,15 @@ SenseVoiceShape shape() {
 // Each position gives its token a probability of 0.9, and the other tokens share the rest.
 Segment read(const std::vector<int>& best, int64_t limit_ms = 10000) {
   const auto words = vocabulary();
-  const auto logits = [&](int position, std::vector<float>& row) {
-    row.assign(words.pieces.size(), std::log(0.1F / static_cast<float>(words.pieces.size() - 1)));
-    row[static_cast<size_t>(best[static_cast<size_t>(position)])] = std::log(0.9F);
+  const auto logits = [&](int token) {
+    std::vector<float> row(words.pieces.size(), std::log(0.1F / static_cast<float>(words.pieces.size() - 1)));
+    row[static_cast<size_t>(token)] = std::log(0.9F);
+    return row;
   };
-  return read_sensevoice(static_cast<int>(best.size()), logits, shape(), words, limit_ms);
+  std::vector<SenseVoicePeak> peaks;
+  for (const int token : best)
+    peaks.push_back(peak_of(logits(token), kBlank));
+  return read_sensevoice(peaks, logits(best.front()), shape(), words, limit_ms);
 }
 
 } // namespace
@@ -88,24 +92,20 @@ TEST("sensevoice ctc: audio without speech gives no words") {
 }
 
 TEST("sensevoice ctc: values that are not numbers are a failure, not a text") {
-  const auto logits = [](int, std::vector<float>& row) { row.assign(10, NAN); };
-  CHECK(failure_of([&] { read_sensevoice(5, logits, shape(), vocabulary(), 1000); }) ==
-        StatusCode::inference_failed);
+  CHECK(failure_of([] { peak_of(std::vector<float>(10, NAN), kBlank); }) == StatusCode::inference_failed);
 }
 
 TEST("sensevoice ctc: one value that is no number is a failure too, where it is not the best one") {
-  const auto with_nan = [](int position) {
-    return [position](int at, std::vector<float>& row) {
-      row.assign(10, 0);
-      row[4] = 5;
-      if (at == position)
-        row[8] = NAN;
-    };
-  };
-  for (const int position : {0, 4})
-    CHECK(failure_of([&] { read_sensevoice(5, with_nan(position), shape(), vocabulary(), 1000); }) ==
-          StatusCode::inference_failed);
-  std::vector<float> row(10, 5);
+  std::vector<float> row(10, 0);
+  row[4] = 5;
+  row[8] = NAN;
+  CHECK(failure_of([&] { peak_of(row, kBlank); }) == StatusCode::inference_failed);
+  // Where the first position's best token is blank, its sum is not needed until the probability of silence
+  // is.
+  CHECK(failure_of([&] {
+          read_sensevoice({{kBlank, 0}}, row, shape(), vocabulary(), 1000);
+        }) == StatusCode::inference_failed);
+  row.assign(10, 5);
   row[2] = NAN;
   CHECK(failure_of([&] { rank_languages(row, shape()); }) == StatusCode::inference_failed);
 }

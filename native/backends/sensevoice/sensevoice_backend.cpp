@@ -44,10 +44,9 @@ class SenseVoiceBackend final : public Backend {
       throw Failure(StatusCode::invalid_argument, "SenseVoice cannot translate");
     encode(samples, options.language, options.normalize_text, cancel);
     const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
-    const auto logits = [this](int position, std::vector<float>& row) {
-      encoder_.read_logits(position, row);
-    };
-    auto segment = read_sensevoice(encoder_.positions(), logits, shape_, vocabulary_, limit_ms);
+    std::vector<float> first;
+    encoder_.read_logits(0, first);
+    auto segment = read_sensevoice(encoder_.peaks(vocabulary_.blank), first, shape_, vocabulary_, limit_ms);
     cancel.check();
     std::vector<Segment> segments;
     if (!segment.tokens.empty())

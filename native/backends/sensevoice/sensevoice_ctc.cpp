@@ -19,11 +19,6 @@ void require_numbers(bool condition) {
     throw Failure(StatusCode::inference_failed, "The model computed values that are not numbers");
 }
 
-struct Peak {
-  int32_t token = 0;
-  float logprob = 0;
-};
-
 float log_sum(const std::vector<float>& row, float highest) {
   double sum = 0;
   for (const float logit : row)
@@ -31,18 +26,9 @@ float log_sum(const std::vector<float>& row, float highest) {
   return highest + static_cast<float>(std::log(sum));
 }
 
-Peak peak_of(const std::vector<float>& row, int32_t blank) {
-  const auto top = std::ranges::max_element(row);
-  Peak peak{static_cast<int32_t>(top - row.begin()), 0};
-  require_numbers(std::isfinite(*top));
-  if (peak.token != blank) // most positions are blank, and the sum is over the whole vocabulary
-    peak.logprob = *top - log_sum(row, *top);
-  require_numbers(std::isfinite(peak.logprob)); // a NaN need not be the top
-  return peak;
-}
-
 // The answer of one of the first positions.
-void apply_tag(std::string_view tag, const Peak& peak, const SenseVoiceShape& shape, Segment& segment) {
+void apply_tag(std::string_view tag, const SenseVoicePeak& peak, const SenseVoiceShape& shape,
+               Segment& segment) {
   const auto language = std::ranges::find(shape.languages, peak.token, &SenseVoiceLanguage::token);
   if (language != shape.languages.end()) {
     segment.language = language->code;
@@ -79,20 +65,29 @@ std::string piece_text(std::string_view piece) {
   return text;
 }
 
-Segment read_sensevoice(int positions, const LogitRow& logits, const SenseVoiceShape& shape,
-                        const SenseVoiceVocabulary& vocabulary, int64_t limit_ms) {
+SenseVoicePeak peak_of(const std::vector<float>& logits, int32_t blank) {
+  const auto top = std::ranges::max_element(logits);
+  SenseVoicePeak peak{static_cast<int32_t>(top - logits.begin()), 0};
+  require_numbers(std::isfinite(*top));
+  if (peak.token != blank) // most positions are blank, and the sum is over the whole vocabulary
+    peak.logprob = *top - log_sum(logits, *top);
+  require_numbers(std::isfinite(peak.logprob)); // a NaN need not be the top
+  return peak;
+}
+
+Segment read_sensevoice(const std::vector<SenseVoicePeak>& peaks, const std::vector<float>& first,
+                        const SenseVoiceShape& shape, const SenseVoiceVocabulary& vocabulary,
+                        int64_t limit_ms) {
   const int64_t frame_ms = shape.frame_ms();
   Segment segment;
-  std::vector<float> row;
   int32_t before = vocabulary.blank;
-  for (int position = 0; position < positions; ++position) {
-    logits(position, row);
-    const Peak peak = peak_of(row, vocabulary.blank);
+  for (int position = 0; position < static_cast<int>(peaks.size()); ++position) {
+    const SenseVoicePeak peak = peaks[static_cast<size_t>(position)];
     if (position == 0) {
       if (peak.token == vocabulary.no_speech)
         return {};
-      const auto silent = row[static_cast<size_t>(vocabulary.no_speech)];
-      segment.no_speech_prob = std::exp(silent - log_sum(row, *std::ranges::max_element(row)));
+      const auto silent = first[static_cast<size_t>(vocabulary.no_speech)];
+      segment.no_speech_prob = std::exp(silent - log_sum(first, *std::ranges::max_element(first)));
       require_numbers(std::isfinite(segment.no_speech_prob));
     }
     const bool repeated = peak.token == std::exchange(before, peak.token);

@@ -1,5 +1,6 @@
 #include "backends/sensevoice/sensevoice_encoder.h"
 
+#include "backends/sensevoice/sensevoice_tiles.h"
 #include "status.h"
 
 #include <ggml.h>
@@ -16,6 +17,12 @@ constexpr size_t kNodesBeside = 32;
 
 size_t max_nodes(const SenseVoiceShape& shape) {
   return kNodesOfBlock * static_cast<size_t>(shape.blocks + shape.tp_blocks) + kNodesBeside;
+}
+
+const TileOps* usable_tiles(const SpeechOps* ops, const SenseVoiceWeights& weights,
+                            const SenseVoiceShape& shape, int max_positions) {
+  const auto* tiles = ops != nullptr ? ops->tiles() : nullptr;
+  return tiles != nullptr && fits_tiles(weights, shape, max_positions) ? tiles : nullptr;
 }
 
 } // namespace
@@ -131,6 +138,7 @@ SenseVoiceEncoder::SenseVoiceEncoder(GgufFile& file, const SenseVoiceShape& shap
                                      int threads, int max_frames, const CancelToken& cancel)
     : shape_(shape), compute_(device, threads, max_nodes(shape)),
       weights_(file, shape, compute_.weight_buffer_type(), cancel),
+      tiles_(usable_tiles(compute_.cpu_ops(), weights_, shape, max_frames + kSenseVoiceQueries)),
       graph_memory_(max_nodes(shape) * ggml_tensor_overhead() +
                     ggml_graph_overhead_custom(max_nodes(shape), false)) {
   build(max_frames + kSenseVoiceQueries);
@@ -143,16 +151,21 @@ void SenseVoiceEncoder::build(int positions) {
   if (!graph_context_)
     throw Failure(StatusCode::out_of_memory, "Not enough memory for the graph");
   auto* context = graph_context_.get();
-  Builder builder(context, compute_.cpu_ops(), shape_, positions);
-  input_ = ggml_new_tensor_2d(context, GGML_TYPE_F32, shape_.input, positions);
+  const int64_t rows = tiles_ != nullptr ? tiles_of(positions) * kTilePositions : positions;
+  input_ = ggml_new_tensor_2d(context, GGML_TYPE_F32, shape_.input, rows);
   ggml_set_input(input_);
-  auto* x = input_;
-  for (const auto& block : weights_.blocks)
-    x = builder.block(x, block, &block != &weights_.blocks.front());
-  x = builder.norm(x, weights_.after_norm);
-  for (const auto& block : weights_.tp_blocks)
-    x = builder.block(x, block, true);
-  logits_ = builder.linear(builder.norm(x, weights_.tp_norm), weights_.head);
+  if (tiles_ != nullptr) {
+    logits_ = build_tiles(context, *tiles_, input_, weights_, shape_, positions);
+  } else {
+    Builder builder(context, compute_.cpu_ops(), shape_, positions);
+    auto* x = input_;
+    for (const auto& block : weights_.blocks)
+      x = builder.block(x, block, &block != &weights_.blocks.front());
+    x = builder.norm(x, weights_.after_norm);
+    for (const auto& block : weights_.tp_blocks)
+      x = builder.block(x, block, true);
+    logits_ = builder.linear(builder.norm(x, weights_.tp_norm), weights_.head);
+  }
   ggml_set_output(logits_);
   graph_ = ggml_new_graph_custom(context, max_nodes(shape_), false);
   ggml_build_forward_expand(graph_, logits_);
@@ -162,8 +175,10 @@ void SenseVoiceEncoder::build(int positions) {
 void SenseVoiceEncoder::encode(std::span<const float> frames,
                                const std::array<int32_t, kSenseVoiceQueries>& queries,
                                const CancelToken& cancel) {
-  const auto values = input(frames, queries);
+  auto values = input(frames, queries);
   build(static_cast<int>(values.size()) / shape_.input);
+  if (tiles_ != nullptr)
+    values = to_panels(values, shape_.input);
   compute_.place(graph_);
   ggml_backend_tensor_set(input_, values.data(), 0, values.size() * sizeof(float));
   compute_.run(graph_, cancel);
@@ -196,7 +211,24 @@ std::vector<float> SenseVoiceEncoder::input(std::span<const float> frames,
   return values;
 }
 
+std::vector<SenseVoicePeak> SenseVoiceEncoder::peaks(int32_t blank) const {
+  std::vector<float> values;
+  if (tiles_ != nullptr) {
+    values.resize(static_cast<size_t>(ggml_nelements(logits_)));
+    ggml_backend_tensor_get(logits_, values.data(), 0, values.size() * sizeof(float));
+    return read_peaks(values, shape_.vocabulary, positions_);
+  }
+  std::vector<SenseVoicePeak> peaks;
+  for (int position = 0; position < positions_; ++position) {
+    read_logits(position, values);
+    peaks.push_back(peak_of(values, blank));
+  }
+  return peaks;
+}
+
 void SenseVoiceEncoder::read_logits(int position, std::vector<float>& row) const {
+  if (tiles_ != nullptr && position != 0)
+    throw Failure(StatusCode::inference_failed, "Only the logits of the first position are kept");
   row.resize(static_cast<size_t>(shape_.vocabulary));
   const size_t bytes = row.size() * sizeof(float);
   ggml_backend_tensor_get(logits_, row.data(), static_cast<size_t>(position) * bytes, bytes);

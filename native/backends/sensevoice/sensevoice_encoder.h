@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/sensevoice/sensevoice_compute.h"
+#include "backends/sensevoice/sensevoice_ctc.h"
 #include "backends/sensevoice/sensevoice_weights.h"
 
 #include <array>
@@ -22,6 +23,8 @@ class SenseVoiceEncoder {
               const CancelToken& cancel);
   // Of the last `encode`; the four queries come first.
   int positions() const { return positions_; }
+  std::vector<SenseVoicePeak> peaks(int32_t blank) const;
+  // On AMX tiles only the logits of the first position are kept.
   void read_logits(int position, std::vector<float>& row) const;
 
   uint64_t memory_bytes() const { return weights_.memory_bytes() + compute_.memory_bytes(); }
@@ -36,11 +39,12 @@ class SenseVoiceEncoder {
   SenseVoiceShape shape_;
   GraphCompute compute_;
   SenseVoiceWeights weights_;
+  const TileOps* tiles_; // null where they cannot be used
   std::vector<char> graph_memory_;
   ggml_context_ptr graph_context_; // of the last graph; lives in graph_memory_
   ggml_cgraph* graph_ = nullptr;
   ggml_tensor* input_ = nullptr;
-  ggml_tensor* logits_ = nullptr;
+  ggml_tensor* logits_ = nullptr; // or scores (kernels/tile_ops.h)
   int positions_ = 0;
 };
 
