@@ -1,0 +1,89 @@
+/** Hundreds of sounds without speech, as clips of 1 to 60 s: from formulas, and from Debian packages. */
+import { wav } from '../test/wav.ts';
+import { type Clip, HEADER_BYTES, storedClip } from './clips.ts';
+import { samplesOf } from './gateway.ts';
+import { hashOf } from './prompts.ts';
+import { seededRandom } from './random.ts';
+import { CREATURES } from './sounds/creatures.ts';
+import { MUSIC } from './sounds/music.ts';
+import { NOISES } from './sounds/noises.ts';
+import { type PackageSound, packageSounds } from './sounds/package-sounds.ts';
+import { SIGNALS } from './sounds/signals.ts';
+import type { Sound, Sounds } from './sounds/synthesis.ts';
+
+export interface SoundClip extends Clip {
+  /** `music`, or the package that it is from. */
+  kind: string;
+  /** True for the half on which rules may be tuned, as with prompts. */
+  tuning: boolean;
+}
+
+const FORMULAS: Readonly<Record<string, Sounds>> = {
+  signals: SIGNALS,
+  noises: NOISES,
+  music: MUSIC,
+  creatures: CREATURES,
+};
+const LENGTHS_SEC = [1, 2, 3, 5, 8, 13, 20, 30, 45, 60];
+/** Of each formula, each with another seed and length. */
+const VARIANTS = 5;
+
+/** A sound from a formula. */
+export interface GeneratedSound {
+  /** That of its formula, and its number. */
+  name: string;
+  kind: string;
+  /** Gives it at 16 kHz, in -1..1. */
+  samples(): Float32Array;
+}
+
+/** All of them, always in the same order and with the same samples. */
+export function soundClips(): SoundClip[] {
+  const generated = generatedSounds().map(({ kind, name, samples }) =>
+    named(kind, name, () => wav(samples()).subarray(HEADER_BYTES)),
+  );
+  return [...generated, ...packageSounds().map(packageClip)];
+}
+
+export function generatedSounds(): GeneratedSound[] {
+  return Object.entries(FORMULAS).flatMap(([kind, sounds]) =>
+    Object.entries(sounds).flatMap(([formula, sound]) =>
+      Array.from({ length: VARIANTS }, (_, variant) =>
+        generatedSound(kind, `${formula} ${variant + 1}`, sound),
+      ),
+    ),
+  );
+}
+
+function generatedSound(kind: string, name: string, sound: Sound): GeneratedSound {
+  return {
+    kind,
+    name,
+    samples() {
+      const random = seededRandom(seedOf(kind, name));
+      random(); // the first value of this generator is near its seed
+      const seconds = LENGTHS_SEC[Math.floor(random() * LENGTHS_SEC.length)] ?? 1;
+      return sound(seconds, random);
+    },
+  };
+}
+
+/** A piece of a long recording: of 10 to 60 s, from somewhere in it. */
+function packageClip({ kind, name, path }: PackageSound): SoundClip {
+  const seed = seedOf(kind, name);
+  return named(kind, name, () => {
+    const samples = samplesOf(path);
+    const most = 32_000 * (10 + (seed % 51));
+    const from =
+      samples.length > most ? 2 * Math.floor(((samples.length - most) / 2) * ((seed % 97) / 97)) : 0;
+    return samples.subarray(from, from + most);
+  });
+}
+
+function named(kind: string, name: string, samples: () => Buffer): SoundClip {
+  const hash = hashOf(kind, name);
+  const clip = storedClip(`sound-${kind}-${name.replaceAll(/\W+/g, '-')}`, samples, '');
+  return { ...clip, name, kind, tuning: Number.parseInt(hash.slice(-1), 16) % 2 === 0 };
+}
+
+const seedOf = (kind: string, name: string) => Number.parseInt(hashOf(kind, name).slice(0, 8), 16);
