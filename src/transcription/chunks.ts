@@ -5,10 +5,13 @@
  */
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { VoiceActivityModel } from '../engine/types.ts';
+import { isNoise } from './loudness.ts';
 import {
   createSegmenter,
+  DEFAULT_SEGMENTER,
   type SegmenterOptions,
   type Span,
+  type SpeechSpan,
   WINDOW_SAMPLES,
   WINDOW_SEC,
 } from './voice-activity.ts';
@@ -25,8 +28,8 @@ export interface Chunk {
   silentUntilSec: number;
   /** 16 kHz mono. */
   samples: Float32Array;
-  /** The spans of speech in the chunk, in seconds from the start of the audio. */
-  speech: { startSec: number; endSec: number }[];
+  /** The spans of speech in the chunk, in seconds from the start of the audio, each with its `certainty`, 0 to 1. */
+  speech: { startSec: number; endSec: number; certainty: number }[];
 }
 
 export interface ChunkLimits {
@@ -40,7 +43,7 @@ export const DEFAULT_LIMITS: ChunkLimits = { maxSec: 29, maxGapSec: 1.5 };
 
 /** The spans of one chunk, and the first window after them in which there may be speech again. */
 interface Group {
-  spans: Span[];
+  spans: SpeechSpan[];
   silentUntil: number;
 }
 
@@ -48,7 +51,7 @@ interface Group {
 export function createPacker(limits: ChunkLimits) {
   const maxWindows = Math.floor(limits.maxSec / WINDOW_SEC);
   const maxGap = Math.floor(limits.maxGapSec / WINDOW_SEC);
-  let group: Span[] = [];
+  let group: SpeechSpan[] = [];
 
   /** @param silentUntil a window that the silence reaches; capped, so that the time of the call has no influence */
   function flush(silentUntil: number): Group[] {
@@ -59,7 +62,7 @@ export function createPacker(limits: ChunkLimits) {
   }
 
   return {
-    push(span: Span): Group[] {
+    push(span: SpeechSpan): Group[] {
       const first = group[0];
       const last = group.at(-1);
       const fits =
@@ -97,36 +100,47 @@ export async function* speechChunks(
     limits?: ChunkLimits;
   },
 ): AsyncGenerator<Chunk> {
-  const segmenter = createSegmenter(options.segmenter);
+  const segmentation = options.segmenter ?? DEFAULT_SEGMENTER;
+  const segmenter = createSegmenter(segmentation);
   const packer = createPacker(options.limits ?? DEFAULT_LIMITS);
   const audio = createAudioWindow();
   let first = true;
+  const isSpeech = (span: SpeechSpan) =>
+    !isNoise(span.certainty, segmentation.threshold, () => samplesOf(span, audio));
 
   for await (const block of blocks) {
     options.onBlock(block);
     audio.append(block);
     const probabilities = await vad.probabilities(block, { reset: first }, { signal: options.signal });
     first = false;
-    const groups = segmenter.push(probabilities).flatMap(packer.push);
+    const groups = segmenter.push(probabilities).filter(isSpeech).flatMap(packer.push);
     groups.push(...packer.settle(segmenter.settled));
     for (const group of groups) yield toChunk(group, audio);
     audio.forget(Math.min(segmenter.settled, packer.start ?? Number.POSITIVE_INFINITY) * WINDOW_SAMPLES);
   }
-  const rest = segmenter.finish().flatMap(packer.push);
+  const rest = segmenter.finish().filter(isSpeech).flatMap(packer.push);
   for (const group of [...rest, ...packer.finish(audio.length / WINDOW_SAMPLES)]) yield toChunk(group, audio);
 }
 
 function toChunk({ spans, silentUntil }: Group, audio: ReturnType<typeof createAudioWindow>): Chunk {
-  const start = (spans[0]?.start ?? 0) * WINDOW_SAMPLES;
-  const samples = audio.copy(start, (spans.at(-1)?.end ?? 0) * WINDOW_SAMPLES);
+  const start = spans[0]?.start ?? 0;
+  const samples = samplesOf({ start, end: spans.at(-1)?.end ?? 0 }, audio);
+  const first = start * WINDOW_SAMPLES;
   return {
-    startSec: start / SAMPLE_RATE,
-    endSec: (start + samples.length) / SAMPLE_RATE,
+    startSec: first / SAMPLE_RATE,
+    endSec: (first + samples.length) / SAMPLE_RATE,
     silentUntilSec: (silentUntil * WINDOW_SAMPLES) / SAMPLE_RATE,
     samples,
-    speech: spans.map((s) => ({ startSec: s.start * WINDOW_SEC, endSec: s.end * WINDOW_SEC })),
+    speech: spans.map(({ start, end, certainty }) => ({
+      startSec: start * WINDOW_SEC,
+      endSec: end * WINDOW_SEC,
+      certainty,
+    })),
   };
 }
+
+const samplesOf = ({ start, end }: Span, audio: ReturnType<typeof createAudioWindow>) =>
+  audio.copy(start * WINDOW_SAMPLES, end * WINDOW_SAMPLES);
 
 /** The part of the audio that is still needed, addressed by positions in the whole audio. */
 function createAudioWindow() {

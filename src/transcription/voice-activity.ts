@@ -12,6 +12,12 @@ export interface Span {
   end: number;
 }
 
+/** A range of windows in which there may be speech. */
+export interface SpeechSpan extends Span {
+  /** The mean probability of speech in the surest quarter of a second of it, 0 to 1. */
+  certainty: number;
+}
+
 export interface SegmenterOptions {
   /** Speech begins at this probability. */
   threshold: number;
@@ -38,11 +44,14 @@ export const DEFAULT_SEGMENTER: SegmenterOptions = {
   maxSpeech: windows(28_000),
 };
 
+/** As short as the shortest span, so that a word among other sounds is not averaged away. */
+const CERTAINTY_WINDOWS = windows(250);
+
 export interface Segmenter {
   /** Takes the next probabilities, and returns the spans that can no longer change. */
-  push(probabilities: Float32Array): Span[];
+  push(probabilities: Float32Array): SpeechSpan[];
   /** Ends the audio, and returns the span that was still open. */
-  finish(): Span[];
+  finish(): SpeechSpan[];
   /** No later span starts before this window, so the audio before it is no longer needed. */
   readonly settled: number;
 }
@@ -54,15 +63,17 @@ export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): 
   let previousEnd = 0; // the padded end of the last span returned; no later span begins before it
 
   /** Closes the open span. @param room the windows of silence after `end` that may become padding */
-  function close(span: NonNullable<typeof open>, end: number, room: number): Span[] {
+  function close(span: NonNullable<typeof open>, end: number, room: number): SpeechSpan[] {
     // The rest of a span that was cut is speech, however short it is.
     if (end - span.start < minSpeech && !span.continued) return [];
     const start = Math.max(previousEnd, span.start - padding);
     previousEnd = end + Math.min(padding, room);
-    return [{ start, end: previousEnd }];
+    return [
+      { start, end: previousEnd, certainty: certaintyOf(span.probabilities.slice(0, end - span.start)) },
+    ];
   }
 
-  function cut(span: NonNullable<typeof open>): Span[] {
+  function cut(span: NonNullable<typeof open>): SpeechSpan[] {
     let at = Math.floor(maxSpeech / 2);
     span.probabilities.forEach((p, i) => {
       if (i > at && p < (span.probabilities[at] ?? 1)) at = i;
@@ -78,7 +89,7 @@ export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): 
     return out;
   }
 
-  function step(probability: number): Span[] {
+  function step(probability: number): SpeechSpan[] {
     const here = position++;
     if (open === null) {
       if (probability < threshold) return [];
@@ -108,4 +119,15 @@ export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): 
       return Math.max(previousEnd, (open?.start ?? position) - padding);
     },
   };
+}
+
+function certaintyOf(probabilities: number[]): number {
+  const count = Math.min(CERTAINTY_WINDOWS, probabilities.length);
+  let sum = 0;
+  let most = 0;
+  probabilities.forEach((probability, i) => {
+    sum += probability - (probabilities[i - count] ?? 0);
+    if (i >= count - 1) most = Math.max(most, sum);
+  });
+  return most / count;
 }

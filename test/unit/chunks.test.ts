@@ -100,9 +100,9 @@ test('chunks do not depend on the blocks, stay within the limit and follow one a
 
 test('a group that can no longer grow is given out without waiting for the next span', () => {
   const packer = createPacker(DEFAULT_LIMITS);
-  assert.deepEqual(packer.push({ start: 0, end: 50 }), []);
+  assert.deepEqual(packer.push({ start: 0, end: 50, certainty: 0.9 }), []);
   assert.deepEqual(packer.settle(60), []);
-  assert.deepEqual(packer.settle(120), [{ spans: [{ start: 0, end: 50 }], silentUntil: 97 }]);
+  assert.deepEqual(packer.settle(120), [{ spans: [{ start: 0, end: 50, certainty: 0.9 }], silentUntil: 97 }]);
   assert.deepEqual(packer.finish(140), []);
 });
 

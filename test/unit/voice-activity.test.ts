@@ -2,19 +2,28 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createSegmenter, DEFAULT_SEGMENTER, type Span } from '../../src/transcription/voice-activity.ts';
+import {
+  createSegmenter,
+  DEFAULT_SEGMENTER,
+  type Span,
+  type SpeechSpan,
+} from '../../src/transcription/voice-activity.ts';
 
 /** Each run is [windows, probability]. */
 function probabilities(...runs: [number, number][]): Float32Array {
   return Float32Array.from(runs.flatMap(([count, p]) => Array<number>(count).fill(p)));
 }
 
-function segment(all: Float32Array, blockSize = all.length, options = DEFAULT_SEGMENTER): Span[] {
+function speechSpans(all: Float32Array, blockSize = all.length, options = DEFAULT_SEGMENTER): SpeechSpan[] {
   const segmenter = createSegmenter(options);
-  const spans: Span[] = [];
+  const spans: SpeechSpan[] = [];
   for (let i = 0; i < all.length; i += blockSize)
     spans.push(...segmenter.push(all.subarray(i, i + blockSize)));
   return [...spans, ...segmenter.finish()];
+}
+
+function segment(...args: Parameters<typeof speechSpans>): Span[] {
+  return speechSpans(...args).map(({ start, end }) => ({ start, end }));
 }
 
 test('silence has no spans', () => {
@@ -35,6 +44,20 @@ test('a short pause does not end a span, and a long one does', () => {
 test('speech that begins at 0.5 goes on at 0.4, but none begins at 0.4', () => {
   assert.deepEqual(segment(probabilities([50, 0.4])), []);
   assert.deepEqual(segment(probabilities([20, 0.9], [50, 0.4], [50, 0])), [{ start: 0, end: 76 }]);
+});
+
+const certainties = (...runs: [number, number][]) =>
+  speechSpans(probabilities(...runs)).map(({ certainty }) => Number(certainty.toFixed(3)));
+
+test('the surest quarter of a second makes a span certain, however long the rest of it is', () => {
+  assert.deepEqual(certainties([30, 0.6], [50, 0]), [0.6]);
+  assert.deepEqual(certainties([100, 0.6], [8, 1], [100, 0.6], [50, 0]), [1]);
+  assert.deepEqual(certainties([100, 0.6], [4, 1], [100, 0.6], [50, 0]), [0.8]);
+  assert.deepEqual(certainties([8, 0.75], [50, 0]), [0.75]);
+});
+
+test('each part of a span that was cut has its own certainty', () => {
+  assert.deepEqual(certainties([600, 0.9], [3, 0.4], [600, 0.7], [50, 0]), [0.9, 0.7]);
 });
 
 test('a click is no speech', () => {
@@ -80,7 +103,7 @@ test('spans are ordered, disjoint, inside the audio and no longer than the limit
 test('the blocks the audio comes in make no difference', () => {
   fc.assert(
     fc.property(curve, options, fc.integer({ min: 1, max: 50 }), (all, o, blockSize) => {
-      assert.deepEqual(segment(all, blockSize, o), segment(all, all.length, o));
+      assert.deepEqual(speechSpans(all, blockSize, o), speechSpans(all, all.length, o));
     }),
   );
 });

@@ -130,8 +130,8 @@ const twice = {
   startSec: 10,
   endSec: 15,
   speech: [
-    { startSec: 10, endSec: 12 },
-    { startSec: 13, endSec: 15 },
+    { startSec: 10, endSec: 12, certainty: 1 },
+    { startSec: 13, endSec: 15, certainty: 1 },
   ],
 };
 
@@ -170,7 +170,7 @@ test('a single span with a short text is heard between its pauses', async () => 
   const samples = Float32Array.from({ length: 5 * 16_000 }, (_, i) =>
     Math.abs(i / 16_000 - 2.5) < 0.2 ? 0 : 0.3 * Math.sin(i / 8),
   );
-  const span = { ...twice, samples, speech: [{ startSec: 10, endSec: 15 }] };
+  const span = { ...twice, samples, speech: [{ startSec: 10, endSec: 15, certainty: 1 }] };
   const { lane, asked } = partsLane(' Ask', ' Ask what you can do.');
   const { sentences } = await whisper.recognize(lane, span, { ...request, timed: true });
   assert.deepEqual(asked, [5, 5, 2.5, 2.5]); // the whole is tried again before
@@ -200,4 +200,21 @@ test('a text as long as its speech is heard once', async () => {
   );
   await whisper.recognize(lane, twice, request);
   assert.deepEqual(asked, [5]);
+});
+
+test('a text in doubt of loud audio that is hardly speech is silence, and nothing of it is dropped', async () => {
+  const lane = {
+    info: { languages: ['en'], audioContext: 1500, textContext: 448 },
+    transcribe: async () => [{ startMs: 0, endMs: 2500, tokens: said, noSpeechProb: 0.45 }],
+  } as unknown as Lane;
+  const samples = new Float32Array(5 * 16_000).fill(0.1);
+  for (const [certainty, text] of [
+    [0.7, ''],
+    [0.97, 'ask not what your country'],
+  ] as const) {
+    const loud = { ...chunk, samples, speech: [{ startSec: 0, endSec: 2, certainty }] };
+    const recognition = await whisper.recognize(lane, loud, request);
+    assert.equal(textOf(recognition).trim(), text);
+    assert.equal(recognition.dropped, undefined);
+  }
 });

@@ -3,12 +3,13 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { Lane } from '../../engine/types.ts';
 import { withoutAnnotations } from '../annotations.ts';
 import type { Chunk } from '../chunks.ts';
+import { isInvented } from '../invented-text.ts';
 import { betweenPauses } from '../pauses.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { countSyllables, isShort } from '../speech-rate.ts';
-import { type Decoded, decode, type Heard, speechSecOf } from '../whisper-decoding.ts';
+import { type Decoded, type Decoding, decode, type Heard, speechSecOf } from '../whisper-decoding.ts';
 import { tellLanguage } from '../whisper-language.ts';
 import { toWords } from '../words.ts';
 import { type ChunkRequest, type Dropped, dropped, type Recognizer } from './recognizer.ts';
@@ -30,7 +31,7 @@ export const recognizer: Recognizer = {
         ? await tellLanguage(lane, chunk, request)
         : { detected: { language: request.language, probability: 1 } };
     const { language } = detected;
-    const together = await decode(lane, chunk, { language, isEncoded, first }, request);
+    const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
     if (together === 'silence') return { detected, sentences: [] };
     const text = textOf(together);
     const parts = isShort(text, speechSecOf(chunk)) ? partsOf(chunk) : [];
@@ -45,6 +46,12 @@ export const recognizer: Recognizer = {
   },
 };
 
+/** As `decode`, and `silence` too where the text was invented for a sound. */
+async function decodeSpeech(lane: Lane, chunk: Chunk, decoding: Decoding, request: ChunkRequest) {
+  const heard = await decode(lane, chunk, decoding, request);
+  return typeof heard === 'object' && isInvented(heard.outcome, chunk) ? 'silence' : heard;
+}
+
 interface Part {
   part: Chunk;
   heard: Heard;
@@ -57,10 +64,11 @@ function partsOf(chunk: Chunk): Chunk[] {
     chunk.speech.length > 1
       ? chunk.speech.map(({ startSec, endSec }) => ({ start: at(startSec), end: at(endSec) }))
       : betweenPauses(chunk.samples);
-  return ranges.map(({ start, end }) => {
+  return ranges.map(({ start, end }, i) => {
     const span = {
       startSec: chunk.startSec + start / SAMPLE_RATE,
       endSec: chunk.startSec + end / SAMPLE_RATE,
+      certainty: (chunk.speech[i] ?? chunk.speech[0])?.certainty ?? 1,
     };
     return { ...chunk, ...span, samples: chunk.samples.subarray(start, end), speech: [span] };
   });
@@ -73,7 +81,7 @@ function partsOf(chunk: Chunk): Chunk[] {
 async function heardApart(lane: Lane, parts: Chunk[], language: string, request: ChunkRequest) {
   const all: Part[] = [];
   for (const part of parts)
-    all.push({ part, heard: await decode(lane, part, { language, isEncoded: false }, request) });
+    all.push({ part, heard: await decodeSpeech(lane, part, { language, isEncoded: false }, request) });
   return all;
 }
 
