@@ -15,7 +15,7 @@ const chunk = {
   endSec: 5,
   silentUntilSec: 5,
   samples: new Float32Array(5 * 16000),
-  speech: [{ startSec: 0, endSec: 3 }],
+  speech: [{ startSec: 0, endSec: 3, certainty: 1 }],
 };
 
 interface Text {
