@@ -141,7 +141,7 @@ bool amx_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
     lay_out_weights(rows + first_row * lda, lda, count, k, t.weights);
     const int64_t first_tile = job / strips * panel;
     for (int64_t tile = first_tile; tile < std::min(tiles, first_tile + panel); tile += 2)
-      multiply(t, columns + tile * k * kTileValues, k, std::min(int64_t{2} * kTile, n - tile * kTile), count,
+      multiply(t, columns + tile * k * kTileValues, k, std::min(2 * kTile, n - tile * kTile), count,
                c + tile * kTile * ldc + first_row, ldc);
   }
   release();

@@ -27,11 +27,11 @@
 
 namespace voxgate {
 
-constexpr int kBlock = QK8_0; // weights that share a scale, and the depth of a tile
-constexpr int kTile = 16;     // rows of weights, and columns of activations, of a tile
-constexpr int kTileValues = kTile * kBlock;
-constexpr int kRows = 2 * kTile;    // of weights, in one job
-constexpr int64_t kMaxBlocks = 256; // 8192 values deep
+constexpr int64_t kBlock = QK8_0; // weights that share a scale, and the depth of a tile
+constexpr int64_t kTile = 16;     // rows of weights, and columns of activations, of a tile
+constexpr int64_t kTileValues = kTile * kBlock;
+constexpr int64_t kRows = 2 * kTile; // of weights, in one job
+constexpr int64_t kMaxBlocks = 256;  // 8192 values deep
 constexpr int64_t kPanelValues =
     int64_t{640} * 1024; // activations that stay in a core's second cache, beside the weights
 

@@ -90,7 +90,8 @@ constexpr int64_t tile_scores_floats(int64_t vocabulary, int64_t positions) {
 }
 
 inline void* tile_user(int positions, int heads) {
-  return reinterpret_cast<void*>(static_cast<uintptr_t>(positions) | static_cast<uintptr_t>(heads) << 16);
+  const uintptr_t both = static_cast<uintptr_t>(positions) | static_cast<uintptr_t>(heads) << 16;
+  return reinterpret_cast<void*>(both); // NOLINT(performance-no-int-to-ptr): as speech_user()
 }
 
 } // namespace voxgate

@@ -21,5 +21,5 @@ test('speech never needs more to go on than it needed to begin', () => {
 test('at a threshold of 0 all of the audio is speech, however little it sounds like it', () => {
   const segmenter = createSegmenter(segmenterAt(0));
   const spans = [...segmenter.push(new Float32Array(100)), ...segmenter.finish()];
-  assert.deepEqual(spans, [{ start: 0, end: 100 }]);
+  assert.deepEqual(spans, [{ start: 0, end: 100, certainty: 0 }]);
 });
