@@ -108,12 +108,13 @@ bool amx_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
   if (m < kRows || n < kFewColumns || k < 1 || k > kMaxBlocks || !may_use_tiles())
     return false;
   const int64_t tiles = (n + kTile - 1) / kTile;
+  const int64_t widest = std::max<int64_t>(2, kPanelValues / (k * kTileValues) / 2 * 2); // tiles
+  const int64_t panels = (tiles + widest - 1) / widest;
+  const int64_t panel = ((tiles + panels - 1) / panels + 1) / 2 * 2;
   // The pointer to the columns is passed on in ggml's working memory, which has room for B in eight bits.
   auto** const shared = reinterpret_cast<Value**>(params->wdata);
-  if (params->ith == 0) {
-    *shared = columns_for(static_cast<size_t>(tiles * k * kTileValues));
-    ggml_threadpool_chunk_set(params->threadpool, params->nth);
-  }
+  if (params->ith == 0)
+    *shared = columns_for(static_cast<size_t>(panel * k * kTileValues));
   ggml_barrier(params->threadpool);
   Value* const columns = *shared;
   if (columns == nullptr) {
@@ -121,31 +122,31 @@ bool amx_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
     return false;
   }
   VOXGATE_TAKEN(amx_gemm);
-  for (int64_t tile = params->ith; tile < tiles; tile += params->nth)
-    for (int64_t block = 0; block < k; ++block)
-      lay_out_columns(b + tile * kTile * ldb + block * kBlock, ldb, n - tile * kTile,
-                      columns + (tile * k + block) * kTileValues);
-  ggml_barrier(params->threadpool);
-
   const auto* rows = static_cast<const block_q8_0*>(a);
   const int64_t strips = (m + kRows - 1) / kRows;
-  const int64_t widest = std::max<int64_t>(2, kPanelValues / (k * kTileValues) / 2 * 2); // tiles
-  const int64_t panels = (tiles + widest - 1) / widest;
-  const int64_t panel = ((tiles + panels - 1) / panels + 1) / 2 * 2;
   Tiles& t = thread_tiles();
   configure();
-  for (int64_t job = params->ith; job < strips * panels;
-       job = ggml_threadpool_chunk_add(params->threadpool, 1)) {
-    const int64_t first_row = job % strips * kRows;
-    const int64_t count = std::min<int64_t>(kRows, m - first_row);
-    lay_out_weights(rows + first_row * lda, lda, count, k, t.weights);
-    const int64_t first_tile = job / strips * panel;
-    for (int64_t tile = first_tile; tile < std::min(tiles, first_tile + panel); tile += 2)
-      multiply(t, columns + tile * k * kTileValues, k, std::min(2 * kTile, n - tile * kTile), count,
-               c + tile * kTile * ldc + first_row, ldc);
+  for (int64_t first_tile = 0; first_tile < tiles; first_tile += panel) {
+    const int64_t end_tile = std::min(tiles, first_tile + panel);
+    if (params->ith == 0)
+      ggml_threadpool_chunk_set(params->threadpool, params->nth);
+    for (int64_t tile = first_tile + params->ith; tile < end_tile; tile += params->nth)
+      for (int64_t block = 0; block < k; ++block)
+        lay_out_columns(b + tile * kTile * ldb + block * kBlock, ldb, n - tile * kTile,
+                        columns + ((tile - first_tile) * k + block) * kTileValues);
+    ggml_barrier(params->threadpool);
+    for (int64_t strip = params->ith; strip < strips;
+         strip = ggml_threadpool_chunk_add(params->threadpool, 1)) {
+      const int64_t first_row = strip * kRows;
+      const int64_t count = std::min<int64_t>(kRows, m - first_row);
+      lay_out_weights(rows + first_row * lda, lda, count, k, t.weights);
+      for (int64_t tile = first_tile; tile < end_tile; tile += 2)
+        multiply(t, columns + (tile - first_tile) * k * kTileValues, k, std::min(2 * kTile, n - tile * kTile),
+                 count, c + tile * kTile * ldc + first_row, ldc);
+    }
+    ggml_barrier(params->threadpool); // the columns of the next panel take the place of these
   }
   release();
-  ggml_barrier(params->threadpool);
   return true;
 }
 
