@@ -10,4 +10,7 @@ namespace voxgate {
 // nothing changes.
 void ask_for_large_pages(void* begin, size_t bytes);
 
+// The contrary, for memory of which only small parts are used, far from each other.
+void refuse_large_pages(void* begin, size_t bytes);
+
 } // namespace voxgate

@@ -1,5 +1,7 @@
 #include "backends/spare_pages.h"
 
+#include <cstring>
+
 #ifdef __linux__
 #include <cstdint>
 #include <sys/mman.h>
@@ -8,15 +10,45 @@
 
 namespace voxgate {
 
-void give_back_pages([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) noexcept {
 #ifdef __linux__
+namespace {
+
+// The whole pages inside of some memory.
+struct Pages {
+  std::byte* begin;
+  size_t bytes;
+};
+
+Pages whole_pages(void* begin, size_t bytes) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(begin);
   const auto first = (address + page - 1) / page * page;
   const auto end = (address + bytes) / page * page;
-  if (first < end)
-    static_cast<void>(madvise(static_cast<char*>(begin) + (first - address), end - first, MADV_DONTNEED));
+  return {static_cast<std::byte*>(begin) + (first - address), first < end ? end - first : 0};
+}
+
+} // namespace
 #endif
+
+void give_back_pages([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) noexcept {
+#ifdef __linux__
+  if (const auto pages = whole_pages(begin, bytes); pages.bytes > 0)
+    static_cast<void>(madvise(pages.begin, pages.bytes, MADV_DONTNEED));
+#endif
+}
+
+void clear_memory(void* begin, size_t bytes) noexcept {
+#ifdef __linux__
+  const auto pages = whole_pages(begin, bytes);
+  if (pages.bytes > 0 && madvise(pages.begin, pages.bytes, MADV_DONTNEED) == 0) {
+    auto* const first = static_cast<std::byte*>(begin);
+    std::memset(first, 0, static_cast<size_t>(pages.begin - first));
+    auto* const behind = pages.begin + pages.bytes;
+    std::memset(behind, 0, static_cast<size_t>(first + bytes - behind));
+    return;
+  }
+#endif
+  std::memset(begin, 0, bytes);
 }
 
 } // namespace voxgate

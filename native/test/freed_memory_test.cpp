@@ -1,30 +1,17 @@
 #include "harness.h"
+#include "resident_pages.h"
 
 #include "backends/spare_pages.h"
 #include "freed_memory.h"
 
 #ifdef __linux__
+#include <algorithm>
 #include <cstddef>
 #include <sys/mman.h>
 #include <unistd.h>
 
 using namespace voxgate;
 using namespace voxgate::test;
-
-namespace {
-
-// Counts the pages of this memory that the process holds.
-size_t resident_pages(void* begin, size_t bytes) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> resident(bytes / page);
-  CHECK(mincore(begin, bytes, resident.data()) == 0);
-  size_t count = 0;
-  for (const auto flags : resident)
-    count += flags & 1U;
-  return count;
-}
-
-} // namespace
 
 TEST("spare pages: the whole pages inside the memory are given back, and what lies around them stays") {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -41,6 +28,11 @@ TEST("spare pages: the whole pages inside the memory are given back, and what li
   give_back_pages(begin + page + 1, 4 * page); // the first and the last page in part
   CHECK(resident_pages(begin, size) == 5);
   CHECK(begin[page] == std::byte{1} && begin[2 * page] == std::byte{0} && begin[5 * page] == std::byte{1});
+  std::fill_n(begin, size, std::byte{1});
+  clear_memory(begin + page - 10, 2 * page + 20);
+  CHECK(resident_pages(begin, size) == 6);
+  CHECK(std::count(begin, begin + size, std::byte{0}) == static_cast<ptrdiff_t>(2 * page + 20));
+  CHECK(begin[page - 11] == std::byte{1} && begin[page - 10] == std::byte{0});
   munmap(begin, size);
 }
 #endif

@@ -1,4 +1,5 @@
 #include "harness.h"
+#include "resident_pages.h"
 #include "synthetic_whisper.h"
 #include "whisper_fixtures.h"
 
@@ -10,6 +11,7 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
 
 // Each row of the table in whisper_internals.cpp has a test here, which fails where whisper.cpp runs its own
 // code.
@@ -74,7 +76,7 @@ TEST("whisper seams: the probability of no speech is that of the audio at hand")
     const auto count = static_cast<int>(tokens.size());
     CHECK(whisper_decode_with_state(context, upstream.state.get(), tokens.data(), count, 0, 1) == 0);
     const int vocabulary = whisper_n_vocab(context);
-    const float* last = whisper_get_logits_from_state(upstream.state.get()) + (count - 1) * vocabulary;
+    const float* last = whisper_get_logits_from_state(upstream.state.get()); // the only row
     double sum = 0;
     for (int id = 0; id < vocabulary; ++id)
       sum += std::exp(last[id]);
@@ -148,6 +150,54 @@ TEST("whisper seams: attention sees the positions of the audio and no others") {
   const auto counts = counted_during([&] { CHECK(transcribe() == first); });
   // The encoder, the keys and values, and the decoder at each token take the exact positions.
   CHECK(counts.exact_positions >= 3);
+}
+
+TEST("whisper seams: the graphs of the audio share their memory") {
+  const Upstream upstream;
+  const auto graphs = whisper_internals::audio_graphs(*upstream.state);
+  CHECK(graphs[0] != nullptr && graphs[0] == graphs[1] && graphs[1] == graphs[2]);
+}
+
+TEST("whisper seams: a prompt has logits from the start of the transcript on") {
+  const auto model = load_synthetic(1);
+  auto options = short_answer();
+  const auto shortened = [&] {
+    return counted_during([&] { model->transcribe(noise(40000), options, {}, CancelToken()); })
+        .shortened_logits;
+  };
+  CHECK(shortened() == 0);
+  options.prompt = "x  ";
+  CHECK(shortened() == 1);
+}
+
+#ifdef __linux__
+TEST("whisper seams: the cache for texts holds what a call needs, and nothing after it") {
+  const Upstream upstream;
+  const auto held = [&] {
+    const auto texts = whisper_internals::text_cache(*upstream.state);
+    return resident_pages(texts.data(), texts.size()) * 4096.0 / static_cast<double>(texts.size());
+  };
+  CHECK(held() < 0.1);
+  {
+    ThreadBudget budget(1);
+    const CancelToken never;
+    const CallScope scope(*upstream.context, *upstream.state, budget, never);
+    CHECK(whisper_internals::compute_spectrogram(*upstream.context, *upstream.state, noise(40000), 1));
+    CHECK(whisper_internals::encode_window(*upstream.context, *upstream.state, 0, 1));
+    whisper_internals::decode_prompt(
+        *upstream.context, *upstream.state,
+        whisper_internals::decoder_prompt(*upstream.context, {}, "en", false, true), 1);
+    CHECK(held() > 0 && held() < 0.5);
+  }
+  CHECK(held() < 0.1);
+}
+#endif
+
+TEST("whisper seams: the views of a model share its vocabulary") {
+  const Upstream upstream;
+  const std::shared_ptr<const whisper_context> whole(upstream.context.get(), [](const whisper_context*) {});
+  const auto view = whisper_internals::view_of(whole, whisper_context_default_params());
+  CHECK(&whisper_internals::token_bytes(*view, 0) == &whisper_internals::token_bytes(*whole, 0));
 }
 
 TEST("whisper seams: weights and caches lie in large pages") {

@@ -13,6 +13,26 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
   1 "                cur = ggml_flash_attn_ext(ctx0, Q, Kcross, Vcross, nullptr, KQscale, 0.0f, 0.0f);"
     "                if (save_alignment_heads_QKs) { aheads_cross_QKs = alignment_scores(ctx0, wctx, il, Q, Kcross, n_audio_ctx, aheads_cross_QKs); }
                 cur = ggml_flash_attn_ext(ctx0, Q, Kcross, Vcross, nullptr, KQscale, 0.0f, 0.0f);"
+  1 "    struct ggml_tensor * logits = ggml_mul_mat(ctx0, model.d_te, cur);"
+    "    struct ggml_tensor * logits = ggml_mul_mat(ctx0, model.d_te, wanted_rows(ctx0, cur, batch, worst_case));"
+  1 "    logits_out.resize(n_tokens*n_vocab);
+    for (int i = 0; i < n_tokens; i++) {
+        if (batch.logits[i] == 0) {
+            continue;
+        }
+        ggml_backend_tensor_get(logits, logits_out.data() + (n_vocab*i), sizeof(float)*(n_vocab*i), sizeof(float)*n_vocab);
+    }
+"
+    "    if (!save_alignment_heads_QKs) { read_logits(logits, logits_out); }
+
+
+
+
+
+
+"
+  1 "reserve(ctx->vocab.n_vocab * ctx->model.hparams.n_text_ctx)"
+    "reserve(ctx->vocab.n_vocab * WHISPER_MAX_DECODERS)"
   # an alignment wants no text, so its graph ends with the scores
   1 "    if (wctx.params.dtw_token_timestamps && aheads_cross_QKs != nullptr) {
         aheads_cross_QKs = ggml_transpose(ctx0, aheads_cross_QKs);
@@ -37,6 +57,22 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
 
 
 "
+  # the graphs of the audio run one after the other, so on a CPU they share a scheduler with its memory
+  1 "    sched = ggml_backend_sched_new(" "    if (sched == nullptr) sched = ggml_backend_sched_new("
+  1 "whisper_sched_graph_init(state->sched_encode, " "whisper_sched_graph_init(shared_memory(*state, state->sched_encode), "
+  1 "whisper_sched_graph_init(state->sched_cross, " "whisper_sched_graph_init(shared_memory(*state, state->sched_cross), "
+  1 "ggml_view_tensor(ctx0, wstate.embd_conv)" "ggml_view_tensor(ctx0, moved_out(wstate, wstate.embd_conv))"
+  1 "ggml_view_tensor(ctx0, wstate.embd_enc)" "ggml_view_tensor(ctx0, moved_out(wstate, wstate.embd_enc))"
+  1 "    struct ggml_tensor * embd_conv = nullptr;"
+    "    struct ggml_tensor * embd_conv = nullptr; ggml_backend_buffer_ptr between_graphs;"
+  1 "        ggml_backend_sched_free(state->sched_encode.sched);
+        ggml_backend_sched_free(state->sched_cross.sched);"
+    "        if (state->sched_encode.sched != state->sched_conv.sched) { ggml_backend_sched_free(state->sched_encode.sched); }
+        if (state->sched_cross.sched != state->sched_conv.sched) { ggml_backend_sched_free(state->sched_cross.sched); }"
+  2 "    ggml_backend_buffer_clear(cache.buffer, 0);" "    voxgate::clear_cache(cache.buffer);"
+  # the views of a model share it
+  1 "    whisper_vocab vocab;"
+    "    std::shared_ptr<whisper_vocab> vocabulary = std::make_shared<whisper_vocab>(); whisper_vocab & vocab = *vocabulary;"
   1 "    ggml_backend_buffer_free(cache.buffer);" "    ggml_backend_buffer_free(cache.buffer); cache.buffer = nullptr;"
   1 "        ggml_context * ctx = ggml_init(params);
 

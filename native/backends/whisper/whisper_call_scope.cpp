@@ -53,6 +53,8 @@ CallScope::~CallScope() {
   give_back(working_);
   for (const auto scratch : whisper_internals::scratch_memory(*state_))
     keep_part(scratch, kKeptOfTokens);
+  const auto texts = whisper_internals::text_cache(*state_);
+  give_back_pages(texts.data(), texts.size());
 }
 
 void CallScope::computed(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
@@ -63,8 +65,13 @@ void CallScope::computed(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
     return;
   auto* buffer = working_buffer(graph);
   *known = {scheduler, buffer, buffer != nullptr ? ggml_backend_buffer_get_size(buffer) : 0};
-  if (scheduler == audio_graphs_.back())
+}
+
+void CallScope::computing(ggml_backend_sched_t scheduler) {
+  const bool of_audio = std::ranges::find(audio_graphs_, scheduler) != audio_graphs_.end();
+  if (was_audio_ && !of_audio)
     give_back(working_); // the decoder reads the caches and nothing of this
+  was_audio_ = of_audio;
 }
 
 void CallScope::give_back(std::span<const WorkingMemory> memories) const {

@@ -47,7 +47,9 @@ class CallScope {
     return skips_encoding_ && std::ranges::find(audio_graphs_, graph) != audio_graphs_.end();
   }
 
-  // Tells that a graph was computed, so that the memory it used is known.
+  // Tells that a graph will be computed, so that what the ones before have left is given back, and that it
+  // was computed, so that the memory it used is known.
+  void computing(ggml_backend_sched_t scheduler);
   void computed(ggml_backend_sched_t scheduler, ggml_cgraph* graph);
 
   // For the case that whisper.cpp has freed the state: nothing of it is touched again.
@@ -63,6 +65,7 @@ class CallScope {
   std::array<ggml_backend_sched_t, 3> audio_graphs_;
   bool exact_positions_;
   bool skips_encoding_ = false;
+  bool was_audio_ = false; // of the last graph
 
   // The working memory of one scheduler, as its last graph had it.
   struct WorkingMemory {

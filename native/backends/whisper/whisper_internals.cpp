@@ -12,6 +12,20 @@
 //   The scores of the few heads that an alignment needs, beside the flash attention. whisper.cpp has them
 //   only in a state without flash attention, which is slower in everything. The alignment itself is
 //   whisper_alignment.cpp. Test: "words are aligned by our code".
+// wanted_rows (2814), read_logits (2949)
+//   Logits from the first token on for which they are wanted. whisper.cpp computes them for each token of a
+//   prompt and makes room for them, 207 KB a token, also where it aligns words and computes none.
+//   Test: "a prompt has logits from the start of the transcript on".
+// clear_cache (1008, 1088)
+//   Pages that are given back read as zero. whisper.cpp writes zeros into the cache for texts before each
+//   prompt: 12 MB for five texts at once, of which most are then not used.
+//   Test: "the cache for texts holds what a call needs, and nothing after it".
+// whisper_context::vocabulary (947)
+//   The views of a model share it. Test: "the views of a model share its vocabulary".
+// shared_memory (3490, 3506), moved_out (2067, 2296)
+//   On a CPU, one scheduler with its memory for the three graphs of the audio, which run one after the other.
+//   What a graph leaves for the next one is moved out of that memory. whisper.cpp has a buffer for each.
+//   Test: "the graphs of the audio share their memory".
 // upstream_failed (138)
 //   An exception instead of the end of the process, where an assertion does not hold.
 // compute_graph (206)
@@ -43,6 +57,7 @@
 #include "backends/whisper/whisper_internals.h"
 
 #include "backends/backend_proc.h"
+#include "backends/large_pages.h"
 #include "backends/upstream_failure.h"
 #include "backends/upstream_undo.h"
 #include "backends/whisper/whisper_alignment.h"
@@ -56,6 +71,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -68,6 +84,12 @@ static bool log_mel_spectrogram(whisper_state& state, const float* samples, int 
 static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context& context, int layer,
                                      ggml_tensor* queries, ggml_tensor* keys, int positions,
                                      ggml_tensor* before);
+static ggml_tensor* wanted_rows(ggml_context* graph, ggml_tensor* rows, const whisper_batch& batch,
+                                bool worst_case);
+static void read_logits(const ggml_tensor* logits, std::vector<float>& values);
+struct whisper_sched;
+static whisper_sched& shared_memory(const whisper_state& state, whisper_sched& scheduler);
+static ggml_tensor* moved_out(whisper_state& state, ggml_tensor* output);
 
 #include <patched/whisper.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
@@ -119,25 +141,77 @@ static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context&
   return scores;
 }
 
+// From the first token whose logits are wanted. While a state is made, as many as there can be texts.
+static ggml_tensor* wanted_rows(ggml_context* graph, ggml_tensor* rows, const whisper_batch& batch,
+                                bool worst_case) {
+  int first = worst_case ? std::max(0, batch.n_tokens - WHISPER_MAX_DECODERS) : 0;
+  while (!worst_case && first + 1 < batch.n_tokens && batch.logits[first] == 0)
+    ++first;
+  if (first == 0)
+    return rows;
+  ++seam_counts.shortened_logits;
+  return ggml_view_2d(graph, rows, rows->ne[0], batch.n_tokens - first, rows->nb[1],
+                      static_cast<size_t>(first) * rows->nb[1]);
+}
+
+static void read_logits(const ggml_tensor* logits, std::vector<float>& values) {
+  values.resize(static_cast<size_t>(ggml_nelements(logits)));
+  ggml_backend_tensor_get(logits, values.data(), 0, ggml_nbytes(logits));
+}
+
+static whisper_sched& shared_memory(const whisper_state& state, whisper_sched& scheduler) {
+  if (state.backends.size() == 1)
+    scheduler.sched = state.sched_conv.sched;
+  return scheduler;
+}
+
+static ggml_tensor* moved_out(whisper_state& state, ggml_tensor* output) {
+  if (state.backends.size() > 1)
+    return output;
+  const auto bytes = ggml_nbytes(output);
+  auto& memory = state.between_graphs;
+  if (!memory || ggml_backend_buffer_get_size(memory.get()) < bytes)
+    memory.reset(ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), bytes));
+  if (!memory)
+    throw voxgate::Failure(voxgate::StatusCode::out_of_memory, "Not enough memory for the encoder");
+  auto* const begin = ggml_backend_buffer_get_base(memory.get());
+  ggml_backend_tensor_get(output, begin, 0, bytes);
+  output->buffer = memory.get(); // the other one is freed where the scheduler gets a larger one
+  output->data = begin;
+  return output;
+}
+
+namespace {
+
+// Each layer has its keys and values of the first tokens, and mostly no more, in another large page.
+void use_small_pages(const whisper_state& state) {
+  const auto texts = voxgate::whisper_internals::text_cache(state);
+  voxgate::refuse_large_pages(texts.data(), texts.size());
+}
+
+} // namespace
+
 struct whisper_state* whisper_init_state(whisper_context* context) {
   std::unique_ptr<whisper_state, decltype(&whisper_free_state)> state(new whisper_state(),
                                                                       whisper_free_state);
   // It frees a state that it could not make.
-  return upstream_init_state(context, state.get()) == nullptr ? (state.release(), nullptr) : state.release();
+  if (upstream_init_state(context, state.get()) == nullptr)
+    return (state.release(), nullptr);
+  use_small_pages(*state);
+  return state.release();
 }
 
 namespace voxgate::whisper_internals {
 
 std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> whole,
                                          const whisper_context_params& params) {
-  auto view = std::make_unique<whisper_context>();
+  std::unique_ptr<whisper_context> view(new whisper_context{.vocabulary = whole->vocabulary});
   view->t_load_us = whole->t_load_us;
   view->t_start_us = whole->t_start_us;
   view->wtype = whole->wtype;
   view->itype = whole->itype;
   view->params = params;
   view->model = whole->model; // pointers to the tensors
-  view->vocab = whole->vocab;
   view->path_model = whole->path_model;
   // The deleter gives up the weights itself: a weak pointer to the view would otherwise keep them alive.
   const auto free_view = [whole = std::move(whole)](whisper_context* context) mutable {
@@ -171,12 +245,20 @@ std::array<ggml_backend_sched_t, 3> audio_graphs(const whisper_state& state) {
   return {state.sched_conv.sched, state.sched_encode.sched, state.sched_cross.sched};
 }
 
-std::array<std::span<std::byte>, 5> scratch_memory(whisper_state& state) {
+std::array<std::span<std::byte>, 4> scratch_memory(whisper_state& state) {
   const auto bytes = [](auto& memory) {
     return std::as_writable_bytes(std::span(memory.data(), memory.capacity()));
   };
-  return {bytes(state.logits), bytes(state.sched_conv.meta), bytes(state.sched_encode.meta),
-          bytes(state.sched_cross.meta), bytes(state.sched_decode.meta)};
+  return {bytes(state.sched_conv.meta), bytes(state.sched_encode.meta), bytes(state.sched_cross.meta),
+          bytes(state.sched_decode.meta)};
+}
+
+std::span<std::byte> text_cache(const whisper_state& state) {
+  auto* buffer = state.kv_self.buffer;
+  if (buffer == nullptr || !ggml_backend_buffer_is_host(buffer))
+    return {};
+  return {static_cast<std::byte*>(ggml_backend_buffer_get_base(buffer)),
+          ggml_backend_buffer_get_size(buffer)};
 }
 
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data) {
@@ -248,13 +330,14 @@ void reserve_tokens(whisper_context& context, whisper_state& state, int tokens) 
   whisper_kv_cache_free(state.kv_self);
   if (whisper_kv_cache_init(state.kv_self, state.backends[0], context.itype, hparams.n_text_state,
                             hparams.n_text_layer, wanted))
-    return;
+    return use_small_pages(state);
   state.kv_self.size = 0; // the next call tries again
   throw voxgate::Failure(voxgate::StatusCode::out_of_memory, "Not enough memory for the decoder");
 }
 
 namespace {
 
+// Counted from the first token for which they were wanted.
 std::span<float> logits_row(const whisper_context& context, whisper_state& state, size_t row) {
   const auto size = static_cast<size_t>(context.model.hparams.n_vocab);
   return std::span(state.logits).subspan(row * size, size);
@@ -274,9 +357,8 @@ PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const
   state.batch.logits[prompt.transcript_start] = 1;
   decode_batch(context, state, threads, false);
   ++seam_counts.prompts;
-  return {logits_row(context, state, prompt.tokens.size() - 1),
-          voxgate::softmax_at(logits_row(context, state, prompt.transcript_start),
-                              static_cast<size_t>(context.vocab.token_nosp))};
+  return {logits_row(context, state, prompt.tokens.size() - 1 - prompt.transcript_start),
+          voxgate::softmax_at(logits_row(context, state, 0), static_cast<size_t>(context.vocab.token_nosp))};
 }
 
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
@@ -327,7 +409,6 @@ std::vector<int> align_text(whisper_context& context, whisper_state& state, std:
   ++seam_counts.alignments;
   whisper_kv_cache_clear(state.kv_self);
   whisper_batch_prep_legacy(state.batch, tokens.data(), static_cast<int>(tokens.size()), 0, 0);
-  state.batch.logits[tokens.size() - 1] = 0; // the graph computes none
   decode_batch(context, state, threads, true);
   const auto* scores = state.aheads_cross_QKs;
   std::vector<float> values(static_cast<size_t>(ggml_nelements(scores)));
@@ -372,10 +453,12 @@ uint64_t memory_bytes(const whisper_state& state) {
   uint64_t bytes = 0;
   for (const auto* cache : {&state.kv_self, &state.kv_cross, &state.kv_pad})
     bytes += cache->buffer != nullptr ? ggml_backend_buffer_get_size(cache->buffer) : 0;
-  for (const auto* sched :
-       {&state.sched_conv, &state.sched_encode, &state.sched_cross, &state.sched_decode}) {
+  const auto of_audio = audio_graphs(state);
+  std::set<ggml_backend_sched_t> schedulers(of_audio.begin(), of_audio.end());
+  schedulers.insert(state.sched_decode.sched);
+  for (ggml_backend_sched_t scheduler : schedulers) {
     for (ggml_backend_t backend : state.backends)
-      bytes += ggml_backend_sched_get_buffer_size(sched->sched, backend);
+      bytes += ggml_backend_sched_get_buffer_size(scheduler, backend);
   }
   return bytes;
 }

@@ -41,9 +41,11 @@ void set_audio_context(whisper_state& state, int audio_context);
 // The graphs that encode audio: convolution, encoder, and the keys and values for the decoder.
 std::array<ggml_backend_sched_t, 3> audio_graphs(const whisper_state& state);
 
-// Memory that holds something during a call only: the scores of the tokens of a batch, and what describes the
-// graphs. It is filled from the beginning.
-std::array<std::span<std::byte>, 5> scratch_memory(whisper_state& state);
+// Memory that holds something during a call only: what describes the graphs. It is filled from the beginning.
+std::array<std::span<std::byte>, 4> scratch_memory(whisper_state& state);
+
+// The attention cache for texts, which holds something during a call only. Empty on a GPU.
+std::span<std::byte> text_cache(const whisper_state& state);
 
 // Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data);

@@ -2,6 +2,7 @@
 
 #include "backends/backend_proc.h"
 #include "backends/large_pages.h"
+#include "backends/spare_pages.h"
 #include "backends/whisper/whisper_call_scope.h"
 
 #include <ggml-alloc.h>
@@ -28,6 +29,7 @@ ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
       ++seam_counts.graphs_skipped;
       return GGML_STATUS_SUCCESS;
     }
+    call->computing(scheduler);
     const int threads = call->threads();
     for (int i = 0; i < ggml_backend_sched_get_n_backends(scheduler); ++i)
       set_backend_threads(ggml_backend_sched_get_backend(scheduler, i), threads);
@@ -58,6 +60,13 @@ ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend)
   auto* buffer = ggml_backend_alloc_ctx_tensors(context, backend);
   seam_counts.caches_in_large_pages += in_large_pages(buffer) ? 1 : 0;
   return buffer;
+}
+
+void clear_cache(ggml_backend_buffer_t buffer) {
+  if (ggml_backend_buffer_is_host(buffer))
+    clear_memory(ggml_backend_buffer_get_base(buffer), ggml_backend_buffer_get_size(buffer));
+  else
+    ggml_backend_buffer_clear(buffer, 0);
 }
 
 } // namespace voxgate

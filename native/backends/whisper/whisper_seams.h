@@ -18,6 +18,9 @@ int padded_positions(int positions);
 ggml_backend_buffer_t alloc_weights(ggml_context* context, ggml_backend_buffer_type_t type);
 ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend);
 
+// Instead of ggml_backend_buffer_clear(buffer, 0): on a CPU the memory is given back, and reads as zero.
+void clear_cache(ggml_backend_buffer_t buffer);
+
 // How often this thread has run the code of each seam. The tests read it, so that a seam which a new version
 // of whisper.cpp no longer passes through is noticed; nothing else does.
 struct SeamCounts {
@@ -25,6 +28,7 @@ struct SeamCounts {
   int spectrograms_skipped = 0;
   int prompts = 0;
   int alignments = 0;
+  int shortened_logits = 0;
   int graphs = 0;
   int threads = 0; // of the last graph
   int graphs_skipped = 0;
