@@ -175,7 +175,8 @@ TEST("whisper seams: the cache for texts holds what a call needs, and nothing af
   const Upstream upstream;
   const auto held = [&] {
     const auto texts = whisper_internals::text_cache(*upstream.state);
-    return resident_pages(texts.data(), texts.size()) * 4096.0 / static_cast<double>(texts.size());
+    return static_cast<double>(resident_pages(texts.data(), texts.size())) * 4096 /
+           static_cast<double>(texts.size());
   };
   CHECK(held() < 0.1);
   {
