@@ -8,8 +8,8 @@
 const LOUD = 0.03;
 /** A loud span of a lower certainty is no speech: of 821 chunks of clear, distant or noisy speech none was below it. */
 const LEAST_CERTAINTY = 0.6;
-/** A client that lowers the threshold asks for less certain speech, too. */
-const ABOVE_THRESHOLD = 0.1;
+/** A client that lowers the threshold asks for less certain speech, too, and one that sets 0 for all of the audio. */
+const OF_THRESHOLD = 1.2;
 
 /**
  * @param certainty of a span of speech, 0 to 1
@@ -17,7 +17,7 @@ const ABOVE_THRESHOLD = 0.1;
  * @param samples gives those of the span, and is called only where the certainty leaves a doubt
  */
 export function isNoise(certainty: number, threshold: number, samples: () => Float32Array): boolean {
-  return certainty < Math.min(LEAST_CERTAINTY, threshold + ABOVE_THRESHOLD) && isLoud(samples());
+  return certainty < Math.min(LEAST_CERTAINTY, OF_THRESHOLD * threshold) && isLoud(samples());
 }
 
 export function isLoud(samples: Float32Array): boolean {

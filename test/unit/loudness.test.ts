@@ -20,7 +20,8 @@ test('only what is both loud and of little certainty is noise', () => {
 
 test('a client that lowers the threshold hears less certain speech', () => {
   assert(!isNoise(0.45, 0.3, () => tone(0.1)));
-  assert(isNoise(0.39, 0.3, () => tone(0.1)));
+  assert(isNoise(0.35, 0.3, () => tone(0.1)));
+  assert(!isNoise(0, 0, () => tone(0.1)));
 });
 
 async function chunksOf(level: number, probability: number, threshold?: number): Promise<number> {
@@ -50,6 +51,7 @@ test('a loud and doubtful span never reaches a model; a soft or certain one does
   assert.equal(await chunksOf(0.01, 0.55), 1);
   assert.equal(await chunksOf(0.1, 0.7), 1);
   assert.equal(await chunksOf(0.1, 0.55, 0.3), 1);
+  assert.equal(await chunksOf(0.1, 0, 0), 1);
 });
 
 const SURE = { noSpeechProb: 0.1, avgLogprob: -0.3 };
