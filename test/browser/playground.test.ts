@@ -323,7 +323,9 @@ test('text of the gateway is never taken for markup', async () => {
 });
 
 test('the keyboard alone steers the playground', async () => {
-  const script = saying(' One.');
+  const script = saying(
+    ' These are as many words as someone says in eight seconds, so that nobody asks for more.',
+  );
   await using gateway = await startGateway(script);
   await using open = await playground(gateway);
   const { page } = open;
