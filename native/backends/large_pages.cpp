@@ -1,10 +1,9 @@
 #include "backends/large_pages.h"
 
+#include "backends/whole_pages.h"
+
 #ifdef __linux__
-#include <cstddef>
-#include <cstdint>
 #include <sys/mman.h>
-#include <unistd.h>
 #endif
 
 namespace voxgate {
@@ -14,13 +13,8 @@ namespace {
 #ifdef __linux__
 // It is advice, so a refusal is no failure.
 void advise(void* begin, size_t bytes, int advice) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<uintptr_t>(begin);
-  const auto skipped = (address + page - 1) / page * page - address;
-  if (bytes < skipped + page)
-    return;
-  const auto whole = (bytes - skipped) / page * page;
-  static_cast<void>(madvise(static_cast<std::byte*>(begin) + skipped, whole, advice));
+  if (const auto pages = whole_pages(begin, bytes); pages.bytes > 0)
+    static_cast<void>(madvise(pages.begin, pages.bytes, advice));
 }
 #endif
 

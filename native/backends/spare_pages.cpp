@@ -1,34 +1,14 @@
 #include "backends/spare_pages.h"
 
+#include "backends/whole_pages.h"
+
 #include <cstring>
 
 #ifdef __linux__
-#include <cstdint>
 #include <sys/mman.h>
-#include <unistd.h>
 #endif
 
 namespace voxgate {
-
-#ifdef __linux__
-namespace {
-
-// The whole pages inside of some memory.
-struct Pages {
-  std::byte* begin;
-  size_t bytes;
-};
-
-Pages whole_pages(void* begin, size_t bytes) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<uintptr_t>(begin);
-  const auto first = (address + page - 1) / page * page;
-  const auto end = (address + bytes) / page * page;
-  return {static_cast<std::byte*>(begin) + (first - address), first < end ? end - first : 0};
-}
-
-} // namespace
-#endif
 
 void give_back_pages([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) noexcept {
 #ifdef __linux__
