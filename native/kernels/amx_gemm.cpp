@@ -108,9 +108,7 @@ bool amx_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
   if (m < kRows || n < kFewColumns || k < 1 || k > kMaxBlocks || !may_use_tiles())
     return false;
   const int64_t tiles = (n + kTile - 1) / kTile;
-  const int64_t widest = std::max<int64_t>(2, kPanelValues / (k * kTileValues) / 2 * 2); // tiles
-  const int64_t panels = (tiles + widest - 1) / widest;
-  const int64_t panel = ((tiles + panels - 1) / panels + 1) / 2 * 2;
+  const int64_t panel = panel_tiles(tiles, k);
   // The pointer to the columns is passed on in ggml's working memory, which has room for B in eight bits.
   auto** const shared = reinterpret_cast<Value**>(params->wdata);
   if (params->ith == 0)

@@ -37,6 +37,14 @@ constexpr int64_t kPanelValues =
 
 using Value = uint16_t; // a bfloat16
 
+// The tiles of columns that are taken together, of `tiles` in all: an even number, so that panels of about
+// the same size stay in a core's second cache.
+inline int64_t panel_tiles(int64_t tiles, int64_t blocks) {
+  const int64_t widest = std::max<int64_t>(2, kPanelValues / (blocks * kTileValues) / 2 * 2);
+  const int64_t panels = (tiles + widest - 1) / widest;
+  return ((tiles + panels - 1) / panels + 1) / 2 * 2;
+}
+
 // A row of weights has an odd number of cache lines, or the rows of a tile would lie in the same sets of the
 // cache.
 constexpr int64_t kLine = 64;
@@ -44,12 +52,12 @@ inline int64_t row_values(int64_t blocks) {
   return (blocks | 1) * kBlock;
 }
 
-// Working memory of a thread.
+// The working memory of a thread.
 struct Tiles {
   alignas(64) Value weights[kRows * (kMaxBlocks + 1) * kBlock];
   alignas(64) float sums[4][kTile][kTile];
 };
-// Of the calling thread.
+// Returns the working memory of the calling thread.
 Tiles& thread_tiles();
 
 // A virtual machine may advertise AMX while its kernel does not let a process use it; the kernel is asked.
@@ -72,7 +80,7 @@ VOXGATE_AMX inline void release() {
   _tile_release();
 }
 
-// Rows of a strip, side by side in `to`.
+// The rows of a strip come to lie side by side in `to`.
 VOXGATE_AMX inline void lay_out_weights(const block_q8_0* rows, int64_t lda, int64_t count, int64_t blocks,
                                         Value* to) {
   constexpr int64_t kAhead = 2048; // bytes: the processor's prefetching stops at the end of each page

@@ -37,7 +37,7 @@ VOXGATE_AMX inline __m512i pack(__m512 even, __m512 odd) {
   return _mm512_permutexvar_epi16(turned, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 }
 
-// Of the strip's results for one tile of positions: the row of a channel.
+// What a strip gives for one tile of positions. The operator returns the row of a channel.
 struct Results {
   const float* low;
   const float* high;
@@ -93,9 +93,8 @@ VOXGATE_AMX void multiply(const ggml_tensor* weight, const ggml_tensor* packed, 
                           int nth, const Use& use) {
   const int64_t blocks = (weight->ne[0] + kBlock - 1) / kBlock;
   const int64_t strips = weight->ne[1] / kRows;
-  const int64_t widest = std::max<int64_t>(2, kPanelValues / (blocks * kTileValues) / 2 * 2); // tiles
-  const int64_t panels = (tiles + widest - 1) / widest;
-  const int64_t panel = ((tiles + panels - 1) / panels + 1) / 2 * 2;
+  const int64_t panel = panel_tiles(tiles, blocks);
+  const int64_t panels = (tiles + panel - 1) / panel;
   Tiles& t = thread_tiles();
   configure();
   for (int64_t job = ith; job < strips * panels; job += nth) {
