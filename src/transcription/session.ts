@@ -18,7 +18,7 @@ import { cuttingFor } from './cutting.ts';
 import { addLanguage, type ChunkRecognition, onLanes } from './lanes.ts';
 import { createLanguageTally } from './language-tally.ts';
 import { languageName } from './languages.ts';
-import { dropped as droppedWhole, type Recognizer } from './recognizers/recognizer.ts';
+import { type Recognizer, withoutText } from './recognizers/recognizer.ts';
 import { recognizerOf } from './recognizers/registry.ts';
 import type { TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
@@ -142,7 +142,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
   function note(recognition: ChunkRecognition): void {
     const { chunk, sentences } = recognition;
     spoken = addLanguage(spoken, recognition);
-    const without = recognition.dropped ?? (sentences.length > 0 ? [] : [droppedWhole(chunk, 'no_text')]);
+    const without = recognition.dropped ?? (sentences.length > 0 ? [] : [withoutText(chunk, 'no_text')]);
     for (const { startSec, endSec, reason } of without)
       dropped.push({ start: startSec, end: endSec, reason });
   }

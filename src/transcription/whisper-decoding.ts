@@ -19,6 +19,9 @@ export interface Decoded {
   outcome: Outcome;
 }
 
+/** The place of the attempt that is made only where the ones before it gave no text. */
+const FOR_NO_TEXT = 2;
+
 /** A text, or why there is none: no speech, or the model only repeated itself. */
 export type Heard = Decoded | 'silence' | 'repetition';
 
@@ -59,7 +62,7 @@ export async function decode(
   let best: Decoded | null = null;
   let incomplete: NativeError | null = null;
   for (const [i, attempt] of attemptsFor(durationSec, lane.info, request).entries()) {
-    if (i === 2 && best !== null) break;
+    if (i === FOR_NO_TEXT && best !== null) break;
     const heard = await hear(attempt);
     if (heard instanceof NativeError) {
       incomplete = heard;

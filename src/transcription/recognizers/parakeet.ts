@@ -14,7 +14,7 @@ import { toSentences } from '../sentences.ts';
 import { type Subtitle, toSubtitles } from '../subtitles.ts';
 import { languageOfText } from '../text-language.ts';
 import { spell } from '../words.ts';
-import { type ChunkRequest, dropped, GREEDY, type Recognizer } from './recognizer.ts';
+import { type ChunkRequest, GREEDY, type Recognizer, withoutText } from './recognizer.ts';
 
 /** The length of a word whose tokens all have no duration, unless the next word begins earlier. */
 const INSTANT_SEC = 0.3;
@@ -33,7 +33,7 @@ export const recognizer: Recognizer = {
     const words = toSpacedWords(segments, chunk.startSec, endSec);
     const detected = await detectLanguage(textOf(words), lane, request);
     if (isLoop({ text: textOf(words), tokens: words.length }, durationSec))
-      return { detected, sentences: [], dropped: [dropped(chunk, 'repetition')] };
+      return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
     const groups = group(words, request, chunk);
     const common = { temperature: 0, noSpeechProb: 0, language: detected.language };
     const parts = toSegments(

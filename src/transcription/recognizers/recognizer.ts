@@ -54,7 +54,7 @@ export interface Recognition {
 }
 
 /** The chunk, as speech that has no text. */
-export const dropped = ({ startSec, endSec }: Chunk, reason: Dropped['reason']): Dropped => ({
+export const withoutText = ({ startSec, endSec }: Chunk, reason: Dropped['reason']): Dropped => ({
   startSec,
   endSec,
   reason,

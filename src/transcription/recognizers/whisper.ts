@@ -12,7 +12,7 @@ import { countSyllables, isShort } from '../speech-rate.ts';
 import { type Decoded, type Decoding, decode, type Heard, speechSecOf } from '../whisper-decoding.ts';
 import { tellLanguage } from '../whisper-language.ts';
 import { toWords } from '../words.ts';
-import { type ChunkRequest, type Dropped, dropped, type Recognizer } from './recognizer.ts';
+import { type ChunkRequest, type Dropped, type Recognizer, withoutText } from './recognizer.ts';
 
 /** The spans of a chunk have lost text together when apart they have this many times as many syllables. */
 const MORE = 1.25;
@@ -41,7 +41,7 @@ export const recognizer: Recognizer = {
       if (syllables > MORE * countSyllables(text)) return { detected, ...joined(apart, language, request) };
     }
     if (together === 'repetition')
-      return { detected, sentences: [], dropped: [dropped(chunk, 'repetition')] };
+      return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
     return { detected, sentences: sentencesOf(together, chunk, language, request) };
   },
 };
@@ -91,7 +91,7 @@ function joined(parts: Part[], language: string, request: ChunkRequest) {
   for (const { part, heard } of parts) {
     const own = typeof heard === 'object' ? sentencesOf(heard, part, language, request) : [];
     sentences.push(...own);
-    if (own.length === 0) without.push(dropped(part, heard === 'repetition' ? heard : 'no_text'));
+    if (own.length === 0) without.push(withoutText(part, heard === 'repetition' ? heard : 'no_text'));
   }
   return { sentences, dropped: without };
 }
