@@ -1,33 +1,17 @@
 /** Formulas make sounds without speech: silence, noises, tones, something like music, things and animals. */
+import { seededRandom } from '../../bench/random.ts';
+import { dark, make, sine, white } from '../../bench/sounds/synthesis.ts';
 
-const RATE = 16_000;
 export type Sound = (seconds: number) => Float32Array;
 
-/** The generator is that of Numerical Recipes, so the sound is the same on every machine. */
-function noiseSource(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 31 - 1;
-  };
-}
-
-function make(seconds: number, at: (t: number, i: number) => number): Float32Array {
-  return Float32Array.from({ length: Math.round(seconds * RATE) }, (_, i) => at(i / RATE, i));
-}
-
-const sine = (frequency: number, t: number) => Math.sin(2 * Math.PI * frequency * t);
+const whiteNoise = (seed: number) => white(seededRandom(seed));
 
 /** @param smoothing 0 gives white noise, and a value towards 1 gives darker noise */
 const filteredNoise =
   (smoothing: number, level: number, seed: number): Sound =>
   (seconds) => {
-    const noise = noiseSource(seed);
-    let last = 0;
-    return make(seconds, () => {
-      last = smoothing * last + (1 - smoothing) * noise();
-      return (level * last) / Math.sqrt((1 - smoothing) / (1 + smoothing));
-    });
+    const noise = dark(seededRandom(seed), smoothing);
+    return make(seconds, () => level * noise());
   };
 
 /** A chord that swells and fades `rate` times a second. */
@@ -43,7 +27,7 @@ const pulsing =
 const bursts =
   (rate: number, decay: number, tone: number, seed: number): Sound =>
   (seconds) => {
-    const noise = noiseSource(seed);
+    const noise = whiteNoise(seed);
     return make(seconds, (t) => {
       const since = t % (1 / rate);
       return 0.5 * Math.exp(-since * decay) * (tone > 0 ? sine(tone, since) : noise());
@@ -67,7 +51,7 @@ export const SOUNDS: Record<string, Sound> = {
     return make(seconds, (t, i) => (noise[i] ?? 0) + 0.2 * sine(55, t) + 0.1 * sine(110, t));
   },
   rain: (seconds) => {
-    const noise = noiseSource(5);
+    const noise = whiteNoise(5);
     return make(seconds, () => 0.05 * noise() + (Math.abs(noise()) > 0.998 ? 0.4 * noise() : 0));
   },
   'a tone of 440 Hz': (seconds) => make(seconds, (t) => 0.4 * sine(440, t)),
@@ -93,7 +77,7 @@ export const SOUNDS: Record<string, Sound> = {
   'a pulsing chord of C': pulsing(4, [261.6, 329.6, 392]),
   'a trembling chord of C': pulsing(8, [261.6, 329.6, 392]),
   'a melody with drums': (seconds) => {
-    const noise = noiseSource(6);
+    const noise = whiteNoise(6);
     const scale = [262, 294, 330, 349, 392, 440, 494, 523];
     return make(seconds, (t) => {
       const note = scale[(Math.floor(t * 4) * 5) % scale.length] ?? 262;

@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import { type ChunkOptions, NativeError } from '../../src/engine/types.ts';
-import { createLanguageTally } from '../../src/transcription/language-tally.ts';
 import { recognizer as parakeet } from '../../src/transcription/recognizers/parakeet.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
+import { chunkRequest } from '../chunk-request.ts';
 import { chunkOptions } from './fixtures.ts';
 
 const SAMPLE_RATE = 16_000;
@@ -26,17 +26,10 @@ function sweep(durationSec: number): Float32Array {
   );
 }
 
-const request: ChunkRequest = {
+const request = chunkRequest({
   language: 'de',
-  languages: [],
-  before: async () => createLanguageTally(undefined),
-  translate: false,
-  prompt: '',
-  beams: 1,
-  temperature: 0,
   timed: true,
-  signal: new AbortController().signal,
-};
+});
 const hear = (durationSec: number, changes: Partial<ChunkRequest> = {}) =>
   parakeet.recognize(
     model,

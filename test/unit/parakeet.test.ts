@@ -6,6 +6,7 @@ import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts
 import { createLanguageTally } from '../../src/transcription/language-tally.ts';
 import { recognizer as parakeet, toSpacedWords } from '../../src/transcription/recognizers/parakeet.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
+import { chunkRequest } from '../chunk-request.ts';
 
 type Piece = [text: string, startMs: number, endMs: number];
 
@@ -151,17 +152,12 @@ const chunk = {
   samples: new Float32Array(160_000),
   speech: [],
 };
-const request: ChunkRequest = {
-  language: undefined,
-  languages: [],
+const request = chunkRequest({
   before: async () => createLanguageTally(undefined).with({ language: 'fr', probability: 1 }, 1),
-  translate: false,
   prompt: 'a prompt',
-  beams: 1,
   temperature: 0.5,
   timed: true,
-  signal: new AbortController().signal,
-};
+});
 const spoken: Piece[] = [
   [' One', 0, 400],
   [' two', 400, 1000],

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ChunkOptions, type Lane, NativeError } from '../../src/engine/types.ts';
 import { createLanguageTally, type LanguageTally } from '../../src/transcription/language-tally.ts';
-import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 import { recognizer as whisper } from '../../src/transcription/recognizers/whisper.ts';
+import { chunkRequest } from '../chunk-request.ts';
 
 const LANGUAGES = ['en', 'es', 'it', 'pt', 'cy'];
 const SPANISH_IN_DOUBT = { it: 0.81, es: 0.09, pt: 0.06, en: 0.04 };
@@ -61,20 +61,13 @@ async function hear({ probabilities, texts, heardBefore, languages = LANGUAGES }
       return [{ startMs: 0, endMs: 2500, tokens, noSpeechProb }];
     },
   };
-  const request: ChunkRequest = {
-    language: undefined,
+  const request = chunkRequest({
     languages,
     before: async () => {
       if (heardBefore === null) throw new Error('nothing has to be known of the chunks before');
       return heardBefore ?? createLanguageTally(undefined);
     },
-    translate: false,
-    prompt: '',
-    beams: 1,
-    temperature: 0,
-    timed: false,
-    signal: new AbortController().signal,
-  };
+  });
   const { detected, sentences } = await whisper.recognize(lane as unknown as Lane, chunk, request);
   assert.equal(encodings.size, 1, `all calls share one encoding: ${[...encodings]}`);
   return { detected, calls, text: sentences.map(({ text }) => text.trim()).join(' ') };

@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ChunkOptions, type Lane, NativeError, type NativeErrorCode } from '../../src/engine/types.ts';
-import { createLanguageTally } from '../../src/transcription/language-tally.ts';
-import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 import { recognizer as whisper } from '../../src/transcription/recognizers/whisper.ts';
+import { chunkRequest } from '../chunk-request.ts';
 
 const chunk = {
   startSec: 0,
@@ -13,17 +12,10 @@ const chunk = {
   samples: new Float32Array(5 * 16000),
   speech: [],
 };
-const request: ChunkRequest = {
+const request = chunkRequest({
   language: 'en',
   languages: ['en'],
-  before: async () => createLanguageTally(undefined),
-  translate: false,
-  prompt: '',
-  beams: 1,
-  temperature: 0,
-  timed: false,
-  signal: new AbortController().signal,
-};
+});
 
 const said = [' ask', ' not', ' what', ' your', ' country'].map((text, id) => ({
   id,
