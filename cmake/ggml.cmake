@@ -136,6 +136,8 @@ endif()
 voxgate_patched_source(ops.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ops.cpp"
   1 "static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(" "static void upstream_attend("
   2 "ggml_compute_forward_flash_attn_ext_f16_one_chunk(" "attend("
+  1 "static void ggml_compute_forward_flash_attn_ext_tiled(" "static void upstream_attend_many("
+  1 "ggml_compute_forward_flash_attn_ext_tiled(" "attend_many("
   1 "ggml_vec_gelu_f32(" "gelu_row("
   1 "ggml_fp16_to_fp32_row(" "halves_to_floats(")
 get_property(ggml_targets DIRECTORY "${WHISPER_SOURCE_DIR}/ggml/src" PROPERTY BUILDSYSTEM_TARGETS)
@@ -147,7 +149,8 @@ foreach(target IN LISTS ggml_targets)
     list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${kernels}/sgemm_internals.cpp"
          "${kernels}/ops_internals.cpp" "${kernels}/q8_gemm.cpp"
          "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
-         "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp")
+         "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp" "${kernels}/unmasked_attention.cpp"
+         "${kernels}/unmasked_attention_tiles.cpp")
     set_target_properties(${target} PROPERTIES SOURCES "${sources}")
     target_include_directories(${target} PRIVATE "${VOXGATE_GENERATED}" "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)

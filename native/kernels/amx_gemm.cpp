@@ -3,6 +3,7 @@
 #include "amx_gemm.h"
 
 #include "amx_tiles.h"
+#include "thread_memory.h"
 
 #ifdef VOXGATE_HAS_TILES
 
@@ -10,44 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <memory>
-#include <new>
-
 namespace voxgate {
 namespace {
 
 constexpr int64_t kFewColumns = 12; // fewer are as fast without tiles, whose columns would be mostly empty
-
-// Of the thread that began the graph; the others take part in filling it.
-thread_local std::unique_ptr<Value[], decltype(&std::free)> t_columns{nullptr, std::free};
-thread_local size_t t_capacity = 0;
-
-Value* columns_for(size_t count) {
-  if (t_capacity < count) {
-    t_columns.reset();
-    t_capacity = 0;
-    t_columns.reset(static_cast<Value*>(std::aligned_alloc(64, count * sizeof(Value))));
-    t_capacity = t_columns ? count : 0;
-  }
-  return t_columns.get();
-}
-
-// One block of up to 16 columns; columns past the last are zeros.
-VOXGATE_AMX void lay_out_columns(const float* from, int64_t ldb, int64_t count, Value* to) {
-  __m512i rows[kTile];
-  for (int64_t i = 0; i < kTile; ++i) {
-    if (i >= count) {
-      rows[i] = _mm512_setzero_si512();
-      continue;
-    }
-    const float* column = from + i * ldb;
-    rows[i] = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(column + 16), _mm512_loadu_ps(column));
-  }
-  transpose(rows);
-  for (int64_t i = 0; i < kTile; ++i)
-    _mm512_store_si512(to + 32 * i, rows[i]);
-}
 
 __mmask16 first_lanes(int64_t count) {
   return static_cast<__mmask16>((1U << std::clamp<int64_t>(count, 0, kTile)) - 1);
@@ -109,10 +76,11 @@ bool amx_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
     return false;
   const int64_t tiles = (n + kTile - 1) / kTile;
   const int64_t panel = panel_tiles(tiles, k);
+  static thread_local ThreadMemory memory; // of the thread that began the graph; the others help to fill it
   // The pointer to the columns is passed on in ggml's working memory, which has room for B in eight bits.
   auto** const shared = reinterpret_cast<Value**>(params->wdata);
   if (params->ith == 0)
-    *shared = columns_for(static_cast<size_t>(panel * k * kTileValues));
+    *shared = static_cast<Value*>(memory.of(static_cast<size_t>(panel * k * kTileValues) * sizeof(Value)));
   ggml_barrier(params->threadpool);
   Value* const columns = *shared;
   if (columns == nullptr) {

@@ -100,6 +100,22 @@ VOXGATE_AMX inline void lay_out_weights(const block_q8_0* rows, int64_t lda, int
   }
 }
 
+// One block of up to 16 columns; columns past the last are zeros.
+VOXGATE_AMX inline void lay_out_columns(const float* from, int64_t ldb, int64_t count, Value* to) {
+  __m512i rows[kTile];
+  for (int64_t i = 0; i < kTile; ++i) {
+    if (i >= count) {
+      rows[i] = _mm512_setzero_si512();
+      continue;
+    }
+    const float* column = from + i * ldb;
+    rows[i] = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(column + 16), _mm512_loadu_ps(column));
+  }
+  transpose(rows);
+  for (int64_t i = 0; i < kTile; ++i)
+    _mm512_store_si512(to + 32 * i, rows[i]);
+}
+
 // Two tiles of weights times one or two of columns, over `blocks` of them. Tiles of weights lie `step` values
 // apart and their rows `stride` bytes; without a second tile of columns `c1` is null. The results are rows
 // of 16 floats: of both tiles of weights for the first columns, then for the second.

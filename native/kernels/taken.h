@@ -27,6 +27,9 @@ struct KernelCalls {
   std::atomic<long> tile_expand{0};
   std::atomic<long> tile_contract{0};
   std::atomic<long> tile_scores{0};
+  std::atomic<long> attention_of_few{0};
+  std::atomic<long> attention_in_floats{0};
+  std::atomic<long> attention_on_tiles{0};
   std::atomic<long> whole_heads{0};
   std::atomic<long> gelu{0};
   std::atomic<long> halves_to_floats{0};

@@ -8,32 +8,6 @@
 #include <cmath>
 
 namespace voxgate {
-namespace {
-
-// Scores of a tile of queries, a row for each key, to probabilities in pairs of keys. Returns what they are
-// to be divided by.
-VOXGATE_AMX __m512 soften(const float* scores, int64_t keys, int64_t pairs, float scale, Value* to) {
-  __m512 highest = _mm512_loadu_ps(scores);
-  for (int64_t key = 1; key < keys; ++key)
-    highest = _mm512_max_ps(highest, _mm512_loadu_ps(scores + key * kTile));
-  const __m512 factor = _mm512_set1_ps(scale);
-  __m512 sums[2] = {};
-  for (int64_t key = 0; key < 2 * pairs; key += 2, to += 2 * kTile) {
-    __m512 weights[2] = {};
-    for (int64_t i = 0; i < 2; ++i) {
-      if (key + i < keys) {
-        const __m512 below = _mm512_sub_ps(_mm512_loadu_ps(scores + (key + i) * kTile), highest);
-        weights[i] = ggml_v_expf(_mm512_mul_ps(below, factor));
-        sums[i] = _mm512_add_ps(sums[i], weights[i]);
-      }
-    }
-    _mm512_storeu_si512(to, pack(weights[0], weights[1]));
-  }
-  return _mm512_add_ps(sums[0], sums[1]);
-}
-
-} // namespace
-
 VOXGATE_AMX void tile_hear(ggml_tensor* dst, int ith, int nth, void* user) {
   VOXGATE_TAKEN(tile_hear);
   const Positions positions(user);

@@ -7,13 +7,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <utility>
 
 using namespace voxgate;
 using namespace voxgate::test;
 
 namespace {
 
-constexpr int64_t kWidth = 64;
 constexpr int64_t kHeads = 5;
 
 std::vector<ggml_fp16_t> halves(const std::vector<float>& values) {
@@ -25,17 +26,18 @@ std::vector<ggml_fp16_t> halves(const std::vector<float>& values) {
 struct Attention {
   int64_t queries;
   int64_t positions;
-  std::vector<float> q = random_values(static_cast<size_t>(kWidth * queries * kHeads), 1);
-  std::vector<float> k = random_values(static_cast<size_t>(kWidth * positions * kHeads), 2);
-  std::vector<float> v = random_values(static_cast<size_t>(kWidth * positions * kHeads), 3);
+  int64_t width = 64;
+  std::vector<float> q = random_values(static_cast<size_t>(width * queries * kHeads), 1);
+  std::vector<float> k = random_values(static_cast<size_t>(width * positions * kHeads), 2);
+  std::vector<float> v = random_values(static_cast<size_t>(width * positions * kHeads), 3);
 
   // Runs flash attention as the decoder and the encoder ask for it.
   std::vector<float> computed(int threads) const {
     KernelGraph graph(threads);
     auto* context = graph.context.get();
-    ggml_tensor* query = ggml_new_tensor_3d(context, GGML_TYPE_F32, kWidth, queries, kHeads);
-    ggml_tensor* keys = ggml_new_tensor_3d(context, GGML_TYPE_F16, kWidth, positions, kHeads);
-    ggml_tensor* values = ggml_new_tensor_3d(context, GGML_TYPE_F16, kWidth, positions, kHeads);
+    ggml_tensor* query = ggml_new_tensor_3d(context, GGML_TYPE_F32, width, queries, kHeads);
+    ggml_tensor* keys = ggml_new_tensor_3d(context, GGML_TYPE_F16, width, positions, kHeads);
+    ggml_tensor* values = ggml_new_tensor_3d(context, GGML_TYPE_F16, width, positions, kHeads);
     return graph.run(ggml_flash_attn_ext(context, query, keys, values, nullptr, kScale, 0, 0), [&] {
       ggml_backend_tensor_set(query, q.data(), 0, q.size() * sizeof(float));
       ggml_backend_tensor_set(keys, halves(k).data(), 0, k.size() * sizeof(ggml_fp16_t));
@@ -49,18 +51,18 @@ struct Attention {
     double worst = 0;
     for (int64_t head = 0; head < kHeads; ++head)
       for (int64_t query = 0; query < queries; ++query) {
-        std::vector<double> sums(kWidth, 0);
+        std::vector<double> sums(width, 0);
         double total = 0;
         for (int64_t position = 0; position < positions; ++position) {
           double score = 0;
-          for (int64_t i = 0; i < kWidth; ++i)
+          for (int64_t i = 0; i < width; ++i)
             score += at(q, head * queries + query, i) * at(k, head * positions + position, i);
           const double weight = std::exp(score * kScale);
           total += weight;
-          for (int64_t i = 0; i < kWidth; ++i)
+          for (int64_t i = 0; i < width; ++i)
             sums[static_cast<size_t>(i)] += weight * at(v, head * positions + position, i);
         }
-        for (int64_t i = 0; i < kWidth; ++i)
+        for (int64_t i = 0; i < width; ++i)
           worst = std::max(
               worst, std::abs(sums[static_cast<size_t>(i)] / total - at(result, query * kHeads + head, i)));
       }
@@ -69,8 +71,8 @@ struct Attention {
 
  private:
   static constexpr float kScale = 0.125F;
-  static double at(const std::vector<float>& rows, int64_t row, int64_t i) {
-    return rows[static_cast<size_t>(row * kWidth + i)];
+  double at(const std::vector<float>& rows, int64_t row, int64_t i) const {
+    return rows[static_cast<size_t>(row * width + i)];
   }
 };
 
@@ -88,9 +90,57 @@ TEST("kernels: attention of one query is the same to the last bit on any number 
   CHECK(kernel_calls.whole_heads > before);
 }
 
-TEST("kernels: attention of many queries reads its values with the processor's own instruction") {
+namespace {
+
+using Shapes = std::initializer_list<std::pair<int64_t, int64_t>>; // queries and positions
+
+// Lengths around those of a tile, a block of queries and a block of keys, and Whisper's own.
+const Shapes kManyQueries{{64, 64}, {65, 31}, {97, 129}, {130, 1}, {320, 333}, {70, 1500}};
+
+void check(const Shapes& shapes, double tolerance) {
+  for (const auto& [queries, positions] : shapes) {
+    const Attention attention{queries, positions};
+    CHECK(attention.worst_difference(2) < tolerance);
+    const auto alone = attention.computed(1);
+    for (const int threads : {2, 3, 5})
+      CHECK(attention.computed(threads) == alone);
+  }
+}
+
+struct WithoutAmx {
+  WithoutAmx() { kernel_calls.without_amx = true; }
+  ~WithoutAmx() { kernel_calls.without_amx = false; }
+};
+
+} // namespace
+
+TEST("kernels: attention of many queries is ours, in floats") {
+  needs_avx512();
+  const WithoutAmx without_amx;
+  const long before = kernel_calls.attention_in_floats;
+  check(kManyQueries, 1e-3);
+  CHECK(kernel_calls.attention_in_floats > before);
+}
+
+TEST("kernels: attention of many queries is ours, on AMX tiles") {
+  needs_amx();
+  const long before = kernel_calls.attention_on_tiles;
+  check(kManyQueries, 2e-2);
+  CHECK(kernel_calls.attention_on_tiles > before);
+}
+
+TEST("kernels: attention of a few queries is ours") {
+  needs_avx512();
+  const long before = kernel_calls.attention_of_few;
+  check({{1, 1}, {1, 600}, {2, 17}, {5, 320}, {6, 1500}, {7, 511}, {15, 64}}, 1e-3);
+  CHECK(kernel_calls.attention_of_few > before);
+}
+
+TEST("kernels: attention of other shapes than Whisper's is ggml's, with the processor's own instruction") {
   const long before = kernel_calls.halves_to_floats;
-  const Attention attention{100, 130};
+  const long ours = kernel_calls.attention_in_floats + kernel_calls.attention_on_tiles;
+  const Attention attention{100, 130, 32};
   CHECK(attention.worst_difference(2) < 5e-3);
   CHECK(kernel_calls.halves_to_floats > before);
+  CHECK(kernel_calls.attention_in_floats + kernel_calls.attention_on_tiles == ours);
 }

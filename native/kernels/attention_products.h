@@ -1,0 +1,65 @@
+#pragma once
+
+// The products and the scores of attention in floats: speech_attention.cpp and unmasked_attention.cpp share
+// them.
+#include "speech_ops.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace voxgate {
+
+using Vector __attribute__((vector_size(64), aligned(4), may_alias)) = float;
+constexpr int kVectors = 4; // of a block of columns
+
+// `kRows` rows of A times 64 columns of B, whose rows are `depth` long and lie ldb apart.
+template <int kRows>
+void block(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t depth) {
+  Vector sums[kRows][kVectors] = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    Vector columns[kVectors];
+    for (int64_t i = 0; i < kVectors; ++i)
+      columns[i] = *reinterpret_cast<const Vector*>(b + k * ldb + 16 * i);
+    for (int row = 0; row < kRows; ++row) {
+      const float factor = a[row * lda + k];
+      for (int i = 0; i < kVectors; ++i)
+        sums[row][i] += factor * columns[i];
+    }
+  }
+  for (int row = 0; row < kRows; ++row)
+    for (int64_t i = 0; i < kVectors; ++i)
+      *reinterpret_cast<Vector*>(c + row * ldc + 16 * i) = sums[row][i];
+}
+
+// `columns` is a multiple of kColumnBlock.
+inline void product(int64_t rows, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                    int64_t ldc, int64_t depth, int64_t columns) {
+  using Block = decltype(&block<1>);
+  constexpr Block kBlocks[] = {nullptr, block<1>, block<2>, block<3>, block<4>, block<5>, block<6>};
+  static_assert(kQueryBlock == 6);
+  for (int64_t column = 0; column < columns; column += kColumnBlock)
+    kBlocks[rows](a, lda, b + column, ldb, c + column, ldc, depth);
+}
+
+// Returns the highest.
+inline float scale_scores(float* __restrict scores, float scale, const float* __restrict mask,
+                          int64_t count) {
+  if (mask != nullptr) {
+    for (int64_t i = 0; i < count; ++i)
+      scores[i] = scores[i] * scale + mask[i];
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      scores[i] *= scale;
+  }
+  constexpr int64_t kLanes = 32;
+  float lanes[kLanes];
+  std::fill_n(lanes, kLanes, scores[0]);
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] = scores[i + lane] > lanes[lane] ? scores[i + lane] : lanes[lane];
+  const float highest = *std::max_element(lanes, lanes + kLanes);
+  return whole < count ? std::max(highest, *std::max_element(scores + whole, scores + count)) : highest;
+}
+
+} // namespace voxgate

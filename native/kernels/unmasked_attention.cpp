@@ -1,0 +1,182 @@
+// Attention of Whisper: unmasked_attention.h says what is computed.
+#include "unmasked_attention.h"
+
+#ifdef __AVX512F__
+
+#include "amx_tiles.h"
+#include "attention_products.h"
+#include "transpose.h"
+#include "unmasked_head.h"
+
+#include "ggml-cpu-impl.h"
+#include "vec.h"
+
+namespace voxgate {
+namespace {
+
+constexpr int64_t kVectors = kDepth / 16;
+constexpr int64_t kFewQueries = 16; // for fewer it does not pay to lay out keys and values first
+
+bool is_unmasked(const ggml_tensor* dst) {
+  const ggml_tensor& q = *dst->src[0];
+  const ggml_tensor& k = *dst->src[1];
+  const ggml_tensor& v = *dst->src[2];
+  const auto suits = [&](const ggml_tensor& rows) {
+    return rows.type == GGML_TYPE_F16 && rows.ne[0] == kDepth && rows.ne[1] == k.ne[1] &&
+           rows.ne[2] == q.ne[2] && rows.ne[3] == 1;
+  };
+  return dst->src[3] == nullptr && dst->src[4] == nullptr && attention_parameter(dst, 1) == 0 &&
+         attention_parameter(dst, 2) == 0 && q.type == GGML_TYPE_F32 && q.ne[0] == kDepth && q.ne[3] == 1 &&
+         suits(k) && suits(v);
+}
+
+// The scores of one query for 16 keys, whose 64 values lie side by side.
+__m512 scores_of(const float* query, const float* keys) {
+  __m512i rows[16];
+  for (int64_t key = 0; key < 16; ++key) {
+    __m512 sum = _mm512_mul_ps(_mm512_loadu_ps(query), _mm512_loadu_ps(keys + key * kDepth));
+    for (int64_t i = 16; i < kDepth; i += 16)
+      sum = _mm512_fmadd_ps(_mm512_loadu_ps(query + i), _mm512_loadu_ps(keys + key * kDepth + i), sum);
+    rows[key] = (__m512i)sum;
+  }
+  transpose(rows);
+  for (int64_t half = 8; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i)
+      rows[i] = (__m512i)_mm512_add_ps((__m512)rows[i], (__m512)rows[i + half]);
+  return (__m512)rows[0];
+}
+
+// Attends with `kCount` queries from `first` on, in floats, keys and values as they lie.
+template <int kCount>
+void attend_with(const UnmaskedHead& head, int64_t first, float* scores, int64_t width) {
+  for (int64_t key = 0; key < head.keys; key += 16) {
+    alignas(64) float keys[16 * kDepth];
+    for (int64_t row = 0; row < 16; ++row) // keys past the last repeat it
+      for (int64_t i = 0; i < kDepth; i += 16)
+        _mm512_store_ps(keys + row * kDepth + i, sixteen(head.key(std::min(key + row, head.keys - 1)) + i));
+    for (int64_t query = 0; query < kCount; ++query)
+      _mm512_storeu_ps(scores + query * width + key, scores_of(head.query(first + query), keys));
+  }
+  __m512 sums[kCount][kVectors] = {};
+  float totals[kCount];
+  for (int64_t query = 0; query < kCount; ++query) {
+    float* const s = scores + query * width;
+    const float highest = scale_scores(s, head.scale, nullptr, head.keys);
+    totals[query] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(head.keys), s, s, highest));
+  }
+  for (int64_t key = 0; key < head.keys; ++key) {
+    __m512 values[kVectors];
+    for (int64_t i = 0; i < kVectors; ++i)
+      values[i] = sixteen(head.value(key) + 16 * i);
+    for (int64_t query = 0; query < kCount; ++query) {
+      const __m512 weight = _mm512_set1_ps(scores[query * width + key]);
+      for (int64_t i = 0; i < kVectors; ++i)
+        sums[query][i] = _mm512_fmadd_ps(weight, values[i], sums[query][i]);
+    }
+  }
+  for (int64_t query = 0; query < kCount; ++query)
+    for (int64_t i = 0; i < kVectors; ++i)
+      _mm512_storeu_ps(head.result(first + query) + 16 * i,
+                       _mm512_div_ps(sums[query][i], _mm512_set1_ps(totals[query])));
+}
+
+bool attend_few(const UnmaskedHead& head, ThreadMemory& memory) {
+  using Attend = decltype(&attend_with<1>);
+  constexpr Attend kAttend[] = {nullptr,        attend_with<1>, attend_with<2>, attend_with<3>,
+                                attend_with<4>, attend_with<5>, attend_with<6>};
+  static_assert(kQueryBlock == 6);
+  const int64_t width = up_to(head.keys, 16);
+  auto* const scores =
+      static_cast<float*>(memory.of(static_cast<size_t>(kQueryBlock * width) * sizeof(float)));
+  if (scores == nullptr)
+    return false;
+  for (int64_t query = head.first; query < head.end; query += kQueryBlock)
+    kAttend[std::min(kQueryBlock, head.end - query)](head, query, scores, width);
+  return true;
+}
+
+// Attends in floats, with keys and values laid out first.
+bool attend_in_floats(const UnmaskedHead& head, ThreadMemory& memory) {
+  const int64_t width = up_to(head.keys, kColumnBlock);
+  auto* at = static_cast<float*>(memory.of(
+      static_cast<size_t>((2 * kDepth + kQueryBlock) * width + kQueryBlock * kDepth) * sizeof(float)));
+  if (at == nullptr)
+    return false;
+  const auto take = [&at](int64_t floats) { return std::exchange(at, at + floats); };
+  float* const keys = take(kDepth * width); // a row for each of the 64 values
+  float* const values = take(width * kDepth);
+  float* const scores = take(kQueryBlock * width);
+  float* const mixed = take(kQueryBlock * kDepth);
+  for (int64_t key = 0; key < width; key += 16)
+    for (int64_t i = 0; i < kDepth; i += 16) {
+      __m512i rows[16];
+      for (int64_t row = 0; row < 16; ++row)
+        rows[row] =
+            key + row < head.keys ? (__m512i)sixteen(head.key(key + row) + i) : _mm512_setzero_si512();
+      transpose(rows);
+      for (int64_t row = 0; row < 16; ++row)
+        _mm512_storeu_si512(keys + (i + row) * width + key, rows[row]);
+    }
+  for (int64_t key = 0; key < head.keys; ++key)
+    for (int64_t i = 0; i < kDepth; i += 16)
+      _mm512_storeu_ps(values + key * kDepth + i, sixteen(head.value(key) + i));
+  const auto stride = static_cast<int64_t>(head.dst->src[0]->nb[1] / sizeof(float));
+  for (int64_t query = head.first; query < head.end; query += kQueryBlock) {
+    const int64_t rows = std::min(kQueryBlock, head.end - query);
+    product(rows, head.query(query), stride, keys, width, scores, width, kDepth, width);
+    float sums[kQueryBlock];
+    for (int64_t row = 0; row < rows; ++row) {
+      float* const s = scores + row * width;
+      const float highest = scale_scores(s, head.scale, nullptr, head.keys);
+      sums[row] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(head.keys), s, s, highest));
+    }
+    product(rows, scores, width, values, kDepth, mixed, kDepth, head.keys, kDepth);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < kDepth; ++i)
+        head.result(query + row)[i] = mixed[row * kDepth + i] / sums[row];
+  }
+  return true;
+}
+
+} // namespace
+
+bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end, float* result) {
+  if (!is_unmasked(dst))
+    return false;
+  static thread_local ThreadMemory memory;
+  const int64_t queries = dst->src[0]->ne[1];
+  auto* attend = &attend_in_floats;
+  if (queries < kFewQueries) {
+    attend = &attend_few;
+    VOXGATE_TAKEN(attention_of_few);
+#ifdef VOXGATE_HAS_TILES
+  } else if (may_use_tiles()) {
+    attend = &attend_on_tiles;
+    VOXGATE_TAKEN(attention_on_tiles);
+#endif
+  } else {
+    VOXGATE_TAKEN(attention_in_floats);
+  }
+  for (int64_t row = first; row < end;) {
+    const int64_t head = row / queries;
+    const int64_t stop = std::min(end, (head + 1) * queries);
+    if (!attend({dst, result, head, row - head * queries, stop - head * queries}, memory))
+      return false;
+    row = stop;
+  }
+  return true;
+}
+
+} // namespace voxgate
+
+#else
+
+namespace voxgate {
+
+bool unmasked_attention(ggml_tensor*, int64_t, int64_t, float*) {
+  return false;
+}
+
+} // namespace voxgate
+
+#endif

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+struct ggml_tensor;
+
+namespace voxgate {
+
+// Attention without a mask, as Whisper asks ggml for it: softmax(scale * K q) v for each head, of many
+// queries in the encoder and of a query for each text in the decoder. Many queries are computed on AMX tiles,
+// where queries, keys, values and weights are rounded to bfloat16; all else is computed in floats. Sums are
+// floats.
+//
+//   dst     what ggml_flash_attn_ext made: [64 values, heads, queries] floats
+//   src[0]  queries, [64, queries, heads] floats
+//   src[1]  keys, [64, positions, heads] halves
+//   src[2]  values, as the keys
+//
+// It computes the rows from `first` to `end`, where row h * queries + q is query q of head h. A row does not
+// depend on which others are computed with it. With `result`, the 64 values of the one row go there instead
+// of to dst. It returns false, and changes nothing, when it is not made for the shape or the processor, or
+// there is no memory.
+bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end, float* result = nullptr);
+
+} // namespace voxgate

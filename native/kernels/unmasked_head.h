@@ -1,0 +1,54 @@
+#pragma once
+
+// One head of unmasked_attention.h, for its kernels.
+#include "speech_kernels.h"
+#include "thread_memory.h"
+
+#include <ggml.h>
+
+#include <cstring>
+
+#ifdef __AVX512F__
+
+#include <immintrin.h>
+
+namespace voxgate {
+
+constexpr int64_t kDepth = 64; // of a head, in all sizes of Whisper
+
+inline float attention_parameter(const ggml_tensor* dst, int index) {
+  float value = 0;
+  std::memcpy(&value, dst->op_params + index, sizeof value);
+  return value;
+}
+
+// The queries of one head, as far as they are to be computed, and what they attend to.
+struct UnmaskedHead {
+  ggml_tensor* dst;
+  float* to; // null, or where the only result goes
+  int64_t head, first, end;
+  int64_t keys = dst->src[1]->ne[1];
+  float scale = attention_parameter(dst, 0);
+
+  const float* query(int64_t i) const { return reinterpret_cast<const float*>(row(0, i)); }
+  const ggml_fp16_t* key(int64_t i) const { return reinterpret_cast<const ggml_fp16_t*>(row(1, i)); }
+  const ggml_fp16_t* value(int64_t i) const { return reinterpret_cast<const ggml_fp16_t*>(row(2, i)); }
+  float* result(int64_t i) const { return to != nullptr ? to : row_of(dst, head + i * dst->ne[1]); }
+
+ private:
+  const char* row(int source, int64_t i) const {
+    const ggml_tensor* tensor = dst->src[source];
+    return static_cast<const char*>(tensor->data) + i * tensor->nb[1] + head * tensor->nb[2];
+  }
+};
+
+inline __m512 sixteen(const ggml_fp16_t* halves) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
+}
+
+// Attends on AMX tiles. Returns false where there is no memory.
+bool attend_on_tiles(const UnmaskedHead& head, ThreadMemory& memory);
+
+} // namespace voxgate
+
+#endif
