@@ -19,10 +19,10 @@ const MORE = 1.25;
 
 export const recognizer: Recognizer = {
   /**
-   * Whisper computes as many positions as a chunk needs, and each position attends to all others. Chunks packed up to
-   * this length take the least time for each second of speech; docs/performance.md has the figures.
+   * The longest that leaves room for the margin behind it in Whisper's window. Longer chunks take less time for each
+   * second of speech; docs/performance.md has the figures.
    */
-  maxChunkSec: 12,
+  maxChunkSec: 28,
 
   async recognize(lane, chunk, request) {
     const isEncoded = request.language === undefined;
