@@ -24,7 +24,7 @@ export async function startErrorRates(venv: string): Promise<ErrorRates> {
   const script = join(ROOT, 'bench/error_rate.py');
   const child = await startJsonLines('word error rate', ensureVenv(venv), [script]);
   const ask = (references: string[], hypotheses: string[], language: string) =>
-    child.ask<{ rate: number; pairs: WordErrors[] }>({ references, hypotheses, english: language === 'en' });
+    child.ask<{ rate: number; pairs: WordErrors[] }>({ references, hypotheses, language });
   return {
     rate: async (...texts) => (await ask(...texts)).rate,
     count: async (...texts) => (await ask(...texts)).pairs,

