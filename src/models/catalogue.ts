@@ -211,8 +211,27 @@ export const VOICE_ACTIVITY: Weights = {
   derived: [],
 };
 
+/**
+ * The two networks that tell speakers apart, in one file: neither is of use without the other. The hub publishes neither
+ * in a format of ours, so that the file is always made here, of the checkpoints. Its values are f32.
+ */
+export const DIARIZATION: Weights = {
+  id: 'diarization',
+  family: 'diarization',
+  provider: 'voxgate',
+  files: {},
+  derived: [
+    {
+      file: 'voxgate-diarization-f32.gguf',
+      precision: 'f16',
+      bytes: 33377728,
+      sha256: '8043e0278aefef9a220a199f284a444e29d01ce7a234275aed3caa7726318019',
+    },
+  ],
+};
+
 /** All weights that the store can hold. */
-export const ALL_WEIGHTS: readonly Weights[] = [...CATALOGUE, VOICE_ACTIVITY];
+export const ALL_WEIGHTS: readonly Weights[] = [...CATALOGUE, VOICE_ACTIVITY, DIARIZATION];
 
 /** The sizes that `SVC_MODEL_DEFAULT_SIZE` may name, smallest first. */
 export const SIZES: readonly string[] = CATALOGUE.flatMap(({ size }) => size ?? []);

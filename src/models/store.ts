@@ -148,7 +148,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
         log.warn(`Could not fetch ${model.id} from ${source.name}: ${fullMessage(error)}`);
       }
     }
-    const file = publishedFile(model, precision)?.file;
+    const file = publishedFile(model, precision)?.file ?? localFile(model, 'f16');
     const why = failures.join('; ') || 'no source has them';
     throw new GatewayError(
       'download_failed',

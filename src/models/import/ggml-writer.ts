@@ -1,52 +1,24 @@
 /** Writes whisper.cpp's legacy file format. It is little-endian, and a tensor consists of header, name and data. */
-import { createHash } from 'node:crypto';
-import { open } from 'node:fs/promises';
 import { toHalf } from './half.ts';
+import { createHashedFile, type HashedFile } from './hashed-file.ts';
 
 export type TensorType = 'f32' | 'f16';
 const TYPE_ID: Record<TensorType, number> = { f32: 0, f16: 1 };
 /** The number that a file begins with: the ASCII codes of "ggml". */
 export const GGML_MAGIC = 0x67676d6c;
 
-export interface WrittenFile {
-  bytes: number;
-  sha256: string;
-}
-
-export interface GgmlWriter {
-  write(data: Uint8Array): Promise<void>;
+export interface GgmlWriter extends HashedFile {
   ints(...values: number[]): Promise<void>;
   /** Writes the header of a tensor. `shape` is outermost first, as in PyTorch. Then write its data. */
   tensor(name: string, type: TensorType, shape: readonly number[]): Promise<void>;
   values(type: TensorType, floats: Float32Array): Promise<void>;
-  /** Syncs and closes the file, which is complete only then. */
-  finish(): Promise<WrittenFile>;
-  close(): Promise<void>;
 }
 
 export async function createGgmlWriter(path: string): Promise<GgmlWriter> {
-  const handle = await open(path, 'w', 0o644);
-  const hash = createHash('sha256');
-  let bytes = 0;
-  let closed = false;
-
-  async function write(data: Uint8Array): Promise<void> {
-    hash.update(data);
-    for (let done = 0; done < data.length; ) {
-      const { bytesWritten } = await handle.write(data, done, data.length - done);
-      done += bytesWritten;
-    }
-    bytes += data.length;
-  }
-
-  async function close(): Promise<void> {
-    if (closed) return;
-    closed = true;
-    await handle.close();
-  }
-
+  const file = await createHashedFile(path);
+  const { write } = file;
   return {
-    write,
+    ...file,
     ints: (...values) => write(intBytes(values)),
     async tensor(name, type, shape) {
       const label = Buffer.from(name);
@@ -54,12 +26,6 @@ export async function createGgmlWriter(path: string): Promise<GgmlWriter> {
       await write(label);
     },
     values: (type, floats) => write(type === 'f16' ? halfBytes(floats) : floatBytes(floats)),
-    async finish() {
-      await handle.sync();
-      await close();
-      return { bytes, sha256: hash.digest('hex') };
-    },
-    close,
   };
 }
 

@@ -5,13 +5,8 @@
 import { join } from 'node:path';
 import { BoundedFile } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
-import {
-  createGgmlWriter,
-  GGML_MAGIC,
-  type GgmlWriter,
-  type TensorType,
-  type WrittenFile,
-} from './ggml-writer.ts';
+import { createGgmlWriter, GGML_MAGIC, type GgmlWriter, type TensorType } from './ggml-writer.ts';
+import type { WrittenFile } from './hashed-file.ts';
 
 const VERSION = [6, 2, 0] as const;
 const WINDOW_SAMPLES = 512;

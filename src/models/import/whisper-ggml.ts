@@ -1,7 +1,8 @@
 /** Converts a CTranslate2 Whisper to whisper.cpp's format, block by block in bounded memory. */
 import type { Checkpoint } from './ctranslate2.ts';
 import { notImportable } from './failure.ts';
-import { createGgmlWriter, GGML_MAGIC, type GgmlWriter, type WrittenFile } from './ggml-writer.ts';
+import { createGgmlWriter, GGML_MAGIC, type GgmlWriter } from './ggml-writer.ts';
+import type { WrittenFile } from './hashed-file.ts';
 import { FFT_BINS, melFilters } from './mel-filters.ts';
 import { planTensors, readWhisperShape, type TensorPlan, type WhisperShape } from './whisper-tensors.ts';
 

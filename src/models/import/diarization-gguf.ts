@@ -1,0 +1,46 @@
+/**
+ * Writes the two networks that tell speakers apart into one GGUF file, from the checkpoints that their authors
+ * published. One needs the other, so that they are fetched, verified and loaded as one.
+ */
+import { embeddingTensors } from './embedding-tensors.ts';
+import { writeGguf } from './gguf-writer.ts';
+import type { WrittenFile } from './hashed-file.ts';
+import { segmentationTensors } from './segmentation-tensors.ts';
+import { openTorchCheckpoint } from './torch-checkpoint.ts';
+
+const TEXTS = {
+  'general.architecture': 'voxgate-diarization',
+  'general.name': 'pyannote segmentation-3.0 and CAM++ zh-en advanced',
+  'general.license': 'MIT AND Apache-2.0',
+};
+
+export interface DiarizationCheckpoints {
+  /** The path of `pytorch_model.bin` of pyannote/segmentation-3.0. */
+  segmentation: string;
+  /** The path of `campplus_cn_en_common.pt` of speech_campplus_sv_zh_en_16k-common_advanced. */
+  embedding: string;
+}
+
+/** @throws GatewayError `not_importable` */
+export async function writeDiarization(
+  { segmentation, embedding }: DiarizationCheckpoints,
+  target: string,
+): Promise<WrittenFile> {
+  const tensors = [
+    ...(await withCheckpoint(segmentation, segmentationTensors)),
+    ...(await withCheckpoint(embedding, embeddingTensors)),
+  ];
+  return writeGguf(target, TEXTS, tensors);
+}
+
+async function withCheckpoint<Result>(
+  path: string,
+  read: (checkpoint: Awaited<ReturnType<typeof openTorchCheckpoint>>) => Promise<Result>,
+): Promise<Result> {
+  const checkpoint = await openTorchCheckpoint(path);
+  try {
+    return await read(checkpoint);
+  } finally {
+    await checkpoint.close();
+  }
+}

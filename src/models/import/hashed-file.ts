@@ -1,0 +1,45 @@
+/** Writes a file and its SHA-256 in one pass. */
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+
+export interface WrittenFile {
+  bytes: number;
+  sha256: string;
+}
+
+export interface HashedFile {
+  write(data: Uint8Array): Promise<void>;
+  /** Syncs and closes the file, which is complete only then. */
+  finish(): Promise<WrittenFile>;
+  close(): Promise<void>;
+}
+
+export async function createHashedFile(path: string): Promise<HashedFile> {
+  const handle = await open(path, 'w', 0o644);
+  const hash = createHash('sha256');
+  let bytes = 0;
+  let closed = false;
+
+  async function close(): Promise<void> {
+    if (closed) return;
+    closed = true;
+    await handle.close();
+  }
+
+  return {
+    async write(data) {
+      hash.update(data);
+      for (let done = 0; done < data.length; ) {
+        const { bytesWritten } = await handle.write(data, done, data.length - done);
+        done += bytesWritten;
+      }
+      bytes += data.length;
+    },
+    async finish() {
+      await handle.sync();
+      await close();
+      return { bytes, sha256: hash.digest('hex') };
+    },
+    close,
+  };
+}

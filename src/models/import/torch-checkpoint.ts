@@ -1,0 +1,65 @@
+/** Reads tensors of float32 values from a checkpoint that `torch.save` wrote, without torch and without Python. */
+import { BoundedFile } from './bounded-file.ts';
+import { notImportable } from './failure.ts';
+import { openStoredZip } from './stored-zip.ts';
+import { type PickledDict, readTensorPickle, TensorPlace, type Value } from './tensor-pickle.ts';
+
+/** That of the larger checkpoint has 130 KB. */
+const MAX_PICKLE_BYTES = 1024 * 1024;
+const FOLDER = 'archive';
+
+export interface TorchCheckpoint {
+  /** The values of a tensor, row by row. @throws GatewayError `not_importable` unless it has exactly this shape */
+  floats(name: string, shape: readonly number[]): Promise<Float32Array>;
+  close(): Promise<void>;
+}
+
+/** @throws GatewayError `not_importable` */
+export async function openTorchCheckpoint(path: string): Promise<TorchCheckpoint> {
+  const file = await BoundedFile.open(path);
+  try {
+    const zip = await openStoredZip(file);
+    const refuse = (why: string) => notImportable(`${path} cannot be imported: ${why}.`);
+    const [order, pickle] = [`${FOLDER}/byteorder`, `${FOLDER}/data.pkl`];
+    const little =
+      !zip.has(order) || String(await zip.read(order, 0, Math.min(zip.bytes(order), 6))) === 'little';
+    if (!little) throw refuse('its numbers are not little-endian');
+    if (zip.bytes(pickle) > MAX_PICKLE_BYTES) throw refuse('its pickle is too large');
+    const root = readTensorPickle(await zip.read(pickle, 0, zip.bytes(pickle)));
+    const tensors = stateOf(root);
+    if (!tensors) throw refuse('it holds no dictionary of tensors');
+    return {
+      async floats(name, shape) {
+        const place = tensors.get(name);
+        if (!(place instanceof TensorPlace)) throw refuse(`it has no tensor ${name}`);
+        const { storage, offset } = place;
+        if (storage.type !== 'FloatStorage') throw refuse(`the values of ${name} are not of type float32`);
+        if (!same(place.shape, shape) || !same(place.strides, rowByRow(shape))) {
+          throw refuse(`${name} has the shape ${place.shape.join(' x ')}, expected ${shape.join(' x ')}`);
+        }
+        const values = product(shape);
+        const raw = await zip.read(`${FOLDER}/data/${storage.key}`, offset * 4, values * 4);
+        const floats = new Float32Array(values);
+        for (let i = 0; i < values; i++) floats[i] = raw.readFloatLE(i * 4);
+        return floats;
+      },
+      close: () => file.close(),
+    };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** Lightning puts the tensors into a dictionary of their own; plain torch does not. */
+function stateOf(root: Value): PickledDict | undefined {
+  if (!(root instanceof Map)) return undefined;
+  const state = root.get('state_dict');
+  if (state === undefined) return root;
+  return state instanceof Map ? state : undefined;
+}
+
+const product = (shape: readonly number[]) => shape.reduce((total, extent) => total * extent, 1);
+const rowByRow = (shape: readonly number[]) => shape.map((_, i) => product(shape.slice(i + 1)));
+const same = (some: readonly number[], others: readonly number[]) =>
+  some.length === others.length && some.every((value, i) => value === others[i]);
