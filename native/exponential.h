@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace voxgate {
@@ -24,6 +25,16 @@ inline float exponential(float x) {
   const auto bits = __builtin_bit_cast(uint32_t, p) + (__builtin_bit_cast(uint32_t, shifted) << 23);
   const auto scaled = __builtin_bit_cast(float, bits);
   return x < smallest ? 0 : scaled;
+}
+
+inline float sigmoid(float x) {
+  const float e = exponential(-std::fabs(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}
+
+inline float hyperbolic_tangent(float x) {
+  const float e = exponential(-2 * std::fabs(x));
+  return std::copysign((1 - e) / (1 + e), x);
 }
 
 } // namespace voxgate

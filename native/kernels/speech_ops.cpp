@@ -14,11 +14,6 @@
 namespace voxgate {
 namespace {
 
-float sigmoid(float x) {
-  const float e = exponential(x < 0 ? x : -x);
-  return (x < 0 ? e : 1.0F) / (1 + e);
-}
-
 // A kernel as rows of channels; ggml has the taps of a channel side by side.
 void turn_kernel(const ggml_tensor* kernel, int64_t taps, int64_t channels, const Part& part, float* to) {
   for (int64_t tap = 0; tap < taps; ++tap)

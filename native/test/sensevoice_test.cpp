@@ -48,7 +48,8 @@ struct Model {
 
   std::vector<float> logits(const std::vector<float>& samples, const std::string& language,
                             bool normalize_text) {
-    const auto frames = stack_frames(Fbank(shape.mels)(samples), shape.mels, shape.stack, shape.stride);
+    const auto frames =
+        stack_frames(Fbank(shape.mels, kSenseVoiceFbank)(samples), shape.mels, shape.stack, shape.stride);
     const auto found = std::ranges::find(shape.languages, language, &SenseVoiceLanguage::code);
     const int32_t query = found == shape.languages.end() ? shape.auto_query : found->query;
     encoder.encode(frames, {query, 1, 2, normalize_text ? shape.itn_query : shape.plain_query},
@@ -108,7 +109,8 @@ void check_cases(const fs::path& folder) {
 } // namespace
 
 TEST("sensevoice: fbank is Kaldi's") {
-  const auto error = distance(Fbank(80)(signal(12800)), read_array<float>(kData / "fbank.f32"));
+  const auto error =
+      distance(Fbank(80, kSenseVoiceFbank)(signal(12800)), read_array<float>(kData / "fbank.f32"));
   std::cout << "     largest error " << error << "\n";
   CHECK(error < 1e-4F);
 }

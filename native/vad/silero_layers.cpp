@@ -1,17 +1,10 @@
 #include "vad/silero_layers.h"
 
 #include "exponential.h"
+#include "vector_clones.h"
 
 #include <algorithm>
 #include <cmath>
-
-// Functions with this attribute are compiled for several processors, and the loader takes the best version.
-// Only the loader of glibc can do that. It does so before ThreadSanitizer is ready for instrumented code.
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
-#define VOXGATE_VECTOR_CLONES __attribute__((target_clones("avx512f", "fma", "default")))
-#else
-#define VOXGATE_VECTOR_CLONES
-#endif
 
 namespace voxgate {
 namespace {
@@ -23,16 +16,6 @@ constexpr size_t kPanel = SileroLayer::kPanel;
 // panel just fit into the registers, and the compiler keeps plain arrays of this size there.
 constexpr size_t kSums = 4;
 static_assert(kSileroBatch % kSums == 0 && kSileroHidden % kSums == 0);
-
-inline float sigmoid(float x) {
-  const float e = exponential(-std::fabs(x));
-  return (x < 0 ? e : 1) / (1 + e);
-}
-
-inline float hyperbolic_tangent(float x) {
-  const float e = exponential(-2 * std::fabs(x));
-  return std::copysign((1 - e) / (1 + e), x);
-}
 
 } // namespace
 

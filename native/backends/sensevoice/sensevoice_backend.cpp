@@ -26,7 +26,7 @@ class SenseVoiceBackend final : public Backend {
  public:
   SenseVoiceBackend(GgufFile& file, const SenseVoiceShape& shape, SenseVoiceVocabulary vocabulary,
                     const LoadOptions& options, const CancelToken& cancel)
-      : shape_(shape), vocabulary_(std::move(vocabulary)), fbank_(shape.mels),
+      : shape_(shape), vocabulary_(std::move(vocabulary)), fbank_(shape.mels, kSenseVoiceFbank),
         encoder_(file, shape, options.device, std::max(1, options.threads), max_frames(shape), cancel) {
     info_.family = "sensevoice";
     for (const auto& language : shape_.languages)
