@@ -3,6 +3,7 @@
 #include "binding/environment.h"
 #include "binding/log.h"
 #include "binding/model.h"
+#include "binding/speaker_model.h"
 #include "binding/tasks.h"
 #include "binding/voice_activity.h"
 #include "freed_memory.h"
@@ -15,6 +16,7 @@ static Napi::Object init(Napi::Env env, Napi::Object exports) {
   voxgate::define_tasks(env, exports);
   voxgate::Model::define(env, exports);
   voxgate::VoiceActivity::define(env, exports);
+  voxgate::SpeakerModel::define(env, exports);
   voxgate::AudioFileObject::define(env, exports);
   return exports;
 }

@@ -15,7 +15,11 @@ export function fetchWeights() {
     return stdout.trim().split('\n').at(-1);
   };
   process.stdout.write('\n== weights\n');
-  return { VOXGATE_TEST_VAD: pull('voice-activity'), VOXGATE_TEST_MODEL: pull('multilingual-base') };
+  return {
+    VOXGATE_TEST_VAD: pull('voice-activity'),
+    VOXGATE_TEST_MODEL: pull('multilingual-base'),
+    VOXGATE_TEST_DIARIZATION: pull('diarization'),
+  };
 }
 
 const NEEDED = [

@@ -148,6 +148,7 @@ void Environment::shut_down() {
   out_of_memory_.Reset();
   model_class.Reset();
   voice_activity_class.Reset();
+  speaker_model_class.Reset();
   audio_file_class.Reset();
 }
 

@@ -18,6 +18,7 @@ import {
   type NativeEngine,
   NativeError,
   type NativeErrorCode,
+  type SpeakerModel,
   type TranscriptionModel,
   type VoiceActivityModel,
 } from './types.ts';
@@ -35,6 +36,7 @@ interface Addon {
   noteRequest(request: string): void;
   loadModel(options: LoadOptions): Job<AddonModel>;
   loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
+  loadSpeakers(options: { path: string }): Job<AddonSpeakers>;
   openAudio(options: { path: string; request: string | undefined }): Job<AddonAudioFile>;
   quantize(options: { source: string; target: string; type: string }): Job<void>;
 }
@@ -55,6 +57,15 @@ interface AddonModel {
 }
 interface AddonVoiceActivity {
   probabilities(samples: Float32Array, options: { reset: boolean }): Job<Float32Array>;
+  close(): Promise<void>;
+}
+interface AddonSpeakers {
+  segmentation(samples: Float32Array, options: { step: number }): Job<Float32Array>;
+  embeddings(
+    samples: Float32Array,
+    options: { masks: number },
+    masks: Float32Array | undefined,
+  ): Job<Float32Array>;
   close(): Promise<void>;
 }
 interface AddonAudioFile {
@@ -182,6 +193,17 @@ function wrapVoiceActivity(addon: Addon, model: AddonVoiceActivity): VoiceActivi
   };
 }
 
+function wrapSpeakers(addon: Addon, model: AddonSpeakers): SpeakerModel {
+  let closing: Promise<void> | undefined;
+  return {
+    segmentation: (samples, options, hooks = {}) =>
+      run(addon, () => model.segmentation(samples, options), hooks.signal),
+    embeddings: (samples, { masks, values } = { masks: 0 }, hooks = {}) =>
+      run(addon, () => model.embeddings(samples, { masks }, values), hooks.signal),
+    close: () => (closing ??= model.close()),
+  };
+}
+
 function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
   return {
     info: file.info,
@@ -247,6 +269,7 @@ export function loadNative(path: string = defaultPath, { gpus = false } = {}): N
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
     loadVoiceActivity: async (options) =>
       wrapVoiceActivity(addon, await run(addon, () => addon.loadVoiceActivity(options))),
+    loadSpeakers: async (options) => wrapSpeakers(addon, await run(addon, () => addon.loadSpeakers(options))),
     openAudio: async (file, { signal, requestId } = {}) =>
       wrapAudioFile(
         addon,

@@ -21,6 +21,7 @@ export function missingEngine(): NativeEngine {
     noteRequest: () => undefined,
     loadModel: refuse,
     loadVoiceActivity: refuse,
+    loadSpeakers: refuse,
     openAudio: refuse,
     quantize: refuse,
   };

@@ -157,6 +157,32 @@ export interface VoiceActivityModel {
   close(): Promise<void>;
 }
 
+/** Tells speakers apart. Its calls keep nothing from one to the next. */
+export interface SpeakerModel {
+  /**
+   * Who of up to three speakers speaks when, in windows of 10 s. The windows begin `step` samples apart (1600 to 160000)
+   * and cover all samples, of which there are at most 120 s; after the end is silence. The result is
+   * [window][589 frames][7 classes], the natural logarithms of the probabilities of: nobody, speaker 1, 2, 3, 1 and 2,
+   * 1 and 3, 2 and 3. Frame `i` is centered at sample 495 + 270 * i of its window.
+   */
+  segmentation(
+    samples: Float32Array,
+    options: { step: number },
+    hooks?: Pick<JobHooks, 'signal'>,
+  ): Promise<Float32Array>;
+  /**
+   * Embeddings of 192 values of at most 30 s: one of all samples, or one for each of the masks (at most 16). `values`
+   * holds one mask after the other, of equal length, 16384 values at most: each value is the weight (0 and more) of an
+   * equal stretch of the time. An embedding of a mask of zeros means nothing.
+   */
+  embeddings(
+    samples: Float32Array,
+    options?: { masks: number; values?: Float32Array | undefined },
+    hooks?: Pick<JobHooks, 'signal'>,
+  ): Promise<Float32Array>;
+  close(): Promise<void>;
+}
+
 export interface AudioFileInfo {
   format: 'wav' | 'mp3' | 'flac' | 'vorbis';
   /** Hz in the file, before resampling. */
@@ -211,6 +237,7 @@ export interface NativeEngine {
   noteRequest(request: string): void;
   loadModel(options: LoadOptions): Promise<TranscriptionModel>;
   loadVoiceActivity(options: { path: string }): Promise<VoiceActivityModel>;
+  loadSpeakers(options: { path: string }): Promise<SpeakerModel>;
   /** Open files share a few threads, which work on each of them in turns of about 50 ms. */
   openAudio(path: string, hooks?: Pick<JobHooks, 'signal' | 'requestId'>): Promise<NativeAudioFile>;
   /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+// The product that nearly all layers of the two networks for speakers consist of.
+
+namespace voxgate {
+
+// Rows of values in memory, to multiply with. A row consists of pieces of equal width, so that the taps of a
+// convolution, which lie apart, are one row.
+struct PanelRows {
+  const float* data;
+  size_t stride; // from a row to the next
+  size_t width;  // of a piece
+  size_t pieces = 1;
+  size_t step = 0; // from a piece to the next
+};
+
+// The weights of a layer. A panel is a group of outputs that are computed together, in two registers of
+// AVX-512. The last panel is filled up with zeros.
+class Panels {
+ public:
+  static constexpr size_t kLanes = 32;
+
+  // `weight` is [outputs][depth] in the order of the values of a row. An empty `bias` means zeros.
+  Panels(const std::vector<float>& weight, const std::vector<float>& bias, size_t outputs);
+
+  // Computes `count` rows of `outputs` values, which begin `out_stride` apart. Each is computed in the same
+  // way at every place among the others.
+  void multiply(const PanelRows& rows, size_t count, float* out, size_t out_stride) const;
+
+  size_t outputs() const { return outputs_; }
+
+ private:
+  struct alignas(64) Lanes {
+    std::array<float, kLanes> values{};
+  };
+
+  size_t outputs_;
+  size_t depth_;
+  std::vector<Lanes> weights_; // [panel][depth]
+  std::vector<Lanes> bias_;    // [panel]
+};
+
+// Puts the taps of a convolution before its inputs: [outputs][inputs][taps] becomes [outputs][taps][inputs],
+// which is the order of rows that hold whole frames.
+std::vector<float> taps_first(const std::vector<float>& weight, size_t outputs, size_t taps);
+
+} // namespace voxgate

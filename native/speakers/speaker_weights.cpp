@@ -1,0 +1,41 @@
+#include "speakers/speaker_weights.h"
+
+#include <ggml.h>
+
+#include <algorithm>
+
+namespace voxgate {
+
+SpeakerWeights::SpeakerWeights(const std::string& path) : file_(path) {
+  if (file_.text("general.architecture") != "voxgate-diarization")
+    file_.fail("it does not hold the networks for speakers");
+  for (const auto& tensor : file_.tensors())
+    if (tensor.type != GGML_TYPE_F32)
+      file_.fail("its tensor " + tensor.name + " has an unexpected type");
+  file_.read_data(
+      [this](const GgufTensor& tensor) {
+        auto& target = tensors_[tensor.name];
+        target.shape.assign(tensor.shape.rbegin(), tensor.shape.rend());
+        target.values.resize(tensor.bytes / sizeof(float));
+        return target.values.data();
+      },
+      [](const GgufTensor&) {});
+}
+
+std::vector<float> SpeakerWeights::take(const std::string& name, const std::vector<int64_t>& shape) {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end())
+    file_.fail("it has no tensor " + name);
+  if (found->second.shape != shape)
+    file_.fail("its tensor " + name + " has an unexpected shape");
+  auto values = std::move(found->second.values);
+  tensors_.erase(found);
+  return values;
+}
+
+void SpeakerWeights::require_all_taken() const {
+  if (!tensors_.empty())
+    file_.fail("it has a tensor that does not belong to it: " + tensors_.begin()->first);
+}
+
+} // namespace voxgate
