@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kLanes = Panels::kLanes;
 constexpr size_t kTogether = 4; // rows whose sums just fit into the registers
+constexpr size_t kRun = 32;     // products that are added up by themselves, because long sums lose digits
 
 } // namespace
 
@@ -33,20 +34,28 @@ void Panels::multiply(const PanelRows& rows, size_t count, float* out, size_t ou
     for (size_t row = 0; row < count; row += kTogether) {
       // Where fewer rows are left, the last one is computed several times.
       const float* sources[kTogether];
-      float sums[kTogether][kLanes];
+      float totals[kTogether][kLanes];
       for (size_t i = 0; i < kTogether; ++i) {
         sources[i] = rows.data + std::min(row + i, count - 1) * rows.stride;
         for (size_t lane = 0; lane < kLanes; ++lane)
-          sums[i][lane] = bias_[panel].values[lane];
+          totals[i][lane] = bias_[panel].values[lane];
       }
       const Lanes* weights = &weights_[panel * depth_];
-      for (size_t piece = 0; piece < rows.pieces; ++piece, weights += rows.width)
-        for (size_t k = 0; k < rows.width; ++k)
+      for (size_t piece = 0; piece < rows.pieces; ++piece)
+        for (size_t begin = 0; begin < rows.width; begin += kRun) {
+          const size_t run = std::min(kRun, rows.width - begin);
+          float sums[kTogether][kLanes] = {};
+          for (size_t k = 0; k < run; ++k)
+            for (size_t i = 0; i < kTogether; ++i)
+              for (size_t lane = 0; lane < kLanes; ++lane)
+                sums[i][lane] += weights[k].values[lane] * sources[i][piece * rows.step + begin + k];
           for (size_t i = 0; i < kTogether; ++i)
             for (size_t lane = 0; lane < kLanes; ++lane)
-              sums[i][lane] += weights[k].values[lane] * sources[i][piece * rows.step + k];
+              totals[i][lane] += sums[i][lane];
+          weights += run;
+        }
       for (size_t i = 0; i < kTogether && row + i < count; ++i)
-        std::copy_n(sums[i], filled, out + (row + i) * out_stride + panel * kLanes);
+        std::copy_n(totals[i], filled, out + (row + i) * out_stride + panel * kLanes);
     }
   }
 }

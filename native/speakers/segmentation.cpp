@@ -1,8 +1,5 @@
 #include "speakers/segmentation.h"
 
-#include "exponential.h"
-#include "vector_clones.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -46,15 +43,20 @@ void pool(const float* in, size_t frames, size_t channels, bool magnitude, float
     }
 }
 
+// The functions of the standard library are exact near 0, where the quick ones lose digits. Steps add that
+// up.
+float exact_sigmoid(float x) {
+  return 1 / (1 + std::exp(-x));
+}
+
 // Advances the state of one window. `gates` holds the sums of the input, forget, cell and output gates.
-VOXGATE_VECTOR_CLONES
 void advance(const float* input, const float* recurrent, float* cell, float* hidden, float* out) {
   for (size_t i = 0; i < kHidden; ++i) {
     const auto gate = [&](size_t which) {
       return input[which * kHidden + i] + recurrent[which * kHidden + i];
     };
-    cell[i] = sigmoid(gate(1)) * cell[i] + sigmoid(gate(0)) * hyperbolic_tangent(gate(2));
-    out[i] = hidden[i] = sigmoid(gate(3)) * hyperbolic_tangent(cell[i]);
+    cell[i] = exact_sigmoid(gate(1)) * cell[i] + exact_sigmoid(gate(0)) * std::tanh(gate(2));
+    out[i] = hidden[i] = exact_sigmoid(gate(3)) * std::tanh(cell[i]);
   }
 }
 
