@@ -11,8 +11,8 @@ import { loadNative } from '../../src/engine/addon.ts';
 import { JFK } from '../wav.ts';
 
 export const WINDOWS = 100;
-export const WINDOW_SAMPLES = 160_000;
-export const MASK_VALUES = 50;
+const WINDOW_SAMPLES = 160_000;
+const MASK_VALUES = 50;
 /** The windows of which an embedding of a part is compared, too. */
 export const MASKED = 20;
 

@@ -31,8 +31,8 @@ export async function distancesFromTorch(model: SpeakerModel, stride: number): P
   const result: Distances = { logarithm: 0, mean: 0, cosine: 1 };
   for (let index = 0; index < WINDOWS; index += stride) {
     const { samples, voiceSamples, mask } = speakerWindow(voice, index);
-    // Of digital silence torch's own single precision is 0.11 away from its double precision, because the normalization
-    // of a constant multiplies what the rounding of its mean leaves. There is nothing to compare with.
+    // Digital silence has no logarithms to compare with. Torch's own single precision is 0.11 away from its double
+    // precision there, because the normalization of a constant multiplies what the rounding of its mean leaves.
     if (samples.every((sample) => sample === 0)) continue;
     const computed = await model.segmentation(samples, { step: 160_000 });
     assert.equal(computed.length, FRAMES * CLASSES);
