@@ -30,7 +30,7 @@ import { createHttpServer } from './http/server.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { wellFormed } from './http/well-formed.ts';
 import { createModelCaches } from './model-caches.ts';
-import { CATALOGUE, VOICE_ACTIVITY } from './models/catalogue.ts';
+import { CATALOGUE, DIARIZATION, VOICE_ACTIVITY } from './models/catalogue.ts';
 import type { ModelProgress } from './models/source.ts';
 import type { ModelStore } from './models/store.ts';
 import type { Crashes } from './observability/crashes.ts';
@@ -193,14 +193,18 @@ export function buildApp(config: Config, deps: AppDeps): App {
     async preload(modelId) {
       const asked = { model: modelId, language: undefined, translate: false };
       const { model } = route(asked, routable(store, deps.engine), names);
-      await transcription.ensureWeights(model.id, shutdown.signal, () => undefined);
+      await transcription.ensureWeights(
+        { modelId: model.id, speakers: false },
+        shutdown.signal,
+        () => undefined,
+      );
       await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
       await using _model = await caches.models.lease(model.id);
     },
     async close(drainMs = 0) {
       const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));
       await gracefulStop.stop(server, { drainMs, abort });
-      await Promise.all([caches.models.close(), caches.voiceActivity.close()]);
+      await Promise.all([caches.models.close(), caches.voiceActivity.close(), caches.speakers.close()]);
       uploads.close();
       // This comes last, so that the requests that ended just now are written, unless the disk hangs.
       await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);
@@ -231,10 +235,11 @@ function createTranscription(
 ): TranscriptionDeps {
   return {
     route: (request) => route(request, routable(store, engine), names),
-    hasWeights: (modelId) =>
+    hasWeights: ({ modelId, speakers }) =>
+      (!speakers || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id)) &&
       (isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id) || store.isInstalled(VOICE_ACTIVITY.id)) &&
       (isLoaded(caches.models, modelId) || store.isInstalled(modelId)),
-    async ensureWeights(modelId, signal, onFetching) {
+    async ensureWeights({ modelId, speakers }, signal, onFetching) {
       const onProgress = ({ phase, doneBytes }: ModelProgress) => {
         // Verifying a file, and a download without its first byte, may still fail with a status of their own.
         if (phase !== 'verifying' && (phase !== 'downloading' || doneBytes > 0)) onFetching();
@@ -244,6 +249,8 @@ function createTranscription(
       if (isMissing) caches.models.assertFits(modelId); // before a download, which would be in vain
       if (!isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id))
         await store.ensure(VOICE_ACTIVITY.id, { signal, onProgress });
+      if (speakers && !isLoaded(caches.speakers, DIARIZATION.id))
+        await store.ensure(DIARIZATION.id, { signal, onProgress });
       if (isMissing) await store.ensure(modelId, { signal, onProgress });
     },
     ...shared,

@@ -78,6 +78,21 @@ export const BUDGETS = {
     /** The largest file that a process may write. */
     fileBytes: 0,
   },
+  /** Telling speakers apart. */
+  speakers: {
+    /** The most speakers of one audio. */
+    most: 20,
+    /** The most voices that are compared with each other; of more, those that are most alike count as one. */
+    maxPoints: 256,
+    /** The known voices of a request, as OpenAI's. */
+    references: 4,
+    /** A name has at most this many characters. */
+    nameSize: 100,
+    /** A reference, as the data URL that is sent: 10 s of 48 kHz stereo in 16 bits have room. */
+    referenceBytes: 3 * 1024 * 1024,
+    leastReferenceMs: 2000,
+    longestReferenceMs: 10_000,
+  },
   /** Texts that Whisper may follow side by side. The memory of a lane grows with them. */
   whisper: { maxBeams: 8 },
   /** Bodies and answers of speech and chat calls. */

@@ -4,7 +4,7 @@ import type { Config } from './config.ts';
 import { createModelCache } from './engine/cache.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { loadWithFallback } from './engine/gpu-fallback.ts';
-import type { NativeEngine, TranscriptionModel, VoiceActivityModel } from './engine/types.ts';
+import type { NativeEngine, SpeakerModel, TranscriptionModel, VoiceActivityModel } from './engine/types.ts';
 import { findModel } from './models/catalogue.ts';
 import { publishedFile } from './models/hub.ts';
 import type { ModelStore } from './models/store.ts';
@@ -68,6 +68,10 @@ export function createModelCaches(
     voiceActivity: createModelCache<VoiceActivityModel>({
       ...options,
       load: async (id) => engine.loadVoiceActivity({ path: (await store.ensure(id)).path }),
+    }),
+    speakers: createModelCache<SpeakerModel>({
+      ...options,
+      load: async (id) => engine.loadSpeakers({ path: (await store.ensure(id)).path }),
     }),
   };
 }

@@ -171,8 +171,8 @@ export interface SpeakerModel {
     hooks?: Pick<JobHooks, 'signal'>,
   ): Promise<Float32Array>;
   /**
-   * Embeddings of 192 values of at most 30 s: one of all samples, or one for each of the masks (at most 16). `values`
-   * holds one mask after the other, of equal length, 16384 values at most: each value is the weight (0 and more) of an
+   * Embeddings of 192 values of at most 30 s: one of all samples, or one for each of the masks (at most 64). `values`
+   * holds one mask after the other, of equal length, 131072 values at most: each value is the weight (0 and more) of an
    * equal stretch of the time. An embedding of a mask of zeros means nothing.
    */
   embeddings(

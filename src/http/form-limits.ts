@@ -2,7 +2,7 @@
  * Explains why a multipart form is refused. The form parser turns brackets in a name into arrays and objects, so without the limits
  * of budgets.ts one short name makes an array of millions of items, or thousands of nested objects.
  */
-import type { Budgets } from '../budgets.ts';
+import { BUDGETS, type Budgets } from '../budgets.ts';
 import { excerpt, GatewayError } from '../errors.ts';
 
 export type FormLimits = Budgets['form'][keyof Budgets['form']];
@@ -17,6 +17,13 @@ const LIMIT_OF: Readonly<Record<string, keyof FormLimits>> = {
   LIMIT_PART_COUNT: 'parts',
 };
 
+/** The most bytes of the value of a field. References of speakers are sounds, so they are longer than other fields. */
+export function fieldSizeOf(name: string, limits: FormLimits): number {
+  return /^known_speaker_references(\[\d*\])?$/.test(name)
+    ? BUDGETS.speakers.referenceBytes
+    : limits.fieldSize;
+}
+
 /**
  * The error for a form that breaks a limit. It names the field at fault and the limit.
  * @param error the error that the form parser raised
@@ -27,7 +34,7 @@ export function formRefusal(error: unknown, limits: FormLimits): GatewayError {
   const name = field === undefined ? undefined : excerpt(field);
   const param = name === undefined ? {} : { param: name };
   if (code === 'LIMIT_FIELD_VALUE') {
-    const expected = `Expected at most ${limits.fieldSize} bytes`;
+    const expected = `Expected at most ${fieldSizeOf(field ?? '', limits)} bytes`;
     return new GatewayError('invalid_value', { field: name ?? '', value: 'that long', expected }, param);
   }
   const limit = LIMIT_OF[code];

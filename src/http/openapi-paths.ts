@@ -4,6 +4,8 @@ import type { ZodOpenApiPathsObject, ZodOpenApiResponseObject } from 'zod-openap
 import { transcriptionFields } from '../transcription/request.ts';
 import {
   deltaSchema,
+  diarizedSchema,
+  diarizedSegmentSchema,
   doneSchema,
   healthSchema,
   jsonSchema,
@@ -42,10 +44,10 @@ const transcription = (summary: string): Operation => ({
     200: {
       description: 'as response_format says, or events with stream=true',
       content: {
-        'application/json': { schema: z.union([jsonSchema, verboseSchema]) },
+        'application/json': { schema: z.union([jsonSchema, verboseSchema, diarizedSchema]) },
         'text/plain': { schema: z.string() },
         'text/event-stream': {
-          schema: z.union([deltaSchema, doneSchema, warningSchema, streamErrorSchema]),
+          schema: z.union([deltaSchema, diarizedSegmentSchema, doneSchema, warningSchema, streamErrorSchema]),
         },
       },
     },

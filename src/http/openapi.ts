@@ -58,6 +58,20 @@ const logprobs = z
 
 export const jsonSchema = z.looseObject({ text: z.string(), usage, logprobs }).meta({ id: 'Transcription' });
 
+const speaker = z.string().describe('with diarize: a known name, or A, B, C ...');
+
+/** What answers have that tell speakers apart. */
+const spoken = {
+  turns: z
+    .array(z.looseObject({ speaker, start: sec('start'), end: sec('end') }))
+    .optional()
+    .describe('with diarize: who speaks when; turns may overlap'),
+  speakers: z
+    .array(z.looseObject({ speaker, seconds: sec('all turns') }))
+    .optional()
+    .describe('with diarize: in the order of appearance'),
+};
+
 export const segmentSchema = z
   .looseObject({
     id: z.int(),
@@ -72,6 +86,7 @@ export const segmentSchema = z
     no_speech_prob: z.number(),
     emotion: z.string().optional().describe('task_type=rich'),
     event: z.string().optional().describe('task_type=rich'),
+    speaker: speaker.optional(),
   })
   .meta({ id: 'Segment' });
 
@@ -82,7 +97,14 @@ export const verboseSchema = z
     duration: sec('audio'),
     text: z.string(),
     segments: z.array(segmentSchema).optional(),
-    words: z.array(z.looseObject({ word: z.string(), start: sec('start'), end: sec('end') })).optional(),
+    words: z
+      .array(
+        z.looseObject({
+          ...{ word: z.string(), start: sec('start'), end: sec('end'), speaker: speaker.optional() },
+        }),
+      )
+      .optional(),
+    ...spoken,
     usage,
     language_code: z.string().describe('ISO 639'),
     language_probability: z.number().min(0).max(1),
@@ -95,6 +117,27 @@ export const verboseSchema = z
     logprobs,
   })
   .meta({ id: 'VerboseTranscription' });
+
+export const diarizedSegmentSchema = z
+  .looseObject({
+    type: z.literal('transcript.text.segment'),
+    id: z.string().describe('seg_001, seg_002 ...'),
+    start: sec('start'),
+    end: sec('end'),
+    text: z.string(),
+    speaker,
+  })
+  .meta({ id: 'DiarizedSegment' });
+
+export const diarizedSchema = z
+  .looseObject({
+    task: z.enum(['transcribe', 'translate']),
+    duration: sec('audio'),
+    text: z.string().describe('a line for each turn: `Name: text`'),
+    segments: z.array(diarizedSegmentSchema),
+    usage,
+  })
+  .meta({ id: 'DiarizedTranscription' });
 
 export const deltaSchema = z
   .looseObject({
@@ -117,6 +160,7 @@ export const doneSchema = z
     model: z.string(),
     route: z.string(),
     segments: z.array(segmentSchema),
+    ...spoken,
     logprobs,
   })
   .meta({ id: 'TranscriptTextDone' });

@@ -1,7 +1,14 @@
 /** The two ways to answer a transcription: as a whole at the end, or as events while it runs. */
 import type { Response } from 'express';
 import type { Logger } from 'winston';
-import { formatTranscript, fullText, type Transcript, toDelta, toDone } from '../transcription/formats.ts';
+import {
+  formatTranscript,
+  fullText,
+  type Transcript,
+  toDelta,
+  toDiarizedSegment,
+  toDone,
+} from '../transcription/formats.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import type { Segment } from '../transcription/segment.ts';
@@ -53,7 +60,9 @@ export function eventAnswer(
     },
     async segment(segment) {
       const { out, incremental } = begun();
-      if (incremental) await out.send(toDelta(segment, request), signal);
+      if (!incremental) return;
+      await out.send(toDelta(segment, request), signal);
+      if (segment.speaker !== undefined) await out.send(toDiarizedSegment(segment), signal);
     },
     async end(transcript) {
       const { out, incremental } = begun();
@@ -86,7 +95,8 @@ function downgraded({ route, segments }: Transcript, request: TranscriptionReque
   };
   if (first === undefined || last === undefined) return [warning];
   const words = segments.flatMap((segment) => segment.words);
-  return [warning, toDelta({ ...first, end: last.end, text: fullText(segments), words }, request)];
+  const whole = toDelta({ ...first, end: last.end, text: fullText(segments), words }, request);
+  return [warning, whole, ...segments.filter(({ speaker }) => speaker !== undefined).map(toDiarizedSegment)];
 }
 
 function setRoute(res: Response, route: Route): void {

@@ -5,14 +5,15 @@
 import type { RequestHandler } from 'express';
 import type { Logger } from 'winston';
 import type { AudioSource } from '../audio/open.ts';
-import { showsTimes, type Transcript } from '../transcription/formats.ts';
+import { showsSpeakers, showsTimes, type Transcript } from '../transcription/formats.ts';
 import { parseRequest, type TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
 import { clientSignal } from './client-signal.ts';
 import { type Notes, notesOf } from './observe.ts';
+import { readReferences } from './references.ts';
 import { eventAnswer, type TranscriptionAnswer, wholeAnswer } from './transcription-response.ts';
-import type { UploadReceiver } from './upload.ts';
+import type { Upload, UploadReceiver } from './upload.ts';
 
 export interface TranscriptionHandlerDeps {
   transcription: TranscriptionDeps;
@@ -32,13 +33,17 @@ export function transcriptions(
     const signal = clientSignal(res, deps.shutdown);
     await using upload = await deps.uploads.receive(req, res, signal);
     const parsed = parseRequest(upload.fields);
-    const request = task === 'translate' ? { ...parsed, translate: true } : parsed;
+    const request = {
+      ...parsed,
+      translate: parsed.translate || task === 'translate',
+      speakers: showsSpeakers(parsed) ? parsed.speakers : null,
+    };
     using answer = request.stream
       ? eventAnswer(request, res, { signal, log: deps.log })
       : wholeAnswer(request, res);
     try {
       // What the request held is free before the client sees the end, so its next request does not find it taken.
-      const listening = listen({ request, path: upload.path, signal }, answer, deps, notes);
+      const listening = listen({ request, upload, signal }, answer, deps, notes);
       const transcript = await listening.finally(() => upload[Symbol.asyncDispose]());
       await answer.end(transcript);
       logTranscript(deps.log, transcript, notes);
@@ -49,13 +54,15 @@ export function transcriptions(
 }
 
 async function listen(
-  { request, path, signal }: { request: TranscriptionRequest; path: string; signal: AbortSignal },
+  { request, upload, signal }: { request: TranscriptionRequest; upload: Upload; signal: AbortSignal },
   answer: TranscriptionAnswer,
   deps: TranscriptionHandlerDeps,
   notes: Notes,
 ): Promise<Transcript> {
+  const open = (path: string, opening: AbortSignal) => deps.openAudio(path, opening, notes.requestId);
   const input = {
-    openAudio: (opening: AbortSignal) => deps.openAudio(path, opening, notes.requestId),
+    openAudio: (opening: AbortSignal) => open(upload.path, opening),
+    references: await readReferences(request.speakers?.known ?? [], { upload, open, signal }),
     requestId: notes.requestId,
     timed: showsTimes(request),
     signal,

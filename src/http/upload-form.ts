@@ -4,6 +4,7 @@ import type { Request, Response } from 'express';
 import multer from 'multer';
 import { BUDGETS } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
+import { fieldSizeOf } from './form-limits.ts';
 
 const LIMITS = BUDGETS.form.transcription;
 /** A character of a string takes up to two bytes of memory. */
@@ -59,6 +60,9 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
     parser = stream;
     // A field without a name has `undefined` for it.
     stream.prependListener('field', (name = '', value = '') => {
+      // The parser has one limit for all fields, and this field may have a smaller one.
+      if (!refused && Buffer.byteLength(value) > fieldSizeOf(name, LIMITS))
+        refuse(new multer.MulterError('LIMIT_FIELD_VALUE', name));
       if (!refused && !parts.takeFieldMemory(BYTES_PER_CHARACTER * (name.length + value.length)))
         refuse(new GatewayError('overloaded', {}));
     });
@@ -66,7 +70,7 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
   };
   const parse = multer({
     storage,
-    limits: { ...LIMITS, fileSize: parts.maxFileBytes },
+    limits: { ...LIMITS, fieldSize: BUDGETS.speakers.referenceBytes, fileSize: parts.maxFileBytes },
     fileFilter: (_req, { fieldname }, decide) => decide(null, fieldname === 'file' && !hasFile && !refused),
     defParamCharset: 'utf8',
     streamHandler: feed,

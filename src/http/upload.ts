@@ -3,6 +3,7 @@
  * a random name, and neither the name nor the type that the client sends reaches the disk. It exists until the returned
  * `Upload` is disposed.
  */
+import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import multer from 'multer';
 import { BUDGETS, type Budgets, byteBudget } from '../budgets.ts';
@@ -22,6 +23,8 @@ export interface Upload extends AsyncDisposable {
   bytes: number;
   /** The text fields by name; a field that was sent several times is an array. */
   fields: Readonly<Record<string, unknown>>;
+  /** Stores what a field holds in another file, which exists as long as this one. @returns its path */
+  store(content: Buffer): Promise<string>;
 }
 
 export interface UploadReceiver {
@@ -56,7 +59,8 @@ interface Reception {
 
 const FORM = BUDGETS.form.transcription;
 /** The most bytes of a form beside its file, with generous room for the head of each part. */
-const MAX_BYTES_OF_FIELDS = FORM.parts * (FORM.fieldSize + 1024);
+const MAX_BYTES_OF_FIELDS =
+  FORM.parts * (FORM.fieldSize + 1024) + BUDGETS.speakers.references * BUDGETS.speakers.referenceBytes;
 
 export function createUploadReceiver(options: UploadReceiverOptions): UploadReceiver {
   const { maxBytes, maxUploads, maxSpoolBytes, limits = BUDGETS.upload, ...folder } = options;
@@ -76,8 +80,10 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
     if (continueIfAsked(req, res)) balance.restart(limits.lookMs); // the first bytes are a round trip away
     let storing: Promise<SpooledFile | null> = Promise.resolve(null);
     let fieldBytes = 0;
+    const others: SpooledFile[] = [];
     const release = async () => {
       await storing.then((file) => file?.remove()).catch(() => undefined);
+      for (const file of others.splice(0)) await file.remove();
       fieldMemory.giveBack(fieldBytes);
       fieldBytes = 0;
       place.release();
@@ -100,7 +106,17 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
       const file = await storing;
       if (file === null) throw new GatewayError('missing_file', {}, { param: 'file' });
       if (file.bytes === 0) throw new GatewayError('empty_file', {}, { param: 'file' });
-      return { path: file.path, bytes: file.bytes, fields: { ...req.body }, [Symbol.asyncDispose]: release };
+      return {
+        path: file.path,
+        bytes: file.bytes,
+        fields: { ...req.body },
+        async store(content: Buffer) {
+          const other = await spool.store(Readable.from([content]));
+          others.push(other);
+          return other.path;
+        },
+        [Symbol.asyncDispose]: release,
+      };
     } catch (error) {
       void release(); // the answer does not wait for the disk
       throw uploadError(error, maxBytes);

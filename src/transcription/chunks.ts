@@ -95,7 +95,7 @@ export async function* speechChunks(
   vad: VoiceActivityModel,
   options: {
     signal: AbortSignal;
-    onBlock(block: Float32Array): void;
+    onBlock(block: Float32Array): void | Promise<void>;
     segmenter?: SegmenterOptions;
     limits?: ChunkLimits;
   },
@@ -109,7 +109,7 @@ export async function* speechChunks(
     !isNoise(span.certainty, segmentation.threshold, () => samplesOf(span, audio));
 
   for await (const block of blocks) {
-    options.onBlock(block);
+    await options.onBlock(block);
     audio.append(block);
     const probabilities = await vad.probabilities(block, { reset: first }, { signal: options.signal });
     first = false;

@@ -1,39 +1,60 @@
 /** Formats segments as timed text: SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). Pure. */
 import type { SegmentGranularity } from './request.ts';
-import type { Segment } from './segment.ts';
+import type { Segment, Word } from './segment.ts';
 import { toSubtitles } from './subtitles.ts';
 
 export interface Cue {
   start: number;
   end: number;
   text: string;
+  /** Who says it; absent where speakers are not told apart. */
+  speaker?: string | undefined;
 }
 
 /** One cue for each sentence, or short cues for reading (`subtitle`), with every model. Times are in seconds. */
 export function toCues(segments: Segment[], granularity: SegmentGranularity): Cue[] {
-  if (granularity === 'sentence') return segments.map(({ start, end, text }) => ({ start, end, text }));
-  return toSubtitles(segments.flatMap((segment) => segment.words)).map(({ start, end, words }) => ({
-    start,
-    end,
-    text: words.map((word) => word.text).join(''),
-  }));
+  if (granularity === 'sentence')
+    return segments.map(({ start, end, text, speaker }) => ({ start, end, text, speaker }));
+  // A cue is of one speaker, so the words of each are cut by themselves.
+  return runsBySpeaker(segments.flatMap((segment) => segment.words)).flatMap(({ speaker, words, untilSec }) =>
+    toSubtitles(words, untilSec).map((cue) => ({
+      start: cue.start,
+      end: cue.end,
+      text: cue.words.map((word) => word.text).join(''),
+      speaker,
+    })),
+  );
+}
+
+function runsBySpeaker(words: Word[]) {
+  const runs: { speaker: string | undefined; words: Word[]; untilSec: number | undefined }[] = [];
+  for (const word of words) {
+    const last = runs.at(-1);
+    if (last !== undefined && last.speaker === word.speaker) last.words.push(word);
+    else {
+      if (last !== undefined) last.untilSec = word.start;
+      runs.push({ speaker: word.speaker, words: [word], untilSec: undefined });
+    }
+  }
+  return runs;
 }
 
 /** SubRip text, whose cues are numbered from 1. */
 export function toSrt(list: Cue[]): string {
   return list
     .map(
-      ({ start, end, text }, i) =>
-        `${i + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${cueText(text)}\n\n`,
+      ({ start, end, text, speaker }, i) =>
+        `${i + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${cueText(speaker === undefined ? text : `${speaker}: ${text.trim()}`)}\n\n`,
     )
     .join('');
 }
 
-/** WebVTT text, with `&`, `<` and `>` escaped. */
+/** WebVTT text, with `&`, `<` and `>` escaped. A speaker is a voice span (section 4.2.2: `<v Name>`). */
 export function toVtt(list: Cue[]): string {
-  const body = list.map(
-    ({ start, end, text }) => `${clock(start, '.')} --> ${clock(end, '.')}\n${escapeVtt(text)}\n\n`,
-  );
+  const body = list.map(({ start, end, text, speaker }) => {
+    const voice = speaker === undefined ? '' : `<v ${escapeVtt(speaker)}>`;
+    return `${clock(start, '.')} --> ${clock(end, '.')}\n${voice}${escapeVtt(text)}\n\n`;
+  });
   return `WEBVTT\n\n${body.join('')}`;
 }
 

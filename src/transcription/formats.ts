@@ -24,7 +24,7 @@ export function formatTranscript(transcript: Transcript, request: TranscriptionR
   const text = fullText(transcript.segments);
   switch (request.responseFormat) {
     case 'text':
-      return plainText(`${text}\n`);
+      return plainText(`${request.speakers === null ? text : textBySpeaker(transcript.segments)}\n`);
     case 'srt':
       return plainText(toSrt(toCues(transcript.segments, request.segmentGranularity)));
     case 'vtt':
@@ -33,12 +33,19 @@ export function formatTranscript(transcript: Transcript, request: TranscriptionR
       return asJson({ text, usage: usage(transcript.summary), ...logprobs(transcript.segments, request) });
     case 'verbose_json':
       return asJson(verbose(transcript, request, text));
+    case 'diarized_json':
+      return asJson(diarized(transcript, request));
   }
 }
 
-/** True when the answer shows times, so that aligning the words is worth its cost. */
+/** True when the answer shows times or needs them, so that aligning the words is worth its cost. */
 export function showsTimes(request: TranscriptionRequest): boolean {
-  return request.stream || !['json', 'text'].includes(request.responseFormat);
+  return request.stream || showsSpeakers(request) || !['json', 'text'].includes(request.responseFormat);
+}
+
+/** True when the answer shows who speaks, so that telling speakers apart is worth its cost. */
+export function showsSpeakers(request: TranscriptionRequest): boolean {
+  return request.speakers !== null && (request.stream || request.responseFormat !== 'json');
 }
 
 /** The stream event for one segment. The deltas of all segments, joined, are the text. */
@@ -46,12 +53,27 @@ export function toDelta(segment: Segment, request: TranscriptionRequest) {
   return {
     type: 'transcript.text.delta',
     delta: segment.id === 0 ? segment.text.trimStart() : segment.text,
-    segment_id: String(segment.id),
+    segment_id: segment.speaker === undefined ? String(segment.id) : diarizedId(segment),
     start: seconds(segment.start),
     end: seconds(segment.end),
     ...logprobs([segment], request),
   };
 }
+
+/** The segment of `diarized_json`, which is also an event of streams in which speakers are told apart. */
+export function toDiarizedSegment(segment: Segment) {
+  return {
+    type: 'transcript.text.segment',
+    id: diarizedId(segment),
+    start: seconds(segment.start),
+    end: seconds(segment.end),
+    text: segment.text.trim(),
+    speaker: segment.speaker ?? '',
+  };
+}
+
+/** OpenAI numbers these segments `seg_001`, `seg_002` ... */
+const diarizedId = ({ id }: Segment) => `seg_${String(id + 1).padStart(3, '0')}`;
 
 /** The last event of a stream, with the whole text and all segments. */
 export function toDone({ route, segments, summary }: Transcript, request: TranscriptionRequest) {
@@ -64,6 +86,7 @@ export function toDone({ route, segments, summary }: Transcript, request: Transc
     model: route.model.id,
     route: route.reason,
     segments: segments.map((segment) => toWireSegment(segment, request)),
+    ...spokenBy(summary),
     ...logprobs(segments, request),
   };
 }
@@ -81,6 +104,40 @@ export function fullText(segments: Segment[]): string {
     .map((segment) => segment.text)
     .join('')
     .trim();
+}
+
+/** A line for each change of the speaker: `Anna: Good morning.` */
+function textBySpeaker(segments: Segment[]): string {
+  const lines: { speaker: string; text: string }[] = [];
+  for (const { speaker = '', text } of segments) {
+    const last = lines.at(-1);
+    if (last?.speaker === speaker) last.text += text;
+    else lines.push({ speaker, text });
+  }
+  return lines.map(({ speaker, text }) => `${speaker}: ${text.trim()}`).join('\n');
+}
+
+function diarized({ segments, summary }: Transcript, request: TranscriptionRequest) {
+  return {
+    task: request.translate ? 'translate' : 'transcribe',
+    duration: seconds(summary.durationSec),
+    text: textBySpeaker(segments),
+    segments: segments.map(toDiarizedSegment),
+    usage: usage(summary),
+  };
+}
+
+/** `turns` are what an error rate of speakers is computed on. */
+function spokenBy({ spoken }: Summary) {
+  if (spoken === undefined) return {};
+  return {
+    turns: spoken.turns.map(({ speaker, start, end }) => ({
+      speaker,
+      start: seconds(start),
+      end: seconds(end),
+    })),
+    speakers: spoken.speakers.map((of) => ({ speaker: of.speaker, seconds: seconds(of.seconds) })),
+  };
 }
 
 /** OpenAI bills started seconds, so 8.47 s of audio count as 9. */
@@ -115,6 +172,7 @@ function verbose({ route, segments, summary }: Transcript, request: Transcriptio
     ...(request.granularities.has('segment') && { segments: segments.map((s) => toWireSegment(s, request)) }),
     ...(request.granularities.has('word') && { words: segments.flatMap((s) => s.words.map(toWireWord)) }),
     usage: usage(summary),
+    ...spokenBy(summary),
     language_code: request.translate ? 'en' : summary.language,
     language_probability: round(summary.languageProbability, 4),
     model: route.model.id,
@@ -142,6 +200,7 @@ function toWireSegment(segment: Segment, request: TranscriptionRequest) {
     avg_logprob: round(segment.avgLogprob, 6),
     compression_ratio: round(segment.compressionRatio, 6),
     no_speech_prob: round(segment.noSpeechProb, 6),
+    ...speakerOf(segment),
     ...(request.taskType === 'rich' && tagsOf(segment)),
   };
 }
@@ -151,8 +210,10 @@ function tagsOf({ emotion, event }: Segment) {
 }
 
 function toWireWord(word: Word) {
-  return { word: word.text.trim(), start: seconds(word.start), end: seconds(word.end) };
+  return { word: word.text.trim(), start: seconds(word.start), end: seconds(word.end), ...speakerOf(word) };
 }
+
+const speakerOf = ({ speaker }: { speaker?: string }) => (speaker === undefined ? {} : { speaker });
 
 const seconds = (value: number) => round(value, 3);
 

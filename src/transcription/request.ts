@@ -4,8 +4,9 @@ import { BUDGETS } from '../budgets.ts';
 import { type GatewayError, invalidValue } from '../errors.ts';
 import { isTruthy } from '../truthy.ts';
 import { parseLanguage } from './languages.ts';
+import { DIARIZES } from './routing.ts';
 
-const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
+const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const;
 const TASKS = ['transcribe', 'transcribe_raw', 'rich'] as const;
 
 export type ResponseFormat = (typeof FORMATS)[number];
@@ -23,6 +24,14 @@ export interface VoiceActivityTuning {
   threshold: number | undefined;
   prefixPaddingMs: number | undefined;
   silenceDurationMs: number | undefined;
+}
+
+/** What a client says about the speakers that are to be told apart. */
+export interface SpeakerRequest {
+  /** The least and the most speakers; the same number twice when the client knows it. */
+  count: { min: number; max: number };
+  /** The persons whose voices the client gives. `reference` is a data URL of a sound. */
+  known: readonly { name: string; reference: string }[];
 }
 
 export interface TranscriptionRequest {
@@ -44,6 +53,8 @@ export interface TranscriptionRequest {
   taskType: TaskType;
   translate: boolean;
   stream: boolean;
+  /** Null when speakers are not told apart. */
+  speakers: SpeakerRequest | null;
 }
 
 /**
@@ -51,7 +62,12 @@ export interface TranscriptionRequest {
  * comparison may take far more time than it took to send the text.
  */
 const MAX_CHARACTERS = 1024;
-const MAX_CHARACTERS_OF: Readonly<Record<string, number>> = { prompt: 64 * 1024, keywords: 200 };
+const MAX_CHARACTERS_OF: Readonly<Record<string, number>> = {
+  prompt: 64 * 1024,
+  keywords: 200,
+  known_speaker_names: BUDGETS.speakers.nameSize,
+  known_speaker_references: BUDGETS.speakers.referenceBytes,
+};
 const maxCharacters = (field: string) => MAX_CHARACTERS_OF[field] ?? MAX_CHARACTERS;
 /** The most values of one list. */
 const MAX_VALUES = 100;
@@ -86,8 +102,10 @@ function whole(min: number, max: number) {
 const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: `Expected ${values.join(', ')}` });
 
-const list = <T extends z.ZodType>(value: T) =>
-  z.array(value).max(MAX_VALUES, `Expected at most ${MAX_VALUES} values`);
+const list = <T extends z.ZodType>(value: T, max = MAX_VALUES) =>
+  z.array(value).max(max, `Expected at most ${max} values`);
+
+const speakers = whole(1, BUDGETS.speakers.most).optional();
 
 const CHUNKING =
   'Expected auto or {"type": "server_vad"} with threshold, prefix_padding_ms and silence_duration_ms';
@@ -124,6 +142,10 @@ const FIELDS = {
   task_type: oneOf(TASKS).optional().describe('cjk only: default `transcribe`'),
   translate: flag.optional().describe('`1 on true yes y`: English text from any language'),
   stream: flag.optional().describe('`1 on true yes y`: server-sent events'),
+  diarize: flag.optional().describe('`1 on true yes y`: tells speakers apart'),
+  num_speakers: speakers.describe('how many speakers there are, if it is known'),
+  min_speakers: speakers.describe('the least number of speakers (1)'),
+  max_speakers: speakers.describe(`the most speakers (${BUDGETS.speakers.most})`),
   chunking_strategy: z
     .union([z.literal('auto'), serverVad], { error: CHUNKING })
     .optional()
@@ -140,6 +162,17 @@ const LISTS = {
     'what `verbose_json` holds; default segment',
   ),
   include: list(oneOf(['logprobs'])).describe('`logprobs`: log probability of every token'),
+  known_speaker_names: list(
+    textUpTo(maxCharacters('known_speaker_names')).refine(
+      (name) => name.trim() !== '' && !/\p{Cc}/u.test(name),
+      'Expected a name on one line',
+    ),
+    BUDGETS.speakers.references,
+  ).describe('the names of the speakers whose voices are in `known_speaker_references`'),
+  known_speaker_references: list(
+    textUpTo(maxCharacters('known_speaker_references')),
+    BUDGETS.speakers.references,
+  ).describe('2 to 10 s of each known speaker, as data URLs of audio in any format'),
 };
 
 const schema = z.object({ ...FIELDS, ...LISTS });
@@ -184,7 +217,29 @@ export function parseRequest(body: Readonly<Record<string, unknown>>): Transcrip
     taskType: f.task_type ?? 'transcribe',
     translate: f.translate ?? false,
     stream: f.stream ?? false,
+    speakers: speakersIn(f),
   };
+}
+
+/** @throws GatewayError `invalid_value` for numbers or lists that do not fit each other */
+function speakersIn(f: z.infer<typeof schema>): SpeakerRequest | null {
+  const { known_speaker_names: names, known_speaker_references: references } = f;
+  const max = f.num_speakers ?? f.max_speakers ?? BUDGETS.speakers.most;
+  const min = f.num_speakers ?? f.min_speakers ?? 1;
+  if (min > max) throw badField(['min_speakers'], min, `Expected at most max_speakers (${max})`);
+  if (names.length !== references.length) {
+    const expected = `Expected one reference for each of the ${names.length} known_speaker_names`;
+    throw badField(['known_speaker_references'], references, expected);
+  }
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw badField(['known_speaker_names'], twice, 'Expected each name once');
+  const asked =
+    f.diarize ?? (f.model === DIARIZES || f.response_format === 'diarized_json' || names.length > 0);
+  if (!asked && f.response_format === 'diarized_json')
+    throw badField(['diarize'], 'off', 'Expected it on for diarized_json');
+  if (!asked) return null;
+  const known = names.map((name, i) => ({ name: name.trim(), reference: references[i] ?? '' }));
+  return { count: { min, max }, known };
 }
 
 /** An empty field counts as absent, because HTML forms and some clients send every field that they know. */

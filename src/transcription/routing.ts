@@ -30,8 +30,11 @@ export interface RouteRequest {
   translate: boolean;
 }
 
+/** OpenAI's model that tells speakers apart. */
+export const DIARIZES = 'gpt-4o-transcribe-diarize';
+
 /** Names of OpenAI's models, which clients send when they leave the choice to the server. */
-const MEANS_AUTO = ['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', 'gpt-4o-transcribe-diarize'];
+const MEANS_AUTO = ['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', DIARIZES];
 
 const BUILT_IN_ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
   ...MEANS_AUTO.map((name) => [name, 'auto']),

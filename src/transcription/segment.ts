@@ -14,6 +14,8 @@ export interface Word {
   start: number;
   end: number;
   tokens: TimedToken[];
+  /** Who says it; absent where speakers are not told apart. */
+  speaker?: string;
 }
 
 export interface Segment {
@@ -31,6 +33,8 @@ export interface Segment {
   compressionRatio: number;
   noSpeechProb: number;
   language: string;
+  /** Who says it: a known name or A, B, C ...; absent where speakers are not told apart. */
+  speaker?: string;
   /** The emotion in lower case, such as `neutral`; only models that detect it give one. */
   emotion?: string;
   /** The sound event in lower case, such as `speech` or `bgm`; only models that detect it give one. */

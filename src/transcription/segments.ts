@@ -19,6 +19,11 @@ export function joinParts(first: UnnumberedSegment, second: UnnumberedSegment): 
   return { ...first, ...figuresOf([...first.words, ...rest]) };
 }
 
+/** A segment with other words, such as a part of its own, and with the figures that follow from them. */
+export function withWords(segment: UnnumberedSegment, words: Word[]): UnnumberedSegment {
+  return { ...segment, ...figuresOf(words) };
+}
+
 function figuresOf(words: Word[]) {
   const text = words.map((word) => word.text).join('');
   return {

@@ -10,9 +10,9 @@ import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
 import type { Hold, Slot } from '../engine/slot.ts';
-import type { TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
+import type { SpeakerModel, TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
-import { CATALOGUE, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { CATALOGUE, PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { speechChunks } from './chunks.ts';
 import { cuttingFor } from './cutting.ts';
 import { addLanguage, type ChunkRecognition, onLanes } from './lanes.ts';
@@ -20,35 +20,50 @@ import { createLanguageTally } from './language-tally.ts';
 import { languageName } from './languages.ts';
 import { type Recognizer, withoutText } from './recognizers/recognizer.ts';
 import { recognizerOf } from './recognizers/registry.ts';
-import type { TranscriptionRequest } from './request.ts';
+import type { SpeakerRequest, TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
 import { createSegmentNumbering, type Segment, type UnnumberedSegment } from './segment.ts';
 import { joinSentences } from './sentence-joining.ts';
+import {
+  openSpeakerPass,
+  type Reference,
+  type SpeakerPass,
+  type SpeakerSummary,
+} from './speakers/session-pass.ts';
 
 /** The number of languages that a refusal lists; `GET /v1/models` has all of them. */
 const LANGUAGES_NAMED = 5;
+
+/** What a request needs: a model, the voice activity model, and with `speakers` the model that tells them apart. */
+export interface NeededWeights {
+  modelId: string;
+  speakers: boolean;
+}
 
 export interface TranscriptionDeps {
   /** Chooses a model, given the models that are installed now. */
   route(request: RouteRequest): Route;
   /** True when `ensureWeights` has nothing to download. The check is cheap. */
-  hasWeights(modelId: string): boolean;
+  hasWeights(needed: NeededWeights): boolean;
   /**
-   * Makes sure that the weights and the voice activity model are on disk, and downloads them if needed.
+   * Makes sure that the weights are on disk, and downloads them if needed.
    * @param onFetching called when the first bytes of a download have arrived, and while the weights are made from them
    */
-  ensureWeights(modelId: string, signal: AbortSignal, onFetching: () => void): Promise<void>;
+  ensureWeights(needed: NeededWeights, signal: AbortSignal, onFetching: () => void): Promise<void>;
   slot: Slot;
   /** The beams of requests that do not say how many; 1..8. */
   beamSize: number;
   models: ModelCache<TranscriptionModel>;
   voiceActivity: ModelCache<VoiceActivityModel>;
+  speakers: ModelCache<SpeakerModel>;
 }
 
 export interface TranscriptionInput {
   /** Opens the audio from its beginning, before the slot is taken. It is called twice if weights must be downloaded. */
   openAudio(signal: AbortSignal): Promise<AudioSource>;
   requestId: string;
+  /** The voices of the request's known speakers. */
+  references?: readonly Reference[];
   /** True when the caller shows times. Words and sentences are then aligned; otherwise only the text matters. */
   timed: boolean;
   signal: AbortSignal;
@@ -66,6 +81,8 @@ export interface Summary {
   tookSec: number;
   /** The spans of speech, in seconds, that have no text, and why. */
   dropped: { start: number; end: number; reason: string }[];
+  /** Absent when speakers were not told apart. */
+  spoken?: SpeakerSummary;
 }
 
 export interface TranscriptionSession extends AsyncDisposable {
@@ -96,11 +113,12 @@ export async function openTranscription(
   const language = languageFor(route, request.language) ?? onlyChoice(model, languages);
   if (!route.model.servable) throw backendUnavailable(model.provider);
   const recognizer = await recognizerOf(model.family);
-  if (!deps.hasWeights(model.id)) {
+  const needed = { modelId: model.id, speakers: request.speakers !== null };
+  if (!deps.hasWeights(needed)) {
     // A download may take minutes, so faults of the audio are reported before it.
     await using _checked = await input.openAudio(input.signal);
   }
-  await deps.ensureWeights(model.id, input.signal, () => input.onFetching(route));
+  await deps.ensureWeights(needed, input.signal, () => input.onFetching(route));
   const audio = await input.openAudio(input.signal);
   try {
     const hold = deps.slot.take('asr', input.requestId);
@@ -132,6 +150,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
   const dropped: Summary['dropped'] = [];
   let samples = 0;
   let tookSec = 0;
+  let pass: SpeakerPass | null = null;
 
   async function release(): Promise<void> {
     tookSec ||= (performance.now() - takenAt) / 1000;
@@ -156,6 +175,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       signal: stopped,
       onBlock: (block) => {
         samples += block.length;
+        return pass?.push(block);
       },
       ...cuttingFor(request, recognizer.maxChunkSec),
     });
@@ -182,6 +202,13 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     for await (const { sentences } of recognized()) yield* sentences;
   }
 
+  const toPass = (asked: SpeakerRequest) => ({
+    request: asked,
+    references: input.references ?? [],
+    atOnce: request.stream && route.model.streams,
+    signal,
+  });
+
   return {
     route,
     async *segments() {
@@ -189,8 +216,11 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       const hasSentences =
         input.timed && !(recognizer.cutsSubtitles && request.segmentGranularity === 'subtitle');
       try {
+        await using speakers =
+          request.speakers && (await openSpeakerPass(deps.speakers, toPass(request.speakers)));
+        pass = speakers;
         const parts = hasSentences ? joinSentences(recognized()) : unjoined();
-        for await (const part of parts) yield numberSegment(part);
+        for await (const part of pass?.label(parts) ?? parts) yield numberSegment(part);
         signal.throwIfAborted();
       } finally {
         await release();
@@ -201,6 +231,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       durationSec: samples / SAMPLE_RATE,
       tookSec: tookSec || (performance.now() - takenAt) / 1000,
       dropped,
+      ...(pass && { spoken: pass.summary() }),
     }),
     [Symbol.asyncDispose]: release,
   };
@@ -220,7 +251,8 @@ function cannotTranslate(modelId: string): GatewayError {
 }
 
 function backendUnavailable(provider: string): GatewayError {
-  return new GatewayError('backend_unavailable', { provider }, { provider });
+  const known = PROVIDERS.includes(provider) ? { provider } : {};
+  return new GatewayError('backend_unavailable', { provider }, known);
 }
 
 function toChunkRequest({ prompt, keywords, temperature, translate, ...rest }: TranscriptionRequest) {

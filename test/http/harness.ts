@@ -19,6 +19,7 @@ import type {
   JobHooks,
   LoadOptions,
   NativeEngine,
+  SpeakerModel,
   TranscriptionModel,
 } from '../../src/engine/types.ts';
 import type { EnsureOptions, ModelStore } from '../../src/models/store.ts';
@@ -35,6 +36,8 @@ export interface Script {
   transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
   /** Loads a model in the place of the scripted one. */
   loadModel?(options: LoadOptions): Promise<TranscriptionModel>;
+  /** Tells speakers apart, as `test/voices.ts` does. When absent, the engine cannot, and there are no weights. */
+  speakers?: SpeakerModel;
   /** Runs when a model is loaded, before the scripted one is made. */
   load?(options: LoadOptions): void;
   /** Devices of the engine; when absent, those that the real one finds. */
@@ -210,6 +213,11 @@ export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): Native
         close: async () => undefined,
       };
     },
+    async loadSpeakers({ path }) {
+      seen.load?.(basename(path));
+      if (script.speakers === undefined) throw new Error('The script has no voices');
+      return script.speakers;
+    },
     loadModel: async (options) => {
       script.load?.(options);
       seen.load?.(basename(options.path));
@@ -242,7 +250,8 @@ export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): Native
 }
 
 export function scriptedStore(script: Script, count: (change: number) => void = () => undefined): ModelStore {
-  const installed = new Set(script.installed ?? ['multilingual-base', 'voice-activity']);
+  const usual = ['multilingual-base', 'voice-activity', ...(script.speakers ? ['diarization'] : [])];
+  const installed = new Set(script.installed ?? usual);
   return {
     isInstalled: (id: string) => installed.has(id),
     list: () =>

@@ -309,7 +309,7 @@ test('the file of a refused body is removed when the body ends well after all', 
   await using gateway = await startGateway({ env: { SVC_MAX_UPLOAD_MB: '0.1' } });
   const body = new FormData();
   body.append('file', new Blob([Uint8Array.from(speech)]), 'speech.wav');
-  body.append('other', new Blob([new Uint8Array(12_000_000)]), 'b');
+  body.append('other', new Blob([new Uint8Array(25_000_000)]), 'b');
   // A stream has no Content-Length, so its size is seen only on the way.
   const { headers, body: stream } = new Request('http://x', { method: 'POST', body });
   const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, {

@@ -40,7 +40,7 @@ test('the docs have the fields of verbose_json, segments, events and models', ()
   same(column(apiDoc, '`verbose_json`:\n'), Object.keys(api.verboseSchema.shape));
   same(column(apiDoc, 'A segment:\n'), Object.keys(api.segmentSchema.shape));
   same(column(apiDoc, '## GET /v1/models'), Object.keys(api.modelsListSchema.shape.data.element.shape));
-  const events = [api.deltaSchema, api.doneSchema, api.warningSchema];
+  const events = [api.deltaSchema, api.diarizedSegmentSchema, api.doneSchema, api.warningSchema];
   same(column(apiDoc, '### Streams'), [...events.map((e) => e.shape.type.value), 'error']);
   for (const event of events) {
     const row = apiDoc.split('\n').find((line) => line.startsWith(`| \`${event.shape.type.value}\``)) ?? '';

@@ -23,7 +23,7 @@ const isNative = (name: string) => /\.k(Max|Min)/.test(name);
 /** The value of a limit as the document writes it: milliseconds in seconds, bytes in the largest whole unit. */
 function written(name: string, value: number): string {
   if (name.endsWith('Ms')) return `${value / 1000} s`;
-  if (!/Bytes|fieldSize/.test(name)) return name.endsWith('NameSize') ? `${value} characters` : String(value);
+  if (!/Bytes|fieldSize/.test(name)) return /[nN]ameSize$/.test(name) ? `${value} characters` : String(value);
   const power =
     [3, 2, 1].find((exponent) => value >= 1024 ** exponent && value % 1024 ** exponent === 0) ?? 0;
   return `${value / 1024 ** power} ${['bytes', 'KiB', 'MiB', 'GiB'][power]}`;

@@ -23,6 +23,7 @@ test('an empty form means auto, json, greedy, segments', () => {
     taskType: 'transcribe',
     translate: false,
     stream: false,
+    speakers: null,
   });
 });
 
@@ -86,7 +87,13 @@ test('chunking_strategy is taken as a word, as JSON and as members', () => {
 });
 
 for (const [body, field, allowed] of [
-  [{ response_format: 'diarized_json' }, 'response_format', 'verbose_json'],
+  [{ num_speakers: '1.5' }, 'num_speakers', 'from 1 to 20'],
+  [{ max_speakers: '21' }, 'max_speakers', 'from 1 to 20'],
+  [{ min_speakers: '3', max_speakers: '2' }, 'min_speakers', 'at most max_speakers (2)'],
+  [{ response_format: 'diarized_json', diarize: 'off' }, 'diarize', 'diarized_json'],
+  [{ 'known_speaker_names[]': ['Anna'] }, 'known_speaker_references', 'each of the 1'],
+  [{ 'known_speaker_names[]': ['a', 'b', 'c', 'd', 'e'] }, 'known_speaker_names', 'at most 4'],
+  [{ 'known_speaker_names[]': ['  '] }, 'known_speaker_names', 'one line'],
   [{ chunking_strategy: 'random' }, 'chunking_strategy', 'server_vad'],
   [{ chunking_strategy: '{"type":"server_vad","threshold":7}' }, 'chunking_strategy', 'from 0 to 1'],
   [{ chunking_strategy: { type: 'server_vad', color: 'red' } }, 'chunking_strategy', 'server_vad'],
@@ -175,8 +182,10 @@ const HOSTILE = [
 ].map((piece) => `${piece.repeat(LONG / piece.length)}x`);
 const NAMES = Object.keys(transcriptionFields);
 
-for (const name of NAMES.filter((field) => field !== 'prompt')) {
-  const max = name === 'keywords' ? 200 : 1024;
+const MAX: Record<string, number> = { keywords: 200, known_speaker_names: 100 };
+
+for (const name of NAMES.filter((field) => !['prompt', 'known_speaker_references'].includes(field))) {
+  const max = MAX[name] ?? 1024;
   test(`${name}: a long value is refused before it is read, with the name and the limit`, async () => {
     for (const text of HOSTILE) {
       for (const body of [{ [name]: text }, { [name]: ['en', text] }, { [name]: { type: text } }]) {
@@ -209,6 +218,39 @@ test('a prompt may be 64 KiB of any text, and no more', async () => {
   assert.equal(error.param, 'prompt');
   assert.match(error.message, /"prompt" .*at most 65536 characters/);
 });
+
+test('a reference of a voice may be 3 MiB of any text, and no more', async () => {
+  const fits = 'a'.repeat(3 * 1024 * 1024);
+  const body = { known_speaker_names: 'Anna', known_speaker_references: fits };
+  assert.equal(parseRequest(body).speakers?.known[0]?.reference, fits);
+  await assertCheap('known_speaker_references', 50, () => parseRequest(body));
+  const error = refusal({ ...body, known_speaker_references: `${fits}a` });
+  assert.equal(error.param, 'known_speaker_references');
+  assert.match(error.message, /at most 3145728 characters/);
+});
+
+for (const [body, speakers] of [
+  [{}, null],
+  [{ num_speakers: '2' }, null],
+  [{ diarize: '0', model: 'gpt-4o-transcribe-diarize' }, null],
+  [{ diarize: '1' }, { count: { min: 1, max: 20 }, known: [] }],
+  [
+    { response_format: 'diarized_json', num_speakers: '3' },
+    { count: { min: 3, max: 3 }, known: [] },
+  ],
+  [
+    { model: 'gpt-4o-transcribe-diarize', min_speakers: 2 },
+    { count: { min: 2, max: 20 }, known: [] },
+  ],
+  [
+    { 'known_speaker_names[]': ' Anna ', 'known_speaker_references[]': 'data:x' },
+    { count: { min: 1, max: 20 }, known: [{ name: 'Anna', reference: 'data:x' }] },
+  ],
+] as const) {
+  test(`${JSON.stringify(body)} ${speakers ? 'tells' : 'does not tell'} speakers apart`, () => {
+    assert.deepEqual(parseRequest(body).speakers, speakers);
+  });
+}
 
 test('a value may have 1024 characters', () => {
   assert.equal(parseRequest({ model: 'm'.repeat(1024) }).model?.length, 1024);

@@ -1,0 +1,77 @@
+/**
+ * Agglomerative clustering by cosine with centroid linkage: the two groups whose centroids are most alike become one,
+ * again and again. The whole order of merges is kept, so that one run serves every number of speakers. Pure.
+ *
+ * Memory grows with the square of the number of points, and time with a little more. The caller bounds the number.
+ */
+import { type Centroid, cosine, joined } from './voice.ts';
+
+export interface Merge {
+  /** The two groups by the index of their first point; the group is `into` afterwards. */
+  into: number;
+  from: number;
+  /** The cosine between their centroids. */
+  similarity: number;
+}
+
+/** @param until ends the merging: it gets the number of groups and the similarity of the next two */
+export function mergesOf(
+  points: readonly Centroid[],
+  until: (groups: number, similarity: number) => boolean = () => false,
+): Merge[] {
+  const n = points.length;
+  const groups: (Centroid | null)[] = [...points];
+  const similarities = new Float32Array(n * n);
+  const nearest = new Int32Array(n).fill(-1); // of the later points, so that a pair is kept once
+  const at = (i: number, j: number) => similarities[Math.min(i, j) * n + Math.max(i, j)] ?? -1;
+
+  function compare(i: number, j: number): void {
+    const [a, b] = [groups[i], groups[j]];
+    if (a && b) similarities[Math.min(i, j) * n + Math.max(i, j)] = cosine(a.direction, b.direction);
+  }
+  function findNearest(i: number): void {
+    nearest[i] = -1;
+    for (let j = i + 1; j < n; j += 1) {
+      if (groups[j] !== null && (nearest[i] === -1 || at(i, j) > at(i, nearest[i] ?? 0))) nearest[i] = j;
+    }
+  }
+
+  for (let i = 0; i < n; i += 1) {
+    for (let j = i + 1; j < n; j += 1) compare(i, j);
+    findNearest(i);
+  }
+  const merges: Merge[] = [];
+  for (let left = n; left > 1; left -= 1) {
+    let into = -1;
+    for (let i = 0; i < n; i += 1) {
+      const other = nearest[i] ?? -1;
+      if (groups[i] === null || other < 0) continue;
+      if (into === -1 || at(i, other) > at(into, nearest[into] ?? 0)) into = i;
+    }
+    const from = nearest[into] ?? -1;
+    const [a, b] = [groups[into], groups[from]];
+    if (!a || !b || until(left, at(into, from))) break;
+    merges.push({ into, from, similarity: at(into, from) });
+    groups[into] = joined(a, b);
+    groups[from] = null;
+    for (let j = 0; j < n; j += 1) if (j !== into && groups[j] !== null) compare(into, j);
+    findNearest(into);
+    for (let i = 0; i < into; i += 1) {
+      const other = nearest[i] ?? -1;
+      if (groups[i] === null) continue;
+      if (other === into || other === from) findNearest(i);
+      else if (at(i, into) > at(i, other)) nearest[i] = into;
+    }
+    for (let i = into + 1; i < from; i += 1) if (groups[i] !== null && nearest[i] === from) findNearest(i);
+  }
+  return merges;
+}
+
+/** The group of each point after some merges, as the index of the first point of the group. */
+export function groupsAfter(merges: readonly Merge[], points: number): Int32Array {
+  const group = Int32Array.from({ length: points }, (_, i) => i);
+  for (const { into, from } of merges) {
+    for (let i = 0; i < points; i += 1) if (group[i] === from) group[i] = into;
+  }
+  return group;
+}

@@ -1,0 +1,129 @@
+/**
+ * Finds the speakers of a whole audio among the voices of its windows. Two methods are behind one function, so that they
+ * can be measured against each other. Neither ever sees more than `maxPoints` points: voices that are most alike are
+ * merged while they come in, so the memory of a file of 3 h is that of one of a quarter of an hour. Pure.
+ */
+import { groupsAfter, mergesOf } from './agglomerative.ts';
+import { spectralGroups } from './spectral.ts';
+import { type Centroid, centroidOf, cosine, joined, type Voice } from './voice.ts';
+
+/** How many speakers there are, as far as it is known. */
+export interface SpeakerCount {
+  min: number;
+  max: number;
+}
+
+export interface ClusteringOptions {
+  method: 'agglomerative' | 'spectral';
+  count: SpeakerCount;
+  /** Voices whose cosine is below it are two speakers (agglomerative). */
+  threshold: number;
+  /** The most points that are compared with each other. */
+  maxPoints: number;
+}
+
+export const DEFAULT_CLUSTERING: Omit<ClusteringOptions, 'count' | 'maxPoints'> = {
+  method: 'agglomerative',
+  threshold: 0.5,
+};
+
+/** A speaker has at least so many seconds, over all windows, or this share of all speech if that is less. */
+const LEAST_SEC = 4;
+const LEAST_SHARE = 0.1;
+/** Fewer points have no neighborhoods, so 3D-Speaker does not cluster them by spectrum either. */
+const LEAST_SPECTRAL = 40;
+
+/** Collects voices, and merges those that are most alike whenever there are `maxPoints`. */
+export function createVoicePool(maxPoints: number) {
+  let points: Centroid[] = [];
+  return {
+    add(voice: Voice): void {
+      if (points.length >= maxPoints) points = halved(points);
+      points.push(centroidOf(voice));
+    },
+    points: (): readonly Centroid[] => points,
+  };
+}
+
+function halved(points: Centroid[]): Centroid[] {
+  const target = Math.ceil(points.length / 2);
+  const merged: (Centroid | null)[] = [...points];
+  for (const { into, from } of mergesOf(points, (groups) => groups <= target)) {
+    merged[into] = joined(merged[into] as Centroid, merged[from] as Centroid);
+    merged[from] = null;
+  }
+  return merged.filter((point) => point !== null);
+}
+
+/** The speakers, those who speak most first; none if there are no points. */
+export function clusterVoices(points: readonly Centroid[], options: ClusteringOptions): Centroid[] {
+  const { method, count } = options;
+  if (points.length > options.maxPoints) throw new Error(`${points.length} points are too many to compare`);
+  if (points.length === 0 || count.max < 1) return [];
+  const groups =
+    method === 'spectral' && points.length >= LEAST_SPECTRAL
+      ? spectralGroups(points, count)
+      : cutOf(points, options);
+  return centroidsOf(points, groups, count).sort((a, b) => b.weight - a.weight);
+}
+
+/**
+ * The cut through the merges at the threshold. If it leaves too few or too many speakers, the nearest cut that leaves
+ * an allowed number of them. Voices that are too short to be a speaker do not count.
+ */
+function cutOf(points: readonly Centroid[], { count, threshold }: ClusteringOptions): Int32Array {
+  const merges = mergesOf(points);
+  const least = leastWeight(points);
+  const weights = points.map(({ weight }) => weight);
+  let speakers = weights.filter((weight) => weight >= least).length;
+  const below = merges.findIndex(({ similarity }) => similarity < threshold);
+  const wanted = below < 0 ? merges.length : below;
+  let best = { cut: 0, fits: false, away: Number.POSITIVE_INFINITY };
+  for (let cut = 0; cut <= merges.length; cut += 1) {
+    const fits = speakers >= count.min && speakers <= count.max;
+    const away = Math.abs(cut - wanted);
+    if ((fits && !best.fits) || (fits === best.fits && away < best.away)) best = { cut, fits, away };
+    const merge = merges[cut];
+    if (merge === undefined) break;
+    const [into = 0, from = 0] = [weights[merge.into], weights[merge.from]];
+    const isSpeaker = (weight: number) => (weight >= least ? 1 : 0);
+    speakers += isSpeaker(into + from) - isSpeaker(into) - isSpeaker(from);
+    weights[merge.into] = into + from;
+  }
+  // Where no cut leaves enough speakers who speak enough, even one who says little is one.
+  const groups = Math.min(count.max, Math.max(count.min, points.length - wanted));
+  return groupsAfter(
+    merges.slice(0, best.fits ? best.cut : Math.max(0, points.length - groups)),
+    points.length,
+  );
+}
+
+function leastWeight(points: readonly Centroid[]): number {
+  const total = points.reduce((sum, { weight }) => sum + weight, 0);
+  return Math.min(LEAST_SEC, total * LEAST_SHARE);
+}
+
+/** The centroids of the groups that are large enough. The voices of the others belong to whom they are most like. */
+function centroidsOf(
+  points: readonly Centroid[],
+  groups: Int32Array,
+  { min, max }: SpeakerCount,
+): Centroid[] {
+  const all = new Map<number, Centroid>();
+  points.forEach((point, i) => {
+    const group = groups[i] ?? 0;
+    const before = all.get(group);
+    all.set(group, before === undefined ? point : joined(before, point));
+  });
+  const bySize = [...all.values()].sort((a, b) => b.weight - a.weight);
+  const least = leastWeight(points);
+  const large = bySize.filter(({ weight }) => weight >= least).length;
+  const kept = bySize.slice(0, Math.min(max, Math.max(min, large, 1)));
+  for (const small of bySize.slice(kept.length)) {
+    const alike = kept.map(({ direction }) => cosine(direction, small.direction));
+    const at = alike.indexOf(Math.max(...alike));
+    // A voice unlike all of them would only blur the nearest.
+    if ((alike[at] ?? 0) > 0) kept[at] = joined(kept[at] as Centroid, small);
+  }
+  return kept;
+}

@@ -1,0 +1,86 @@
+/**
+ * Who speaks when. A diarization gets the blocks of the audio as they are decoded, asks the two networks about each
+ * window, and gives turns with labels. There are two kinds with one interface:
+ *
+ * - The one of a whole file waits for the end and then finds the speakers among all voices, which is the better answer.
+ * - The one of a stream (`online.ts`) knows a speaker as soon as it has heard one, and never takes a label back.
+ *
+ * Embeddings are voices of persons. They live as long as the request, and nothing writes them anywhere.
+ */
+import type { SpeakerModel } from '../../engine/types.ts';
+import { type LabeledWindow, labelsFor, type WindowSpeakers } from './assignment.ts';
+import { type ClusteringOptions, clusterVoices, createVoicePool } from './clustering.ts';
+import { createListening } from './listening.ts';
+import { createLabels, type KnownVoice, matchKnown } from './names.ts';
+import { type NumberedTurn, turnsOf } from './turns.ts';
+
+/** One speaker speaks, under the label that the client sees. Times are seconds from the start of the audio. */
+export interface Turn {
+  speaker: string;
+  start: number;
+  end: number;
+}
+
+export interface Diarization {
+  /** Takes the next block. Resolves when its full windows are computed, so that a slow network slows the source. */
+  push(block: Float32Array): Promise<void>;
+  /** The turns between two times, as far as they are known now (a stream), or once `finish` has resolved (a file). */
+  turnsBetween(startSec: number, endSec: number): Promise<Turn[]>;
+  /** All turns, by start. Call it once, after the last block. */
+  finish(): Promise<Turn[]>;
+}
+
+export interface DiarizationOptions {
+  clustering: ClusteringOptions;
+  known: readonly KnownVoice[];
+  signal: AbortSignal;
+  /** From the start of a window to the start of the next one, in seconds. */
+  stepSec?: number;
+}
+
+/** pyannote's own pipeline has a step of 1 s. This one costs two fifths of it. */
+export const STEP_SEC = 2.5;
+/** A voice of less says too little to find speakers by. It gets the label of the speaker that it is most like. */
+const LEAST_CLUSTERED_SEC = 1;
+/** The windows that share frames with a window lie among so many before it. */
+export const WINDOWS_BEFORE = 4;
+
+/** The diarization of a whole file. */
+export function createDiarization(model: SpeakerModel, options: DiarizationOptions): Diarization {
+  const { clustering, known, signal, stepSec = STEP_SEC } = options;
+  const seen: WindowSpeakers[] = [];
+  const [pool, short] = [createVoicePool(clustering.maxPoints), createVoicePool(clustering.maxPoints)];
+  let turns: Turn[] = [];
+  const windows = createListening(model, { signal, stepSec, atOnce: false }, (window) => {
+    seen.push(window);
+    for (const voice of window.voices)
+      if (voice !== null) (voice.weight >= LEAST_CLUSTERED_SEC ? pool : short).add(voice);
+  });
+
+  return {
+    push: windows.push,
+    async turnsBetween(startSec, endSec) {
+      return turns.filter(({ start, end }) => start < endSec && end > startSec);
+    },
+    async finish() {
+      await windows.finish();
+      signal.throwIfAborted();
+      const points = pool.points().length > 0 ? pool.points() : short.points();
+      const speakers = clusterVoices(points, clustering).map(({ direction }) => direction);
+      const labeled: LabeledWindow[] = [];
+      for (const window of seen) {
+        const labels = labelsFor(window, speakers, labeled.slice(-WINDOWS_BEFORE));
+        labeled.push({ ...window, labels });
+      }
+      const names = matchKnown(speakers, known);
+      const labels = createLabels(
+        (speaker) => names[speaker],
+        known.map(({ name }) => name),
+      );
+      turns = turnsOf(labeled).map((turn) => withLabel(turn, labels.of(turn.speaker)));
+      return turns;
+    },
+  };
+}
+
+export const withLabel = ({ start, end }: NumberedTurn, speaker: string): Turn => ({ speaker, start, end });

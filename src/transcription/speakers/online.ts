@@ -1,0 +1,108 @@
+/**
+ * The diarization of a stream. Each window is compared with the speakers so far. A voice unlike all of them that is
+ * heard long enough is a new speaker. Speakers are never merged, split or renamed, so a label that was sent stays.
+ */
+
+import type { SpeakerModel } from '../../engine/types.ts';
+import { type LabeledWindow, labelsFor, sharesOf, UNKNOWN, type WindowSpeakers } from './assignment.ts';
+import {
+  type Diarization,
+  type DiarizationOptions,
+  STEP_SEC,
+  WINDOWS_BEFORE,
+  withLabel,
+} from './diarization.ts';
+import { frameAt } from './frames.ts';
+import { createListening } from './listening.ts';
+import { createLabels, NAME_COSINE } from './names.ts';
+import { turnsOf } from './turns.ts';
+import { type Centroid, centroidOf, cosine, joined, type Voice } from './voice.ts';
+
+/** A new speaker must have said so much alone in the window. */
+const LEAST_NEW_SEC = 1.5;
+/**
+ * A voice whose frames the windows before gave to a speaker, this share of them, may be so much less like that speaker
+ * before it counts as new. It may also be someone new who was too short in those windows to be told apart.
+ */
+const CONTINUED = { share: 0.5, lenience: 0.2 };
+/** Shorter voices are labeled, but a speaker's voice is not learned from them. */
+const LEAST_LEARNED_SEC = 1;
+/** How much a reference counts against the seconds that are heard in the audio. */
+const REFERENCE_WEIGHT = 5;
+
+export function createOnlineDiarization(model: SpeakerModel, options: DiarizationOptions): Diarization {
+  const { clustering, known, signal, stepSec = STEP_SEC } = options;
+  // Known voices are speakers from the beginning. They have a label only once they are heard.
+  const speakers: Centroid[] = known.map(({ direction }) =>
+    centroidOf({ direction, weight: REFERENCE_WEIGHT }),
+  );
+  const heard = new Set<number>();
+  const windows: LabeledWindow[] = [];
+  const labels = createLabels(
+    (speaker) => known[speaker]?.name,
+    known.map(({ name }) => name),
+  );
+
+  const thresholdOf = (speaker: number) =>
+    speaker < known.length && !heard.has(speaker) ? NAME_COSINE : clustering.threshold;
+
+  /** True when a voice is none of the speakers so far, and is heard well enough to be one. */
+  function isNew(voice: Voice, local: number, window: WindowSpeakers): boolean {
+    if (heard.size >= clustering.count.max || voice.weight < LEAST_NEW_SEC) return false;
+    const shares = sharesOf(window, local, windows.slice(-WINDOWS_BEFORE), speakers.length);
+    return speakers.every(({ direction }, speaker) => {
+      const lenience = (shares[speaker] ?? 0) >= CONTINUED.share ? CONTINUED.lenience : 0;
+      return cosine(direction, voice.direction) < thresholdOf(speaker) - lenience;
+    });
+  }
+
+  function label(window: WindowSpeakers): void {
+    window.voices.forEach((voice, local) => {
+      if (voice === null || !isNew(voice, local, window)) return;
+      heard.add(speakers.length);
+      speakers.push(centroidOf(voice));
+    });
+    const candidates = speakers.map((_, i) => i).filter((i) => heard.has(i) || isHeard(i, window));
+    const given = labelsFor(
+      window,
+      candidates.map((i) => (speakers[i] as Centroid).direction),
+      windows.slice(-WINDOWS_BEFORE).map((before) => ({
+        ...before,
+        labels: before.labels.map((speaker) => candidates.indexOf(speaker)),
+      })),
+    ).map((candidate) => candidates[candidate] ?? UNKNOWN);
+    windows.push({ firstFrame: window.firstFrame, active: window.active, labels: given });
+    given.forEach((speaker, local) => {
+      const voice = window.voices[local];
+      if (speaker === UNKNOWN || !voice) return;
+      const before = speakers[speaker] as Centroid;
+      const similarity = cosine(before.direction, voice.direction);
+      if (voice.weight < LEAST_LEARNED_SEC || similarity < thresholdOf(speaker)) return;
+      heard.add(speaker);
+      speakers[speaker] = joined(before, centroidOf(voice));
+    });
+  }
+
+  const isHeard = (speaker: number, { voices }: WindowSpeakers) =>
+    voices.some(
+      (voice) =>
+        voice !== null && cosine(voice.direction, (speakers[speaker] as Centroid).direction) >= NAME_COSINE,
+    );
+
+  const reader = createListening(model, { signal, stepSec, atOnce: true }, label);
+  const turnsIn = (range?: { from: number; to: number }) =>
+    turnsOf(windows, range).map((turn) => withLabel(turn, labels.of(turn.speaker)));
+
+  return {
+    push: reader.push,
+    async turnsBetween(startSec, endSec) {
+      const to = frameAt(endSec) + 1;
+      await reader.reach(to);
+      return turnsIn({ from: frameAt(startSec), to });
+    },
+    async finish() {
+      await reader.finish();
+      return turnsIn();
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/**
+ * Decodes the powerset classes of the segmentation (Plaquet and Bredin, "Powerset multi-class cross entropy loss for
+ * neural speaker diarization", 2023): each class stands for a set of at most two of three speakers. Pure.
+ */
+
+/** The speakers that a window tells apart. */
+export const LOCAL_SPEAKERS = 3;
+
+/** The classes of a frame. */
+export const CLASSES = 7;
+
+/** The set of speakers of each class, as bits: none, 1, 2, 3, 1+2, 1+3, 2+3. */
+const SETS = [0b000, 0b001, 0b010, 0b100, 0b011, 0b101, 0b110];
+
+/**
+ * The set of speakers in each frame, as bits: bit `s` is set when local speaker `s` speaks.
+ * @param logProbs log probabilities, 7 for each frame
+ * @param frames the frames to decode; later ones are padding
+ */
+export function decodePowerset(logProbs: Float32Array, frames: number): Uint8Array {
+  if (logProbs.length < frames * CLASSES)
+    throw new Error(`The segmentation gave ${logProbs.length} values for ${frames} frames of ${CLASSES}`);
+  const active = new Uint8Array(frames);
+  for (let frame = 0; frame < frames; frame += 1) {
+    let best = 0;
+    for (let c = 1; c < CLASSES; c += 1) {
+      if ((logProbs[frame * CLASSES + c] ?? 0) > (logProbs[frame * CLASSES + best] ?? 0)) best = c;
+    }
+    active[frame] = SETS[best] ?? 0;
+  }
+  return active;
+}

@@ -1,0 +1,109 @@
+/** The part of a session that tells speakers apart: it hears every block, and gives every segment its speaker. */
+import { BUDGETS } from '../../budgets.ts';
+import type { ModelCache } from '../../engine/cache.ts';
+import type { SpeakerModel } from '../../engine/types.ts';
+import { DIARIZATION } from '../../models/catalogue.ts';
+import type { SpeakerRequest } from '../request.ts';
+import type { UnnumberedSegment } from '../segment.ts';
+import { DEFAULT_CLUSTERING } from './clustering.ts';
+import { createDiarization, type Turn } from './diarization.ts';
+import { createOnlineDiarization } from './online.ts';
+import { unit } from './voice.ts';
+import { bySpeaker } from './words.ts';
+
+/** A person, and 2 to 10 s of what that person says, as 16 kHz mono. */
+export interface Reference {
+  name: string;
+  samples: Float32Array;
+}
+
+/** Who spoke in the audio. */
+export interface SpeakerSummary {
+  /** By start; turns of different speakers may overlap. */
+  turns: Turn[];
+  /** Every speaker in the order of appearance, with the seconds of all turns. */
+  speakers: { speaker: string; seconds: number }[];
+}
+
+/** It holds the model until it is disposed, because segments may be labeled after all of them were recognized. */
+export interface SpeakerPass extends AsyncDisposable {
+  /** Takes the next block of the audio. */
+  push(block: Float32Array): Promise<void>;
+  /** The same words in the same order, in segments of one speaker each. */
+  label(segments: AsyncIterable<UnnumberedSegment>): AsyncGenerator<UnnumberedSegment, void, undefined>;
+  /** Complete after the last segment. */
+  summary(): SpeakerSummary;
+}
+
+export interface SpeakerPassOptions {
+  request: SpeakerRequest;
+  references: readonly Reference[];
+  /** True to label each segment at once; else all of them wait for the end of the audio, which is more accurate. */
+  atOnce: boolean;
+  signal: AbortSignal;
+}
+
+/** The turns within this time of a segment may be the nearest of a word that is in none. */
+const NEAR_SEC = 30;
+
+export async function openSpeakerPass(
+  models: ModelCache<SpeakerModel>,
+  options: SpeakerPassOptions,
+): Promise<SpeakerPass> {
+  const lease = await models.lease(DIARIZATION.id);
+  try {
+    return {
+      ...(await passOver(lease.model, options)),
+      [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose](),
+    };
+  } catch (error) {
+    await lease[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function passOver(
+  model: SpeakerModel,
+  options: SpeakerPassOptions,
+): Promise<Omit<SpeakerPass, typeof Symbol.asyncDispose>> {
+  const { request, references, atOnce, signal } = options;
+  const known: { name: string; direction: Float32Array }[] = [];
+  for (const { name, samples } of references)
+    known.push({ name, direction: unit(await model.embeddings(samples, undefined, { signal })) });
+  const diarization = (atOnce ? createOnlineDiarization : createDiarization)(model, {
+    clustering: { ...DEFAULT_CLUSTERING, count: request.count, maxPoints: BUDGETS.speakers.maxPoints },
+    known,
+    signal,
+  });
+  let turns: Turn[] = [];
+  let before: string | undefined;
+
+  async function parts(segment: UnnumberedSegment): Promise<UnnumberedSegment[]> {
+    const near = await diarization.turnsBetween(segment.start - NEAR_SEC, segment.end);
+    // Words are someone's, even where the networks heard no one. The first speaker who has no name is A.
+    const found = bySpeaker(segment, near, before ?? near[0]?.speaker ?? 'A');
+    before = found.at(-1)?.speaker;
+    return found;
+  }
+
+  return {
+    push: diarization.push,
+    async *label(segments) {
+      const waiting: UnnumberedSegment[] = [];
+      for await (const segment of segments) {
+        if (atOnce) yield* await parts(segment);
+        else waiting.push(segment);
+      }
+      turns = await diarization.finish();
+      for (const segment of waiting) yield* await parts(segment);
+    },
+    summary: () => ({ turns, speakers: speakersOf(turns) }),
+  };
+}
+
+function speakersOf(turns: readonly Turn[]): SpeakerSummary['speakers'] {
+  const seconds = new Map<string, number>();
+  for (const { speaker, start, end } of turns)
+    seconds.set(speaker, (seconds.get(speaker) ?? 0) + end - start);
+  return [...seconds].map(([speaker, spoken]) => ({ speaker, seconds: spoken }));
+}

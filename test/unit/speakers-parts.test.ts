@@ -1,0 +1,207 @@
+/** The parts of the diarization by themselves: windows, sets of speakers, what is embedded, clusters, words. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { labelsFor } from '../../src/transcription/speakers/assignment.ts';
+import { clusterVoices, createVoicePool } from '../../src/transcription/speakers/clustering.ts';
+import { createLabels } from '../../src/transcription/speakers/names.ts';
+import { decodePowerset } from '../../src/transcription/speakers/powerset.ts';
+import { fillSolo, soloSeconds } from '../../src/transcription/speakers/solo.ts';
+import { unit } from '../../src/transcription/speakers/voice.ts';
+import { createStretches } from '../../src/transcription/speakers/windows.ts';
+import { bySpeaker } from '../../src/transcription/speakers/words.ts';
+import { seeded, voiceOf } from '../voices.ts';
+
+function stretchesOf(length: number, blockSamples: number, windows = 4) {
+  const stretches = createStretches({ stepFrames: 148, windows });
+  const found: { firstFrame: number; windows: number; frames: number; first: number; length: number }[] = [];
+  let most = 0;
+  const take = (stretch: ReturnType<typeof stretches.next>) => {
+    if (stretch === null) return false;
+    const { samples, ...where } = stretch;
+    found.push({ ...where, first: samples[0] ?? -1, length: samples.length });
+    return true;
+  };
+  for (let at = 0; at < length; at += blockSamples) {
+    stretches.push(Float32Array.from({ length: Math.min(blockSamples, length - at) }, (_, i) => at + i));
+    most = Math.max(most, stretches.held);
+    while (take(stretches.next()));
+  }
+  take(stretches.tail());
+  assert.equal(stretches.tail(), null);
+  return { found, most };
+}
+
+test('stretches lie on one grid of frames, reach the end, and are the same for blocks of any size', () => {
+  for (const length of [100, 16_000, 160_000, 160_100, 401_234, 1_000_000])
+    for (const windows of [1, 4]) {
+      const { found } = stretchesOf(length, 256_000, windows);
+      for (const { firstFrame, first } of found) assert.equal(first, firstFrame * 270);
+      const last = found.at(-1);
+      assert(last !== undefined && Math.abs(length - (last.first + last.length)) < 1, `${length}`);
+      const frames = Math.max(...found.map((stretch) => stretch.firstFrame + stretch.frames));
+      assert(frames * 270 + 360 > length - 900, `${frames} frames of ${length} samples`);
+      for (const blockSamples of [1600, 99_999])
+        assert.deepEqual(stretchesOf(length, blockSamples, windows).found, found);
+    }
+});
+
+test('the windows of stretches follow each other by one step, and only the last may end with the audio', () => {
+  const { found } = stretchesOf(1_000_000, 256_000);
+  const starts = found.flatMap(({ firstFrame, windows }) =>
+    Array.from({ length: windows }, (_, i) => firstFrame + i * 148),
+  );
+  assert.deepEqual(
+    starts.slice(0, -1),
+    starts.slice(0, -1).map((_, i) => i * 148),
+  );
+});
+
+test('stretches hold no more audio than one of them and the newest block', () => {
+  assert(stretchesOf(2_000_000, 16_000).most <= 160_000 + 3 * 148 * 270 + 16_000 + 270);
+  assert(stretchesOf(2_000_000, 16_000, 1).most <= 160_000 + 16_000 + 270);
+});
+
+test('the classes of the powerset are sets of at most two speakers', () => {
+  const frame = (winner: number) => Array.from({ length: 7 }, (_, i) => (i === winner ? -0.1 : -4));
+  const logProbs = Float32Array.from([0, 1, 2, 3, 4, 5, 6].flatMap(frame));
+  assert.deepEqual([...decodePowerset(logProbs, 7)], [0, 1, 2, 4, 3, 5, 6]);
+  assert.deepEqual([...decodePowerset(logProbs, 2)], [0, 1]);
+  assert.throws(() => decodePowerset(logProbs, 8), /8 frames/);
+});
+
+test('a voice is what a speaker says alone, and nothing where that is too little', () => {
+  const active = new Uint8Array(589);
+  active.fill(1, 0, 30).fill(3, 30, 100).fill(1, 100, 200).fill(2, 200, 210);
+  assert.equal(soloSeconds(active, 0), (130 * 270) / 16_000);
+  assert.equal(soloSeconds(active, 1), 0); // 10 frames are 0.17 s
+  const mask = new Float32Array(150);
+  fillSolo(mask, 5, active, 0);
+  const ones = [...mask.keys()].filter((i) => mask[i] === 1);
+  assert.deepEqual([ones.length, ones[0], ones[29], ones[30], ones.at(-1)], [75, 5, 34, 105, 149]);
+});
+
+test('a pool of voices stays small, loses no weight and keeps the speakers apart', () => {
+  const pool = createVoicePool(64);
+  const random = seeded(5);
+  for (let i = 0; i < 5000; i += 1) {
+    const voice = voiceOf(i % 5).map((x) => x + 0.05 * (random() - 0.5));
+    pool.add({ direction: unit(voice), weight: 2 });
+    assert(pool.points().length <= 64);
+  }
+  const total = pool.points().reduce((sum, { weight }) => sum + weight, 0);
+  assert.equal(total, 10_000);
+  const options = {
+    method: 'agglomerative',
+    threshold: 0.5,
+    maxPoints: 64,
+    count: { min: 1, max: 9 },
+  } as const;
+  assert.equal(clusterVoices(pool.points(), options).length, 5);
+});
+
+test('clustering refuses more points than it may compare', () => {
+  const pool = createVoicePool(10);
+  for (let i = 0; i < 8; i += 1) pool.add({ direction: voiceOf(i), weight: 1 });
+  const options = {
+    method: 'agglomerative',
+    threshold: 0.5,
+    maxPoints: 4,
+    count: { min: 1, max: 9 },
+  } as const;
+  assert.throws(() => clusterVoices(pool.points(), options), /8 points/);
+});
+
+test('voices that are alike are one speaker unless the request says that there are two', () => {
+  const like = (share: number) => unit(voiceOf(0).map((x, i) => x + share * (voiceOf(1)[i] ?? 0)));
+  const points = [0, 0.05, 0.1, 1, 0.95, 0.9].map((share) => ({ direction: like(share), weight: 5 }));
+  const pool = createVoicePool(20);
+  for (const point of points) pool.add(point);
+  const found = (min: number, max: number) => {
+    const options = { method: 'agglomerative', threshold: 0.5, maxPoints: 20, count: { min, max } } as const;
+    return clusterVoices(pool.points(), options).map(({ weight }) => weight);
+  };
+  assert.deepEqual(found(1, 9), [30]);
+  assert.deepEqual(found(2, 2), [15, 15]);
+  assert.deepEqual(found(1, 0), []);
+});
+
+test('two voices of one window share a label only if they are alike', () => {
+  const voice = (speaker: number) => ({ direction: voiceOf(speaker), weight: 2 });
+  const blend = { direction: unit(voiceOf(0).map((x, i) => x + 0.9 * (voiceOf(1)[i] ?? 0))), weight: 2 };
+  const window = { firstFrame: 0, active: new Uint8Array(589) };
+  const speakers = [voiceOf(0), voiceOf(1)];
+  const labels = (voices: (typeof blend | null)[]) => labelsFor({ ...window, voices }, speakers, []);
+  assert.deepEqual(labels([voice(0), blend, null]), [0, 1, -1]);
+  assert.deepEqual(labels([blend, voice(0), null]), [1, 0, -1]);
+  assert.deepEqual(labels([voice(0), voice(0), null]), [0, 0, -1]);
+});
+
+test('a speaker who is never heard alone has the label that the windows before gave the same frames', () => {
+  const active = new Uint8Array(589).fill(1, 0, 300).fill(3, 300, 320);
+  const before = { firstFrame: 0, active: new Uint8Array(589).fill(2, 400, 589), labels: [0, 1, -1] };
+  const window = { firstFrame: 148, active, voices: [{ direction: voiceOf(0), weight: 3 }, null, null] };
+  assert.deepEqual(labelsFor(window, [voiceOf(0), voiceOf(1)], [before]), [0, 1, -1]);
+});
+
+test('labels are A to Z, then AA, without the names that are taken', () => {
+  const labels = createLabels((speaker) => (speaker === 1 ? 'Anna' : undefined), ['B', 'Anna']);
+  assert.deepEqual([5, 1, 7, 5].map(labels.of), ['A', 'Anna', 'C', 'A']);
+  const many = createLabels(() => undefined);
+  const names = Array.from({ length: 28 }, (_, i) => many.of(i));
+  assert.deepEqual(names.slice(25), ['Z', 'AA', 'AB']);
+});
+
+const word = (text: string, start: number, end: number) => ({ text, start, end, tokens: [] });
+const segment = (...words: ReturnType<typeof word>[]) => ({
+  ...{
+    seek: 0,
+    start: words[0]?.start ?? 0,
+    end: words.at(-1)?.end ?? 0,
+    words,
+    temperature: 0,
+    avgLogprob: -0.1,
+  },
+  ...{ text: words.map(({ text }) => text).join(''), compressionRatio: 1, noSpeechProb: 0, language: 'en' },
+});
+
+test('a segment is cut where the speaker changes, and every word is kept once', () => {
+  const turns = [
+    { speaker: 'A', start: 0, end: 2 },
+    { speaker: 'B', start: 2.1, end: 4 },
+  ];
+  const parts = bySpeaker(
+    segment(word(' One', 0, 1), word(' two.', 1, 1.9), word(' Yes.', 2.2, 3)),
+    turns,
+    'A',
+  );
+  assert.deepEqual(
+    parts.map(({ speaker, text, start, end }) => ({ speaker, text, start, end })),
+    [
+      { speaker: 'A', text: ' One two.', start: 0, end: 1.9 },
+      { speaker: 'B', text: ' Yes.', start: 2.2, end: 3 },
+    ],
+  );
+  assert.deepEqual(
+    parts[1]?.words.map(({ speaker }) => speaker),
+    ['B'],
+  );
+});
+
+test('where two speak at once a word goes on with the speaker before it', () => {
+  const turns = [
+    { speaker: 'A', start: 0, end: 4 },
+    { speaker: 'B', start: 1, end: 3 },
+  ];
+  const words = segment(word(' a', 0, 1), word(' b', 1, 2), word(' c', 2, 3), word(' d', 3, 4));
+  assert.equal(bySpeaker(words, turns, 'B').length, 1);
+});
+
+test('a word outside of all turns belongs to the nearest, and without turns to the speaker before', () => {
+  const turns = [
+    { speaker: 'A', start: 0, end: 1 },
+    { speaker: 'B', start: 9, end: 10 },
+  ];
+  assert.equal(bySpeaker(segment(word(' x', 6, 7)), turns, 'A')[0]?.speaker, 'B');
+  assert.equal(bySpeaker(segment(word(' x', 6, 7)), [], 'C')[0]?.speaker, 'C');
+  assert.equal(bySpeaker(segment(), turns, 'A')[0]?.speaker, 'A');
+});
