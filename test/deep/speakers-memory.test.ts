@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BUDGETS } from '../../src/budgets.ts';
-import { DEFAULT_CLUSTERING } from '../../src/transcription/speakers/clustering.ts';
 import { createDiarization } from '../../src/transcription/speakers/diarization.ts';
 import { blocksOf, conversation, inTurns, scriptedVoices } from '../voices.ts';
 
@@ -11,7 +10,6 @@ test('three hours take memory for their windows, and never compare all of their 
   const model = scriptedVoices();
   const options = {
     clustering: {
-      ...DEFAULT_CLUSTERING,
       maxPoints: BUDGETS.speakers.maxPoints,
       count: { min: 1, max: 20 },
     },

@@ -5,14 +5,14 @@ import { labelsFor } from '../../src/transcription/speakers/assignment.ts';
 import { clusterVoices, createVoicePool } from '../../src/transcription/speakers/clustering.ts';
 import { createLabels } from '../../src/transcription/speakers/names.ts';
 import { decodePowerset } from '../../src/transcription/speakers/powerset.ts';
-import { fillSolo, soloSeconds } from '../../src/transcription/speakers/solo.ts';
+import { heardOf } from '../../src/transcription/speakers/solo.ts';
 import { unit } from '../../src/transcription/speakers/voice.ts';
 import { createStretches } from '../../src/transcription/speakers/windows.ts';
 import { bySpeaker } from '../../src/transcription/speakers/words.ts';
 import { seeded, voiceOf } from '../voices.ts';
 
 function stretchesOf(length: number, blockSamples: number, windows = 4) {
-  const stretches = createStretches({ stepFrames: 148, windows });
+  const stretches = createStretches(() => ({ stepFrames: 148, windows }));
   const found: { firstFrame: number; windows: number; frames: number; first: number; length: number }[] = [];
   let most = 0;
   const take = (stretch: ReturnType<typeof stretches.next>) => {
@@ -69,15 +69,32 @@ test('the classes of the powerset are sets of at most two speakers', () => {
   assert.throws(() => decodePowerset(logProbs, 8), /8 frames/);
 });
 
-test('a voice is what a speaker says alone, and nothing where that is too little', () => {
+test('stretches may have steps of their own, and their windows still follow each other', () => {
+  const stretches = createStretches((frame) =>
+    frame < 1000 ? { stepFrames: 74, windows: 17 } : { stepFrames: 148, windows: 9 },
+  );
+  stretches.push(new Float32Array(1_600_000));
+  const starts: number[] = [];
+  for (let stretch = stretches.next(); stretch !== null; stretch = stretches.next()) {
+    assert(stretch.samples.length <= 480_000);
+    for (let i = 0; i < stretch.windows; i += 1) starts.push(stretch.firstFrame + i * stretch.stepFrames);
+  }
+  assert(starts.length > 40);
+  for (const [i, start] of starts.entries())
+    if (i > 0) assert.equal(start - (starts[i - 1] ?? 0), i <= 17 ? 74 : 148);
+});
+
+test('a voice is what a speaker says alone, or else what there is, and nothing where that is too little', () => {
   const active = new Uint8Array(589);
-  active.fill(1, 0, 30).fill(3, 30, 100).fill(1, 100, 200).fill(2, 200, 210);
-  assert.equal(soloSeconds(active, 0), (130 * 270) / 16_000);
-  assert.equal(soloSeconds(active, 1), 0); // 10 frames are 0.17 s
-  const mask = new Float32Array(150);
-  fillSolo(mask, 5, active, 0);
-  const ones = [...mask.keys()].filter((i) => mask[i] === 1);
-  assert.deepEqual([ones.length, ones[0], ones[29], ones[30], ones.at(-1)], [75, 5, 34, 105, 149]);
+  active.fill(1, 0, 30).fill(3, 30, 100).fill(1, 100, 200).fill(2, 200, 210).fill(4, 300, 310);
+  const alone = heardOf(active, 0);
+  assert.deepEqual(
+    [alone?.frames.length, alone?.frames[30], alone?.aloneSec],
+    [130, 100, (130 * 270) / 16_000],
+  );
+  const other = heardOf(active, 1); // 10 frames are 0.17 s
+  assert.deepEqual([other?.frames.length, other?.frames[0], other?.aloneSec], [80, 30, 0]);
+  assert.equal(heardOf(active, 2), null);
 });
 
 test('a pool of voices stays small, loses no weight and keeps the speakers apart', () => {
@@ -85,29 +102,37 @@ test('a pool of voices stays small, loses no weight and keeps the speakers apart
   const random = seeded(5);
   for (let i = 0; i < 5000; i += 1) {
     const voice = voiceOf(i % 5).map((x) => x + 0.05 * (random() - 0.5));
-    pool.add({ direction: unit(voice), weight: 2 });
+    pool.add({ direction: unit(voice), weight: 2 }, i * 148);
     assert(pool.points().length <= 64);
   }
   const total = pool.points().reduce((sum, { weight }) => sum + weight, 0);
   assert.equal(total, 10_000);
-  const options = {
-    method: 'agglomerative',
-    threshold: 0.5,
-    maxPoints: 64,
-    count: { min: 1, max: 9 },
-  } as const;
+  const options = { maxPoints: 64, count: { min: 1, max: 9 } };
   assert.equal(clusterVoices(pool.points(), options).length, 5);
+});
+
+test('voices that are heard in the same windows are two speakers where others as alike are one', () => {
+  const like = (share: number) => unit(voiceOf(0).map((x, i) => x + share * (voiceOf(1)[i] ?? 0)));
+  const found = (windowOf: (i: number) => number) => {
+    const pool = createVoicePool(20);
+    for (let i = 0; i < 8; i += 1)
+      pool.add({ direction: like(i % 2 === 0 ? 0 : 0.9), weight: 5 }, windowOf(i));
+    return clusterVoices(pool.points(), { maxPoints: 20, count: { min: 1, max: 9 } }).length;
+  };
+  assert.equal(
+    found((i) => i),
+    1,
+  );
+  assert.equal(
+    found((i) => Math.floor(i / 2)),
+    2,
+  );
 });
 
 test('clustering refuses more points than it may compare', () => {
   const pool = createVoicePool(10);
-  for (let i = 0; i < 8; i += 1) pool.add({ direction: voiceOf(i), weight: 1 });
-  const options = {
-    method: 'agglomerative',
-    threshold: 0.5,
-    maxPoints: 4,
-    count: { min: 1, max: 9 },
-  } as const;
+  for (let i = 0; i < 8; i += 1) pool.add({ direction: voiceOf(i), weight: 1 }, i);
+  const options = { maxPoints: 4, count: { min: 1, max: 9 } };
   assert.throws(() => clusterVoices(pool.points(), options), /8 points/);
 });
 
@@ -115,9 +140,9 @@ test('voices that are alike are one speaker unless the request says that there a
   const like = (share: number) => unit(voiceOf(0).map((x, i) => x + share * (voiceOf(1)[i] ?? 0)));
   const points = [0, 0.05, 0.1, 1, 0.95, 0.9].map((share) => ({ direction: like(share), weight: 5 }));
   const pool = createVoicePool(20);
-  for (const point of points) pool.add(point);
+  for (const [i, point] of points.entries()) pool.add(point, i);
   const found = (min: number, max: number) => {
-    const options = { method: 'agglomerative', threshold: 0.5, maxPoints: 20, count: { min, max } } as const;
+    const options = { maxPoints: 20, count: { min, max } };
     return clusterVoices(pool.points(), options).map(({ weight }) => weight);
   };
   assert.deepEqual(found(1, 9), [30]);
@@ -126,8 +151,12 @@ test('voices that are alike are one speaker unless the request says that there a
 });
 
 test('two voices of one window share a label only if they are alike', () => {
-  const voice = (speaker: number) => ({ direction: voiceOf(speaker), weight: 2 });
-  const blend = { direction: unit(voiceOf(0).map((x, i) => x + 0.9 * (voiceOf(1)[i] ?? 0))), weight: 2 };
+  const voice = (speaker: number) => ({ direction: voiceOf(speaker), weight: 2, aloneSec: 2 });
+  const blend = {
+    direction: unit(voiceOf(0).map((x, i) => x + 0.9 * (voiceOf(1)[i] ?? 0))),
+    weight: 2,
+    aloneSec: 2,
+  };
   const window = { firstFrame: 0, active: new Uint8Array(589) };
   const speakers = [voiceOf(0), voiceOf(1)];
   const labels = (voices: (typeof blend | null)[]) => labelsFor({ ...window, voices }, speakers, []);
@@ -139,7 +168,11 @@ test('two voices of one window share a label only if they are alike', () => {
 test('a speaker who is never heard alone has the label that the windows before gave the same frames', () => {
   const active = new Uint8Array(589).fill(1, 0, 300).fill(3, 300, 320);
   const before = { firstFrame: 0, active: new Uint8Array(589).fill(2, 400, 589), labels: [0, 1, -1] };
-  const window = { firstFrame: 148, active, voices: [{ direction: voiceOf(0), weight: 3 }, null, null] };
+  const window = {
+    firstFrame: 148,
+    active,
+    voices: [{ direction: voiceOf(0), weight: 3, aloneSec: 3 }, null, null],
+  };
   assert.deepEqual(labelsFor(window, [voiceOf(0), voiceOf(1)], [before]), [0, 1, -1]);
 });
 

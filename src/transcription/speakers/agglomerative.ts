@@ -4,13 +4,19 @@
  *
  * Memory grows with the square of the number of points, and time with a little more. The caller bounds the number.
  */
-import { type Centroid, cosine, joined } from './voice.ts';
+import { type Centroid, cosine, joined, together } from './voice.ts';
+
+/**
+ * Two voices of one window are mostly two persons, so that groups which are heard together are so much less alike. It is
+ * no more than that because the segmentation sometimes takes one person for two.
+ */
+export const TOGETHER = 0.3;
 
 export interface Merge {
   /** The two groups by the index of their first point; the group is `into` afterwards. */
   into: number;
   from: number;
-  /** The cosine between their centroids. */
+  /** The cosine between their centroids, less what being heard together takes from it. */
   similarity: number;
 }
 
@@ -27,7 +33,9 @@ export function mergesOf(
 
   function compare(i: number, j: number): void {
     const [a, b] = [groups[i], groups[j]];
-    if (a && b) similarities[Math.min(i, j) * n + Math.max(i, j)] = cosine(a.direction, b.direction);
+    if (a && b)
+      similarities[Math.min(i, j) * n + Math.max(i, j)] =
+        cosine(a.direction, b.direction) - TOGETHER * together(a, b);
   }
   function findNearest(i: number): void {
     nearest[i] = -1;

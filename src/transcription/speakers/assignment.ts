@@ -1,22 +1,19 @@
 /** Gives the local speakers of one window the labels of the speakers of the whole audio. Pure. */
 import { LOCAL_SPEAKERS } from './powerset.ts';
-import { cosine, type Voice } from './voice.ts';
+import { cosine, type LocalVoice, type Voice } from './voice.ts';
 
 /** No speaker of the audio. */
 export const UNKNOWN = -1;
 
 /** Voices of one window that are more alike are one person whom the segmentation took for two. */
 const SAME_VOICE = 0.8;
-/** How much it counts that the windows before gave the same frames to a speaker, against the cosine of the voices. */
-const CONTINUITY = 0.3;
-
 /** What one window says: who of its own speakers speaks when, and what they sound like. */
 export interface WindowSpeakers {
   firstFrame: number;
   /** The set of local speakers of each frame, as bits. */
   active: Uint8Array;
-  /** The voice of each local speaker; null where too little of it is heard alone. */
-  voices: (Voice | null)[];
+  /** The voice of each local speaker; null where too little of it is heard. */
+  voices: (LocalVoice | null)[];
 }
 
 /** A window whose local speakers have labels. */
@@ -39,18 +36,11 @@ export function labelsFor(
   before: readonly LabeledWindow[],
 ): number[] {
   const { voices } = window;
-  const shares = voices.map((_, local) => sharesOf(window, local, before, speakers.length));
-  const scores = voices.map((voice, local) =>
-    voice === null
-      ? null
-      : speakers.map(
-          (speaker, label) => cosine(voice.direction, speaker) + CONTINUITY * (shares[local]?.[label] ?? 0),
-        ),
-  );
+  const scores = voices.map((voice) => voice && speakers.map((speaker) => cosine(voice.direction, speaker)));
   const labels = bestAllocation(voices, scores);
   return labels.map((label, local) => {
     if (label !== UNKNOWN || voices[local] !== null) return label;
-    const share = shares[local] ?? [];
+    const share = sharesOf(window, local, before, speakers.length);
     const most = Math.max(0, ...share);
     return most > 0 ? share.indexOf(most) : UNKNOWN;
   });

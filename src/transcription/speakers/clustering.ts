@@ -1,10 +1,9 @@
 /**
- * Finds the speakers of a whole audio among the voices of its windows. Two methods are behind one function, so that they
- * can be measured against each other. Neither ever sees more than `maxPoints` points: voices that are most alike are
- * merged while they come in, so the memory of a file of 3 h is that of one of a quarter of an hour. Pure.
+ * Finds the speakers of a whole audio among the voices of its windows. It never sees more than `maxPoints` points: voices
+ * that are most alike are merged while they come in, so the memory of a file of 3 h is that of one of a quarter of an
+ * hour. Pure. docs/accuracy.md has the figures that the constants come from.
  */
 import { groupsAfter, mergesOf } from './agglomerative.ts';
-import { spectralGroups } from './spectral.ts';
 import { type Centroid, centroidOf, cosine, joined, type Voice } from './voice.ts';
 
 /** How many speakers there are, as far as it is known. */
@@ -14,32 +13,25 @@ export interface SpeakerCount {
 }
 
 export interface ClusteringOptions {
-  method: 'agglomerative' | 'spectral';
   count: SpeakerCount;
-  /** Voices whose cosine is below it are two speakers (agglomerative). */
-  threshold: number;
   /** The most points that are compared with each other. */
   maxPoints: number;
 }
 
-export const DEFAULT_CLUSTERING: Omit<ClusteringOptions, 'count' | 'maxPoints'> = {
-  method: 'agglomerative',
-  threshold: 0.5,
-};
+/** Groups of voices whose cosine is below it are two speakers. */
+const THRESHOLD = 0.65;
 
-/** A speaker has at least so many seconds, over all windows, or this share of all speech if that is less. */
-const LEAST_SEC = 4;
+/** A speaker speaks alone for at least so many seconds, or this share of all such speech if that is less. */
+const LEAST_SEC = 1.5;
 const LEAST_SHARE = 0.1;
-/** Fewer points have no neighborhoods, so 3D-Speaker does not cluster them by spectrum either. */
-const LEAST_SPECTRAL = 40;
 
 /** Collects voices, and merges those that are most alike whenever there are `maxPoints`. */
 export function createVoicePool(maxPoints: number) {
   let points: Centroid[] = [];
   return {
-    add(voice: Voice): void {
+    add(voice: Voice, window: number): void {
       if (points.length >= maxPoints) points = halved(points);
-      points.push(centroidOf(voice));
+      points.push(centroidOf(voice, window));
     },
     points: (): readonly Centroid[] => points,
   };
@@ -57,26 +49,22 @@ function halved(points: Centroid[]): Centroid[] {
 
 /** The speakers, those who speak most first; none if there are no points. */
 export function clusterVoices(points: readonly Centroid[], options: ClusteringOptions): Centroid[] {
-  const { method, count } = options;
+  const { count } = options;
   if (points.length > options.maxPoints) throw new Error(`${points.length} points are too many to compare`);
   if (points.length === 0 || count.max < 1) return [];
-  const groups =
-    method === 'spectral' && points.length >= LEAST_SPECTRAL
-      ? spectralGroups(points, count)
-      : cutOf(points, options);
-  return centroidsOf(points, groups, count).sort((a, b) => b.weight - a.weight);
+  return centroidsOf(points, cutOf(points, options), count).sort((a, b) => b.weight - a.weight);
 }
 
 /**
  * The cut through the merges at the threshold. If it leaves too few or too many speakers, the nearest cut that leaves
  * an allowed number of them. Voices that are too short to be a speaker do not count.
  */
-function cutOf(points: readonly Centroid[], { count, threshold }: ClusteringOptions): Int32Array {
+function cutOf(points: readonly Centroid[], { count }: ClusteringOptions): Int32Array {
   const merges = mergesOf(points);
   const least = leastWeight(points);
   const weights = points.map(({ weight }) => weight);
   let speakers = weights.filter((weight) => weight >= least).length;
-  const below = merges.findIndex(({ similarity }) => similarity < threshold);
+  const below = merges.findIndex(({ similarity }) => similarity < THRESHOLD);
   const wanted = below < 0 ? merges.length : below;
   let best = { cut: 0, fits: false, away: Number.POSITIVE_INFINITY };
   for (let cut = 0; cut <= merges.length; cut += 1) {

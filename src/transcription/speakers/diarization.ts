@@ -34,27 +34,24 @@ export interface DiarizationOptions {
   clustering: ClusteringOptions;
   known: readonly KnownVoice[];
   signal: AbortSignal;
-  /** From the start of a window to the start of the next one, in seconds. */
-  stepSec?: number;
 }
 
-/** pyannote's own pipeline has a step of 1 s. This one costs two fifths of it. */
-export const STEP_SEC = 2.5;
 /** A voice of less says too little to find speakers by. It gets the label of the speaker that it is most like. */
-const LEAST_CLUSTERED_SEC = 1;
+const LEAST_CLUSTERED_SEC = 2;
 /** The windows that share frames with a window lie among so many before it. */
 export const WINDOWS_BEFORE = 4;
 
 /** The diarization of a whole file. */
 export function createDiarization(model: SpeakerModel, options: DiarizationOptions): Diarization {
-  const { clustering, known, signal, stepSec = STEP_SEC } = options;
+  const { clustering, known, signal } = options;
   const seen: WindowSpeakers[] = [];
   const [pool, short] = [createVoicePool(clustering.maxPoints), createVoicePool(clustering.maxPoints)];
   let turns: Turn[] = [];
-  const windows = createListening(model, { signal, stepSec, atOnce: false }, (window) => {
+  const windows = createListening(model, { signal, atOnce: false }, (window) => {
     seen.push(window);
     for (const voice of window.voices)
-      if (voice !== null) (voice.weight >= LEAST_CLUSTERED_SEC ? pool : short).add(voice);
+      if (voice !== null && voice.aloneSec > 0)
+        (voice.aloneSec >= LEAST_CLUSTERED_SEC ? pool : short).add(voice, window.firstFrame);
   });
 
   return {

@@ -2,20 +2,24 @@
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { SpeakerModel } from '../../engine/types.ts';
 import type { WindowSpeakers } from './assignment.ts';
-import { FRAME_SAMPLES, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
+import { FRAME_SAMPLES, secondsAt, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
 import { CLASSES, decodePowerset, LOCAL_SPEAKERS } from './powerset.ts';
-import { fillSolo, soloSeconds } from './solo.ts';
+import { type Heard, heardOf } from './solo.ts';
 import { unit } from './voice.ts';
-import { createStretches, type Stretch } from './windows.ts';
+import { createStretches, type Stretch, type StretchSize } from './windows.ts';
 
-/** The most audio and the most masks of one call of the embedding. */
-const MAX_STRETCH_SEC = 30;
-const MAX_MASKS = 64;
+/** The most audio of one call of the embedding. */
+const STRETCH_SEC = 30;
+/**
+ * From the start of a window to the start of the next one. Twice as many windows cost twice the segmentation and cut
+ * the error of short audio, where each voice has few windows. Long audio gains little, so only its beginning has them.
+ */
+const STEP_SEC = 2.5;
+const FIRST_STEP_SEC = 1.25;
+const FIRST_SEC = 60;
 
 export interface ListeningOptions {
   signal: AbortSignal;
-  /** From the start of a window to the start of the next one, in seconds. */
-  stepSec: number;
   /** True to ask about each window as soon as it is full; else about many at a time, which costs much less. */
   atOnce: boolean;
 }
@@ -30,13 +34,10 @@ export interface Listening {
 /** Computes the windows of the audio in order and hands each to `onWindow`. */
 export function createListening(
   model: SpeakerModel,
-  { signal, stepSec, atOnce }: ListeningOptions,
+  { signal, atOnce }: ListeningOptions,
   onWindow: (window: WindowSpeakers) => void,
 ): Listening {
-  const stepFrames = Math.max(6, Math.round((stepSec * SAMPLE_RATE) / FRAME_SAMPLES));
-  const room = MAX_STRETCH_SEC * SAMPLE_RATE - WINDOW_SAMPLES;
-  const windows = atOnce ? 1 : 1 + Math.floor(room / (stepFrames * FRAME_SAMPLES));
-  const stretches = createStretches({ stepFrames, windows });
+  const stretches = createStretches(atOnce ? () => ({ stepFrames: framesOf(STEP_SEC), windows: 1 }) : sizeAt);
   let last: Promise<void> = Promise.resolve();
 
   /** The samples are views of one buffer, so no block may come while they are computed. */
@@ -47,7 +48,7 @@ export function createListening(
   }
   async function listen(stretch: Stretch | null): Promise<void> {
     if (stretch === null) return;
-    for (const window of await speakersIn(stretch, stepFrames, model, signal)) onWindow(window);
+    for (const window of await speakersIn(stretch, model, signal)) onWindow(window);
   }
 
   return {
@@ -62,49 +63,47 @@ export function createListening(
   };
 }
 
+const framesOf = (seconds: number) => Math.round((seconds * SAMPLE_RATE) / FRAME_SAMPLES);
+
+function sizeAt(firstFrame: number): StretchSize {
+  const stepFrames = framesOf(secondsAt(firstFrame) < FIRST_SEC ? FIRST_STEP_SEC : STEP_SEC);
+  const room = STRETCH_SEC * SAMPLE_RATE - WINDOW_SAMPLES;
+  return { stepFrames, windows: 1 + Math.floor(room / (stepFrames * FRAME_SAMPLES)) };
+}
+
 async function speakersIn(
   stretch: Stretch,
-  stepFrames: number,
   model: SpeakerModel,
   signal: AbortSignal,
 ): Promise<WindowSpeakers[]> {
-  const { samples, firstFrame, windows, frames } = stretch;
+  const { samples, firstFrame, windows, stepFrames, frames } = stretch;
   signal.throwIfAborted();
   const logProbs = await model.segmentation(samples, { step: stepFrames * FRAME_SAMPLES }, { signal });
-  const heard: WindowSpeakers[] = [];
-  const solos: { window: number; local: number; seconds: number }[] = [];
+  const found: WindowSpeakers[] = [];
+  const masks: (Heard & { window: number; local: number })[] = [];
   for (let window = 0; window < windows; window += 1) {
     const first = window * stepFrames;
     const scores = logProbs.subarray(window * WINDOW_FRAMES * CLASSES);
     const active = decodePowerset(scores, Math.max(0, Math.min(WINDOW_FRAMES, frames - first)));
-    heard.push({
-      firstFrame: firstFrame + first,
-      active,
-      voices: new Array(LOCAL_SPEAKERS).fill(null),
-    });
+    found.push({ firstFrame: firstFrame + first, active, voices: new Array(LOCAL_SPEAKERS).fill(null) });
     for (let local = 0; local < LOCAL_SPEAKERS; local += 1) {
-      const seconds = soloSeconds(active, local);
-      if (seconds > 0) solos.push({ window, local, seconds });
+      const heard = heardOf(active, local);
+      if (heard !== null) masks.push({ ...heard, window, local });
     }
   }
-  if (solos.length === 0) return heard;
-  if (solos.length > MAX_MASKS) throw new Error(`${solos.length} masks are too many`);
+  if (masks.length === 0) return found;
   // The values of a mask are equal parts of the samples. The first frame begins a little more than one part later.
   const length = Math.max(1, Math.round(samples.length / FRAME_SAMPLES));
-  const values = new Float32Array(solos.length * length);
-  for (const [i, { window, local }] of solos.entries())
-    fillSolo(
-      values.subarray(i * length, (i + 1) * length),
-      window * stepFrames + 1,
-      heard[window]?.active ?? new Uint8Array(),
-      local,
-    );
+  const values = new Float32Array(masks.length * length);
+  for (const [i, { window, frames: ones }] of masks.entries())
+    for (const frame of ones) values[i * length + Math.min(length - 1, window * stepFrames + 1 + frame)] = 1;
   signal.throwIfAborted();
-  const embeddings = await model.embeddings(samples, { masks: solos.length, values }, { signal });
-  const size = embeddings.length / solos.length;
-  for (const [i, { window, local, seconds }] of solos.entries()) {
-    const voices = heard[window]?.voices ?? [];
-    voices[local] = { direction: unit(embeddings.slice(i * size, (i + 1) * size)), weight: seconds };
+  const embeddings = await model.embeddings(samples, { masks: masks.length, values }, { signal });
+  const size = embeddings.length / masks.length;
+  for (const [i, { window, local, aloneSec }] of masks.entries()) {
+    const voices = found[window]?.voices ?? [];
+    const direction = unit(embeddings.slice(i * size, (i + 1) * size));
+    voices[local] = { direction, aloneSec, weight: (aloneSec * stepFrames * FRAME_SAMPLES) / WINDOW_SAMPLES };
   }
-  return heard;
+  return found;
 }

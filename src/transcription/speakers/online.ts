@@ -4,20 +4,17 @@
  */
 
 import type { SpeakerModel } from '../../engine/types.ts';
+import { TOGETHER } from './agglomerative.ts';
 import { type LabeledWindow, labelsFor, sharesOf, UNKNOWN, type WindowSpeakers } from './assignment.ts';
-import {
-  type Diarization,
-  type DiarizationOptions,
-  STEP_SEC,
-  WINDOWS_BEFORE,
-  withLabel,
-} from './diarization.ts';
+import { type Diarization, type DiarizationOptions, WINDOWS_BEFORE, withLabel } from './diarization.ts';
 import { frameAt } from './frames.ts';
 import { createListening } from './listening.ts';
 import { createLabels, NAME_COSINE } from './names.ts';
 import { turnsOf } from './turns.ts';
-import { type Centroid, centroidOf, cosine, joined, type Voice } from './voice.ts';
+import { type Centroid, centroidOf, cosine, joined, type LocalVoice } from './voice.ts';
 
+/** A voice that is less like a speaker is another's. Single voices differ more than groups of them. */
+const THRESHOLD = 0.45;
 /** A new speaker must have said so much alone in the window. */
 const LEAST_NEW_SEC = 1.5;
 /**
@@ -28,13 +25,13 @@ const CONTINUED = { share: 0.5, lenience: 0.2 };
 /** Shorter voices are labeled, but a speaker's voice is not learned from them. */
 const LEAST_LEARNED_SEC = 1;
 /** How much a reference counts against the seconds that are heard in the audio. */
-const REFERENCE_WEIGHT = 5;
+const REFERENCE_WEIGHT = 2;
 
 export function createOnlineDiarization(model: SpeakerModel, options: DiarizationOptions): Diarization {
-  const { clustering, known, signal, stepSec = STEP_SEC } = options;
+  const { clustering, known, signal } = options;
   // Known voices are speakers from the beginning. They have a label only once they are heard.
   const speakers: Centroid[] = known.map(({ direction }) =>
-    centroidOf({ direction, weight: REFERENCE_WEIGHT }),
+    centroidOf({ direction, weight: REFERENCE_WEIGHT }, -1),
   );
   const heard = new Set<number>();
   const windows: LabeledWindow[] = [];
@@ -44,15 +41,20 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
   );
 
   const thresholdOf = (speaker: number) =>
-    speaker < known.length && !heard.has(speaker) ? NAME_COSINE : clustering.threshold;
+    speaker < known.length && !heard.has(speaker) ? NAME_COSINE : THRESHOLD;
 
   /** True when a voice is none of the speakers so far, and is heard well enough to be one. */
-  function isNew(voice: Voice, local: number, window: WindowSpeakers): boolean {
-    if (heard.size >= clustering.count.max || voice.weight < LEAST_NEW_SEC) return false;
+  function isNew(voice: LocalVoice, local: number, window: WindowSpeakers): boolean {
+    if (heard.size >= clustering.count.max || voice.aloneSec < LEAST_NEW_SEC) return false;
     const shares = sharesOf(window, local, windows.slice(-WINDOWS_BEFORE), speakers.length);
     return speakers.every(({ direction }, speaker) => {
       const lenience = (shares[speaker] ?? 0) >= CONTINUED.share ? CONTINUED.lenience : 0;
-      return cosine(direction, voice.direction) < thresholdOf(speaker) - lenience;
+      const alike = cosine(direction, voice.direction);
+      // As in the clustering: where another voice of the window is more like the speaker, this one is less so.
+      const isOther = window.voices.some(
+        (other, i) => i !== local && other !== null && cosine(direction, other.direction) > alike,
+      );
+      return alike - (isOther ? TOGETHER : 0) < thresholdOf(speaker) - lenience;
     });
   }
 
@@ -60,7 +62,7 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
     window.voices.forEach((voice, local) => {
       if (voice === null || !isNew(voice, local, window)) return;
       heard.add(speakers.length);
-      speakers.push(centroidOf(voice));
+      speakers.push(centroidOf(voice, window.firstFrame));
     });
     const candidates = speakers.map((_, i) => i).filter((i) => heard.has(i) || isHeard(i, window));
     const given = labelsFor(
@@ -77,9 +79,9 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
       if (speaker === UNKNOWN || !voice) return;
       const before = speakers[speaker] as Centroid;
       const similarity = cosine(before.direction, voice.direction);
-      if (voice.weight < LEAST_LEARNED_SEC || similarity < thresholdOf(speaker)) return;
+      if (voice.aloneSec < LEAST_LEARNED_SEC || similarity < thresholdOf(speaker)) return;
       heard.add(speaker);
-      speakers[speaker] = joined(before, centroidOf(voice));
+      speakers[speaker] = joined(before, centroidOf(voice, window.firstFrame));
     });
   }
 
@@ -89,7 +91,7 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
         voice !== null && cosine(voice.direction, (speakers[speaker] as Centroid).direction) >= NAME_COSINE,
     );
 
-  const reader = createListening(model, { signal, stepSec, atOnce: true }, label);
+  const reader = createListening(model, { signal, atOnce: true }, label);
   const turnsIn = (range?: { from: number; to: number }) =>
     turnsOf(windows, range).map((turn) => withLabel(turn, labels.of(turn.speaker)));
 

@@ -5,7 +5,6 @@ import type { SpeakerModel } from '../../engine/types.ts';
 import { DIARIZATION } from '../../models/catalogue.ts';
 import type { SpeakerRequest } from '../request.ts';
 import type { UnnumberedSegment } from '../segment.ts';
-import { DEFAULT_CLUSTERING } from './clustering.ts';
 import { createDiarization, type Turn } from './diarization.ts';
 import { createOnlineDiarization } from './online.ts';
 import { unit } from './voice.ts';
@@ -71,7 +70,7 @@ async function passOver(
   for (const { name, samples } of references)
     known.push({ name, direction: unit(await model.embeddings(samples, undefined, { signal })) });
   const diarization = (atOnce ? createOnlineDiarization : createDiarization)(model, {
-    clustering: { ...DEFAULT_CLUSTERING, count: request.count, maxPoints: BUDGETS.speakers.maxPoints },
+    clustering: { count: request.count, maxPoints: BUDGETS.speakers.maxPoints },
     known,
     signal,
   });

@@ -1,22 +1,25 @@
 /**
  * Says what an embedding is computed of: the time in which one speaker speaks and no other. What two say at once would
- * give a voice between theirs. Pure.
+ * give a voice between theirs, so it counts only where there is nothing else. Pure.
  */
 import { durationOf } from './frames.ts';
 
 /** Below this an embedding says little of the voice. */
-const MIN_SOLO_SEC = 0.4;
+const LEAST_SEC = 0.2;
 
-/** The seconds that local speaker `speaker` speaks alone; 0 where it is too little to know a voice by. */
-export function soloSeconds(active: Uint8Array, speaker: number): number {
-  let frames = 0;
-  for (const set of active) if (set === 1 << speaker) frames += 1;
-  const seconds = durationOf(frames);
-  return seconds < MIN_SOLO_SEC ? 0 : seconds;
+/** The frames of a window that a voice is computed of. */
+export interface Heard {
+  frames: number[];
+  /** The time in which the speaker speaks alone, in seconds; 0 where the frames are those with others. */
+  aloneSec: number;
 }
 
-/** Sets to 1 the values of a mask in which the speaker speaks alone. @param from the mask's value of the first frame */
-export function fillSolo(mask: Float32Array, from: number, active: Uint8Array, speaker: number): void {
-  for (let frame = 0; frame < active.length; frame += 1)
-    if (active[frame] === 1 << speaker && from + frame < mask.length) mask[from + frame] = 1;
+/** The frames of local speaker `speaker`; null where they are too few to know a voice by. */
+export function heardOf(active: Uint8Array, speaker: number): Heard | null {
+  const bit = 1 << speaker;
+  const of = (isMine: (set: number) => boolean) => [...active.keys()].filter((i) => isMine(active[i] ?? 0));
+  const alone = of((set) => set === bit);
+  if (durationOf(alone.length) >= LEAST_SEC) return { frames: alone, aloneSec: durationOf(alone.length) };
+  const all = of((set) => (set & bit) !== 0);
+  return durationOf(all.length) >= LEAST_SEC ? { frames: all, aloneSec: 0 } : null;
 }

@@ -4,14 +4,25 @@
 export interface Voice {
   /** The embedding, of unit length. */
   direction: Float32Array;
-  /** The seconds of speech that it is made of. */
+  /**
+   * The seconds of speech that it adds to what is known of the speaker. Windows overlap, so that it is less than what is
+   * heard in the window.
+   */
   weight: number;
+}
+
+/** A voice of one local speaker of a window. */
+export interface LocalVoice extends Voice {
+  /** What the speaker says alone in the window, in seconds. */
+  aloneSec: number;
 }
 
 /** A group of voices that count as one. */
 export interface Centroid extends Voice {
   /** The weighted sum of the directions; `direction` is its direction. */
   sum: Float32Array;
+  /** The window of each voice, by its first frame, in order. */
+  windows: readonly number[];
 }
 
 /** A vector of unit length; one that is zero or not finite becomes zero, which is like no voice. */
@@ -29,21 +40,27 @@ export function cosine(a: Float32Array, b: Float32Array): number {
   return sum;
 }
 
-export function centroidOf({ direction, weight }: Voice): Centroid {
-  return withSum(
-    direction.map((x) => x * weight),
-    weight,
-  );
+/** @param window the first frame of the window in which the voice is heard */
+export function centroidOf({ direction, weight }: Voice, window: number): Centroid {
+  const sum = direction.map((x) => x * weight);
+  return { sum, weight, windows: [window], direction: unit(sum) };
 }
 
 /** The centroid of both groups. */
 export function joined(a: Centroid, b: Centroid): Centroid {
-  return withSum(
-    a.sum.map((x, i) => x + (b.sum[i] ?? 0)),
-    a.weight + b.weight,
-  );
+  const sum = a.sum.map((x, i) => x + (b.sum[i] ?? 0));
+  const windows = [...a.windows, ...b.windows].sort((x, y) => x - y);
+  return { sum, weight: a.weight + b.weight, windows, direction: unit(sum) };
 }
 
-function withSum(sum: Float32Array, weight: number): Centroid {
-  return { sum, weight, direction: unit(sum) };
+/** The share (0 to 1) of the voices of the smaller group that are heard in one window with a voice of the other. */
+export function together(a: Centroid, b: Centroid): number {
+  let common = 0;
+  for (let i = 0, j = 0; i < a.windows.length && j < b.windows.length; ) {
+    const [x, y] = [a.windows[i] ?? 0, b.windows[j] ?? 0];
+    if (x === y) common += 1;
+    if (x <= y) i += 1;
+    if (y <= x) j += 1;
+  }
+  return common / Math.max(1, Math.min(a.windows.length, b.windows.length));
 }

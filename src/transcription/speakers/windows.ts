@@ -11,6 +11,7 @@ export interface Stretch {
   firstFrame: number;
   /** How many windows begin in it, one step after the other. Samples after the end are silence. */
   windows: number;
+  stepFrames: number;
   /** The frames of the stretch that begin before the end of the audio. */
   frames: number;
   samples: Float32Array;
@@ -36,9 +37,8 @@ export interface StretchSize {
   windows: number;
 }
 
-export function createStretches({ stepFrames, windows }: StretchSize): Stretches {
-  const stepSamples = stepFrames * FRAME_SAMPLES;
-  const stretchSamples = (windows - 1) * stepSamples + WINDOW_SAMPLES;
+/** @param sizeAt the size of the stretch that begins at a frame */
+export function createStretches(sizeAt: (firstFrame: number) => StretchSize): Stretches {
   let held = new Float32Array(0);
   let heldFrom = 0; // in samples from the start of the audio
   let nextFrame = 0;
@@ -46,12 +46,12 @@ export function createStretches({ stepFrames, windows }: StretchSize): Stretches
 
   const length = () => heldFrom + held.length;
 
-  function stretchAt(firstFrame: number, count: number): Stretch {
+  function stretchAt(firstFrame: number, { stepFrames, windows }: StretchSize): Stretch {
     const from = firstFrame * FRAME_SAMPLES - heldFrom;
-    const samples = held.subarray(from, from + (count - 1) * stepSamples + WINDOW_SAMPLES);
-    const frames = Math.min((count - 1) * stepFrames + WINDOW_FRAMES, framesIn(samples.length));
+    const samples = held.subarray(from, from + lengthOf({ stepFrames, windows }));
+    const frames = Math.min((windows - 1) * stepFrames + WINDOW_FRAMES, framesIn(samples.length));
     covered = Math.max(covered, firstFrame + frames);
-    return { firstFrame, windows: count, frames, samples };
+    return { firstFrame, windows, stepFrames, frames, samples };
   }
 
   return {
@@ -65,9 +65,10 @@ export function createStretches({ stepFrames, windows }: StretchSize): Stretches
       held.set(block, rest.length);
     },
     next() {
-      if (nextFrame * FRAME_SAMPLES + stretchSamples > length()) return null;
-      const stretch = stretchAt(nextFrame, windows);
-      nextFrame += windows * stepFrames;
+      const size = sizeAt(nextFrame);
+      if (nextFrame * FRAME_SAMPLES + lengthOf(size) > length()) return null;
+      const stretch = stretchAt(nextFrame, size);
+      nextFrame += size.windows * size.stepFrames;
       return stretch;
     },
     tail() {
@@ -75,9 +76,10 @@ export function createStretches({ stepFrames, windows }: StretchSize): Stretches
       const lastFirst = Math.max(0, Math.ceil((end - WINDOW_SAMPLES) / FRAME_SAMPLES));
       if (end === 0 || covered >= Math.min(framesIn(end), lastFirst + WINDOW_FRAMES)) return null;
       const left = end - nextFrame * FRAME_SAMPLES;
-      if (left > WINDOW_SAMPLES)
-        return stretchAt(nextFrame, 1 + Math.ceil((left - WINDOW_SAMPLES) / stepSamples));
-      return stretchAt(lastFirst, 1);
+      const { stepFrames } = sizeAt(nextFrame);
+      if (left <= WINDOW_SAMPLES) return stretchAt(lastFirst, { stepFrames, windows: 1 });
+      const windows = 1 + Math.ceil((left - WINDOW_SAMPLES) / (stepFrames * FRAME_SAMPLES));
+      return stretchAt(nextFrame, { stepFrames, windows });
     },
     get covered() {
       return covered;
@@ -87,3 +89,6 @@ export function createStretches({ stepFrames, windows }: StretchSize): Stretches
     },
   };
 }
+
+const lengthOf = ({ stepFrames, windows }: StretchSize) =>
+  (windows - 1) * stepFrames * FRAME_SAMPLES + WINDOW_SAMPLES;
