@@ -14,7 +14,7 @@ import { turnsOf } from './turns.ts';
 import { type Centroid, centroidOf, cosine, joined, type LocalVoice } from './voice.ts';
 
 /** A voice that is less like a speaker is another's. Single voices differ more than groups of them. */
-const THRESHOLD = 0.45;
+const THRESHOLD = 0.55;
 /** A new speaker must have said so much alone in the window. */
 const LEAST_NEW_SEC = 1.5;
 /**
