@@ -104,9 +104,13 @@ std::vector<float> read_samples(const Napi::CallbackInfo& info, size_t index, si
   return samples;
 }
 
+int read_threads(Napi::Object options) {
+  return read_integer(options, "threads", 1, kMaxThreads);
+}
+
 LoadOptions read_load_options(Napi::Object options) {
   return {read_string(options, "family"), read_string(options, "path"), read_string(options, "device"),
-          read_integer(options, "threads", 1, kMaxThreads)};
+          read_threads(options)};
 }
 
 ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {

@@ -22,6 +22,7 @@ int read_integer(Napi::Object object, const std::string& name, int low, int high
 // infinity become 0.
 std::vector<float> read_samples(const Napi::CallbackInfo& info, size_t index, size_t max_samples);
 
+int read_threads(Napi::Object options);
 LoadOptions read_load_options(Napi::Object options);
 ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model);
 

@@ -3,6 +3,7 @@
 #include "backend.h"
 #include "binding/convert.h"
 #include "binding/errors.h"
+#include "binding/helper_threads.h"
 
 namespace voxgate {
 namespace {
@@ -29,7 +30,9 @@ void SpeakerModel::define(Napi::Env env, Napi::Object exports) {
 }
 
 Napi::Value SpeakerModel::load(const Napi::CallbackInfo& info) {
-  const auto path = read_string(read_object(info, 0, "options"), "path");
+  const auto options = read_object(info, 0, "options");
+  const auto path = read_string(options, "path");
+  const int threads = options.Get("threads").IsUndefined() ? 1 : read_threads(options);
   auto resident = std::make_shared<ResidentSpeakers>(Environment::of(info.Env()).shared_from_this());
   Callbacks callbacks;
   callbacks.place = "load a model: speakers";
@@ -37,8 +40,9 @@ Napi::Value SpeakerModel::load(const Napi::CallbackInfo& info) {
   Worker& worker = resident->worker();
   return start_job(
       info.Env(), worker, std::move(callbacks), StatusCode::load_failed,
-      [resident = resident.get(), path](const Job& job) -> Result {
-        resident->object() = std::make_unique<Speakers>(path);
+      [resident = resident.get(), path, threads](const Job& job) -> Result {
+        HelperThreads(threads).make();
+        resident->object() = std::make_unique<Speakers>(path, threads);
         return [job](Napi::Env e) -> Napi::Value {
           auto held = std::static_pointer_cast<ResidentSpeakers>(job.environment->find(job.id)->holding);
           return job.environment->speaker_model_class.New({Napi::External<decltype(held)>::New(e, &held)});

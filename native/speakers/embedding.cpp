@@ -1,6 +1,8 @@
 #include "speakers/embedding.h"
 
 #include "exponential.h"
+#include "speakers/speaker_layers.h"
+#include "vector_clones.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +10,6 @@
 namespace voxgate {
 namespace {
 
-constexpr size_t kMels = 80;
-constexpr size_t kHead = 32;  // channels of the pictures
-constexpr size_t kBands = 10; // frequencies that are left after the head
 constexpr size_t kWidth = 128;
 constexpr size_t kGrowth = 32; // channels that a layer adds
 constexpr size_t kGate = 64;
@@ -18,51 +17,47 @@ constexpr size_t kTdnnTaps = 5;
 constexpr size_t kTdnnStride = 2;
 constexpr size_t kLocalTaps = 3;
 constexpr size_t kSegment = 100; // frames that share a gate
+constexpr size_t kRows = 120;    // frames of which a thread computes a layer; a multiple of 12
 constexpr std::array<size_t, 3> kLayers{12, 24, 16};
 constexpr std::array<size_t, 3> kDilations{1, 2, 2};
 constexpr float kLoneDeviation = 0.01F; // stands for the deviation of a single frame
-constexpr FbankRecipe kRecipe{FbankWindow::povey, 1};
 
-int64_t extent(size_t value) {
-  return static_cast<int64_t>(value);
+// max(x * factor + summand, 0) of the channels of a frame.
+VOXGATE_VECTOR_CLONES
+void normalize(const float* in, const float* factor, const float* summand, size_t channels, float* out) {
+  for (size_t channel = 0; channel < channels; ++channel)
+    out[channel] = std::max(in[channel] * factor[channel] + summand[channel], 0.0F);
 }
 
-void relu(float* values, size_t count) {
-  for (size_t i = 0; i < count; ++i)
-    values[i] = std::max(values[i], 0.0F);
+// Adds frames, each of kWidth values.
+VOXGATE_VECTOR_CLONES
+void add_frames(const float* frames, size_t count, double* sums) {
+  for (size_t frame = 0; frame < count; ++frame)
+    for (size_t channel = 0; channel < kWidth; ++channel)
+      sums[channel] += frames[frame * kWidth + channel];
 }
 
-// The 3 x 3 taps come before the inputs, as the pictures have them.
-Panels panels(SpeakerWeights& weights, const std::string& name, const std::vector<int64_t>& shape,
-              bool has_bias) {
-  size_t taps = 1;
-  for (size_t i = 2; i < shape.size(); ++i)
-    taps *= static_cast<size_t>(shape[i]);
-  const auto outputs = static_cast<size_t>(shape[0]);
-  const auto weight = taps_first(weights.take(name + ".weight", shape), outputs, taps);
-  return {weight, has_bias ? weights.take(name + ".bias", {shape[0]}) : std::vector<float>{}, outputs};
-}
-
-// max(x * factor + summand, 0) of the first channels of each frame.
-std::vector<float> normalized(const std::vector<float>& factor, const std::vector<float>& summand,
-                              const std::vector<float>& features, size_t stride, size_t frames) {
-  const size_t channels = factor.size();
-  std::vector<float> result(frames * channels);
-  for (size_t frame = 0; frame < frames; ++frame)
-    for (size_t channel = 0; channel < channels; ++channel)
-      result[frame * channels + channel] =
-          std::max(features[frame * stride + channel] * factor[channel] + summand[channel], 0.0F);
+std::array<float, kWidth> mean(const float* frames, size_t count) {
+  std::array<double, kWidth> sums{};
+  add_frames(frames, count, sums.data());
+  std::array<float, kWidth> result{};
+  for (size_t channel = 0; channel < kWidth; ++channel)
+    result[channel] = static_cast<float>(sums[channel] / static_cast<double>(count));
   return result;
 }
 
-// Adds the mean of frames, each of kWidth values, to `sums`.
-void add_mean(const float* frames, size_t count, std::array<float, kWidth>& sums) {
-  std::array<double, kWidth> total{};
-  for (size_t frame = 0; frame < count; ++frame)
-    for (size_t channel = 0; channel < kWidth; ++channel)
-      total[channel] += frames[frame * kWidth + channel];
-  for (size_t channel = 0; channel < kWidth; ++channel)
-    sums[channel] += static_cast<float>(total[channel] / static_cast<double>(count));
+// Adds weight * value, or weight * (value - mean)^2.
+VOXGATE_VECTOR_CLONES
+void add_weighted(const float* values, double weight, size_t count, double* sums) {
+  for (size_t i = 0; i < count; ++i)
+    sums[i] += weight * values[i];
+}
+VOXGATE_VECTOR_CLONES
+void add_deviation(const float* values, double weight, const double* means, size_t count, double* sums) {
+  for (size_t i = 0; i < count; ++i) {
+    const double distance = values[i] - means[i];
+    sums[i] += weight * distance * distance;
+  }
 }
 
 // The weighted means of all channels, then their standard deviations without bias
@@ -78,46 +73,31 @@ std::vector<float> statistics(const std::vector<float>& features, size_t channel
     total += weight;
     squares += weight * weight;
   }
-  const double freedom = total > 0 ? total - squares / total : 0;
   std::vector<float> result(2 * channels);
-  for (size_t channel = 0; channel < channels && total > 0; ++channel) {
-    double mean = 0;
-    for (size_t frame = 0; frame < frames; ++frame)
-      mean += weights[frame] * features[frame * channels + channel] / total;
-    double deviation = 0;
-    for (size_t frame = 0; frame < frames; ++frame) {
-      const double distance = features[frame * channels + channel] - mean;
-      deviation += weights[frame] * distance * distance;
-    }
-    result[channel] = static_cast<float>(mean);
+  if (!(total > 0))
+    return result;
+  std::vector<double> means(channels), deviations(channels);
+  for (size_t frame = 0; frame < frames; ++frame)
+    add_weighted(&features[frame * channels], weights[frame] / total, channels, means.data());
+  for (size_t frame = 0; frame < frames; ++frame)
+    add_deviation(&features[frame * channels], weights[frame], means.data(), channels, deviations.data());
+  const double freedom = total - squares / total;
+  for (size_t channel = 0; channel < channels; ++channel) {
+    result[channel] = static_cast<float>(means[channel]);
     result[channels + channel] =
-        freedom > 1e-9 ? static_cast<float>(std::sqrt(deviation / freedom)) : kLoneDeviation;
+        freedom > 1e-9 ? static_cast<float>(std::sqrt(deviations[channel] / freedom)) : kLoneDeviation;
   }
   return result;
 }
 
 } // namespace
 
-struct Embedding::Picture {
-  Picture(size_t heights, size_t widths, size_t depth)
-      : bands(heights), frames(widths), channels(depth), values((heights + 2) * (widths + 2) * depth) {}
-
-  // Band 0 and frame 0 are the border before the first.
-  const float* at(size_t band, size_t frame) const {
-    return &values[(band * (frames + 2) + frame) * channels];
-  }
-  float* at(size_t band, size_t frame) { return &values[(band * (frames + 2) + frame) * channels]; }
-
-  size_t bands, frames, channels;
+// What the layers after the head add to, and the memory that they work in.
+struct Embedding::Features {
+  size_t frames, channels, stride; // of `values`: the channels so far, and room for those to come
   std::vector<float> values;
+  std::vector<float> normalized, narrow;
 };
-
-Embedding::Convolution Embedding::convolution(SpeakerWeights& weights, const std::string& name, size_t inputs,
-                                              size_t taps, size_t stride) {
-  return {panels(weights, "embedding.head." + name,
-                 {extent(kHead), extent(inputs), extent(taps), extent(taps)}, true),
-          taps, stride};
-}
 
 Embedding::Norm Embedding::norm(SpeakerWeights& weights, const std::string& name, size_t channels) {
   return {weights.take(name + ".norm.factor", {extent(channels)}),
@@ -125,29 +105,17 @@ Embedding::Norm Embedding::norm(SpeakerWeights& weights, const std::string& name
 }
 
 Embedding::Layer Embedding::layer(SpeakerWeights& weights, const std::string& name, size_t channels) {
-  return {norm(weights, name, channels),
-          panels(weights, name + ".bottleneck", {extent(kWidth), extent(channels), 1}, true),
-          panels(weights, name + ".local", {extent(kGrowth), extent(kWidth), extent(kLocalTaps)}, false),
-          panels(weights, name + ".context", {extent(kGate), extent(kWidth), 1}, true),
-          panels(weights, name + ".gate", {extent(kGrowth), extent(kGate), 1}, true)};
+  return {
+      norm(weights, name, channels),
+      speaker_layer(weights, name + ".bottleneck", {extent(kWidth), extent(channels), 1}, true),
+      speaker_layer(weights, name + ".local", {extent(kGrowth), extent(kWidth), extent(kLocalTaps)}, false),
+      speaker_layer(weights, name + ".context", {extent(kGate), extent(kWidth), 1}, true),
+      speaker_layer(weights, name + ".gate", {extent(kGrowth), extent(kGate), 1}, true)};
 }
 
-Embedding::Embedding(SpeakerWeights& weights) : fbank_(kMels, kRecipe) {
-  ends_.push_back(convolution(weights, "first", 1, 3, 1));
-  for (const std::string group : {"1.", "2."})
-    for (const std::string index : {"0", "1"}) {
-      const bool first = index == "0";
-      const auto name = group + index;
-      Residual block{convolution(weights, name + ".conv1", kHead, 3, first ? 2 : 1),
-                     convolution(weights, name + ".conv2", kHead, 3, 1),
-                     {}};
-      if (first)
-        block.shortcut.push_back(convolution(weights, name + ".shortcut", kHead, 1, 2));
-      residuals_.push_back(std::move(block));
-    }
-  ends_.push_back(convolution(weights, "last", kHead, 3, 2));
-  const auto tdnn_inputs = extent(kHead * kBands);
-  tdnn_.push_back(panels(weights, "embedding.tdnn", {extent(kWidth), tdnn_inputs, extent(kTdnnTaps)}, true));
+Embedding::Embedding(SpeakerWeights& weights) : head_(weights) {
+  tdnn_.push_back(speaker_layer(weights, "embedding.tdnn",
+                                {extent(kWidth), extent(EmbeddingHead::kValues), extent(kTdnnTaps)}, true));
   size_t channels = kWidth;
   for (size_t i = 0; i < kLayers.size(); ++i) {
     std::vector<Layer> layers;
@@ -157,126 +125,101 @@ Embedding::Embedding(SpeakerWeights& weights) : fbank_(kMels, kRecipe) {
     const auto name = "embedding.transit." + std::to_string(i);
     const bool last = i + 1 == kLayers.size();
     blocks_.push_back({std::move(layers), kDilations[i], norm(weights, name, channels),
-                       panels(weights, name, {extent(channels / 2), extent(channels), 1}, last)});
+                       speaker_layer(weights, name, {extent(channels / 2), extent(channels), 1}, last)});
     channels /= 2;
   }
-  dense_.push_back(panels(weights, "embedding.dense", {extent(kSize), extent(2 * channels), 1}, true));
+  dense_.push_back(speaker_layer(weights, "embedding.dense", {extent(kSize), extent(2 * channels), 1}, true));
 }
 
-Embedding::Picture Embedding::convolve(const Convolution& convolution, const Picture& in) {
-  const auto [panels, taps, stride] = convolution;
-  const size_t border = taps == 1 ? 1 : 0; // a single tap looks at the middle
-  Picture out((in.bands - 1) / stride + 1, in.frames, panels.outputs());
-  for (size_t band = 0; band < out.bands; ++band)
-    panels.multiply({in.at(band * stride + border, border), in.channels, taps * in.channels, taps,
-                     (in.frames + 2) * in.channels},
-                    in.frames, out.at(band + 1, 1), out.channels);
-  return out;
-}
-
-Embedding::Picture Embedding::residual(const Residual& block, const Picture& in) {
-  Picture between = convolve(block.first, in);
-  relu(between.values.data(), between.values.size());
-  Picture out = convolve(block.second, between);
-  const Picture& beside = block.shortcut.empty() ? in : between = convolve(block.shortcut[0], in);
-  for (size_t i = 0; i < out.values.size(); ++i)
-    out.values[i] = std::max(out.values[i] + beside.values[i], 0.0F);
-  return out;
-}
-
-// Frames of kHead * kBands values, between two frames of zeros at both ends.
-std::vector<float> Embedding::head(std::span<const float> samples, size_t& frames,
-                                   const CancelToken& cancel) const {
-  auto rows = fbank_(samples);
-  frames = rows.size() / kMels;
-  Picture picture(kMels, frames, 1);
-  for (size_t mel = 0; mel < kMels; ++mel) {
-    double mean = 0;
-    for (size_t frame = 0; frame < frames; ++frame)
-      mean += rows[frame * kMels + mel] / static_cast<double>(frames);
-    for (size_t frame = 0; frame < frames; ++frame)
-      *picture.at(mel + 1, frame + 1) = static_cast<float>(rows[frame * kMels + mel] - mean);
-  }
-  picture = convolve(ends_[0], picture);
-  relu(picture.values.data(), picture.values.size());
-  for (const auto& block : residuals_) {
+// Writes kGrowth channels after those that each frame has.
+void Embedding::extend(const Layer& layer, size_t dilation, Features& features, const Team& team,
+                       const CancelToken& cancel) {
+  const size_t frames = features.frames;
+  const size_t channels = features.channels;
+  const size_t stride = features.stride;
+  float* const narrow = &features.narrow[dilation * kWidth];
+  std::fill_n(features.narrow.data(), dilation * kWidth, 0.0F);
+  std::fill_n(narrow + frames * kWidth, dilation * kWidth, 0.0F);
+  team.share((frames + kRows - 1) / kRows, [&](size_t job) {
     cancel.check();
-    picture = residual(block, picture);
-  }
-  picture = convolve(ends_[1], picture);
-  constexpr size_t kBorder = kTdnnTaps / 2;
-  std::vector<float> result((frames + 2 * kBorder) * kHead * kBands);
-  for (size_t frame = 0; frame < frames; ++frame)
-    for (size_t band = 0; band < kBands; ++band)
-      for (size_t channel = 0; channel < kHead; ++channel)
-        result[(frame + kBorder) * kHead * kBands + channel * kBands + band] =
-            std::max(picture.at(band + 1, frame + 1)[channel], 0.0F);
-  return result;
-}
-
-// Writes kGrowth channels after the first `channels` of each frame.
-void Embedding::extend(const Layer& layer, size_t dilation, size_t frames, size_t channels, size_t stride,
-                       std::vector<float>& features) {
-  const auto input = normalized(layer.norm.factor, layer.norm.summand, features, stride, frames);
-  std::vector<float> narrow((frames + 2 * dilation) * kWidth);
-  float* first = &narrow[dilation * kWidth];
-  layer.bottleneck.multiply({input.data(), channels, channels}, frames, first, kWidth);
-  relu(first, frames * kWidth);
-  float* target = &features[channels];
-  layer.local.multiply({narrow.data(), kWidth, kWidth, kLocalTaps, dilation * kWidth}, frames, target,
-                       stride);
-  std::array<float, kWidth> whole{};
-  add_mean(first, frames, whole);
-  for (size_t begin = 0; begin < frames; begin += kSegment) {
+    const size_t begin = job * kRows;
+    const size_t count = std::min(kRows, frames - begin);
+    float* const input = &features.normalized[begin * channels];
+    for (size_t i = 0; i < count; ++i)
+      normalize(&features.values[(begin + i) * stride], layer.norm.factor.data(), layer.norm.summand.data(),
+                channels, input + i * channels);
+    layer.bottleneck.multiply({input, channels, channels}, count, narrow + begin * kWidth, kWidth);
+    relu(narrow + begin * kWidth, count * kWidth);
+  });
+  const auto whole = mean(narrow, frames);
+  team.share((frames + kSegment - 1) / kSegment, [&](size_t segment) {
+    const size_t begin = segment * kSegment;
     const size_t count = std::min(kSegment, frames - begin);
-    auto context = whole;
-    add_mean(first + begin * kWidth, count, context);
+    auto context = mean(narrow + begin * kWidth, count);
+    for (size_t channel = 0; channel < kWidth; ++channel)
+      context[channel] += whole[channel];
     std::array<float, kGate> squeezed{};
     std::array<float, kGrowth> gate{};
     layer.context.multiply({context.data(), kWidth, kWidth}, 1, squeezed.data(), kGate);
     relu(squeezed.data(), kGate);
     layer.gate.multiply({squeezed.data(), kGate, kGate}, 1, gate.data(), kGrowth);
-    for (size_t frame = begin; frame < begin + count; ++frame)
+    float* const target = &features.values[begin * stride + channels];
+    layer.local.multiply({&features.narrow[begin * kWidth], kWidth, kWidth, kLocalTaps, dilation * kWidth},
+                         count, target, stride);
+    for (float& value : gate)
+      value = sigmoid(value);
+    for (size_t frame = 0; frame < count; ++frame)
       for (size_t channel = 0; channel < kGrowth; ++channel)
-        target[frame * stride + channel] *= sigmoid(gate[channel]);
-  }
+        target[frame * stride + channel] *= gate[channel];
+  });
+  features.channels += kGrowth;
 }
 
-std::vector<float> Embedding::features(std::span<const float> samples, size_t& frames,
+// Frames of the channels that are pooled.
+std::vector<float> Embedding::features(std::span<const float> samples, size_t& frames, const Team& team,
                                        const CancelToken& cancel) const {
-  const auto input = head(samples, frames, cancel);
-  constexpr size_t kInputs = kHead * kBands;
+  constexpr size_t kInputs = EmbeddingHead::kValues;
+  auto input = head_.compute(samples, kTdnnTaps / 2, team, cancel);
+  frames = input.size() / kInputs - kTdnnTaps / 2 * 2;
   frames = (frames - 1) / kTdnnStride + 1;
-  size_t channels = kWidth;
-  size_t stride = channels + kLayers[0] * kGrowth;
-  std::vector<float> features(frames * stride);
-  tdnn_[0].multiply({input.data(), kTdnnStride * kInputs, kTdnnTaps * kInputs}, frames, features.data(),
-                    stride);
+  Features features{frames, kWidth, kWidth + kLayers[0] * kGrowth, {}, {}, {}};
+  features.values.resize(frames * features.stride);
+  features.narrow.resize((frames + 2 * *std::ranges::max_element(kDilations)) * kWidth);
+  tdnn_[0].multiply({input.data(), kTdnnStride * kInputs, kTdnnTaps * kInputs}, frames,
+                    features.values.data(), features.stride);
   for (size_t frame = 0; frame < frames; ++frame)
-    relu(&features[frame * stride], kWidth);
+    relu(&features.values[frame * features.stride], kWidth);
+  features.normalized.swap(input); // its memory
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    for (const auto& layer : blocks_[i].layers) {
-      cancel.check();
-      extend(layer, blocks_[i].dilation, frames, channels, stride, features);
-      channels += kGrowth;
-    }
-    const auto in = normalized(blocks_[i].norm.factor, blocks_[i].norm.summand, features, stride, frames);
+    const auto& block = blocks_[i];
+    features.normalized.resize(frames * features.stride);
+    for (const auto& layer : block.layers)
+      extend(layer, block.dilation, features, team, cancel);
+    const size_t channels = features.channels;
+    for (size_t frame = 0; frame < frames; ++frame)
+      normalize(&features.values[frame * features.stride], block.norm.factor.data(),
+                block.norm.summand.data(), channels, &features.normalized[frame * channels]);
     const size_t growth = i + 1 < blocks_.size() ? kLayers[i + 1] * kGrowth : 0;
-    stride = channels / 2 + growth;
-    features.assign(frames * stride, 0);
-    blocks_[i].transit.multiply({in.data(), channels, channels}, frames, features.data(), stride);
-    channels /= 2;
+    features.channels = channels / 2;
+    features.stride = features.channels + growth;
+    features.values.resize(frames * features.stride);
+    team.share((frames + kRows - 1) / kRows, [&](size_t job) {
+      const size_t begin = job * kRows;
+      block.transit.multiply({&features.normalized[begin * channels], channels, channels},
+                             std::min(kRows, frames - begin), &features.values[begin * features.stride],
+                             features.stride);
+    });
   }
-  relu(features.data(), features.size());
-  return features;
+  relu(features.values.data(), features.values.size());
+  return std::move(features.values);
 }
 
 std::vector<float> Embedding::embeddings(std::span<const float> samples,
-                                         std::span<const std::span<const float>> masks,
+                                         std::span<const std::span<const float>> masks, const Team& team,
                                          const CancelToken& cancel) const {
   cancel.check();
   size_t frames = 0;
-  const auto seen = features(samples, frames, cancel);
+  const auto seen = features(samples, frames, team, cancel);
   const size_t channels = seen.size() / frames;
   const size_t count = std::max<size_t>(masks.size(), 1);
   std::vector<float> result(count * kSize);

@@ -18,8 +18,11 @@ struct PanelRows {
   size_t step = 0; // from a piece to the next
 };
 
-// The weights of a layer. A panel is a group of outputs that are computed together, in two registers of
-// AVX-512. The last panel is filled up with zeros.
+// The vectors that a product is computed with. The results of different ones differ in the last bits.
+enum class PanelVectors { narrow, avx2, avx512 };
+
+// The weights of a layer. A panel is a group of outputs that lie side by side, for two registers of AVX-512.
+// The last panel is filled up with zeros.
 class Panels {
  public:
   static constexpr size_t kLanes = 32;
@@ -31,7 +34,15 @@ class Panels {
   // way at every place among the others.
   void multiply(const PanelRows& rows, size_t count, float* out, size_t out_stride) const;
 
+  // Adds the products to what is in `out`, and no bias.
+  void add(const PanelRows& rows, size_t count, float* out, size_t out_stride) const;
+
   size_t outputs() const { return outputs_; }
+
+  // The widest vectors that this processor has.
+  static PanelVectors widest();
+  // From now on all products are computed with these, which the processor must have. Only tests call this.
+  static void use(PanelVectors vectors);
 
  private:
   struct alignas(64) Lanes {

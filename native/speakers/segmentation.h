@@ -1,8 +1,11 @@
 #pragma once
 
 #include "cancel.h"
+#include "speakers/lstm.h"
 #include "speakers/panels.h"
 #include "speakers/speaker_weights.h"
+#include "speakers/team.h"
+#include "speakers/window_encoder.h"
 
 #include <array>
 #include <span>
@@ -14,46 +17,35 @@ namespace voxgate {
 // speakers speaks in each frame of a window of ten seconds. The classes are the powerset of at most two of
 // them: nobody, 1, 2, 3, 1 and 2, 1 and 3, 2 and 3 (https://arxiv.org/abs/2310.13025).
 //
-// An object holds the working memory, so it belongs to one thread.
+// An object holds the working memory, so it computes one call at a time.
 class Segmentation {
  public:
-  static constexpr size_t kWindow = 160000; // samples at 16 kHz
-  static constexpr size_t kFrames =
-      589; // of a window, one every 270 samples; the first sees samples 0 to 990
+  static constexpr size_t kWindow = WindowEncoder::kWindow;
+  static constexpr size_t kFrames = WindowEncoder::kFrames; // the first sees samples 0 to 990
   static constexpr size_t kClasses = 7;
-  static constexpr size_t kTogether = 4; // windows
 
   explicit Segmentation(SpeakerWeights& weights);
 
   // Writes the natural logarithms of the probabilities of the classes, [window][frame][class]. The windows
-  // begin `step` samples apart, and samples after the end are zeros. There are at most kTogether windows.
+  // begin `step` samples apart, and samples after the end are zeros. A window is computed in the same way
+  // beside any others and on any number of threads.
   void log_probabilities(std::span<const float> samples, size_t step, size_t windows, float* out,
-                         const CancelToken& cancel);
+                         const Team& team, const CancelToken& cancel);
 
  private:
-  struct Norm {
-    std::vector<float> weight, bias;
-    // Gives each channel of frames the mean 0 and the variance 1, then the trained ones, and ends with a
-    // leaky ReLU.
-    void apply(float* frames, size_t count) const;
-  };
-  struct Lstm {
-    Lstm(SpeakerWeights& weights, const std::string& name, size_t inputs);
-    Panels input; // of the gates: input, forget, cell, output
-    Panels recurrent;
+  // Windows that take the steps of the LSTM together.
+  struct Group {
+    size_t windows = 0;
+    std::vector<float> frames, next; // [frame][window][values]
+    std::array<std::vector<float>, 2> work;
   };
 
-  void encode(std::span<const float> samples, float* frames, const CancelToken& cancel);
-  void recur(const Lstm& lstm, size_t inputs, size_t windows, bool backward, const CancelToken& cancel);
+  void classify(Group& group, size_t first, float* out) const;
 
-  std::vector<float> wave_weight_, wave_bias_;
-  std::vector<Panels> convolutions_;
-  std::vector<Norm> norms_;
+  WindowEncoder encoder_;
   std::vector<std::array<Lstm, 2>> lstms_; // forward, backward
   std::vector<Panels> linears_;
-
-  std::vector<float> wave_, convolved_, pooled_[3];
-  std::vector<float> frames_, next_, gates_; // [window][frame][...]
+  std::vector<Group> groups_;
 };
 
 } // namespace voxgate

@@ -8,15 +8,17 @@
 namespace voxgate {
 
 struct Speakers::Networks {
-  explicit Networks(SpeakerWeights&& weights) : segmentation(weights), embedding(weights) {
+  Networks(SpeakerWeights&& weights, int threads) : segmentation(weights), embedding(weights), team(threads) {
     weights.require_all_taken();
   }
 
   Segmentation segmentation;
   const Embedding embedding;
+  const Team team;
 };
 
-Speakers::Speakers(const std::string& path) : networks_(std::make_unique<Networks>(SpeakerWeights(path))) {}
+Speakers::Speakers(const std::string& path, int threads)
+    : networks_(std::make_unique<Networks>(SpeakerWeights(path), threads)) {}
 
 Speakers::~Speakers() = default;
 
@@ -32,17 +34,14 @@ std::vector<float> Speakers::segmentation(std::span<const float> samples, size_t
   constexpr size_t kWindowValues = Segmentation::kFrames * Segmentation::kClasses;
   const size_t count = windows(samples.size(), step);
   std::vector<float> result(count * kWindowValues);
-  for (size_t first = 0; first < count; first += Segmentation::kTogether)
-    networks_->segmentation.log_probabilities(samples.subspan(std::min(first * step, samples.size())), step,
-                                              std::min(Segmentation::kTogether, count - first),
-                                              &result[first * kWindowValues], cancel);
+  networks_->segmentation.log_probabilities(samples, step, count, result.data(), networks_->team, cancel);
   return result;
 }
 
 std::vector<float> Speakers::embeddings(std::span<const float> samples,
                                         std::span<const std::span<const float>> masks,
                                         const CancelToken& cancel) {
-  return networks_->embedding.embeddings(samples, masks, cancel);
+  return networks_->embedding.embeddings(samples, masks, networks_->team, cancel);
 }
 
 } // namespace voxgate

@@ -14,8 +14,9 @@ namespace voxgate {
 // CancelToken::check. Nothing stays from one call to the next.
 class Speakers {
  public:
-  // Throws Failure{load_failed} unless it is the file that `voxgate models pull diarization` makes.
-  explicit Speakers(const std::string& path);
+  // Throws Failure{load_failed} unless it is the file that `voxgate models pull diarization` makes. A call
+  // computes with `threads` threads, which change nothing of the result.
+  explicit Speakers(const std::string& path, int threads = 1);
   ~Speakers();
 
   // The number of windows of ten seconds that begin `step` samples apart and cover all samples; at least one.

@@ -36,7 +36,7 @@ interface Addon {
   noteRequest(request: string): void;
   loadModel(options: LoadOptions): Job<AddonModel>;
   loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
-  loadSpeakers(options: { path: string }): Job<AddonSpeakers>;
+  loadSpeakers(options: { path: string; threads?: number }): Job<AddonSpeakers>;
   openAudio(options: { path: string; request: string | undefined }): Job<AddonAudioFile>;
   quantize(options: { source: string; target: string; type: string }): Job<void>;
 }

@@ -237,7 +237,8 @@ export interface NativeEngine {
   noteRequest(request: string): void;
   loadModel(options: LoadOptions): Promise<TranscriptionModel>;
   loadVoiceActivity(options: { path: string }): Promise<VoiceActivityModel>;
-  loadSpeakers(options: { path: string }): Promise<SpeakerModel>;
+  /** `threads` is 1 where it is not given. It changes nothing of the results. */
+  loadSpeakers(options: { path: string; threads?: number }): Promise<SpeakerModel>;
   /** Open files share a few threads, which work on each of them in turns of about 50 ms. */
   openAudio(path: string, hooks?: Pick<JobHooks, 'signal' | 'requestId'>): Promise<NativeAudioFile>;
   /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */

@@ -42,6 +42,28 @@ test('windows that begin in steps are what each of them is by itself, to the las
   }
 });
 
+test('any number of threads computes the same, to the last bit', { skip }, async () => {
+  const samples = new Float32Array(480_000);
+  for (let i = 0; i < samples.length; i++) samples[i] = speech[i % speech.length] ?? 0;
+  const computed = async ({ segmentation, embeddings }: SpeakerModel) => [
+    await segmentation(samples, { step: 16_000 }),
+    await segmentation(samples.subarray(0, 200_000), { step: 11_207 }), // shares no frames between windows
+    await embeddings(samples),
+    await embeddings(samples.subarray(0, 80_000), { masks: 2, values: Float32Array.of(1, 0, 0, 1) }),
+  ];
+  const expected = await computed(model);
+  for (const threads of [2, 3, 8]) {
+    const other = await loadNative().loadSpeakers({ path, threads });
+    assert.deepEqual(await computed(other), expected);
+    await other.close();
+  }
+  for (const threads of [0, 513])
+    await assert.rejects(
+      loadNative().loadSpeakers({ path, threads }),
+      /whole number from 1 to 512 for threads/,
+    );
+});
+
 test('the probabilities of a frame add up to 1, and nobody speaks in silence', { skip }, async () => {
   const sums = (values: Float32Array) =>
     Array.from({ length: values.length / CLASSES }, (_, frame) =>
