@@ -119,6 +119,11 @@ export const BUDGETS = {
   linger: { idleMs: 5000, totalMs: 120_000 },
   /** The records of crashes: how many are kept, the log lines of each, and the characters of a line. */
   crashes: { kept: 50, lines: 40, lineLength: 500 },
+  /** A checkpoint of torch that is imported. The known ones have fewer than a thousand entries and pickles of 130 KB. */
+  checkpoint: {
+    maxEntries: 4096,
+    maxPickleBytes: 1024 * 1024,
+  },
 };
 
 export type Budgets = typeof BUDGETS;

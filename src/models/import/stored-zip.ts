@@ -3,6 +3,7 @@
  * (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.16). An entry is a range
  * of the file, so that nothing is larger than the file itself.
  */
+import { BUDGETS } from '../../budgets.ts';
 import { type BoundedFile, FieldReader } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 
@@ -11,8 +12,6 @@ const LOCAL_MAGIC = 0x04034b50;
 const LOCAL_BYTES = 30;
 const END_BYTES = 22;
 const MAX_COMMENT_BYTES = 0xffff;
-/** The entries of the largest archive that is imported are fewer than a thousand. */
-const MAX_ENTRIES = 4096;
 const MAX_NAME_BYTES = 256;
 
 interface Entry {
@@ -83,6 +82,7 @@ async function readEnd(file: BoundedFile, refuse: (why: string) => Error) {
   const at = tail.lastIndexOf(Buffer.from('PK\x05\x06', 'latin1'));
   if (at < 0 || at + END_BYTES > tail.length) throw refuse('it has no directory');
   const count = tail.readUInt16LE(at + 10);
-  if (count > MAX_ENTRIES) throw refuse(`it has more than ${MAX_ENTRIES} entries`);
+  const { maxEntries } = BUDGETS.checkpoint;
+  if (count > maxEntries) throw refuse(`it has more than ${maxEntries} entries`);
   return { count, start: tail.readUInt32LE(at + 16) };
 }

@@ -1,11 +1,10 @@
 /** Reads tensors of float32 values from a checkpoint that `torch.save` wrote, without torch and without Python. */
+import { BUDGETS } from '../../budgets.ts';
 import { BoundedFile } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { openStoredZip } from './stored-zip.ts';
 import { type PickledDict, readTensorPickle, TensorPlace, type Value } from './tensor-pickle.ts';
 
-/** That of the larger checkpoint has 130 KB. */
-const MAX_PICKLE_BYTES = 1024 * 1024;
 const FOLDER = 'archive';
 
 export interface TorchCheckpoint {
@@ -24,7 +23,7 @@ export async function openTorchCheckpoint(path: string): Promise<TorchCheckpoint
     const little =
       !zip.has(order) || String(await zip.read(order, 0, Math.min(zip.bytes(order), 6))) === 'little';
     if (!little) throw refuse('its numbers are not little-endian');
-    if (zip.bytes(pickle) > MAX_PICKLE_BYTES) throw refuse('its pickle is too large');
+    if (zip.bytes(pickle) > BUDGETS.checkpoint.maxPickleBytes) throw refuse('its pickle is too large');
     const root = readTensorPickle(await zip.read(pickle, 0, zip.bytes(pickle)));
     const tensors = stateOf(root);
     if (!tensors) throw refuse('it holds no dictionary of tensors');
