@@ -20,6 +20,7 @@ constexpr size_t kSegment = 100; // frames that share a gate
 constexpr size_t kRows = 120;    // frames of which a thread computes a layer; a multiple of 12
 constexpr std::array<size_t, 3> kLayers{12, 24, 16};
 constexpr std::array<size_t, 3> kDilations{1, 2, 2};
+constexpr size_t kSingle = 1; // the width of pieces, of layers that are computed of one row and not rounded
 constexpr float kLoneDeviation = 0.01F; // stands for the deviation of a single frame
 
 // max(x * factor + summand, 0) of the channels of a frame.
@@ -105,17 +106,18 @@ Embedding::Norm Embedding::norm(SpeakerWeights& weights, const std::string& name
 }
 
 Embedding::Layer Embedding::layer(SpeakerWeights& weights, const std::string& name, size_t channels) {
-  return {
-      norm(weights, name, channels),
-      speaker_layer(weights, name + ".bottleneck", {extent(kWidth), extent(channels), 1}, true),
-      speaker_layer(weights, name + ".local", {extent(kGrowth), extent(kWidth), extent(kLocalTaps)}, false),
-      speaker_layer(weights, name + ".context", {extent(kGate), extent(kWidth), 1}, true),
-      speaker_layer(weights, name + ".gate", {extent(kGrowth), extent(kGate), 1}, true)};
+  return {norm(weights, name, channels),
+          SpeakerLayer(weights, name + ".bottleneck", {extent(kWidth), extent(channels), 1}, true, channels),
+          SpeakerLayer(weights, name + ".local", {extent(kGrowth), extent(kWidth), extent(kLocalTaps)}, false,
+                       kWidth),
+          SpeakerLayer(weights, name + ".context", {extent(kGate), extent(kWidth), 1}, true, kSingle),
+          SpeakerLayer(weights, name + ".gate", {extent(kGrowth), extent(kGate), 1}, true, kSingle)};
 }
 
 Embedding::Embedding(SpeakerWeights& weights) : head_(weights) {
-  tdnn_.push_back(speaker_layer(weights, "embedding.tdnn",
-                                {extent(kWidth), extent(EmbeddingHead::kValues), extent(kTdnnTaps)}, true));
+  constexpr size_t kInputs = EmbeddingHead::kValues;
+  tdnn_.emplace_back(weights, "embedding.tdnn",
+                     std::vector{extent(kWidth), extent(kInputs), extent(kTdnnTaps)}, true, kInputs);
   size_t channels = kWidth;
   for (size_t i = 0; i < kLayers.size(); ++i) {
     std::vector<Layer> layers;
@@ -124,11 +126,13 @@ Embedding::Embedding(SpeakerWeights& weights) : head_(weights) {
           layer(weights, "embedding.block." + std::to_string(i) + "." + std::to_string(j), channels));
     const auto name = "embedding.transit." + std::to_string(i);
     const bool last = i + 1 == kLayers.size();
-    blocks_.push_back({std::move(layers), kDilations[i], norm(weights, name, channels),
-                       speaker_layer(weights, name, {extent(channels / 2), extent(channels), 1}, last)});
+    blocks_.push_back(
+        {std::move(layers), kDilations[i], norm(weights, name, channels),
+         SpeakerLayer(weights, name, {extent(channels / 2), extent(channels), 1}, last, channels)});
     channels /= 2;
   }
-  dense_.push_back(speaker_layer(weights, "embedding.dense", {extent(kSize), extent(2 * channels), 1}, true));
+  dense_.emplace_back(weights, "embedding.dense", std::vector{extent(kSize), extent(2 * channels), extent(1)},
+                      true, kSingle);
 }
 
 // Writes kGrowth channels after those that each frame has.

@@ -2,7 +2,7 @@
 
 #include "cancel.h"
 #include "speakers/embedding_head.h"
-#include "speakers/panels.h"
+#include "speakers/speaker_layers.h"
 #include "speakers/speaker_weights.h"
 #include "speakers/team.h"
 
@@ -35,13 +35,13 @@ class Embedding {
   };
   struct Layer {
     Norm norm;
-    Panels bottleneck, local, context, gate;
+    SpeakerLayer bottleneck, local, context, gate;
   };
   struct Block {
     std::vector<Layer> layers;
     size_t dilation;
     Norm norm;
-    Panels transit;
+    SpeakerLayer transit;
   };
 
   static Norm norm(SpeakerWeights& weights, const std::string& name, size_t channels);
@@ -53,7 +53,7 @@ class Embedding {
                               const CancelToken& cancel) const;
 
   EmbeddingHead head_;
-  std::vector<Panels> tdnn_, dense_; // one each
+  std::vector<SpeakerLayer> tdnn_, dense_; // one each
   std::vector<Block> blocks_;
 };
 

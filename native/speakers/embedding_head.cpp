@@ -53,8 +53,8 @@ struct EmbeddingHead::Picture {
 
 EmbeddingHead::Convolution EmbeddingHead::convolution(SpeakerWeights& weights, const std::string& name,
                                                       size_t inputs, size_t taps, size_t stride) {
-  return {speaker_layer(weights, "embedding.head." + name,
-                        {extent(kDepth), extent(inputs), extent(taps), extent(taps)}, true),
+  return {SpeakerLayer(weights, "embedding.head." + name,
+                       {extent(kDepth), extent(inputs), extent(taps), extent(taps)}, true, taps * inputs),
           taps, stride};
 }
 
@@ -77,14 +77,14 @@ EmbeddingHead::EmbeddingHead(SpeakerWeights& weights) : fbank_(kMels, kRecipe) {
 // `beside` is added to the result.
 void EmbeddingHead::convolve(const Convolution& convolution, const Picture& in, const Picture* beside,
                              bool with_relu, Picture& out) {
-  const auto& [panels, taps, stride] = convolution;
+  const auto& [layer, taps, stride] = convolution;
   const size_t border = taps == 1 ? 1 : 0; // a single tap looks at the middle
-  out.reshape((in.bands - 1) / stride + 1, in.frames, panels.outputs());
+  out.reshape((in.bands - 1) / stride + 1, in.frames, layer.outputs());
   for (size_t band = 0; band < out.bands; ++band) {
     float* target = out.at(band + 1, 1);
-    panels.multiply({in.at(band * stride + border, border), in.channels, taps * in.channels, taps,
-                     (in.frames + 2) * in.channels},
-                    in.frames, target, out.channels);
+    layer.multiply({in.at(band * stride + border, border), in.channels, taps * in.channels, taps,
+                    (in.frames + 2) * in.channels},
+                   in.frames, target, out.channels);
     if (beside != nullptr)
       add_and_relu(target, beside->at(band + 1, 1), in.frames * out.channels);
     else if (with_relu)

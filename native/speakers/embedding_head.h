@@ -2,7 +2,7 @@
 
 #include "audio/fbank.h"
 #include "cancel.h"
-#include "speakers/panels.h"
+#include "speakers/speaker_layers.h"
 #include "speakers/speaker_weights.h"
 #include "speakers/team.h"
 
@@ -32,7 +32,7 @@ class EmbeddingHead {
  private:
   struct Picture;
   struct Convolution {
-    Panels panels;
+    SpeakerLayer layer;
     size_t taps;   // in both directions: 3, or 1
     size_t stride; // over frequencies
   };

@@ -1,5 +1,7 @@
 #include "speakers/panels.h"
 
+#include "speakers/panel_tiles.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -26,6 +28,7 @@ struct Product {
 
 template <size_t kBytes, size_t kRows, size_t kVectors>
 [[gnu::always_inline]] inline void multiply_rows(const Product& product, size_t row) {
+  // NOLINTNEXTLINE(modernize-use-using): gcc takes the attribute of a template's size only here
   typedef float Vector __attribute__((vector_size(kBytes)));
   constexpr size_t kWidth = kBytes / sizeof(float);
   const auto& rows = product.rows;
@@ -119,6 +122,7 @@ __attribute__((target("avx512f,fma"))) void multiply_avx512(const Product& produ
 Multiply multiply_with(PanelVectors vectors) {
   switch (vectors) {
   case PanelVectors::avx512:
+  case PanelVectors::tiles:
     return multiply_avx512;
   case PanelVectors::avx2:
     return multiply_avx2;
@@ -135,13 +139,15 @@ Multiply multiply_with(PanelVectors) {
 
 #endif
 
-std::atomic<Multiply> multiply_product = multiply_with(Panels::widest());
+std::atomic<PanelVectors> used_vectors = Panels::widest();
 
 } // namespace
 
 PanelVectors Panels::widest() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && PanelTiles::available())
+    return PanelVectors::tiles;
   if (__builtin_cpu_supports("avx512f"))
     return PanelVectors::avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -151,7 +157,11 @@ PanelVectors Panels::widest() {
 }
 
 void Panels::use(PanelVectors vectors) {
-  multiply_product = multiply_with(vectors);
+  used_vectors = vectors;
+}
+
+PanelVectors Panels::vectors() {
+  return used_vectors;
 }
 
 Panels::Panels(const std::vector<float>& weight, const std::vector<float>& bias, size_t outputs)
@@ -168,14 +178,14 @@ Panels::Panels(const std::vector<float>& weight, const std::vector<float>& bias,
 }
 
 void Panels::multiply(const PanelRows& rows, size_t count, float* out, size_t out_stride) const {
-  const Multiply product = multiply_product;
+  const Multiply product = multiply_with(used_vectors);
   for (size_t panel = 0; panel < bias_.size(); ++panel)
     product({rows, count, weights_[panel * depth_].values.data(), bias_[panel].values.data(),
              out + panel * kLanes, out_stride, std::min(kLanes, outputs_ - panel * kLanes)});
 }
 
 void Panels::add(const PanelRows& rows, size_t count, float* out, size_t out_stride) const {
-  const Multiply product = multiply_product;
+  const Multiply product = multiply_with(used_vectors);
   for (size_t panel = 0; panel < bias_.size(); ++panel)
     product({rows, count, weights_[panel * depth_].values.data(), nullptr, out + panel * kLanes, out_stride,
              std::min(kLanes, outputs_ - panel * kLanes)});

@@ -18,8 +18,9 @@ struct PanelRows {
   size_t step = 0; // from a piece to the next
 };
 
-// The vectors that a product is computed with. The results of different ones differ in the last bits.
-enum class PanelVectors { narrow, avx2, avx512 };
+// What products are computed with. The results of different vectors differ in the last bits. With `tiles` the
+// layers that bear it are rounded (speakers/panel_tiles.h), and the others use avx512.
+enum class PanelVectors { narrow, avx2, avx512, tiles };
 
 // The weights of a layer. A panel is a group of outputs that lie side by side, for two registers of AVX-512.
 // The last panel is filled up with zeros.
@@ -41,8 +42,10 @@ class Panels {
 
   // The widest vectors that this processor has.
   static PanelVectors widest();
-  // From now on all products are computed with these, which the processor must have. Only tests call this.
+  // From now on products are computed with these, which the processor must have, and those of tiles in models
+  // that are loaded from now on. Only tests call this.
   static void use(PanelVectors vectors);
+  static PanelVectors vectors();
 
  private:
   struct alignas(64) Lanes {

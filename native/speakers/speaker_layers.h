@@ -1,9 +1,11 @@
 #pragma once
 
+#include "speakers/panel_tiles.h"
 #include "speakers/panels.h"
 #include "speakers/speaker_weights.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +17,24 @@ inline int64_t extent(size_t value) {
   return static_cast<int64_t>(value);
 }
 
-// Takes the weights of a linear layer, of `shape` [outputs][inputs][taps...], and its bias, if it has one.
-// Taps come before the inputs in the rows that it is multiplied with.
-Panels speaker_layer(SpeakerWeights& weights, const std::string& name, const std::vector<int64_t>& shape,
-                     bool has_bias);
+// A linear layer. Where there are tiles for its product it is computed with them, because an embedding can do
+// with fewer digits than floats have. The segmentation cannot.
+class SpeakerLayer {
+ public:
+  // Takes the weights, of `shape` [outputs][inputs][taps...], and the bias, if the layer has one. Taps come
+  // before the inputs in the rows that it is multiplied with. These have pieces of `width` values.
+  SpeakerLayer(SpeakerWeights& weights, const std::string& name, const std::vector<int64_t>& shape,
+               bool has_bias, size_t width);
+
+  // See Panels.
+  void multiply(const PanelRows& rows, size_t count, float* out, size_t out_stride) const;
+  size_t outputs() const { return outputs_; }
+
+ private:
+  size_t outputs_;
+  std::optional<Panels> panels_; // one of the two
+  std::optional<PanelTiles> tiles_;
+};
 
 void relu(float* values, size_t count);
 
