@@ -3,6 +3,7 @@
 #include <ggml.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace voxgate {
 
@@ -28,6 +29,8 @@ std::vector<float> SpeakerWeights::take(const std::string& name, const std::vect
     file_.fail("it has no tensor " + name);
   if (found->second.shape != shape)
     file_.fail("its tensor " + name + " has an unexpected shape");
+  if (!std::ranges::all_of(found->second.values, [](float value) { return std::isfinite(value); }))
+    file_.fail("its tensor " + name + " has a value that is not a number");
   auto values = std::move(found->second.values);
   tensors_.erase(found);
   return values;

@@ -16,7 +16,7 @@ class SpeakerWeights {
   explicit SpeakerWeights(const std::string& path);
 
   // `shape` has the outermost dimension first, as in the papers and in torch. Throws Failure{load_failed} if
-  // there is no such tensor.
+  // there is no such tensor, or a value of it is not finite.
   std::vector<float> take(const std::string& name, const std::vector<int64_t>& shape);
 
   // Throws Failure{load_failed} if a tensor was not taken.
