@@ -43,3 +43,13 @@ export function joinWavs(...files: Buffer[]): Buffer {
   header.writeUInt32LE(data.length, 40);
   return Buffer.concat([header, data]);
 }
+
+/** The samples of a stereo file; a shorter channel ends in silence. */
+export function interleave(left: Float32Array, right: Float32Array): Float32Array {
+  const both = new Float32Array(2 * Math.max(left.length, right.length));
+  for (let i = 0; i < both.length; i += 2) {
+    both[i] = left[i / 2] ?? 0;
+    both[i + 1] = right[i / 2] ?? 0;
+  }
+  return both;
+}

@@ -14,7 +14,6 @@
 namespace voxgate {
 namespace {
 
-constexpr int kMaxChannels = 32;
 constexpr int kMinRate = 2000;
 constexpr int kMaxRate = 384000;
 constexpr size_t kBlockFrames = 4096;
@@ -124,7 +123,7 @@ struct Input {
 
 class AudioFile::Decoder {
  public:
-  Decoder(const std::string& path, FilePtr file, uint64_t bytes, AudioFormat format,
+  Decoder(const std::string& path, FilePtr file, uint64_t bytes, AudioFormat format, int channel,
           const CancelToken& cancel)
       : input_(std::move(file), bytes) {
     // The decoder keeps the channels and the rate of the file, because the samples must be made sane before
@@ -152,6 +151,9 @@ class AudioFile::Decoder {
                      " Hz; 2000 to 384000 can be read");
     channels = static_cast<int>(file_channels);
     rate = static_cast<int>(file_rate);
+    const bool is_one = channel >= 0 && channel < channels;
+    first_ = is_one ? static_cast<size_t>(channel) : 0;
+    mixed_ = is_one ? 1 : file_channels;
     resampler_ = std::make_unique<Resampler>(rate);
     frames_.resize(kBlockFrames * file_channels);
     mono_.reserve(kBlockFrames);
@@ -187,9 +189,9 @@ class AudioFile::Decoder {
     const auto width = static_cast<size_t>(channels);
     for (size_t frame = 0; frame < read; ++frame) {
       float sum = 0;
-      for (size_t channel = 0; channel < width; ++channel)
+      for (size_t channel = first_; channel < first_ + mixed_; ++channel)
         sum += sane(frames_[frame * width + channel]);
-      mono_.push_back(sum / static_cast<float>(channels));
+      mono_.push_back(sum / static_cast<float>(mixed_));
     }
     const size_t before = output.size();
     resampler_->process(mono_, output);
@@ -219,12 +221,15 @@ class AudioFile::Decoder {
   Input input_;
   ma_decoder decoder_{};
   bool open_ = false;
+  // The channels whose average is taken.
+  size_t first_ = 0;
+  size_t mixed_ = 1;
   std::unique_ptr<Resampler> resampler_;
   std::vector<float> frames_;
   std::vector<float> mono_;
 };
 
-AudioFile::AudioFile(const std::string& path, const CancelToken& cancel) {
+AudioFile::AudioFile(const std::string& path, const CancelToken& cancel, int channel) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
     bad_audio("The audio file cannot be read");
@@ -234,7 +239,7 @@ AudioFile::AudioFile(const std::string& path, const CancelToken& cancel) {
     bad_audio("The audio file cannot be read");
   const auto format = sniff_file(file.get());
   std::rewind(file.get());
-  decoder_ = std::make_unique<Decoder>(path, std::move(file), bytes, format, cancel);
+  decoder_ = std::make_unique<Decoder>(path, std::move(file), bytes, format, channel, cancel);
   info_ = {format, decoder_->rate, decoder_->channels, decoder_->header_duration(format, bytes)};
   while (!decode(1, cancel)) {
   }

@@ -10,8 +10,9 @@
 namespace voxgate {
 
 // An audio file that is read from front to back as 16 kHz mono float32: finite, in -1..1, the average of the
-// file's channels. Only one thread at a time may use it. Any bytes lead to Failure{bad_audio} at worst, at a
-// bounded cost (audio/decoder_limits.h). A file that is cut or damaged ends where decoding stopped.
+// file's channels or one of them. Only one thread at a time may use it. Any bytes lead to Failure{bad_audio}
+// at worst, at a bounded cost (audio/decoder_limits.h). A file that is cut or damaged ends where decoding
+// stopped.
 //
 // Each call throws Failure{cancelled} soon after its token is set. Later calls throw Failure{closed}, because
 // the decoder was stopped in the middle of a block.
@@ -24,8 +25,12 @@ class AudioFile {
     double duration_sec; // the duration in the header; negative if only decoding would show it
   };
 
-  // Also decodes the first block, so that a file without samples fails here.
-  explicit AudioFile(const std::string& path, const CancelToken& cancel = {});
+  static constexpr int kAllChannels = -1;
+  static constexpr int kMaxChannels = 32;
+
+  // Also decodes the first block, so that a file without samples fails here. `channel` counts from 0. A file
+  // that has no such channel gives the average of all, and its info says how many it has.
+  explicit AudioFile(const std::string& path, const CancelToken& cancel = {}, int channel = kAllChannels);
   ~AudioFile();
 
   const Info& info() const { return info_; }

@@ -25,13 +25,14 @@ void AudioFileObject::define(Napi::Env env, Napi::Object exports) {
 Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
   const auto options = read_object(info, 0, "options");
   const auto path = read_string(options, "path");
+  const int channel = read_integer(options, "channel", AudioFile::kAllChannels, AudioFile::kMaxChannels - 1);
   const auto env = info.Env();
   Callbacks callbacks;
   callbacks.place = "open an audio file";
   callbacks.request = read_text(options, "request");
   return start_job(env, Environment::of(env).decoders(), std::move(callbacks), StatusCode::bad_audio,
-                   [path](const Job& job) -> Result {
-                     auto file = std::make_shared<AudioFile>(path, *job.cancel);
+                   [path, channel](const Job& job) -> Result {
+                     auto file = std::make_shared<AudioFile>(path, *job.cancel, channel);
                      return [file, job](Napi::Env e) -> Napi::Value {
                        Opened opened = file;
                        return job.environment->audio_file_class.New(

@@ -110,6 +110,27 @@ TEST("audio: floats that are no numbers or too large become harmless") {
   }
 }
 
+TEST("audio: one channel is read alone, and one that the file lacks is the average of all") {
+  std::string data;
+  for (int i = 0; i < 16000; ++i) {
+    put(data, static_cast<int16_t>(8000));
+    put(data, static_cast<int16_t>(-16000));
+  }
+  const auto path = temporary("audio");
+  write_file(path, wav({.channels = 2}, data));
+  const auto level = [&](int channel) {
+    AudioFile file(path, {}, channel);
+    CHECK(file.info().channels == 2);
+    const auto samples = file.read(100000);
+    CHECK(samples.size() == 16000);
+    return std::lround(samples[8000] * 32768);
+  };
+  CHECK(level(0) == 8000);
+  CHECK(level(1) == -16000);
+  CHECK(level(2) == -4000);
+  CHECK(level(AudioFile::kAllChannels) == -4000);
+}
+
 TEST("audio: a placeholder for the size is not a duration") {
   const auto path = temporary("audio");
   write_file(path, wav({.data_bytes = 0x7FFFF000}, sine(440, 16000, 0.5)));

@@ -10,6 +10,9 @@ export const SAMPLE_RATE = 16_000;
  */
 export const BLOCK_SAMPLES = 500 * 512;
 
+/** The left or the right channel of a stereo file. */
+export type Channel = 0 | 1;
+
 /** Decodes one file to 16 kHz mono float32. It has one user, which makes one `read` at a time. */
 export interface Decoder {
   /** The duration that the header gives, in seconds; null if the header gives no credible duration. */
@@ -26,6 +29,8 @@ export interface Decoder {
 export interface DecoderLimits {
   maxAudioSec: number;
   blockSamples: number;
+  /** The channel of a file of two that is decoded, 0 or 1; absent for the average of all channels. */
+  channel?: Channel | undefined;
   signal?: AbortSignal | undefined;
   /** The request that the audio belongs to, for the crash note. */
   requestId?: string | undefined;

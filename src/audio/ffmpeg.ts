@@ -5,7 +5,7 @@ import { resolve as absolute } from 'node:path';
 import { GatewayError } from '../errors.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
-import { refuseAudio, refuseDecoding } from './refusal.ts';
+import { refuseAudio, refuseChannels, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 
 /** ffmpeg catches SIGXCPU, which the limit of processor time sends, and exits with this code. */
@@ -23,13 +23,13 @@ export async function openFfmpegDecoder(
   ffmpeg: Ffmpeg,
   limits: DecoderLimits,
 ): Promise<Decoder> {
-  const { maxAudioSec, blockSamples, signal } = limits;
+  const { maxAudioSec, blockSamples, channel, signal } = limits;
   signal?.throwIfAborted();
   const { cpuMs, wallMs, audioSecPerSec } = ffmpeg.limits;
   const shareMs = (audioSec: number) => (audioSec / audioSecPerSec) * 1000;
   const [command, args] = ffmpegCommand(
     ffmpeg,
-    ffmpegArguments(path, container.demuxer, maxAudioSec),
+    ffmpegArguments(path, container.demuxer, limits),
     cpuMs + shareMs(maxAudioSec),
   );
   const child = await start(command, args);
@@ -114,6 +114,7 @@ export async function openFfmpegDecoder(
         const filled = await fill(Buffer.from(block.buffer));
         const samples = Math.floor(filled / Float32Array.BYTES_PER_ELEMENT);
         delivered += samples;
+        if (channel !== undefined) refuseOtherThanStereo(await notes.layout);
         if (samples < blockSamples) await judgeExit();
         return samples;
       });
@@ -129,6 +130,12 @@ export async function openFfmpegDecoder(
       await exited;
     },
   };
+}
+
+/** @param layout null where the process ended before it named one; how it ended says why then */
+function refuseOtherThanStereo(layout: string | null): void {
+  if (layout === null || ['stereo', 'downmix', '2 channels'].includes(layout)) return;
+  throw refuseChannels(layout === 'mono' ? 1 : layout);
 }
 
 const REFUSALS = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
@@ -151,7 +158,14 @@ async function start(command: string, args: string[]) {
   }
 }
 
-function ffmpegArguments(path: string, demuxer: string, maxAudioSec: number): string[] {
+function ffmpegArguments(
+  path: string,
+  demuxer: string,
+  { maxAudioSec, channel }: Pick<DecoderLimits, 'maxAudioSec' | 'channel'>,
+): string[] {
+  // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
+  // clips.
+  const average = ['-ac', '1', '-rematrix_maxval', '1'];
   return [
     // ffmpeg prints the duration only at the level "info".
     ...['-hide_banner', '-v', 'info', '-nostats', '-nostdin', '-threads', '1'],
@@ -159,20 +173,31 @@ function ffmpegArguments(path: string, demuxer: string, maxAudioSec: number): st
     // An mp4 may name another file as its media. ffmpeg's default is off, and here it must stay off.
     ...(demuxer === 'mov' ? ['-enable_drefs', '0', '-use_absolute_path', '0'] : []),
     ...['-i', `file:${absolute(path)}`, '-vn', '-sn', '-dn', '-map', '0:a:0'],
-    // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
-    // clips.
-    ...['-ar', String(SAMPLE_RATE), '-ac', '1', '-rematrix_maxval', '1'],
+    ...['-ar', String(SAMPLE_RATE)],
+    ...(channel === undefined ? average : ['-af', `pan=mono|c0=c${channel}`]),
     // One second more than `open.ts` allows, so that it sees when a file is too long.
     ...['-t', String(maxAudioSec + 2), '-f', 'f32le', 'pipe:1'],
   ];
 }
 
+interface Notes {
+  durationSec: number | null;
+  noStream: boolean;
+  /** ffmpeg's name of the channels of the audio, such as `stereo`; null when the process ends without naming them. */
+  layout: Promise<string | null>;
+}
+
 /**
- * Reads the duration and a missing audio stream from the lines of ffmpeg. The lines hold the metadata of the file,
- * which has no bound, so only the last `STDERR_WINDOW_CHARS` are kept.
+ * Reads what ffmpeg says about the file. Its lines hold the metadata of the file, which has no bound, so only the last
+ * `STDERR_WINDOW_CHARS` are kept.
  */
-function readNotes(stderr: NodeJS.ReadableStream): { durationSec: number | null; noStream: boolean } {
-  const notes: { durationSec: number | null; noStream: boolean } = { durationSec: null, noStream: false };
+function readNotes(stderr: NodeJS.ReadableStream): Notes {
+  let setLayout: (layout: string | null) => void = () => undefined;
+  const layout = new Promise<string | null>((resolve) => {
+    setLayout = resolve;
+  });
+  const notes: Notes = { durationSec: null, noStream: false, layout };
+  stderr.on('close', () => setLayout(null));
   let window = '';
   stderr.setEncoding('utf8');
   stderr.on('data', (text: string) => {
@@ -180,6 +205,8 @@ function readNotes(stderr: NodeJS.ReadableStream): { durationSec: number | null;
     const [, hours, minutes, seconds] = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)/m.exec(window) ?? [];
     if (hours !== undefined)
       notes.durationSec ??= Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+    const [, named] = /^ {2}Stream #0:\d.*: Audio: .* Hz, ([^,\n]+),/m.exec(window) ?? [];
+    if (named !== undefined) setLayout(named);
     notes.noStream ||= window.includes('matches no streams');
     window = window.slice(-STDERR_WINDOW_CHARS);
   });

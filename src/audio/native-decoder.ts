@@ -2,6 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { type AudioFileInfo, type NativeEngine, NativeError } from '../engine/types.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits } from './decoder.ts';
+import { refuseChannels } from './refusal.ts';
 
 /**
  * Opens a decoder of the addon. Rejects with NativeError `bad_audio` for a file that it cannot read; the caller
@@ -10,10 +11,14 @@ import { closedWhileRead, type Decoder, type DecoderLimits } from './decoder.ts'
 export async function openNativeDecoder(
   path: string,
   engine: Pick<NativeEngine, 'openAudio'>,
-  { blockSamples, signal, requestId }: DecoderLimits,
+  { blockSamples, channel, signal, requestId }: DecoderLimits,
 ): Promise<Decoder> {
   const { size } = await stat(path);
-  const file = await engine.openAudio(path, { signal, requestId });
+  const file = await engine.openAudio(path, { signal, requestId, channel });
+  if (channel !== undefined && file.info.channels !== 2) {
+    file.close();
+    throw refuseChannels(file.info.channels);
+  }
   let pending: Promise<unknown> = Promise.resolve();
   let closed = false;
 

@@ -6,7 +6,7 @@
 
 import { open } from 'node:fs/promises';
 import type { NativeEngine } from '../engine/types.ts';
-import { BLOCK_SAMPLES, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
+import { BLOCK_SAMPLES, type Channel, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
@@ -33,6 +33,8 @@ export interface OpenAudioOptions {
   /** Bounds the processes of ffmpeg; absent where one caller opens one file at a time. */
   places?: ProcessPlaces;
   maxAudioSec: number;
+  /** The channel of a stereo file that the source has; absent for the average of all channels. */
+  channel?: Channel | undefined;
   signal?: AbortSignal | undefined;
   /** The request that the audio belongs to, for the crash note. */
   requestId?: string | undefined;
@@ -61,10 +63,10 @@ type Opened = { decoder: Decoder; first: Float32Array };
  * before the request takes the slot. The caller has to close the source.
  */
 export async function openAudio(path: string, options: OpenAudioOptions): Promise<AudioSource> {
-  const { maxAudioSec, signal, requestId, blockSamples = BLOCK_SAMPLES } = options;
+  const { maxAudioSec, channel, signal, requestId, blockSamples = BLOCK_SAMPLES } = options;
   signal?.throwIfAborted();
   const container = await sniffFile(path);
-  const limits: DecoderLimits = { maxAudioSec, blockSamples, signal, requestId };
+  const limits: DecoderLimits = { maxAudioSec, blockSamples, channel, signal, requestId };
   const opened =
     (container.native ? await openNatively(path, options, limits) : null) ??
     (await openExternally(path, container, options, limits));

@@ -2,7 +2,7 @@
 import { BUDGETS } from '../budgets.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { type FoundFfmpeg, findFfmpeg } from './find-ffmpeg.ts';
-import { type AudioSource, openAudio } from './open.ts';
+import { type AudioSource, type OpenAudioOptions, openAudio } from './open.ts';
 import { createProcessPlaces } from './process-places.ts';
 
 /** A search that failed is repeated after this time, because the system may have refused a process for a moment. */
@@ -17,8 +17,11 @@ export interface AudioOpenerOptions {
 }
 
 export interface AudioOpener {
-  /** @param requestId names the request in the note of a crash */
-  open(path: string, signal: AbortSignal, requestId?: string): Promise<AudioSource>;
+  open(
+    path: string,
+    signal: AbortSignal,
+    options?: Pick<OpenAudioOptions, 'requestId' | 'channel'>,
+  ): Promise<AudioSource>;
   /** Why some formats cannot be read, in words for the operator; null if all of them can. */
   problem(): Promise<string | null>;
 }
@@ -40,9 +43,9 @@ export function createAudioOpener(options: AudioOpenerOptions): AudioOpener {
   }
 
   return {
-    async open(path, signal, requestId) {
+    async open(path, signal, options) {
       const { ffmpeg } = await found();
-      return openAudio(path, { engine, ffmpeg, places, maxAudioSec, signal, requestId });
+      return openAudio(path, { engine, ffmpeg, places, maxAudioSec, signal, ...options });
     },
     async problem() {
       const { problem } = await found();

@@ -1,5 +1,5 @@
-/** The errors that refuse an uploaded file. Each is a 400 with `param` "file". */
-import { GatewayError } from '../errors.ts';
+/** The errors that refuse an uploaded file. Each is a 400 with `param` "file", but for a wrong number of channels. */
+import { GatewayError, invalidValue } from '../errors.ts';
 
 /** Codes whose sentence says everything. */
 type PlainRefusal = 'empty_file' | 'no_audio_stream' | 'empty_audio';
@@ -18,4 +18,9 @@ export function refuseDecoding(code: ExplainedRefusal, why: string, cause?: unkn
 /** @param maxAudioSec the longest length allowed, which the message names */
 export function refuseLength(maxAudioSec: number): GatewayError {
   return new GatewayError('audio_too_long', { maxSec: maxAudioSec }, { param: 'file' });
+}
+
+/** One channel would make one speaker of all who are in it, and of three or more it is unknown whom they hold. */
+export function refuseChannels(found: number | string): GatewayError {
+  return invalidValue('speakers', 'channels', `Expected audio of two channels for it, and this has ${found}`);
 }

@@ -23,6 +23,9 @@ import {
   type VoiceActivityModel,
 } from './types.ts';
 
+/** Stands for the average of all channels of a file. */
+const ALL_CHANNELS = -1;
+
 /**
  * The exports of the addon. The promise of a job settles when the native work has ended, and `cancel` takes the
  * job's `id`.
@@ -37,7 +40,7 @@ interface Addon {
   loadModel(options: LoadOptions): Job<AddonModel>;
   loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
   loadSpeakers(options: { path: string; threads?: number }): Job<AddonSpeakers>;
-  openAudio(options: { path: string; request: string | undefined }): Job<AddonAudioFile>;
+  openAudio(options: { path: string; channel: number; request: string | undefined }): Job<AddonAudioFile>;
   quantize(options: { source: string; target: string; type: string }): Job<void>;
 }
 interface Job<T> {
@@ -270,10 +273,10 @@ export function loadNative(path: string = defaultPath, { gpus = false } = {}): N
     loadVoiceActivity: async (options) =>
       wrapVoiceActivity(addon, await run(addon, () => addon.loadVoiceActivity(options))),
     loadSpeakers: async (options) => wrapSpeakers(addon, await run(addon, () => addon.loadSpeakers(options))),
-    openAudio: async (file, { signal, requestId } = {}) =>
+    openAudio: async (file, { signal, requestId, channel = ALL_CHANNELS } = {}) =>
       wrapAudioFile(
         addon,
-        await run(addon, () => addon.openAudio({ path: file, request: requestId }), signal),
+        await run(addon, () => addon.openAudio({ path: file, channel, request: requestId }), signal),
       ),
     quantize: (options) => run(addon, () => addon.quantize(options)),
   };

@@ -192,6 +192,11 @@ export interface AudioFileInfo {
   durationSec: number | null;
 }
 
+export interface OpenAudioFileOptions extends Pick<JobHooks, 'signal' | 'requestId'> {
+  /** The one channel that is read, from 0. Without it, and in a file without it, the average of all is read. */
+  channel?: number | undefined;
+}
+
 export interface NativeAudioFile {
   readonly info: AudioFileInfo;
   /**
@@ -240,7 +245,7 @@ export interface NativeEngine {
   /** `threads` is 1 where it is not given. It changes nothing of the results. */
   loadSpeakers(options: { path: string; threads?: number }): Promise<SpeakerModel>;
   /** Open files share a few threads, which work on each of them in turns of about 50 ms. */
-  openAudio(path: string, hooks?: Pick<JobHooks, 'signal' | 'requestId'>): Promise<NativeAudioFile>;
+  openAudio(path: string, options?: OpenAudioFileOptions): Promise<NativeAudioFile>;
   /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */
   quantize(options: { source: string; target: string; type: 'q8_0' }): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import { BUDGETS } from '../budgets.ts';
 import { GatewayError, invalidValue } from '../errors.ts';
-import type { SpeakerRequest } from '../transcription/request.ts';
+import type { SpeakerRequest } from '../transcription/speaker-fields.ts';
 import type { Reference } from '../transcription/speakers/session-pass.ts';
 import type { Upload } from './upload.ts';
 

@@ -4,6 +4,7 @@
  */
 import type { RequestHandler } from 'express';
 import type { Logger } from 'winston';
+import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import { showsSpeakers, showsTimes, type Transcript } from '../transcription/formats.ts';
 import { parseRequest, type TranscriptionRequest } from '../transcription/request.ts';
@@ -17,7 +18,11 @@ import type { Upload, UploadReceiver } from './upload.ts';
 
 export interface TranscriptionHandlerDeps {
   transcription: TranscriptionDeps;
-  openAudio(path: string, signal: AbortSignal, requestId: string): Promise<AudioSource>;
+  openAudio(
+    path: string,
+    signal: AbortSignal,
+    options: { requestId: string; channel?: Channel | undefined },
+  ): Promise<AudioSource>;
   uploads: UploadReceiver;
   shutdown: AbortSignal;
   log: Logger;
@@ -59,11 +64,13 @@ async function listen(
   deps: TranscriptionHandlerDeps,
   notes: Notes,
 ): Promise<Transcript> {
-  const open = (path: string, opening: AbortSignal) => deps.openAudio(path, opening, notes.requestId);
+  const { requestId } = notes;
+  const open = (path: string, opening: AbortSignal, channel?: Channel) =>
+    deps.openAudio(path, opening, { requestId, channel });
   const input = {
-    openAudio: (opening: AbortSignal) => open(upload.path, opening),
+    openAudio: (opening: AbortSignal, channel?: Channel) => open(upload.path, opening, channel),
     references: await readReferences(request.speakers?.known ?? [], { upload, open, signal }),
-    requestId: notes.requestId,
+    requestId,
     timed: showsTimes(request),
     signal,
     onFetching(route: Route) {

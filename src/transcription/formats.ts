@@ -24,7 +24,7 @@ export function formatTranscript(transcript: Transcript, request: TranscriptionR
   const text = fullText(transcript.segments);
   switch (request.responseFormat) {
     case 'text':
-      return plainText(`${request.speakers === null ? text : textBySpeaker(transcript.segments)}\n`);
+      return plainText(`${showsSpeakers(request) ? textBySpeaker(transcript.segments) : text}\n`);
     case 'srt':
       return plainText(toSrt(toCues(transcript.segments, request.segmentGranularity)));
     case 'vtt':
@@ -43,8 +43,12 @@ export function showsTimes(request: TranscriptionRequest): boolean {
   return request.stream || showsSpeakers(request) || !['json', 'text'].includes(request.responseFormat);
 }
 
-/** True when the answer shows who speaks, so that telling speakers apart is worth its cost. */
+/**
+ * True when the answer shows who speaks, so that telling speakers apart is worth its cost. Channels are always heard
+ * by themselves, because what a file must be like should not depend on the format of the answer.
+ */
 export function showsSpeakers(request: TranscriptionRequest): boolean {
+  if (request.channels !== null) return true;
   return request.speakers !== null && (request.stream || request.responseFormat !== 'json');
 }
 

@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { BUDGETS } from '../budgets.ts';
 import { type GatewayError, invalidValue } from '../errors.ts';
 import { isTruthy } from '../truthy.ts';
+import type { ChannelLabels } from './channels.ts';
 import { parseLanguage } from './languages.ts';
-import { DIARIZES } from './routing.ts';
+import { type SpeakerRequest, speakersIn } from './speaker-fields.ts';
 
 const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const;
 const TASKS = ['transcribe', 'transcribe_raw', 'rich'] as const;
@@ -26,14 +27,6 @@ export interface VoiceActivityTuning {
   silenceDurationMs: number | undefined;
 }
 
-/** What a client says about the speakers that are to be told apart. */
-export interface SpeakerRequest {
-  /** The least and the most speakers; the same number twice when the client knows it. */
-  count: { min: number; max: number };
-  /** The persons whose voices the client gives. `reference` is a data URL of a sound. */
-  known: readonly { name: string; reference: string }[];
-}
-
 export interface TranscriptionRequest {
   model: string | undefined;
   /** ISO 639 code. */
@@ -53,8 +46,10 @@ export interface TranscriptionRequest {
   taskType: TaskType;
   translate: boolean;
   stream: boolean;
-  /** Null when speakers are not told apart. */
+  /** Null when speakers are not told apart by their voices. */
   speakers: SpeakerRequest | null;
+  /** Who speaks on each channel; null when the average of all channels is heard. */
+  channels: ChannelLabels | null;
 }
 
 /**
@@ -143,6 +138,9 @@ const FIELDS = {
   translate: flag.optional().describe('`1 on true yes y`: English text from any language'),
   stream: flag.optional().describe('`1 on true yes y`: server-sent events'),
   diarize: flag.optional().describe('`1 on true yes y`: tells speakers apart'),
+  speakers: oneOf(['channels'])
+    .optional()
+    .describe('`channels`: each channel of a stereo recording is one speaker'),
   num_speakers: speakers.describe('how many speakers there are, if it is known'),
   min_speakers: speakers.describe('the least number of speakers (1)'),
   max_speakers: speakers.describe(`the most speakers (${BUDGETS.speakers.most})`),
@@ -217,29 +215,8 @@ export function parseRequest(body: Readonly<Record<string, unknown>>): Transcrip
     taskType: f.task_type ?? 'transcribe',
     translate: f.translate ?? false,
     stream: f.stream ?? false,
-    speakers: speakersIn(f),
+    ...speakersIn(f),
   };
-}
-
-/** @throws GatewayError `invalid_value` for numbers or lists that do not fit each other */
-function speakersIn(f: z.infer<typeof schema>): SpeakerRequest | null {
-  const { known_speaker_names: names, known_speaker_references: references } = f;
-  const max = f.num_speakers ?? f.max_speakers ?? BUDGETS.speakers.most;
-  const min = f.num_speakers ?? f.min_speakers ?? 1;
-  if (min > max) throw badField(['min_speakers'], min, `Expected at most max_speakers (${max})`);
-  if (names.length !== references.length) {
-    const expected = `Expected one reference for each of the ${names.length} known_speaker_names`;
-    throw badField(['known_speaker_references'], references, expected);
-  }
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw badField(['known_speaker_names'], twice, 'Expected each name once');
-  const asked =
-    f.diarize ?? (f.model === DIARIZES || f.response_format === 'diarized_json' || names.length > 0);
-  if (!asked && f.response_format === 'diarized_json')
-    throw badField(['diarize'], 'off', 'Expected it on for diarized_json');
-  if (!asked) return null;
-  const known = names.map((name, i) => ({ name: name.trim(), reference: references[i] ?? '' }));
-  return { count: { min, max }, known };
 }
 
 /** An empty field counts as absent, because HTML forms and some clients send every field that they know. */

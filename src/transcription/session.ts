@@ -6,33 +6,34 @@
  * The audio comes from a source, which may be a file or samples that arrive while someone speaks. Every pass over the
  * audio, such as voice activity detection, gets the same blocks once each.
  */
-import { SAMPLE_RATE } from '../audio/decoder.ts';
+import { type Channel, SAMPLE_RATE } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
 import type { Hold, Slot } from '../engine/slot.ts';
 import type { SpeakerModel, TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
 import { CATALOGUE, PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { mergeChannels } from './channels.ts';
 import { speechChunks } from './chunks.ts';
 import { cuttingFor } from './cutting.ts';
 import { addLanguage, type ChunkRecognition, onLanes } from './lanes.ts';
+import { choicesOf, languageFor, onlyChoice } from './language-choice.ts';
 import { createLanguageTally } from './language-tally.ts';
-import { languageName } from './languages.ts';
 import { type Recognizer, withoutText } from './recognizers/recognizer.ts';
 import { recognizerOf } from './recognizers/registry.ts';
-import type { SpeakerRequest, TranscriptionRequest } from './request.ts';
+import type { TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
 import { createSegmentNumbering, type Segment, type UnnumberedSegment } from './segment.ts';
 import { joinSentences } from './sentence-joining.ts';
+import type { SpeakerRequest } from './speaker-fields.ts';
+import type { Turn } from './speakers/diarization.ts';
 import {
   openSpeakerPass,
   type Reference,
   type SpeakerPass,
   type SpeakerSummary,
+  summaryOf,
 } from './speakers/session-pass.ts';
-
-/** The number of languages that a refusal lists; `GET /v1/models` has all of them. */
-const LANGUAGES_NAMED = 5;
 
 /** What a request needs: a model, the voice activity model, and with `speakers` the model that tells them apart. */
 export interface NeededWeights {
@@ -59,8 +60,11 @@ export interface TranscriptionDeps {
 }
 
 export interface TranscriptionInput {
-  /** Opens the audio from its beginning, before the slot is taken. It is called twice if weights must be downloaded. */
-  openAudio(signal: AbortSignal): Promise<AudioSource>;
+  /**
+   * Opens the audio from its beginning, before the slot is taken. It is called twice if weights must be downloaded. Of
+   * audio that is heard by channel, the right one is opened when the left one was heard, so one decoder runs at a time.
+   */
+  openAudio(signal: AbortSignal, channel?: Channel): Promise<AudioSource>;
   requestId: string;
   /** The voices of the request's known speakers. */
   references?: readonly Reference[];
@@ -113,13 +117,14 @@ export async function openTranscription(
   const language = languageFor(route, request.language) ?? onlyChoice(model, languages);
   if (!route.model.servable) throw backendUnavailable(model.provider);
   const recognizer = await recognizerOf(model.family);
+  const channel = request.channels === null ? undefined : 0;
   const needed = { modelId: model.id, speakers: request.speakers !== null };
   if (!deps.hasWeights(needed)) {
     // A download may take minutes, so faults of the audio are reported before it.
-    await using _checked = await input.openAudio(input.signal);
+    await using _checked = await input.openAudio(input.signal, channel);
   }
   await deps.ensureWeights(needed, input.signal, () => input.onFetching(route));
-  const audio = await input.openAudio(input.signal);
+  const audio = await input.openAudio(input.signal, channel);
   try {
     const hold = deps.slot.take('asr', input.requestId);
     return createSession({ request, route, language, languages, recognizer, audio, hold, input }, deps);
@@ -151,6 +156,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
   let samples = 0;
   let tookSec = 0;
   let pass: SpeakerPass | null = null;
+  const turns: Turn[] = [];
 
   async function release(): Promise<void> {
     tookSec ||= (performance.now() - takenAt) / 1000;
@@ -166,15 +172,17 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       dropped.push({ start: startSec, end: endSec, reason });
   }
 
-  async function* recognized(): AsyncGenerator<ChunkRecognition, void, undefined> {
+  async function* recognized(source: AudioSource): AsyncGenerator<ChunkRecognition, void, undefined> {
+    let heardSamples = 0;
     await using vad = await deps.voiceActivity.lease(VOICE_ACTIVITY.id);
     await using lease = await deps.models.lease(route.model.id);
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
-    const chunks = speechChunks(audio.blocks(), vad.model, {
+    const chunks = speechChunks(source.blocks(), vad.model, {
       signal: stopped,
       onBlock: (block) => {
-        samples += block.length;
+        heardSamples += block.length;
+        samples = Math.max(samples, heardSamples);
         return pass?.push(block);
       },
       ...cuttingFor(request, recognizer.maxChunkSec),
@@ -198,8 +206,25 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     }
   }
 
-  async function* unjoined(): AsyncGenerator<UnnumberedSegment, void, undefined> {
-    for await (const { sentences } of recognized()) yield* sentences;
+  async function* unjoined(heard: AsyncIterable<ChunkRecognition>) {
+    for await (const { sentences } of heard) yield* sentences;
+  }
+
+  function segmentsIn(heard: AsyncIterable<ChunkRecognition>): AsyncIterable<UnnumberedSegment> {
+    const hasSentences =
+      input.timed && !(recognizer.cutsSubtitles && request.segmentGranularity === 'subtitle');
+    return hasSentences ? joinSentences(heard) : unjoined(heard);
+  }
+
+  async function* segmentsOfChannel(channel: Channel, speaker: string) {
+    await using source = channel === 0 ? audio : await input.openAudio(signal, channel);
+    async function* heard() {
+      for await (const recognition of recognized(source)) {
+        if (recognition.sentences.length > 0) turns.push(...turnsIn(recognition, speaker));
+        yield recognition;
+      }
+    }
+    yield* segmentsIn(heard());
   }
 
   const toPass = (asked: SpeakerRequest) => ({
@@ -213,13 +238,15 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     route,
     async *segments() {
       const numberSegment = createSegmentNumbering();
-      const hasSentences =
-        input.timed && !(recognizer.cutsSubtitles && request.segmentGranularity === 'subtitle');
+      const { channels } = request;
       try {
         await using speakers =
           request.speakers && (await openSpeakerPass(deps.speakers, toPass(request.speakers)));
         pass = speakers;
-        const parts = hasSentences ? joinSentences(recognized()) : unjoined();
+        const parts =
+          channels === null
+            ? segmentsIn(recognized(audio))
+            : mergeChannels(channels, (channel) => segmentsOfChannel(channel, channels[channel]));
         for await (const part of pass?.label(parts) ?? parts) yield numberSegment(part);
         signal.throwIfAborted();
       } finally {
@@ -231,11 +258,16 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       durationSec: samples / SAMPLE_RATE,
       tookSec: tookSec || (performance.now() - takenAt) / 1000,
       dropped,
+      ...(request.channels && { spoken: summaryOf(turns) }),
       ...(pass && { spoken: pass.summary() }),
     }),
     [Symbol.asyncDispose]: release,
   };
 }
+
+/** Where the channel of one speaker has speech, someone speaks. */
+const turnsIn = ({ chunk }: ChunkRecognition, speaker: string): Turn[] =>
+  chunk.speech.map(({ startSec, endSec }) => ({ speaker, start: startSec, end: endSec }));
 
 function cannotTranslate(modelId: string): GatewayError {
   return new GatewayError(
@@ -260,38 +292,4 @@ function toChunkRequest({ prompt, keywords, temperature, translate, ...rest }: T
   // The decoder takes the prompt for earlier speech, so a list of words in it makes their spelling likely.
   const led = [prompt, keywords.join(', ')].filter((part) => part !== '').join(' ');
   return { prompt: led, temperature, translate, granularity, taskType };
-}
-
-/**
- * The client's language as the model takes it.
- * @throws GatewayError `unsupported_language` when the client named a model that does not know the language
- */
-function languageFor({ model, reason }: Route, hint: string | undefined): string | undefined {
-  if (hint === undefined || model.languages.includes(hint) || model.languageHint === 'recorded') return hint;
-  if (reason !== 'requested') return hint === 'yue' ? 'zh' : undefined;
-  throw new GatewayError(
-    'unsupported_language',
-    { model: model.id, name: languageName(hint), language: hint, known: someOf(model.languages) },
-    { param: 'language' },
-  );
-}
-
-/**
- * The languages that the model may detect: those of the client that it knows, or else all that the catalogue says. The
- * vocabulary of a model may have more, as that of Whisper distilled on English has.
- */
-function choicesOf(model: Route['model'], allowed: readonly string[]): readonly string[] {
-  const known = model.languages.filter((code) => allowed.includes(code));
-  return known.length > 0 ? known : model.languages;
-}
-
-/** The one language that is left to choose, which a model that takes a language is told instead of asked for. */
-function onlyChoice(model: Route['model'], [first, ...others]: readonly string[]): string | undefined {
-  return model.languageHint === 'constrains' && others.length === 0 ? first : undefined;
-}
-
-function someOf(languages: readonly string[]): string {
-  const named = languages.slice(0, LANGUAGES_NAMED).join(', ');
-  const more = languages.length - LANGUAGES_NAMED;
-  return more > 0 ? `${named} and ${more} more` : named;
 }

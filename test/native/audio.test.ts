@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadNative } from '../../src/engine/addon.ts';
 import { endlessSearch } from '../hostile-audio.ts';
-import { wav } from '../wav.ts';
+import { interleave, wav } from '../wav.ts';
 import { sine, speechFile, temporaryFile } from './fixtures.ts';
 
 const native = loadNative();
@@ -40,6 +40,20 @@ test('an audio file is read in blocks that join to the whole', async () => {
   assert.equal(small.length, 176_000);
   assert.deepEqual(small, large);
   assert.ok(large.every((sample) => Math.abs(sample) <= 1));
+});
+
+test('one channel of an audio file is read alone', async () => {
+  const [left, right] = [new Float32Array(16_000).fill(0.25), new Float32Array(16_000).fill(-0.5)];
+  const path = temporaryFile(wav(interleave(left, right), 16_000, 2));
+  const levelOf = async (channel?: number) => {
+    const file = await native.openAudio(path, { channel });
+    const [level = 0] = (await file.read(16_000)) ?? [];
+    file.close();
+    return Math.round(level * 1000);
+  };
+  assert.deepEqual(await Promise.all([levelOf(0), levelOf(1), levelOf()]), [250, -500, -125]);
+  for (const channel of [-2, 32, 0.5])
+    await assert.rejects(native.openAudio(path, { channel }), { code: 'invalid_argument' });
 });
 
 test('an audio file of any rate becomes 16 kHz', async () => {

@@ -73,6 +73,22 @@ test('stereo is averaged, not added up, and not just the left', async () => {
   assert.ok((await decibel('c0=c0|c1=-1*c0')) < -50);
 });
 
+test('ffmpeg decodes one channel of two, and refuses any other number of channels', async () => {
+  const stereo = makeTone('sides.m4a', '-af', 'pan=stereo|c0=c0|c1=0.1*c0');
+  const decibel = async (channel?: 0 | 1) =>
+    measure((await collect(stereo, withBoth({ channel }))).samples).decibel;
+  const [left, right] = [await decibel(0), await decibel(1)];
+  assert.ok(Math.abs(left - right - 20) < 1, `${left} dB and ${right} dB`);
+  const others = { mono: '1', quad: 'quad', '5.1': '5.1' };
+  for (const [layout, shown] of Object.entries(others)) {
+    const path = makeTone(`${layout}.m4a`, '-af', `aformat=channel_layouts=${layout}`);
+    const message = new RegExp(`two channels for it, and this has ${shown}`);
+    const refused = { code: 'invalid_value', status: 400, param: 'speakers', message };
+    await assert.rejects(openAudio(path, withBoth({ channel: 1 })), refused);
+    await using _whole = await openAudio(path, withBoth());
+  }
+});
+
 test('a video gives its sound, and one without sound is refused', async () => {
   const picture = ['-f', 'lavfi', '-i', 'testsrc=size=64x48:rate=5:duration=2'];
   const path = join(folder, 'film.mp4');

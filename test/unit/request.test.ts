@@ -24,6 +24,7 @@ test('an empty form means auto, json, greedy, segments', () => {
     translate: false,
     stream: false,
     speakers: null,
+    channels: null,
   });
 });
 

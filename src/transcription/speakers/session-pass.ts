@@ -3,8 +3,8 @@ import { BUDGETS } from '../../budgets.ts';
 import type { ModelCache } from '../../engine/cache.ts';
 import type { SpeakerModel } from '../../engine/types.ts';
 import { DIARIZATION } from '../../models/catalogue.ts';
-import type { SpeakerRequest } from '../request.ts';
 import type { UnnumberedSegment } from '../segment.ts';
+import type { SpeakerRequest } from '../speaker-fields.ts';
 import { createDiarization, type Turn } from './diarization.ts';
 import { createOnlineDiarization } from './online.ts';
 import { unit } from './voice.ts';
@@ -22,6 +22,8 @@ export interface SpeakerSummary {
   turns: Turn[];
   /** Every speaker in the order of appearance, with the seconds of all turns. */
   speakers: { speaker: string; seconds: number }[];
+  /** The seconds in which the networks or the clustering worked; absent where nothing was told apart by voice. */
+  tookSec?: number;
 }
 
 /** It holds the model until it is disposed, because segments may be labeled after all of them were recognized. */
@@ -66,9 +68,27 @@ async function passOver(
   options: SpeakerPassOptions,
 ): Promise<Omit<SpeakerPass, typeof Symbol.asyncDispose>> {
   const { request, references, atOnce, signal } = options;
+  let tookSec = 0;
+  let under = 0;
+  let since = 0;
+  /** Of calls that wait for each other only one counts at a time. */
+  async function timed<T>(work: () => Promise<T>): Promise<T> {
+    if (under === 0) since = performance.now();
+    under += 1;
+    try {
+      return await work();
+    } finally {
+      under -= 1;
+      if (under === 0) tookSec += (performance.now() - since) / 1000;
+    }
+  }
+
   const known: { name: string; direction: Float32Array }[] = [];
   for (const { name, samples } of references)
-    known.push({ name, direction: unit(await model.embeddings(samples, undefined, { signal })) });
+    known.push({
+      name,
+      direction: unit(await timed(() => model.embeddings(samples, undefined, { signal }))),
+    });
   const diarization = (atOnce ? createOnlineDiarization : createDiarization)(model, {
     clustering: { count: request.count, maxPoints: BUDGETS.speakers.maxPoints },
     known,
@@ -78,7 +98,7 @@ async function passOver(
   let before: string | undefined;
 
   async function parts(segment: UnnumberedSegment): Promise<UnnumberedSegment[]> {
-    const near = await diarization.turnsBetween(segment.start - NEAR_SEC, segment.end);
+    const near = await timed(() => diarization.turnsBetween(segment.start - NEAR_SEC, segment.end));
     // Words are someone's, even where the networks heard no one. The first speaker who has no name is A.
     const found = bySpeaker(segment, near, before ?? near[0]?.speaker ?? 'A');
     before = found.at(-1)?.speaker;
@@ -86,23 +106,26 @@ async function passOver(
   }
 
   return {
-    push: diarization.push,
+    push: (block) => timed(() => diarization.push(block)),
     async *label(segments) {
       const waiting: UnnumberedSegment[] = [];
       for await (const segment of segments) {
         if (atOnce) yield* await parts(segment);
         else waiting.push(segment);
       }
-      turns = await diarization.finish();
+      turns = await timed(diarization.finish);
       for (const segment of waiting) yield* await parts(segment);
     },
-    summary: () => ({ turns, speakers: speakersOf(turns) }),
+    summary: () => ({ ...summaryOf(turns), tookSec }),
   };
 }
 
-function speakersOf(turns: readonly Turn[]): SpeakerSummary['speakers'] {
+/** @param turns in any order */
+export function summaryOf(turns: readonly Turn[]): SpeakerSummary {
+  const inOrder = turns.toSorted((a, b) => a.start - b.start || a.end - b.end);
   const seconds = new Map<string, number>();
-  for (const { speaker, start, end } of turns)
+  for (const { speaker, start, end } of inOrder)
     seconds.set(speaker, (seconds.get(speaker) ?? 0) + end - start);
-  return [...seconds].map(([speaker, spoken]) => ({ speaker, seconds: spoken }));
+  const speakers = [...seconds].map(([speaker, spoken]) => ({ speaker, seconds: spoken }));
+  return { turns: inOrder, speakers };
 }
