@@ -1,11 +1,12 @@
 /** This is the playground: it sends one sound at a time to this gateway's own API. */
 import { createKeyDialog } from './key-dialog.js';
-import { shortTime } from './playground/captions.js';
+import { shortTime, toText } from './playground/captions.js';
 import { createChoices } from './playground/choices.js';
 import { createPlayer } from './playground/player.js';
 import { createClient, hasKey, RequestFailed, toFields } from './playground/request.js';
 import { SNIPPETS } from './playground/snippets.js';
 import { createSource } from './playground/source.js';
+import { createSpeakers } from './playground/speakers.js';
 import { copy, download } from './playground/take.js';
 import { createTranscript } from './playground/transcript.js';
 import { createWaiting } from './playground/wait.js';
@@ -26,7 +27,8 @@ const keyDialog = {
 };
 const client = createClient(createKeyDialog(keyDialog));
 const choices = createChoices(el('form'), showCode);
-const transcript = createTranscript(el('transcript'), el('segments'), (sec) => player.seek(sec));
+const speakers = createSpeakers(el('speakers-box'), el('speakers'), () => transcript.rename());
+const transcript = createTranscript(el('transcript'), el('segments'), (sec) => player.seek(sec), speakers);
 const player = createPlayer(
   {
     audio: el('audio'),
@@ -138,22 +140,45 @@ async function attempt(fields, signal) {
     if (event.type === 'accepted') say('Transcribing.');
     if (event.type === 'warning') hint(`${event.message}.`);
     if (event.type === 'transcript.text.delta') {
-      const { segment_id, start, end, delta } = event;
-      transcript.add({ id: Number(segment_id), start, end, text: delta });
-      player.showSegments(transcript.segments);
-      if (player.durationSec > 0) el('progress').value = Math.min(1, end / player.durationSec);
+      if (player.durationSec > 0) el('progress').value = Math.min(1, event.end / player.durationSec);
+    }
+    const said = partOf(event, choices.read().diarize);
+    if (said !== null) {
+      speakers.hear(said.speaker);
+      transcript.add({ id: transcript.segments.length, ...said });
+      showSpans(transcript.segments);
     }
     if (event.type === 'transcript.text.done') finish(event, (performance.now() - startedAt) / 1000);
   });
+}
+
+/** Where speakers are told apart, each delta is followed by an event that has its text and its speaker as well. */
+function partOf({ type, start, end, text, delta, speaker }, withSpeaker) {
+  if (withSpeaker)
+    return type === 'transcript.text.segment' ? { start, end, text: ` ${text}`, speaker } : null;
+  return type === 'transcript.text.delta' ? { start, end, text: delta } : null;
+}
+
+/** @param spans segments, or the turns of the speakers, which may overlap */
+function showSpans(spans) {
+  player.showSpans(
+    spans.map(({ start, end, speaker }) =>
+      speaker === undefined
+        ? { start, end }
+        : { start, end, lane: speakers.laneOf(speaker), color: `--speaker-${speakers.colorOf(speaker)}` },
+    ),
+    Math.max(1, speakers.count),
+  );
 }
 
 function finish({ type: _, ...done }, tookSec) {
   answer = done;
   const { segments, words, model, route, language, duration, dropped = [] } = done;
   if (player.durationSec === 0) player.setDuration(duration);
+  speakers.finish(done.speakers ?? []);
   transcript.finish(done);
   transcript.setLanguage(choices.codeOf(language));
-  player.showSegments(segments);
+  showSpans(done.turns ?? segments);
   const speed = duration / tookSec;
   el('facts').replaceChildren(
     badge(model, 'badge accent'),
@@ -176,11 +201,13 @@ function finish({ type: _, ...done }, tookSec) {
 
 el('take').addEventListener('click', ({ target }) => {
   const kind = target.dataset.download;
-  if (kind !== undefined) download(kind, transcript.segments, answer, file.name);
+  if (kind !== undefined)
+    download(kind, speakers.renamed(transcript.segments), speakers.renamed(answer), file.name);
 });
 el('copy-text').addEventListener('click', async ({ currentTarget }) => {
-  const lines = transcript.segments.map(({ text }) => text.trim());
-  say(await copy(lines.join('\n'), currentTarget, el('segments')));
+  const lines = transcript.segments.map(({ text }) => text.trim()).join('\n');
+  const text = speakers.count > 0 ? toText(speakers.renamed(transcript.segments)).trim() : lines;
+  say(await copy(text, currentTarget, el('segments')));
 });
 el('copy-code').addEventListener('click', async ({ currentTarget }) =>
   say(await copy(el('code').textContent, currentTarget, el('code'))),
@@ -202,7 +229,8 @@ function showCode() {
 function clear() {
   answer = null;
   transcript.clear();
-  player.showSegments([]);
+  speakers.clear();
+  showSpans([]);
   for (const id of ['problem', 'facts', 'hints', 'estimate', 'take', 'progress']) el(id).hidden = true;
   el('hints').replaceChildren();
 }

@@ -1,20 +1,34 @@
-/** Writes segments as SubRip and WebVTT, character for character as the gateway's own `srt` and `vtt` answers. */
+/** Writes segments as SubRip, WebVTT and text, character for character as the gateway's own answers. */
 
 export function toSrt(segments) {
   return segments
     .map(
-      ({ start, end, text }, i) =>
-        `${i + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${cueText(text)}\n\n`,
+      ({ start, end, text, speaker }, i) =>
+        `${i + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${cueText(spoken(text, speaker))}\n\n`,
     )
     .join('');
 }
 
 export function toVtt(segments) {
-  const cues = segments.map(
-    ({ start, end, text }) => `${clock(start, '.')} --> ${clock(end, '.')}\n${escapeVtt(text)}\n\n`,
-  );
+  const cues = segments.map(({ start, end, text, speaker }) => {
+    const voice = speaker === undefined ? '' : `<v ${escapeVtt(speaker)}>`;
+    return `${clock(start, '.')} --> ${clock(end, '.')}\n${voice}${escapeVtt(text)}\n\n`;
+  });
   return `WEBVTT\n\n${cues.join('')}`;
 }
+
+/** The text in one piece, or with a line for each change of the speaker. */
+export function toText(segments) {
+  const parts = [];
+  for (const { speaker, text } of segments) {
+    const last = parts.at(-1);
+    if (last?.speaker === speaker && last !== undefined) last.text += text;
+    else parts.push({ speaker, text });
+  }
+  return `${parts.map(({ speaker, text }) => spoken(text.trim(), speaker)).join('\n')}\n`;
+}
+
+const spoken = (text, speaker) => (speaker === undefined ? text : `${speaker}: ${text.trim()}`);
 
 /** Formats a time for reading, as `0:03` or `1:02:03`. */
 export function shortTime(sec) {

@@ -54,6 +54,7 @@ export function createChoices(form, onChange) {
       language: language.value,
       translate: el('translate').checked,
       prompt: el('prompt').value.trim(),
+      diarize: el('diarize').checked,
       wordTimes: el('word-times').checked,
       granularity: el('granularity').value,
     }),

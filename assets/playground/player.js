@@ -116,7 +116,7 @@ export function createPlayer({ audio, wave, play, time, speed, note, name, facts
       play.disabled = false;
       say('');
       waveform.setSamples(null);
-      waveform.update({ spans: [], live: null, durationSec: 0, atSec: 0 });
+      waveform.update({ spans: [], lanes: 1, live: null, durationSec: 0, atSec: 0 });
       url = URL.createObjectURL(file);
       audio.src = url;
       show();
@@ -139,11 +139,11 @@ export function createPlayer({ audio, wave, play, time, speed, note, name, facts
       play.disabled = true;
       wave.classList.remove('flat');
       time.textContent = shortTime(sec);
-      waveform.update({ live: levels, spans: [] });
+      waveform.update({ live: levels, spans: [], lanes: 1 });
     },
-    /** Marks the segments that are known so far. */
-    showSegments(segments) {
-      waveform.update({ spans: segments.map(({ start, end }) => ({ start, end })) });
+    /** Marks what is known so far: `{start, end, lane, color}[]`, in so many lanes. */
+    showSpans(spans, lanes) {
+      waveform.update({ spans, lanes });
     },
     setDuration,
   };

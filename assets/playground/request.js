@@ -1,11 +1,12 @@
 /** Sends requests to the gateway. One list of fields makes both the request itself and the code to copy. */
 
 /** @returns {[name: string, value: string][]} */
-export function toFields({ model, language, translate, prompt, wordTimes, granularity }) {
+export function toFields({ model, language, translate, prompt, diarize, wordTimes, granularity }) {
   const fields = [['model', model]];
   if (language !== '') fields.push(['language', language]);
   if (prompt !== '') fields.push(['prompt', prompt]);
   if (translate) fields.push(['translate', 'true']);
+  if (diarize) fields.push(['diarize', 'true']);
   if (granularity !== 'sentence') fields.push(['segment_granularity', granularity]);
   // Only verbose_json carries words, and it does not stream.
   if (!wordTimes) return [...fields, ['stream', 'true']];

@@ -1,7 +1,7 @@
 /** Shows the current choices as code that sends the very request this page would send. */
 
 /** These fields are no parameters of the SDKs. */
-const OURS = new Set(['translate', 'segment_granularity']);
+const OURS = new Set(['translate', 'segment_granularity', 'diarize']);
 
 /** Each function is given {base, fileName, fields, withKey}. */
 export const SNIPPETS = { curl, python, node };
@@ -37,11 +37,21 @@ function python({ base, fileName, fields, withKey }) {
     ...(streams
       ? [
           'for event in stream:',
-          '    if event.type == "transcript.text.delta":',
-          '        print(event.delta, end="", flush=True)',
-          'print()',
+          ...(extra.diarize
+            ? [
+                '    if event.type == "transcript.text.segment":',
+                '        print(f"{event.speaker}: {event.text}", flush=True)',
+              ]
+            : [
+                '    if event.type == "transcript.text.delta":',
+                '        print(event.delta, end="", flush=True)',
+                'print()',
+              ]),
         ]
-      : ['for word in result.words:', '    print(f"{word.start:8.2f} {word.end:8.2f}  {word.word}")']),
+      : [
+          'for word in result.words:',
+          `    print(f"{word.start:8.2f} {word.end:8.2f}  ${extra.diarize ? '{word.speaker}: ' : ''}{word.word}")`,
+        ]),
     '',
   ].join('\n');
 }
@@ -62,11 +72,19 @@ function node({ base, fileName, fields, withKey }) {
     ...(streams
       ? [
           'for await (const event of stream) {',
-          '  if (event.type === "transcript.text.delta") process.stdout.write(event.delta);',
-          '}',
-          'console.log();',
+          ...(extra.diarize
+            ? ['  if (event.type === "transcript.text.segment") console.log(event.speaker, event.text);', '}']
+            : [
+                '  if (event.type === "transcript.text.delta") process.stdout.write(event.delta);',
+                '}',
+                'console.log();',
+              ]),
         ]
-      : ['for (const { start, end, word } of result.words) console.log(start, end, word);']),
+      : extra.diarize
+        ? [
+            'for (const { start, end, speaker, word } of result.words) console.log(start, end, speaker, word);',
+          ]
+        : ['for (const { start, end, word } of result.words) console.log(start, end, word);']),
     '',
   ].join('\n');
 }

@@ -1,13 +1,14 @@
 /** Gives the transcript away, as files and through the clipboard. */
-import { toSrt, toVtt } from './captions.js';
+import { toSrt, toText, toVtt } from './captions.js';
 
-const TYPES = { srt: 'application/x-subrip', vtt: 'text/vtt', json: 'application/json' };
+const TYPES = { srt: 'application/x-subrip', vtt: 'text/vtt', txt: 'text/plain', json: 'application/json' };
 
 /** @param answer the last event of the gateway as it came; null when the stream broke off before it */
 export function download(kind, segments, answer, sourceName) {
   const body = {
     srt: () => toSrt(segments),
     vtt: () => toVtt(segments),
+    txt: () => toText(segments),
     json: () => `${JSON.stringify(answer ?? { segments }, null, 2)}\n`,
   }[kind]();
   const link = document.createElement('a');

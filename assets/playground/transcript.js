@@ -8,8 +8,11 @@ const ROUNDED_SEC = 0.005;
 /** The last word stays lit between two words, because the eye would see a flicker otherwise. */
 const HOLD_SEC = 0.3;
 
-/** @param onSeek (sec: number) => void */
-export function createTranscript(box, list, onSeek) {
+/**
+ * @param onSeek (sec: number) => void
+ * @param speakers gives names and colors to labels
+ */
+export function createTranscript(box, list, onSeek, speakers) {
   let segments = [];
   /** Holds the words with their times, in order. */
   let words = [];
@@ -39,8 +42,17 @@ export function createTranscript(box, list, onSeek) {
       words.push({ start: piece.start, end: piece.end, element });
     }
     row.append(when, said);
+    if (segment.speaker !== undefined) said.before(nameTag(segment.speaker));
     rows.push({ start: segment.start, end: segment.end, element: row });
     list.append(row);
+  }
+
+  function nameTag(label) {
+    const tag = document.createElement('b');
+    tag.className = `who speaker-${speakers.colorOf(label)}`;
+    tag.dataset.speaker = label;
+    tag.textContent = speakers.nameOf(label);
+    return tag;
   }
 
   function clear() {
@@ -78,6 +90,10 @@ export function createTranscript(box, list, onSeek) {
         for (const [i, segment] of answer.segments.entries()) draw(segment, placed[i], false);
       }
       segments = answer.segments;
+    },
+    /** Shows the names that the speakers have now. */
+    rename() {
+      for (const tag of list.querySelectorAll('.who')) tag.textContent = speakers.nameOf(tag.dataset.speaker);
     },
     setLanguage(code) {
       list.lang = code;

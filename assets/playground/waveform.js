@@ -4,12 +4,14 @@ import { toPeaks } from './sound.js';
 const BAR = 3;
 const GAP = 1;
 const STRIP = 4;
+/** With more speakers the lanes get so thin that they share the height. */
+const MOST_LANES_PX = 42;
 
 /** @param canvas is sized by its parent through CSS */
 export function createWaveform(canvas) {
   let samples = null;
   let peaks = new Float32Array();
-  let view = { durationSec: 0, atSec: 0, spans: [], live: null };
+  let view = { durationSec: 0, atSec: 0, spans: [], lanes: 1, live: null };
   let queued = false;
 
   function queue() {
@@ -41,10 +43,12 @@ export function createWaveform(canvas) {
     context.clearRect(0, 0, width, height);
     const x = (sec) => (view.durationSec > 0 ? (sec / view.durationSec) * width : 0);
 
+    const strip = view.lanes > 1 ? Math.min(2 * STRIP, MOST_LANES_PX / view.lanes) : STRIP;
+    const middle = (height - strip * view.lanes) / 2;
+
     context.fillStyle = color('--accent-soft');
     for (const { start, end } of view.spans) context.fillRect(x(start), 0, x(end) - x(start), height);
 
-    const middle = (height - STRIP) / 2;
     const shown = view.live === null ? peaks : view.live.slice(-Math.floor(width / (BAR + GAP)));
     const played = view.live === null ? x(view.atSec) : 0;
     for (let i = 0; i < shown.length; i++) {
@@ -54,9 +58,12 @@ export function createWaveform(canvas) {
       context.fillRect(left, middle - half, BAR, half * 2);
     }
 
-    context.fillStyle = color('--accent');
-    for (const { start, end } of view.spans) {
-      context.fillRect(x(start), height - STRIP, Math.max(1, x(end) - x(start) - 2), STRIP);
+    // Each speaker has a lane as well as a color, because not everyone tells the colors apart.
+    for (const { start, end, lane = 0, color: name = '--accent' } of view.spans) {
+      context.fillStyle = color(name);
+      const top = height - strip * (view.lanes - lane);
+      const gap = view.lanes > 1 ? 1 : 0;
+      context.fillRect(x(start), top + gap, Math.max(1, x(end) - x(start) - 2), strip - gap);
     }
     if (view.live === null && view.durationSec > 0) {
       context.fillStyle = color('--ink');
@@ -74,7 +81,7 @@ export function createWaveform(canvas) {
       peaks = new Float32Array();
       measure();
     },
-    /** @param change part of {durationSec, atSec, spans: {start, end}[], live: number[] | null} */
+    /** @param change part of {durationSec, atSec, spans: {start, end, lane, color}[], lanes, live: number[] | null} */
     update(change) {
       view = { ...view, ...change };
       queue();

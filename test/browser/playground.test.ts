@@ -19,6 +19,7 @@ import {
   until,
 } from '../http/harness.ts';
 import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
+import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { joinWavs, wav } from '../wav.ts';
 import { launchBrowser, openPage } from './browser.ts';
 
@@ -141,6 +142,59 @@ test('downloads have the content that the gateway itself would write', async () 
   await press(page, 'Copy text');
   await page.getByRole('button', { name: 'Copied' }).waitFor();
   assert.match(await clipboard(page), /^One --> <two> & three\.\nFour\.\nOne/);
+});
+
+/** Two speakers take turns of 4 s, and every half second has a word. */
+const conversing = () => ({
+  speakers: scriptedVoices(),
+  transcribe: async () =>
+    heard(Array.from({ length: 24 }, (_, i) => ` w${i}${i === 23 ? '.' : ''}`).join(''), 500),
+});
+const twoSpeakers = wav(conversation(inTurns(2, 12), 12));
+
+test('speakers are told apart, and a new name is on the page and in every download', async () => {
+  await using gateway = await startGateway(conversing());
+  await using open = await playground(gateway);
+  const { page } = open;
+  await choose(page, twoSpeakers, 'call.wav');
+  assert.equal(await page.getByText('Speakers', { exact: true }).isVisible(), false);
+  await page.getByLabel('Tell speakers apart').check();
+  await press(page, 'Transcribe');
+  await status(page, 'Done: 3 segments.');
+  const shown = () => page.locator('.segment .who').allInnerTexts();
+  assert.deepEqual(await shown(), ['A', 'B', 'A']);
+  assert.match((await page.locator('.speakers .note').allInnerTexts()).join(), /^0:07,0:0[34]$/);
+  for (const format of ['srt', 'vtt', 'txt']) {
+    const file = await download(page, `Download ${format}`);
+    const response_format = format === 'txt' ? 'text' : format;
+    const ours = await (await post(gateway, form(twoSpeakers, { response_format, diarize: 'true' }))).text();
+    assert.equal(file.text, ours);
+  }
+
+  await page.getByLabel('Name of speaker B').fill('Zoë & <Co>');
+  assert.deepEqual(await shown(), ['A', 'Zoë & <Co>', 'A']);
+  assert.match((await download(page, 'Download srt')).text, /\nA: w0 [\s\S]*\nZoë & <Co>: w8 /);
+  assert.match((await download(page, 'Download vtt')).text, /\n<v Zoë &amp; &lt;Co&gt;>w8 /);
+  assert.match((await download(page, 'Download txt')).text, /^A: w0 .*\nZoë & <Co>: w8 .*\nA: w16 .*\n$/);
+  const json = JSON.parse((await download(page, 'Download json')).text);
+  for (const list of [json.segments, json.turns, json.speakers]) {
+    const names = list.map(({ speaker }: { speaker: string }) => speaker);
+    assert.deepEqual([...new Set(names)], ['A', 'Zoë & <Co>']);
+  }
+  await press(page, 'Copy text');
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  assert.match(await clipboard(page), /^A: w0 .*\nZoë & <Co>: w8 /);
+  await page.getByLabel('Name of speaker B').fill('');
+  assert.deepEqual(await shown(), ['A', 'B', 'A'], 'a speaker without a name has the label again');
+
+  await page.getByLabel('Word times').check();
+  await press(page, 'Transcribe');
+  await status(page, 'Done: 3 segments.');
+  const { words } = JSON.parse((await download(page, 'Download json')).text);
+  assert.equal(words.map(({ speaker }: { speaker: string }) => speaker).join(''), 'AAAAAAAABBBBBBBBAAAAAAAA');
+  assert.match((await page.locator('#code').textContent()) ?? '', /-F diarize=true/);
+  await choose(page, toneWav(1));
+  assert.equal(await page.getByLabel('Name of speaker A').count(), 0, 'they belonged to the last sound');
 });
 
 test('word times are the gateway’s own when they are asked for', async () => {
@@ -422,6 +476,23 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await page.getByText('More options').click();
       assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
       assert.deepEqual(await faint(page), []);
+    });
+    test(`speakers are readable, each in a lane of its own: ${colorScheme}, ${width} px`, async () => {
+      const said = inTurns(6, 36);
+      await using gateway = await startGateway({ speakers: scriptedVoices(), ...reading() });
+      await using open = await playground(gateway, { colorScheme, viewport: { width, height: 1000 } });
+      const { page } = open;
+      await choose(page, wav(conversation(said, 36)), 'six speakers.wav');
+      await page.getByLabel('Tell speakers apart').check();
+      await press(page, 'Transcribe');
+      await status(page, 'Done');
+      const names = page.getByLabel(/^Name of speaker/);
+      assert((await names.count()) >= 3, `${await names.count()} speakers`);
+      await names.first().fill('Someone with a name that is much too long for its place');
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
+      assert.deepEqual(await faint(page), []);
+      if (SHOTS !== undefined)
+        await page.screenshot({ path: join(SHOTS, `speakers-${colorScheme}-${width}.png`), fullPage: true });
     });
   }
   if (SHOTS === undefined) continue;
