@@ -222,9 +222,11 @@ function servable(config: Config, { store, engine }: AppDeps, caches: Caches): L
   const loaded = new Set(caches.models.entries().map((entry) => entry.key));
   // Every recognition model needs the voice activity model.
   const complete = store.isInstalled(VOICE_ACTIVITY.id);
+  const tellsSpeakers =
+    config.modelDownload || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id);
   return routable(store, engine)
     .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
-    .map((model) => ({ ...model, loaded: loaded.has(model.id) }));
+    .map((model) => ({ ...model, tellsSpeakers, loaded: loaded.has(model.id) }));
 }
 
 function createTranscription(

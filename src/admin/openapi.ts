@@ -30,6 +30,7 @@ const sampleSchema = z
     slot_wait_ms: z.number().nullable(),
     audio_sec: z.number().optional(),
     rtf: z.number().optional().describe('real-time factor'),
+    speakers: z.int().optional().describe('how many speakers were found'),
     route: z.string().optional(),
     provider: z.string(),
   })
@@ -44,6 +45,7 @@ const categorySchema = z
     slot_wait_ms: percentiles,
     audio_seconds: z.number(),
     rtf: z.looseObject({ p50: figure, p95: figure }),
+    diarized: count.optional().describe('requests whose speakers were told apart'),
     window_truncated: z.literal(true).optional(),
     recent: z.array(sampleSchema).describe('the last 50, newest first'),
   })

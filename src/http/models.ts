@@ -6,6 +6,8 @@ import { type RoutableModel, resolveAlias } from '../transcription/routing.ts';
 
 export interface ListedModel extends RoutableModel {
   loaded: boolean;
+  /** True when requests for it may have their speakers told apart by voice. */
+  tellsSpeakers: boolean;
 }
 
 export interface ModelsDeps {
@@ -75,6 +77,7 @@ function recognitionEntries(deps: ModelsDeps) {
     entry('auto', {
       supports_streaming: (installed.length > 0 ? installed : models).every((model) => model.streams),
       supports_translation: models.some((model) => model.translates),
+      supports_diarization: models.some((model) => model.tellsSpeakers),
       is_routing_alias: true,
       installed: installed.length > 0,
       loaded: models.some((model) => model.loaded),
@@ -84,6 +87,7 @@ function recognitionEntries(deps: ModelsDeps) {
         languages: model.languages,
         supports_streaming: model.streams,
         supports_translation: model.translates,
+        supports_diarization: model.tellsSpeakers,
         is_routing_alias: false,
         installed: model.installed,
         loaded: model.loaded,

@@ -21,6 +21,8 @@ export interface Notes {
   language: string | undefined;
   audioSec: number | undefined;
   rtf: number | undefined;
+  speakers: number | undefined;
+  diarizationSec: number | undefined;
   /** The failure. Set it before destroying the connection, or the request counts as one that its client left. */
   error: GatewayError | undefined;
   /** Called when the request has taken the slot. */
@@ -76,6 +78,8 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       language: undefined,
       audioSec: undefined,
       rtf: undefined,
+      speakers: undefined,
+      diarizationSec: undefined,
       error: undefined,
       slotTaken: () => {
         slotWaitMs = sinceArrival();
@@ -97,6 +101,7 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
 
     const finish = (delivered: boolean) => {
       const { error, requestId, category, model, route, language, audioSec, rtf } = notes;
+      const { speakers, diarizationSec } = notes;
       const left = error === undefined && !delivered;
       const status = left ? 499 : (error?.status ?? res.statusCode);
       const exchange: Exchange = {
@@ -106,6 +111,7 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
         class: classify(status, error?.code ?? null),
         ...{ latencyMs: sinceArrival(), slotWaitMs, bytesIn, bytesOut },
         ...{ clientIp, userAgent: requestHeaders['user-agent'], audioSec, rtf, language },
+        ...{ speakers, diarizationSec },
         errorKind: left ? 'cancelled' : error?.kind,
       };
       if (!isRefused()) {

@@ -98,7 +98,9 @@ function noteRoute(notes: Notes, route: Route): void {
   notes.provider = route.model.provider;
 }
 
-function noteSummary(notes: Notes, { language, durationSec, tookSec }: Summary): void {
+function noteSummary(notes: Notes, { language, durationSec, tookSec, spoken }: Summary): void {
+  notes.speakers = spoken?.speakers.length;
+  notes.diarizationSec = spoken?.tookSec === undefined ? undefined : Number(spoken.tookSec.toFixed(3));
   notes.language = language;
   notes.audioSec = Number(durationSec.toFixed(3));
   notes.rtf = durationSec > 0 ? Number((tookSec / durationSec).toFixed(4)) : undefined;

@@ -122,6 +122,8 @@ function toRecord(exchange: Exchange, level: string, endedAt: Date) {
       provider: exchange.provider,
       rtf: exchange.rtf,
       audio_sec: exchange.audioSec,
+      speakers: exchange.speakers,
+      diarization_sec: exchange.diarizationSec,
       language: exchange.language,
       route: exchange.route,
       slot_wait_ms: exchange.slotWaitMs,

@@ -38,6 +38,10 @@ export interface Exchange {
   audioSec?: number | undefined;
   /** Real-time factor: the seconds that the slot was held for each second of audio. */
   rtf?: number | undefined;
+  /** The number of speakers found; absent when they were not told apart. */
+  speakers?: number | undefined;
+  /** The seconds spent on telling voices apart, within those that the slot was held. */
+  diarizationSec?: number | undefined;
   /** ISO 639 code. */
   language?: string | undefined;
   errorKind?: ErrorKind | undefined;

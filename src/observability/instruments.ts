@@ -5,6 +5,7 @@ import type { ObservabilityConfig } from '../config.ts';
 import { type AccessLog, createAccessLog } from './access-log.ts';
 import { type Capture, type CaptureWriter, createCapture } from './capture/capture.ts';
 import { createSweeper } from './capture/sweeper.ts';
+import { withoutVoices } from './capture/voices.ts';
 import type { Exchange } from './exchange.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createPrometheus, type Prometheus } from './prometheus.ts';
@@ -74,7 +75,8 @@ export function createInstruments(config: ObservabilityConfig, deps: Instruments
       });
       accessLog.write(exchange);
     },
-    beginCapture: (requestId, at) => (toggles.get('payload') ? capture.begin(requestId, at) : null),
+    beginCapture: (requestId, at) =>
+      toggles.get('payload') ? withoutVoices(capture.begin(requestId, at)) : null,
     async close() {
       await Promise.all([sweeper.close(), capture.close(), accessLog?.close()]);
       prometheus.close();

@@ -34,6 +34,7 @@ export interface MetricsSample {
   slot_wait_ms: number | null;
   audio_sec?: number;
   rtf?: number;
+  speakers?: number;
   route?: string;
   provider: string;
 }
@@ -47,6 +48,8 @@ export interface CategorySnapshot {
   slot_wait_ms: { p50: Figure; p95: Figure; p99: Figure; max: Figure };
   audio_seconds: number;
   rtf: { p50: Figure; p95: Figure };
+  /** The requests whose speakers were told apart; absent when there were none. */
+  diarized?: number;
   /** Present only when the percentiles do not cover the whole window. */
   window_truncated?: true;
   /** The last 50 requests of every class, newest first, also when they are older than the window. */
@@ -133,7 +136,10 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
       if (exchange.category === undefined) return;
       const { traffic, samples, recent } = kept.get(exchange.category) ?? begin(exchange.category);
       const at = second();
-      traffic.add(at, exchange.class, exchange.audioSec ?? 0);
+      traffic.add(at, exchange.class, {
+        audioSec: exchange.audioSec ?? 0,
+        diarized: exchange.speakers === undefined ? 0 : 1,
+      });
       const served = exchange.class !== '503-busy' && exchange.class !== 'client-disconnect';
       const { latencyMs, slotWaitMs = Number.NaN, rtf = Number.NaN } = exchange;
       if (served) samples.push(at, { latencyMs, slotWaitMs, rtf });
@@ -188,7 +194,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
 }
 
 function summarize({ traffic, samples, recent }: Kept, from: number, to: number): CategorySnapshot {
-  const { counts, audioSec } = traffic.sum(from, to);
+  const { counts, audioSec, diarized } = traffic.sum(from, to);
   const total = TRAFFIC_CLASSES.reduce((sum, name) => sum + counts[name], 0);
   const errors = counts['4xx'] + counts['5xx'];
   const served = errors + counts['2xx'];
@@ -205,6 +211,7 @@ function summarize({ traffic, samples, recent }: Kept, from: number, to: number)
     slot_wait_ms: spread('slotWaitMs'),
     audio_seconds: Math.round(audioSec * 1000) / 1000,
     rtf: { p50, p95 },
+    ...(diarized > 0 ? { diarized } : {}),
     ...(samples.truncatedSince(from) ? { window_truncated: true as const } : {}),
     recent: [...recent],
   };
@@ -220,7 +227,7 @@ function countSteps(traffic: Traffic, first: number, count: number, stepSec: num
 }
 
 function toSample(exchange: Exchange): MetricsSample {
-  const { audioSec, rtf, route } = exchange;
+  const { audioSec, rtf, speakers, route } = exchange;
   return {
     request_id: exchange.requestId,
     at: exchange.at.toISOString(),
@@ -232,6 +239,7 @@ function toSample(exchange: Exchange): MetricsSample {
     slot_wait_ms: exchange.slotWaitMs ?? null,
     ...(audioSec === undefined ? {} : { audio_sec: audioSec }),
     ...(rtf === undefined ? {} : { rtf }),
+    ...(speakers === undefined ? {} : { speakers }),
     ...(route === undefined ? {} : { route }),
     provider: exchange.provider,
   };

@@ -28,6 +28,7 @@ export interface PrometheusOptions {
 const DURATIONS_SEC = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
 const WAITS_SEC = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const LOADS_SEC = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120];
+const SPEAKERS = [0, 1, 2, 3, 4, 5, 6, 8, 10, 20];
 const FACTORS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 2, 5];
 
 let ofProcess: Registry | null = null;
@@ -82,6 +83,18 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
     name: 'voxgate_audio_seconds_total',
     help: 'Seconds of audio that were processed.',
     labelNames: ['category', 'model'],
+    registers,
+  });
+  const speakers = new Histogram({
+    name: 'voxgate_speakers',
+    help: 'Speakers found in each request whose speakers were told apart.',
+    buckets: SPEAKERS,
+    registers,
+  });
+  const diarization = new Histogram({
+    name: 'voxgate_diarization_seconds',
+    help: 'Time spent on telling voices apart, within that of the slot.',
+    buckets: DURATIONS_SEC,
     registers,
   });
   const bytesIn = new Counter({
@@ -141,6 +154,8 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
       ifMeasured(exchange.slotWaitMs, (ms) => slotWait.observe({ category }, ms / 1000));
       ifMeasured(exchange.rtf, (rtf) => factor.observe({ category, model }, rtf));
       ifMeasured(exchange.audioSec, (sec) => audio.inc({ category, model }, sec));
+      ifMeasured(exchange.speakers, (count) => speakers.observe(count));
+      ifMeasured(exchange.diarizationSec, (sec) => diarization.observe(sec));
       ifMeasured(exchange.bytesIn, (bytes) => bytesIn.inc({ category }, bytes));
       ifMeasured(exchange.bytesOut, (bytes) => bytesOut.inc({ category }, bytes));
     },

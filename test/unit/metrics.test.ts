@@ -35,7 +35,7 @@ test('percentiles are those of a sorted list, by nearest rank', () => {
 test('the snapshot has the documented shape', () => {
   const { metrics, at } = world();
   at(12.5);
-  const full = { model: 'm', slotWaitMs: 7, audioSec: 2, rtf: 0.5, route: 'auto:hint', language: 'en' };
+  const full = { model: 'm', slotWaitMs: 7, audioSec: 2, rtf: 0.5, route: 'auto:hint', speakers: 3 };
   metrics.record(exchange({ ...full, requestId: 'first' }));
   metrics.record(exchange({ requestId: 'second', status: 400, class: '4xx', latencyMs: 5 }));
   assert.deepEqual(metrics.snapshot({ holder: 'tts', heldForMs: 40 }), {
@@ -51,6 +51,7 @@ test('the snapshot has the documented shape', () => {
         slot_wait_ms: { p50: 7, p95: 7, p99: 7, max: 7 },
         audio_seconds: 2,
         rtf: { p50: 0.5, p95: 0.5 },
+        diarized: 1,
         recent: [
           {
             request_id: 'second',
@@ -72,6 +73,7 @@ test('the snapshot has the documented shape', () => {
             slot_wait_ms: 7,
             audio_sec: 2,
             rtf: 0.5,
+            speakers: 3,
             route: 'auto:hint',
             provider: 'multilingual',
           },

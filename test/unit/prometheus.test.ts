@@ -12,6 +12,7 @@ test('an exchange becomes series, in seconds', async () => {
   prometheus.record(
     exchange({ model: 'm', latencyMs: 300, slotWaitMs: 20, audioSec: 4, rtf: 0.05, bytesIn: 7, bytesOut: 9 }),
   );
+  prometheus.record(exchange({ class: 'client-disconnect', status: 499, speakers: 3, diarizationSec: 1.5 }));
   prometheus.record(exchange({ category: undefined }));
   const text = await prometheus.render();
   for (const line of [
@@ -22,8 +23,12 @@ test('an exchange becomes series, in seconds', async () => {
     'voxgate_slot_wait_seconds_sum{category="asr"} 0.02',
     'voxgate_real_time_factor_ratio_bucket{le="0.05",category="asr",model="m"} 1',
     'voxgate_audio_seconds_total{category="asr",model="m"} 4',
-    'voxgate_request_body_bytes_total{category="asr"} 7',
-    'voxgate_response_body_bytes_total{category="asr"} 9',
+    'voxgate_speakers_bucket{le="2"} 0',
+    'voxgate_speakers_bucket{le="3"} 1',
+    'voxgate_speakers_count 1',
+    'voxgate_diarization_seconds_sum 1.5',
+    'voxgate_request_body_bytes_total{category="asr"} 17',
+    'voxgate_response_body_bytes_total{category="asr"} 29',
   ]) {
     assert(text.includes(`${line}\n`), `missing: ${line}\n${text}`);
   }

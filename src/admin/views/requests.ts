@@ -41,7 +41,7 @@ function row(category: Category, sample: MetricsSample, capturing: boolean): Htm
 <td><time datetime="${sample.at}">${sample.at.slice(11, 19)}</time></td><td>${category}</td>
 <td class="model"${sample.model !== null && sample.model.length > 24 && html` title="${sample.model}"`}>${sample.model ?? '–'}</td><td><span class="badge ${className}">${sample.status}${label}</span></td>
 <td class="number">${milliseconds(sample.latency_ms)}</td><td class="number">${milliseconds(sample.slot_wait_ms)}</td>
-<td class="number">${seconds(sample.audio_sec)}</td><td class="number">${ratio(sample.rtf)}</td>
+<td class="number">${seconds(sample.audio_sec)}${sample.speakers !== undefined && html` <span class="note">${sample.speakers} speaker${sample.speakers !== 1 && 's'}</span>`}</td><td class="number">${ratio(sample.rtf)}</td>
 <td class="soft">${sample.route ?? '–'}</td><td>${
     capturing
       ? html`<a href="/admin/captures/${encodeURIComponent(id)}" data-key="link"><code>${id}</code></a>`

@@ -43,6 +43,7 @@ ${figure('Latency p50', milliseconds(latency.p50))}
 ${figure('p95', milliseconds(latency.p95))}
 ${figure('p99', milliseconds(latency.p99))}
 ${figure('Slot wait p95', milliseconds(wait.p95))}
+${entry.diarized !== undefined && figure('Diarized', entry.diarized)}
 ${figure('Busy', counts['503-busy'])}
 ${figure('Client left', counts['client-disconnect'])}
 </dl>
