@@ -38,10 +38,13 @@ export function withBabble(prompt: Prompt, snrDb: number): Prompt {
 
 /** Sends the clip through G.711 at 8 kHz, in µ-law, as a telephone line does. */
 export function overTelephone(prompt: Prompt): Prompt {
-  return degraded(prompt, 'telephone', () => {
-    const coded = ffmpeg(['-i', prompt.audio, '-ar', '8000', '-f', 'mulaw', '-']);
-    return floats(ffmpeg(['-f', 'mulaw', '-ar', '8000', '-ac', '1', '-i', '-', ...RAW_OUTPUT], coded));
-  });
+  return degraded(prompt, 'telephone', () => throughTelephone(prompt.audio));
+}
+
+/** The samples of a file behind a telephone line. */
+export function throughTelephone(audio: string): Float32Array {
+  const coded = ffmpeg(['-i', audio, '-ar', '8000', '-f', 'mulaw', '-']);
+  return floats(ffmpeg(['-f', 'mulaw', '-ar', '8000', '-ac', '1', '-i', '-', ...RAW_OUTPUT], coded));
 }
 
 /**
@@ -52,11 +55,17 @@ export function fromFarAway(prompt: Prompt): Prompt {
   return degraded(prompt, 'distant', () => {
     const speech = samplesOf(prompt);
     const room = join(CLIP_FOLDER, 'room.wav');
-    if (!existsSync(room)) writeFileSync(room, wav(roomResponse()));
-    const filter = ['-filter_complex', '[0][1]afir=gtype=none'];
-    const heard = floats(ffmpeg(['-i', prompt.audio, '-i', room, ...filter, ...RAW_OUTPUT]));
+    if (!existsSync(room))
+      writeFileSync(room, wav(roomResponse({ seconds: REVERBERATION_SEC, decibels: 0, seed: 1 })));
+    const heard = echoing(prompt.audio, room);
     return scaled(heard, (0.1 * rms(speech)) / rms(heard));
   });
+}
+
+/** The samples of a file as they sound in a room. @param room a wav with what the room makes of a click */
+export function echoing(audio: string, room: string): Float32Array {
+  const filter = ['-filter_complex', '[0][1]afir=gtype=none'];
+  return floats(ffmpeg(['-i', audio, '-i', room, ...filter, ...RAW_OUTPUT]));
 }
 
 /** Adds noise of the given power and scales both down where they would be clipped. Samples are from -1 to 1. */
@@ -100,12 +109,16 @@ function voices(language: string): Prompt[] {
   return found;
 }
 
-function roomResponse(): Float32Array {
-  const tail = whiteNoise(REVERBERATION_SEC * SAMPLE_RATE, 1).map(
-    (sample, i) => sample * 10 ** ((-3 * i) / (REVERBERATION_SEC * SAMPLE_RATE)),
-  );
+/**
+ * What a room makes of a click.
+ * @param seconds until the echo has fallen by 60 dB
+ * @param decibels of the echo over the voice itself
+ */
+export function roomResponse(room: { seconds: number; decibels: number; seed: number }): Float32Array {
+  const length = Math.round(room.seconds * SAMPLE_RATE);
+  const tail = whiteNoise(length, room.seed).map((sample, i) => sample * 10 ** ((-3 * i) / length));
   const power = Math.sqrt(tail.reduce((sum, sample) => sum + sample * sample, 0));
-  const response = scaled(tail, 0.5 / power);
+  const response = scaled(tail, (0.5 * 10 ** (room.decibels / 20)) / power);
   response[0] = 0.5;
   return response;
 }
@@ -117,9 +130,9 @@ function whiteNoise(length: number, seed: number): Float32Array {
 
 const seedOf = (name: string) => createHash('sha256').update(name).digest().readUInt32LE(0);
 const samplesOf = ({ audio }: Prompt) => floats(readFileSync(audio).subarray(HEADER_BYTES));
-const scaled = (samples: Float32Array, gain: number) => samples.map((sample) => sample * gain);
+export const scaled = (samples: Float32Array, gain: number) => samples.map((sample) => sample * gain);
 
-function rms(samples: Float32Array): number {
+export function rms(samples: Float32Array): number {
   return Math.sqrt(samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length);
 }
 

@@ -16,10 +16,9 @@ const GAME = 'usr/share/games/fillets-ng';
 const MOST = 200;
 
 export function dialogs(language: string): Prompt[] {
-  const texts = debianPackagePath('fillets-ng-data', `${GAME}/script`);
-  const sounds = debianPackagePath(`fillets-ng-data-${language}`, `${GAME}/sound`);
-  if (texts === null || sounds === null) return [];
-  const spoken = readdirSync(sounds).flatMap((level) => dialogsOf(level, { language, texts, sounds }));
+  const spoken = dialogFiles(language)
+    .filter(({ text }) => isSentence(text.replaceAll('?', '')))
+    .map((dialog) => ({ ...dialog, hash: hashOf(language, dialog.id) }));
   const chosen = spoken.toSorted((a, b) => (a.hash < b.hash ? -1 : 1)).slice(0, MOST);
   return shuffled(
     chosen.map(({ id, file, hash, text }) => {
@@ -33,6 +32,14 @@ export function dialogs(language: string): Prompt[] {
       };
     }),
   );
+}
+
+/** Every line of the game that was recorded. The middle of its name says who speaks: `bot-m-vidis` is the small fish. */
+export function dialogFiles(language: string): { id: string; file: string; text: string }[] {
+  const texts = debianPackagePath('fillets-ng-data', `${GAME}/script`);
+  const sounds = debianPackagePath(`fillets-ng-data-${language}`, `${GAME}/sound`);
+  if (texts === null || sounds === null) return [];
+  return readdirSync(sounds).flatMap((level) => dialogsOf(level, { language, texts, sounds }));
 }
 
 interface Folders {
@@ -50,7 +57,7 @@ function dialogsOf(level: string, { language, texts, sounds }: Folders) {
       const file = join(sounds, level, language, `${name}.ogg`);
       // The same name is used in several levels.
       const id = `${level}/${name}`;
-      return existsSync(file) ? [{ id, file, text, hash: hashOf(language, id) }] : [];
+      return existsSync(file) ? [{ id, file, text }] : [];
     }),
   );
 }
@@ -58,7 +65,5 @@ function dialogsOf(level: string, { language, texts, sounds }: Folders) {
 /** Reads pairs of lines such as `dialogId("bot-m-vidis", …)` and `dialogStr("Zie je dat zeepaardje?")`. */
 function textsOf(list: string): { name: string; text: string }[] {
   const pairs = list.matchAll(/dialogId\("([\w-]+)".*\)\s*dialogStr\("((?:[^"\\]|\\.)*)"\)/g);
-  return [...pairs]
-    .map(([, name = '', text = '']) => ({ name, text: text.replaceAll('\\"', '"') }))
-    .filter(({ text }) => isSentence(text.replaceAll('?', '')));
+  return [...pairs].map(([, name = '', text = '']) => ({ name, text: text.replaceAll('\\"', '"') }));
 }

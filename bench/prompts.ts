@@ -28,24 +28,35 @@ const LEAST_WORDS = 5;
 const NO_TEXT = /[[\](){}?\ufffd]/;
 
 export function prompts(language: string): Prompt[] {
+  const sentences = promptFiles(language).filter(({ text }) => isSentence(text));
+  const spoken = sentences.map(({ name, file, text }) => {
+    const stored = `prompt-${language}-${name.replaceAll('/', '-')}`;
+    const clip = storedClip(stored, () => samplesOf(file), text);
+    return { ...clip, group: language, spoken: language, text, hash: hashOf(language, name) };
+  });
+  return shuffled(spoken);
+}
+
+/** Every prompt that has a text, also single words and texts that describe a sound. */
+export function promptFiles(language: string): { name: string; file: string; text: string }[] {
   const texts = `asterisk-core-sounds-${language}`;
   const list = debianPackagePath(texts, `usr/share/doc/${texts}/core-sounds-${language}.txt.gz`);
   const sounds = debianPackagePath(`${texts}-g722`, 'usr/share/asterisk/sounds');
   if (list === null || sounds === null) return [];
   const voice = readdirSync(sounds).find((name) => name.startsWith(`${language}_`)) ?? '';
-  const spoken = textsOf(list).flatMap(({ name, text }) => {
-    const file = join(sounds, voice, `${name}.g722`);
-    if (!existsSync(file)) return [];
-    const stored = `prompt-${language}-${name.replaceAll('/', '-')}`;
-    const clip = storedClip(stored, () => samplesOf(file), text);
-    return [{ ...clip, group: language, spoken: language, text, hash: hashOf(language, name) }];
-  });
-  return shuffled(spoken);
+  return textsOf(list)
+    .map(({ name, text }) => ({ name, text, file: join(sounds, voice, `${name}.g722`) }))
+    .filter(({ file }) => existsSync(file));
+}
+
+/** True where the text says what is heard. */
+export function isSpoken(text: string): boolean {
+  return !NO_TEXT.test(text);
 }
 
 /** True where the text is a sentence, or enough of one, and says what is heard. */
 export function isSentence(text: string): boolean {
-  return !NO_TEXT.test(text) && (text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0) >= LEAST_WORDS;
+  return isSpoken(text) && (text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0) >= LEAST_WORDS;
 }
 
 /** The sha256 of language and name, which decides which half a prompt belongs to, in hexadecimal digits. */
@@ -64,7 +75,5 @@ export function shuffled(all: (Omit<Prompt, 'tuning'> & { hash: string })[]): Pr
 function textsOf(list: string): { name: string; text: string }[] {
   const bytes = gunzipSync(readFileSync(list));
   const lines = bytes.toString('utf8').matchAll(/^([^;:\s][^:\n]*):[ \t]*(.*\S)[ \t]*$/gm);
-  return [...lines]
-    .map(([, name = '', text = '']) => ({ name: name.trim(), text }))
-    .filter(({ text }) => isSentence(text));
+  return [...lines].map(([, name = '', text = '']) => ({ name: name.trim(), text }));
 }
