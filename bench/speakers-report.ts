@@ -52,7 +52,7 @@ export function errorTable(results: readonly FileResult[]): string {
     ...present
       .filter((kind) => CONVERSATIONS.includes(kind))
       .map((kind) => row(TITLES[kind] ?? kind, (result) => result.kind === kind)),
-    row('all conversations', conversation),
+    ...(results.some(conversation) ? [row('all conversations', conversation)] : []),
     ...counts.map((count) =>
       row(
         count === 1 ? '1 speaker' : `${count} speakers`,
