@@ -17,7 +17,7 @@ export const framesIn = (samples: number) =>
   Math.max(1, Math.ceil((samples - OFFSET_SAMPLES) / FRAME_SAMPLES));
 
 /** The sample at which a frame begins. */
-export const sampleAt = (frame: number) => OFFSET_SAMPLES + frame * FRAME_SAMPLES;
+const sampleAt = (frame: number) => OFFSET_SAMPLES + frame * FRAME_SAMPLES;
 
 /** The frame that a time falls in. */
 export function frameAt(seconds: number): number {
