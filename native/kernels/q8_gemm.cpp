@@ -181,18 +181,32 @@ __m512 load_scales(const block_q8_0* blocks) {
   return _mm512_cvtph_ps(_mm256_mask_set1_epi16(first, 0xFF00, static_cast<int16_t>(blocks[1].d)));
 }
 
-float dot(const block_q8_0* row, const Pair* column, int64_t blocks) {
+// One row times `kCount` columns, whose pairs lie `stride` apart. The weights are read and their scales
+// unpacked once for all of them. A column gives the same to the last bit whatever the others are.
+template <int kCount>
+void dot(const block_q8_0* row, const Pair* columns, int64_t stride, int64_t blocks, float* c, int64_t ldc) {
   const __m512i plus_128 = _mm512_set1_epi8(-128); // by exclusive or
-  __m512 sum = _mm512_setzero_ps();
-  for (int64_t block = 0; block < blocks; block += 2, ++column) {
+  __m512 sums[kCount];
+  for (__m512& sum : sums)
+    sum = _mm512_setzero_ps();
+  for (int64_t block = 0; block < blocks; block += 2, ++columns) {
     _mm_prefetch(reinterpret_cast<const char*>(row + block) + kAhead, _MM_HINT_T0);
     const __m512i weights = _mm512_xor_si512(load_values(row + block), plus_128);
-    const __m512i dots = _mm512_dpbusd_epi32(column->offsets, weights, column->values);
-    const __m512 scales = _mm512_mul_ps(column->scales, load_scales(row + block));
-    sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots), scales, sum);
+    const __m512 scales = load_scales(row + block);
+    for (int64_t column = 0; column < kCount; ++column) {
+      const Pair& pair = columns[column * stride];
+      const __m512i dots = _mm512_dpbusd_epi32(pair.offsets, weights, pair.values);
+      sums[column] =
+          _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots), _mm512_mul_ps(pair.scales, scales), sums[column]);
+    }
   }
-  return _mm512_reduce_add_ps(sum);
+  for (int64_t column = 0; column < kCount; ++column)
+    c[column * ldc] = _mm512_reduce_add_ps(sums[column]);
 }
+
+using Dot = decltype(&dot<1>);
+constexpr int64_t kDotColumns = 6;
+constexpr std::array<Dot, kDotColumns + 1> kDot{nullptr, dot<1>, dot<2>, dot<3>, dot<4>, dot<5>, dot<6>};
 
 void multiply_few(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const block_q8_0* rows,
                   int64_t lda, const block_q8_0* columns, int64_t ldb, float* c, int64_t ldc) {
@@ -208,8 +222,9 @@ void multiply_few(const ggml_compute_params* params, int64_t m, int64_t n, int64
   }
   const int64_t end = m * (params->ith + 1) / params->nth;
   for (int64_t row = m * params->ith / params->nth; row < end; ++row)
-    for (int64_t column = 0; column < n; ++column)
-      c[column * ldc + row] = dot(rows + row * lda, t_pairs.data() + column * k / 2, k);
+    for (int64_t column = 0; column < n; column += kDotColumns)
+      kDot[static_cast<size_t>(std::min(kDotColumns, n - column))](
+          rows + row * lda, t_pairs.data() + column * k / 2, k / 2, k, c + column * ldc + row, ldc);
 }
 
 } // namespace
