@@ -38,11 +38,14 @@ export interface ClassOptions {
 export const CLASS_IDS = [
   'commands',
   'sentences',
+  'commands-timed',
+  'sentences-timed',
   'commands-auto',
   'sentences-auto',
   'longer',
   '60s',
   '6min',
+  '6min-timed',
   '6min-streamed',
   '60min',
   'voices',
@@ -73,6 +76,8 @@ export function clipClasses(options: ClassOptions, only: string[]): ClipClass[] 
   const classes: ClipClass[] = [
     { ...commands, id: 'commands', title: 'Short commands, 2 to 5 s' },
     { ...sentences, id: 'sentences', title: 'Sentences, 5 to 15 s' },
+    { ...commands, id: 'commands-timed', title: 'Short commands, with the times of segments', timed: true },
+    { ...sentences, id: 'sentences-timed', title: 'Sentences, with the times of segments', timed: true },
     { ...commands, id: 'commands-auto', title: 'Short commands, language detected', language: 'auto' },
     { ...sentences, id: 'sentences-auto', title: 'Sentences, language detected', language: 'auto' },
     { ...defaults, id: 'longer', title: 'Given clips over 15 s', clips: all.filter((c) => c.seconds > 15) },
@@ -82,6 +87,13 @@ export function clipClasses(options: ClassOptions, only: string[]): ClipClass[] 
       title: '6 min, pauses of 3 s (faster-whisper with its voice activity filter)',
       rounds: options.rounds ?? 3,
       vad: true,
+    },
+    {
+      ...long('6min-timed', 360, 3),
+      title: 'The same, with the times of segments',
+      rounds: options.rounds ?? 3,
+      vad: true,
+      timed: true,
     },
     {
       ...long('6min-streamed', 360, 3),
