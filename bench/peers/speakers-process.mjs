@@ -7,7 +7,6 @@
 import { readFileSync } from 'node:fs';
 import { BUDGETS } from '../../dist/budgets.js';
 import { loadNative } from '../../dist/engine/addon.js';
-import { DEFAULT_CLUSTERING } from '../../dist/transcription/speakers/clustering.js';
 import { createDiarization } from '../../dist/transcription/speakers/diarization.js';
 import { answerLines } from './json-lines-answers.mjs';
 
@@ -22,7 +21,7 @@ await answerLines(async ({ audio }) => {
   const begin = performance.now();
   const bytes = readFileSync(audio).subarray(HEADER_BYTES);
   const { signal } = new AbortController();
-  const clustering = { ...DEFAULT_CLUSTERING, count: { min: 1, max: most }, maxPoints };
+  const clustering = { count: { min: 1, max: most }, maxPoints };
   const diarization = createDiarization(model, { clustering, known: [], signal });
   for (let at = 0; at < bytes.length / 2; at += BLOCK) {
     const length = Math.min(BLOCK, bytes.length / 2 - at);
