@@ -147,7 +147,7 @@ foreach(target IN LISTS ggml_targets)
   if(sources MATCHES "ggml-cpu/llamafile/sgemm.cpp")
     list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp)
     list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${kernels}/sgemm_internals.cpp"
-         "${kernels}/ops_internals.cpp" "${kernels}/q8_gemm.cpp"
+         "${kernels}/ops_internals.cpp" "${kernels}/q8_gemm.cpp" "${kernels}/q8_tiles.cpp"
          "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
          "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp" "${kernels}/unmasked_attention.cpp"
          "${kernels}/unmasked_attention_tiles.cpp")

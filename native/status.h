@@ -12,6 +12,7 @@ enum class StatusCode {
   bad_audio,
   inference_failed,
   incomplete, // the model stopped before the end of the audio; another attempt may reach it
+  repetition, // the model only repeated itself; another attempt may hear more
   out_of_memory,
   closed,
   invalid_argument,

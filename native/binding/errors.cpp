@@ -13,6 +13,8 @@ const char* code_name(StatusCode code) {
     return "inference_failed";
   case StatusCode::incomplete:
     return "incomplete";
+  case StatusCode::repetition:
+    return "repetition";
   case StatusCode::out_of_memory:
     return "out_of_memory";
   case StatusCode::closed:

@@ -58,10 +58,10 @@ bool may_use_tiles() {
     return false;
 #endif
   static const bool allowed = [] {
-    constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kVectorBf16 = 1U << 5;
+    constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kInt8 = 1U << 25, kVectorBf16 = 1U << 5;
     constexpr long kRequest = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
     unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBf16) == 0 || (d & kTiles) == 0)
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (~d & (kBf16 | kTiles | kInt8)) != 0)
       return false;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & kVectorBf16) == 0)
       return false;

@@ -182,7 +182,8 @@ __m512 load_scales(const block_q8_0* blocks) {
 }
 
 // One row times `kCount` columns, whose pairs lie `stride` apart. The weights are read and their scales
-// unpacked once for all of them. A column gives the same to the last bit whatever the others are.
+// unpacked once for all of them. The result of a column is the same to the last bit, however many columns
+// there are.
 template <int kCount>
 void dot(const block_q8_0* row, const Pair* columns, int64_t stride, int64_t blocks, float* c, int64_t ldc) {
   const __m512i plus_128 = _mm512_set1_epi8(-128); // by exclusive or

@@ -6,6 +6,7 @@
 
 #include "amx_gemm.h"
 #include "q8_gemm.h"
+#include "q8_tiles.h"
 
 extern "C" bool llamafile_sgemm(const struct ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
                                 const void* a, int64_t lda, const void* b, int64_t ldb, void* c, int64_t ldc,
@@ -15,7 +16,8 @@ extern "C" bool llamafile_sgemm(const struct ggml_compute_params* params, int64_
     return voxgate::amx_gemm(params, m, n, k, a, lda, static_cast<const float*>(b), ldb,
                              static_cast<float*>(c), ldc);
   const bool q8 = a_type == GGML_TYPE_Q8_0 && b_type == GGML_TYPE_Q8_0 && c_type == GGML_TYPE_F32;
-  if (q8 && voxgate::q8_gemm(params, m, n, k, a, lda, b, ldb, static_cast<float*>(c), ldc))
+  if (q8 && (voxgate::q8_tiles(params, m, n, k, a, lda, b, ldb, static_cast<float*>(c), ldc) ||
+             voxgate::q8_gemm(params, m, n, k, a, lda, b, ldb, static_cast<float*>(c), ldc)))
     return true;
   return upstream_llamafile_sgemm(params, m, n, k, a, lda, b, ldb, c, ldc, a_type, b_type, c_type);
 }

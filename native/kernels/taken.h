@@ -11,6 +11,7 @@ namespace voxgate {
 struct KernelCalls {
   std::atomic<long> q8_gemm{0};
   std::atomic<long> q8_gemm_few{0}; // its variant for a few columns
+  std::atomic<long> q8_tiles{0};
   std::atomic<long> amx_gemm{0};
   std::atomic<bool> without_amx{false}; // set by tests of what computes where there is no AMX
   std::atomic<long> speech_norm{0};

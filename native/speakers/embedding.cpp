@@ -78,10 +78,13 @@ std::vector<float> statistics(const std::vector<float>& features, size_t channel
   if (!(total > 0))
     return result;
   std::vector<double> means(channels), deviations(channels);
+  // Most masks take a few of the frames.
   for (size_t frame = 0; frame < frames; ++frame)
-    add_weighted(&features[frame * channels], weights[frame] / total, channels, means.data());
+    if (weights[frame] > 0)
+      add_weighted(&features[frame * channels], weights[frame] / total, channels, means.data());
   for (size_t frame = 0; frame < frames; ++frame)
-    add_deviation(&features[frame * channels], weights[frame], means.data(), channels, deviations.data());
+    if (weights[frame] > 0)
+      add_deviation(&features[frame * channels], weights[frame], means.data(), channels, deviations.data());
   const double freedom = total - squares / total;
   for (size_t channel = 0; channel < channels; ++channel) {
     result[channel] = static_cast<float>(means[channel]);

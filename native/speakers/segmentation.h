@@ -14,8 +14,8 @@
 namespace voxgate {
 
 // pyannote's segmentation-3.0 (https://huggingface.co/pyannote/segmentation-3.0): who of at most three
-// speakers speaks in each frame of a window of ten seconds. The classes are the powerset of at most two of
-// them: nobody, 1, 2, 3, 1 and 2, 1 and 3, 2 and 3 (https://arxiv.org/abs/2310.13025).
+// speakers speaks in each frame of a window of ten seconds. The classes stand for sets of them: {}, {1},
+// {2}, {3}, {1, 2}, {1, 3}, {2, 3} (https://arxiv.org/abs/2310.13025).
 //
 // An object holds the working memory, so it computes one call at a time.
 class Segmentation {

@@ -53,7 +53,7 @@ double sum_of_squares(const float* values, size_t count, double mean, bool squar
   return total;
 }
 
-// Of a window of which silence is the rest.
+// Computes the mean and variance of a window that begins with these samples and is silent after them.
 Moments moments(std::span<const float> samples) {
   constexpr auto kCount = static_cast<double>(WindowEncoder::kWindow);
   const double mean = sum_of_squares(samples.data(), samples.size(), 0, false) / kCount;

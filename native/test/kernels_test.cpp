@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 // These tests compare ggml's graphs on the CPU, with the kernels that stand in front of its own, with plain
 // loops.
@@ -168,8 +169,10 @@ TEST("kernels: quantized products are right at the ends of the range of a scale"
 
 TEST("kernels: a quantized weight may be -128, as programs other than ggml write it") {
   needs_vnni();
-  const WithoutAmx without_amx;
   for (const int64_t n : {1, 3, 7, 8, 20}) {
+    std::optional<WithoutAmx> without_amx;
+    if (n > 8)
+      without_amx.emplace(); // its tiles are of bfloat16
     const Product shape{64, n, 128};
     auto weights = random_weights(shape);
     constexpr size_t kBlockBytes = 2 + 32; // a 16-bit scale and 32 integers
@@ -178,6 +181,35 @@ TEST("kernels: a quantized weight may be -128, as programs other than ggml write
         weights[block + 2 + at] = 0x80;
     CHECK(worst_difference(shape, weights, 2) < kTolerance);
   }
+}
+
+TEST("kernels: products of a few columns on AMX tiles are those of plain loops for every shape") {
+  needs_amx();
+  const long before = kernel_calls.q8_tiles;
+  int products = 0;
+  for (const int64_t m : {32, 33, 47, 64, 95, 160})
+    for (const int64_t n : {3, 4, 5, 8, 11})
+      for (const int64_t k : {64, 128, 512, 576, 2048}) {
+        CHECK(worst_difference({m, n, k}, 2) < kTolerance);
+        ++products;
+      }
+  CHECK(kernel_calls.q8_tiles == before + 2 * products); // once for each thread
+  for (const Product shape : {Product{64, 2, 64}, Product{64, 3, 96}, Product{64, 3, 8192 + 64}})
+    CHECK(worst_difference(shape, 2) < kTolerance);
+  CHECK(kernel_calls.q8_tiles == before + 2 * products); // it is not made for those
+}
+
+TEST("kernels: a column has the same product on AMX tiles to the last bit, whatever is beside it") {
+  needs_amx();
+  const auto weights = random_weights({100, 3, 512});
+  const auto activations = random_values(11 * 512, 2);
+  const auto alone = product({100, 3, 512}, weights, {activations.begin(), activations.begin() + 3 * 512}, 1);
+  for (const int64_t n : {5, 11})
+    for (const int threads : {1, 2, 3, 7}) {
+      const auto among =
+          product({100, n, 512}, weights, {activations.begin(), activations.begin() + n * 512}, threads);
+      CHECK(std::equal(alone.begin(), alone.end(), among.begin()));
+    }
 }
 
 TEST("kernels: products on AMX tiles are those of bfloat16 for every shape") {

@@ -81,6 +81,38 @@ class ToyModel {
 
 const TokenRules kTextRules(kSpecial, {.times = false});
 
+// A model that says the tokens 1, 2 ... `period` in turns, each with a logit of 50; the end has the logit
+// `end`.
+class RepeatingModel {
+ public:
+  explicit RepeatingModel(size_t period, float end = -50) : period_(period), end_(end) {}
+
+  Hypothesis found(const SearchOptions& options) {
+    steps_ = 0;
+    auto first = flat();
+    first[1] = 50;
+    return search(kTextRules, options, first, [&](std::span<const Extension> all) {
+      ++steps_;
+      rows_.assign(kSize * all.size(), 0);
+      std::vector<std::span<float>> rows;
+      for (size_t i = 0; i < all.size(); ++i) {
+        rows.push_back(std::span(rows_).subspan(i * kSize, kSize));
+        rows.back()[1 + static_cast<size_t>(all[i].token) % period_] = 50;
+        rows.back()[kEnd] = end_;
+      }
+      return rows;
+    });
+  }
+
+  size_t steps() const { return steps_; }
+
+ private:
+  size_t period_;
+  float end_;
+  size_t steps_ = 0;
+  std::vector<float> rows_;
+};
+
 Hypothesis found(unsigned seed, const SearchOptions& options) {
   ToyModel model(seed);
   auto first = model.logits({});
@@ -173,21 +205,46 @@ TEST("whisper search: several beams find texts that are more probable, with thei
 }
 
 TEST("whisper search: a text without an end has the most tokens that it may") {
-  auto first = flat();
-  first[1] = 50;
-  std::vector<float> row;
-  const auto text =
-      search(kTextRules, {.beams = 3, .most_tokens = 12}, first, [&](std::span<const Extension> all) {
-        row.assign(kSize * all.size(), 0);
-        std::vector<std::span<float>> rows;
-        for (size_t i = 0; i < all.size(); ++i) {
-          rows.push_back(std::span(row).subspan(i * kSize, kSize));
-          rows.back()[1] = 50;
-          rows.back()[kEnd] = -50;
-        }
-        return rows;
-      });
+  RepeatingModel model(1);
+  const auto text = model.found({.beams = 3, .most_tokens = 12});
   CHECK(!text.finished && text.tokens == std::vector<int32_t>(12, 1));
+}
+
+TEST("whisper search: a loop is eight times the same, and at least 32 tokens") {
+  for (const size_t period : {1, 2, 3, 4, 5, 12}) {
+    std::vector<int32_t> tokens{9, 9, 8};
+    const size_t length = std::max<size_t>(32, 8 * period);
+    for (size_t i = 0; i < length; ++i)
+      tokens.push_back(static_cast<int32_t>(i % period));
+    CHECK(is_loop(tokens));
+    CHECK(!is_loop(std::span(tokens).first(tokens.size() - 1)));
+    tokens[tokens.size() - length] = 7;
+    CHECK(!is_loop(tokens));
+  }
+  CHECK(!is_loop({}));
+}
+
+TEST("whisper search: a loop is left as soon as it is one, for a text that ends, or else for none") {
+  RepeatingModel endless(3);
+  CHECK(failure_of([&] { endless.found({.beams = 1, .most_tokens = 200}); }) == StatusCode::repetition);
+  CHECK(endless.steps() == 31);
+  CHECK(failure_of([&] { endless.found({.beams = 1, .most_tokens = 200, .most_tokens_of_loop = 60}); }) ==
+        StatusCode::repetition);
+  CHECK(endless.steps() == 60);
+  CHECK(endless.found({.beams = 1, .most_tokens = 50, .most_tokens_of_loop = 60}).tokens.size() == 50);
+  RepeatingModel ending(3, 40);
+  const auto text = ending.found({.beams = 2, .most_tokens = 200});
+  CHECK(text.finished && text.tokens.size() < 40);
+}
+
+TEST("whisper search: nothing is followed that is much longer than a text that ended, and than speech") {
+  // The end is as probable as a whole turn of twelve tokens, so one text ends at once and the others go on.
+  for (const int most : {0, 60}) {
+    RepeatingModel model(12, 49);
+    const auto text = model.found({.beams = 5, .most_tokens = 224, .most_tokens_of_loop = most});
+    CHECK(text.finished);
+    CHECK(model.steps() < static_cast<size_t>(std::max(most, 30)) + 2);
+  }
 }
 
 TEST("whisper search: a temperature draws the same texts for the same seed, and others for another") {

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import type { ChunkOptions } from '../../src/engine/types.ts';
-import { createLanguageTally } from '../../src/transcription/language-tally.ts';
 import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
+import { chunkRequest } from '../chunk-request.ts';
 import { chunkOptions } from './fixtures.ts';
 
 const SAMPLE_RATE = 16_000;
@@ -59,17 +59,7 @@ function hear(pieces: string[], language?: string, startSec = 0) {
       samples: whistle(pieces),
       speech: [],
     },
-    {
-      language,
-      languages: [],
-      before: async () => createLanguageTally(undefined),
-      translate: false,
-      prompt: '',
-      beams: 1,
-      temperature: 0,
-      timed: true,
-      signal: new AbortController().signal,
-    },
+    chunkRequest({ language, timed: true }),
   );
 }
 

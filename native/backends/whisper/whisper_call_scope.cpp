@@ -11,9 +11,9 @@ namespace {
 constinit thread_local CallScope* t_current = nullptr;
 
 // whisper.cpp makes its buffers for a window of 30 s and a batch of as many tokens as the decoder can hold.
-// Most chunks have at most 12 s and most batches a few tokens. So this part of each buffer is kept, and what
+// Most chunks have at most 8 s and most batches a few tokens. So this part of each buffer is kept, and what
 // a longer window or batch needed goes back to the system.
-constexpr size_t kKeptOfAudio = 2;   // a half
+constexpr size_t kKeptOfAudio = 4;   // a quarter
 constexpr size_t kKeptOfTokens = 16; // a sixteenth
 
 ggml_backend_buffer_t working_buffer(ggml_cgraph* graph) {

@@ -1,6 +1,7 @@
 #include "backends/whisper/whisper_search.h"
 
 #include "backends/whisper/whisper_logits.h"
+#include "status.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,18 +28,29 @@ void take(Hypothesis& hypothesis, const Candidate& candidate, int32_t end_of_tex
   hypothesis.logprobs.push_back(candidate.logprob);
 }
 
-// The `count` most probable tokens, the best first; of two that are equal the lower one comes first.
-std::vector<Candidate> best_of(std::span<const float> logprobs, size_t parent, double sum, size_t count) {
+// The `count` most probable tokens, the best first; of two that are equal the lower one comes first. Hardly
+// any token is among them, so whole blocks of tokens are passed over.
+std::vector<Candidate> best_of(std::span<const float> logits, size_t parent, double sum, size_t count) {
+  constexpr size_t kBlock = 256;
+  const float log_sum = log_sum_of_exponentials(logits);
   std::vector<Candidate> best;
-  for (size_t token = 0; token < logprobs.size(); ++token) {
-    const float logprob = logprobs[token];
-    if (std::isinf(logprob) || (best.size() == count && logprob <= best.back().logprob))
+  float least = -INFINITY; // above it, a logit is among the best so far
+  for (size_t first = 0; first < logits.size(); first += kBlock) {
+    const auto block = logits.subspan(first, std::min(kBlock, logits.size() - first));
+    if (!(highest_of(block) > least))
       continue;
-    if (best.size() == count)
-      best.pop_back();
-    const auto at = std::find_if(best.begin(), best.end(),
-                                 [logprob](const Candidate& other) { return other.logprob < logprob; });
-    best.insert(at, {parent, static_cast<int32_t>(token), logprob, sum + static_cast<double>(logprob)});
+    for (size_t i = 0; i < block.size(); ++i) {
+      if (!(block[i] > least))
+        continue;
+      if (best.size() == count)
+        best.pop_back();
+      const float logprob = block[i] - log_sum;
+      const auto at = std::find_if(best.begin(), best.end(),
+                                   [logprob](const Candidate& other) { return other.logprob < logprob; });
+      best.insert(at, {parent, static_cast<int32_t>(first + i), logprob, sum + static_cast<double>(logprob)});
+      if (best.size() == count)
+        least = logits[static_cast<size_t>(best.back().token)];
+    }
   }
   return best;
 }
@@ -46,34 +58,42 @@ std::vector<Candidate> best_of(std::span<const float> logprobs, size_t parent, d
 class BeamSearch {
  public:
   BeamSearch(const TokenRules& rules, const SearchOptions& options)
-      : rules_(rules), beams_(static_cast<size_t>(options.beams)) {}
+      : rules_(rules), beams_(static_cast<size_t>(options.beams)),
+        most_of_loop_(static_cast<size_t>(options.most_tokens_of_loop)) {}
 
   // The extensions that are followed; empty when the search is over.
   std::vector<Extension> step(std::span<const std::span<float>> rows) {
     std::vector<Candidate> candidates;
     for (size_t i = 0; i < live_.size(); ++i) {
       rules_.apply(live_[i].tokens, rows[i]);
-      log_softmax(rows[i], rows[i]);
       std::ranges::copy(best_of(rows[i], i, live_[i].sum, beams_ + 1), std::back_inserter(candidates));
     }
     std::ranges::stable_sort(candidates, std::greater(), &Candidate::sum);
     std::vector<Hypothesis> next;
     std::vector<Extension> extensions;
+    std::vector<bool> loops(live_.size()); // a text that left its loop would only begin another one
     for (const auto& candidate : candidates) {
+      if (loops[candidate.parent])
+        continue;
       auto hypothesis = live_[candidate.parent];
       take(hypothesis, candidate, rules_.special().end_of_text);
       if (hypothesis.finished) {
         finished_.push_back(std::move(hypothesis));
         continue;
       }
+      loops[candidate.parent] = hypothesis.tokens.size() > most_of_loop_ && is_loop(hypothesis.tokens);
+      if (loops[candidate.parent])
+        continue;
       next.push_back(std::move(hypothesis));
       extensions.push_back({candidate.parent, candidate.token});
       if (next.size() == beams_)
         break;
     }
+    if (next.empty() && finished_.empty())
+      throw Failure(StatusCode::repetition, "The decoder repeats itself");
     if (!next.empty())
       live_ = std::move(next);
-    return finished_.size() >= beams_ ? std::vector<Extension>() : extensions;
+    return is_over() ? std::vector<Extension>() : extensions;
   }
 
   Hypothesis best() {
@@ -82,8 +102,21 @@ class BeamSearch {
   }
 
  private:
+  // Texts that are much longer than one that ended, and longer than speech, will not end.
+  bool is_over() {
+    if (finished_.size() >= beams_)
+      return true;
+    if (finished_.empty())
+      return false;
+    const size_t live = live_.front().tokens.size();
+    return live > most_of_loop_ && live > 2 * best().tokens.size() + kLonger;
+  }
+
+  static constexpr size_t kLonger = 16;
+
   const TokenRules& rules_;
   size_t beams_;
+  size_t most_of_loop_;
   std::vector<Hypothesis> live_{1};
   std::vector<Hypothesis> finished_;
 };
@@ -162,6 +195,19 @@ Hypothesis searched(Steps steps, const SearchOptions& options, std::span<float> 
 }
 
 } // namespace
+
+bool is_loop(std::span<const int32_t> tokens) {
+  constexpr size_t kTimes = 8, kLeast = 32;
+  for (size_t period = 1; period * kTimes <= tokens.size(); ++period) {
+    const size_t length = std::max(period * kTimes, kLeast);
+    if (length > tokens.size())
+      return false;
+    const auto last = tokens.last(length);
+    if (std::equal(last.begin() + static_cast<ptrdiff_t>(period), last.end(), last.begin()))
+      return true;
+  }
+  return false;
+}
 
 Hypothesis search(const TokenRules& rules, const SearchOptions& options, std::span<float> first,
                   const Extend& extend) {

@@ -10,6 +10,10 @@
 
 namespace voxgate {
 
+// True when the last 32 tokens or more are the same ones again and again, eight times or more. The decoder
+// has no way out of that but the end of its room for tokens.
+bool is_loop(std::span<const int32_t> tokens);
+
 // A text as far as it is decoded.
 struct Hypothesis {
   std::vector<int32_t> tokens; // without the end of the text
@@ -27,6 +31,9 @@ struct SearchOptions {
   int beams = 1;
   float temperature = 0;
   int most_tokens = 224;
+  // People say no more tokens than this in the time: beam search follows no loop beyond it, and nothing that
+  // is much longer than a text that ended.
+  int most_tokens_of_loop = 0;
   uint32_t seed = 0;
 };
 
@@ -40,7 +47,8 @@ struct Extension {
 using Extend = std::function<std::vector<std::span<float>>(std::span<const Extension>)>;
 
 // The best text that the search finds: BeamSearchDecoder and GreedyDecoder of OpenAI's decoding.py, ranked by
-// the mean log probability. `first`: the logits after the prompt.
+// the mean log probability. `first`: the logits after the prompt. Throws Failure{repetition} where beam
+// search found nothing but loops.
 Hypothesis search(const TokenRules& rules, const SearchOptions& options, std::span<float> first,
                   const Extend& extend);
 

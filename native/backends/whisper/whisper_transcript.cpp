@@ -15,6 +15,12 @@ constexpr int64_t kFrameMs = 10;
 constexpr int64_t kPositionMs = 20;
 constexpr int kFramesPerPosition = kPositionMs / kFrameMs;
 constexpr int kDrawnTexts = 5; // at a temperature, as in the reference code
+// Twice the rate of a fast speaker; a repetition with fewer tokens may be what was said. Without times the
+// decoder loops on such speech even where it is right, so another attempt with times follows anyway.
+constexpr int kMostRepeatedTokens = 6; // a second
+// In audio that it does not understand the decoder writes a time after each word, and the rest is encoded
+// again from there. So after some windows it writes no times, and takes the rest as one.
+constexpr int kMostWindowsWithTimes = 3;
 
 } // namespace
 
@@ -50,13 +56,16 @@ std::vector<Segment> WhisperTranscript::run(std::span<const float> samples, size
 
 int WhisperTranscript::decode_window(int frame, int frames) {
   const int positions = frames / kFramesPerPosition;
-  const bool times = options_.times && !whisper_internals::has_no_times(context_);
+  const bool times =
+      options_.times && windows_ <= kMostWindowsWithTimes && !whisper_internals::has_no_times(context_);
   const TokenRules rules(special_, {.times = times, .last_time = positions});
   SearchOptions search_options;
   search_options.temperature = options_.temperature;
   search_options.beams = options_.temperature > 0 ? kDrawnTexts : options_.beams;
   const int text_context = whisper_n_text_ctx(&context_);
   search_options.most_tokens = text_context / 2;
+  search_options.most_tokens_of_loop =
+      times ? kMostRepeatedTokens * frames * static_cast<int>(kFrameMs) / 1000 : 0;
   if (options_.max_tokens > 0)
     search_options.most_tokens = std::min(search_options.most_tokens, options_.max_tokens);
   const auto prompt =

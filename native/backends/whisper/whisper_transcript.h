@@ -20,7 +20,8 @@ class WhisperTranscript {
                     std::vector<int32_t> prompt);
 
   // `padding`: the samples at the end that are not of the audio. `encoded`: the state holds the encoding of
-  // exactly these samples. Throws Failure{incomplete} where the decoder ends too many windows too early,
+  // exactly these samples. Throws Failure{repetition} where a window is nothing but a loop, and
+  // Failure{incomplete} where the decoder ends too many windows too early,
   // Failure{inference_failed, out_of_memory}, and whatever CancelToken::check throws.
   std::vector<Segment> run(std::span<const float> samples, size_t padding, bool encoded);
 
