@@ -3,9 +3,9 @@
  * weights and samples, so a run that is after words, not after times, need not wait for it again.
  */
 import { createHash } from 'node:crypto';
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { HEADER_BYTES } from './clips.ts';
+import { keptIn, keyOfSamples } from './kept-lines.ts';
 import { ROOT, type Run, type StartPeer, type Task } from './peers/peer.ts';
 
 const FOLDER = join(ROOT, 'build/bench-texts');
@@ -29,7 +29,7 @@ export function keepingTexts(
     const peer = await start(options);
     mkdirSync(folder, { recursive: true });
     const file = join(folder, `${id}.jsonl`);
-    const known = new Map(keptIn(file).map((kept) => [kept.key, kept]));
+    const known = keptIn<Kept>(file);
     const weights = options.model === undefined ? 'base' : weightsOf(options.model);
     const transcribe = async (task: Task): Promise<Run> => {
       const key = keyOf(`${peer.name} ${peer.version} ${weights}`, task);
@@ -53,18 +53,7 @@ export function keepingTexts(
 
 /** Names what decides about the words: times and streams are free for the peers that are kept. */
 export function keyOf(peer: string, { audio, language, vad = false, words = false }: Task): string {
-  const samples = createHash('sha256').update(readFileSync(audio).subarray(HEADER_BYTES)).digest('hex');
-  return createHash('sha256')
-    .update(JSON.stringify([peer, samples, language, vad, words]))
-    .digest('hex');
-}
-
-function keptIn(file: string): Kept[] {
-  if (!existsSync(file)) return [];
-  // A run that was stopped may have left half a line.
-  return readFileSync(file, 'utf8')
-    .split('\n')
-    .flatMap((line) => (line.endsWith('}') ? [JSON.parse(line) as Kept] : []));
+  return keyOfSamples(peer, audio, language, vad, words);
 }
 
 /** Names a checkpoint by its content, because another one may come under the name. */

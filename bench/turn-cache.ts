@@ -2,11 +2,10 @@
  * Keeps the turns that peers found, below build/bench-turns. They never change for the same versions and samples, so a
  * run that is after errors, not after times, need not wait for them again.
  */
-import { createHash } from 'node:crypto';
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { HEADER_BYTES } from './clips.ts';
 import type { SpeakerSpan } from './conversations/reference.ts';
+import { keptIn, keyOfSamples } from './kept-lines.ts';
 import type { Diarized, Diarizer, StartDiarizer } from './peers/diarizer.ts';
 import { ROOT } from './peers/peer.ts';
 
@@ -30,11 +29,11 @@ export function keepingTurns(
     const peer = await start(options);
     mkdirSync(folder, { recursive: true });
     const file = join(folder, `${id}.jsonl`);
-    const known = new Map(keptIn(file).map((kept) => [kept.key, kept]));
+    const known = keptIn<Kept>(file);
     return {
       ...peer,
       async diarize(audio): Promise<Diarized> {
-        const key = keyOf(`${peer.name} ${peer.version}`, audio);
+        const key = keyOfSamples(`${peer.name} ${peer.version}`, audio);
         const kept = known.get(key);
         if (read && kept !== undefined) return { turns: kept.turns, wallMs: Number.NaN, cpuSec: Number.NaN };
         const diarized = await peer.diarize(audio);
@@ -46,19 +45,4 @@ export function keepingTurns(
       },
     };
   };
-}
-
-function keyOf(peer: string, audio: string): string {
-  const samples = createHash('sha256').update(readFileSync(audio).subarray(HEADER_BYTES)).digest('hex');
-  return createHash('sha256')
-    .update(JSON.stringify([peer, samples]))
-    .digest('hex');
-}
-
-function keptIn(file: string): Kept[] {
-  if (!existsSync(file)) return [];
-  // A run that was stopped may have left half a line.
-  return readFileSync(file, 'utf8')
-    .split('\n')
-    .flatMap((line) => (line.endsWith('}') ? [JSON.parse(line) as Kept] : []));
 }

@@ -25,7 +25,7 @@ export interface ConversationFiles {
   stm: string | null;
 }
 
-/** Changes with whatever makes the files sound otherwise, so that old ones are not taken for new ones. */
+/** Raise it with each change of how the files sound, so that old ones are not taken for new ones. */
 const VERSION = 1;
 const NOISE_KINDS = ['pink noise', 'a fan', 'a crowd without words', 'an engine', 'rain', 'wind'] as const;
 const SILENT_END_SEC = 0.5;

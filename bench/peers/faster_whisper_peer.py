@@ -8,12 +8,10 @@ not.
 """
 
 import argparse
-import json
-import sys
 import time
-from importlib.metadata import version
 
 from faster_whisper import BatchedInferencePipeline, WhisperModel
+from json_lines import answer_lines
 
 
 def transcribe(model, request, beam, batched):
@@ -61,13 +59,7 @@ def main():
     )
     if options.batched:
         model = BatchedInferencePipeline(model)
-    print(json.dumps({name: version(name) for name in ("faster-whisper", "ctranslate2")}), flush=True)
-    for line in sys.stdin:
-        try:
-            answer = transcribe(model, json.loads(line), options.beam, options.batched)
-        except Exception as error:  # the caller decides what a failed run means
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+    answer_lines(("faster-whisper", "ctranslate2"), lambda request: transcribe(model, request, options.beam, options.batched))
 
 
 main()

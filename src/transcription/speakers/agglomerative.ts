@@ -12,19 +12,24 @@ import { type Centroid, cosine, joined, together } from './voice.ts';
  */
 export const TOGETHER = 0.3;
 
+/** The cosine between the centroids, less what being heard together takes from it. */
+export function similarityOf(a: Centroid, b: Centroid): number {
+  return cosine(a.direction, b.direction) - TOGETHER * together(a, b);
+}
+
 export interface Merge {
   /** The two groups by the index of their first point; the group is `into` afterwards. */
   into: number;
   from: number;
-  /** The cosine between their centroids, less what being heard together takes from it. */
+  /** See `similarityOf`. */
   similarity: number;
 }
 
-/** @param until ends the merging: it gets the number of groups and the similarity of the next two */
+/** @param until ends the merging: it gets the number of groups that are left */
 export function mergesOf(
   points: readonly Centroid[],
-  until: (groups: number, similarity: number) => boolean = () => false,
-): Merge[] {
+  until: (groups: number) => boolean = () => false,
+): { merges: Merge[]; groups: Centroid[] } {
   const n = points.length;
   const groups: (Centroid | null)[] = [...points];
   const similarities = new Float32Array(n * n);
@@ -33,9 +38,7 @@ export function mergesOf(
 
   function compare(i: number, j: number): void {
     const [a, b] = [groups[i], groups[j]];
-    if (a && b)
-      similarities[Math.min(i, j) * n + Math.max(i, j)] =
-        cosine(a.direction, b.direction) - TOGETHER * together(a, b);
+    if (a && b) similarities[Math.min(i, j) * n + Math.max(i, j)] = similarityOf(a, b);
   }
   function findNearest(i: number): void {
     nearest[i] = -1;
@@ -58,7 +61,7 @@ export function mergesOf(
     }
     const from = nearest[into] ?? -1;
     const [a, b] = [groups[into], groups[from]];
-    if (!a || !b || until(left, at(into, from))) break;
+    if (!a || !b || until(left)) break;
     merges.push({ into, from, similarity: at(into, from) });
     groups[into] = joined(a, b);
     groups[from] = null;
@@ -72,7 +75,14 @@ export function mergesOf(
     }
     for (let i = into + 1; i < from; i += 1) if (groups[i] !== null && nearest[i] === from) findNearest(i);
   }
-  return merges;
+  return { merges, groups: groups.filter((group) => group !== null) };
+}
+
+/** The group of each point when groups that are less alike than `threshold` stay apart; see `groupsAfter`. */
+export function groupsBelow(points: readonly Centroid[], threshold: number): Int32Array {
+  const { merges } = mergesOf(points);
+  const below = merges.findIndex(({ similarity }) => similarity < threshold);
+  return groupsAfter(below < 0 ? merges : merges.slice(0, below), points.length);
 }
 
 /** The group of each point after some merges, as the index of the first point of the group. */

@@ -20,7 +20,7 @@ export interface WindowSpeakers {
 export interface LabeledWindow {
   firstFrame: number;
   active: Uint8Array;
-  /** The label of each local speaker, an index of the speakers of the audio, or `UNKNOWN`. */
+  /** The label of each local speaker, an index of the speakers of the audio, or `UNKNOWN`. Two may have the same. */
   labels: number[];
 }
 

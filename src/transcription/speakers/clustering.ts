@@ -3,8 +3,8 @@
  * that are most alike are merged while they come in, so the memory of a file of 3 h is that of one of a quarter of an
  * hour. Pure. docs/accuracy.md has the figures that the constants come from.
  */
-import { groupsAfter, mergesOf } from './agglomerative.ts';
-import { type Centroid, centroidOf, cosine, joined, type Voice } from './voice.ts';
+import { groupsAfter, mergesOf, similarityOf } from './agglomerative.ts';
+import { type Centroid, centroidOf, joined, type Voice } from './voice.ts';
 
 /** How many speakers there are, as far as it is known. */
 export interface SpeakerCount {
@@ -22,8 +22,13 @@ export interface ClusteringOptions {
 const THRESHOLD = 0.65;
 
 /** A speaker speaks alone for at least so many seconds, or this share of all such speech if that is less. */
-const LEAST_SEC = 1.5;
-const LEAST_SHARE = 0.1;
+const LEAST_SEC = 4;
+const LEAST_SHARE = 0.03;
+
+/** Of those who speak less than this, or than that share if it is less, little is known, and they need be less alike. */
+const SMALL_SEC = 8;
+const SMALL_SHARE = 0.2;
+const SMALL_THRESHOLD = 0.55;
 
 /** Collects voices, and merges those that are most alike whenever there are `maxPoints`. */
 export function createVoicePool(maxPoints: number) {
@@ -39,12 +44,7 @@ export function createVoicePool(maxPoints: number) {
 
 function halved(points: Centroid[]): Centroid[] {
   const target = Math.ceil(points.length / 2);
-  const merged: (Centroid | null)[] = [...points];
-  for (const { into, from } of mergesOf(points, (groups) => groups <= target)) {
-    merged[into] = joined(merged[into] as Centroid, merged[from] as Centroid);
-    merged[from] = null;
-  }
-  return merged.filter((point) => point !== null);
+  return mergesOf(points, (groups) => groups <= target).groups;
 }
 
 /** The speakers, those who speak most first; none if there are no points. */
@@ -60,7 +60,7 @@ export function clusterVoices(points: readonly Centroid[], options: ClusteringOp
  * an allowed number of them. Voices that are too short to be a speaker do not count.
  */
 function cutOf(points: readonly Centroid[], { count }: ClusteringOptions): Int32Array {
-  const merges = mergesOf(points);
+  const { merges } = mergesOf(points);
   const least = leastWeight(points);
   const weights = points.map(({ weight }) => weight);
   let speakers = weights.filter((weight) => weight >= least).length;
@@ -87,11 +87,12 @@ function cutOf(points: readonly Centroid[], { count }: ClusteringOptions): Int32
 }
 
 function leastWeight(points: readonly Centroid[]): number {
-  const total = points.reduce((sum, { weight }) => sum + weight, 0);
-  return Math.min(LEAST_SEC, total * LEAST_SHARE);
+  return Math.min(LEAST_SEC, weightOf(points) * LEAST_SHARE);
 }
 
-/** The centroids of the groups that are large enough. The voices of the others belong to whom they are most like. */
+const weightOf = (points: readonly Centroid[]) => points.reduce((sum, { weight }) => sum + weight, 0);
+
+/** The centroids of the groups that are large enough. What others say would only blur them. */
 function centroidsOf(
   points: readonly Centroid[],
   groups: Int32Array,
@@ -106,12 +107,28 @@ function centroidsOf(
   const bySize = [...all.values()].sort((a, b) => b.weight - a.weight);
   const least = leastWeight(points);
   const large = bySize.filter(({ weight }) => weight >= least).length;
-  const kept = bySize.slice(0, Math.min(max, Math.max(min, large, 1)));
-  for (const small of bySize.slice(kept.length)) {
-    const alike = kept.map(({ direction }) => cosine(direction, small.direction));
-    const at = alike.indexOf(Math.max(...alike));
-    // A voice unlike all of them would only blur the nearest.
-    if ((alike[at] ?? 0) > 0) kept[at] = joined(kept[at] as Centroid, small);
+  let kept = bySize.slice(0, Math.min(max, Math.max(min, large, 1)));
+  const small = Math.min(SMALL_SEC, weightOf(points) * SMALL_SHARE);
+  while (kept.length > min) {
+    const nearest = nearestOf(kept, small);
+    if (nearest === null || nearest.similarity < SMALL_THRESHOLD) break;
+    const { one, other } = nearest;
+    kept = [...kept.filter((group) => group !== one && group !== other), joined(one, other)];
   }
   return kept;
+}
+
+/** The two groups that are most alike, of which one has less than a weight. */
+function nearestOf(groups: readonly Centroid[], weight: number) {
+  const pairs = groups
+    .filter((one) => one.weight < weight)
+    .flatMap((one) =>
+      groups
+        .filter((other) => other !== one)
+        .map((other) => ({ one, other, similarity: similarityOf(one, other) })),
+    );
+  return pairs.reduce<(typeof pairs)[number] | null>(
+    (best, pair) => (best === null || pair.similarity > best.similarity ? pair : best),
+    null,
+  );
 }

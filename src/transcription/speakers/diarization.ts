@@ -12,6 +12,7 @@ import { type LabeledWindow, labelsFor, type WindowSpeakers } from './assignment
 import { type ClusteringOptions, clusterVoices, createVoicePool } from './clustering.ts';
 import { createListening } from './listening.ts';
 import { createLabels, type KnownVoice, matchKnown } from './names.ts';
+import { labeledByPiece } from './pieces.ts';
 import { type NumberedTurn, turnsOf } from './turns.ts';
 
 /** One speaker speaks, under the label that the client sees. Times are seconds from the start of the audio. */
@@ -67,7 +68,7 @@ export function createDiarization(model: SpeakerModel, options: DiarizationOptio
       const labeled: LabeledWindow[] = [];
       for (const window of seen) {
         const labels = labelsFor(window, speakers, labeled.slice(-WINDOWS_BEFORE));
-        labeled.push({ ...window, labels });
+        labeled.push(labeledByPiece(window, labels, speakers));
       }
       const names = matchKnown(speakers, known);
       const labels = createLabels(

@@ -2,10 +2,11 @@
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { SpeakerModel } from '../../engine/types.ts';
 import type { WindowSpeakers } from './assignment.ts';
-import { FRAME_SAMPLES, secondsAt, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
+import { durationOf, FRAME_SAMPLES, secondsAt, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
+import { piecesOf, separated } from './pieces.ts';
 import { CLASSES, decodePowerset, LOCAL_SPEAKERS } from './powerset.ts';
 import { type Heard, heardOf } from './solo.ts';
-import { unit } from './voice.ts';
+import { type LocalVoice, unit } from './voice.ts';
 import { createStretches, type Stretch, type StretchSize } from './windows.ts';
 
 /** The most audio of one call of the embedding. */
@@ -40,7 +41,7 @@ export function createListening(
   const stretches = createStretches(atOnce ? () => ({ stepFrames: framesOf(STEP_SEC), windows: 1 }) : sizeAt);
   let last: Promise<void> = Promise.resolve();
 
-  /** The samples are views of one buffer, so no block may come while they are computed. */
+  /** Windows are handed out in their order, so the work of one call ends before that of the next begins. */
   function inTurn(work: () => Promise<void>): Promise<void> {
     const done = last.then(work);
     last = done.catch(() => undefined);
@@ -80,30 +81,55 @@ async function speakersIn(
   signal.throwIfAborted();
   const logProbs = await model.segmentation(samples, { step: stepFrames * FRAME_SAMPLES }, { signal });
   const found: WindowSpeakers[] = [];
-  const masks: (Heard & { window: number; local: number })[] = [];
+  const heard: (Heard & { voices: (LocalVoice | null)[]; local: number; pieces: number[][] })[] = [];
+  const masks: number[][] = []; // frames of the stretch, of each voice and then of its pieces
   for (let window = 0; window < windows; window += 1) {
     const first = window * stepFrames;
     const scores = logProbs.subarray(window * WINDOW_FRAMES * CLASSES);
     const active = decodePowerset(scores, Math.max(0, Math.min(WINDOW_FRAMES, frames - first)));
-    found.push({ firstFrame: firstFrame + first, active, voices: new Array(LOCAL_SPEAKERS).fill(null) });
+    const voices: (LocalVoice | null)[] = new Array(LOCAL_SPEAKERS).fill(null);
+    found.push({ firstFrame: firstFrame + first, active, voices });
     for (let local = 0; local < LOCAL_SPEAKERS; local += 1) {
-      const heard = heardOf(active, local);
-      if (heard !== null) masks.push({ ...heard, window, local });
+      const own = heardOf(active, local);
+      if (own === null) continue;
+      const pieces = own.aloneSec > 0 ? piecesOf(own.frames) : [];
+      heard.push({ ...own, voices, local, pieces });
+      for (const mask of [own.frames, ...pieces]) masks.push(mask.map((frame) => first + frame));
     }
   }
   if (masks.length === 0) return found;
+  signal.throwIfAborted();
+  const directions = await directionsOf(masks, samples, model, signal);
+  let next = 0;
+  for (const { voices, local, aloneSec, pieces } of heard) {
+    voices[local] = {
+      direction: directions[next++] ?? new Float32Array(),
+      aloneSec,
+      weight: (aloneSec * stepFrames * FRAME_SAMPLES) / WINDOW_SAMPLES,
+      pieces: pieces.map((frames) => ({
+        direction: directions[next++] ?? new Float32Array(),
+        weight: durationOf(frames.length),
+        from: frames[0] ?? 0,
+        to: (frames.at(-1) ?? 0) + 1,
+      })),
+    };
+  }
+  return found.map(separated);
+}
+
+/** The voices in some frames of a stretch, each of unit length. */
+async function directionsOf(
+  masks: readonly number[][],
+  samples: Float32Array,
+  model: SpeakerModel,
+  signal: AbortSignal,
+): Promise<Float32Array[]> {
   // The values of a mask are equal parts of the samples. The first frame begins a little more than one part later.
   const length = Math.max(1, Math.round(samples.length / FRAME_SAMPLES));
   const values = new Float32Array(masks.length * length);
-  for (const [i, { window, frames: ones }] of masks.entries())
-    for (const frame of ones) values[i * length + Math.min(length - 1, window * stepFrames + 1 + frame)] = 1;
-  signal.throwIfAborted();
+  for (const [i, frames] of masks.entries())
+    for (const frame of frames) values[i * length + Math.min(length - 1, 1 + frame)] = 1;
   const embeddings = await model.embeddings(samples, { masks: masks.length, values }, { signal });
   const size = embeddings.length / masks.length;
-  for (const [i, { window, local, aloneSec }] of masks.entries()) {
-    const voices = found[window]?.voices ?? [];
-    const direction = unit(embeddings.slice(i * size, (i + 1) * size));
-    voices[local] = { direction, aloneSec, weight: (aloneSec * stepFrames * FRAME_SAMPLES) / WINDOW_SAMPLES };
-  }
-  return found;
+  return masks.map((_, i) => unit(embeddings.slice(i * size, (i + 1) * size)));
 }

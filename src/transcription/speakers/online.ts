@@ -1,6 +1,7 @@
 /**
  * The diarization of a stream. Each window is compared with the speakers so far. A voice unlike all of them that is
- * heard long enough is a new speaker. Speakers are never merged, split or renamed, so a label that was sent stays.
+ * heard long enough is a new speaker. Speakers are never merged, split or renamed. Windows that come later may hear the
+ * same frames otherwise, so turns are settled when they are first asked for: what was sent stays.
  */
 
 import type { SpeakerModel } from '../../engine/types.ts';
@@ -10,13 +11,13 @@ import { type Diarization, type DiarizationOptions, WINDOWS_BEFORE, withLabel } 
 import { frameAt } from './frames.ts';
 import { createListening } from './listening.ts';
 import { createLabels, NAME_COSINE } from './names.ts';
-import { turnsOf } from './turns.ts';
+import { type NumberedTurn, PAUSE_SEC, turnsOf } from './turns.ts';
 import { type Centroid, centroidOf, cosine, joined, type LocalVoice } from './voice.ts';
 
 /** A voice that is less like a speaker is another's. Single voices differ more than groups of them. */
 const THRESHOLD = 0.55;
 /** A new speaker must have said so much alone in the window. */
-const LEAST_NEW_SEC = 1.5;
+const LEAST_NEW_SEC = 2;
 /**
  * A voice whose frames the windows before gave to a speaker, this share of them, may be so much less like that speaker
  * before it counts as new. It may also be someone new who was too short in those windows to be told apart.
@@ -65,14 +66,12 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
       speakers.push(centroidOf(voice, window.firstFrame));
     });
     const candidates = speakers.map((_, i) => i).filter((i) => heard.has(i) || isHeard(i, window));
-    const given = labelsFor(
-      window,
-      candidates.map((i) => (speakers[i] as Centroid).direction),
-      windows.slice(-WINDOWS_BEFORE).map((before) => ({
-        ...before,
-        labels: before.labels.map((speaker) => candidates.indexOf(speaker)),
-      })),
-    ).map((candidate) => candidates[candidate] ?? UNKNOWN);
+    const directions = candidates.map((i) => (speakers[i] as Centroid).direction);
+    const before = windows.slice(-WINDOWS_BEFORE).map((one) => ({
+      ...one,
+      labels: one.labels.map((speaker) => candidates.indexOf(speaker)),
+    }));
+    const given = labelsFor(window, directions, before).map((candidate) => candidates[candidate] ?? UNKNOWN);
     windows.push({ firstFrame: window.firstFrame, active: window.active, labels: given });
     given.forEach((speaker, local) => {
       const voice = window.voices[local];
@@ -92,19 +91,40 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
     );
 
   const reader = createListening(model, { signal, atOnce: true }, label);
-  const turnsIn = (range?: { from: number; to: number }) =>
-    turnsOf(windows, range).map((turn) => withLabel(turn, labels.of(turn.speaker)));
+  const settled: NumberedTurn[] = [];
+  let settledTo = 0;
+
+  function settle(frame: number): void {
+    const heardTo = windows.reduce(
+      (end, { firstFrame, active }) => Math.max(end, firstFrame + active.length),
+      0,
+    );
+    const to = Math.min(frame, heardTo);
+    if (to <= settledTo) return;
+    for (const turn of turnsOf(windows, { from: settledTo, to })) {
+      const last = settled.findLast(({ speaker }) => speaker === turn.speaker);
+      if (last !== undefined && turn.start - last.end <= PAUSE_SEC) last.end = Math.max(last.end, turn.end);
+      else settled.push(turn);
+    }
+    settledTo = to;
+  }
+  const turnsIn = (startSec: number, endSec: number) =>
+    settled
+      .filter(({ start, end }) => start < endSec && end > startSec)
+      .map((turn) => withLabel(turn, labels.of(turn.speaker)));
 
   return {
     push: reader.push,
     async turnsBetween(startSec, endSec) {
       const to = frameAt(endSec) + 1;
       await reader.reach(to);
-      return turnsIn({ from: frameAt(startSec), to });
+      settle(to);
+      return turnsIn(startSec, endSec);
     },
     async finish() {
       await reader.finish();
-      return turnsIn();
+      settle(Number.POSITIVE_INFINITY);
+      return turnsIn(0, Number.POSITIVE_INFINITY);
     },
   };
 }

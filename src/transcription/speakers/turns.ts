@@ -14,7 +14,7 @@ export interface NumberedTurn {
 }
 
 /** A shorter pause does not end a turn. */
-const PAUSE_SEC = 0.1;
+export const PAUSE_SEC = 0.1;
 /** A shorter turn is a click, or the end of another speaker's. */
 const LEAST_TURN_SEC = 0.1;
 

@@ -15,6 +15,15 @@ export interface Voice {
 export interface LocalVoice extends Voice {
   /** What the speaker says alone in the window, in seconds. */
   aloneSec: number;
+  /** What the speaker says alone, in parts between pauses; without those that are too short. */
+  pieces: readonly Piece[];
+}
+
+/** What one voice says in one go. Its weight is the seconds of its frames. */
+export interface Piece extends Voice {
+  /** Frames of the window, the second one exclusive. */
+  from: number;
+  to: number;
 }
 
 /** A group of voices that count as one. */

@@ -3,9 +3,9 @@
  * voices is the costly one, so that a stretch holds several windows and each of its seconds is computed once for all.
  * Only the audio of the newest stretch and what came after it is held.
  */
+import { createAudioWindow } from '../audio-window.ts';
 import { FRAME_SAMPLES, framesIn, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
 
-/** The samples are a view that is valid until the next call. */
 export interface Stretch {
   /** The first frame of its first window. */
   firstFrame: number;
@@ -39,16 +39,13 @@ export interface StretchSize {
 
 /** @param sizeAt the size of the stretch that begins at a frame */
 export function createStretches(sizeAt: (firstFrame: number) => StretchSize): Stretches {
-  let held = new Float32Array(0);
-  let heldFrom = 0; // in samples from the start of the audio
+  const audio = createAudioWindow();
   let nextFrame = 0;
   let covered = 0;
 
-  const length = () => heldFrom + held.length;
-
   function stretchAt(firstFrame: number, { stepFrames, windows }: StretchSize): Stretch {
-    const from = firstFrame * FRAME_SAMPLES - heldFrom;
-    const samples = held.subarray(from, from + lengthOf({ stepFrames, windows }));
+    const from = firstFrame * FRAME_SAMPLES;
+    const samples = audio.copy(from, from + lengthOf({ stepFrames, windows }));
     const frames = Math.min((windows - 1) * stepFrames + WINDOW_FRAMES, framesIn(samples.length));
     covered = Math.max(covered, firstFrame + frames);
     return { firstFrame, windows, stepFrames, frames, samples };
@@ -57,22 +54,18 @@ export function createStretches(sizeAt: (firstFrame: number) => StretchSize): St
   return {
     push(block) {
       // A tail may need the audio of a whole window before the newest sample.
-      const keepFrom = Math.min(nextFrame * FRAME_SAMPLES, Math.max(0, length() - WINDOW_SAMPLES));
-      const rest = held.subarray(Math.max(0, keepFrom - heldFrom));
-      heldFrom = Math.max(heldFrom, keepFrom);
-      held = new Float32Array(rest.length + block.length);
-      held.set(rest);
-      held.set(block, rest.length);
+      audio.forget(Math.min(nextFrame * FRAME_SAMPLES, Math.max(0, audio.length - WINDOW_SAMPLES)));
+      audio.append(block);
     },
     next() {
       const size = sizeAt(nextFrame);
-      if (nextFrame * FRAME_SAMPLES + lengthOf(size) > length()) return null;
+      if (nextFrame * FRAME_SAMPLES + lengthOf(size) > audio.length) return null;
       const stretch = stretchAt(nextFrame, size);
       nextFrame += size.windows * size.stepFrames;
       return stretch;
     },
     tail() {
-      const end = length();
+      const end = audio.length;
       const lastFirst = Math.max(0, Math.ceil((end - WINDOW_SAMPLES) / FRAME_SAMPLES));
       if (end === 0 || covered >= Math.min(framesIn(end), lastFirst + WINDOW_FRAMES)) return null;
       const left = end - nextFrame * FRAME_SAMPLES;
@@ -85,7 +78,7 @@ export function createStretches(sizeAt: (firstFrame: number) => StretchSize): St
       return covered;
     },
     get held() {
-      return held.length;
+      return audio.held;
     },
   };
 }

@@ -1,7 +1,8 @@
 /** Gives words to speakers by their times, and cuts segments where the speaker changes. Pure. */
-import type { UnnumberedSegment, Word } from '../segment.ts';
+import type { UnnumberedSegment } from '../segment.ts';
 import { withWords } from '../segments.ts';
 import type { Turn } from './diarization.ts';
+import { runsBySpeaker } from './runs.ts';
 
 /**
  * Where two speak at once, a word goes on with the speaker before it unless it lies that much longer (in seconds) in
@@ -19,18 +20,15 @@ export function bySpeaker(
   turns: readonly Turn[],
   before: string,
 ): UnnumberedSegment[] {
-  const groups: { speaker: string; words: Word[] }[] = [];
   let speaker = before;
-  for (const word of segment.words) {
+  const words = segment.words.map((word) => {
     speaker = speakerOf(word, turns, speaker);
-    const open = groups.at(-1);
-    if (open?.speaker === speaker) open.words.push({ ...word, speaker });
-    else groups.push({ speaker, words: [{ ...word, speaker }] });
-  }
-  const [only, ...others] = groups;
+    return { ...word, speaker };
+  });
+  const [only, ...others] = runsBySpeaker(words);
   if (only === undefined) return [{ ...segment, speaker: speakerOf(segment, turns, before) }];
-  if (others.length === 0) return [{ ...segment, words: only.words, speaker: only.speaker }];
-  return groups.map((group) => ({ ...withWords(segment, group.words), speaker: group.speaker }));
+  if (others.length === 0) return [{ ...segment, words: only, speaker: only[0].speaker }];
+  return [only, ...others].map((run) => ({ ...withWords(segment, run), speaker: run[0].speaker }));
 }
 
 /** The speaker in whose turns most of a span lies; outside of all turns, the nearest. */
