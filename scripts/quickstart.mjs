@@ -55,7 +55,7 @@ async function serve() {
   const host = process.env.SVC_HOST ?? '127.0.0.1';
   const base = `http://${host}:${port}`;
   const upstreams = demo ? await startUpstreams() : {};
-  const gateway = spawn(process.execPath, ['dist/main.js', 'serve'], {
+  const gateway = spawn(process.execPath, ['--max-semi-space-size=1', 'dist/main.js', 'serve'], {
     cwd: ROOT,
     stdio: 'inherit',
     env: { ...process.env, ...upstreams, SVC_PORT: port },

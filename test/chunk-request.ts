@@ -1,12 +1,13 @@
 /** What a recognizer is asked with: nothing special, but for the changes. */
-import { createLanguageTally } from '../src/transcription/language-tally.ts';
+import { type HeardBefore, NOTHING_BEFORE } from '../src/transcription/heard-before.ts';
+import type { DetectedLanguage } from '../src/transcription/language-tally.ts';
 import type { ChunkRequest } from '../src/transcription/recognizers/recognizer.ts';
 
 export function chunkRequest(changes: Partial<ChunkRequest>): ChunkRequest {
   return {
     language: undefined,
     languages: [],
-    before: async () => createLanguageTally(undefined),
+    before: async () => NOTHING_BEFORE,
     translate: false,
     prompt: '',
     beams: 1,
@@ -16,3 +17,9 @@ export function chunkRequest(changes: Partial<ChunkRequest>): ChunkRequest {
     ...changes,
   };
 }
+
+/** What the chunks before tell when there was a second of speech in one language. */
+export const afterSpeechIn = (language: DetectedLanguage): HeardBefore => ({
+  ...NOTHING_BEFORE,
+  languages: NOTHING_BEFORE.languages.with(language, 1),
+});

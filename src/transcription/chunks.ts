@@ -5,6 +5,7 @@
  */
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { VoiceActivityModel } from '../engine/types.ts';
+import { type AudioWindow, createAudioWindow } from './audio-window.ts';
 import { isNoise } from './loudness.ts';
 import {
   createSegmenter,
@@ -122,7 +123,7 @@ export async function* speechChunks(
   for (const group of [...rest, ...packer.finish(audio.length / WINDOW_SAMPLES)]) yield toChunk(group, audio);
 }
 
-function toChunk({ spans, silentUntil }: Group, audio: ReturnType<typeof createAudioWindow>): Chunk {
+function toChunk({ spans, silentUntil }: Group, audio: AudioWindow): Chunk {
   const start = spans[0]?.start ?? 0;
   const samples = samplesOf({ start, end: spans.at(-1)?.end ?? 0 }, audio);
   const first = start * WINDOW_SAMPLES;
@@ -139,32 +140,5 @@ function toChunk({ spans, silentUntil }: Group, audio: ReturnType<typeof createA
   };
 }
 
-const samplesOf = ({ start, end }: Span, audio: ReturnType<typeof createAudioWindow>) =>
+const samplesOf = ({ start, end }: Span, audio: AudioWindow) =>
   audio.copy(start * WINDOW_SAMPLES, end * WINDOW_SAMPLES);
-
-/** The part of the audio that is still needed, addressed by positions in the whole audio. */
-function createAudioWindow() {
-  let parts: { at: number; samples: Float32Array }[] = [];
-  let length = 0;
-  return {
-    get length(): number {
-      return length;
-    },
-    append(samples: Float32Array) {
-      parts.push({ at: length, samples });
-      length += samples.length;
-    },
-    forget(before: number) {
-      parts = parts.filter((part) => part.at + part.samples.length > before);
-    },
-    copy(start: number, end: number): Float32Array {
-      const out = new Float32Array(Math.max(0, Math.min(end, length) - start));
-      for (const { at, samples } of parts) {
-        const from = Math.max(start, at);
-        const to = Math.min(end, at + samples.length);
-        if (from < to) out.set(samples.subarray(from - at, to - at), from - start);
-      }
-      return out;
-    },
-  };
-}

@@ -3,18 +3,21 @@
  * the chunks. Meanwhile the next audio is decoded and searched for speech.
  */
 import { pMapIterable } from 'p-map';
-import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { Lane, TranscriptionModel } from '../engine/types.ts';
 import type { Chunk } from './chunks.ts';
-import { createLanguageTally, type LanguageTally } from './language-tally.ts';
+import { type HeardBefore, NOTHING_BEFORE } from './heard-before.ts';
+import type { LanguageTally } from './language-tally.ts';
 import type { Recognition } from './recognizers/recognizer.ts';
 
-/** The chunks held for each lane: the one it works on, and one that waits for the lane or for its turn to leave. */
-const IN_HAND = 2;
+/**
+ * The chunks in hand for each lane. One has its audio and is worked on, the others wait as text for a chunk before them,
+ * which may take several times as long as they did.
+ */
+const IN_HAND = 8;
 
-/** A chunk and what was recognized in it. */
+/** A chunk and what was recognized in it. Its audio is given back. */
 export interface ChunkRecognition extends Recognition {
-  chunk: Chunk;
+  chunk: Omit<Chunk, 'samples'>;
 }
 
 /** Adds the language of a chunk to those of the chunks before. */
@@ -22,7 +25,15 @@ export function addLanguage(
   tally: LanguageTally,
   { chunk, sentences, detected }: ChunkRecognition,
 ): LanguageTally {
-  return tally.with(detected, sentences.length > 0 ? chunk.samples.length / SAMPLE_RATE : 0);
+  return tally.with(detected, sentences.length > 0 ? chunk.endSec - chunk.startSec : 0);
+}
+
+function alsoHeard(before: HeardBefore, recognition: ChunkRecognition): HeardBefore {
+  const { completePace = Number.POSITIVE_INFINITY } = recognition;
+  return {
+    languages: addLanguage(before.languages, recognition),
+    slowestPace: Math.min(before.slowestPace, completePace),
+  };
 }
 
 export interface LaneWork {
@@ -32,8 +43,8 @@ export interface LaneWork {
   firstAlone: boolean;
   /** Aborted when the consumer ends the iteration; `chunks` and `recognize` must end then. */
   stop: AbortController;
-  /** @param before the languages of the chunks before, some of which may still be running */
-  recognize(lane: Lane, chunk: Chunk, before: Promise<LanguageTally>): Promise<Recognition>;
+  /** @param before what the chunks before tell, some of which may still be running */
+  recognize(lane: Lane, chunk: Chunk, before: Promise<HeardBefore>): Promise<Recognition>;
 }
 
 /** Yields the recognitions in the order of the chunks. When the iteration ends, for any reason, all lanes are idle. */
@@ -42,14 +53,15 @@ export async function* onLanes(work: LaneWork): AsyncGenerator<ChunkRecognition>
   const lanes = model.info.lanes;
   const free = Array.from({ length: lanes }, (_, i) => i);
   const running = new Set<Promise<ChunkRecognition>>();
-  let before = Promise.resolve(createLanguageTally(undefined));
+  let before = Promise.resolve(NOTHING_BEFORE);
   let first: Promise<ChunkRecognition> | null = null;
 
-  async function start(chunk: Chunk, heardBefore: Promise<LanguageTally>): Promise<ChunkRecognition> {
+  async function start(chunk: Chunk, heardBefore: Promise<HeardBefore>): Promise<ChunkRecognition> {
     if (firstAlone) await first;
     const index = free.shift() ?? 0;
     try {
-      return { chunk, ...(await work.recognize(await model.lane(index), chunk, heardBefore)) };
+      const { samples: _heard, ...place } = chunk;
+      return { chunk: place, ...(await work.recognize(await model.lane(index), chunk, heardBefore)) };
     } finally {
       free.unshift(index); // the lane used last still has its memory in the processor's caches
     }
@@ -57,7 +69,7 @@ export async function* onLanes(work: LaneWork): AsyncGenerator<ChunkRecognition>
 
   async function hear(chunk: Chunk): Promise<ChunkRecognition> {
     const heard = start(chunk, before);
-    before = Promise.all([before, heard]).then(([tally, recognition]) => addLanguage(tally, recognition));
+    before = Promise.all([before, heard]).then(([earlier, recognition]) => alsoHeard(earlier, recognition));
     before.catch(() => undefined); // the failure of a chunk is thrown in its turn
     first ??= heard;
     running.add(heard);

@@ -15,6 +15,8 @@ const SYLLABLES_A_DIGIT = 1.5;
 
 /** Slower speech than this is rare: text of fewer syllables is not all that was said. */
 const SLOW = 3.3;
+/** One speaker keeps a pace as closely as this. */
+const SAME = 0.9;
 /** Slower than anyone speaks for seconds on end. */
 const SLOWEST = 1.8;
 
@@ -36,9 +38,15 @@ function syllablesIn(word: string): number {
   return Math.max(1, letters.match(VOWELS)?.length ?? 0);
 }
 
-/** True when some of the speech may have no text: few people speak as slowly as the text would mean. */
-export const isShort = (text: string, speechSec: number): boolean => countSyllables(text) < SLOW * speechSec;
+/** The pace at which the text was spoken, in syllables a second, if it is all that was said. */
+export const paceOf = (text: string, speechSec: number): number => countSyllables(text) / speechSec;
+
+/**
+ * True when some of the speech may have no text: few people speak as slowly as the text would mean.
+ * @param slowestPace the slowest pace at which the speech before had all its text
+ */
+export const isShort = (text: string, speechSec: number, slowestPace = Number.POSITIVE_INFINITY): boolean =>
+  paceOf(text, speechSec) < Math.min(SLOW, SAME * slowestPace);
 
 /** True when most of the speech has no text. */
-export const isFarTooShort = (text: string, speechSec: number): boolean =>
-  countSyllables(text) < SLOWEST * speechSec;
+export const isFarTooShort = (text: string, speechSec: number): boolean => paceOf(text, speechSec) < SLOWEST;

@@ -54,6 +54,8 @@ export interface Segmenter {
   finish(): SpeechSpan[];
   /** No later span starts before this window, so the audio before it is no longer needed. */
   readonly settled: number;
+  /** The speech that goes on now: its first window, and the window after the last one with speech; null in silence. */
+  readonly open: Span | null;
 }
 
 export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): Segmenter {
@@ -117,6 +119,9 @@ export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): 
     },
     get settled() {
       return Math.max(previousEnd, (open?.start ?? position) - padding);
+    },
+    get open() {
+      return open && { start: open.start, end: open.lastSpeech + 1 };
     },
   };
 }

@@ -65,7 +65,7 @@ export async function decode(
     if (i === FOR_NO_TEXT && best !== null) break;
     const heard = await hear(attempt);
     if (heard instanceof NativeError) {
-      incomplete = heard;
+      if (heard.code === 'incomplete') incomplete = heard;
       continue;
     }
     const { verdict, decoded } = heard;
@@ -81,7 +81,7 @@ export async function decode(
   return best ?? 'repetition';
 }
 
-/** Makes one attempt. It gives the error where the model stopped before the end of the audio. */
+/** Makes one attempt. It gives the error where the model repeated itself, or stopped before the end of the audio. */
 export async function look(
   lane: Lane,
   chunk: Chunk,
@@ -93,7 +93,7 @@ export async function look(
   // Several spans are heard apart where their text is short.
   const spoken = { durationSec, speechSec: chunk.speech.length > 1 ? 0 : speechSecOf(chunk) };
   const options = { language, translate, prompt, words: timed, again: isEncoded, ...attempt };
-  const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(ifIncomplete);
+  const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(ifAnotherMayHear);
   if (segments instanceof NativeError) return segments;
   const outcome = summarize(segments);
   const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, spoken);
@@ -111,8 +111,9 @@ function surer(first: Decoded, second: Look | NativeError): Decoded {
   return second.decoded.outcome.avgLogprob > first.outcome.avgLogprob ? second.decoded : first;
 }
 
-function ifIncomplete(error: unknown): NativeError {
-  if (error instanceof NativeError && error.code === 'incomplete') return error;
+function ifAnotherMayHear(error: unknown): NativeError {
+  if (error instanceof NativeError && (error.code === 'incomplete' || error.code === 'repetition'))
+    return error;
   throw error;
 }
 

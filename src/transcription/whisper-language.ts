@@ -39,7 +39,7 @@ export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkReque
   );
   const sound = amongAllowed(probabilities, request.languages);
   if (isClear(sound)) return { detected: sound[0] };
-  const ranked = knowing(await request.before(), sound);
+  const ranked = knowing((await request.before()).languages, sound);
   const [top, second] = ranked;
   if (second === undefined || isClear(ranked)) return { detected: top };
   const hear = ({ language }: DetectedLanguage) =>

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lane, TranscriptionModel } from '../../src/engine/types.ts';
 import type { Chunk } from '../../src/transcription/chunks.ts';
-import { type LaneWork, onLanes } from '../../src/transcription/lanes.ts';
+import { type ChunkRecognition, type LaneWork, onLanes } from '../../src/transcription/lanes.ts';
 import type { Recognition } from '../../src/transcription/recognizers/recognizer.ts';
 import type { UnnumberedSegment } from '../../src/transcription/segment.ts';
 import { gateOf } from '../gate.ts';
@@ -91,7 +91,7 @@ function start({ count, lanes, ...work }: Case) {
   return { heard, from, asked, seen, stop, busy: () => busy };
 }
 
-async function starts(heard: AsyncIterable<{ chunk: Chunk }>): Promise<number[]> {
+async function starts(heard: AsyncIterable<Pick<ChunkRecognition, 'chunk'>>): Promise<number[]> {
   const all: number[] = [];
   for await (const { chunk } of heard) all.push(chunk.startSec);
   return all;
@@ -134,9 +134,43 @@ test('the next chunk is prepared while one is worked on, and only a few are', as
     await heard.next();
     for (let ms = 0; from.taken <= lanes && ms < 5000; ms += 5) await sleep(5);
     await sleep(20); // a consumer that asks for no more gets no more
-    assert(from.taken >= lanes + 1 && from.taken <= 2 * lanes + 1, `${from.taken} taken for ${lanes} lanes`);
+    assert(from.taken >= lanes + 1 && from.taken <= 8 * lanes + 1, `${from.taken} taken for ${lanes} lanes`);
     await heard.return(undefined);
   }
+});
+
+test('no lane waits long for a chunk that takes several times as long as the others', async () => {
+  const slow = gateOf(1 + 14);
+  const { heard } = start({
+    count: 20,
+    lanes: 2,
+    recognize: async (_lane, chunk) => {
+      if (chunk.startSec === 0) await slow();
+      else if (chunk.startSec < 15) void slow(); // the slow one ends only when 14 others had their turn
+      return heardIn(chunk);
+    },
+  });
+  assert.equal((await starts(heard)).length, 20);
+});
+
+test('the audio of a chunk is given back with its text', async () => {
+  const { heard } = start({ count: 3, lanes: 1 });
+  for await (const { chunk } of heard) assert(!('samples' in chunk));
+});
+
+test('the slowest speech that had all its text is told to the chunks after it', async () => {
+  const paces: number[] = [];
+  const { heard } = start({
+    count: 4,
+    lanes: 2,
+    recognize: async (_lane, chunk, before) => {
+      paces[chunk.startSec] = (await before).slowestPace;
+      const completePace = [undefined, 2.5, 3][chunk.startSec];
+      return { ...heardIn(chunk), ...(completePace !== undefined && { completePace }) };
+    },
+  });
+  await starts(heard);
+  assert.deepEqual(paces, [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 2.5, 2.5]);
 });
 
 test('the first chunk runs alone, and no other begins before it is done', async () => {
@@ -160,7 +194,7 @@ test('each chunk may wait for the languages of all those before', async () => {
     count: 8,
     lanes: 3,
     recognize: async (_lane, chunk, before) => {
-      const { last, share } = await before;
+      const { last, share } = (await before).languages;
       assert.equal(last?.language, chunk.startSec === 0 ? undefined : String(chunk.startSec - 1));
       const earlier = Array.from({ length: chunk.startSec }, (_, i) => share(String(i)));
       assert(earlier.every((part) => part > 0));

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ChunkOptions, type Lane, NativeError } from '../../src/engine/types.ts';
+import { NOTHING_BEFORE } from '../../src/transcription/heard-before.ts';
 import { createLanguageTally, type LanguageTally } from '../../src/transcription/language-tally.ts';
 import { recognizer as whisper } from '../../src/transcription/recognizers/whisper.ts';
 import { chunkRequest } from '../chunk-request.ts';
@@ -15,7 +16,7 @@ const chunk = {
   endSec: 5,
   silentUntilSec: 5,
   samples: new Float32Array(5 * 16000),
-  speech: [{ startSec: 0, endSec: 3, certainty: 1 }],
+  speech: [{ startSec: 0, endSec: 1, certainty: 1 }],
 };
 
 interface Text {
@@ -65,7 +66,7 @@ async function hear({ probabilities, texts, heardBefore, languages = LANGUAGES }
     languages,
     before: async () => {
       if (heardBefore === null) throw new Error('nothing has to be known of the chunks before');
-      return heardBefore ?? createLanguageTally(undefined);
+      return { ...NOTHING_BEFORE, ...(heardBefore && { languages: heardBefore }) };
     },
   });
   const { detected, sentences } = await whisper.recognize(lane as unknown as Lane, chunk, request);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ChunkOptions, type Lane, NativeError, type NativeErrorCode } from '../../src/engine/types.ts';
+import { NOTHING_BEFORE } from '../../src/transcription/heard-before.ts';
 import { recognizer as whisper } from '../../src/transcription/recognizers/whisper.ts';
 import { chunkRequest } from '../chunk-request.ts';
 
@@ -61,6 +62,16 @@ test('a text that stops before the end of the audio in every way is a failure', 
   const { lane, asked } = laneOf(Array(20).fill('incomplete'));
   await assert.rejects(recognize(lane), { name: 'NativeError', code: 'incomplete' });
   assert.equal(asked.length, 3);
+});
+
+test('a model that repeats itself is asked in the next way, and at last the speech is dropped', async () => {
+  const once = laneOf(['repetition']);
+  assert.equal(textOf(await recognize(once.lane)).trim(), 'ask not what your country');
+  assert.equal(once.asked.length, 2);
+  const always = laneOf(Array(20).fill('repetition'));
+  const { sentences, dropped } = await recognize(always.lane);
+  assert.deepEqual([sentences, dropped?.map(({ reason }) => reason)], [[], ['repetition']]);
+  assert.equal(always.asked.length, 3);
 });
 
 test('another failure of the engine is not tried again', async () => {
@@ -183,6 +194,29 @@ test('a short text stays where the spans by themselves have no more', async () =
   const { lane, asked } = partsLane(' Ask what you can do.', ' Ask');
   assert.equal(textOf(await whisper.recognize(lane, twice, request)).trim(), 'Ask what you can do.');
   assert.deepEqual(asked, [5, 2, 2]);
+});
+
+test('who speaks slowly is heard apart once, and not again at the same pace', async () => {
+  const slow = ' Ask what you can do for America.'; // 10 syllables in 4 s
+  const { lane, asked } = partsLane(slow, ' Ask what');
+  const first = await whisper.recognize(lane, twice, request);
+  assert.equal(first.completePace, 2.5);
+  assert.deepEqual(asked, [5, 2, 2]);
+  const knowing = (slowestPace: number) => ({
+    ...request,
+    before: async () => ({ ...NOTHING_BEFORE, slowestPace }),
+  });
+  asked.length = 0;
+  await whisper.recognize(lane, twice, knowing(2.6));
+  assert.deepEqual(asked, [5]);
+  asked.length = 0;
+  await whisper.recognize(lane, twice, knowing(2.9));
+  assert.deepEqual(asked, [5, 2, 2], 'slower than anyone before');
+});
+
+test('a text too short for any speaker tells nothing of the pace', async () => {
+  const { lane } = partsLane(' Ask what you can do.', ' Ask');
+  assert.equal((await whisper.recognize(lane, twice, request)).completePace, undefined);
 });
 
 test('a text as long as its speech is heard once', async () => {
