@@ -15,6 +15,7 @@ import type { Config } from './config.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import type { NativeEngine } from './engine/types.ts';
+import { createWaitingLine } from './engine/waiting-line.ts';
 import { GatewayError } from './errors.ts';
 import { ownBaseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
@@ -24,6 +25,7 @@ import { linger } from './http/linger.ts';
 import type { ListedModel } from './http/models.ts';
 import { createObserver } from './http/observe.ts';
 import { protection } from './http/protection.ts';
+import { createRealtime } from './http/realtime/route.ts';
 import { requestId } from './http/request-id.ts';
 import { mountCategories, mountRoutes } from './http/routes.ts';
 import { createHttpServer } from './http/server.ts';
@@ -85,9 +87,11 @@ export function buildApp(config: Config, deps: AppDeps): App {
   setMaxListeners(0, shutdown.signal); // each request under way has one
   const gracefulStop = createGracefulStop();
   const slot = createSlot({ maxHoldMs: config.maxHoldMs, onChange: deps.engine.noteRequest });
+  const line = createWaitingLine(slot, budgets.waiting);
+  const slotStatus = () => ({ ...slot.status(), waiting: line.waiting() });
   const instruments = createInstruments(config.observability, {
     log,
-    slot: slot.status,
+    slot: slotStatus,
     knownModels: [...CATALOGUE.map((model) => model.id), config.tts.modelId],
   });
   const caches = createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
@@ -113,12 +117,25 @@ export function buildApp(config: Config, deps: AppDeps): App {
     maxAudioSec: config.maxAudioSec,
     limits: budgets.ffmpeg,
   });
-  const observer = createObserver({
-    beginCapture: instruments.beginCapture,
-    finished(exchange) {
-      instruments.finished(exchange);
-      deps.onExchange?.(exchange);
+  const finished = (exchange: Exchange) => {
+    instruments.finished(exchange);
+    deps.onExchange?.(exchange);
+  };
+  const observer = createObserver({ beginCapture: instruments.beginCapture, finished });
+  const realtime = createRealtime({
+    live: {
+      ...{ transcription, slot, waitMs: config.liveWaitMs },
+      takeWaiting(requestId, waitMs, signal) {
+        const turn = line.turn({ category: 'asr', requestId, waitMs, onWaited: () => undefined });
+        return turn.take(signal).finally(turn.end);
+      },
+      async loadVoiceActivity(signal) {
+        const { path } = await store.ensure(VOICE_ACTIVITY.id, { signal });
+        return await deps.engine.loadVoiceActivity({ path });
+      },
     },
+    ...{ limits: budgets.live, maxSessions: config.maxLiveSessions, gracefulStop },
+    ...{ shutdown: shutdown.signal, log, onExchange: finished },
   });
 
   const app = express();
@@ -146,6 +163,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
       startedAtSec: Math.floor(Date.now() / 1000),
     },
     slot,
+    line,
+    maxWaitSec: config.maxWaitSec,
     gracefulStop,
     shutdown: shutdown.signal,
     transcriptions: {
@@ -155,6 +174,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       shutdown: shutdown.signal,
       log,
     },
+    realtime: realtime.handler,
     speech: createReverseProxy(speechUpstream(config.tts), budgets.forwarded),
     chat: createReverseProxy(chatUpstream(config.llm), budgets.forwarded),
     bodies: createBodyReceiver(budgets.forwarded),
@@ -162,7 +182,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     admin: adminRoutes({
       version: VERSION,
       log,
-      slot,
+      slot: { status: slotStatus, stopHolder: slot.stopHolder },
       metrics: instruments.metrics,
       audioProblem: audio.problem,
       toggles: instruments.toggles,
@@ -203,7 +223,10 @@ export function buildApp(config: Config, deps: AppDeps): App {
     },
     async close(drainMs = 0) {
       const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));
-      await gracefulStop.stop(server, { drainMs, abort });
+      const stopped = gracefulStop.stop(server, { drainMs, abort });
+      line.close();
+      await realtime.stop();
+      await stopped;
       await Promise.all([caches.models.close(), caches.voiceActivity.close(), caches.speakers.close()]);
       uploads.close();
       // This comes last, so that the requests that ended just now are written, unless the disk hangs.

@@ -93,6 +93,32 @@ export const BUDGETS = {
     leastReferenceMs: 2000,
     longestReferenceMs: 10_000,
   },
+  /** Requests that asked to wait for the slot (`Prefer: wait`). For how long they may is a setting. */
+  waiting: {
+    /** The requests that may wait at once; one more is refused as if it had not asked. */
+    requests: 32,
+    /** The time that the first of them has for its body before the next one is called as well. */
+    calledMs: 1000,
+  },
+  /** Live sessions. How many there are at once, and how long an utterance waits for the slot, are settings. */
+  live: {
+    /** The longest message of a client: 15 MiB of audio in base64, as OpenAI's, with room for the rest of the event. */
+    messageBytes: 16 * 1024 * 1024,
+    /** The audio that a client may leave in its buffer when it ends its utterances itself. */
+    utteranceMs: 300_000,
+    /** The audio of utterances that wait for their texts. Beyond it the session reads no more until one has its text. */
+    pendingMs: 30_000,
+    /** What a client may leave unread. */
+    unreadBytes: 1024 * 1024,
+    /** The time between two pings. A client that has not answered the last one is gone. */
+    pingMs: 20_000,
+    /** A session in which the client says nothing at all for this long is closed. */
+    idleMs: 600_000,
+    /** The longest session. */
+    sessionMs: 86_400_000,
+    /** The time that a client has to take the last events and to close its side. */
+    closeMs: 2000,
+  },
   /** Texts that Whisper may follow side by side. The memory of a lane grows with them. */
   whisper: { maxBeams: 8 },
   /** Bodies and answers of speech and chat calls. */

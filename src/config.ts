@@ -61,6 +61,13 @@ const settings = z.object({
   SVC_MAX_HOLD_SEC: number(0.1, 604_800)
     .default(21_600)
     .describe('longest time one request may hold the slot, seconds'),
+  SVC_MAX_WAIT_SEC: integer(0, 3600)
+    .default(0)
+    .describe('longest wait for the slot that a request may ask for, seconds; 0 = none'),
+  SVC_MAX_LIVE_SESSIONS: integer(1, 4096).default(32).describe('most live sessions at once'),
+  SVC_LIVE_WAIT_SEC: number(0, 600)
+    .default(10)
+    .describe('longest time an utterance of a live session waits for the slot, seconds'),
   SVC_DRAIN_SEC: number(0, 3600)
     .default(30)
     .describe('longest wait for requests under way when the gateway stops, seconds'),
@@ -144,6 +151,11 @@ export interface Config {
   readonly maxSpoolBytes: number;
   readonly maxAudioSec: number;
   readonly maxHoldMs: number;
+  /** 0: no request may wait for the slot. */
+  readonly maxWaitSec: number;
+  readonly maxLiveSessions: number;
+  /** The longest time that an utterance waits for the slot. */
+  readonly liveWaitMs: number;
   /** The time that requests under way have to end when the gateway stops. */
   readonly drainMs: number;
   readonly tmpDir: string;
@@ -212,6 +224,9 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     maxSpoolBytes: toBytes(Math.max(s.SVC_MAX_SPOOL_MB, s.SVC_MAX_UPLOAD_MB)),
     maxAudioSec: s.SVC_MAX_AUDIO_SEC,
     maxHoldMs: s.SVC_MAX_HOLD_SEC * 1000,
+    maxWaitSec: s.SVC_MAX_WAIT_SEC,
+    maxLiveSessions: s.SVC_MAX_LIVE_SESSIONS,
+    liveWaitMs: s.SVC_LIVE_WAIT_SEC * 1000,
     drainMs: s.SVC_DRAIN_SEC * 1000,
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
     apiKeys: s.SVC_API_KEY,

@@ -34,7 +34,10 @@ interface Row {
 /** OpenAI's `error.code` for each failure. */
 export const ERRORS = {
   // The uploaded file.
-  missing_file: { kind: 'malformed', says: 'No file was sent; send the audio as the multipart field "file"' },
+  missing_file: {
+    kind: 'malformed',
+    says: 'No file was sent; send the audio as the multipart field "{field}"',
+  },
   empty_file: { kind: 'malformed', says: 'The file is empty' },
   unsupported_format: { kind: 'malformed', says: 'The format of the file is not supported: {why}' },
   no_audio_stream: { kind: 'malformed', says: 'The file has no audio stream' },
@@ -53,10 +56,34 @@ export const ERRORS = {
     says: '{model} does not know {name} ({language}); it knows {known}',
   },
   unsupported_translate: { kind: 'malformed', says: '{model} does not translate; {others} do' },
+  // Live sessions.
+  input_audio_buffer_commit_empty: {
+    kind: 'malformed',
+    says: 'There is no speech to commit: send 0.1 s of audio first, or let the server find the turns',
+  },
+  input_audio_buffer_full: {
+    kind: 'malformed',
+    says: 'The buffer holds {seconds} s of audio that was not committed; commit or clear it',
+  },
+  unknown_event: { kind: 'malformed', says: 'There is no client event "{event}" in a transcription session' },
+  session_idle: { kind: 'cancelled', says: 'The client sent nothing for {seconds} s' },
+  session_expired: {
+    kind: 'cancelled',
+    says: 'The session has lasted {hours} h, and no session lasts longer',
+  },
+  upgrade_required: {
+    kind: 'malformed',
+    status: 426,
+    says: 'This address is a WebSocket: connect to it with a WebSocket client',
+  },
+  too_many_sessions: {
+    kind: 'network',
+    says: 'As many live sessions are open as may be (SVC_MAX_LIVE_SESSIONS)',
+  },
   // The body and its form.
   invalid_content_type: {
     kind: 'malformed',
-    says: 'Expected a multipart/form-data body with the field "file"',
+    says: 'Expected a multipart/form-data body with the field "{field}"',
   },
   invalid_form: { kind: 'malformed', says: 'The form cannot be read: {why}' },
   body_too_large: { kind: 'too_large', says: 'The body is too large' },

@@ -1,6 +1,7 @@
 /** The parts of the gateway that the admin pages may see and change. They have access to nothing else. */
 import type { Logger } from 'winston';
 import type { SlotStatus } from '../engine/slot.ts';
+import type { Waiting } from '../engine/waiting-line.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { StoredCapture } from '../observability/capture/capture-folder.ts';
 import type { ReplayReport } from '../observability/capture/replay.ts';
@@ -15,10 +16,15 @@ export interface AdminDeps {
   toggles: Toggles;
   /** Why some formats of audio cannot be read; null if all of them can. */
   audioProblem(): Promise<string | null>;
-  slot: { status(): SlotStatus; stopHolder(): boolean };
+  slot: { status(): SlotAndLine; stopHolder(): boolean };
   captures: CaptureActions;
   crashes: Pick<Crashes, 'list'>;
   models: ModelActions;
+}
+
+/** The slot, and the requests that wait for it in the order in which they will be served. */
+export interface SlotAndLine extends SlotStatus {
+  waiting: readonly Waiting[];
 }
 
 /** A model as an operator sees it. */

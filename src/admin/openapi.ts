@@ -28,6 +28,7 @@ const sampleSchema = z
     class: z.enum(TRAFFIC_CLASSES),
     latency_ms: z.number(),
     slot_wait_ms: z.number().nullable(),
+    waited_ms: z.number().optional().describe('the wait that Prefer: wait asked for'),
     audio_sec: z.number().optional(),
     rtf: z.number().optional().describe('real-time factor'),
     speakers: z.int().optional().describe('how many speakers were found'),
@@ -55,7 +56,16 @@ export const metricsSchema = z
   .looseObject({
     uptime_sec: z.number(),
     window_sec: z.int(),
-    slot: z.looseObject({ held: z.boolean(), holder: category.nullable(), held_for_ms: z.number() }),
+    slot: z.looseObject({
+      ...{ held: z.boolean(), holder: category.nullable(), held_for_ms: z.number() },
+      waiting: z
+        .array(
+          z.looseObject({
+            ...{ position: z.int().min(1), category, request_id: z.string(), waited_ms: z.number() },
+          }),
+        )
+        .describe('requests with Prefer: wait, in the order in which they will be served'),
+    }),
     categories: z.partialRecord(category, categorySchema),
   })
   .meta({ id: 'MetricsSnapshot' });

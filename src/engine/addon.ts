@@ -82,6 +82,7 @@ const codes: ReadonlySet<unknown> = new Set<NativeErrorCode>([
   'bad_audio',
   'inference_failed',
   'incomplete',
+  'repetition',
   'out_of_memory',
   'closed',
   'invalid_argument',

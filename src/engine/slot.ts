@@ -1,6 +1,7 @@
 /**
  * The one inference slot of the gateway (contract 3). The request that holds it runs, and every other request is
- * refused at once. There is no queue, so a client learns within milliseconds whether it is being served.
+ * refused at once, so a client learns within milliseconds whether it is being served. Only requests that ask for it
+ * wait (`waiting-line.ts`).
  */
 
 import type { Category } from '../category.ts';
@@ -17,16 +18,33 @@ export interface SlotStatus {
 export interface Hold extends Disposable {
   /** Aborts when the operator stops the request, and when the request has held the slot for too long. */
   readonly signal: AbortSignal;
+  /** From now on the holder gives way no more. False when it has given way already. */
+  keep(): boolean;
+}
+
+/**
+ * A holder that `givesWay` does work that may be lost, such as a text of speech that still goes on. For every other
+ * request the slot is free: one that takes it aborts this holder, whose computation stops within milliseconds on a CPU.
+ */
+export interface TakeOptions {
+  givesWay?: boolean;
 }
 
 export interface Slot {
   status(): SlotStatus;
-  /** Checks without taking the slot. @throws GatewayError `slot_busy` when the slot is held */
+  /** True when a request can take the slot, also from a holder that gives way. */
+  isFree(): boolean;
+  /** Checks without taking the slot. @throws GatewayError `slot_busy` when the slot is not free */
   assertFree(): void;
-  /** Takes the slot. @throws GatewayError `slot_busy` when the slot is held */
-  take(category: Category, requestId: string): Hold;
+  /**
+   * Takes the slot. A holder that gives way takes it from no other one.
+   * @throws GatewayError `slot_busy` when the slot is held
+   */
+  take(category: Category, requestId: string, options?: TakeOptions): Hold;
   /** Aborts the signal of the holder, which then frees the slot when it has ended. False when the slot is free. */
   stopHolder(): boolean;
+  /** `listener` is called each time when the slot has become free, in the same turn. It may take the slot. */
+  onFree(listener: () => void): void;
 }
 
 const RETRY_AFTER_SEC = 5;
@@ -39,34 +57,51 @@ export interface SlotOptions {
   onChange?(holder: string): void;
 }
 
+interface Holder {
+  by: Category;
+  since: number;
+  requestId: string;
+  givesWay: boolean;
+  stop: AbortController;
+}
+
 export function createSlot({
   maxHoldMs,
   now = () => performance.now(),
   onChange = () => undefined,
 }: SlotOptions = {}): Slot {
-  let held: { by: Category; since: number; requestId: string; stop: AbortController } | null = null;
+  const listeners: (() => void)[] = [];
+  let held: Holder | null = null;
 
   const status = (): SlotStatus =>
     held === null
       ? { holder: null, heldForMs: 0, requestId: null }
       : { holder: held.by, heldForMs: Math.round(now() - held.since), requestId: held.requestId };
 
+  const isFree = () => held?.givesWay ?? true;
+
   const assertFree = (): void => {
     const { holder, heldForMs } = status();
-    if (holder === null) return;
-    throw new GatewayError(
+    if (holder === null || isFree()) return;
+    throw busy(holder, heldForMs);
+  };
+
+  const busy = (holder: Category, heldForMs: number) =>
+    new GatewayError(
       'slot_busy',
       { holder, seconds: RETRY_AFTER_SEC },
       { retryAfterSec: RETRY_AFTER_SEC, details: { heldBy: holder, heldForMs } },
     );
-  };
 
   return {
     status,
+    isFree,
     assertFree,
-    take(category, requestId) {
+    take(category, requestId, { givesWay = false } = {}) {
+      if (givesWay && held !== null) throw busy(held.by, Math.round(now() - held.since));
       assertFree();
-      const mine = { by: category, since: now(), requestId, stop: new AbortController() };
+      held?.stop.abort(new GatewayError('slot_busy', { holder: category, seconds: RETRY_AFTER_SEC }));
+      const mine: Holder = { by: category, since: now(), requestId, givesWay, stop: new AbortController() };
       held = mine;
       onChange(`${category} ${requestId}`);
       const late =
@@ -77,11 +112,16 @@ export function createSlot({
         );
       return {
         signal: mine.stop.signal,
+        keep() {
+          mine.givesWay = false;
+          return held === mine;
+        },
         [Symbol.dispose]() {
           clearTimeout(late);
           if (held !== mine) return;
           held = null;
           onChange('');
+          for (const listener of listeners) listener();
         },
       };
     },
@@ -90,5 +130,6 @@ export function createSlot({
       held?.stop.abort(reason);
       return held !== null;
     },
+    onFree: (listener) => void listeners.push(listener),
   };
 }

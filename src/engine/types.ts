@@ -11,6 +11,7 @@ export type NativeErrorCode =
   | 'bad_audio' // the file cannot be decoded
   | 'inference_failed'
   | 'incomplete' // the model stopped before the end of the audio; another attempt may reach it
+  | 'repetition' // the model only repeated itself; another attempt may hear more
   | 'out_of_memory'
   | 'closed' // the object was closed before or during the call
   | 'invalid_argument';
@@ -162,8 +163,8 @@ export interface SpeakerModel {
   /**
    * Who of up to three speakers speaks when, in windows of 10 s. The windows begin `step` samples apart (1600 to 160000)
    * and cover all samples, of which there are at most 120 s; after the end is silence. The result is
-   * [window][589 frames][7 classes], the natural logarithms of the probabilities of: nobody, speaker 1, 2, 3, 1 and 2,
-   * 1 and 3, 2 and 3. Frame `i` is centered at sample 495 + 270 * i of its window.
+   * [window][589 frames][7 classes]: natural logarithms of probabilities. The classes stand for sets of the speakers of
+   * the window: {}, {1}, {2}, {3}, {1, 2}, {1, 3}, {2, 3}. Frame `i` is centered at sample 495 + 270 * i of its window.
    */
   segmentation(
     samples: Float32Array,
@@ -171,8 +172,8 @@ export interface SpeakerModel {
     hooks?: Pick<JobHooks, 'signal'>,
   ): Promise<Float32Array>;
   /**
-   * Embeddings of 192 values of at most 30 s: one of all samples, or one for each of the masks (at most 64). `values`
-   * holds one mask after the other, of equal length, 131072 values at most: each value is the weight (0 and more) of an
+   * Embeddings of 192 values of at most 30 s: one of all samples, or one for each of the masks (at most 256). `values`
+   * holds one mask after the other, of equal length, 524288 values at most: each value is the weight (0 and more) of an
    * equal stretch of the time. An embedding of a mask of zeros means nothing.
    */
   embeddings(

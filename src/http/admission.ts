@@ -1,15 +1,62 @@
 /**
  * Checks before a byte of the body is read whether the gateway is stopping and whether the slot is held, so that an
  * upload is refused at once. The slot is not taken yet, because a slow upload must not hold it.
+ *
+ * A request with `Prefer: wait=N` (RFC 7240, section 4.3) waits here, for at most N seconds, if the operator allows it.
  */
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Slot } from '../engine/slot.ts';
+import type { Turn, WaitingLine } from '../engine/waiting-line.ts';
+import { liftBodyDeadline } from './body-deadline.ts';
+import { clientSignal, onceOver } from './client-signal.ts';
 import type { GracefulStop } from './graceful-stop.ts';
+import { notesOf } from './observe.ts';
 
-export function admission(slot: Slot, stop: GracefulStop): RequestHandler {
-  return (_req, _res, next) => {
-    stop.assertServing();
-    slot.assertFree();
+export interface AdmissionDeps {
+  slot: Slot;
+  line: WaitingLine;
+  gracefulStop: GracefulStop;
+  shutdown: AbortSignal;
+  /** The longest wait that a request may ask for; 0 = none may wait. */
+  maxWaitSec: number;
+}
+
+export function admission({ slot, line, gracefulStop, shutdown, maxWaitSec }: AdmissionDeps): RequestHandler {
+  return async (req, res, next) => {
+    gracefulStop.assertServing();
+    const notes = notesOf(res);
+    const waitSec = Math.min(preferredWaitSec(req), maxWaitSec);
+    const turn = line.turn({
+      category: notes.category ?? 'asr',
+      requestId: notes.requestId,
+      waitMs: waitSec * 1000,
+      onWaited(ms) {
+        notes.waitedMs = (notes.waitedMs ?? 0) + ms;
+      },
+    });
+    res.locals.turn = turn;
+    if (waitSec > 0) {
+      res.setHeader('Preference-Applied', `wait=${waitSec}`);
+      liftBodyDeadline(req); // the body is not read while the request waits
+      onceOver(res, turn.end);
+      await turn.comesUp(clientSignal(res, shutdown));
+    } else {
+      slot.assertFree();
+    }
     next();
   };
+}
+
+/** The turn of a request that passed `admission`. */
+export function turnOf(res: Response): Turn {
+  return res.locals.turn;
+}
+
+/** The seconds of `Prefer: wait`; 0 when it is absent or has no meaning (RFC 7240, section 2: it is then ignored). */
+export function preferredWaitSec(req: Pick<Request, 'get'>): number {
+  for (const preference of (req.get('Prefer') ?? '').split(',')) {
+    const [, seconds] = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;|$)/i.exec(preference) ?? [];
+    if (seconds !== undefined) return Number(seconds); // the first one counts
+  }
+  return 0;
 }

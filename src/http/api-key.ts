@@ -82,7 +82,8 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
       for (const name of OTHER_KEY_HEADERS) if (isKey(req.get(name) ?? '')) delete req.headers[name];
       if (req.baseUrl === '/admin' && hasSession(res)) return next();
       try {
-        const bearer = /^Bearer\s+(\S.*)$/i.exec(req.get('Authorization') ?? '')?.[1];
+        const bearer =
+          /^Bearer\s+(\S.*)$/i.exec(req.get('Authorization') ?? '')?.[1] ?? keyOfSubprotocol(req);
         if (bearer === undefined) throw unauthorized();
         check(req, bearer.trim());
       } catch (error) {
@@ -93,6 +94,15 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
       next();
     },
   };
+}
+
+/**
+ * A page cannot set headers for a WebSocket, so OpenAI's protocol has the key among the names of subprotocols. Only the
+ * route that is a WebSocket takes it there.
+ */
+function keyOfSubprotocol(req: Request): string | undefined {
+  if (req.baseUrl + req.path !== '/v1/realtime') return undefined;
+  return /(?:^|,)\s*openai-insecure-api-key\.([^\s,]+)/.exec(req.get('Sec-WebSocket-Protocol') ?? '')?.[1];
 }
 
 /** The browser sends the cookie to the dashboard only, and never with a request that began on another site. */

@@ -19,8 +19,12 @@ export function setBodyDeadline(req: Request, res: Response, bodyMs: number, lat
 
 const deadlines = new WeakMap<Request, () => void>();
 
+export function liftBodyDeadline(req: Request): void {
+  deadlines.get(req)?.();
+}
+
 /** For routes whose handler watches the pace of the body itself. */
 export const ownPace: RequestHandler = (req, _res, next) => {
-  deadlines.get(req)?.();
+  liftBodyDeadline(req);
   next();
 };

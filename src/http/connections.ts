@@ -37,7 +37,11 @@ class Holder {
   }
 }
 
-export function boundConnections(server: Server, { maxConnections, sparedMs }: ConnectionLimits): void {
+/** Returns what must be called with a request that the server gives no event for, such as one that was upgraded. */
+export function boundConnections(
+  server: Server,
+  { maxConnections, sparedMs }: ConnectionLimits,
+): (req: IncomingMessage, res: ServerResponse) => void {
   const holders = new Map<string, Holder>();
   const holderOf = new WeakMap<Socket, Holder>();
   let count = 0;
@@ -69,6 +73,7 @@ export function boundConnections(server: Server, { maxConnections, sparedMs }: C
   };
 
   server.on('connection', (socket) => {
+    if (holderOf.has(socket)) return; // it came before, and its wish to upgrade was not granted
     const network = networkOf(socket.remoteAddress ?? '');
     const holder = holders.get(network) ?? new Holder(network);
     if (count >= maxConnections) {
@@ -102,4 +107,5 @@ export function boundConnections(server: Server, { maxConnections, sparedMs }: C
     });
   };
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, begin);
+  return begin;
 }

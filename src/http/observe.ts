@@ -23,6 +23,8 @@ export interface Notes {
   rtf: number | undefined;
   speakers: number | undefined;
   diarizationSec: number | undefined;
+  /** The time that a request with `Prefer: wait` waited for the slot. */
+  waitedMs: number | undefined;
   /** The failure. Set it before destroying the connection, or the request counts as one that its client left. */
   error: GatewayError | undefined;
   /** Called when the request has taken the slot. */
@@ -80,6 +82,7 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       rtf: undefined,
       speakers: undefined,
       diarizationSec: undefined,
+      waitedMs: undefined,
       error: undefined,
       slotTaken: () => {
         slotWaitMs = sinceArrival();
@@ -101,7 +104,7 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
 
     const finish = (delivered: boolean) => {
       const { error, requestId, category, model, route, language, audioSec, rtf } = notes;
-      const { speakers, diarizationSec } = notes;
+      const { speakers, diarizationSec, waitedMs } = notes;
       const left = error === undefined && !delivered;
       const status = left ? 499 : (error?.status ?? res.statusCode);
       const exchange: Exchange = {
@@ -111,7 +114,7 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
         class: classify(status, error?.code ?? null),
         ...{ latencyMs: sinceArrival(), slotWaitMs, bytesIn, bytesOut },
         ...{ clientIp, userAgent: requestHeaders['user-agent'], audioSec, rtf, language },
-        ...{ speakers, diarizationSec },
+        ...{ speakers, diarizationSec, waitedMs },
         errorKind: left ? 'cancelled' : error?.kind,
       };
       if (!isRefused()) {

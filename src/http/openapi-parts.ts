@@ -9,7 +9,7 @@ import type {
 import { errorEnvelopeSchema } from './openapi.ts';
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
-type Status = 200 | 204 | 400 | 404 | 413 | 415 | 416 | 502 | 503 | 'default';
+type Status = 200 | 204 | 400 | 404 | 413 | 415 | 416 | 426 | 502 | 503 | 'default';
 
 export interface Operation {
   summary: string;
@@ -17,6 +17,8 @@ export interface Operation {
   responses: Partial<Record<Status, ZodOpenApiResponseObject>>;
   query?: z.ZodObject;
   body?: ZodOpenApiRequestBodyObject;
+  /** True when the operation takes the slot, so that its client may ask to wait for it. */
+  takesSlot?: boolean;
   /** True when the operation needs no key. */
   open?: boolean;
 }
@@ -41,6 +43,7 @@ export const TOO_LARGE = failure(
 );
 export const UNSUPPORTED = failure('UnsupportedMediaType', 'malformed: the encoding is not supported');
 export const NO_SUCH_RANGE = failure('RangeNotSatisfiable', 'malformed: the file has no such range');
+export const NEEDS_UPGRADE = failure('UpgradeRequired', 'malformed: this address is a WebSocket');
 export const UPSTREAM = failure('UpstreamFailed', 'upstream: the upstream failed before its answer began');
 export const STOPPING = failure('Stopping', 'network: the gateway is going to stop');
 export const UNAVAILABLE = failure(
@@ -94,8 +97,15 @@ export function pathsOf(tag: string, operations: Operations): ZodOpenApiPathsObj
   );
 }
 
+const WAIT = z.object({
+  Prefer: z
+    .string()
+    .optional()
+    .describe('`wait=N`: wait for a busy slot for at most N seconds (RFC 7240; SVC_MAX_WAIT_SEC allows it)'),
+});
+
 function complete(tag: string, path: string, operation: Operation): ZodOpenApiOperationObject {
-  const { summary, responses, query, body, open = false } = operation;
+  const { summary, responses, query, body, takesSlot, open = false } = operation;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, z.string()] as const);
   return {
     tags: [tag],
@@ -104,6 +114,7 @@ function complete(tag: string, path: string, operation: Operation): ZodOpenApiOp
     requestParams: {
       ...(names.length > 0 && { path: z.object(Object.fromEntries(names)) }),
       ...(query && { query }),
+      ...(takesSlot && { header: WAIT }),
     },
     ...(body && { requestBody: body }),
     responses: { ...ANYWHERE, ...(open ? {} : { 401: UNAUTHORIZED, 429: TOO_MANY_KEYS }), ...responses },

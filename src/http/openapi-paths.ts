@@ -4,6 +4,7 @@ import type { ZodOpenApiPathsObject, ZodOpenApiResponseObject } from 'zod-openap
 import { transcriptionFields } from '../transcription/request.ts';
 import {
   deltaSchema,
+  detectedSchema,
   diarizedSchema,
   diarizedSegmentSchema,
   doneSchema,
@@ -15,12 +16,14 @@ import {
   streamErrorSchema,
   verboseSchema,
   warningSchema,
+  whisperSchema,
 } from './openapi.ts';
 import {
   answer,
   bodyOf,
   DONE,
   json,
+  NEEDS_UPGRADE,
   NOT_FOUND,
   type Operation,
   pathsOf,
@@ -30,6 +33,7 @@ import {
   UNSUPPORTED,
   UPSTREAM,
 } from './openapi-parts.ts';
+import { asrQuery, detectQuery } from './whisper-asr.ts';
 
 const file = z.string().meta({ type: 'string', format: 'binary', description: 'audio, or video with audio' });
 const form = z
@@ -37,8 +41,11 @@ const form = z
   .partial()
   .required({ file: true });
 
+const audioFile = z.object({ audio_file: file });
+
 const transcription = (summary: string): Operation => ({
   summary,
+  takesSlot: true,
   body: bodyOf('multipart/form-data', form),
   responses: {
     200: {
@@ -61,9 +68,12 @@ const OWN_ERRORS: ZodOpenApiResponseObject = {
   description: 'the answer or error of the upstream, unchanged',
 };
 
+const WEB_SOCKET: ZodOpenApiResponseObject = { id: 'WebSocket', description: '101: the WebSocket is open' };
+
 /** An operation that the gateway forwards. It does not check the bodies, whose shapes are the upstream's (OpenAI's). */
 const passedOn = (summary: string, contentType: string, body?: z.ZodType): Operation => ({
   summary,
+  takesSlot: true,
   ...(body && { body: bodyOf('application/json', body) }),
   responses: {
     200: answer('the answer of the upstream', contentType, z.unknown()),
@@ -129,7 +139,43 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
   }),
   ...pathsOf('speech to text', {
     '/v1/audio/transcriptions': { post: transcription('speech to text in the language spoken') },
+    '/v1/realtime': {
+      get: {
+        summary: 'live transcription over a WebSocket, by the events of OpenAI’s transcription sessions',
+        responses: { 426: NEEDS_UPGRADE, 503: UNAVAILABLE, default: WEB_SOCKET },
+      },
+    },
     '/v1/audio/translations': { post: transcription('speech in any language to English text') },
+  }),
+  ...pathsOf('whisper-asr-webservice', {
+    '/asr': {
+      post: {
+        summary: 'speech to text, as whisper-asr-webservice and Bazarr have it',
+        takesSlot: true,
+        query: asrQuery,
+        body: bodyOf('multipart/form-data', audioFile),
+        responses: {
+          200: {
+            description: 'as output says',
+            content: {
+              'text/plain': { schema: z.string() },
+              'application/json': { schema: whisperSchema },
+            },
+          },
+          413: TOO_LARGE,
+          503: UNAVAILABLE,
+        },
+      },
+    },
+    '/detect-language': {
+      post: {
+        summary: 'the language of the first 30 s of speech',
+        takesSlot: true,
+        query: detectQuery,
+        body: bodyOf('multipart/form-data', audioFile),
+        responses: { 200: json('the language', detectedSchema), 413: TOO_LARGE, 503: UNAVAILABLE },
+      },
+    },
   }),
   ...pathsOf('text to speech', {
     '/v1/audio/speech': { post: passedOn('speech, by the speech upstream', 'audio/*', speech) },

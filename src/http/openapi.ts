@@ -85,6 +85,8 @@ export const segmentSchema = z
     avg_logprob: z.number(),
     compression_ratio: z.number(),
     no_speech_prob: z.number(),
+    language: z.string().optional().describe('English name; where the language was detected'),
+    language_code: z.string().optional().describe('ISO 639; where the language was detected'),
     emotion: z.string().optional().describe('task_type=rich'),
     event: z.string().optional().describe('task_type=rich'),
     speaker: speaker.optional(),
@@ -102,6 +104,7 @@ export const verboseSchema = z
       .array(
         z.looseObject({
           ...{ word: z.string(), start: sec('start'), end: sec('end'), speaker: speaker.optional() },
+          probability: z.number().min(0).max(1).describe('the mean of the tokens’ probabilities'),
         }),
       )
       .optional(),
@@ -139,6 +142,22 @@ export const diarizedSchema = z
     usage,
   })
   .meta({ id: 'DiarizedTranscription' });
+
+export const whisperSchema = z
+  .looseObject({
+    text: z.string(),
+    segments: z.array(segmentSchema).describe('each with its words if word_timestamps is on'),
+    language: z.string().describe('ISO 639 code'),
+  })
+  .meta({ id: 'WhisperResult' });
+
+export const detectedSchema = z
+  .looseObject({
+    detected_language: z.string().describe('lower-case English name'),
+    language_code: z.string().describe('ISO 639 code'),
+    confidence: z.number().min(0).max(1),
+  })
+  .meta({ id: 'DetectedLanguage' });
 
 export const deltaSchema = z
   .looseObject({

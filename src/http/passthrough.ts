@@ -3,16 +3,15 @@
  * the client is still sending its body.
  */
 import type { RequestHandler } from 'express';
-import type { Slot } from '../engine/slot.ts';
 import type { BodyReceiver } from '../proxy/request-body.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
+import { turnOf } from './admission.ts';
 import { clientSignal } from './client-signal.ts';
 import { modelNameReader } from './model-name.ts';
 import { notesOf } from './observe.ts';
 import { continueIfAsked } from './upload.ts';
 
 export interface ProxiedDeps {
-  slot: Slot;
   bodies: BodyReceiver;
   shutdown: AbortSignal;
   forward: Forward;
@@ -20,7 +19,7 @@ export interface ProxiedDeps {
 
 export function passthrough(
   category: 'tts' | 'llm',
-  { slot, bodies, shutdown, forward }: ProxiedDeps,
+  { bodies, shutdown, forward }: ProxiedDeps,
 ): RequestHandler {
   return async (req, res) => {
     const notes = notesOf(res);
@@ -28,7 +27,7 @@ export function passthrough(
     notes.provider = category;
     continueIfAsked(req, res);
     await bodies.receive(req, { signal: left, onLost: notes.requestBody });
-    using held = slot.take(category, notes.requestId);
+    using held = await turnOf(res).take(left);
     notes.slotTaken();
     const model = modelNameReader(req);
     req.once('end', () => {

@@ -47,7 +47,14 @@ export function protection(options: ProtectionOptions): RequestHandler[] {
 
   const share = cors({
     origin: anyOrigin ? '*' : [...corsOrigins],
-    exposedHeaders: ['X-Request-ID', 'X-Voxgate-Model', 'X-Voxgate-Route', 'Retry-After', 'X-Should-Retry'],
+    exposedHeaders: [
+      'X-Request-ID',
+      'X-Voxgate-Model',
+      'X-Voxgate-Route',
+      'Retry-After',
+      'X-Should-Retry',
+      'Preference-Applied',
+    ],
     maxAge: 600,
   });
   const shareWithAllowed: RequestHandler = (req, res, next) => {
@@ -67,7 +74,8 @@ function isHarmless(req: Request): boolean {
   if (req.method === 'OPTIONS') return true;
   if (!READING.includes(req.method)) return false;
   if (UNDER_ANY_NAME.includes(req.path)) return true;
-  const takesSlot = /^\/v1\/audio\//i.test(req.path);
+  // Browsers let every page open a WebSocket anywhere, and read what comes from it.
+  const takesSlot = /^\/v1\/(audio\/|realtime)/i.test(req.path);
   const isLink = req.get('Sec-Fetch-Dest') === 'document';
   return !takesSlot && (isLink || req.get('Origin') !== undefined);
 }

@@ -1,6 +1,7 @@
 /** The table of the HTTP routes: method, path, chain, handler. */
 import type { Express, Request, RequestHandler, Router } from 'express';
 import type { Slot } from '../engine/slot.ts';
+import type { WaitingLine } from '../engine/waiting-line.ts';
 import { excerpt, GatewayError } from '../errors.ts';
 import type { Prometheus } from '../observability/prometheus.ts';
 import type { BodyReceiver } from '../proxy/request-body.ts';
@@ -16,16 +17,21 @@ import { countAs } from './observe.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
-import { type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
+import { openaiDialect, type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
+import { asr, detectLanguage } from './whisper-asr.ts';
 
 export interface RouteDeps {
   version: string;
   adminPaths: Description['adminPaths'];
   models: ModelsDeps;
   slot: Slot;
+  line: WaitingLine;
+  maxWaitSec: number;
   gracefulStop: GracefulStop;
   shutdown: AbortSignal;
   transcriptions: TranscriptionHandlerDeps;
+  /** Live sessions over a WebSocket. */
+  realtime: RequestHandler;
   speech: Forward;
   chat: Forward;
   bodies: BodyReceiver;
@@ -35,11 +41,13 @@ export interface RouteDeps {
   admin: Router;
 }
 
+const WHISPER_ASR = ['/asr', '/detect-language'];
+
 /** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
 export function routeTable(deps: RouteDeps): RouteRow[] {
-  const { version, adminPaths, models, slot, gracefulStop, shutdown, speech, chat, bodies, prometheus } =
-    deps;
-  const inference = [admission(slot, gracefulStop), ownPace];
+  const { version, adminPaths, models, slot, line, maxWaitSec, gracefulStop, shutdown, prometheus } = deps;
+  const { speech, chat, bodies } = deps;
+  const inference = [admission({ slot, line, gracefulStop, shutdown, maxWaitSec }), ownPace];
   return [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
     { method: 'get', path: '/ready', chain: [], handler: ready(gracefulStop) },
@@ -47,29 +55,37 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
     { method: 'get', path: '/metrics', chain: [], handler: metricsText(prometheus) },
     { method: 'get', path: '/v1/models', chain: [], handler: listModels(models) },
     { method: 'get', path: '/v1/models/*id', chain: [], handler: getModel(models) },
+    { method: 'get', path: '/v1/realtime', chain: [], handler: deps.realtime },
     {
       method: 'post',
       path: '/v1/audio/transcriptions',
       chain: inference,
-      handler: transcriptions(deps.transcriptions, 'transcribe'),
+      handler: transcriptions(deps.transcriptions, openaiDialect('transcribe')),
     },
     {
       method: 'post',
       path: '/v1/audio/translations',
       chain: inference,
-      handler: transcriptions(deps.transcriptions, 'translate'),
+      handler: transcriptions(deps.transcriptions, openaiDialect('translate')),
+    },
+    { method: 'post', path: '/asr', chain: inference, handler: asr(deps.transcriptions) },
+    {
+      method: 'post',
+      path: '/detect-language',
+      chain: inference,
+      handler: detectLanguage(deps.transcriptions),
     },
     {
       method: 'post',
       path: '/v1/chat/completions',
       chain: inference,
-      handler: passthrough('llm', { slot, shutdown, bodies, forward: chat }),
+      handler: passthrough('llm', { shutdown, bodies, forward: chat }),
     },
     {
       method: 'all',
       path: '/v1/audio/*path',
       chain: inference,
-      handler: passthrough('tts', { slot, shutdown, bodies, forward: speech }),
+      handler: passthrough('tts', { shutdown, bodies, forward: speech }),
     },
   ];
 }
@@ -77,13 +93,13 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
 /** Sets the category of each request before anything can refuse it, so that a refusal counts in the same category. */
 export function mountCategories(app: Express): void {
   app.use('/v1/audio', countAs('tts'));
-  app.all(['/v1/audio/transcriptions', '/v1/audio/translations'], countAs('asr'));
+  app.all(['/v1/audio/transcriptions', '/v1/audio/translations', ...WHISPER_ASR], countAs('asr'));
   app.all('/v1/chat/completions', countAs('llm'));
 }
 
 export function mountRoutes(app: Express, deps: RouteDeps): void {
   app.use(deps.apiKeys.session);
-  app.use(['/v1', '/metrics', '/admin'], except(isDashboardItself, deps.apiKeys.require));
+  app.use(['/v1', '/metrics', '/admin', ...WHISPER_ASR], except(isDashboardItself, deps.apiKeys.require));
   mountRows(app, routeTable(deps));
   app.use(deps.admin);
   mountDocs(app);

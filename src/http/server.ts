@@ -13,6 +13,7 @@ import { boundConnections } from './connections.ts';
 import { createParserErrors } from './parser-errors.ts';
 import { httpRefusal } from './refusals.ts';
 import { requestTarget } from './request-target.ts';
+import { isWebSocket, offerUpgrade, withoutUpgrade } from './upgrade.ts';
 import { hasClearEnd } from './well-formed.ts';
 
 export interface HttpServerParts {
@@ -36,7 +37,7 @@ export function createHttpServer({ app, log, limits, arrival, onError }: HttpSer
   });
   // Node would drop the fields beyond its limit, Origin and Authorization among them. `wellFormed` counts instead.
   server.maxHeadersCount = 0;
-  boundConnections(server, limits);
+  const begin = boundConnections(server, limits);
   const nothing = () => undefined;
 
   /** Express calls this when the target has no path, before it has run any handler. */
@@ -86,6 +87,26 @@ export function createHttpServer({ app, log, limits, arrival, onError }: HttpSer
     res.once('finish', () => socket.end());
     // The target of CONNECT is an authority. With a path the request reaches `wellFormed`, which refuses the method.
     take(Object.assign(req, { originalUrl: req.url, url: '/' }), res);
+  });
+  server.on('upgrade', (req, socket: Socket, head) => {
+    if (parserErrors.unanswered(socket) > 0) {
+      parserErrors.answer(new Error('a wish to upgrade before the answer to an earlier request'), socket);
+      return;
+    }
+    if (!isWebSocket(req)) {
+      withoutUpgrade(server, req, socket, head);
+      return;
+    }
+    socket.on('error', () => socket.destroy());
+    const res = new ServerResponse(req);
+    res.shouldKeepAlive = false;
+    res.assignSocket(socket);
+    res.once('finish', () => {
+      if (res.socket !== null) socket.end(); // it was refused
+    });
+    offerUpgrade(req, { socket, head });
+    begin(req, res);
+    take(req, res);
   });
   server.on('clientError', parserErrors.answer);
   return server;

@@ -24,10 +24,10 @@ export interface Spool {
    */
   assertRoom(bytes: number): Promise<void>;
   /**
-   * Stores all of a stream in a new file with a random name. After a failure nothing of it is left.
+   * Stores `head`, if there is one, and all of a stream in a new file with a random name. After a failure nothing of it is left.
    * @throws GatewayError `overloaded` or `storage_unavailable`; the error of the stream
    */
-  store(source: Readable): Promise<SpooledFile>;
+  store(source: Readable, head?: Buffer): Promise<SpooledFile>;
   /** Removes the folder of the uploads. */
   close(): void;
 }
@@ -72,7 +72,7 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
       if (budget.left() < bytes) throw new GatewayError('overloaded', {});
       await onDisk(async () => assertFree(await folder.ready(), bytes));
     },
-    async store(source) {
+    async store(source, head) {
       let bytes = 0;
       let path: string | null = null;
       const remove = async () => {
@@ -86,11 +86,16 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
           path = join(dir, randomUUID());
           return { dir, file: await open(path, 'wx', 0o600) };
         });
+        const take = (more: number) => {
+          if (!budget.take(more)) throw new GatewayError('overloaded', {});
+          bytes += more;
+        };
         try {
-          await write(source, dir, file, (more) => {
-            if (!budget.take(more)) throw new GatewayError('overloaded', {});
-            bytes += more;
-          });
+          if (head !== undefined && head.length > 0) {
+            take(head.length);
+            await onDisk(() => file.appendFile(head));
+          }
+          await write(source, dir, file, take);
         } finally {
           await file.close();
         }

@@ -2,7 +2,7 @@
 import type { Response } from 'express';
 import type { Logger } from 'winston';
 import {
-  formatTranscript,
+  type FormattedBody,
   fullText,
   type Transcript,
   toDelta,
@@ -24,13 +24,16 @@ export interface TranscriptionAnswer extends Disposable {
   fail(thrown: unknown): Promise<void>;
 }
 
-export function wholeAnswer(request: TranscriptionRequest, res: Response): TranscriptionAnswer {
+export function wholeAnswer(
+  res: Response,
+  format: (transcript: Transcript) => FormattedBody,
+): TranscriptionAnswer {
   const startedAt = performance.now();
   return {
     begin: (route) => setRoute(res, route),
     segment: async () => undefined,
     async end(transcript) {
-      const { contentType, body } = formatTranscript(transcript, request);
+      const { contentType, body } = format(transcript);
       const tookMs = Math.round(performance.now() - startedAt);
       res.set({ 'Content-Type': contentType, 'OpenAI-Processing-Ms': String(tookMs) });
       res.send(body);

@@ -2,19 +2,26 @@
  * POST /v1/audio/transcriptions and /v1/audio/translations. The handler parses the fields into a request, runs a
  * transcription session and writes its segments to the answer.
  */
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'winston';
 import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
-import { showsSpeakers, showsTimes, type Transcript } from '../transcription/formats.ts';
+import {
+  type FormattedBody,
+  formatTranscript,
+  showsSpeakers,
+  showsTimes,
+  type Transcript,
+} from '../transcription/formats.ts';
 import { parseRequest, type TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
+import { turnOf } from './admission.ts';
 import { clientSignal } from './client-signal.ts';
 import { type Notes, notesOf } from './observe.ts';
 import { readReferences } from './references.ts';
 import { eventAnswer, type TranscriptionAnswer, wholeAnswer } from './transcription-response.ts';
-import type { Upload, UploadReceiver } from './upload.ts';
+import type { Upload, UploadForm, UploadReceiver } from './upload.ts';
 
 export interface TranscriptionHandlerDeps {
   transcription: TranscriptionDeps;
@@ -28,27 +35,46 @@ export interface TranscriptionHandlerDeps {
   log: Logger;
 }
 
+/** How an endpoint asks for a transcription and answers it. All endpoints have the same limits, stages and errors. */
+export interface Dialect {
+  upload(req: Request): UploadForm;
+  request(fields: Upload['fields'], req: Request): TranscriptionRequest;
+  answer(transcript: Transcript, request: TranscriptionRequest, req: Request): FormattedBody;
+  /** The seconds of speech after which nothing more need be heard; absent for all of the audio. */
+  enoughSec?: number;
+}
+
 /** @param task `translate` gives English text for speech in any language (the translations endpoint) */
-export function transcriptions(
-  deps: TranscriptionHandlerDeps,
-  task: 'transcribe' | 'translate',
-): RequestHandler {
+export function openaiDialect(task: 'transcribe' | 'translate'): Dialect {
+  return {
+    upload: () => ({ field: 'file' }),
+    request(fields) {
+      const parsed = parseRequest(fields);
+      return { ...parsed, translate: parsed.translate || task === 'translate' };
+    },
+    answer: formatTranscript,
+  };
+}
+
+export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect): RequestHandler {
   return async (req, res) => {
     const notes = notesOf(res);
     const signal = clientSignal(res, deps.shutdown);
-    await using upload = await deps.uploads.receive(req, res, signal);
-    const parsed = parseRequest(upload.fields);
-    const request = {
-      ...parsed,
-      translate: parsed.translate || task === 'translate',
-      speakers: showsSpeakers(parsed) ? parsed.speakers : null,
-    };
+    await using upload = await deps.uploads.receive(req, res, signal, dialect.upload(req));
+    const parsed = dialect.request(upload.fields, req);
+    const request = { ...parsed, speakers: showsSpeakers(parsed) ? parsed.speakers : null };
     using answer = request.stream
       ? eventAnswer(request, res, { signal, log: deps.log })
-      : wholeAnswer(request, res);
+      : wholeAnswer(res, (transcript) => dialect.answer(transcript, request, req));
     try {
       // What the request held is free before the client sees the end, so its next request does not find it taken.
-      const listening = listen({ request, upload, signal }, answer, deps, notes);
+      const slot = { take: () => turnOf(res).take(signal) };
+      const listening = listen(
+        { request, upload, signal },
+        answer,
+        { ...deps, transcription: { ...deps.transcription, slot } },
+        { notes, enoughSec: dialect.enoughSec ?? Number.POSITIVE_INFINITY },
+      );
       const transcript = await listening.finally(() => upload[Symbol.asyncDispose]());
       await answer.end(transcript);
       logTranscript(deps.log, transcript, notes);
@@ -62,7 +88,7 @@ async function listen(
   { request, upload, signal }: { request: TranscriptionRequest; upload: Upload; signal: AbortSignal },
   answer: TranscriptionAnswer,
   deps: TranscriptionHandlerDeps,
-  notes: Notes,
+  { notes, enoughSec }: { notes: Notes; enoughSec: number },
 ): Promise<Transcript> {
   const { requestId } = notes;
   const open = (path: string, opening: AbortSignal, channel?: Channel) =>
@@ -71,7 +97,7 @@ async function listen(
     openAudio: (opening: AbortSignal, channel?: Channel) => open(upload.path, opening, channel),
     references: await readReferences(request.speakers?.known ?? [], { upload, open, signal }),
     requestId,
-    timed: showsTimes(request),
+    timed: showsTimes(request) || Number.isFinite(enoughSec), // without times no segment has a length
     signal,
     onFetching(route: Route) {
       noteRoute(notes, route);
@@ -83,9 +109,12 @@ async function listen(
   noteRoute(notes, session.route);
   answer.begin(session.route);
   const segments: Transcript['segments'] = [];
+  let speechSec = 0;
   for await (const segment of session.segments()) {
     segments.push(segment);
     await answer.segment(segment);
+    speechSec += segment.end - segment.start;
+    if (speechSec >= enoughSec) break;
   }
   const summary = session.summary();
   noteSummary(notes, summary);

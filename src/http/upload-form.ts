@@ -11,8 +11,10 @@ const LIMITS = BUDGETS.form.transcription;
 const BYTES_PER_CHARACTER = 2;
 
 export interface FormParts {
+  /** The name of the part with the file. */
+  field: string;
   maxFileBytes: number;
-  /** Stores the content of the first field `file`; other files are skipped. A failure refuses the form. */
+  /** Stores the content of the first part of this name; other files are skipped. A failure refuses the form. */
   storeFile(content: Readable): Promise<{ bytes: number }>;
   /** Takes memory for a text field. False refuses the form. */
   takeFieldMemory(bytes: number): boolean;
@@ -71,7 +73,8 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
   const parse = multer({
     storage,
     limits: { ...LIMITS, fieldSize: BUDGETS.speakers.referenceBytes, fileSize: parts.maxFileBytes },
-    fileFilter: (_req, { fieldname }, decide) => decide(null, fieldname === 'file' && !hasFile && !refused),
+    fileFilter: (_req, { fieldname }, decide) =>
+      decide(null, fieldname === parts.field && !hasFile && !refused),
     defParamCharset: 'utf8',
     streamHandler: feed,
   } as multer.Options).any();

@@ -27,12 +27,20 @@ export interface Upload extends AsyncDisposable {
   store(content: Buffer): Promise<string>;
 }
 
+/** Where in a form the file is. */
+export interface UploadForm {
+  /** The name of the part. */
+  field: string;
+  /** What is stored before the content, for audio that comes without the head of a file. */
+  head?: Buffer;
+}
+
 export interface UploadReceiver {
   /**
    * @throws GatewayError for a form that cannot be used, and when a limit on all uploads leaves no room for it;
    *   `signal.reason` after an abort
    */
-  receive(req: Request, res: Response, signal: AbortSignal): Promise<Upload>;
+  receive(req: Request, res: Response, signal: AbortSignal, form: UploadForm): Promise<Upload>;
   /** Removes the folder of the uploads. */
   close(): void;
 }
@@ -55,6 +63,7 @@ interface Reception {
   signal: AbortSignal;
   balance: UploadBalance;
   place: UploadPlace;
+  asked: UploadForm;
 }
 
 const FORM = BUDGETS.form.transcription;
@@ -74,7 +83,8 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
   const mostBytes = maxBytes + MAX_BYTES_OF_FIELDS;
 
   async function receiveAt(reception: Reception) {
-    const { req, res, signal, balance, place } = reception;
+    const { req, res, signal, balance, place, asked } = reception;
+    const { field, head = Buffer.alloc(0) } = asked;
     await spool.assertRoom(Math.min(Number(req.get('Content-Length') ?? 0), maxBytes));
     signal.throwIfAborted();
     if (continueIfAsked(req, res)) balance.restart(limits.lookMs); // the first bytes are a round trip away
@@ -89,9 +99,10 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
       place.release();
     };
     const form = readUploadForm(req, res, {
+      field,
       maxFileBytes: maxBytes,
       storeFile(content) {
-        const file = spool.store(content);
+        const file = spool.store(content, head);
         storing = file;
         return file;
       },
@@ -104,8 +115,8 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
     try {
       await withinLimits(form, reception);
       const file = await storing;
-      if (file === null) throw new GatewayError('missing_file', {}, { param: 'file' });
-      if (file.bytes === 0) throw new GatewayError('empty_file', {}, { param: 'file' });
+      if (file === null) throw new GatewayError('missing_file', { field }, { param: field });
+      if (file.bytes === head.length) throw new GatewayError('empty_file', {}, { param: field });
       return {
         path: file.path,
         bytes: file.bytes,
@@ -151,8 +162,8 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
   }
 
   return {
-    async receive(req, res, signal) {
-      refuseWithoutReading(req, maxBytes, mostBytes);
+    async receive(req, res, signal, asked) {
+      refuseWithoutReading(req, asked.field, { maxBytes, mostBytes });
       const balance = createUploadBalance(limits);
       const replaced = new AbortController();
       const place = await places.take({
@@ -166,7 +177,7 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
       });
       const either = AbortSignal.any([signal, replaced.signal]);
       try {
-        return await receiveAt({ req, res, signal: either, balance, place });
+        return await receiveAt({ req, res, signal: either, balance, place, asked });
       } catch (error) {
         place.release();
         throw error;
@@ -189,9 +200,13 @@ export function continueIfAsked(req: Request, res: Response): boolean {
 
 const asksToContinue = (req: Request) => req.get('Expect')?.toLowerCase() === '100-continue';
 
-function refuseWithoutReading(req: Request, maxBytes: number, mostBytes: number): void {
+function refuseWithoutReading(
+  req: Request,
+  field: string,
+  { maxBytes, mostBytes }: { maxBytes: number; mostBytes: number },
+): void {
   if (!req.is('multipart/form-data')) {
-    throw new GatewayError('invalid_content_type', {});
+    throw new GatewayError('invalid_content_type', { field });
   }
   if (Number(req.get('Content-Length') ?? 0) > mostBytes) throw tooLarge(maxBytes);
 }

@@ -127,6 +127,7 @@ function toRecord(exchange: Exchange, level: string, endedAt: Date) {
       language: exchange.language,
       route: exchange.route,
       slot_wait_ms: exchange.slotWaitMs,
+      waited_ms: exchange.waitedMs === undefined ? undefined : Math.round(exchange.waitedMs),
       error_kind: exchange.errorKind,
     },
   };

@@ -27,8 +27,10 @@ export interface Exchange {
   class: TrafficClass;
   /** The time from arrival to the last byte. */
   latencyMs: number;
-  /** The time from arrival to taking the slot: upload and validation, never a queue. Absent when it was not taken. */
+  /** The time from arrival to taking the slot: upload, validation, and a wait that was asked for. Absent when not taken. */
   slotWaitMs?: number | undefined;
+  /** The time that a request with `Prefer: wait` waited; absent when it did not have to. */
+  waitedMs?: number | undefined;
   /** Bytes of the request body that were read. */
   bytesIn: number;
   /** Bytes of the response body that were written. */

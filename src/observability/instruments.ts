@@ -1,13 +1,12 @@
 /** Joins the instruments that watch the traffic: each exchange goes to every instrument that is switched on. */
 import type { Logger } from 'winston';
-import type { Category } from '../category.ts';
 import type { ObservabilityConfig } from '../config.ts';
 import { type AccessLog, createAccessLog } from './access-log.ts';
 import { type Capture, type CaptureWriter, createCapture } from './capture/capture.ts';
 import { createSweeper } from './capture/sweeper.ts';
 import { withoutVoices } from './capture/voices.ts';
 import type { Exchange } from './exchange.ts';
-import { createMetrics, type Metrics } from './metrics.ts';
+import { createMetrics, type Metrics, type SlotNow } from './metrics.ts';
 import { createPrometheus, type Prometheus } from './prometheus.ts';
 import { createToggles, type Toggles } from './toggles.ts';
 
@@ -26,7 +25,7 @@ export interface Instruments {
 
 export interface InstrumentsDeps {
   log: Logger;
-  slot(): { holder: Category | null; heldForMs: number };
+  slot(): SlotNow;
   /** Ids that Prometheus may have as labels. */
   knownModels: readonly string[];
 }

@@ -32,6 +32,8 @@ export interface MetricsSample {
   class: TrafficClass;
   latency_ms: number;
   slot_wait_ms: number | null;
+  /** The part of `slot_wait_ms` for which a request with `Prefer: wait` waited. */
+  waited_ms?: number;
   audio_sec?: number;
   rtf?: number;
   speakers?: number;
@@ -59,7 +61,13 @@ export interface CategorySnapshot {
 export interface MetricsSnapshot {
   uptime_sec: number;
   window_sec: number;
-  slot: { held: boolean; holder: Category | null; held_for_ms: number };
+  slot: {
+    held: boolean;
+    holder: Category | null;
+    held_for_ms: number;
+    /** The requests that asked to wait, in the order in which they will be served. */
+    waiting: { position: number; category: Category; request_id: string; waited_ms: number }[];
+  };
   /** The categories that had traffic since the start. */
   categories: Partial<Record<Category, CategorySnapshot>>;
 }
@@ -82,10 +90,17 @@ export interface HistorySeries {
   >;
 }
 
+/** The state of the slot and of the line before it. */
+export interface SlotNow {
+  holder: Category | null;
+  heldForMs: number;
+  waiting: readonly { category: Category; requestId: string; waitedMs: number }[];
+}
+
 export interface Metrics {
   /** Counts an exchange. One without a category is not inference and is left out. */
   record(exchange: Exchange): void;
-  snapshot(slot: { holder: Category | null; heldForMs: number }): MetricsSnapshot;
+  snapshot(slot: SlotNow): MetricsSnapshot;
   /** The requests in each of the last complete seconds. @param seconds is clamped to 1 to 600 */
   perSecond(seconds: number): RateSeries;
   /** The last hour in steps of 10 s. The last step is the current one, so its counts still grow. */
@@ -149,13 +164,18 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
       recent.unshift(toSample(exchange));
       if (recent.length > RECENT) recent.pop();
     },
-    snapshot({ holder, heldForMs }) {
+    snapshot({ holder, heldForMs, waiting }) {
       const to = second();
       const from = to - windowSec + 1;
       return {
         uptime_sec: Math.round(clock()) / 1000,
         window_sec: windowSec,
-        slot: { held: holder !== null, holder, held_for_ms: heldForMs },
+        slot: {
+          ...{ held: holder !== null, holder, held_for_ms: heldForMs },
+          waiting: waiting.map(({ category, requestId, waitedMs }, before) => ({
+            ...{ position: before + 1, category, request_id: requestId, waited_ms: waitedMs },
+          })),
+        },
         categories: each((entry) => summarize(entry, from, to)),
       };
     },
@@ -227,7 +247,7 @@ function countSteps(traffic: Traffic, first: number, count: number, stepSec: num
 }
 
 function toSample(exchange: Exchange): MetricsSample {
-  const { audioSec, rtf, speakers, route } = exchange;
+  const { audioSec, rtf, speakers, route, waitedMs } = exchange;
   return {
     request_id: exchange.requestId,
     at: exchange.at.toISOString(),
@@ -237,6 +257,7 @@ function toSample(exchange: Exchange): MetricsSample {
     class: exchange.class,
     latency_ms: exchange.latencyMs,
     slot_wait_ms: exchange.slotWaitMs ?? null,
+    ...(waitedMs === undefined ? {} : { waited_ms: Math.round(waitedMs) }),
     ...(audioSec === undefined ? {} : { audio_sec: audioSec }),
     ...(rtf === undefined ? {} : { rtf }),
     ...(speakers === undefined ? {} : { speakers }),

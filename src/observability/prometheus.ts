@@ -3,8 +3,9 @@
  * Every label has a closed set of values, so that clients cannot create series: an unknown model becomes `other`.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { CATEGORIES, type Category } from '../category.ts';
+import { CATEGORIES } from '../category.ts';
 import type { Exchange } from './exchange.ts';
+import type { SlotNow } from './metrics.ts';
 
 export interface Prometheus {
   readonly contentType: string;
@@ -22,7 +23,7 @@ export interface PrometheusOptions {
   /** The only values of the label `model`, besides `other`. */
   knownModels: Iterable<string>;
   /** Called at every scrape. */
-  slot(): { holder: Category | null; heldForMs: number };
+  slot(): SlotNow;
 }
 
 const DURATIONS_SEC = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
@@ -67,7 +68,14 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
   });
   const slotWait = new Histogram({
     name: 'voxgate_slot_wait_seconds',
-    help: 'Time from arrival to taking the slot: upload and validation. Requests never queue.',
+    help: 'Time from arrival to taking the slot: upload, validation, and a wait that was asked for.',
+    labelNames: ['category'],
+    buckets: WAITS_SEC,
+    registers,
+  });
+  const waited = new Histogram({
+    name: 'voxgate_slot_waited_seconds',
+    help: 'Time that requests with Prefer: wait waited for the slot.',
     labelNames: ['category'],
     buckets: WAITS_SEC,
     registers,
@@ -141,6 +149,26 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
     },
   });
 
+  new Gauge({
+    name: 'voxgate_slot_waiting',
+    help: 'Requests that wait for the slot because they asked to.',
+    labelNames: ['category'],
+    registers,
+    collect() {
+      const { waiting } = slot();
+      for (const category of CATEGORIES)
+        this.set({ category }, waiting.filter((request) => request.category === category).length);
+    },
+  });
+  new Gauge({
+    name: 'voxgate_slot_longest_wait_seconds',
+    help: 'How long the request has waited that waits longest now; 0 when none waits.',
+    registers,
+    collect() {
+      this.set(Math.max(0, ...slot().waiting.map(({ waitedMs }) => waitedMs)) / 1000);
+    },
+  });
+
   return {
     contentType: registry.contentType,
     record(exchange) {
@@ -152,6 +180,7 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
         duration.observe({ category, class: exchange.class }, ms / 1000),
       );
       ifMeasured(exchange.slotWaitMs, (ms) => slotWait.observe({ category }, ms / 1000));
+      ifMeasured(exchange.waitedMs, (ms) => waited.observe({ category }, ms / 1000));
       ifMeasured(exchange.rtf, (rtf) => factor.observe({ category, model }, rtf));
       ifMeasured(exchange.audioSec, (sec) => audio.inc({ category, model }, sec));
       ifMeasured(exchange.speakers, (count) => speakers.observe(count));

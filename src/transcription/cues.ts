@@ -1,6 +1,7 @@
 /** Formats segments as timed text: SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). Pure. */
 import type { SegmentGranularity } from './request.ts';
-import type { Segment, Word } from './segment.ts';
+import type { Segment } from './segment.ts';
+import { runsBySpeaker } from './speakers/runs.ts';
 import { toSubtitles } from './subtitles.ts';
 
 export interface Cue {
@@ -16,27 +17,15 @@ export function toCues(segments: Segment[], granularity: SegmentGranularity): Cu
   if (granularity === 'sentence')
     return segments.map(({ start, end, text, speaker }) => ({ start, end, text, speaker }));
   // A cue is of one speaker, so the words of each are cut by themselves.
-  return runsBySpeaker(segments.flatMap((segment) => segment.words)).flatMap(({ speaker, words, untilSec }) =>
-    toSubtitles(words, untilSec).map((cue) => ({
+  const runs = runsBySpeaker(segments.flatMap((segment) => segment.words));
+  return runs.flatMap((words, i) =>
+    toSubtitles(words, runs[i + 1]?.[0].start).map((cue) => ({
       start: cue.start,
       end: cue.end,
       text: cue.words.map((word) => word.text).join(''),
-      speaker,
+      speaker: words[0].speaker,
     })),
   );
-}
-
-function runsBySpeaker(words: Word[]) {
-  const runs: { speaker: string | undefined; words: Word[]; untilSec: number | undefined }[] = [];
-  for (const word of words) {
-    const last = runs.at(-1);
-    if (last !== undefined && last.speaker === word.speaker) last.words.push(word);
-    else {
-      if (last !== undefined) last.untilSec = word.start;
-      runs.push({ speaker: word.speaker, words: [word], untilSec: undefined });
-    }
-  }
-  return runs;
 }
 
 /** SubRip text, whose cues are numbered from 1. */

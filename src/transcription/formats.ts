@@ -8,6 +8,7 @@ import type { TranscriptionRequest } from './request.ts';
 import type { Route } from './routing.ts';
 import type { Segment, Word } from './segment.ts';
 import type { Summary } from './session.ts';
+import { runsBySpeaker } from './speakers/runs.ts';
 
 export interface Transcript {
   route: Route;
@@ -110,15 +111,17 @@ export function fullText(segments: Segment[]): string {
     .trim();
 }
 
+const joinedText = (segments: Segment[]) =>
+  segments
+    .map(({ text }) => text)
+    .join('')
+    .trim();
+
 /** A line for each change of the speaker: `Anna: Good morning.` */
 function textBySpeaker(segments: Segment[]): string {
-  const lines: { speaker: string; text: string }[] = [];
-  for (const { speaker = '', text } of segments) {
-    const last = lines.at(-1);
-    if (last?.speaker === speaker) last.text += text;
-    else lines.push({ speaker, text });
-  }
-  return lines.map(({ speaker, text }) => `${speaker}: ${text.trim()}`).join('\n');
+  return runsBySpeaker(segments)
+    .map((run) => `${run[0].speaker ?? ''}: ${joinedText(run)}`)
+    .join('\n');
 }
 
 function diarized({ segments, summary }: Transcript, request: TranscriptionRequest) {
@@ -145,7 +148,7 @@ function spokenBy({ spoken }: Summary) {
 }
 
 /** OpenAI bills started seconds, so 8.47 s of audio count as 9. */
-function usage(summary: Summary) {
+export function usage(summary: Pick<Summary, 'durationSec'>) {
   return { type: 'duration', seconds: Math.ceil(summary.durationSec) };
 }
 
@@ -153,7 +156,8 @@ function languageShown(summary: Summary, request: TranscriptionRequest): string 
   return request.translate ? 'english' : languageName(summary.language);
 }
 
-function logprobs(segments: Segment[], request: TranscriptionRequest) {
+/** The log probability of each token, when the request asks for them; else nothing. */
+export function logprobs(segments: Segment[], request: Pick<TranscriptionRequest, 'logprobs'>) {
   if (!request.logprobs) return {};
   const tokens = segments
     .flatMap((s) => s.words.flatMap((word) => word.tokens))
@@ -192,7 +196,7 @@ function verbose({ route, segments, summary }: Transcript, request: Transcriptio
   };
 }
 
-function toWireSegment(segment: Segment, request: TranscriptionRequest) {
+export function toWireSegment(segment: Segment, request: TranscriptionRequest) {
   return {
     id: segment.id,
     seek: segment.seek,
@@ -204,6 +208,7 @@ function toWireSegment(segment: Segment, request: TranscriptionRequest) {
     avg_logprob: round(segment.avgLogprob, 6),
     compression_ratio: round(segment.compressionRatio, 6),
     no_speech_prob: round(segment.noSpeechProb, 6),
+    ...languageOf(segment, request),
     ...speakerOf(segment),
     ...(request.taskType === 'rich' && tagsOf(segment)),
   };
@@ -213,8 +218,27 @@ function tagsOf({ emotion, event }: Segment) {
   return { ...(emotion !== undefined && { emotion }), ...(event !== undefined && { event }) };
 }
 
-function toWireWord(word: Word) {
-  return { word: word.text.trim(), start: seconds(word.start), end: seconds(word.end), ...speakerOf(word) };
+/** A language that the client gave, or a translation, is the same for all segments and stands in the answer itself. */
+function languageOf({ language }: Segment, request: TranscriptionRequest) {
+  if (request.language !== undefined || request.translate) return {};
+  return { language: languageName(language), language_code: language };
+}
+
+export function toWireWord(word: Word) {
+  return {
+    word: word.text.trim(),
+    start: seconds(word.start),
+    end: seconds(word.end),
+    probability: probabilityOf(word),
+    ...speakerOf(word),
+  };
+}
+
+/** The mean of the probabilities of the tokens, as in the Whisper reference code (`add_word_timestamps`). */
+function probabilityOf({ tokens }: Word): number {
+  const spelled = tokens.filter(({ bytes }) => bytes.length > 0);
+  const sum = spelled.reduce((total, { logprob }) => total + Math.exp(logprob), 0);
+  return round(Math.min(1, sum / Math.max(1, spelled.length)), 4);
 }
 
 const speakerOf = ({ speaker }: { speaker?: string }) => (speaker === undefined ? {} : { speaker });

@@ -34,7 +34,12 @@ export interface RouteRequest {
 export const DIARIZES = 'gpt-4o-transcribe-diarize';
 
 /** Names of OpenAI's models, which clients send when they leave the choice to the server. */
-const MEANS_AUTO = ['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', DIARIZES];
+const MEANS_AUTO = [
+  ...['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', DIARIZES],
+  // Live sessions. Clients name a model of conversations in the address, also where they only transcribe.
+  ...['gpt-transcribe', 'gpt-live-transcribe', 'gpt-realtime-whisper', 'gpt-realtime', 'gpt-realtime-mini'],
+  ...['gpt-4o-realtime-preview', 'gpt-4o-mini-realtime-preview'],
+];
 
 const BUILT_IN_ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
   ...MEANS_AUTO.map((name) => [name, 'auto']),

@@ -51,11 +51,12 @@ export interface TranscriptionDeps {
    * @param onFetching called when the first bytes of a download have arrived, and while the weights are made from them
    */
   ensureWeights(needed: NeededWeights, signal: AbortSignal, onFetching: () => void): Promise<void>;
-  slot: Slot;
+  /** Taking it may wait where the caller of the session asked for that. */
+  slot: { take(...request: Parameters<Slot['take']>): Hold | Promise<Hold> };
   /** The beams of requests that do not say how many; 1..8. */
   beamSize: number;
   models: ModelCache<TranscriptionModel>;
-  voiceActivity: ModelCache<VoiceActivityModel>;
+  voiceActivity: Pick<ModelCache<VoiceActivityModel>, 'lease'>;
   speakers: ModelCache<SpeakerModel>;
 }
 
@@ -126,7 +127,7 @@ export async function openTranscription(
   await deps.ensureWeights(needed, input.signal, () => input.onFetching(route));
   const audio = await input.openAudio(input.signal, channel);
   try {
-    const hold = deps.slot.take('asr', input.requestId);
+    const hold = await deps.slot.take('asr', input.requestId);
     return createSession({ request, route, language, languages, recognizer, audio, hold, input }, deps);
   } catch (error) {
     await audio.close();

@@ -11,7 +11,9 @@ import express, { type RequestHandler } from 'express';
 import winston from 'winston';
 import type { AdminDeps, ModelStatus } from '../../src/admin/deps.ts';
 import { adminRoutes } from '../../src/admin/routes.ts';
+import { BUDGETS } from '../../src/budgets.ts';
 import { createSlot, type Slot } from '../../src/engine/slot.ts';
+import { createWaitingLine, type WaitingLine } from '../../src/engine/waiting-line.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { errorHandler } from '../../src/http/error-handler.ts';
 import { mountPages } from '../../src/http/pages.ts';
@@ -26,6 +28,7 @@ export interface Admin extends AsyncDisposable {
   metrics: Metrics;
   toggles: Toggles;
   slot: Slot;
+  line: WaitingLine;
   models: ModelStatus[];
   /** The commands of the pages in order, such as `pull cjk`. */
   asked: string[];
@@ -45,13 +48,15 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const metrics = createMetrics({ windowSec: 3600, now: () => performance.now() - startedAt + offsetMs });
   const toggles = createToggles({ metrics: true, access_log: true, payload: false });
   const slot = createSlot();
+  const line = createWaitingLine(slot, BUDGETS.waiting);
   const models = someModels();
   const asked: string[] = [];
   const crashes: CrashRecord[] = [];
   const captured = new Set<string>();
   const log = winston.createLogger({ silent: true });
   const deps: AdminDeps = {
-    ...{ version: '0.1.0', log, metrics, toggles, slot, crashes: { list: () => crashes } },
+    ...{ version: '0.1.0', log, metrics, toggles, crashes: { list: () => crashes } },
+    slot: { status: () => ({ ...slot.status(), waiting: line.waiting() }), stopHolder: slot.stopHolder },
     models: scriptedModels(models, asked),
     audioProblem: async () => null,
     captures: scriptedCaptures(dir, captured),
@@ -78,7 +83,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const port = await listen(0);
   return {
     base: `http://127.0.0.1:${port}`,
-    ...{ metrics, toggles, slot, models, asked, captured, crashes },
+    ...{ metrics, toggles, slot, line, models, asked, captured, crashes },
     setClock(sec) {
       offsetMs = sec * 1000 - (performance.now() - startedAt);
     },

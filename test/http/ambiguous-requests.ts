@@ -149,12 +149,12 @@ const CLEAR = [
     (hidden) => lines('0', 'Host: elsewhere', '') + ask(hidden),
     'both',
   ),
-  // Node forgets what has come together with a wish for another protocol.
+  // The wish is ignored, and what comes after the body is the next request.
   post(
     'a wish for HTTP/2',
     [WHOLE, 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk', 'Connection: keep-alive, Upgrade, HTTP2-Settings'],
     afterLast,
-    'first',
+    'both',
   ),
   post(
     'a wish for a WebSocket',
@@ -166,7 +166,7 @@ const CLEAR = [
       'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
     ],
     afterLast,
-    'first',
+    'both',
   ),
   post('a wish to be told to go on', [WHOLE, 'Expect: 100-continue'], afterLast, 'both'),
   ...['GET', 'DELETE'].map((method) => ({

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LoadOptions, TranscriptionModel } from '../../src/engine/types.ts';
+import { joinWavs, wav } from '../wav.ts';
 import {
   form,
   type Gateway,
@@ -55,6 +56,41 @@ async function hear(gateway: Gateway, model: string, ...languages: string[]) {
   const { text, language_code, language_probability } = await json(await post(gateway, body));
   return [text, language_code, language_probability];
 }
+
+test('each segment says in which language it was heard, unless the client gave one or wants English', async () => {
+  const spoken = ['de', 'fr', 'de'];
+  const script: Script = {
+    installed: ['multilingual-base', 'voice-activity'],
+    transcribe: async (_samples, { language }) => heard(` ${language}.`),
+  };
+  const loadModel = async (options: LoadOptions): Promise<TranscriptionModel> => {
+    const model = await scriptedEngine(script).loadModel(options);
+    const hearing: TranscriptionModel = {
+      ...model,
+      lane: async () => hearing,
+      detectLanguage: async () => {
+        const language = spoken.shift() ?? 'de';
+        return { language, probability: 0.99, probabilities: { [language]: 0.99 } };
+      },
+    };
+    return hearing;
+  };
+  await using gateway = await startGateway({ ...script, loadModel });
+  const pause = wav(new Float32Array(3 * 16_000));
+  const audio = joinWavs(toneWav(20), pause, toneWav(20), pause, toneWav(20));
+  const ask = async (fields: Record<string, string>) => {
+    const body = form(audio, { model: 'multilingual-base', response_format: 'verbose_json', ...fields });
+    const { segments } = await json(await post(gateway, body));
+    return segments.map((segment: any) => [segment.language, segment.language_code]);
+  };
+  assert.deepEqual(await ask({}), [
+    ['german', 'de'],
+    ['french', 'fr'],
+    ['german', 'de'],
+  ]);
+  assert.deepEqual(await ask({ language: 'de' }), Array(3).fill([undefined, undefined]));
+  assert.deepEqual(await ask({ translate: 'on' }), Array(3).fill([undefined, undefined]));
+});
 
 test('a model of one language never writes another one, and does not listen for it', async () => {
   const model = 'multilingual-distil-large-v3';

@@ -70,6 +70,30 @@ test('verbose_json has all ten segment fields, words when they are asked for, an
   assert(!('words' in segmentsOnly) && segmentsOnly.segments.length === 1);
 });
 
+test('the probability of a word is the mean of those of its tokens, and marks of time do not count', async () => {
+  const token = (text: string, probability: number) => ({
+    ...{ id: 1, bytes: Buffer.from(text), logprob: Math.log(probability), startMs: 0, endMs: 500 },
+  });
+  const tokens = [
+    token(' Hel', 0.9),
+    token('lo', 0.5),
+    token('', 0.01),
+    token(' there', 0.25),
+    token('.', 0.75),
+  ];
+  const transcribe = async () => [{ startMs: 0, endMs: 1000, tokens, noSpeechProb: 0 }];
+  await using gateway = await startGateway({ transcribe });
+  const fields = { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' };
+  const { words } = await json(await post(gateway, form(speech, fields)));
+  assert.deepEqual(
+    words.map(({ word, probability }: any) => [word, probability]),
+    [
+      ['Hello', 0.7],
+      ['there.', 0.5],
+    ],
+  );
+});
+
 test('silence is 200 with empty text, and no engine is asked', async () => {
   let asked = 0;
   await using gateway = await startGateway({

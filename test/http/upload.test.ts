@@ -40,7 +40,7 @@ async function startReceiver(): Promise<Receiver> {
     res.locals.notes = { requestBody: () => undefined };
     const signal = clientSignal(res, new AbortController().signal);
     try {
-      await using upload = await uploads.receive(req, res, signal);
+      await using upload = await uploads.receive(req, res, signal, { field: 'file' });
       ended.push(upload.bytes);
       res.send('whole');
     } catch (error) {

@@ -62,7 +62,7 @@ for (const model of [MODEL, 'european', 'cjk']) {
     assert(answer.segments && answer.words);
     assert(answer.segments.length > 0 && answer.words.length > 0, 'nothing is heard');
     for (const segment of answer.segments) {
-      assert.deepEqual(Object.keys(segment).sort(), [...TEN].sort());
+      assert.deepEqual(Object.keys(segment).sort(), [...TEN, 'language', 'language_code'].sort());
       segmentSchema.parse(segment);
       assert(segment.end >= segment.start && segment.end <= answer.duration + 0.01);
     }
@@ -73,6 +73,15 @@ for (const model of [MODEL, 'european', 'cjk']) {
       assert(start >= clock - 0.001 && end >= start);
       return start;
     }, 0);
+  });
+
+  test(`${model}: segments in a language that was asked for have the ten fields alone`, async (t) => {
+    if (!needsWeights(t)) return;
+    const { segments } = verboseSchema.parse(
+      await json(await ask({ model, language: model === 'cjk' ? 'zh' : 'en' })),
+    );
+    assert(segments !== undefined && segments.length > 0);
+    for (const segment of segments) assert.deepEqual(Object.keys(segment).sort(), [...TEN].sort());
   });
 
   test(`${model}: srt with subtitles keeps their limits`, async (t) => {

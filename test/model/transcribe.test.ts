@@ -117,7 +117,7 @@ test('a truncated mp3 gives the words that are there', async (t) => {
   assert(plain(answer.text).startsWith('and so my fellow americans'), answer.text);
 });
 
-test('the first delta of a 60 s clip arrives before a third of the whole time has passed', async (t) => {
+test('the first delta of a 60 s clip arrives before half of the whole time has passed', async (t) => {
   if (!needsWeights(t)) return;
   const minute = join(dir, 'minute.wav');
   execFileSync('ffmpeg', [
@@ -134,7 +134,7 @@ test('the first delta of a 60 s clip arrives before a third of the whole time ha
     '60',
     minute,
   ]);
-  const share = await leastOf(1 / 3, async () => {
+  const share = await leastOf(1 / 2, async () => {
     const startedAt = performance.now();
     const response = await ask(readFileSync(minute), { language: 'en', stream: 'true' });
     assert(response.body);
@@ -144,7 +144,7 @@ test('the first delta of a 60 s clip arrives before a third of the whole time ha
     t.diagnostic(`first delta after ${first.toFixed(0)} ms of ${whole.toFixed(0)} ms`);
     return first / whole;
   });
-  assert(share < 1 / 3, `${share} of the time`);
+  assert(share < 1 / 2, `${share} of the time`);
 });
 
 test('no request carries anything over to the next', async (t) => {

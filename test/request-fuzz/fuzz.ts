@@ -10,6 +10,7 @@ import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, type Gateway, json, post, startGateway, toneWav, until } from '../http/harness.ts';
 import { createRandom } from '../soak/random.ts';
+import { scriptedVoices } from '../voices.ts';
 import { type MadeRequest, makeRequest, type Operation } from './requests.ts';
 import type { Schema } from './values.ts';
 
@@ -45,6 +46,7 @@ export async function fuzzRequests(options: { requests: number; seed: number }):
   await using upstream = await startHostileUpstream();
   upstream.behave(wholeAnswer('{}', '200 OK', { 'Content-Type': 'application/json' }));
   await using gateway = await startGateway({
+    speakers: scriptedVoices(),
     env: {
       SVC_TTS_UPSTREAM_URL: upstream.url,
       SVC_LLM_BACKEND_URL: upstream.url,

@@ -34,6 +34,7 @@ test('a line has exactly the documented fields, and absent ones are left out', a
     exchange({
       model: 'm',
       slotWaitMs: 4,
+      waitedMs: 2.6,
       clientIp: '::1',
       userAgent: 'curl "quoted"\n',
       audioSec: 2,
@@ -74,6 +75,7 @@ test('a line has exactly the documented fields, and absent ones are left out', a
         language: 'en',
         route: 'requested',
         slot_wait_ms: 4,
+        waited_ms: 3,
         error_kind: 'upstream',
       },
     },

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
-import { createLanguageTally } from '../../src/transcription/language-tally.ts';
+import { NOTHING_BEFORE } from '../../src/transcription/heard-before.ts';
 import { recognizer as parakeet, toSpacedWords } from '../../src/transcription/recognizers/parakeet.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
-import { chunkRequest } from '../chunk-request.ts';
+import { afterSpeechIn, chunkRequest } from '../chunk-request.ts';
 
 type Piece = [text: string, startMs: number, endMs: number];
 
@@ -153,7 +153,7 @@ const chunk = {
   speech: [],
 };
 const request = chunkRequest({
-  before: async () => createLanguageTally(undefined).with({ language: 'fr', probability: 1 }, 1),
+  before: async () => afterSpeechIn({ language: 'fr', probability: 1 }),
   prompt: 'a prompt',
   temperature: 0.5,
   timed: true,
@@ -229,17 +229,14 @@ test('the language is told from the words, among those of the model or of the cl
   assert(told.probability > 0.9, String(told.probability));
   assert.equal((await detectedIn(french, { languages: ['de', 'fr'] })).language, 'fr');
   assert.equal((await detectedIn(french, { languages: ['ky'] })).language, 'fr', 'none that it hears');
-  const unheard = { languages: ['de', 'en'], before: async () => createLanguageTally(undefined) };
+  const unheard = { languages: ['de', 'en'], before: async () => NOTHING_BEFORE };
   assert.notEqual((await detectedIn(french, unheard)).language, 'fr');
 });
 
 test('of too few words the language is the one heard before, else English or the client’s, with probability 0', async () => {
   const before = { language: 'fr', probability: 0.97 };
-  assert.deepEqual(
-    await detectedIn(' Yes.', { before: async () => createLanguageTally(undefined).with(before, 1) }),
-    before,
-  );
-  const alone = { before: async () => createLanguageTally(undefined) };
+  assert.deepEqual(await detectedIn(' Yes.', { before: async () => afterSpeechIn(before) }), before);
+  const alone = { before: async () => NOTHING_BEFORE };
   assert.deepEqual(await detectedIn(' Yes.', alone), { language: 'en', probability: 0 });
   assert.deepEqual(await detectedIn(' Yes.', { ...alone, languages: ['de'] }), {
     language: 'de',

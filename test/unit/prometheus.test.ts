@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { createPrometheus } from '../../src/observability/prometheus.ts';
 import { exchange } from './observability-fixtures.ts';
 
-const FREE = () => ({ holder: null, heldForMs: 0 });
+const FREE = () => ({ holder: null, heldForMs: 0, waiting: [] });
 
 test('an exchange becomes series, in seconds', async () => {
   const prometheus = createPrometheus({ knownModels: ['m'], slot: FREE });
@@ -57,11 +57,16 @@ test('a name that a client gives never becomes a label', async () => {
   assert(text.includes('voxgate_requests_total{category="asr",class="2xx",model="other"} 1001\n'));
 });
 
+const WAITING = [
+  { category: 'asr', requestId: 'a', waitedMs: 900 },
+  { category: 'asr', requestId: 'b', waitedMs: 30 },
+] as const;
+
 test('models come and go, and the slot is asked at every scrape', async () => {
   let holder: 'llm' | null = null;
   const prometheus = createPrometheus({
     knownModels: ['m'],
-    slot: () => ({ holder, heldForMs: holder ? 1500 : 0 }),
+    slot: () => ({ holder, heldForMs: holder ? 1500 : 0, waiting: holder ? WAITING : [] }),
   });
   prometheus.modelLoaded('m', 0.3);
   const first = await prometheus.render();
@@ -75,6 +80,10 @@ test('models come and go, and the slot is asked at every scrape', async () => {
   assert(second.includes('voxgate_slot_held{category="llm"} 1\n'));
   assert(second.includes('voxgate_slot_held{category="asr"} 0\n'));
   assert(second.includes('voxgate_slot_held_seconds 1.5\n'));
+  assert(first.includes('voxgate_slot_longest_wait_seconds 0\n'));
+  assert(second.includes('voxgate_slot_longest_wait_seconds 0.9\n'));
+  assert(second.includes('voxgate_slot_waiting{category="asr"} 2\n'));
+  assert(second.includes('voxgate_slot_waiting{category="tts"} 0\n'));
 });
 
 test('a figure that is no number is left out instead of thrown', async () => {
@@ -99,7 +108,7 @@ test('the registry does not keep the process alive', () => {
   const source = new URL('../../src/observability/prometheus.ts', import.meta.url).href;
   const script = `
     const { createPrometheus } = await import(${JSON.stringify(source)});
-    const p = createPrometheus({ knownModels: [], slot: () => ({ holder: null, heldForMs: 0 }) });
+    const p = createPrometheus({ knownModels: [], slot: () => ({ holder: null, heldForMs: 0, waiting: [] }) });
     await p.render();
     console.log('rendered');`;
   const out = execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {

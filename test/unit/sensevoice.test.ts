@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ChunkOptions, DecodedSegment, Lane } from '../../src/engine/types.ts';
-import { createLanguageTally } from '../../src/transcription/language-tally.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
+import { afterSpeechIn, chunkRequest } from '../chunk-request.ts';
 
 /** Makes tokens of 100 ms each, one after the other. */
 function segmentOf(pieces: readonly string[], rest: Partial<DecodedSegment> = {}): DecodedSegment {
@@ -56,18 +56,7 @@ const chunk = {
 };
 
 function recognize(model: Lane, request: Partial<ChunkRequest> = {}) {
-  return sensevoice.recognize(model, chunk, {
-    language: undefined,
-    languages: [],
-    before: async () => createLanguageTally(undefined),
-    translate: false,
-    prompt: '',
-    beams: 1,
-    temperature: 0,
-    timed: true,
-    signal: new AbortController().signal,
-    ...request,
-  });
+  return sensevoice.recognize(model, chunk, chunkRequest({ timed: true, ...request }));
 }
 
 async function texts(...pieces: string[]) {
@@ -187,13 +176,10 @@ test('task_type transcribe_raw asks for bare text, and the others do not', async
 test('without speech there are no sentences, and the language stays what it was', async () => {
   const before = { language: 'ja', probability: 0.8 };
   const nothing = modelOf([]);
-  assert.deepEqual(
-    await recognize(nothing, { before: async () => createLanguageTally(undefined).with(before, 1) }),
-    {
-      detected: before,
-      sentences: [],
-    },
-  );
+  assert.deepEqual(await recognize(nothing, { before: async () => afterSpeechIn(before) }), {
+    detected: before,
+    sentences: [],
+  });
   assert.deepEqual((await recognize(nothing)).detected, { language: 'zh', probability: 0 });
   assert.deepEqual((await recognize(nothing, { language: 'ko' })).detected, {
     language: 'ko',

@@ -77,3 +77,26 @@ test('a hold that lasts too long is told to stop, and a shorter one never is', (
     mock.timers.reset();
   }
 });
+
+test('a holder that gives way lets every request have the slot, and is told to stop', () => {
+  const slot = createSlot();
+  const partial = slot.take('asr', 'live', { givesWay: true });
+  assert.equal(slot.status().requestId, 'live');
+  assert.throws(() => slot.take('asr', 'other', { givesWay: true }), { code: 'slot_busy' });
+  slot.assertFree();
+  assert.equal(slot.isFree(), true);
+  const request = slot.take('tts', 'r1');
+  assert.equal(partial.signal.reason.code, 'slot_busy');
+  assert.equal(partial.keep(), false);
+  partial[Symbol.dispose]();
+  assert.deepEqual([slot.status().requestId, slot.isFree()], ['r1', false]);
+  request[Symbol.dispose]();
+});
+
+test('a holder that keeps the slot gives way no more', () => {
+  const slot = createSlot();
+  using held = slot.take('asr', 'live', { givesWay: true });
+  assert.equal(held.keep(), true);
+  assert.throws(() => slot.take('asr', 'r1'), { code: 'slot_busy' });
+  assert.equal(held.signal.aborted, false);
+});

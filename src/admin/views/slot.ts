@@ -1,12 +1,18 @@
-/** The section that shows the holder of the inference slot, with a button that stops that request and no other. */
-import type { SlotStatus } from '../../engine/slot.ts';
+/**
+ * The section that shows the holder of the inference slot, with a button that stops that request and no other, and the
+ * requests that wait for the slot.
+ */
+import type { SlotAndLine } from '../deps.ts';
 import { button, outcome } from './actions.ts';
 import { CATEGORY_NAMES } from './categories.ts';
 import { duration } from './format.ts';
 import { type Html, html } from './html.ts';
 
 /** Only the line with the holder is announced, because a screen reader would otherwise read every second. */
-export function slotView({ holder, requestId, heldForMs }: SlotStatus, said: string | null = null): Html {
+export function slotView(
+  { holder, requestId, heldForMs, waiting }: SlotAndLine,
+  said: string | null = null,
+): Html {
   const who = holder === null ? 'Free' : `Busy: ${CATEGORY_NAMES[holder].toLowerCase()}`;
   return html`<div class="card-head"><h2>Inference slot</h2>${
     holder !== null &&
@@ -27,5 +33,13 @@ ${
   holder === null
     ? html`<p class="soft" data-key="idle">The next request is served at once.</p>`
     : html`<p class="slot-facts" data-key="held">for <b>${duration(heldForMs)}</b> <span class="soft">by request</span> <code>${requestId}</code></p>`
-}`;
 }
+${waiting.length > 0 && waitingView(waiting)}`;
+}
+
+const waitingView = (waiting: SlotAndLine['waiting']): Html =>
+  html`<h3 data-key="waiting-title">Waiting, the next one first</h3>
+<ol class="waiting" data-key="waiting" aria-label="Requests that wait for the slot">${waiting.map(
+    ({ category, requestId, waitedMs }) =>
+      html`<li data-key="waits-${requestId}">${CATEGORY_NAMES[category]} <span class="soft">for</span> <b>${duration(waitedMs)}</b> <code>${requestId}</code></li>`,
+  )}</ol>`;

@@ -55,7 +55,9 @@ async function detectLanguage(
   const asked = info.languages.filter((code) => languages.includes(code));
   const among = asked.length > 0 ? asked : info.languages;
   const usual = among.includes(USUAL_LANGUAGE) ? USUAL_LANGUAGE : (among[0] ?? USUAL_LANGUAGE);
-  return languageOfText(text, among) ?? (await before()).last ?? { language: usual, probability: 0 };
+  return (
+    languageOfText(text, among) ?? (await before()).languages.last ?? { language: usual, probability: 0 }
+  );
 }
 
 function group(words: Word[], request: ChunkRequest, { endSec, silentUntilSec }: Chunk): Subtitle[] {

@@ -1,7 +1,8 @@
 /** The interface of the model families: a recognizer turns one chunk of speech into sentences. */
 import type { ChunkOptions, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
-import type { DetectedLanguage, LanguageTally } from '../language-tally.ts';
+import type { HeardBefore } from '../heard-before.ts';
+import type { DetectedLanguage } from '../language-tally.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 
 export interface ChunkRequest {
@@ -9,8 +10,8 @@ export interface ChunkRequest {
   language: string | undefined;
   /** The languages to choose among. If the model knows none of them, it chooses among all of its own. */
   languages: readonly string[];
-  /** Resolves to the languages of all chunks before, when those are done. */
-  before(): Promise<LanguageTally>;
+  /** Resolves to what all chunks before tell, when those are done. */
+  before(): Promise<HeardBefore>;
   translate: boolean;
   prompt: string;
   temperature: number;
@@ -51,10 +52,15 @@ export interface Recognition {
   detected: DetectedLanguage;
   /** The parts of the chunk without text. Without sentences and without this, all of the chunk has no text. */
   dropped?: Dropped[];
+  /** The syllables a second of a text that is short for its speech, where nothing more was heard in the parts of it. */
+  completePace?: number;
 }
 
 /** The chunk, as speech that has no text. */
-export const withoutText = ({ startSec, endSec }: Chunk, reason: Dropped['reason']): Dropped => ({
+export const withoutText = (
+  { startSec, endSec }: Pick<Chunk, 'startSec' | 'endSec'>,
+  reason: Dropped['reason'],
+): Dropped => ({
   startSec,
   endSec,
   reason,

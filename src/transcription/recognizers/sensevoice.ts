@@ -63,7 +63,7 @@ async function detectedLanguage(
 ): Promise<DetectedLanguage> {
   if (language !== undefined) return { language, probability: 1 };
   if (segment?.language === undefined)
-    return (await before()).last ?? { language: FIRST_LANGUAGE, probability: 0 };
+    return (await before()).languages.last ?? { language: FIRST_LANGUAGE, probability: 0 };
   return { language: segment.language, probability: segment.languageProbability ?? 0 };
 }
 

@@ -8,7 +8,7 @@ import { betweenPauses } from '../pauses.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
-import { countSyllables, isShort } from '../speech-rate.ts';
+import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech-rate.ts';
 import { type Decoded, type Decoding, decode, type Heard, speechSecOf } from '../whisper-decoding.ts';
 import { tellLanguage } from '../whisper-language.ts';
 import { toWords } from '../words.ts';
@@ -18,11 +18,8 @@ import { type ChunkRequest, type Dropped, type Recognizer, withoutText } from '.
 const MORE = 1.25;
 
 export const recognizer: Recognizer = {
-  /**
-   * The longest that leaves room for the margin behind it in Whisper's window. Longer chunks take less time for each
-   * second of speech; docs/performance.md has the figures.
-   */
-  maxChunkSec: 28,
+  /** Longer chunks take no less time for each second of speech, and more memory. docs/performance.md has the figures. */
+  maxChunkSec: 20,
 
   async recognize(lane, chunk, request) {
     const isEncoded = request.language === undefined;
@@ -34,7 +31,7 @@ export const recognizer: Recognizer = {
     const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
     if (together === 'silence') return { detected, sentences: [] };
     const text = textOf(together);
-    const parts = isShort(text, speechSecOf(chunk)) ? partsOf(chunk) : [];
+    const parts = (await mayLackText(text, chunk, request)) ? partsOf(chunk) : [];
     if (parts.length > 1) {
       const apart = await heardApart(lane, parts, language, request);
       const syllables = apart.reduce((sum, { heard }) => sum + countSyllables(textOf(heard)), 0);
@@ -42,9 +39,20 @@ export const recognizer: Recognizer = {
     }
     if (together === 'repetition')
       return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
-    return { detected, sentences: sentencesOf(together, chunk, language, request) };
+    const isComplete = parts.length > 1 && !isFarTooShort(text, speechSecOf(chunk));
+    return {
+      detected,
+      sentences: sentencesOf(together, chunk, language, request),
+      ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
+    };
   },
 };
+
+/** True for a short text, unless people were found to speak as slowly before. */
+async function mayLackText(text: string, chunk: Chunk, { before }: ChunkRequest): Promise<boolean> {
+  const speechSec = speechSecOf(chunk);
+  return isShort(text, speechSec) && isShort(text, speechSec, (await before()).slowestPace);
+}
 
 /** As `decode`, and `silence` too where the text was invented for a sound. */
 async function decodeSpeech(lane: Lane, chunk: Chunk, decoding: Decoding, request: ChunkRequest) {

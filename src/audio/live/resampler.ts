@@ -1,0 +1,75 @@
+/**
+ * Brings audio that arrives in pieces to 16 kHz. It is a polyphase filter: a sinc under a Kaiser window
+ * (J. O. Smith, "Digital Audio Resampling"), whose pass band ends at 92 % of the lower Nyquist frequency and which is
+ * 70 dB down where images and aliases begin. A linear interpolation would fold what is above 8 kHz into the speech.
+ */
+import { SAMPLE_RATE } from '../decoder.ts';
+
+/** The zero crossings of the sinc on each side. */
+const CROSSINGS = 32;
+const BETA = 7;
+const PASS = 0.92;
+
+/** Takes the next samples and returns those of 16 kHz that are known by now; about 2 ms more are held back. */
+export type Resample = (samples: Float32Array) => Float32Array;
+
+/** @param rate of the samples that come, 8000 to 48000 Hz */
+export function createResampler(rate: number): Resample {
+  if (rate === SAMPLE_RATE) return (samples) => samples;
+  const common = greatestDivisor(rate, SAMPLE_RATE);
+  const [up, down] = [SAMPLE_RATE / common, rate / common];
+  const scale = PASS * Math.min(1, up / down);
+  const half = Math.ceil(CROSSINGS / scale);
+  const phases = filters(up, half, scale);
+  // Before the first sample is silence, so the output begins with the input.
+  let held: Float32Array = new Float32Array(half - 1);
+  let phase = 0;
+  return (samples) => {
+    const input = new Float32Array(held.length + samples.length);
+    input.set(held);
+    input.set(samples, held.length);
+    const out: number[] = [];
+    let at = 0;
+    while (at + 2 * half <= input.length) {
+      const filter = phases[phase] as Float32Array;
+      let sum = 0;
+      for (let i = 0; i < filter.length; i += 1) sum += (filter[i] as number) * (input[at + i] as number);
+      out.push(sum);
+      phase += down;
+      at += Math.floor(phase / up);
+      phase %= up;
+    }
+    held = input.slice(at);
+    return Float32Array.from(out);
+  };
+}
+
+/** The filter of each phase: `2 * half` weights, which sum up to 1 so that a constant stays what it is. */
+function filters(up: number, half: number, scale: number): Float32Array[] {
+  return Array.from({ length: up }, (_, phase) => {
+    const weights = Float64Array.from({ length: 2 * half }, (_, i) => {
+      const x = i - (half - 1) - phase / up;
+      const inside = 1 - (x / half) ** 2;
+      return inside <= 0 ? 0 : sinc(scale * x) * bessel(BETA * Math.sqrt(inside));
+    });
+    const sum = weights.reduce((total, weight) => total + weight, 0);
+    return Float32Array.from(weights, (weight) => weight / sum);
+  });
+}
+
+const sinc = (x: number) => (x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x));
+
+/** The modified Bessel function of the first kind and order 0, by its series. */
+function bessel(x: number): number {
+  let term = 1;
+  let sum = 1;
+  for (let k = 1; term > 1e-12 * sum; k += 1) {
+    term *= (x / (2 * k)) ** 2;
+    sum += term;
+  }
+  return sum;
+}
+
+function greatestDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestDivisor(b, a % b);
+}

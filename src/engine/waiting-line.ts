@@ -1,0 +1,174 @@
+/**
+ * The line of requests that asked to wait for the slot (`Prefer: wait`, RFC 7240). First come, first served. A request
+ * waits before its body is read. When the slot is free, the first one is called: it sends its body and takes the slot.
+ * A slow body must not keep the slot idle, so the next one is called when the first has not taken the slot after
+ * `calledMs`. One that has its body and finds the slot taken waits again, ahead of all that came later.
+ *
+ * Requests that did not ask never wait: they take a slot that is free and are refused at one that is held.
+ */
+import type { Budgets } from '../budgets.ts';
+import type { Category } from '../category.ts';
+import { GatewayError } from '../errors.ts';
+import type { Hold, Slot } from './slot.ts';
+
+/** A request in the line. */
+export interface Waiting {
+  category: Category;
+  requestId: string;
+  /** The time that it has waited so far. */
+  waitedMs: number;
+}
+
+/** The turn of one request. */
+export interface Turn {
+  /** Resolves when the request may send its body. @throws as `take` */
+  comesUp(signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves with the slot.
+   * @throws GatewayError `slot_busy` when the time is over or was none, and when the line is full; `shutting_down`;
+   *   `signal.reason` after an abort
+   */
+  take(signal: AbortSignal): Promise<Hold>;
+  /** Must be called when the request is over, so that one that was called and failed does not keep the next waiting. */
+  end(): void;
+}
+
+export interface TurnRequest {
+  category: Category;
+  requestId: string;
+  /** The longest time to wait, in milliseconds, before and after the body together; 0 = not at all. */
+  waitMs: number;
+  /** Called after each wait, however it ended, with its milliseconds. */
+  onWaited(ms: number): void;
+}
+
+export interface WaitingLine {
+  turn(request: TurnRequest): Turn;
+  /** The requests that wait now, in the order in which they will be served. */
+  waiting(): Waiting[];
+  /** Ends all waits with `shutting_down`; nothing waits from then on. */
+  close(): void;
+}
+
+interface Place extends Omit<Waiting, 'waitedMs'> {
+  arrival: number;
+  /** False before the body; the request then needs some time between its turn and taking the slot. */
+  ready: boolean;
+  waitedMs(): number;
+  go(): void;
+  fail(reason: unknown): void;
+}
+
+export function createWaitingLine(
+  slot: Slot,
+  { requests, calledMs }: Budgets['waiting'],
+  now: () => number = () => performance.now(),
+): WaitingLine {
+  /** In the order of arrival. */
+  const line: Place[] = [];
+  let arrivals = 0;
+  let isClosed = false;
+  let called: { turn: Turn; late: NodeJS.Timeout } | null = null;
+
+  const { isFree } = slot;
+
+  function forgetCalled(turn: Turn): void {
+    if (called?.turn !== turn) return;
+    clearTimeout(called.late);
+    called = null;
+  }
+
+  function call(turn: Turn): void {
+    const late = setTimeout(() => {
+      forgetCalled(turn);
+      advance();
+    }, calledMs);
+    called = { turn, late };
+  }
+
+  /** Must run whenever the slot becomes free, and when a request that was called will not take it. */
+  function advance(): void {
+    if (!isFree()) return;
+    const next = line.find(({ ready }) => ready) ?? (called === null ? line[0] : undefined);
+    next?.go();
+  }
+
+  function createTurn({ category, requestId, waitMs, onWaited }: TurnRequest): Turn {
+    const arrival = arrivals++;
+    let leftMs = waitMs;
+
+    const wait = <T>(signal: AbortSignal, ready: boolean, come: () => T): Promise<T> =>
+      new Promise((resolve, reject) => {
+        const since = now();
+        const sinceMs = () => now() - since;
+        const settle = (how: () => void) => {
+          line.splice(line.indexOf(place), 1);
+          clearTimeout(late);
+          signal.removeEventListener('abort', leave);
+          leftMs -= sinceMs();
+          onWaited(sinceMs());
+          how();
+        };
+        const place: Place = {
+          ...{ category, requestId, arrival, ready },
+          waitedMs: () => waitMs - leftMs + sinceMs(),
+          go: () => settle(() => resolve(come())),
+          fail: (reason) => settle(() => reject(reason)),
+        };
+        const leave = () => place.fail(signal.reason);
+        const late = setTimeout(() => {
+          if (isFree()) place.go();
+          else place.fail(busy(slot));
+        }, leftMs);
+        signal.addEventListener('abort', leave);
+        const behind = line.findIndex((other) => other.arrival > arrival);
+        line.splice(behind < 0 ? line.length : behind, 0, place);
+      });
+    const mayWait = () => leftMs > 0 && !isClosed && line.length < requests;
+
+    const turn: Turn = {
+      async comesUp(signal) {
+        signal.throwIfAborted();
+        if ((isFree() && line.length === 0) || !mayWait()) return slot.assertFree();
+        await wait(signal, false, () => call(turn));
+      },
+      async take(signal) {
+        forgetCalled(turn);
+        signal.throwIfAborted();
+        const take = () => slot.take(category, requestId);
+        // Nobody with a body waits at a free slot.
+        return isFree() || !mayWait() ? take() : wait(signal, true, take);
+      },
+      end() {
+        forgetCalled(turn);
+        advance();
+      },
+    };
+    return turn;
+  }
+
+  slot.onFree(advance);
+  return {
+    turn: createTurn,
+    waiting: () =>
+      line.map(({ category, requestId, waitedMs }) => ({
+        category,
+        requestId,
+        waitedMs: Math.round(waitedMs()),
+      })),
+    close() {
+      isClosed = true;
+      for (const place of [...line]) place.fail(new GatewayError('shutting_down', {}));
+    },
+  };
+}
+
+/** The refusal of a slot that is held. */
+function busy(slot: Slot): unknown {
+  try {
+    slot.assertFree();
+  } catch (refusal) {
+    return refusal;
+  }
+  return new Error('the slot is free');
+}

@@ -1,0 +1,188 @@
+/**
+ * One live session over one WebSocket. The messages of the client are handled one after the other, and no more are read
+ * while one takes its time, so that a client which sends faster than its speech can be heard is slowed down. A failure
+ * is an event, and the session goes on if it can.
+ */
+import type { Logger } from 'winston';
+import type { WebSocket } from 'ws';
+import { liveDecoder } from '../../audio/live/encodings.ts';
+import type { Budgets } from '../../budgets.ts';
+import { GatewayError } from '../../errors.ts';
+import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
+import { toGatewayError } from '../error-handler.ts';
+import { BadEvent, type ClientEvent, parseClientEvent } from './client-events.ts';
+import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
+import {
+  firstState,
+  shownBetaSession,
+  shownSession,
+  toLiveFormat,
+  toLiveSettings,
+  updated,
+} from './session-settings.ts';
+import { watchSocket } from './socket-watch.ts';
+
+export interface ConnectionOptions {
+  socket: WebSocket;
+  /** The model in the address. */
+  model: string | undefined;
+  /** True for a client that says it speaks the beta of the protocol. */
+  beta: boolean;
+  live: Omit<LiveDeps, 'emit' | 'newId' | 'limits'>;
+  limits: Budgets['live'];
+  /** Aborts when the gateway may wait no longer. */
+  shutdown: AbortSignal;
+  log: Logger;
+  requestId: string;
+  /** Called with each utterance that has its text or has failed. */
+  onUtterance(event: LiveEvent & { type: 'completed' | 'failed' }): void;
+}
+
+export interface Connection {
+  /** Reads no more, finishes the utterances that have ended, and closes with 1001. */
+  stop(): Promise<void>;
+  readonly closed: Promise<void>;
+}
+
+/** Close codes of RFC 6455, section 7.4.1. */
+const CLOSE = { goingAway: 1001, policy: 1008, internal: 1011 };
+
+export function runConnection(options: ConnectionOptions): Connection {
+  const { socket, limits, log, requestId, shutdown } = options;
+  const session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
+  const gone = new AbortController();
+  let state = firstState(options.model);
+  let settings = toLiveSettings(state);
+  let decode = liveDecoder(toLiveFormat(state));
+  let beta = options.beta;
+  let stopping = false;
+  let live: ReturnType<typeof openLiveSession> | null = null;
+
+  const watch = watchSocket(socket, limits, (why) => end(CLOSE.policy, why));
+
+  function send(event: ServerEvent): void {
+    watch.send(JSON.stringify({ event_id: newId('event'), ...event }));
+  }
+
+  function emit(event: LiveEvent): void {
+    if (event.type === 'completed' || event.type === 'failed') options.onUtterance(event);
+    for (const shown of toServerEvents(event, { beta, logprobs: settings.request.logprobs })) send(shown);
+  }
+
+  /** The domain's session begins with the first audio, because its weights may have to be fetched. */
+  function opened() {
+    const deps = { ...options.live, limits, newId: () => newId('item'), emit };
+    live ??= openLiveSession(settings, deps, gone.signal);
+    return live;
+  }
+
+  function sendSession(what: 'created' | 'updated'): void {
+    if (beta) send({ type: `transcription_session.${what}`, session: shownBetaSession(state, session) });
+    else send({ type: `session.${what}`, session: shownSession(state, session) });
+  }
+
+  async function handle(event: ClientEvent): Promise<void> {
+    switch (event.type) {
+      case 'update': {
+        const next = updated(state, event.update);
+        const nextSettings = toLiveSettings(next);
+        options.live.transcription.route(nextSettings.request); // an unknown model is refused now
+        if (JSON.stringify(next.format) !== JSON.stringify(state.format))
+          decode = liveDecoder(toLiveFormat(next));
+        [state, settings, beta] = [next, nextSettings, beta || event.beta];
+        (await live)?.configure(settings);
+        return sendSession('updated');
+      }
+      case 'append':
+        return (await opened()).append(decode(event.audio));
+      case 'commit':
+        return (await opened()).commit();
+      case 'clear':
+        (await live)?.clear();
+        return send({ type: 'input_audio_buffer.cleared' });
+    }
+  }
+
+  async function take(text: string): Promise<void> {
+    let eventId: string | null = null;
+    try {
+      const event = parseClientEvent(text);
+      eventId = event.eventId;
+      await handle(event);
+    } catch (thrown) {
+      if (gone.signal.aborted) return;
+      const error = toGatewayError(thrown instanceof BadEvent ? thrown.error : thrown);
+      send(errorEvent(error, thrown instanceof BadEvent ? thrown.eventId : eventId));
+      if (error.status < 500) return;
+      // Without its voice activity model the session cannot go on.
+      log.error('live session failed', { requestId, cause: String(error.cause ?? error.message) });
+      end(CLOSE.internal, error);
+    }
+  }
+
+  function end(code: number, why: GatewayError): void {
+    if (gone.signal.aborted) return;
+    gone.abort(why);
+    watch.close(code, why.message);
+  }
+
+  const inbox = createInbox(socket, (text) => (stopping ? Promise.resolve() : take(text)));
+  socket.on('message', (data, isBinary) => {
+    watch.heard();
+    if (isBinary) {
+      const refusal = new GatewayError('unknown_event', { event: 'a binary message' });
+      return send(errorEvent(refusal, null));
+    }
+    inbox.push(String(data));
+  });
+  const stopNow = () => end(CLOSE.goingAway, new GatewayError('shutting_down', {}));
+  shutdown.addEventListener('abort', stopNow);
+  const expiry = setTimeout(() => {
+    const expired = new GatewayError('session_expired', { hours: limits.sessionMs / 3_600_000 });
+    send(errorEvent(expired, null));
+    end(CLOSE.goingAway, expired);
+  }, limits.sessionMs);
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => {
+      clearTimeout(expiry);
+      shutdown.removeEventListener('abort', stopNow);
+      if (!gone.signal.aborted) gone.abort(new GatewayError('client_left', {}));
+      const over = live?.then((open) => open[Symbol.asyncDispose]()) ?? Promise.resolve();
+      over.catch(() => undefined).finally(resolve);
+    });
+  });
+  sendSession('created');
+  if (shutdown.aborted) stopNow();
+
+  return {
+    closed,
+    async stop() {
+      stopping = true;
+      await inbox.idle();
+      await (await live?.catch(() => null))?.settled();
+      stopNow();
+      await closed;
+    },
+  };
+}
+
+/** Handles one message after the other, and lets the socket rest while one is handled. */
+function createInbox(socket: WebSocket, take: (text: string) => Promise<void>) {
+  const waiting: string[] = [];
+  let running: Promise<void> = Promise.resolve();
+  let isRunning = false;
+  async function run(): Promise<void> {
+    isRunning = true;
+    for (let text = waiting.shift(); text !== undefined; text = waiting.shift()) await take(text);
+    isRunning = false;
+    if (socket.isPaused) socket.resume();
+  }
+  return {
+    push(text: string) {
+      waiting.push(text);
+      if (!isRunning) running = run();
+      else if (!socket.isPaused) socket.pause();
+    },
+    idle: () => running,
+  };
+}

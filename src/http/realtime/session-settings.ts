@@ -1,0 +1,210 @@
+/**
+ * The settings of a transcription session as clients send and read them: the shape of OpenAI's API, and the flat one of
+ * its beta. A field that is absent keeps its value, and null goes back to the default.
+ */
+import { z } from 'zod';
+import { LIVE_RATES, type LiveFormat } from '../../audio/live/encodings.ts';
+import { invalidValue } from '../../errors.ts';
+import type { LiveSettings } from '../../transcription/live/live-session.ts';
+import { DELAYS } from '../../transcription/live/stable-text.ts';
+import { parseRequest } from '../../transcription/request.ts';
+
+const RATES = `Expected one of ${LIVE_RATES.join(', ')}`;
+const oneOf = <const T extends readonly string[]>(values: T) =>
+  z.enum(values, { error: `Expected ${values.join(', ')}` });
+const numeric = (min: number, max: number) => {
+  const error = `Expected a number from ${min} to ${max}`;
+  return z.number({ error }).min(min, error).max(max, error);
+};
+
+const format = z.discriminatedUnion(
+  'type',
+  [
+    z.object({
+      type: z.literal('audio/pcm'),
+      rate: z
+        .literal([...LIVE_RATES], { error: RATES })
+        .nullish()
+        .transform((rate) => rate ?? 24_000),
+    }),
+    z.object({ type: z.literal('audio/pcmu') }),
+    z.object({ type: z.literal('audio/pcma') }),
+  ],
+  { error: 'Expected {"type": "audio/pcm", "rate": 24000}, audio/pcmu or audio/pcma' },
+);
+
+const transcription = z.object({
+  model: z.string().nullish(),
+  language: z.string().nullish(),
+  languages: z.array(z.string()).nullish(),
+  keywords: z.array(z.string()).nullish(),
+  prompt: z.string().nullish(),
+  delay: oneOf(DELAYS).nullish(),
+});
+
+const turnDetection = z.object({
+  type: z.literal('server_vad', {
+    error: 'Expected server_vad, or null where the client commits; this server has no semantic_vad',
+  }),
+  threshold: numeric(0, 1).nullish(),
+  prefix_padding_ms: numeric(0, 5000).nullish(),
+  silence_duration_ms: numeric(0, 10_000).nullish(),
+});
+
+const noiseReduction = z.object({ type: oneOf(['near_field', 'far_field']) });
+const INCLUDE = 'item.input_audio_transcription.logprobs';
+const include = z.array(z.string());
+
+const input = z.object({
+  format: format.nullish(),
+  transcription: transcription.nullish(),
+  noise_reduction: noiseReduction.nullish(),
+  turn_detection: turnDetection.nullish(),
+});
+
+/** `session.update`; what only conversations have is let pass. */
+export const sessionUpdate = z.object({
+  audio: z.object({ input: input.nullish() }).nullish(),
+  include: include.nullish(),
+});
+
+const BETA_FORMATS = ['pcm16', 'g711_ulaw', 'g711_alaw'] as const;
+
+/** `transcription_session.update`, and `session.update` of the beta. */
+export const betaSessionUpdate = z.object({
+  input_audio_format: oneOf(BETA_FORMATS).nullish(),
+  input_audio_transcription: transcription.nullish(),
+  input_audio_noise_reduction: noiseReduction.nullish(),
+  turn_detection: turnDetection.nullish(),
+  include: include.nullish(),
+});
+
+type Format = z.infer<typeof format>;
+export type SessionUpdate = z.infer<typeof sessionUpdate>;
+
+/** Everything that can be set; null stands for "not set", as on the wire. */
+export interface SessionState {
+  format: Format;
+  transcription: z.infer<typeof transcription> | null;
+  noiseReduction: z.infer<typeof noiseReduction> | null;
+  turnDetection: z.infer<typeof turnDetection> | null;
+  include: string[] | null;
+}
+
+export const firstState = (model: string | undefined): SessionState => ({
+  format: { type: 'audio/pcm', rate: 24_000 },
+  transcription: model === undefined ? null : { model },
+  noiseReduction: null,
+  turnDetection: { type: 'server_vad' },
+  include: null,
+});
+
+/** The state after an update. `transcription` is merged by its members, so that a second update may add a prompt. */
+export function updated(state: SessionState, update: SessionUpdate): SessionState {
+  const sent: z.infer<typeof input> = update.audio?.input ?? {};
+  const first = firstState(undefined);
+  const merged = sent.transcription ? { ...state.transcription, ...sent.transcription } : sent.transcription;
+  const detection =
+    sent.turn_detection && state.turnDetection !== null
+      ? { ...state.turnDetection, ...sent.turn_detection }
+      : sent.turn_detection;
+  return {
+    format: sent.format === undefined ? state.format : (sent.format ?? first.format),
+    transcription: merged === undefined ? state.transcription : merged,
+    noiseReduction: sent.noise_reduction === undefined ? state.noiseReduction : sent.noise_reduction,
+    turnDetection: detection === undefined ? state.turnDetection : detection,
+    include: update.include === undefined ? state.include : update.include,
+  };
+}
+
+/** The beta's fields in the shape of the API. */
+export function fromBeta(sent: z.infer<typeof betaSessionUpdate>): SessionUpdate {
+  const { input_audio_format: name } = sent;
+  const formats: Record<(typeof BETA_FORMATS)[number], Format> = {
+    pcm16: { type: 'audio/pcm', rate: 24_000 },
+    g711_ulaw: { type: 'audio/pcmu' },
+    g711_alaw: { type: 'audio/pcma' },
+  };
+  return {
+    audio: {
+      input: {
+        format: name ? formats[name] : name,
+        transcription: sent.input_audio_transcription,
+        noise_reduction: sent.input_audio_noise_reduction,
+        turn_detection: sent.turn_detection,
+      },
+    },
+    include: sent.include,
+  };
+}
+
+const SILENCE_MS = 500;
+const PREFIX_MS = 300;
+const THRESHOLD = 0.5;
+
+/** @throws GatewayError `invalid_value` that names the field */
+export function toLiveSettings({ transcription, turnDetection, include }: SessionState): LiveSettings {
+  const { delay, ...fields } = transcription ?? {};
+  const isUnknown = include?.find((name) => name !== INCLUDE);
+  if (isUnknown !== undefined) throw invalidValue('include', isUnknown, `Expected ${INCLUDE}`, 'include');
+  const request = parseRequest({ ...fields, ...(include?.includes(INCLUDE) && { include: ['logprobs'] }) });
+  return {
+    request: {
+      ...request,
+      voiceActivity: {
+        threshold: turnDetection?.threshold ?? THRESHOLD,
+        prefixPaddingMs: undefined, // the silence that is heard around speech is that of files
+        silenceDurationMs: turnDetection?.silence_duration_ms ?? SILENCE_MS,
+      },
+    },
+    turns: turnDetection && { prefixPaddingMs: turnDetection.prefix_padding_ms ?? PREFIX_MS },
+    delay: delay ?? 'medium',
+  };
+}
+
+export function toLiveFormat({ format }: SessionState): LiveFormat {
+  if (format.type === 'audio/pcm') return { encoding: 'pcm16', rate: format.rate };
+  return { encoding: format.type === 'audio/pcmu' ? 'mulaw' : 'alaw', rate: 8000 };
+}
+
+const shownDetection = (detection: SessionState['turnDetection']) =>
+  detection && {
+    type: detection.type,
+    threshold: detection.threshold ?? THRESHOLD,
+    prefix_padding_ms: detection.prefix_padding_ms ?? PREFIX_MS,
+    silence_duration_ms: detection.silence_duration_ms ?? SILENCE_MS,
+  };
+
+/** The session as its events show it. */
+export function shownSession(state: SessionState, { id, expiresAt }: { id: string; expiresAt: number }) {
+  return {
+    type: 'transcription',
+    object: 'realtime.transcription_session',
+    id,
+    expires_at: expiresAt,
+    audio: {
+      input: {
+        format: state.format,
+        transcription: state.transcription,
+        noise_reduction: state.noiseReduction,
+        turn_detection: shownDetection(state.turnDetection),
+      },
+    },
+    include: state.include,
+  };
+}
+
+/** The session in the shape of the beta. */
+export function shownBetaSession(state: SessionState, { id, expiresAt }: { id: string; expiresAt: number }) {
+  const names = { 'audio/pcm': 'pcm16', 'audio/pcmu': 'g711_ulaw', 'audio/pcma': 'g711_alaw' } as const;
+  return {
+    object: 'realtime.transcription_session',
+    id,
+    expires_at: expiresAt,
+    input_audio_format: names[state.format.type],
+    input_audio_transcription: state.transcription,
+    input_audio_noise_reduction: state.noiseReduction,
+    turn_detection: shownDetection(state.turnDetection),
+    include: state.include,
+  };
+}

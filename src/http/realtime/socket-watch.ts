@@ -1,0 +1,60 @@
+/**
+ * Ends the connections of clients that are gone or do not read: one that answers no ping (a half-open connection), one
+ * that says nothing for long, one that leaves too much unread, and one that does not close its side.
+ */
+import type { WebSocket } from 'ws';
+import type { Budgets } from '../../budgets.ts';
+import { GatewayError } from '../../errors.ts';
+
+export interface SocketWatch {
+  send(text: string): void;
+  /** To be called for every message of the client. */
+  heard(): void;
+  /** Begins the closing handshake, and does not wait for it for long. */
+  close(code: number, reason: string): void;
+}
+
+/** The most bytes of a reason (RFC 6455, section 5.5). */
+const REASON_BYTES = 123;
+
+export function watchSocket(
+  socket: WebSocket,
+  limits: Pick<Budgets['live'], 'pingMs' | 'idleMs' | 'unreadBytes' | 'closeMs'>,
+  onIdle: (why: GatewayError) => void,
+): SocketWatch {
+  let isAlive = true;
+  let heardAt = performance.now();
+  const beat = setInterval(() => {
+    // The answer of a client whose messages are not read now cannot arrive.
+    if (!isAlive && !socket.isPaused) return socket.terminate();
+    isAlive = false;
+    socket.ping();
+    if (performance.now() - heardAt > limits.idleMs && !socket.isPaused)
+      onIdle(new GatewayError('session_idle', { seconds: limits.idleMs / 1000 }));
+  }, limits.pingMs);
+  socket.on('pong', () => {
+    isAlive = true;
+  });
+  let late: NodeJS.Timeout | undefined;
+  socket.once('close', () => {
+    clearInterval(beat);
+    clearTimeout(late);
+  });
+  socket.on('error', () => socket.terminate()); // what broke the protocol was answered with a close code
+  return {
+    send(text) {
+      if (socket.readyState !== socket.OPEN) return;
+      socket.send(text);
+      if (socket.bufferedAmount > limits.unreadBytes) socket.terminate();
+    },
+    heard() {
+      isAlive = true;
+      heardAt = performance.now();
+    },
+    close(code, reason) {
+      if (socket.isPaused) socket.resume(); // the client's answer must be read
+      socket.close(code, Buffer.from(reason).subarray(0, REASON_BYTES).toString());
+      late ??= setTimeout(() => socket.terminate(), limits.closeMs);
+    },
+  };
+}

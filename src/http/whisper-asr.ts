@@ -1,0 +1,104 @@
+/**
+ * POST /asr and POST /detect-language, the API of whisper-asr-webservice. Bazarr and other subtitle programs speak it.
+ * The parameters are in the query, the audio is the part `audio_file`, and with `encode=false` it has no header: signed
+ * 16-bit little-endian samples, 16 kHz, mono.
+ */
+import type { Request, RequestHandler } from 'express';
+import { z } from 'zod';
+import { SAMPLE_RATE } from '../audio/decoder.ts';
+import { wavHeader } from '../audio/wav-header.ts';
+import { invalidValue } from '../errors.ts';
+import { formatTranscript } from '../transcription/formats.ts';
+import { languageName } from '../transcription/languages.ts';
+import { parseRequest } from '../transcription/request.ts';
+import { toTsv, toWhisperJson } from '../transcription/whisper-formats.ts';
+import { isTruthy } from '../truthy.ts';
+import { type Dialect, type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
+
+const OUTPUTS = ['txt', 'srt', 'vtt', 'json', 'tsv'] as const;
+const TASKS = ['transcribe', 'translate'] as const;
+const RAW = wavHeader({ rate: SAMPLE_RATE, width: 2, channels: 1 });
+/** The speech that a language is told from. The reference code looks at as much audio, but from the start of the file. */
+const ENOUGH_SPEECH_SEC = 30;
+
+const encode = z
+  .string()
+  .optional()
+  .describe('`false`: the file holds bare samples, s16le, 16 kHz, mono; else any container (default)');
+
+const model = z.string().optional().describe('a model id, an alias, or `auto` (default)');
+const video_file = z.string().optional().describe('no effect');
+
+/** The parameters of the query, for the description of the API. */
+export const asrQuery = z.object({
+  model,
+  task: z.enum(TASKS).optional().describe('default `transcribe`; `translate` = English text'),
+  language: z.string().optional().describe('ISO 639 code or English name; absent = detect'),
+  output: z.enum(OUTPUTS).optional().describe('default `txt`'),
+  encode,
+  initial_prompt: z.string().optional().describe('text the model is conditioned on'),
+  word_timestamps: z.string().optional().describe('`true`: words in `json`'),
+  vad_filter: z.string().optional().describe('no effect: silence never reaches a model'),
+  video_file,
+});
+export const detectQuery = z.object({ model, encode, video_file });
+
+export function asr(deps: TranscriptionHandlerDeps): RequestHandler {
+  return transcriptions(deps, {
+    upload: uploadOf,
+    request(_fields, { query }) {
+      const output = oneOf(OUTPUTS, 'output', query.output);
+      const sent = {
+        model: query.model,
+        language: query.language,
+        prompt: query.initial_prompt,
+        translate: oneOf(TASKS, 'task', query.task) === 'translate' ? 'true' : '',
+        response_format: { txt: 'text', json: 'verbose_json', tsv: 'verbose_json', srt: 'srt', vtt: 'vtt' }[
+          output
+        ],
+        timestamp_granularities: isOn(query.word_timestamps) ? 'word' : '',
+      };
+      return parseRequest(sent);
+    },
+    answer(transcript, request, { query }) {
+      if (query.output === 'tsv') return toTsv(transcript);
+      return query.output === 'json'
+        ? toWhisperJson(transcript, request)
+        : formatTranscript(transcript, request);
+    },
+  });
+}
+
+export function detectLanguage(deps: TranscriptionHandlerDeps): RequestHandler {
+  return transcriptions(deps, {
+    upload: uploadOf,
+    request: (_fields, { query }) => parseRequest({ model: query.model }),
+    enoughSec: ENOUGH_SPEECH_SEC,
+    answer: ({ summary }) => ({
+      contentType: 'application/json; charset=utf-8',
+      body: JSON.stringify({
+        detected_language: languageName(summary.language),
+        language_code: summary.language,
+        confidence: Number(summary.languageProbability.toFixed(4)),
+      }),
+    }),
+  });
+}
+
+const isOn = (sent: unknown) => typeof sent === 'string' && isTruthy(sent);
+
+const uploadOf: Dialect['upload'] = ({ query: { encode: sent = '' } }) => ({
+  field: 'audio_file',
+  ...(sent !== '' && !isOn(sent) && { head: RAW }),
+});
+
+function oneOf<const T extends readonly [string, ...string[]]>(
+  values: T,
+  name: string,
+  sent: Request['query'][string],
+): T[number] {
+  const value = sent === undefined || sent === '' ? values[0] : sent;
+  const known = values.find((one) => one === value);
+  if (known === undefined) throw invalidValue(name, sent, `Expected ${values.join(', ')}`);
+  return known;
+}

@@ -1,0 +1,52 @@
+/** Hears a part of live audio as a file is heard: by a transcription session over it. */
+import type { Hold } from '../../engine/slot.ts';
+import type { TranscriptionRequest } from '../request.ts';
+import type { Route } from '../routing.ts';
+import type { Segment } from '../segment.ts';
+import { openTranscription, type Summary, type TranscriptionDeps } from '../session.ts';
+import { type Excerpt, heardVoice, sourceOf } from './live-audio.ts';
+
+export interface Hearing {
+  route: Route;
+  segments: Segment[];
+  summary: Summary;
+}
+
+export interface HearingRequest {
+  request: TranscriptionRequest;
+  requestId: string;
+  /** Called when everything else is there. */
+  takeSlot(): Hold | Promise<Hold>;
+  signal: AbortSignal;
+}
+
+/** @throws as `openTranscription` and its segments; the slot is free again in any case */
+export async function hear(
+  excerpt: Excerpt,
+  { request, requestId, takeSlot, signal }: HearingRequest,
+  deps: TranscriptionDeps,
+): Promise<Hearing> {
+  const input = {
+    openAudio: async () => sourceOf(excerpt),
+    requestId,
+    timed: false,
+    signal,
+    onFetching: () => undefined,
+  };
+  const own = { ...deps, slot: { take: takeSlot }, voiceActivity: heardVoice(excerpt) };
+  await using session = await openTranscription(request, input, own);
+  const segments: Segment[] = [];
+  for await (const segment of session.segments()) segments.push(segment);
+  return { route: session.route, segments, summary: session.summary() };
+}
+
+/** Loads the model ahead of the first utterance, if its weights are there; a failure shows with the utterance. */
+export async function warm(request: TranscriptionRequest, deps: TranscriptionDeps): Promise<void> {
+  try {
+    const { model } = deps.route(request);
+    if (!model.servable || !deps.hasWeights({ modelId: model.id, speakers: false })) return;
+    await using _lease = await deps.models.lease(model.id);
+  } catch {
+    // The utterance that needs the model says why it cannot be had.
+  }
+}

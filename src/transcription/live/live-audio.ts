@@ -1,0 +1,113 @@
+/**
+ * The audio of a live session with the probabilities of speech in it, by windows. Only what is still needed is held. A
+ * part of it is handed to a transcription session like a file, and the probabilities with it, so that nothing is
+ * searched for speech twice and the spans are those of the whole stream.
+ */
+import type { AudioSource } from '../../audio/open.ts';
+import type { ModelCache } from '../../engine/cache.ts';
+import type { VoiceActivityModel } from '../../engine/types.ts';
+import { WINDOW_SAMPLES } from '../voice-activity.ts';
+
+/** A part of the audio. It belongs to its owner and does not change. */
+export interface Excerpt {
+  samples: Float32Array;
+  /** One for each window of the samples. */
+  probabilities: Float32Array;
+}
+
+export interface LiveAudio {
+  /** Adds samples, and returns the probabilities of the windows that they complete. */
+  append(samples: Float32Array, signal: AbortSignal): Promise<Float32Array>;
+  /** Fills up the last window with silence, and tells how much of that it took. */
+  fill(signal: AbortSignal): Promise<{ probabilities: Float32Array; samples: number }>;
+  /** Drops the samples of the window that is not complete. */
+  dropRest(): void;
+  /** The next window is the first of something new: the voice activity model forgets what it heard before. */
+  forgetVoice(): void;
+  /** Windows `start` to `end`, of which none may be forgotten. */
+  excerpt(start: number, end: number): Excerpt;
+  /** Lets go of the windows before this one. */
+  forget(before: number): void;
+  /** The number of complete windows since the beginning. */
+  readonly windows: number;
+  /** Samples of a window that is not complete yet. */
+  readonly rest: number;
+}
+
+export function createLiveAudio(vad: VoiceActivityModel): LiveAudio {
+  let parts: { at: number; samples: Float32Array; probabilities: Float32Array }[] = [];
+  let rest: Float32Array = new Float32Array(0);
+  let windows = 0;
+  let reset = true;
+
+  async function append(samples: Float32Array, signal: AbortSignal): Promise<Float32Array> {
+    const all = new Float32Array(rest.length + samples.length);
+    all.set(rest);
+    all.set(samples, rest.length);
+    const count = Math.floor(all.length / WINDOW_SAMPLES);
+    rest = all.slice(count * WINDOW_SAMPLES);
+    if (count === 0) return new Float32Array(0);
+    const whole = all.slice(0, count * WINDOW_SAMPLES);
+    const probabilities = await vad.probabilities(whole, { reset }, { signal });
+    reset = false;
+    parts.push({ at: windows, samples: whole, probabilities });
+    windows += count;
+    return probabilities;
+  }
+
+  return {
+    append,
+    async fill(signal) {
+      const samples = (WINDOW_SAMPLES - rest.length) % WINDOW_SAMPLES;
+      return { probabilities: await append(new Float32Array(samples), signal), samples };
+    },
+    dropRest() {
+      rest = new Float32Array(0);
+    },
+    forgetVoice() {
+      reset = true;
+    },
+    excerpt(start, end) {
+      const samples = new Float32Array((end - start) * WINDOW_SAMPLES);
+      const probabilities = new Float32Array(end - start);
+      for (const part of parts) {
+        const from = Math.max(start, part.at);
+        const to = Math.min(end, part.at + part.probabilities.length);
+        if (from >= to) continue;
+        probabilities.set(part.probabilities.subarray(from - part.at, to - part.at), from - start);
+        const [first, last] = [(from - part.at) * WINDOW_SAMPLES, (to - part.at) * WINDOW_SAMPLES];
+        samples.set(part.samples.subarray(first, last), (from - start) * WINDOW_SAMPLES);
+      }
+      return { samples, probabilities };
+    },
+    forget(before) {
+      parts = parts.filter((part) => part.at + part.probabilities.length > before);
+    },
+    get windows() {
+      return windows;
+    },
+    get rest() {
+      return rest.length;
+    },
+  };
+}
+
+/** The excerpt as the source of a session. */
+export function sourceOf({ samples }: Excerpt): AudioSource {
+  const close = async () => undefined;
+  return {
+    format: 'live',
+    durationSec: null,
+    async *blocks() {
+      yield samples;
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** Stands for the voice activity model in a session over the excerpt. */
+export function heardVoice({ probabilities }: Excerpt): Pick<ModelCache<VoiceActivityModel>, 'lease'> {
+  const model = { probabilities: async () => probabilities, close: async () => undefined };
+  return { lease: async () => ({ model, [Symbol.asyncDispose]: async () => undefined }) };
+}

@@ -1,0 +1,231 @@
+/**
+ * A live session: samples come in, utterances and their texts go out. It holds the slot only while it computes, and
+ * at most the audio of one utterance that goes on and of some that wait for their texts.
+ */
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import type { Budgets } from '../../budgets.ts';
+import type { VoiceActivityModel } from '../../engine/types.ts';
+import { GatewayError } from '../../errors.ts';
+import { cuttingFor } from '../cutting.ts';
+import type { TranscriptionRequest } from '../request.ts';
+import { WINDOW_SAMPLES, WINDOW_SEC } from '../voice-activity.ts';
+import { warm } from './hearing.ts';
+import { createLiveAudio, type Excerpt } from './live-audio.ts';
+import type { Delay } from './stable-text.ts';
+import { createTurns } from './turns.ts';
+import { createUtterance, type Utterance, type UtteranceDeps, type UtteranceOutcome } from './utterance.ts';
+
+export interface LiveSettings {
+  /** How each utterance is heard. Its `voiceActivity` has no padding: silence is trimmed as that of files. */
+  request: TranscriptionRequest;
+  /** The silence before the speech that belongs to an utterance; null when the client says where utterances end. */
+  turns: { prefixPaddingMs: number } | null;
+  delay: Delay;
+}
+
+/** Times are ms of the audio of the session. */
+export type LiveEvent =
+  | { type: 'started'; id: string; startMs: number }
+  | { type: 'stopped'; id: string; endMs: number }
+  | { type: 'committed'; id: string; previousId: string | null }
+  | { type: 'delta'; id: string; text: string }
+  | { type: 'completed'; id: string; audioSec: number; tookMs: number; outcome: UtteranceOutcome }
+  | { type: 'failed'; id: string; audioSec: number; tookMs: number; error: unknown };
+
+export interface LiveDeps extends UtteranceDeps {
+  /** A voice activity model of its own, because it remembers what it has heard. */
+  loadVoiceActivity(signal: AbortSignal): Promise<VoiceActivityModel>;
+  limits: Pick<Budgets['live'], 'utteranceMs' | 'pendingMs'>;
+  newId(): string;
+  emit(event: LiveEvent): void;
+}
+
+export interface LiveSession extends AsyncDisposable {
+  /** Applies to what is said from now on. Another detection of turns drops what is said just now. */
+  configure(settings: LiveSettings): void;
+  /**
+   * Takes 16 kHz mono. It resolves when the audio is searched for speech, which takes longer while too much waits for
+   * its text. Its calls must not overlap with each other, with `commit` or with `clear`.
+   * @throws GatewayError `input_audio_buffer_full` when the client ends no utterance
+   */
+  append(samples: Float32Array): Promise<void>;
+  /** Ends the utterance now. @throws GatewayError `input_audio_buffer_commit_empty` when nothing was said */
+  commit(): Promise<void>;
+  /** Forgets what is not committed. */
+  clear(): void;
+  /** Resolves when every utterance that has ended has its text or its failure. */
+  settled(): Promise<void>;
+}
+
+/** An utterance that has ended. */
+interface Spoken {
+  excerpt: Excerpt;
+  said: number;
+  /** What the client sent of it. */
+  audioSec: number;
+}
+
+/** Windows of silence that stay before speech in a buffer which the client commits: one second. */
+const KEPT_SILENCE = Math.round(1 / WINDOW_SEC);
+/** The least audio that a client can commit, as OpenAI's. */
+const LEAST_COMMIT_SEC = 0.1;
+
+export async function openLiveSession(
+  first: LiveSettings,
+  deps: LiveDeps,
+  signal: AbortSignal,
+): Promise<LiveSession> {
+  const vad = await deps.loadVoiceActivity(signal);
+  const audio = createLiveAudio(vad);
+  const ended = new AbortController();
+  let settings = first;
+  let turns = newTurns();
+  let open: Utterance | null = null;
+  /** The first window that is in no utterance yet. */
+  let bufferStart = 0;
+  let previousId: string | null = null;
+  let pendingSec = 0;
+  let last: Promise<unknown> = Promise.resolve();
+  const pending = new Set<Promise<void>>();
+  const leave = () => ended.abort(signal.reason);
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave);
+  void warm(first.request, deps.transcription);
+
+  function segmenter() {
+    return cuttingFor(settings.request, Number.POSITIVE_INFINITY).segmenter;
+  }
+
+  function newTurns() {
+    const prefixMs = settings.turns?.prefixPaddingMs ?? 0;
+    return createTurns(segmenter(), {
+      first: audio.windows,
+      prefix: Math.round(prefixMs / 1000 / WINDOW_SEC),
+    });
+  }
+
+  function begin(start: number): Utterance {
+    const { request, delay } = settings;
+    const id = deps.newId();
+    const { padding, minSilence } = segmenter();
+    const trailing = Math.min(padding, Math.floor(minSilence / 2));
+    const onDelta = (text: string) => deps.emit({ type: 'delta', id, text });
+    return createUtterance({ id, start, request, delay, trailing, signal: ended.signal, onDelta }, deps);
+  }
+
+  function end(utterance: Utterance, endWindow: number, said: number, unheard = 0): void {
+    open = null;
+    bufferStart = endWindow;
+    deps.emit({ type: 'committed', id: utterance.id, previousId });
+    previousId = utterance.id;
+    const excerpt = audio.excerpt(utterance.start, endWindow);
+    const audioSec = (excerpt.samples.length - unheard) / SAMPLE_RATE;
+    const text = finish(utterance, { excerpt, said, audioSec }, last).finally(() => pending.delete(text));
+    pending.add(text);
+    last = text;
+  }
+
+  async function finish(utterance: Utterance, spoken: Spoken, before: Promise<unknown>) {
+    const { id } = utterance;
+    const { excerpt, said, audioSec } = spoken;
+    const endedAt = performance.now();
+    const tookMs = () => performance.now() - endedAt;
+    pendingSec += audioSec;
+    try {
+      const outcome = await utterance.end(excerpt, said, before);
+      const at = tookMs();
+      await before; // the texts come in the order of the utterances
+      if (outcome.rest !== '') deps.emit({ type: 'delta', id, text: outcome.rest });
+      deps.emit({ type: 'completed', id, audioSec, tookMs: at, outcome });
+    } catch (error) {
+      await before;
+      deps.emit({ type: 'failed', id, audioSec, tookMs: tookMs(), error });
+    } finally {
+      pendingSec -= audioSec;
+    }
+  }
+
+  function step(probability: number): void {
+    for (const event of turns.push(probability)) {
+      if (settings.turns === null) continue;
+      if (event.type === 'started') {
+        open = begin(event.start);
+        deps.emit({ type: 'started', id: open.id, startMs: toMs(event.start) });
+      } else if (open !== null) {
+        deps.emit({ type: 'stopped', id: open.id, endMs: toMs(event.end) });
+        end(open, event.end, turns.said);
+      }
+    }
+  }
+
+  function listen(): void {
+    if (settings.turns === null && turns.said > 0) open ??= begin(bufferStart);
+    const [utterance, windows] = [open, audio.windows];
+    utterance?.listen({
+      windows,
+      silence: turns.silence,
+      said: turns.said,
+      excerpt: () => audio.excerpt(utterance.start, windows),
+    });
+    // Silence before the first speech is not kept: some clients send it without end, and commit after a turn.
+    const kept = settings.turns === null ? KEPT_SILENCE : 0;
+    if (open === null) bufferStart = Math.max(bufferStart, turns.needed - kept);
+    audio.forget(open?.start ?? bufferStart);
+  }
+
+  function reset(): void {
+    void open?.abandon();
+    open = null;
+    bufferStart = audio.windows;
+    turns = newTurns();
+    audio.forget(bufferStart);
+  }
+
+  return {
+    configure(next) {
+      const tuning = ({ turns, request }: LiveSettings) => JSON.stringify([turns, request.voiceActivity]);
+      const isOther = tuning(next) !== tuning(settings);
+      settings = next;
+      void warm(next.request, deps.transcription);
+      if (isOther) reset();
+    },
+    async append(samples) {
+      for (let at = 0; at < samples.length; at += SAMPLE_RATE) {
+        while (pendingSec * 1000 > deps.limits.pendingMs) await Promise.race(pending);
+        if (toMs(audio.windows - (open?.start ?? bufferStart)) > deps.limits.utteranceMs)
+          throw new GatewayError('input_audio_buffer_full', { seconds: deps.limits.utteranceMs / 1000 });
+        const heard = await audio.append(samples.subarray(at, at + SAMPLE_RATE), ended.signal);
+        heard.forEach(step);
+        listen();
+      }
+    },
+    async commit() {
+      const isManual = settings.turns === null;
+      const length = (audio.windows - bufferStart) * WINDOW_SAMPLES + audio.rest;
+      if (isManual ? length < LEAST_COMMIT_SEC * SAMPLE_RATE : open === null)
+        throw new GatewayError('input_audio_buffer_commit_empty', {});
+      const filled = await audio.fill(ended.signal);
+      filled.probabilities.forEach(step);
+      end(open ?? begin(bufferStart), audio.windows, turns.said, filled.samples);
+      audio.forgetVoice();
+      reset();
+    },
+    clear() {
+      audio.forgetVoice();
+      audio.dropRest();
+      reset();
+    },
+    async settled() {
+      while (pending.size > 0) await Promise.all(pending);
+    },
+    async [Symbol.asyncDispose]() {
+      signal.removeEventListener('abort', leave);
+      ended.abort(new GatewayError('client_left', {}));
+      await open?.abandon();
+      await Promise.all(pending);
+      await vad.close();
+    },
+  };
+}
+
+const toMs = (windows: number) => Math.round(windows * WINDOW_SEC * 1000);

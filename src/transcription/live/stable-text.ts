@@ -1,0 +1,93 @@
+/**
+ * Decides which words of an utterance are sent while it still goes on. A sent word is never taken back, so it has to be
+ * found twice in a row at its place (LocalAgreement-2, Liu et al. 2020, arXiv 2005.11185; Macháček et al. 2023, arXiv
+ * 2307.14743), and by all but the fastest rule with some probability. Pure.
+ */
+import type { Word } from '../segment.ts';
+
+/** How long a client lets the text wait in order to have fewer wrong words in it, from the soonest to the surest. */
+export const DELAYS = ['minimal', 'low', 'medium', 'high', 'xhigh'] as const;
+export type Delay = (typeof DELAYS)[number];
+
+/** The least probability of a word that is sent before the end. `xhigh` sends no word before the end. */
+export const LEAST_PROBABILITY: Readonly<Record<Delay, number>> = {
+  minimal: 0,
+  low: 0.3,
+  medium: 0.5,
+  high: 0.8,
+  xhigh: Number.POSITIVE_INFINITY,
+};
+
+export interface StableText {
+  /** Takes what was heard so far, and returns the text to send now; '' for none. */
+  hear(words: readonly Word[]): string;
+  /** Takes the final words, and returns the rest of them; '' where they contradict what was sent. */
+  end(words: readonly Word[]): string;
+}
+
+export function createStableText(leastProbability: number): StableText {
+  let sent = '';
+  let sentWords: string[] = [];
+  let before: string[] = [];
+
+  /** Adds the words up to `count`, without the marks after the last one, which change most with what follows. */
+  function send(words: readonly Word[], count: number, withMarks: boolean): string {
+    if (count <= sentWords.length) return '';
+    const text = (from: number) => {
+      const joined = words
+        .slice(from, count)
+        .map((word) => word.text)
+        .join('');
+      return withMarks ? joined.trimEnd() : withoutMarks(joined);
+    };
+    const whole = text(0).trimStart();
+    const delta = whole.startsWith(sent) ? whole.slice(sent.length) : text(sentWords.length);
+    sent += delta;
+    sentWords = words.slice(0, count).map(plainWord);
+    return delta;
+  }
+
+  const continues = (now: string[]) => sameLength(sentWords, now) === sentWords.length;
+
+  return {
+    hear(words) {
+      const now = words.map(plainWord);
+      const agreed = sameLength(before, now);
+      before = now;
+      if (!continues(now)) return ''; // what follows a word that was wrong is sent at the end
+      const isDoubtful = (word: Word, i: number) =>
+        i >= sentWords.length && probabilityOf(word) < leastProbability;
+      const doubtful = words.slice(0, agreed).findIndex(isDoubtful);
+      return send(words, doubtful < 0 ? agreed : doubtful, false);
+    },
+    end(words) {
+      const whole = words
+        .map(({ text }) => text)
+        .join('')
+        .trim();
+      if (whole.startsWith(sent)) return whole.slice(sent.length);
+      return continues(words.map(plainWord)) ? send(words, words.length, true) : '';
+    },
+  };
+}
+
+function withoutMarks(text: string): string {
+  const characters = [...text];
+  const last = characters.findLastIndex((character) => !/[\s\p{P}]/u.test(character));
+  return characters.slice(0, last + 1).join('');
+}
+
+/** Words are the same when they differ in case and marks only. */
+const plainWord = ({ text }: Word): string => text.toLowerCase().replace(/[\s\p{P}]/gu, '');
+
+/** The number of words at the beginning that are the same in both. */
+function sameLength(a: readonly string[], b: readonly string[]): number {
+  const different = a.findIndex((word, i) => word !== b[i]);
+  return different < 0 ? a.length : different;
+}
+
+/** The mean probability of the tokens that spell the word. */
+function probabilityOf({ tokens }: Word): number {
+  const spelled = tokens.filter(({ bytes }) => bytes.length > 0);
+  return Math.exp(spelled.reduce((sum, { logprob }) => sum + logprob, 0) / Math.max(1, spelled.length));
+}

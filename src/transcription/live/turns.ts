@@ -1,0 +1,75 @@
+/**
+ * Finds the utterances in speech that is still going on, by the same rules that cut files (`voice-activity.ts`): an
+ * utterance is one span of speech, and it ends with the silence that was asked for. Pure.
+ */
+import { createSegmenter, type SegmenterOptions } from '../voice-activity.ts';
+
+/** What has happened at a window. `start` and `end` count windows from the beginning of the audio. */
+export type TurnEvent = { type: 'started'; start: number } | { type: 'stopped'; end: number };
+
+export interface Turns {
+  /** Takes the probability of the next window. */
+  push(probability: number): TurnEvent[];
+  /** The window from which audio is still needed. */
+  readonly needed: number;
+  /** True while an utterance goes on that was reported. */
+  readonly isOpen: boolean;
+  /** Windows of silence after the last speech; 0 while someone speaks or nothing was said. */
+  readonly silence: number;
+  /** Grows whenever there is more speech, so two equal values mean that nothing was said between them. */
+  readonly said: number;
+}
+
+/**
+ * @param first the window at which the audio begins
+ * @param prefix windows before the speech that belong to an utterance
+ */
+export function createTurns(options: SegmenterOptions, { first = 0, prefix = options.padding } = {}): Turns {
+  const segmenter = createSegmenter(options);
+  let position = first;
+  let previousEnd = first;
+  let isOpen = false;
+  let said = 0;
+  let lastSpeech = first;
+
+  function start(at: number): TurnEvent[] {
+    if (isOpen) return [];
+    isOpen = true;
+    return [{ type: 'started', start: Math.max(previousEnd, at - prefix) }];
+  }
+
+  function stop(at: number): TurnEvent[] {
+    isOpen = false;
+    previousEnd = at;
+    return [{ type: 'stopped', end: at }];
+  }
+
+  return {
+    push(probability) {
+      const spans = segmenter.push(Float32Array.of(probability));
+      position += 1;
+      const { open } = segmenter;
+      if (open !== null && first + open.end > lastSpeech) {
+        lastSpeech = first + open.end;
+        said += 1;
+      }
+      // A span that was too long has been cut some time ago, and what follows the cut goes on.
+      const end = open === null ? position : first + open.start;
+      const events = spans.flatMap((span) => [...start(first + span.start), ...stop(end)]);
+      const isSpeech = open !== null && open.end - open.start >= options.minSpeech;
+      return isSpeech ? [...events, ...start(first + open.start)] : events;
+    },
+    get needed() {
+      return Math.max(previousEnd, first + (segmenter.open?.start ?? position - first) - prefix);
+    },
+    get isOpen() {
+      return isOpen;
+    },
+    get silence() {
+      return said === 0 ? 0 : position - lastSpeech;
+    },
+    get said() {
+      return said;
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/**
+ * Formats transcripts as the command of the Whisper reference code writes them (`whisper/utils.py`, WriteTSV and
+ * WriteJSON). Servers in front of it answer so, and subtitle programs expect it of them.
+ */
+import { type FormattedBody, fullText, type Transcript, toWireSegment, toWireWord } from './formats.ts';
+import type { TranscriptionRequest } from './request.ts';
+
+/** A line for each segment: start and end in whole milliseconds, and the text. */
+export function toTsv({ segments }: Transcript): FormattedBody {
+  const lines = segments.map(({ start, end, text }) =>
+    [Math.round(start * 1000), Math.round(end * 1000), text.trim().replace(/\s+/g, ' ')].join('\t'),
+  );
+  const body = `${['start\tend\ttext', ...lines].join('\n')}\n`;
+  return { contentType: 'text/plain; charset=utf-8', body };
+}
+
+/** The words, if they were asked for, are members of the segments. `language` is a code. */
+export function toWhisperJson(
+  { segments, summary }: Transcript,
+  request: TranscriptionRequest,
+): FormattedBody {
+  const withWords = request.granularities.has('word');
+  const body = JSON.stringify({
+    text: fullText(segments),
+    segments: segments.map((segment) => ({
+      ...toWireSegment(segment, request),
+      ...(withWords && { words: segment.words.map(toWireWord) }),
+    })),
+    language: request.translate ? 'en' : summary.language,
+  });
+  return { contentType: 'application/json; charset=utf-8', body };
+}

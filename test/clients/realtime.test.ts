@@ -1,0 +1,53 @@
+/** The official OpenAI package of npm transcribes live, over its own WebSocket client. */
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import OpenAI from 'openai';
+import { OpenAIRealtimeWS } from 'openai/realtime/ws';
+import { startGateway, until } from '../http/harness.ts';
+import { append, silence, tone } from '../http/realtime.ts';
+
+test('the official OpenAI package of npm gets an utterance live', async () => {
+  await using gateway = await startGateway({ env: { SVC_API_KEY: 'right' } });
+  const { port } = new URL(gateway.base);
+  const client = new OpenAI({ baseURL: `${gateway.base}/v1`, apiKey: 'right' });
+  const realtime = new OpenAIRealtimeWS(
+    // The package always asks for TLS, which the gateway leaves to a proxy in front of it.
+    { model: 'gpt-realtime', options: { createConnection: () => connect(Number(port), '127.0.0.1') } },
+    client,
+  );
+  const seen: string[] = [];
+  let transcript: string | null = null;
+  realtime.on('error', (error) => void seen.push(`error ${error.message}`));
+  realtime.on('event', ({ type }) => void seen.push(type));
+  realtime.on('session.created', () =>
+    realtime.send({
+      type: 'session.update',
+      session: {
+        type: 'transcription',
+        audio: {
+          input: {
+            format: { type: 'audio/pcm', rate: 24_000 },
+            transcription: { model: 'gpt-4o-transcribe', language: 'en' },
+            turn_detection: { type: 'server_vad', silence_duration_ms: 300 },
+          },
+        },
+      },
+    }),
+  );
+  realtime.on('session.updated', () => {
+    for (const part of [tone(1.5), silence(1.5)])
+      realtime.send(append(part) as Parameters<typeof realtime.send>[0]);
+  });
+  realtime.on('conversation.item.input_audio_transcription.completed', (event) => {
+    transcript = event.transcript;
+  });
+  await until(`it has a text: ${seen}`, () => transcript !== null, 20_000);
+  realtime.close();
+  assert.equal(transcript, 'Hello there.');
+  assert.deepEqual(
+    seen.filter((type) => type.startsWith('error')),
+    [],
+  );
+  assert(seen.includes('conversation.item.input_audio_transcription.delta'));
+});

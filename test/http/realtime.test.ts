@@ -1,0 +1,180 @@
+/** Live sessions as OpenAI's clients speak them: every event of the protocol, with its fields. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { heard, startGateway, until } from './harness.ts';
+import { append, at16kHz, COMPLETED, connectLive, DELTA, silence, tone } from './realtime.ts';
+
+test('an utterance has the events of the protocol, in their order, with their fields', async () => {
+  await using gateway = await startGateway({ transcribe: async () => heard(' Hello there.') });
+  await using client = await connectLive(gateway);
+  const created = await client.event('session.created');
+  assert.match(created.event_id, /^event_/);
+  assert.equal(created.session.type, 'transcription');
+  assert.deepEqual(created.session.audio.input.format, { type: 'audio/pcm', rate: 24_000 });
+  assert.deepEqual(created.session.audio.input.turn_detection, {
+    ...{ type: 'server_vad', threshold: 0.5, prefix_padding_ms: 300, silence_duration_ms: 500 },
+  });
+  client.send(at16kHz({ transcription: { model: 'whisper-1', delay: 'xhigh' } }));
+  const { session } = await client.event('session.updated');
+  assert.equal(session.audio.input.transcription.model, 'whisper-1');
+  client.speak(silence(1));
+  client.speak(tone(1));
+  client.speak(silence(1));
+  const completed = await client.event(COMPLETED);
+  assert.deepEqual(
+    client.events.slice(2).map(({ type }) => type.replace('conversation.item.', '')),
+    [
+      ...['input_audio_buffer.speech_started', 'input_audio_buffer.speech_stopped'],
+      ...['input_audio_buffer.committed', 'added', 'done'],
+      ...['input_audio_transcription.delta', 'input_audio_transcription.completed'],
+    ],
+  );
+  const [started, stopped, committed, added, , delta] = client.events.slice(2);
+  const item = started?.item_id;
+  assert.match(item, /^item_/);
+  assert(Math.abs(started?.audio_start_ms - 700) <= 64, `${started?.audio_start_ms}: with the padding`);
+  assert(Math.abs(stopped?.audio_end_ms - 2500) <= 64, `${stopped?.audio_end_ms}: with the silence`);
+  assert.deepEqual([committed?.item_id, committed?.previous_item_id], [item, null]);
+  assert.deepEqual([added?.item.id, added?.item.role], [item, 'user']);
+  assert.deepEqual([delta?.item_id, delta?.content_index, delta?.delta], [item, 0, 'Hello there.']);
+  assert.deepEqual(
+    [completed.item_id, completed.content_index, completed.transcript, completed.languages],
+    [item, 0, 'Hello there.', [{ code: 'en' }]],
+  );
+  assert.deepEqual(completed.usage, { type: 'duration', seconds: 2 });
+  assert.equal(new Set(client.events.map(({ event_id }) => event_id)).size, client.events.length);
+  client.speak(tone(1));
+  client.speak(silence(1));
+  assert.equal((await client.event('input_audio_buffer.committed', 2)).previous_item_id, item);
+});
+
+test('a client that ends its turns itself commits and clears, and an empty buffer is an error', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway);
+  client.send({ ...at16kHz({ turn_detection: null }), event_id: 'mine' });
+  client.send({ type: 'input_audio_buffer.commit', event_id: 'early' });
+  const { error } = await client.event('error');
+  assert.deepEqual(
+    [error.type, error.code, error.event_id],
+    ['invalid_request_error', 'input_audio_buffer_commit_empty', 'early'],
+  );
+  client.speak(tone(1));
+  client.send({ type: 'input_audio_buffer.clear' });
+  await client.event('input_audio_buffer.cleared');
+  client.speak(tone(2));
+  client.send({ type: 'input_audio_buffer.commit' });
+  const completed = await client.event(COMPLETED);
+  assert.deepEqual([completed.transcript, completed.usage.seconds], ['Hello there.', 2]);
+  assert(!client.events.some(({ type }) => type.includes('speech_')));
+});
+
+test('the beta of the protocol has its own names and flat fields', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway, { headers: { 'OpenAI-Beta': 'realtime=v1' } });
+  await client.event('transcription_session.created');
+  client.send({
+    type: 'transcription_session.update',
+    session: {
+      input_audio_format: 'pcm16',
+      input_audio_transcription: { model: 'gpt-4o-transcribe', language: 'en', prompt: '' },
+      input_audio_noise_reduction: { type: 'near_field' },
+      turn_detection: { type: 'server_vad', silence_duration_ms: 200 },
+      include: ['item.input_audio_transcription.logprobs'],
+    },
+  });
+  const { session } = await client.event('transcription_session.updated');
+  assert.deepEqual([session.input_audio_format, session.turn_detection.silence_duration_ms], ['pcm16', 200]);
+  client.speak(tone(1.5)); // 24 kHz: one second
+  client.speak(silence(1.5));
+  assert.equal((await client.event(COMPLETED)).logprobs.length, 2);
+  await client.event('conversation.item.created');
+});
+
+test('telephony is heard at 8 kHz in both laws', async () => {
+  await using gateway = await startGateway();
+  for (const [type, loud, quiet] of [
+    ['audio/pcmu', [0x80, 0x00], 0xff],
+    ['audio/pcma', [0xaa, 0x2a], 0xd5],
+  ] as const) {
+    await using client = await connectLive(gateway);
+    client.send({
+      type: 'session.update',
+      session: { audio: { input: { format: { type } } } },
+    });
+    const square = Uint8Array.from({ length: 8000 }, (_, i) => loud[(i >> 3) & 1] as number);
+    const still = new Uint8Array(8000).fill(quiet);
+    for (const part of [square, still]) {
+      const audio = Buffer.from(part).toString('base64');
+      client.send({ type: 'input_audio_buffer.append', audio });
+    }
+    assert.equal((await client.event(COMPLETED)).transcript, 'Hello there.', type);
+  }
+});
+
+test('words that stay the same are sent while the speaker goes on, and are never taken back', async () => {
+  let calls = 0;
+  await using gateway = await startGateway({
+    transcribe: async () => {
+      calls += 1;
+      return heard(calls === 1 ? ' One too' : ' One two three four five six.');
+    },
+  });
+  await using client = await connectLive(gateway);
+  client.send(at16kHz({ transcription: { delay: 'minimal' } }));
+  const wasSent = () => client.events.some(({ type }) => type === DELTA);
+  for (let i = 0; i < 250 && !wasSent(); i += 1) {
+    client.send(append(tone(0.1)));
+    await sleep(20); // people speak on meanwhile, if not as fast
+  }
+  const early = await client.event(DELTA);
+  assert(!client.events.some(({ type }) => type === 'input_audio_buffer.speech_stopped'), 'while one speaks');
+  assert.match(early.delta, /^One/);
+  client.speak(silence(1));
+  const { transcript } = await client.event(COMPLETED);
+  const deltas = client.events.filter(({ type }) => type === DELTA).map(({ delta }) => delta);
+  assert.equal(transcript, 'One two three four five six.');
+  assert.equal(deltas.join(''), transcript);
+});
+
+test('settings that cannot be are an error event with the field, and change nothing', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway);
+  const bad: [object, string][] = [
+    [
+      { audio: { input: { turn_detection: { type: 'semantic_vad' } } } },
+      'session.audio.input.turn_detection',
+    ],
+    [{ audio: { input: { format: { type: 'audio/pcm', rate: 96_000 } } } }, 'session.audio.input.format'],
+    [{ audio: { input: { transcription: { model: 'nonsense' } } } }, 'model'],
+    [{ audio: { input: { transcription: { language: 'klingon' } } } }, 'language'],
+    [{ include: ['everything'] }, 'include'],
+  ];
+  for (const [i, [session, param]] of bad.entries()) {
+    client.send({ type: 'session.update', event_id: `bad ${i}`, session });
+    const { error } = await client.event('error', i + 1);
+    assert.equal(error.event_id, `bad ${i}`);
+    assert(error.param.startsWith(param), `${error.param} for ${JSON.stringify(session)}`);
+  }
+  client.send({ type: 'session.update', session: {} });
+  assert.equal((await client.event('session.updated')).session.audio.input.transcription, null);
+});
+
+test('each utterance is a line of the access log and of the metrics, and the connection is no request', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway);
+  client.send(at16kHz());
+  client.speak(tone(1));
+  client.speak(silence(1));
+  const { item_id } = await client.event(COMPLETED);
+  const [utterance] = gateway.exchanges;
+  assert.equal(utterance?.requestId, item_id);
+  assert.deepEqual(
+    [utterance?.category, utterance?.path, utterance?.status, utterance?.model, utterance?.language],
+    ['asr', '/v1/realtime', 200, 'multilingual-base', 'en'],
+  );
+  client.socket.close();
+  await until('the connection is over', () => gateway.exchanges.length === 2);
+  assert.deepEqual([gateway.exchanges[1]?.status, gateway.exchanges[1]?.category], [101, undefined]);
+  assert.equal(gateway.app.slot.status().holder, null);
+});

@@ -1,0 +1,224 @@
+/** `Prefer: wait=N`: a client that asks for it waits for the slot, and without the header nothing changes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
+import { form, type Gateway, json, post, type Script, startGateway, toneWav, until } from './harness.ts';
+import { rawClient } from './raw-client.ts';
+
+const speech = toneWav(1);
+/** Long enough for a busy machine; the tests end the waits themselves. */
+const WAIT = { Prefer: 'wait=60' };
+
+const start = (script: Script = {}) =>
+  startGateway({ ...script, env: { SVC_MAX_WAIT_SEC: '60', ...script.env } });
+const waiting = async (gateway: Gateway) =>
+  (await json(await fetch(`${gateway.base}/admin/api/metrics`))).slot.waiting;
+const untilWaiting = (gateway: Gateway, count: number) =>
+  until(`${count} wait`, async () => (await waiting(gateway)).length === count);
+
+/** The head of a request whose body is announced but not sent. */
+const headOf = (path: string, fields: Record<string, string>) =>
+  [
+    `POST ${path} HTTP/1.1`,
+    'Host: localhost',
+    ...Object.entries(fields).map(([name, value]) => `${name}: ${value}`),
+    '\r\n',
+  ].join('\r\n');
+
+test('a transcription, a translation, speech and chat that ask for it wait for the slot, in turn', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(wholeAnswer('made'));
+  const env = { SVC_TTS_UPSTREAM_URL: upstream.url, SVC_LLM_BACKEND_URL: upstream.url };
+  await using gateway = await start({ env });
+  const held = gateway.app.slot.take('llm', 'holder');
+  const json = { 'Content-Type': 'application/json' };
+  const calls: [category: string, path: string, init: RequestInit][] = [
+    ['asr', '/v1/audio/transcriptions', { body: form(speech), headers: WAIT }],
+    ['tts', '/v1/audio/speech', { body: '{"input":"x"}', headers: { ...WAIT, ...json } }],
+    ['asr', '/v1/audio/translations', { body: form(speech), headers: WAIT }],
+    ['llm', '/v1/chat/completions', { body: '{"model":"m","messages":[]}', headers: { ...WAIT, ...json } }],
+  ];
+  const answers: Promise<Response>[] = [];
+  for (const [, path, init] of calls) {
+    answers.push(fetch(gateway.base + path, { method: 'POST', ...init }));
+    await untilWaiting(gateway, answers.length);
+  }
+  const line = await waiting(gateway);
+  assert.deepEqual(
+    line.map(({ position, category }: { position: number; category: string }) => `${position} ${category}`),
+    ['1 asr', '2 tts', '3 asr', '4 llm'],
+  );
+  assert(line.every(({ waited_ms }: { waited_ms: number }) => waited_ms >= 0));
+  const page = await (await fetch(`${gateway.base}/admin/fragments/slot`)).text();
+  assert(page.includes(line[0].request_id) && page.includes('aria-label="Requests that wait for the slot"'));
+  const series = await (await fetch(`${gateway.base}/metrics`)).text();
+  assert.match(series, /^voxgate_slot_waiting\{category="asr"\} 2$/m);
+  held[Symbol.dispose]();
+  for (const answer of answers) {
+    const { status, headers } = await answer;
+    assert.deepEqual([status, headers.get('Preference-Applied')], [200, 'wait=60']);
+  }
+  await until('all are reported', () => gateway.exchanges.filter(({ category }) => category).length === 4);
+  const done = gateway.exchanges.filter(({ category }) => category);
+  assert.deepEqual(
+    done.map(({ path }) => path),
+    calls.map(([, path]) => path),
+  );
+  assert(done.every(({ waitedMs, slotWaitMs = 0 }) => (waitedMs ?? 0) > 0 && slotWaitMs >= (waitedMs ?? 0)));
+  assert.equal(gateway.app.slot.status().holder, null);
+});
+
+test('without the header, or where the operator allows no wait, a busy slot is the 503 it always was', async () => {
+  await using allowed = await start();
+  await using refused = await startGateway();
+  const bodies: unknown[] = [];
+  for (const [gateway, headers] of [
+    [allowed, {}],
+    [refused, WAIT],
+    [refused, {}],
+    [allowed, { Prefer: 'wait=soon' }],
+    [allowed, { Prefer: 'wait=0' }],
+  ] as const) {
+    using _held = gateway.app.slot.take('tts', 'holder');
+    const answer = await post(gateway, form(speech), { headers });
+    const names = [...answer.headers.keys()].filter((name) => name !== 'x-request-id').toSorted();
+    const { error } = await json(answer);
+    const { held_for_ms, request_id, ...rest } = error;
+    bodies.push({ status: answer.status, retry: answer.headers.get('Retry-After'), names, rest });
+  }
+  for (const body of bodies) assert.deepEqual(body, bodies[2]);
+  assert.equal((bodies[2] as { status: number }).status, 503);
+});
+
+test('a longer wait than the operator allows is cut to that, and its end is the 503 of a busy slot', async () => {
+  await using gateway = await start({ env: { SVC_MAX_WAIT_SEC: '1' } });
+  using _held = gateway.app.slot.take('tts', 'holder');
+  const begun = performance.now();
+  const answer = await post(gateway, form(speech), { headers: WAIT });
+  assert(performance.now() - begun >= 990);
+  const { headers } = answer;
+  assert.deepEqual(
+    [answer.status, headers.get('Retry-After'), headers.get('Preference-Applied')],
+    [503, '5', 'wait=1'],
+  );
+  assert.equal((await json(answer)).error.code, 'slot_busy');
+  assert.deepEqual(await waiting(gateway), []);
+});
+
+test('no byte of a body is read during the wait, and no deadline of heads or bodies ends it', async () => {
+  const budgets = { connection: { bodyMs: 160, headMs: 160, idleMs: 160 } };
+  await using gateway = await start({ budgets });
+  const held = gateway.app.slot.take('tts', 'holder');
+  const type = 'multipart/form-data; boundary=x';
+  const size = 2_000_000;
+  const fields = { 'Content-Type': type, 'Content-Length': String(size), ...WAIT };
+  using client = rawClient(gateway.base, headOf('/v1/audio/transcriptions', fields));
+  const part = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n';
+  const end = '\r\n--x--\r\n';
+  await untilWaiting(gateway, 1);
+  const audio = toneWav((size - part.length - end.length - 44) / 32_000);
+  client.write(part);
+  client.write(audio);
+  client.write(end);
+  await until(
+    'it has waited for many times the deadlines',
+    async () => (await waiting(gateway))[0].waited_ms > 1500,
+  );
+  assert.deepEqual([client.said(), client.closed(), gateway.uploads()], ['', false, []]);
+  held[Symbol.dispose]();
+  await until('the answer', () => client.said().includes('Hello there.'), 20_000);
+  assert.match(client.said(), /^HTTP\/1\.1 200 /);
+});
+
+test('a client that waits for 100 Continue gets it only when its turn has come', async () => {
+  await using gateway = await start();
+  const held = gateway.app.slot.take('tts', 'holder');
+  const fields = { Expect: '100-continue', 'Content-Type': 'multipart/form-data; boundary=x', ...WAIT };
+  using client = rawClient(
+    gateway.base,
+    headOf('/v1/audio/transcriptions', { ...fields, 'Content-Length': '99' }),
+  );
+  await untilWaiting(gateway, 1);
+  assert.equal(client.said(), '');
+  held[Symbol.dispose]();
+  await until('100 Continue', () => client.said().startsWith('HTTP/1.1 100 '));
+});
+
+test('a client that leaves during its wait is gone from the line, and the next one is served', async () => {
+  await using gateway = await start();
+  const held = gateway.app.slot.take('tts', 'holder');
+  const left = new AbortController();
+  const leaves = post(gateway, form(speech), { headers: WAIT, signal: left.signal }).catch(() => null);
+  await untilWaiting(gateway, 1);
+  const stays = post(gateway, form(speech), { headers: WAIT });
+  await untilWaiting(gateway, 2);
+  left.abort();
+  await leaves;
+  await untilWaiting(gateway, 1);
+  held[Symbol.dispose]();
+  assert.equal((await stays).status, 200);
+  await until('both are reported', () => gateway.exchanges.filter(({ category }) => category).length === 2);
+  const [gone] = gateway.exchanges.filter(({ category }) => category);
+  assert.deepEqual([gone?.class, gone?.bytesIn], ['client-disconnect', 0]);
+});
+
+test('a client that leaves with a large body on its way does not keep the next one waiting', async () => {
+  await using gateway = await start();
+  const held = gateway.app.slot.take('tts', 'holder');
+  const fields = { 'Content-Type': 'multipart/form-data; boundary=x', 'Content-Length': '90000000', ...WAIT };
+  const client = rawClient(gateway.base, headOf('/v1/audio/transcriptions', fields));
+  client.write(Buffer.alloc(20_000_000)); // more than all buffers on the way take
+  await untilWaiting(gateway, 1);
+  const stays = post(gateway, form(speech), { headers: WAIT });
+  await untilWaiting(gateway, 2);
+  client.socket.destroy();
+  held[Symbol.dispose]();
+  assert.equal((await stays).status, 200);
+  await untilWaiting(gateway, 0);
+});
+
+test('one that waited and then sends no usable file frees its turn for the next', async () => {
+  await using gateway = await start({ budgets: { waiting: { calledMs: 3_600_000 } } });
+  const held = gateway.app.slot.take('tts', 'holder');
+  const bad = post(gateway, form(null), { headers: WAIT });
+  await untilWaiting(gateway, 1);
+  const good = post(gateway, form(speech), { headers: WAIT });
+  await untilWaiting(gateway, 2);
+  held[Symbol.dispose]();
+  assert.deepEqual([(await bad).status, (await good).status], [400, 200]);
+});
+
+test('a request beyond the number that may wait is refused at once', async () => {
+  await using gateway = await start({ budgets: { waiting: { requests: 1 } } });
+  const held = gateway.app.slot.take('tts', 'holder');
+  const first = post(gateway, form(speech), { headers: WAIT });
+  await untilWaiting(gateway, 1);
+  const second = await post(gateway, form(speech), { headers: WAIT });
+  assert.equal((await json(second)).error.code, 'slot_busy');
+  held[Symbol.dispose]();
+  assert.equal((await first).status, 200);
+});
+
+test('a slow body of the one that was called does not keep the slot from the next', async () => {
+  await using gateway = await start({ budgets: { waiting: { calledMs: 50 } } });
+  const held = gateway.app.slot.take('tts', 'holder');
+  const fields = { 'Content-Type': 'multipart/form-data; boundary=x', 'Content-Length': '99000', ...WAIT };
+  using slow = rawClient(gateway.base, headOf('/v1/audio/transcriptions', fields));
+  await untilWaiting(gateway, 1);
+  const next = post(gateway, form(speech), { headers: WAIT });
+  await untilWaiting(gateway, 2);
+  held[Symbol.dispose]();
+  assert.equal((await next).status, 200);
+  assert.equal(slow.said(), '');
+});
+
+test('a gateway that stops ends all waits at once', async () => {
+  await using gateway = await start();
+  const held = gateway.app.slot.take('tts', 'holder');
+  const answer = post(gateway, form(speech), { headers: WAIT });
+  await untilWaiting(gateway, 1);
+  const closed = gateway.app.close(60_000);
+  assert.equal((await json(await answer)).error.code, 'shutting_down');
+  held[Symbol.dispose]();
+  await closed;
+});

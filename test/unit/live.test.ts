@@ -1,0 +1,110 @@
+/** Where an utterance begins and ends, and which of its words are sent before it has ended. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createStableText } from '../../src/transcription/live/stable-text.ts';
+import { createTurns, type TurnEvent } from '../../src/transcription/live/turns.ts';
+import type { Word } from '../../src/transcription/segment.ts';
+import { createSegmenter, DEFAULT_SEGMENTER } from '../../src/transcription/voice-activity.ts';
+
+const windows = (...runs: [probability: number, count: number][]) =>
+  runs.flatMap(([probability, count]) => Array<number>(count).fill(probability));
+
+function turnsIn(probabilities: number[], options = {}) {
+  const turns = createTurns(DEFAULT_SEGMENTER, options);
+  const events = probabilities.flatMap((p, i) =>
+    turns.push(p).map((event): [at: number, event: TurnEvent] => [i + 1, event]),
+  );
+  return { events, turns };
+}
+
+test('an utterance begins with its padding once it is speech, and ends with the silence', () => {
+  const { events } = turnsIn(windows([0, 30], [0.9, 20], [0, 30]), { prefix: 9 });
+  assert.deepEqual(events, [
+    [38, { type: 'started', start: 21 }],
+    [66, { type: 'stopped', end: 66 }],
+  ]);
+});
+
+test('a click is no utterance, and a file has none there either', () => {
+  const click = windows([0, 30], [0.9, 5], [0, 40]);
+  assert.deepEqual(turnsIn(click).events, []);
+  assert.deepEqual(createSegmenter().push(Float32Array.from(click)), []);
+});
+
+test('an utterance does not begin before the end of the one before', () => {
+  const { events } = turnsIn(windows([0.9, 20], [0, 17], [0.9, 20], [0, 20]), { prefix: 30 });
+  const [, [, stopped], [, second]] = events as [unknown, [number, TurnEvent], [number, TurnEvent]];
+  assert.deepEqual(
+    [stopped, second],
+    [
+      { type: 'stopped', end: 36 },
+      { type: 'started', start: 36 },
+    ],
+  );
+});
+
+test('speech without a pause is cut where a file would be cut', () => {
+  const long = windows([0.9, 700], [0.6, 1], [0.9, 300]);
+  const [span] = createSegmenter().push(Float32Array.from(long));
+  const { events } = turnsIn(long);
+  assert.equal(span?.end, 700);
+  assert.deepEqual(
+    events.slice(1).map(([, event]) => event),
+    [
+      { type: 'stopped', end: 700 },
+      { type: 'started', start: 700 },
+    ],
+  );
+});
+
+test('what was said grows with speech only', () => {
+  const { turns } = turnsIn(windows([0, 10], [0.9, 10]));
+  const before = turns.said;
+  for (let i = 0; i < 8; i += 1) turns.push(0);
+  assert.deepEqual([turns.said, turns.silence], [before, 8]);
+  turns.push(0.9);
+  assert.deepEqual([turns.said > before, turns.silence], [true, 0]);
+});
+
+const words = (text: string, probability = 0.9): Word[] =>
+  text.split(/(?= )/).map((piece) => ({
+    text: piece,
+    start: 0,
+    end: 0,
+    tokens: [{ id: 1, bytes: Buffer.from(piece), logprob: Math.log(probability) }],
+  }));
+
+test('a word is sent when it was heard twice in a row at its place', () => {
+  const stable = createStableText(0.5);
+  assert.equal(stable.hear(words(' Ask not what.')), '');
+  assert.equal(stable.hear(words(' Ask not what your.')), 'Ask not what');
+  assert.equal(stable.hear(words(' Ask not what you can')), '');
+  assert.equal(stable.end(words(' Ask not, what you can do.')), ' you can do.');
+});
+
+test('a doubtful word waits, and so do those after it', () => {
+  const stable = createStableText(0.5);
+  const heard = [...words(' Ask'), ...words(' knot', 0.4), ...words(' what')];
+  stable.hear(heard);
+  assert.equal(stable.hear(heard), 'Ask');
+  assert.equal(stable.end(words(' Ask not what.')), ' not what.');
+});
+
+test('the marks after the last word are sent with the next one', () => {
+  const stable = createStableText(0);
+  for (const text of [' Yes.', ' Yes, I', ' Yes, I see']) stable.hear(words(text));
+  assert.equal(stable.end(words(' Yes, I see it.')), ' see it.');
+  const sent = createStableText(0);
+  sent.hear(words(' Yes.'));
+  assert.equal(sent.hear(words(' Yes, I')), 'Yes');
+  assert.equal(sent.hear(words(' Yes, I see')), ', I');
+});
+
+test('words that turn out wrong stay as they were sent, and nothing follows them', () => {
+  const stable = createStableText(0);
+  stable.hear(words(' I scream'));
+  assert.equal(stable.hear(words(' I scream')), 'I scream');
+  assert.equal(stable.hear(words(' Ice cream is')), '');
+  assert.equal(stable.hear(words(' Ice cream is')), '');
+  assert.equal(stable.end(words(' Ice cream is cold.')), '');
+});

@@ -1,0 +1,213 @@
+/** These tests say who is served next of those that wait for the slot, and how a wait ends. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createSlot } from '../../src/engine/slot.ts';
+import { createWaitingLine } from '../../src/engine/waiting-line.ts';
+import { GatewayError } from '../../src/errors.ts';
+import { preferredWaitSec } from '../../src/http/admission.ts';
+import { until } from '../until.ts';
+
+const FOREVER = new AbortController().signal;
+
+function world(limits = {}) {
+  const slot = createSlot();
+  const line = createWaitingLine(slot, { requests: 32, calledMs: 60_000, ...limits });
+  const served: string[] = [];
+  const waits: number[] = [];
+  const turn = (requestId: string, waitMs = 60_000) =>
+    line.turn({ category: 'asr', requestId, waitMs, onWaited: (ms) => void waits.push(ms) });
+  /** A request that has its body at once. */
+  async function come(requestId: string, waitMs?: number) {
+    const own = turn(requestId, waitMs);
+    await own.comesUp(FOREVER);
+    const hold = await own.take(FOREVER);
+    served.push(requestId);
+    return hold;
+  }
+  const ids = () => line.waiting().map(({ requestId }) => requestId);
+  return { slot, line, served, waits, turn, come, ids };
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test('the first that came is served first, and each one when the one before it has let go', async () => {
+  const { slot, come, served, ids } = world();
+  const held = slot.take('tts', 'holder');
+  const holds = ['a', 'b', 'c'].map((id) => come(id));
+  await settled();
+  assert.deepEqual([ids(), served], [['a', 'b', 'c'], []]);
+  held[Symbol.dispose]();
+  for (const [at, hold] of holds.entries()) {
+    const own = await hold;
+    await settled();
+    assert.deepEqual(served, ['a', 'b', 'c'].slice(0, at + 1));
+    own[Symbol.dispose]();
+  }
+  assert.equal(slot.status().holder, null);
+});
+
+test('a request that does not ask never waits, at a held slot nor behind those that do', async () => {
+  const { slot, come, turn } = world();
+  const held = slot.take('tts', 'holder');
+  await assert.rejects(come('now', 0), { code: 'slot_busy' });
+  const waiting = turn('waits');
+  const called = waiting.comesUp(FOREVER);
+  held[Symbol.dispose]();
+  await called;
+  (await come('now', 0))[Symbol.dispose](); // the slot is free, because the other one is still sending
+  waiting.end();
+});
+
+test('a request whose time is over is refused as one that did not ask, and has left the line', async () => {
+  const { slot, come, ids, waits } = world();
+  using _held = slot.take('llm', 'holder');
+  await assert.rejects(come('a', 20), (error: unknown) => {
+    assert(error instanceof GatewayError);
+    const { code, retryAfterSec, details } = error;
+    assert.deepEqual([code, retryAfterSec, details.heldBy], ['slot_busy', 5, 'llm']);
+    return true;
+  });
+  assert.deepEqual([ids(), waits.length], [[], 1]);
+});
+
+test('the wait before the body and the one after it share the time that was asked for', async () => {
+  const { slot, turn, waits } = world();
+  const own = turn('a', 400);
+  const first = slot.take('llm', 'holder');
+  const called = own.comesUp(FOREVER);
+  setTimeout(() => first[Symbol.dispose](), 100);
+  await called;
+  using _second = slot.take('llm', 'holder');
+  await assert.rejects(own.take(FOREVER), { code: 'slot_busy' });
+  const all = waits.reduce((sum, ms) => sum + ms, 0);
+  assert.equal(waits.length, 2);
+  assert(all >= 395 && (waits[1] ?? 0) <= all - 95, `${waits} ms`);
+});
+
+test('at most 32 requests wait, and one more is refused at once', async () => {
+  const { slot, line, come, ids } = world({ requests: 2 });
+  using _held = slot.take('tts', 'holder');
+  const waiting = [come('a'), come('b')];
+  await assert.rejects(come('c'), { code: 'slot_busy' });
+  assert.deepEqual(ids(), ['a', 'b']);
+  line.close();
+  await Promise.allSettled(waiting);
+});
+
+test('a client that leaves is out of the line at once', async () => {
+  const { slot, turn, ids } = world();
+  using _held = slot.take('tts', 'holder');
+  const left = new AbortController();
+  const wait = turn('a').comesUp(left.signal);
+  assert.deepEqual(ids(), ['a']);
+  left.abort(new GatewayError('client_left', {}));
+  await assert.rejects(wait, { code: 'client_left' });
+  assert.deepEqual(ids(), []);
+});
+
+test('one that was called and sends its body slowly keeps the next one waiting for a second only', async () => {
+  const { slot, turn, come, served } = world({ calledMs: 30 });
+  const held = slot.take('tts', 'holder');
+  const slow = turn('slow');
+  const called = slow.comesUp(FOREVER);
+  const next = come('next');
+  held[Symbol.dispose]();
+  await called;
+  await settled();
+  assert.deepEqual(served, [], 'it is its turn first');
+  const hold = await next;
+  // What came first is served before all that came later, although it needs to wait again.
+  const again = slow.take(FOREVER);
+  const last = come('last');
+  hold[Symbol.dispose]();
+  (await again)[Symbol.dispose]();
+  (await last)[Symbol.dispose]();
+  assert.deepEqual(served, ['next', 'last']);
+});
+
+test('one that was called and fails before it takes the slot lets the next one through', async () => {
+  const { slot, turn, come } = world();
+  const held = slot.take('tts', 'holder');
+  const bad = turn('bad');
+  const called = bad.comesUp(FOREVER);
+  const next = come('next');
+  held[Symbol.dispose]();
+  await called;
+  bad.end();
+  (await next)[Symbol.dispose]();
+});
+
+test('the stop of the gateway ends every wait, and nothing waits from then on', async () => {
+  const { slot, line, come, ids } = world();
+  using _held = slot.take('tts', 'holder');
+  const waiting = [come('a'), come('b')];
+  line.close();
+  for (const wait of waiting) await assert.rejects(wait, { code: 'shutting_down' });
+  assert.deepEqual(ids(), []);
+  await assert.rejects(come('c'), { code: 'slot_busy' });
+});
+
+test('whatever comes, waits, leaves and ends, one holds the slot and nothing is forgotten', async () => {
+  const { slot, turn, ids } = world({ calledMs: 1 });
+  let holders = 0;
+  let over = 0;
+  let seed = 7;
+  const random = () => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+    return seed / 2 ** 31;
+  };
+  const pause = (mostMs: number) => new Promise((resolve) => setTimeout(resolve, random() * mostMs));
+  async function request(id: string) {
+    const left = new AbortController();
+    const own = turn(id, random() < 0.2 ? 0 : random() * 80);
+    if (random() < 0.3) setTimeout(() => left.abort(new GatewayError('client_left', {})), random() * 40);
+    try {
+      await own.comesUp(left.signal);
+      await pause(3);
+      if (random() < 0.1) throw new GatewayError('missing_file', { field: 'file' });
+      using _hold = await own.take(left.signal);
+      holders += 1;
+      assert.equal(holders, 1);
+      await pause(2);
+      holders -= 1;
+    } catch (error) {
+      assert(error instanceof GatewayError, String(error));
+    } finally {
+      own.end();
+      over += 1;
+    }
+  }
+  for (let n = 0; n < 300; n += 1) {
+    void request(`r${n}`);
+    await pause(2);
+  }
+  await until('all are over', () => over === 300, 20_000);
+  assert.deepEqual([ids(), slot.status().holder], [[], null]);
+});
+
+test('the wait is read from Prefer as RFC 7240 writes it, and what has no meaning is ignored', () => {
+  const read = (value: string | undefined) => preferredWaitSec({ get: () => value } as never);
+  assert.deepEqual(
+    [
+      'wait=10',
+      'Wait = "10"',
+      'respond-async, wait=10',
+      'wait=10; x=y',
+      'wait=10, wait=20',
+      'a="b",wait=10',
+    ].map(read),
+    [10, 10, 10, 10, 10, 10],
+  );
+  for (const nothing of [
+    undefined,
+    '',
+    'wait',
+    'wait=',
+    'wait=-1',
+    'wait=1.5',
+    'wait=ten',
+    'waiting=10',
+    'x;wait=1',
+  ])
+    assert.equal(read(nothing), 0, nothing);
+});
