@@ -59,6 +59,9 @@ const ANYWHERE = {
     'forbidden: the request comes from a page of another site, or Host has a wrong name',
   ),
   405: failure('MethodNotAllowed', 'method_not_allowed: Allow lists the methods of this path'),
+  408: failure('RequestTimeout', 'malformed: the request did not arrive in time'),
+  417: failure('ExpectationFailed', 'malformed: the only supported expectation is 100-continue'),
+  431: failure('HeadersTooLarge', 'malformed: the address and the headers are longer than Node reads'),
   500: failure('Internal', 'internal: the gateway failed; the log has the reason under request_id'),
 };
 const TOO_MANY_KEYS = failure(

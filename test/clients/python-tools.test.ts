@@ -66,6 +66,11 @@ test('schemathesis finds no server error and no answer outside the schema', asyn
     checks,
     '--max-examples',
     '40',
+    '--request-timeout',
+    '60',
+    // They judge how fast and how small the generated data is, which chance and a busy machine decide.
+    '--suppress-health-check',
+    'all',
     '--no-color',
   ];
   const { stdout } = await run(join(bin, 'schemathesis'), args, { maxBuffer: 1e8, cwd: bin }).catch(
