@@ -61,18 +61,21 @@ export function contextFor(durationSec: number, fullContext: number): number {
  * texts and lets the decoder write times, as the reference code does: it then goes on behind the end of a text that it
  * stopped too early, and seldom loops. Its audio is encoded already. An encoder window that is cut to the clip is several
  * times faster but can send the decoder into a loop, so the last attempt has the full window.
+ *
+ * A draft has the first attempt only.
  * @param beams texts that are followed side by side once the audio is known to be difficult
  */
 export function attemptsFor(
   durationSec: number,
   model: Pick<ModelInfo, 'audioContext' | 'textContext'>,
-  { temperature, beams }: { temperature: number; beams: number },
+  { temperature, beams, draft = false }: { temperature: number; beams: number; draft?: boolean },
 ): Attempt[] {
   // No speaker reaches 14 tokens a second for long. A script with several bytes a character may, and is retried without
   // a cap.
   const maxTokens = Math.min(Math.ceil(24 + 14 * durationSec), Math.floor(model.textContext / 2));
   const audioContext = contextFor(durationSec, model.audioContext);
   const first: Attempt = { temperature, audioContext, maxTokens, beams: 1, times: false };
+  if (draft) return [first];
   const second = { ...first, maxTokens: 0, beams, times: true };
   return audioContext === 0 ? [first, second] : [first, second, { ...second, audioContext: 0 }];
 }

@@ -71,6 +71,8 @@ export interface TranscriptionInput {
   references?: readonly Reference[];
   /** True when the caller shows times. Words and sentences are then aligned; otherwise only the text matters. */
   timed: boolean;
+  /** True for a text that is computed anew in a moment: it is greedy, and nothing is decoded again. */
+  draft?: boolean;
   signal: AbortSignal;
   /** Called, possibly several times, while the weights of a request without known faults are being downloaded. */
   onFetching(route: Route): void;
@@ -188,10 +190,11 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       },
       ...cuttingFor(request, recognizer.maxChunkSec),
     });
-    const beams = request.beamSize ?? deps.beamSize;
+    const { draft = false } = input;
+    const beams = draft ? 1 : (request.beamSize ?? deps.beamSize);
     const asked = {
       ...toChunkRequest(request),
-      ...{ beams, language, languages, timed: input.timed, signal: stopped },
+      ...{ beams, draft, language, languages, timed: input.timed, signal: stopped },
     };
     const heard = onLanes({
       chunks,

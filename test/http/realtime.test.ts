@@ -178,3 +178,27 @@ test('each utterance is a line of the access log and of the metrics, and the con
   assert.deepEqual([gateway.exchanges[1]?.status, gateway.exchanges[1]?.category], [101, undefined]);
   assert.equal(gateway.app.slot.status().holder, null);
 });
+
+test('a text of speech that goes on is decoded once, however doubtful it is, and the final one as files are', async () => {
+  const calls: boolean[] = [];
+  await using gateway = await startGateway({
+    transcribe: async (_samples, { times }) => {
+      calls.push(times);
+      return heard(' Hello there.').map((segment) => ({
+        ...segment,
+        tokens: segment.tokens.map((token) => ({ ...token, logprob: -2 })),
+      }));
+    },
+  });
+  await using client = await connectLive(gateway);
+  client.send(at16kHz({ transcription: { delay: 'minimal' } }));
+  for (let i = 0; calls.length < 3; i += 1) {
+    assert(i < 100, 'no text of speech that goes on');
+    client.speak(tone(0.5));
+    await sleep(100);
+  }
+  assert(calls.every((times) => !times));
+  client.speak(silence(1));
+  await client.event(COMPLETED);
+  assert(calls.some((times) => times));
+});

@@ -75,7 +75,7 @@ const words = (text: string, probability = 0.9): Word[] =>
   }));
 
 test('a word is sent when it was heard twice in a row at its place', () => {
-  const stable = createStableText(0.5);
+  const stable = createStableText('medium');
   assert.equal(stable.hear(words(' Ask not what.')), '');
   assert.equal(stable.hear(words(' Ask not what your.')), 'Ask not what');
   assert.equal(stable.hear(words(' Ask not what you can')), '');
@@ -83,25 +83,44 @@ test('a word is sent when it was heard twice in a row at its place', () => {
 });
 
 test('a doubtful word waits, and so do those after it', () => {
-  const stable = createStableText(0.5);
+  const stable = createStableText('medium');
   const heard = [...words(' Ask'), ...words(' knot', 0.4), ...words(' what')];
   stable.hear(heard);
   assert.equal(stable.hear(heard), 'Ask');
   assert.equal(stable.end(words(' Ask not what.')), ' not what.');
 });
 
+test('the last word of a text must be found three times, for it may be the beginning of another', () => {
+  const stable = createStableText('medium');
+  stable.hear(words(' Press 2 to 4'));
+  assert.equal(stable.hear(words(' Press 2 to 4')), 'Press 2 to');
+  assert.equal(stable.hear(words(' Press 2 to forward')), '');
+  assert.equal(stable.hear(words(' Press 2 to forward')), '');
+  assert.equal(stable.hear(words(' Press 2 to forward')), ' forward');
+});
+
+test('the first word may be less sure than the others, and the soonest rule takes them all', () => {
+  const heard = [...words(' Press', 0.55), ...words(' a', 0.55), ...words(' key now')];
+  const sent = (['minimal', 'low', 'medium', 'high', 'xhigh'] as const).map((delay) => {
+    const stable = createStableText(delay);
+    stable.hear(heard);
+    return stable.hear(heard);
+  });
+  assert.deepEqual(sent, ['Press a key now', 'Press', 'Press', '', '']);
+});
+
 test('the marks after the last word are sent with the next one', () => {
-  const stable = createStableText(0);
+  const stable = createStableText('minimal');
   for (const text of [' Yes.', ' Yes, I', ' Yes, I see']) stable.hear(words(text));
   assert.equal(stable.end(words(' Yes, I see it.')), ' see it.');
-  const sent = createStableText(0);
+  const sent = createStableText('minimal');
   sent.hear(words(' Yes.'));
   assert.equal(sent.hear(words(' Yes, I')), 'Yes');
   assert.equal(sent.hear(words(' Yes, I see')), ', I');
 });
 
 test('words that turn out wrong stay as they were sent, and nothing follows them', () => {
-  const stable = createStableText(0);
+  const stable = createStableText('minimal');
   stable.hear(words(' I scream'));
   assert.equal(stable.hear(words(' I scream')), 'I scream');
   assert.equal(stable.hear(words(' Ice cream is')), '');

@@ -15,6 +15,8 @@ export interface Hearing {
 export interface HearingRequest {
   request: TranscriptionRequest;
   requestId: string;
+  /** True for a text of speech that still goes on. */
+  draft?: boolean;
   /** Called when everything else is there. */
   takeSlot(): Hold | Promise<Hold>;
   signal: AbortSignal;
@@ -23,12 +25,13 @@ export interface HearingRequest {
 /** @throws as `openTranscription` and its segments; the slot is free again in any case */
 export async function hear(
   excerpt: Excerpt,
-  { request, requestId, takeSlot, signal }: HearingRequest,
+  { request, requestId, draft = false, takeSlot, signal }: HearingRequest,
   deps: TranscriptionDeps,
 ): Promise<Hearing> {
   const input = {
     openAudio: async () => sourceOf(excerpt),
     requestId,
+    draft,
     timed: false,
     signal,
     onFetching: () => undefined,

@@ -1,7 +1,8 @@
 /**
  * Decides which words of an utterance are sent while it still goes on. A sent word is never taken back, so it has to be
  * found twice in a row at its place (LocalAgreement-2, Liu et al. 2020, arXiv 2005.11185; Macháček et al. 2023, arXiv
- * 2307.14743), and by all but the fastest rule with some probability. Pure.
+ * 2307.14743), and by all but the fastest rule with some probability. The slower rules want the last word of a text
+ * three times, because it may be the beginning of a longer one: "to 4" of "to forward". Pure.
  */
 import type { Word } from '../segment.ts';
 
@@ -9,13 +10,22 @@ import type { Word } from '../segment.ts';
 export const DELAYS = ['minimal', 'low', 'medium', 'high', 'xhigh'] as const;
 export type Delay = (typeof DELAYS)[number];
 
-/** The least probability of a word that is sent before the end. `xhigh` sends no word before the end. */
-export const LEAST_PROBABILITY: Readonly<Record<Delay, number>> = {
-  minimal: 0,
-  low: 0.3,
-  medium: 0.5,
-  high: 0.8,
-  xhigh: Number.POSITIVE_INFINITY,
+interface Rule {
+  /** The least probability of the first word. Whisper is less sure of it, because a text may begin in several ways. */
+  first: number;
+  /** The least probability of every other word. */
+  others: number;
+  /** How often in a row the last word of a text must be found. */
+  lastFound: number;
+}
+
+/** `xhigh` sends no word before the end. docs/benchmarks.md says how the others were chosen. */
+const RULES: Readonly<Record<Delay, Rule>> = {
+  minimal: { first: 0, others: 0, lastFound: 2 },
+  low: { first: 0.4, others: 0.6, lastFound: 2 },
+  medium: { first: 0.5, others: 0.7, lastFound: 3 },
+  high: { first: 0.6, others: 0.85, lastFound: 3 },
+  xhigh: { first: Number.POSITIVE_INFINITY, others: Number.POSITIVE_INFINITY, lastFound: 3 },
 };
 
 export interface StableText {
@@ -25,10 +35,13 @@ export interface StableText {
   end(words: readonly Word[]): string;
 }
 
-export function createStableText(leastProbability: number): StableText {
+export function createStableText(delay: Delay): StableText {
+  const rule = RULES[delay];
   let sent = '';
   let sentWords: string[] = [];
   let before: string[] = [];
+  /** How often in a row each word of `before` was found. */
+  let found: number[] = [];
 
   /** Adds the words up to `count`, without the marks after the last one, which change most with what follows. */
   function send(words: readonly Word[], count: number, withMarks: boolean): string {
@@ -53,12 +66,15 @@ export function createStableText(leastProbability: number): StableText {
     hear(words) {
       const now = words.map(plainWord);
       const agreed = sameLength(before, now);
+      found = now.map((_, i) => (i < agreed ? (found[i] ?? 0) + 1 : 1));
       before = now;
       if (!continues(now)) return ''; // what follows a word that was wrong is sent at the end
       const isDoubtful = (word: Word, i: number) =>
-        i >= sentWords.length && probabilityOf(word) < leastProbability;
-      const doubtful = words.slice(0, agreed).findIndex(isDoubtful);
-      return send(words, doubtful < 0 ? agreed : doubtful, false);
+        i >= sentWords.length &&
+        ((found[i] ?? 0) < (i === words.length - 1 ? rule.lastFound : 2) ||
+          probabilityOf(word) < (i === 0 ? rule.first : rule.others));
+      const doubtful = words.findIndex(isDoubtful);
+      return send(words, doubtful < 0 ? words.length : doubtful, false);
     },
     end(words) {
       const whole = words

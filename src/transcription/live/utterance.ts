@@ -10,7 +10,7 @@ import type { TranscriptionDeps } from '../session.ts';
 import { WINDOW_SEC } from '../voice-activity.ts';
 import { type Hearing, hear } from './hearing.ts';
 import type { Excerpt } from './live-audio.ts';
-import { createStableText, type Delay, LEAST_PROBABILITY } from './stable-text.ts';
+import { createStableText, type Delay } from './stable-text.ts';
 
 export interface UtteranceDeps {
   transcription: TranscriptionDeps;
@@ -61,7 +61,7 @@ export interface UtteranceOptions {
 }
 
 /** The least new audio of a partial text, ms. */
-const PACE_MS: Readonly<Record<Delay, number>> = { minimal: 200, low: 300, medium: 400, high: 600, xhigh: 0 };
+const PACE_MS: Readonly<Record<Delay, number>> = { minimal: 200, low: 250, medium: 250, high: 400, xhigh: 0 };
 /** Longer speech is heard in several chunks, and hearing it all again would cost more and more. */
 const LONGEST_SEC = 28;
 /** After this many windows of silence a partial text has nothing new. */
@@ -78,7 +78,7 @@ interface Running {
 
 export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps): Utterance {
   const { id, start, request, delay, trailing, signal } = options;
-  const stable = createStableText(LEAST_PROBABILITY[delay]);
+  const stable = createStableText(delay);
   const paceWindows = PACE_MS[delay] / 1000 / WINDOW_SEC;
   let running: Running | null = null;
   let heardTo = start;
@@ -94,13 +94,12 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
       mine.hold = deps.slot.take('asr', id, { givesWay: !mine.kept });
       return mine.hold;
     };
-    const asked = kind === 'partial' ? { ...request, beamSize: 1 } : request;
     const mine: Running = {
       ...{ kind, said, stop, hold: null, kept: false },
       // A text that gave way or failed is lost; the final one says what failed.
       result: hear(
         excerpt,
-        { request: asked, requestId: id, takeSlot, signal: stop.signal },
+        { request, requestId: id, draft: kind === 'partial', takeSlot, signal: stop.signal },
         deps.transcription,
       )
         .catch(() => null)

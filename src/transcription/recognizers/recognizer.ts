@@ -17,6 +17,8 @@ export interface ChunkRequest {
   temperature: number;
   /** Texts that are followed side by side where a chunk is in doubt, for a family that can; 1 is greedy decoding. */
   beams: number;
+  /** True for a text that is computed anew in a moment, so that nothing which is in doubt is decoded again. */
+  draft?: boolean;
   /** True for sentences with word times. Otherwise only the text matters, and the chunk may be one segment. */
   timed: boolean;
   /** Whole sentences, or subtitles for a recognizer with `cutsSubtitles`. */

@@ -31,7 +31,7 @@ export const recognizer: Recognizer = {
     const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
     if (together === 'silence') return { detected, sentences: [] };
     const text = textOf(together);
-    const parts = (await mayLackText(text, chunk, request)) ? partsOf(chunk) : [];
+    const parts = !request.draft && (await mayLackText(text, chunk, request)) ? partsOf(chunk) : [];
     if (parts.length > 1) {
       const apart = await heardApart(lane, parts, language, request);
       const syllables = apart.reduce((sum, { heard }) => sum + countSyllables(textOf(heard)), 0);
