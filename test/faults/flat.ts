@@ -31,9 +31,20 @@ export async function holdAfter(requests: number): Promise<{ before: Held; after
     env: { SVC_LOG_LEVEL: 'error', SVC_OBS_METRICS_WINDOW_SEC: '1', SVC_OBS_PAYLOAD_ENABLED: '0' },
   });
   await startDecoders();
-  await send(gateway, WARM_UP);
+  return await heldAround(gateway, {
+    warmUp: () => send(gateway, WARM_UP),
+    work: () => send(gateway, requests),
+  });
+}
+
+/** What the process holds before and after some work, of which the warm-up does a little. */
+export async function heldAround(
+  gateway: Pick<Gateway, 'running' | 'uploads'>,
+  { warmUp, work }: { warmUp(): Promise<void>; work(): Promise<void> },
+): Promise<{ before: Held; after: Held }> {
+  await warmUp();
   const before = await held(gateway);
-  await send(gateway, requests);
+  await work();
   return { before, after: await held(gateway) };
 }
 
@@ -65,7 +76,7 @@ async function send(gateway: Gateway, count: number): Promise<void> {
 }
 
 /** What the process holds when the gateway is at rest and the garbage is collected. */
-async function held(gateway: Gateway): Promise<Held> {
+async function held(gateway: Pick<Gateway, 'running' | 'uploads'>): Promise<Held> {
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc') as () => void;
   await until('the gateway is at rest', () => gateway.running() === 0 && gateway.uploads().length === 0);

@@ -1,33 +1,17 @@
 /** Real speech over a live session has the words of the same clip as a file, and some of them before its end. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 import { form } from '../http/harness.ts';
 import { append, at16kHz, COMPLETED, connectLive, DELTA, silence } from '../http/realtime.ts';
 import { wav } from '../wav.ts';
-import { JFK, MODEL, needsWeights, plain, startRealGateway } from './gateway.ts';
+import { MODEL, needsWeights, plain, startRealGateway } from './gateway.ts';
+import { samplesOfJfk } from './jfk.ts';
 
 test('a clip that is heard live has the words of the same clip as a file', async (t) => {
   if (!needsWeights(t)) return;
   await using gateway = await startRealGateway();
-  const raw = execFileSync('ffmpeg', [
-    '-v',
-    'error',
-    '-i',
-    JFK,
-    '-f',
-    's16le',
-    '-ac',
-    '1',
-    '-ar',
-    '16000',
-    '-',
-  ]);
-  const pcm = new Int16Array(
-    raw.buffer.slice(raw.byteOffset, raw.byteOffset + 2 * Math.floor(raw.length / 2)),
-  );
-  const samples = Float32Array.from([...pcm.map((s) => s), ...silence(1)], (s) => s / 32_768);
-  const body = form(wav(pcm), {
+  const samples = Float32Array.from([...samplesOfJfk(), ...silence(1)]);
+  const body = form(wav(samplesOfJfk()), {
     model: MODEL,
     language: 'en',
     'chunking_strategy[silence_duration_ms]': '1500',
