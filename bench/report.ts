@@ -15,15 +15,19 @@ const REFERENCE_PEER = 'voxgate';
 
 /** Tells machine and versions of one class. @param run `load` is the machine's load before the class */
 export function describeRun({ outcomes }: ClassResult, run: { threads: number; load: number }): string {
-  const cpu = cpus();
   const versions = outcomes.filter(({ version }) => version !== '').map((o) => `${o.name}: ${o.version}`);
   const leftOut = outcomes
     .filter(({ failure }) => failure !== null)
     .map((outcome) => `Without ${outcome.name}: ${reason(outcome)}.`);
   return [
-    `${cpu[0]?.model.trim()}, ${cpu.length} cores, ${Math.round(totalmem() / 2 ** 20)} MB, load before ${run.load.toFixed(1)}; ${run.threads} threads each. ${versions.join('; ')}.`,
+    `${describeMachine()}, load before ${run.load.toFixed(1)}; ${run.threads} threads each. ${versions.join('; ')}.`,
     ...leftOut,
   ].join('\n\n');
+}
+
+export function describeMachine(): string {
+  const cpu = cpus();
+  return `${cpu[0]?.model.trim()}, ${cpu.length} cores, ${Math.round(totalmem() / 2 ** 20)} MB`;
 }
 
 export async function classTable({ clipClass, outcomes }: ClassResult, rates: ErrorRates | null) {
