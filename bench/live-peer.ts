@@ -23,8 +23,8 @@ export interface LiveRun {
   firstMs: number | null;
   /** True where the words that came before the end are not those of the text. */
   contradicted: boolean;
-  /** The codes of utterances that failed. */
-  failures: string[];
+  /** The utterances that failed: the code, and the time from the end to the failure, ms. */
+  failures: { code: string; ms: number }[];
 }
 
 export interface LivePeer {
@@ -77,18 +77,19 @@ export async function say(
   client.socket.off('message', listen);
   const texts = of(COMPLETED);
   const [first] = of(DELTA);
+  const sinceItsEnd = ({ at, item_id }: Timed): number => {
+    const stopped = of(STOPPED).find((event) => event.item_id === item_id);
+    return at - sentAt(stopped?.audio_end_ms - before);
+  };
   return {
     text: texts.map(({ transcript }) => transcript).join(' '),
-    finalMs: texts.map(({ at, item_id }) => {
-      const stopped = of(STOPPED).find((event) => event.item_id === item_id);
-      return at - sentAt(stopped?.audio_end_ms - before);
-    }),
+    finalMs: texts.map(sinceItsEnd),
     firstMs: first === undefined ? null : first.at - beganAt - clip.firstWordMs,
     contradicted: texts.some(({ item_id, transcript }) => {
       const deltas = of(DELTA).filter((event) => event.item_id === item_id);
       return !plain(transcript).startsWith(plain(deltas.map(({ delta }) => delta).join('')));
     }),
-    failures: of(FAILED).map(({ error }) => error.code),
+    failures: of(FAILED).map((event) => ({ code: event.error.code, ms: sinceItsEnd(event) })),
   };
 }
 

@@ -99,13 +99,14 @@ export function crowdReport(
   { sessions, batch }: Pick<Crowd, 'sessions' | 'batch'>,
 ): string {
   const failures = runs.flatMap((run) => run.failures);
-  const codes = [...new Set(failures)].join(', ');
+  const codes = [...new Set(failures.map(({ code }) => code))].join(', ');
+  const latest = Math.max(...failures.map(({ ms }) => ms));
   const texts = runs.flatMap(({ finalMs }) => finalMs);
   const half = Math.ceil(mb.length / 2);
   const row = [
     `${sessions} sessions${batch ? ', files of 5 min' : ''}`,
     String(texts.length),
-    String(failures.length) + (codes && ` (${codes})`),
+    failures.length === 0 ? '0' : `${failures.length} (${codes}), after ${latest.toFixed(0)} ms at most`,
     spread(texts),
     batch ? `${files} (${refusedFiles} refused)` : '',
     `${median(mb.slice(0, half)).toFixed(0)}, then ${median(mb.slice(half)).toFixed(0)}`,

@@ -194,7 +194,7 @@ test('a text of speech that goes on is decoded once, however doubtful it is, and
   client.send(at16kHz({ transcription: { delay: 'minimal' } }));
   for (let i = 0; calls.length < 3; i += 1) {
     assert(i < 100, 'no text of speech that goes on');
-    client.speak(tone(0.5));
+    client.speak(tone(0.25));
     await sleep(100);
   }
   assert(calls.every((times) => !times));
