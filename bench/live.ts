@@ -81,10 +81,10 @@ async function compare(): Promise<string> {
     for (const peer of i % 2 === 0 ? peers : peers.toReversed())
       runs.get(peer)?.push(await peer.hear(clip, packets[i % packets.length] ?? 20));
     files.push(await asFile(clip));
+    writeRuns(clips.slice(0, i + 1), runs, files);
     process.stderr.write(`${i + 1} of ${clips.length} clips\r`);
   }
   const loaded = load();
-  writeRuns(clips, runs, files);
   return [
     await liveTable(clips, runs, files, rates),
     `The first utterance after the start of the gateway, whose model is loaded meanwhile: ${cold.toFixed(0)} ms.`,
