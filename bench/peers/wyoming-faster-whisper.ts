@@ -79,6 +79,7 @@ export async function startWyoming(threads: number, checkpointVenv: string): Pro
 async function hear(...[port, clip, packetMs]: [number, ...Parameters<LivePeer['hear']>]) {
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');
+  socket.on('error', () => undefined); // a broken connection is noticed by the missing transcript
   try {
     const heard = transcript(socket);
     send(socket, 'transcribe', { language: 'en' });
