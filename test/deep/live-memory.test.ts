@@ -9,8 +9,6 @@ import { samplesOfJfk } from '../model/jfk.ts';
 
 const skip = process.platform !== 'linux' && '/proc is on Linux only';
 const AT_ONCE = 8;
-/** Half of what the voice activity models of 60 sessions take, each of which has its own. */
-const LEAST_LEAK = 30e6;
 
 /** Runs sessions, some at a time. */
 async function runSessions(count: number, session: (i: number) => Promise<void>): Promise<void> {
@@ -65,6 +63,4 @@ test('memory, descriptors and threads are flat over 60 live sessions of real spe
   );
   t.diagnostic(JSON.stringify(around));
   assertFlat(around);
-  const grown = around.after.residentBytes - around.before.residentBytes;
-  assert(grown < LEAST_LEAK, `${grown} bytes`);
 });
