@@ -75,7 +75,8 @@ export async function say(
     of(COMPLETED).length + of(FAILED).length >= of('input_audio_buffer.committed').length;
   await until(`the texts of ${clip.name}`, () => client.closed() !== null || isOver(), LIMIT_MS);
   client.socket.off('message', listen);
-  if (client.closed() !== null) throw new Error(`${clip.name}: the session was closed with ${client.closed()}`);
+  if (client.closed() !== null)
+    throw new Error(`${clip.name}: the session was closed with ${client.closed()}`);
   const texts = of(COMPLETED);
   const [first] = of(DELTA);
   const sinceItsEnd = ({ at, item_id }: Timed): number => {
