@@ -1,7 +1,7 @@
 /**
  * Checks the API keys. When keys are set, every path needs one, except health, the description of the API and the
- * pages without data. A client sends the key as `Authorization: Bearer`. The dashboard sends it once and then has a
- * session, which opens nothing but `/admin`.
+ * pages without data. A client sends the key as `Authorization: Bearer`; `keyOf` has the two exceptions. The dashboard
+ * sends it once and then has a session, which opens nothing but `/admin`.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
@@ -10,6 +10,7 @@ import { GatewayError } from '../errors.ts';
 import { createKeyGuesses } from './key-guesses.ts';
 import { caseSensitiveRouter } from './route-table.ts';
 import { createSessions } from './sessions.ts';
+import { WHISPER_ASR } from './whisper-asr.ts';
 
 const COOKIE = 'voxgate_session';
 /** Other names under which clients send a key. The gateway takes none of them, and no upstream may get its key. */
@@ -82,10 +83,9 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
       for (const name of OTHER_KEY_HEADERS) if (isKey(req.get(name) ?? '')) delete req.headers[name];
       if (req.baseUrl === '/admin' && hasSession(res)) return next();
       try {
-        const bearer =
-          /^Bearer\s+(\S.*)$/i.exec(req.get('Authorization') ?? '')?.[1] ?? keyOfSubprotocol(req);
-        if (bearer === undefined) throw unauthorized();
-        check(req, bearer.trim());
+        const key = keyOf(req);
+        if (key === undefined) throw unauthorized();
+        check(req, key.trim());
       } catch (error) {
         res.setHeader('WWW-Authenticate', 'Bearer realm="voxgate"');
         throw error;
@@ -94,6 +94,25 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
       next();
     },
   };
+}
+
+/** The key that a request presents, in one of the ways that its path allows. */
+const keyOf = (req: Request) => credentialsOf(req, 'Bearer') ?? keyOfPassword(req) ?? keyOfSubprotocol(req);
+
+function credentialsOf(req: Request, scheme: string): string | undefined {
+  const [, name, credentials] = /^(\S+)\s+(\S.*)$/.exec(req.get('Authorization') ?? '') ?? [];
+  return name?.toLowerCase() === scheme.toLowerCase() ? credentials : undefined;
+}
+
+/**
+ * Bazarr has a field for the address and none for a key, but its library makes HTTP Basic of `http://user:KEY@host`
+ * (RFC 7617, section 2). The user may be any. No answer asks for Basic, so that no browser keeps the key and sends it
+ * by itself.
+ */
+function keyOfPassword(req: Request): string | undefined {
+  if (!WHISPER_ASR.includes(req.baseUrl)) return undefined;
+  const pair = Buffer.from(credentialsOf(req, 'Basic') ?? '', 'base64').toString();
+  return /^[^:]*:(.+)$/.exec(pair)?.[1];
 }
 
 /**

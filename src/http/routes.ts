@@ -18,7 +18,7 @@ import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
 import { openaiDialect, type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
-import { asr, detectLanguage } from './whisper-asr.ts';
+import { asr, detectLanguage, WHISPER_ASR } from './whisper-asr.ts';
 
 export interface RouteDeps {
   version: string;
@@ -40,8 +40,6 @@ export interface RouteDeps {
   /** The router for all paths below `/admin`. */
   admin: Router;
 }
-
-const WHISPER_ASR = ['/asr', '/detect-language'];
 
 /** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
 export function routeTable(deps: RouteDeps): RouteRow[] {

@@ -15,6 +15,9 @@ import { toTsv, toWhisperJson } from '../transcription/whisper-formats.ts';
 import { isTruthy } from '../truthy.ts';
 import { type Dialect, type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
 
+/** The paths of that API. */
+export const WHISPER_ASR: readonly string[] = ['/asr', '/detect-language'];
+
 const OUTPUTS = ['txt', 'srt', 'vtt', 'json', 'tsv'] as const;
 const TASKS = ['transcribe', 'translate'] as const;
 const RAW = wavHeader({ rate: SAMPLE_RATE, width: 2, channels: 1 });

@@ -195,6 +195,25 @@ test('after 10 wrong keys from an address, every key from it waits, and those fr
   await until('the time is over', async () => (await from('2001:db8:0:1::1', 'k1')).status === 200);
 });
 
+test('the paths of Bazarr take the key as the password of HTTP Basic, guessed as rarely, and no other path does', async () => {
+  await using gateway = await startGateway({ env: { SVC_API_KEY: 'k:1' } });
+  const basic = async (path: string, pair: string) => {
+    const Authorization = `Basic ${Buffer.from(pair).toString('base64')}`;
+    const seen = await ask(gateway, path, { method: 'POST', headers: { Authorization } });
+    return [seen.status, seen.code, seen.headers['www-authenticate']];
+  };
+  for (const path of ['/asr', '/detect-language'])
+    assert.equal((await basic(path, 'anyone:k:1'))[0], 400, 'the key is right, and the body is missing');
+  const refused = [401, 'invalid_api_key', 'Bearer realm="voxgate"'];
+  for (const path of ['/v1/audio/transcriptions', '/admin/api/reset-asr-state', '/v1/asr'])
+    assert.deepEqual(await basic(path, 'anyone:k:1'), refused, path);
+  for (const pair of ['', 'k:1', 'anyone:', 'anyone'])
+    assert.deepEqual(await basic('/asr', pair), refused, pair);
+  for (let count = 1; count < 10; count += 1)
+    assert.deepEqual(await basic('/asr', `a:wrong${count}`), refused);
+  assert.deepEqual((await basic('/asr', 'anyone:k:1')).slice(0, 2), [429, 'too_many_keys']);
+});
+
 test('requests without a key do not count as wrong keys', async () => {
   await using gateway = await startGateway({ env: { SVC_API_KEY: 'k1' } });
   for (let count = 0; count < 30; count++) assert.equal((await ask(gateway, '/v1/models')).status, 401);
