@@ -1,11 +1,18 @@
-/** The official OpenAI package of npm transcribes live, over its own WebSocket client. */
+/** The official OpenAI packages of npm and of PyPI transcribe live, over their own WebSocket clients. */
 import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { OpenAIRealtimeWS } from 'openai/realtime/ws';
 import { startGateway, until } from '../http/harness.ts';
 import { append, silence, tone } from '../http/realtime.ts';
+import { JFK, JFK_TEXT, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
+import { pythonBin } from './python.ts';
 
 test('the official OpenAI package of npm gets an utterance live', async () => {
   await using gateway = await startGateway({ env: { SVC_API_KEY: 'right' } });
@@ -50,4 +57,23 @@ test('the official OpenAI package of npm gets an utterance live', async () => {
     [],
   );
   assert(seen.includes('conversation.item.input_audio_transcription.delta'));
+});
+
+test('the official OpenAI package of PyPI hears speech live', async (t) => {
+  if (!needsWeights(t)) return;
+  const bin = await pythonBin();
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-openai-live-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const speech = join(dir, 'speech.s16le');
+  const raw = ['-f', 's16le', '-ac', '1', '-ar', '24000', '-af', 'apad=pad_dur=3'];
+  execFileSync('ffmpeg', ['-v', 'error', '-i', JFK, ...raw, speech]);
+  await using gateway = await startRealGateway({}, { SVC_API_KEY: 'right' });
+  const script = new URL('openai_live.py', import.meta.url).pathname;
+  const run = (key: string, model: string) =>
+    promisify(execFile)(join(bin, 'python'), [script, `${gateway.base}/v1`, key, model, speech], {
+      timeout: 120_000,
+    });
+  assert.equal(plain((await run('right', MODEL)).stdout), plain(JFK_TEXT));
+  await assert.rejects(run('wrong', MODEL), /HTTP 401/);
+  await assert.rejects(run('right', 'nonsense'), /unknown_model|nonsense/);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { heard, startGateway, until } from './harness.ts';
-import { append, at16kHz, COMPLETED, connectLive, DELTA, silence, tone } from './realtime.ts';
+import { append, at16kHz, COMPLETED, connectLive, DELTA, type Received, silence, tone } from './realtime.ts';
 
 test('an utterance has the events of the protocol, in their order, with their fields', async () => {
   await using gateway = await startGateway({ transcribe: async () => heard(' Hello there.') });
@@ -67,6 +67,29 @@ test('a client that ends its turns itself commits and clears, and an empty buffe
   const completed = await client.event(COMPLETED);
   assert.deepEqual([completed.transcript, completed.usage.seconds], ['Hello there.', 2]);
   assert(!client.events.some(({ type }) => type.includes('speech_')));
+});
+
+test('with a model of OpenAI that detects no turns the client commits, unless it asks for turns', async () => {
+  await using gateway = await startGateway();
+  const shown = ({ session }: Received) => session.audio.input.turn_detection;
+  for (const model of ['gpt-realtime-whisper', 'gpt-live-transcribe']) {
+    await using client = await connectLive(gateway, { query: `?intent=transcription&model=${model}` });
+    assert.equal(shown(await client.event('session.created')), null);
+    client.send(at16kHz({ transcription: { model } })); // as LiveKit's agents, which then commit
+    assert.equal(shown(await client.event('session.updated')), null);
+    client.speak(tone(1));
+    client.speak(silence(1));
+    client.send({ type: 'input_audio_buffer.commit' });
+    assert.equal((await client.event(COMPLETED)).usage.seconds, 2);
+    assert(!client.events.some(({ type }) => type === 'error' || type.includes('speech_')));
+    client.send(at16kHz({ turn_detection: { type: 'server_vad' } }));
+    assert.equal(shown(await client.event('session.updated', 2)).silence_duration_ms, 500);
+  }
+  await using client = await connectLive(gateway);
+  client.send(at16kHz({ transcription: { model: 'gpt-live-transcribe' } }));
+  assert.equal(shown(await client.event('session.updated')), null);
+  client.send(at16kHz({ transcription: { model: 'gpt-4o-transcribe' } }));
+  assert.equal(shown(await client.event('session.updated', 2)).type, 'server_vad');
 });
 
 test('the beta of the protocol has its own names and flat fields', async () => {

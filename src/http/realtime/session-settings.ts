@@ -87,15 +87,28 @@ export interface SessionState {
   format: Format;
   transcription: z.infer<typeof transcription> | null;
   noiseReduction: z.infer<typeof noiseReduction> | null;
-  turnDetection: z.infer<typeof turnDetection> | null;
+  /** Undefined until the client says how turns are told, and null when it commits them. */
+  turnDetection: z.infer<typeof turnDetection> | null | undefined;
   include: string[] | null;
+}
+
+/**
+ * OpenAI's models without turn detection. Their clients leave the field away and commit, and take the error for a commit
+ * of nothing as the end of the session.
+ */
+const COMMITTED_BY_CLIENTS = ['gpt-realtime-whisper', 'gpt-live-transcribe'];
+
+/** The turn detection that holds, which depends on the model as long as the client has not set it. */
+function detectionOf(state: SessionState): z.infer<typeof turnDetection> | null {
+  if (state.turnDetection !== undefined) return state.turnDetection;
+  return COMMITTED_BY_CLIENTS.includes(state.transcription?.model ?? '') ? null : { type: 'server_vad' };
 }
 
 export const firstState = (model: string | undefined): SessionState => ({
   format: { type: 'audio/pcm', rate: 24_000 },
   transcription: model === undefined ? null : { model },
   noiseReduction: null,
-  turnDetection: { type: 'server_vad' },
+  turnDetection: undefined,
   include: null,
 });
 
@@ -105,7 +118,7 @@ export function updated(state: SessionState, update: SessionUpdate): SessionStat
   const first = firstState(undefined);
   const merged = sent.transcription ? { ...state.transcription, ...sent.transcription } : sent.transcription;
   const detection =
-    sent.turn_detection && state.turnDetection !== null
+    sent.turn_detection && state.turnDetection
       ? { ...state.turnDetection, ...sent.turn_detection }
       : sent.turn_detection;
   return {
@@ -143,7 +156,9 @@ const PREFIX_MS = 300;
 const THRESHOLD = 0.5;
 
 /** @throws GatewayError `invalid_value` that names the field */
-export function toLiveSettings({ transcription, turnDetection, include }: SessionState): LiveSettings {
+export function toLiveSettings(state: SessionState): LiveSettings {
+  const { transcription, include } = state;
+  const turnDetection = detectionOf(state);
   const { delay, ...fields } = transcription ?? {};
   const isUnknown = include?.find((name) => name !== INCLUDE);
   if (isUnknown !== undefined) throw invalidValue('include', isUnknown, `Expected ${INCLUDE}`, 'include');
@@ -167,13 +182,17 @@ export function toLiveFormat({ format }: SessionState): LiveFormat {
   return { encoding: format.type === 'audio/pcmu' ? 'mulaw' : 'alaw', rate: 8000 };
 }
 
-const shownDetection = (detection: SessionState['turnDetection']) =>
-  detection && {
-    type: detection.type,
-    threshold: detection.threshold ?? THRESHOLD,
-    prefix_padding_ms: detection.prefix_padding_ms ?? PREFIX_MS,
-    silence_duration_ms: detection.silence_duration_ms ?? SILENCE_MS,
-  };
+function shownDetection(state: SessionState) {
+  const detection = detectionOf(state);
+  return (
+    detection && {
+      type: detection.type,
+      threshold: detection.threshold ?? THRESHOLD,
+      prefix_padding_ms: detection.prefix_padding_ms ?? PREFIX_MS,
+      silence_duration_ms: detection.silence_duration_ms ?? SILENCE_MS,
+    }
+  );
+}
 
 /** The session as its events show it. */
 export function shownSession(state: SessionState, { id, expiresAt }: { id: string; expiresAt: number }) {
@@ -187,7 +206,7 @@ export function shownSession(state: SessionState, { id, expiresAt }: { id: strin
         format: state.format,
         transcription: state.transcription,
         noise_reduction: state.noiseReduction,
-        turn_detection: shownDetection(state.turnDetection),
+        turn_detection: shownDetection(state),
       },
     },
     include: state.include,
@@ -204,7 +223,7 @@ export function shownBetaSession(state: SessionState, { id, expiresAt }: { id: s
     input_audio_format: names[state.format.type],
     input_audio_transcription: state.transcription,
     input_audio_noise_reduction: state.noiseReduction,
-    turn_detection: shownDetection(state.turnDetection),
+    turn_detection: shownDetection(state),
     include: state.include,
   };
 }
