@@ -3,6 +3,7 @@
  * while one takes its time, so that a client which sends faster than its speech can be heard is slowed down. A failure
  * is an event, and the session goes on if it can.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'winston';
 import type { WebSocket } from 'ws';
 import { liveDecoder } from '../../audio/live/encodings.ts';
@@ -43,6 +44,9 @@ export interface Connection {
   stop(): Promise<void>;
   readonly closed: Promise<void>;
 }
+
+/** The bytes of a message that are decoded at a time: at most one second of audio. */
+const PIECE_BYTES = 8000;
 
 /** Close codes of RFC 6455, section 7.4.1. */
 const CLOSE = { goingAway: 1001, policy: 1008, internal: 1011 };
@@ -94,7 +98,14 @@ export function runConnection(options: ConnectionOptions): Connection {
         return sendSession('updated');
       }
       case 'append':
-        return (await opened()).append(decode(event.audio));
+        // Samples take up to 8 times the bytes of the audio, and minutes of it would keep all others waiting. So a
+        // piece is decoded at a time, all other work has its turn before the next, and a client that left ends it.
+        for (let at = 0; at < event.audio.length; at += PIECE_BYTES) {
+          gone.signal.throwIfAborted();
+          await (await opened()).append(decode(event.audio.subarray(at, at + PIECE_BYTES)));
+          await nextTurn();
+        }
+        return;
       case 'commit':
         return (await opened()).commit();
       case 'clear':

@@ -1,0 +1,67 @@
+/** The most memory that live sessions take: each sends the largest messages, which are read no faster than heard. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { COMPLETED, connectLive, type LiveClient } from '../http/realtime.ts';
+import { SCRIPTED, serve } from '../http/served.ts';
+import { until } from '../until.ts';
+
+const skip = process.platform !== 'linux' && '/proc is on Linux only';
+const MIB = 1024 * 1024;
+const SESSIONS = 32;
+/** A message of 15 MiB has 11 MiB of audio; beside that a session holds the next message and what its socket read. */
+const MOST_BYTES = SESSIONS * 64 * MIB;
+
+const peakBytes = (pid: number) =>
+  1024 * Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+
+test('32 sessions that send messages of almost 16 MiB of telephony take bounded memory, and others are served', {
+  skip,
+}, async (t) => {
+  await using gateway = await serve({ SVC_LIVE_WAIT_SEC: '60' }, SCRIPTED);
+  const pid = gateway.child.pid as number;
+  const before = peakBytes(pid);
+  // Silence of 24 min: each byte becomes two samples of 4 bytes, the most that a byte can become.
+  const audio = Buffer.alloc(11 * MIB, 0xff).toString('base64');
+  const message = JSON.stringify({ type: 'input_audio_buffer.append', audio });
+  const clients: LiveClient[] = [];
+  try {
+    for (let i = 0; i < SESSIONS; i += 1) clients.push(await connectLive(gateway));
+    for (const client of clients) {
+      client.send({
+        type: 'session.update',
+        session: { audio: { input: { format: { type: 'audio/pcmu' } } } },
+      });
+      client.socket.send(message);
+      client.socket.send(message);
+    }
+    await until(
+      'every session has been read',
+      () => clients.every(({ events }) => events.some(({ type }) => type === 'session.updated')),
+      60_000,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 3000)); // the time in which the messages come in
+    const asked = performance.now();
+    assert((await fetch(`${gateway.base}/health`)).ok);
+    t.diagnostic(`/health after ${(performance.now() - asked).toFixed(0)} ms`);
+  } finally {
+    for (const { socket } of clients) socket.terminate();
+  }
+  const taken = peakBytes(pid) - before;
+  t.diagnostic(`${(taken / MIB / SESSIONS).toFixed(0)} MiB for each session at the peak`);
+  assert(taken < MOST_BYTES, `${(taken / MIB).toFixed(0)} MiB`);
+  let next: LiveClient | null = null;
+  await until(
+    'their places are free',
+    async () => {
+      next = await connectLive(gateway).catch(() => null);
+      return next !== null;
+    },
+    30_000,
+  );
+  await using last = next as unknown as LiveClient;
+  const loud = Buffer.from(Uint8Array.from({ length: 24_000 }, (_, i) => ((i >> 3) & 1 ? 0x10 : 0xf0)));
+  for (const bytes of [loud, Buffer.alloc(96_000)])
+    last.send({ type: 'input_audio_buffer.append', audio: bytes.toString('base64') });
+  await last.event(COMPLETED);
+});
