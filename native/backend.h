@@ -70,6 +70,10 @@ struct ChunkOptions {
   // True for another look at the audio of the call before: what was encoded for that is used again, where it
   // is exactly the same.
   bool again = false;
+  // The text that is said in the audio. The model then decodes nothing: it gives this text its times and
+  // probabilities, in one segment. Empty where the model has to hear the text. A model that cannot do that
+  // throws Failure{invalid_argument}, and Failure{text_too_long} where it takes no text as long.
+  std::string text;
   // Inverse text normalization: punctuation and digits, if the model has the choice.
   bool normalize_text = true;
 };

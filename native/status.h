@@ -11,8 +11,9 @@ enum class StatusCode {
   load_failed,
   bad_audio,
   inference_failed,
-  incomplete, // the model stopped before the end of the audio; another attempt may reach it
-  repetition, // the model only repeated itself; another attempt may hear more
+  incomplete,    // the model stopped before the end of the audio; another attempt may reach it
+  repetition,    // the model only repeated itself; another attempt may hear more
+  text_too_long, // the text to align has more tokens than the model takes at once
   out_of_memory,
   closed,
   invalid_argument,

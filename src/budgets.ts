@@ -100,6 +100,8 @@ export const BUDGETS = {
     /** The time that the first of them has for its body before the next one is called as well. */
     calledMs: 1000,
   },
+  /** Texts to align, in UTF-8. Six hours of fast speech have room. */
+  alignment: { textBytes: 512 * 1024 },
   /** Live sessions. How many there are at once, and how long an utterance waits for the slot, are settings. */
   live: {
     /** The longest message of a client: 15 MiB of audio in base64, as OpenAI's, with room for the rest of the event. */

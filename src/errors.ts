@@ -56,6 +56,13 @@ export const ERRORS = {
     says: '{model} does not know {name} ({language}); it knows {known}',
   },
   unsupported_translate: { kind: 'malformed', says: '{model} does not translate; {others} do' },
+  unsupported_alignment: { kind: 'malformed', says: '{model} does not align text; {others} do' },
+  // Alignments.
+  text_too_long: {
+    kind: 'malformed',
+    says: 'The text cannot be said in its audio: it has {syllables} syllables for {seconds} s of speech',
+  },
+  no_speech: { kind: 'malformed', says: 'The audio holds no speech to align the text with' },
   // Live sessions.
   input_audio_buffer_commit_empty: {
     kind: 'malformed',

@@ -128,6 +128,7 @@ ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
   result.times = read_boolean(options, "times");
   result.words = read_boolean(options, "words");
   result.again = read_boolean(options, "again");
+  result.text = read_text(options, "text");
   result.normalize_text =
       options.Get("normalizeText").IsUndefined() || read_boolean(options, "normalizeText");
   return result;

@@ -15,6 +15,8 @@ const char* code_name(StatusCode code) {
     return "incomplete";
   case StatusCode::repetition:
     return "repetition";
+  case StatusCode::text_too_long:
+    return "text_too_long";
   case StatusCode::out_of_memory:
     return "out_of_memory";
   case StatusCode::closed:

@@ -83,6 +83,7 @@ const codes: ReadonlySet<unknown> = new Set<NativeErrorCode>([
   'inference_failed',
   'incomplete',
   'repetition',
+  'text_too_long',
   'out_of_memory',
   'closed',
   'invalid_argument',

@@ -12,6 +12,7 @@ export type NativeErrorCode =
   | 'inference_failed'
   | 'incomplete' // the model stopped before the end of the audio; another attempt may reach it
   | 'repetition' // the model only repeated itself; another attempt may hear more
+  | 'text_too_long' // the text to align has more tokens than the model takes at once
   | 'out_of_memory'
   | 'closed' // the object was closed before or during the call
   | 'invalid_argument';
@@ -69,6 +70,11 @@ export interface ChunkOptions {
   words: boolean;
   /** True for another look at the audio of the call before: what was encoded for that is used again. */
   again: boolean;
+  /**
+   * The text that is said, for a model that aligns texts (Whisper). Nothing is decoded then: the one segment has the
+   * tokens of this text, with their times and probabilities.
+   */
+  text?: string;
   /** Inverse text normalization: punctuation and digits, where the model has the choice (SenseVoice). Default true. */
   normalizeText?: boolean;
 }

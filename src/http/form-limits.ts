@@ -17,8 +17,9 @@ const LIMIT_OF: Readonly<Record<string, keyof FormLimits>> = {
   LIMIT_PART_COUNT: 'parts',
 };
 
-/** The most bytes of the value of a field. References of speakers are sounds, so they are longer than other fields. */
+/** The most bytes of the value of a field. References of speakers are sounds, and a text to align may be a long one. */
 export function fieldSizeOf(name: string, limits: FormLimits): number {
+  if (name === 'text') return Math.max(limits.fieldSize, BUDGETS.alignment.textBytes);
   return /^known_speaker_references(\[\d*\])?$/.test(name)
     ? BUDGETS.speakers.referenceBytes
     : limits.fieldSize;

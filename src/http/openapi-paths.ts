@@ -1,8 +1,10 @@
 /** Describes every path of the API except those of `src/admin` (OpenAPI 3.1.0, section 4.8.8). */
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject, ZodOpenApiResponseObject } from 'zod-openapi';
+import { alignmentFields } from '../transcription/alignment/fields.ts';
 import { transcriptionFields } from '../transcription/request.ts';
 import {
+  alignmentSchema,
   deltaSchema,
   detectedSchema,
   diarizedSchema,
@@ -40,6 +42,11 @@ const form = z
   .object({ file, ...transcriptionFields })
   .partial()
   .required({ file: true });
+
+const alignmentForm = z
+  .object({ file, ...alignmentFields })
+  .partial()
+  .required({ file: true, text: true });
 
 const audioFile = z.object({ audio_file: file });
 
@@ -146,6 +153,14 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
       },
     },
     '/v1/audio/translations': { post: transcription('speech in any language to English text') },
+    '/v1/audio/alignments': {
+      post: {
+        summary: 'when each word of a given text is spoken',
+        takesSlot: true,
+        body: bodyOf('multipart/form-data', alignmentForm),
+        responses: { 200: json('the words', alignmentSchema), 413: TOO_LARGE, 503: UNAVAILABLE },
+      },
+    },
   }),
   ...pathsOf('whisper-asr-webservice', {
     '/asr': {

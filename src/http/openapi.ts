@@ -93,6 +93,11 @@ export const segmentSchema = z
   })
   .meta({ id: 'Segment' });
 
+const wordSchema = z.looseObject({
+  ...{ word: z.string(), start: sec('start'), end: sec('end'), speaker: speaker.optional() },
+  probability: z.number().min(0).max(1).describe('the mean of the tokens’ probabilities'),
+});
+
 export const verboseSchema = z
   .looseObject({
     task: z.enum(['transcribe', 'translate']),
@@ -100,14 +105,7 @@ export const verboseSchema = z
     duration: sec('audio'),
     text: z.string(),
     segments: z.array(segmentSchema).optional(),
-    words: z
-      .array(
-        z.looseObject({
-          ...{ word: z.string(), start: sec('start'), end: sec('end'), speaker: speaker.optional() },
-          probability: z.number().min(0).max(1).describe('the mean of the tokens’ probabilities'),
-        }),
-      )
-      .optional(),
+    words: z.array(wordSchema).optional(),
     ...spoken,
     usage,
     language_code: z.string().describe('ISO 639'),
@@ -121,6 +119,22 @@ export const verboseSchema = z
     logprobs,
   })
   .meta({ id: 'VerboseTranscription' });
+
+export const alignmentSchema = z
+  .looseObject({
+    task: z.literal('align'),
+    language: z.string().describe('lower-case English name'),
+    duration: sec('audio'),
+    text: z.string(),
+    words: z.array(wordSchema).describe('all words of the text; one that is not said has no length'),
+    segments: z.array(z.looseObject({ id: z.int(), start: sec('start'), end: sec('end'), text: z.string() })),
+    usage,
+    language_code: z.string().describe('ISO 639'),
+    language_probability: z.number().min(0).max(1),
+    model: z.string(),
+    route: z.string().describe('`requested`, or `auto:` and the rule'),
+  })
+  .meta({ id: 'Alignment' });
 
 export const diarizedSegmentSchema = z
   .looseObject({

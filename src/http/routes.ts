@@ -17,7 +17,12 @@ import { countAs } from './observe.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
-import { openaiDialect, type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
+import {
+  alignmentDialect,
+  openaiDialect,
+  type TranscriptionHandlerDeps,
+  transcriptions,
+} from './transcriptions.ts';
 import { asr, detectLanguage, WHISPER_ASR } from './whisper-asr.ts';
 
 export interface RouteDeps {
@@ -40,6 +45,9 @@ export interface RouteDeps {
   /** The router for all paths below `/admin`. */
   admin: Router;
 }
+
+/** The paths below `/v1/audio` that are not the speech upstream's. */
+const OWN_AUDIO = ['transcriptions', 'translations', 'alignments'].map((name) => `/v1/audio/${name}`);
 
 /** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
 export function routeTable(deps: RouteDeps): RouteRow[] {
@@ -66,6 +74,12 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
       chain: inference,
       handler: transcriptions(deps.transcriptions, openaiDialect('translate')),
     },
+    {
+      method: 'post',
+      path: '/v1/audio/alignments',
+      chain: inference,
+      handler: transcriptions(deps.transcriptions, alignmentDialect),
+    },
     { method: 'post', path: '/asr', chain: inference, handler: asr(deps.transcriptions) },
     {
       method: 'post',
@@ -91,7 +105,7 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
 /** Sets the category of each request before anything can refuse it, so that a refusal counts in the same category. */
 export function mountCategories(app: Express): void {
   app.use('/v1/audio', countAs('tts'));
-  app.all(['/v1/audio/transcriptions', '/v1/audio/translations', ...WHISPER_ASR], countAs('asr'));
+  app.all([...OWN_AUDIO, ...WHISPER_ASR], countAs('asr'));
   app.all('/v1/chat/completions', countAs('llm'));
 }
 

@@ -1,13 +1,15 @@
 /**
- * POST /v1/audio/transcriptions and /v1/audio/translations. The handler parses the fields into a request, runs a
- * transcription session and writes its segments to the answer.
+ * POST /v1/audio/transcriptions, /v1/audio/translations and /v1/audio/alignments. The handler parses the fields into a
+ * request, runs a transcription session and writes its segments to the answer.
  */
 import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'winston';
 import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
+import { parseAlignment } from '../transcription/alignment/fields.ts';
 import {
   type FormattedBody,
+  formatAlignment,
   formatTranscript,
   showsSpeakers,
   showsTimes,
@@ -55,6 +57,13 @@ export function openaiDialect(task: 'transcribe' | 'translate'): Dialect {
     answer: formatTranscript,
   };
 }
+
+/** The text is the client's, and the answer says when its words are spoken. */
+export const alignmentDialect: Dialect = {
+  upload: () => ({ field: 'file' }),
+  request: parseAlignment,
+  answer: formatAlignment,
+};
 
 export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect): RequestHandler {
   return async (req, res) => {

@@ -51,6 +51,7 @@ function whisper(size: string, known: WhisperSize): CatalogueModel {
     languageHint: 'constrains',
     streams: true,
     translates: known.translates ?? true,
+    aligns: true,
     files: {
       f16: hubFile(`ggml-${size}.bin`, known.f16),
       ...(known.q8_0 && { q8_0: hubFile(`ggml-${size}-q8_0.bin`, known.q8_0) }),

@@ -60,6 +60,8 @@ export interface CatalogueModel extends Weights {
   streams: boolean;
   /** True when the model was trained to write English text for speech in other languages. */
   translates: boolean;
+  /** True when the model can say when each word of a given text is spoken. */
+  aligns?: true;
 }
 
 /** The name of the file for one precision in the models folder; undefined when there is no such file. */

@@ -39,6 +39,25 @@ export function formatTranscript(transcript: Transcript, request: TranscriptionR
   }
 }
 
+/** The answer of an alignment: the words of the text, and its sentences. */
+export function formatAlignment({ route, segments, summary }: Transcript): FormattedBody {
+  return asJson({
+    task: 'align',
+    language: languageName(summary.language),
+    duration: seconds(summary.durationSec),
+    text: fullText(segments),
+    words: segments.flatMap((segment) => segment.words.map(toWireWord)),
+    segments: segments.map(({ id, start, end, text }) => ({
+      ...{ id, start: seconds(start), end: seconds(end), text },
+    })),
+    usage: usage(summary),
+    language_code: summary.language,
+    language_probability: round(summary.languageProbability, 4),
+    model: route.model.id,
+    route: route.reason,
+  });
+}
+
 /** True when the answer shows times or needs them, so that aligning the words is worth its cost. */
 export function showsTimes(request: TranscriptionRequest): boolean {
   return request.stream || showsSpeakers(request) || !['json', 'text'].includes(request.responseFormat);

@@ -16,9 +16,7 @@ import type { Recognition } from './recognizers/recognizer.ts';
 const IN_HAND = 8;
 
 /** A chunk and what was recognized in it. Its audio is given back. */
-export interface ChunkRecognition extends Recognition {
-  chunk: Omit<Chunk, 'samples'>;
-}
+export type ChunkRecognition<R extends Recognition = Recognition> = R & { chunk: Omit<Chunk, 'samples'> };
 
 /** Adds the language of a chunk to those of the chunks before. */
 export function addLanguage(
@@ -36,27 +34,30 @@ function alsoHeard(before: HeardBefore, recognition: ChunkRecognition): HeardBef
   };
 }
 
-export interface LaneWork {
-  chunks: AsyncGenerator<Chunk>;
+/** Work on chunks of the type `C`, which may hold more than sound, with results of the type `R`. */
+export interface LaneWork<C extends Chunk = Chunk, R extends Recognition = Recognition> {
+  chunks: AsyncGenerator<C>;
   model: TranscriptionModel;
   /** True to give the first chunk all threads, so that its text comes as soon as possible. */
   firstAlone: boolean;
   /** Aborted when the consumer ends the iteration; `chunks` and `recognize` must end then. */
   stop: AbortController;
   /** @param before what the chunks before tell, some of which may still be running */
-  recognize(lane: Lane, chunk: Chunk, before: Promise<HeardBefore>): Promise<Recognition>;
+  recognize(lane: Lane, chunk: C, before: Promise<HeardBefore>): Promise<R>;
 }
 
 /** Yields the recognitions in the order of the chunks. When the iteration ends, for any reason, all lanes are idle. */
-export async function* onLanes(work: LaneWork): AsyncGenerator<ChunkRecognition> {
+export async function* onLanes<C extends Chunk, R extends Recognition>(
+  work: LaneWork<C, R>,
+): AsyncGenerator<ChunkRecognition<R>> {
   const { chunks, model, firstAlone, stop } = work;
   const lanes = model.info.lanes;
   const free = Array.from({ length: lanes }, (_, i) => i);
-  const running = new Set<Promise<ChunkRecognition>>();
+  const running = new Set<Promise<ChunkRecognition<R>>>();
   let before = Promise.resolve(NOTHING_BEFORE);
-  let first: Promise<ChunkRecognition> | null = null;
+  let first: Promise<unknown> | null = null;
 
-  async function start(chunk: Chunk, heardBefore: Promise<HeardBefore>): Promise<ChunkRecognition> {
+  async function start(chunk: C, heardBefore: Promise<HeardBefore>): Promise<ChunkRecognition<R>> {
     if (firstAlone) await first;
     const index = free.shift() ?? 0;
     try {
@@ -67,7 +68,7 @@ export async function* onLanes(work: LaneWork): AsyncGenerator<ChunkRecognition>
     }
   }
 
-  async function hear(chunk: Chunk): Promise<ChunkRecognition> {
+  async function hear(chunk: C): Promise<ChunkRecognition<R>> {
     const heard = start(chunk, before);
     before = Promise.all([before, heard]).then(([earlier, recognition]) => alsoHeard(earlier, recognition));
     before.catch(() => undefined); // the failure of a chunk is thrown in its turn

@@ -35,6 +35,8 @@ export interface TranscriptionRequest {
   languages: readonly string[];
   prompt: string;
   keywords: readonly string[];
+  /** The text to align; absent when the text is to be heard. */
+  text?: string;
   temperature: number;
   /** Texts that are followed side by side where a chunk is in doubt; undefined for the default of the gateway. */
   beamSize: number | undefined;

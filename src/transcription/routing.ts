@@ -28,6 +28,8 @@ export interface RouteRequest {
   /** The languages to choose among when none is given; absent or empty means all. */
   languages?: readonly string[];
   translate: boolean;
+  /** The text to align; absent when the text is to be heard. */
+  text?: string;
 }
 
 /** OpenAI's model that tells speakers apart. */
@@ -95,6 +97,7 @@ function autoRoute(
   { defaultSize, isAllowed = () => true }: RouteOptions,
 ): Route {
   const { translate } = request;
+  const aligns = request.text !== undefined;
   const models = all.filter(isAllowed);
   // A language that no model knows is ignored in the choice, and the model then detects a language that it knows.
   const asked = request.language === undefined ? (request.languages ?? []) : [request.language];
@@ -106,7 +109,11 @@ function autoRoute(
   const order = preferred === undefined ? bySize : [preferred, ...bySize];
   const candidates = [...order, ...all.filter((model) => !order.includes(model))].filter(isAllowed);
   const able = candidates.filter(
-    (model) => model.servable && (!isKnown || knowsAll(model)) && (!translate || model.translates),
+    (model) =>
+      model.servable &&
+      (!isKnown || knowsAll(model)) &&
+      (!translate || model.translates) &&
+      (!aligns || model.aligns),
   );
   // Without an engine the preferred model is returned as well, so that the error can name what is missing.
   const model = able.find(({ installed }) => installed) ?? able[0] ?? candidates[0];
@@ -116,9 +123,10 @@ function autoRoute(
 
 function preference(
   models: readonly RoutableModel[],
-  { language, translate }: RouteRequest,
+  { language, translate, text }: RouteRequest,
 ): { preferred: RoutableModel | undefined; rule: string } {
   if (translate) return { preferred: undefined, rule: 'translate' };
+  if (text !== undefined) return { preferred: undefined, rule: 'align' };
   if (language === undefined) return { preferred: undefined, rule: 'no-hint' };
   const preferred = models.find((model) => model.preferredFor.includes(language));
   return { preferred, rule: preferred === undefined ? 'other-language' : `${preferred.id}-language` };

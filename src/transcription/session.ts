@@ -12,11 +12,13 @@ import type { ModelCache } from '../engine/cache.ts';
 import type { Hold, Slot } from '../engine/slot.ts';
 import type { SpeakerModel, TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
-import { CATALOGUE, PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { requireAble } from './abilities.ts';
+import { onLanesAligned } from './alignment/aligning.ts';
 import { mergeChannels } from './channels.ts';
 import { speechChunks } from './chunks.ts';
 import { cuttingFor } from './cutting.ts';
-import { addLanguage, type ChunkRecognition, onLanes } from './lanes.ts';
+import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './lanes.ts';
 import { choicesOf, languageFor, onlyChoice } from './language-choice.ts';
 import { createLanguageTally } from './language-tally.ts';
 import { type Recognizer, withoutText } from './recognizers/recognizer.ts';
@@ -115,7 +117,7 @@ export async function openTranscription(
 ): Promise<TranscriptionSession> {
   const route = deps.route(request);
   const { model } = route;
-  if (request.translate && !model.translates) throw cannotTranslate(model.id);
+  requireAble(model, request);
   const languages = choicesOf(model, request.languages);
   const language = languageFor(route, request.language) ?? onlyChoice(model, languages);
   if (!route.model.servable) throw backendUnavailable(model.provider);
@@ -194,16 +196,19 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     const beams = draft ? 1 : (request.beamSize ?? deps.beamSize);
     const asked = {
       ...toChunkRequest(request),
-      ...{ beams, draft, language, languages, timed: input.timed, signal: stopped },
+      ...{ beams, draft, language, languages, signal: stopped },
+      timed: input.timed && request.text === undefined,
     };
-    const heard = onLanes({
+    const work: LaneWork = {
       chunks,
       model: lease.model,
       firstAlone: request.stream,
       stop,
       recognize: (lane, chunk, before) =>
         recognizer.recognize(lane, chunk, { ...asked, before: () => before }),
-    });
+    };
+    const { text } = request;
+    const heard = text === undefined ? onLanes(work) : onLanesAligned(work, { text, recognizer, ...asked });
     for await (const recognition of heard) {
       note(recognition);
       yield recognition;
@@ -272,19 +277,6 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
 /** Where the channel of one speaker has speech, someone speaks. */
 const turnsIn = ({ chunk }: ChunkRecognition, speaker: string): Turn[] =>
   chunk.speech.map(({ startSec, endSec }) => ({ speaker, start: startSec, end: endSec }));
-
-function cannotTranslate(modelId: string): GatewayError {
-  return new GatewayError(
-    'unsupported_translate',
-    {
-      model: modelId,
-      others: CATALOGUE.filter((model) => model.translates)
-        .map(({ id }) => id)
-        .join(', '),
-    },
-    { param: 'translate' },
-  );
-}
 
 function backendUnavailable(provider: string): GatewayError {
   const known = PROVIDERS.includes(provider) ? { provider } : {};

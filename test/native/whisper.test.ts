@@ -111,3 +111,31 @@ test('whisper guesses the language', { skip }, async () => {
   assert.ok(guess.probability > 0.8);
   assert.equal(Object.keys(guess.probabilities).length, model.info.languages.length);
 });
+
+test('whisper gives a text its times instead of hearing one', { skip }, async () => {
+  const heard = await model.transcribe(speech, { ...options, times: false, words: true });
+  const text = textOf(heard);
+  const aligned = await model.transcribe(speech, { ...options, times: false, words: true, text });
+  assert.equal(textOf(aligned), text);
+  const ends = (segments: typeof heard) => segments.flatMap((s) => s.tokens.map(({ endMs }) => endMs));
+  assert.deepEqual(ends(aligned), ends(heard));
+  const sure = aligned.flatMap((s) => s.tokens).filter(({ logprob }) => logprob > Math.log(0.5));
+  assert.ok(sure.length > 15, 'the words are probable');
+  const other = ' The weather in Norway was bad, and the fish was expensive.';
+  const doubtful = await model.transcribe(speech, { ...options, times: false, words: true, text: other });
+  assert.equal(textOf(doubtful), other);
+  const mean = (segments: typeof heard) =>
+    segments.flatMap((s) => s.tokens).reduce((sum, { logprob }, _, all) => sum + logprob / all.length, 0);
+  assert.ok(mean(doubtful) < mean(aligned) - 2, `${mean(doubtful)}, ${mean(aligned)}`);
+});
+
+test('whisper refuses a text with more tokens than the decoder holds', { skip }, async () => {
+  const asked = { ...options, times: false, words: true };
+  const most = 448 - 5; // the prompt has four, and the end of the text is one
+  const text = (tokens: number) => ' the'.repeat(tokens);
+  const [segment] = await model.transcribe(speech, { ...asked, text: text(most) });
+  assert.equal(segment?.tokens.length, most);
+  await assert.rejects(model.transcribe(speech, { ...asked, text: text(most + 1) }), {
+    code: 'text_too_long',
+  });
+});

@@ -76,6 +76,8 @@ class ParakeetBackend final : public Backend {
     cancel.check();
     if (options.translate)
       throw Failure(StatusCode::invalid_argument, "This model cannot translate");
+    if (!options.text.empty())
+      throw Failure(StatusCode::invalid_argument, "This model cannot align a text");
     std::vector<float> padded(samples.begin(), samples.end());
     padded.resize(std::max(samples.size(), kMinSamples));
     std::vector<float> logprobs; // one a token

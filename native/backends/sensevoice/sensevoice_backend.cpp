@@ -42,6 +42,8 @@ class SenseVoiceBackend final : public Backend {
                                   const ChunkEvents& events, const CancelToken& cancel) override {
     if (options.translate)
       throw Failure(StatusCode::invalid_argument, "SenseVoice cannot translate");
+    if (!options.text.empty())
+      throw Failure(StatusCode::invalid_argument, "SenseVoice cannot align a text");
     encode(samples, options.language, options.normalize_text, cancel);
     const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
     std::vector<float> first;

@@ -87,7 +87,7 @@ class WhisperBackend final : public Backend {
     CallScope scope(*context_, state, *budget_, cancel);
     try {
       WhisperTranscript transcript(*context_, state, scope, cancel, options, events,
-                                   prompt_tokens(options.prompt));
+                                   prompt_tokens(prompt_tail(options.prompt)), prompt_tokens(options.text));
       auto segments = transcript.run(padded, padded.size() - samples.size(), encoded);
       if (transcript.windows() == 1)
         encoded_ = std::move(wanted); // another attempt at the same audio need not encode it again
@@ -174,8 +174,8 @@ class WhisperBackend final : public Backend {
     return padded;
   }
 
-  std::vector<int32_t> prompt_tokens(const std::string& prompt) const {
-    return tokenize_prompt(prompt_tail(prompt), longest_token_, [this](std::string_view piece) {
+  std::vector<int32_t> prompt_tokens(std::string_view prompt) const {
+    return tokenize_prompt(prompt, longest_token_, [this](std::string_view piece) {
       return whisper_internals::find_token(*context_, piece);
     });
   }

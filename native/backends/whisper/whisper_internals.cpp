@@ -394,6 +394,30 @@ std::vector<std::span<float>> decode_extensions(whisper_context& context, whispe
   return rows;
 }
 
+std::vector<float> score_text(whisper_context& context, whisper_state& state, const DecoderPrompt& prompt,
+                              std::span<const int32_t> text, int threads) {
+  // The logits of a token take 207 KB, so they are computed for some tokens at a time.
+  constexpr size_t kAtOnce = 32;
+  std::vector<float> logprobs;
+  const auto score = [&](std::span<float> logits, int32_t token) {
+    logprobs.push_back(logits[static_cast<size_t>(token)] - voxgate::log_sum_of_exponentials(logits));
+  };
+  auto next = text.begin();
+  if (next != text.end())
+    score(decode_prompt(context, state, prompt, threads).last, *next++);
+  // Each token is decoded for what it says of the one after it.
+  for (size_t first = 0; first + 1 < text.size(); first += kAtOnce) {
+    const auto count = std::min(kAtOnce, text.size() - 1 - first);
+    whisper_batch_prep_legacy(state.batch, &text[first], static_cast<int>(count),
+                              static_cast<int>(prompt.tokens.size() + first), 0);
+    state.batch.logits[0] = 1;
+    decode_batch(context, state, threads, false);
+    for (size_t row = 0; row < count; ++row)
+      score(logits_row(context, state, row), *next++);
+  }
+  return logprobs;
+}
+
 std::vector<int> align_text(whisper_context& context, whisper_state& state, std::span<const int32_t> text,
                             const std::string& language, bool translate, int positions, int threads) {
   const auto& hparams = context.model.hparams;

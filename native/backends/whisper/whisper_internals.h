@@ -88,6 +88,11 @@ std::vector<std::span<float>> decode_extensions(whisper_context& context, whispe
                                                 std::span<const Extension> extensions, int position,
                                                 int threads);
 
+// The natural log probability of each token of `text`, where it is all that is said after the prompt. Throws
+// Failure{inference_failed}, also where the call was cancelled.
+std::vector<float> score_text(whisper_context& context, whisper_state& state, const DecoderPrompt& prompt,
+                              std::span<const int32_t> text, int threads);
+
 // The position (20 ms, in the window that is encoded) at which each of these text tokens ends. Empty where
 // the window is too short for an alignment.
 std::vector<int> align_text(whisper_context& context, whisper_state& state, std::span<const int32_t> text,

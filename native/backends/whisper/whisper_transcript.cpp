@@ -26,9 +26,11 @@ constexpr int kMostWindowsWithTimes = 3;
 
 WhisperTranscript::WhisperTranscript(whisper_context& context, whisper_state& state, CallScope& scope,
                                      const CancelToken& cancel, const ChunkOptions& options,
-                                     const ChunkEvents& events, std::vector<int32_t> prompt)
+                                     const ChunkEvents& events, std::vector<int32_t> prompt,
+                                     std::vector<int32_t> text)
     : context_(context), state_(state), scope_(scope), cancel_(cancel), options_(options), events_(events),
-      prompt_(std::move(prompt)), special_(whisper_internals::special_tokens(context)) {}
+      prompt_(std::move(prompt)), text_(std::move(text)),
+      special_(whisper_internals::special_tokens(context)) {}
 
 std::vector<Segment> WhisperTranscript::run(std::span<const float> samples, size_t padding, bool encoded) {
   limit_ms_ = static_cast<int64_t>(samples.size() - padding) * 1000 / kSampleRate;
@@ -46,7 +48,7 @@ std::vector<Segment> WhisperTranscript::run(std::span<const float> samples, size
     ++windows_;
     step(whisper_internals::encode_window(context_, state_, frame, scope_.threads()));
     scope_.skip_encoding(false);
-    const int next = decode_window(frame, frames);
+    const int next = text_.empty() ? decode_window(frame, frames) : align_window(frame, frames);
     cancel_.check();
     return next;
   });
@@ -88,12 +90,33 @@ int WhisperTranscript::decode_window(int frame, int frames) {
                                    start_ms + piece.end * kPositionMs));
   if (options_.words)
     align(first_segment, frame, frames);
-  if (events_.segment) {
-    for (size_t i = first_segment; i < segments_.size(); ++i)
-      events_.segment(segments_[i]);
-  }
+  emit(first_segment);
   // A window that ends where it began would be decoded again and again.
   return cut.next >= positions || cut.next <= 0 ? frames : cut.next * kFramesPerPosition;
+}
+
+int WhisperTranscript::align_window(int frame, int frames) {
+  const auto prompt =
+      whisper_internals::decoder_prompt(context_, prompt_, options_.language, options_.translate, false);
+  const auto tokens = prompt.tokens.size() + text_.size() + 1; // the end of the text, too
+  if (tokens > static_cast<size_t>(whisper_n_text_ctx(&context_)))
+    throw Failure(StatusCode::text_too_long, "The text has " + std::to_string(text_.size()) + " tokens");
+  whisper_internals::reserve_tokens(context_, state_, static_cast<int>(tokens));
+  Hypothesis text;
+  text.tokens = text_;
+  text.logprobs = whisper_internals::score_text(context_, state_, prompt, text_, scope_.threads());
+  cancel_.check();
+  segments_.push_back(segment_of(text, 0, text_.size(), frame * kFrameMs, (frame + frames) * kFrameMs));
+  align(segments_.size() - 1, frame, frames);
+  emit(segments_.size() - 1);
+  return static_cast<int>(kMaxChunkSamples);
+}
+
+void WhisperTranscript::emit(size_t first_segment) {
+  if (!events_.segment)
+    return;
+  for (size_t i = first_segment; i < segments_.size(); ++i)
+    events_.segment(segments_[i]);
 }
 
 Segment WhisperTranscript::segment_of(const Hypothesis& text, size_t first, size_t last, int64_t start_ms,

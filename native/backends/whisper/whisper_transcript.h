@@ -9,15 +9,15 @@
 
 namespace voxgate {
 
-// Decodes the text of one chunk: the loop of OpenAI's transcribe.py over the windows of the chunk. The caller
-// decides what to believe and what to try again, so nothing is judged here, and nothing is carried from
-// window to window.
+// Decodes the text of one chunk, or aligns a text that is given: the loop of OpenAI's transcribe.py over the
+// windows of the chunk. The caller decides what to believe and what to try again, so nothing is judged here,
+// and nothing is carried from window to window.
 class WhisperTranscript {
  public:
-  // `prompt`: tokens of text.
+  // `prompt`, `text`: tokens of text. A `text` that is not empty is aligned, and nothing is decoded.
   WhisperTranscript(whisper_context& context, whisper_state& state, CallScope& scope,
                     const CancelToken& cancel, const ChunkOptions& options, const ChunkEvents& events,
-                    std::vector<int32_t> prompt);
+                    std::vector<int32_t> prompt, std::vector<int32_t> text);
 
   // `padding`: the samples at the end that are not of the audio. `encoded`: the state holds the encoding of
   // exactly these samples. Throws Failure{repetition} where a window is nothing but a loop, and
@@ -31,6 +31,9 @@ class WhisperTranscript {
  private:
   // Decodes a window that is encoded; both in frames of 10 ms. Returns where the next window begins.
   int decode_window(int frame, int frames);
+  // Aligns the text with a window that is encoded. What little may be left behind the window gets nothing.
+  int align_window(int frame, int frames);
+  void emit(size_t first_segment);
   Segment segment_of(const Hypothesis& text, size_t first, size_t last, int64_t start_ms,
                      int64_t end_ms) const;
   void align(size_t first_segment, int frame, int frames);
@@ -43,6 +46,7 @@ class WhisperTranscript {
   const ChunkOptions& options_;
   const ChunkEvents& events_;
   std::vector<int32_t> prompt_;
+  std::vector<int32_t> text_;
   SpecialTokens special_;
   std::vector<Segment> segments_;
   int windows_ = 0;

@@ -3,7 +3,7 @@ import type { ChunkOptions, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import type { HeardBefore } from '../heard-before.ts';
 import type { DetectedLanguage } from '../language-tally.ts';
-import type { UnnumberedSegment } from '../segment.ts';
+import type { UnnumberedSegment, Word } from '../segment.ts';
 
 export interface ChunkRequest {
   /** An ISO 639 code known to the model: the client's, or the only one left; undefined when it is to be detected. */
@@ -75,4 +75,13 @@ export interface Recognizer {
   readonly cutsSubtitles?: true;
   /** @throws `request.signal.reason` after an abort */
   recognize(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<Recognition>;
+  /**
+   * The words of a text that is said in the chunk, with their times; for families whose models have `aligns`.
+   * @throws GatewayError `text_too_long`; `signal.reason` after an abort
+   */
+  align?(
+    lane: Lane,
+    chunk: Chunk,
+    said: { text: string; language: string; signal: AbortSignal },
+  ): Promise<Word[]>;
 }

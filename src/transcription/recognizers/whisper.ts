@@ -1,8 +1,10 @@
 /** The Whisper family (Radford et al. 2022, arXiv 2212.04356) turns one chunk of speech into sentences. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import type { Lane } from '../../engine/types.ts';
+import { type Lane, NativeError } from '../../engine/types.ts';
+import { tooLong } from '../alignment/placing.ts';
 import { withoutAnnotations } from '../annotations.ts';
 import type { Chunk } from '../chunks.ts';
+import { contextFor } from '../decoding.ts';
 import { isInvented } from '../invented-text.ts';
 import { betweenPauses } from '../pauses.ts';
 import type { UnnumberedSegment } from '../segment.ts';
@@ -11,8 +13,8 @@ import { toSentences } from '../sentences.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech-rate.ts';
 import { type Decoded, type Decoding, decode, type Heard, speechSecOf } from '../whisper-decoding.ts';
 import { tellLanguage } from '../whisper-language.ts';
-import { toWords } from '../words.ts';
-import { type ChunkRequest, type Dropped, type Recognizer, withoutText } from './recognizer.ts';
+import { isUnspaced, toWords } from '../words.ts';
+import { type ChunkRequest, type Dropped, GREEDY, type Recognizer, withoutText } from './recognizer.ts';
 
 /** The spans of a chunk have lost text together when apart they have this many times as many syllables. */
 const MORE = 1.25;
@@ -45,6 +47,18 @@ export const recognizer: Recognizer = {
       sentences: sentencesOf(together, chunk, language, request),
       ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
     };
+  },
+
+  async align(lane, chunk, { text, language, signal }) {
+    const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
+    // The model was trained on texts with a space before the first word, too.
+    const spaced = isUnspaced([...text.trimStart()][0]) ? text.trimStart() : ` ${text.trimStart()}`;
+    const options = { ...GREEDY, times: false, language, audioContext, text: spaced };
+    const segments = await lane.transcribe(chunk.samples, options, { signal }).catch((error) => {
+      const isTooLong = error instanceof NativeError && error.code === 'text_too_long';
+      throw isTooLong ? tooLong(countSyllables(text), speechSecOf(chunk)) : error;
+    });
+    return toWords(segments, language, chunk.startSec, chunk.speech);
   },
 };
 

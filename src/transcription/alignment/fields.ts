@@ -1,0 +1,34 @@
+/** The fields of a request for an alignment. */
+import { z } from 'zod';
+import { BUDGETS } from '../../budgets.ts';
+import { invalidValue } from '../../errors.ts';
+import { parseRequest, type TranscriptionRequest, transcriptionFields } from '../request.ts';
+import { unitsOf } from './units.ts';
+
+const { model, language } = transcriptionFields;
+
+/** All fields as a client sends them, for the description of the API. */
+export const alignmentFields = {
+  text: z
+    .string()
+    .describe(`what is said in the audio; at most ${BUDGETS.alignment.textBytes / 1024} KiB of UTF-8`),
+  model,
+  language,
+};
+
+/**
+ * Parses the fields of a request.
+ * @param body the multipart text fields by name; a field that was sent several times is an array
+ * @throws GatewayError `invalid_value` that names the field, the value and what is allowed
+ */
+export function parseAlignment(body: Readonly<Record<string, unknown>>): TranscriptionRequest {
+  const { text } = body;
+  if (typeof text !== 'string') throw invalidValue('text', text, 'Expected one text value');
+  const { textBytes } = BUDGETS.alignment;
+  if (Buffer.byteLength(text) > textBytes)
+    throw invalidValue('text', text, `Expected at most ${textBytes} bytes`);
+  if (unitsOf(text).length === 0) throw invalidValue('text', text, 'Expected the words that are said');
+  // The model has only to hear enough to find its place in the text.
+  const heard = { ...parseRequest({ model: body.model, language: body.language }), beamSize: 1 };
+  return { ...heard, text, responseFormat: 'verbose_json', granularities: new Set(['segment', 'word']) };
+}

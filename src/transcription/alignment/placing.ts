@@ -1,0 +1,131 @@
+/**
+ * Gives each chunk of speech its part of a text. What was heard in the chunk and in those after it says where the part
+ * ends. Words that were not heard go where there is time for them; a passage for which there is none is not said in the
+ * audio. Pure; every unit is given to one chunk, in order.
+ */
+import { GatewayError } from '../../errors.ts';
+import { countSyllables } from '../speech-rate.ts';
+import { matchWords } from './matching.ts';
+import { type Unit, unitsOf } from './units.ts';
+
+/** What was heard in a chunk. */
+export interface HeardChunk {
+  text: string;
+  speechSec: number;
+}
+
+/** Neighboring units of one chunk. Those that are not `said` have no time in the audio. */
+export interface Part {
+  units: Unit[];
+  said: boolean;
+}
+
+/** The units of the text that are compared at once, for each one heard, and in all. */
+const WINDOW_FOR_EACH = 3;
+const LEAST_WINDOW = 200;
+const MOST_COMPARED = 2000;
+/** In syllables a second (transcription/speech-rate.ts): a usual pace, a fast one, and one that is beyond people. */
+const USUAL_PACE = 5;
+const FAST_PACE = 8;
+const IMPOSSIBLE_PACE = 14;
+/** A short answer may be faster than any pace. */
+const SPARE_SYLLABLES = 12;
+
+export interface Placing {
+  /**
+   * The parts of the first of these chunks, which was not placed before.
+   * @param chunks the chunk and those after it, as far as they were heard
+   * @param isEnd true when no chunk comes after these
+   * @throws GatewayError `text_too_long` when the text cannot be said in the time of the audio
+   */
+  place(chunks: readonly [HeardChunk, ...HeardChunk[]], isEnd: boolean): Part[];
+}
+
+/** @param text at least one word; `unitsOf` says what that is */
+export function createPlacing(text: string): Placing {
+  const units = unitsOf(text);
+  let at = 0;
+  return {
+    place(chunks, isEnd) {
+      const isLast = isEnd && chunks.length === 1;
+      const { matched, own, next } = spansOf(chunks, units.slice(at, at + MOST_COMPARED), isEnd);
+      const { speechSec } = chunks[0];
+      let count = own;
+      let syllables = syllablesOf(units.slice(at, at + own));
+      for (; count < next; count++) {
+        syllables += syllablesOf(units.slice(at + count, at + count + 1));
+        if (!isLast && syllables > USUAL_PACE * speechSec) break;
+      }
+      if (isLast) count = units.length - at;
+      const given = units.slice(at, at + count);
+      at += count;
+      return partsOf(given, (i) => (matched[i] ?? -1) >= 0, speechSec);
+    },
+  };
+}
+
+/**
+ * Which units were heard, the number of those up to the last one that was heard in the first chunk, and the number up to
+ * the first one that was heard in another chunk.
+ */
+function spansOf(chunks: readonly HeardChunk[], ahead: readonly Unit[], isEnd: boolean) {
+  const heard: string[] = [];
+  let ofFirst = 0;
+  for (const [i, { text }] of chunks.entries()) {
+    heard.push(...unitsOf(text).map(({ key }) => key));
+    if (i === 0) ofFirst = heard.length;
+  }
+  heard.length = Math.min(heard.length, Math.max(ofFirst, MOST_COMPARED));
+  const window = Math.min(MOST_COMPARED, LEAST_WINDOW + WINDOW_FOR_EACH * heard.length);
+  const matched = matchWords(
+    heard,
+    ahead.slice(0, window).map(({ key }) => key),
+  );
+  const own = matched.findLastIndex((h) => h >= 0 && h < ofFirst) + 1;
+  const later = matched.findIndex((h) => h >= ofFirst);
+  return { matched, own, next: later >= 0 ? later : isEnd ? ahead.length : own };
+}
+
+/** A passage that was not heard is said all the same, unless all of it together is faster than people speak. */
+function partsOf(units: readonly Unit[], wasHeard: (index: number) => boolean, speechSec: number): Part[] {
+  const runs: (Part & { heard: boolean; syllables: number })[] = [];
+  for (const [i, unit] of units.entries()) {
+    const heard = wasHeard(i);
+    const syllables = countSyllables(unit.key);
+    const last = runs.at(-1);
+    if (last?.heard === heard) {
+      last.units.push(unit);
+      last.syllables += syllables;
+    } else runs.push({ units: [unit], said: true, heard, syllables });
+  }
+  let syllables = runs.reduce((sum, run) => sum + run.syllables, 0);
+  const unheard = runs.filter(({ heard }) => !heard).sort((a, b) => b.syllables - a.syllables);
+  for (const run of unheard) {
+    if (syllables <= FAST_PACE * speechSec + SPARE_SYLLABLES) break;
+    run.said = false;
+    syllables -= run.syllables;
+  }
+  requireTime(syllables, speechSec);
+  return runs.reduce<Part[]>((parts, { units: more, said }) => {
+    const last = parts.at(-1);
+    if (last?.said === said) last.units.push(...more);
+    else parts.push({ units: more, said });
+    return parts;
+  }, []);
+}
+
+/** @throws GatewayError `text_too_long` when nobody speaks so many syllables in the time */
+export function requireTime(syllables: number, speechSec: number): void {
+  if (syllables > IMPOSSIBLE_PACE * speechSec + SPARE_SYLLABLES) throw tooLong(syllables, speechSec);
+}
+
+/** The error for a text that cannot be said in the speech of the audio. */
+export function tooLong(syllables: number, speechSec: number): GatewayError {
+  return new GatewayError(
+    'text_too_long',
+    { syllables: Math.round(syllables), seconds: speechSec.toFixed(1) },
+    { param: 'text' },
+  );
+}
+
+const syllablesOf = (units: readonly Unit[]) => units.reduce((sum, { key }) => sum + countSyllables(key), 0);
