@@ -1,7 +1,9 @@
 /** The most memory that live sessions take: each sends the largest messages, which are read no faster than heard. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { COMPLETED, connectLive, type LiveClient } from '../http/realtime.ts';
 import { SCRIPTED, serve } from '../http/served.ts';
 import { until } from '../until.ts';
@@ -11,6 +13,10 @@ const MIB = 1024 * 1024;
 const SESSIONS = 32;
 /** A message of 15 MiB has 11 MiB of audio; beside that a session holds the next message and what its socket read. */
 const MOST_BYTES = SESSIONS * 64 * MIB;
+
+/** Much more than it takes on a machine with other work. */
+const MOST_HEALTH_SEC = 10;
+const run = promisify(execFile);
 
 const peakBytes = (pid: number) =>
   1024 * Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
@@ -41,9 +47,19 @@ test('32 sessions that send messages of almost 16 MiB of telephony take bounded 
       60_000,
     );
     await new Promise((resolve) => setTimeout(resolve, 3000)); // the time in which the messages come in
-    const asked = performance.now();
-    assert((await fetch(`${gateway.base}/health`)).ok);
-    t.diagnostic(`/health after ${(performance.now() - asked).toFixed(0)} ms`);
+    // A process of its own asks, because this one is busy with sending.
+    const { stdout } = await run('curl', [
+      '-s',
+      '-w',
+      '%{http_code} %{time_total}',
+      '-o',
+      '/dev/null',
+      `${gateway.base}/health`,
+    ]);
+    const [status, seconds] = stdout.split(' ').map(Number);
+    assert.equal(status, 200);
+    t.diagnostic(`/health after ${seconds} s`);
+    assert((seconds ?? 0) < MOST_HEALTH_SEC, `${seconds} s`);
   } finally {
     for (const { socket } of clients) socket.terminate();
   }

@@ -48,6 +48,15 @@ export interface Connection {
 /** The bytes of a message that are decoded at a time: at most one second of audio. */
 const PIECE_BYTES = 8000;
 
+/** Characters of a message that is parsed in a turn of its own. The largest take 0.2 s. */
+const LARGE = 64 * 1024;
+let lastTurn: Promise<void> = Promise.resolve();
+/** Resolves in a turn of the event loop in which no other large message is parsed, so that others are served between. */
+const ownTurn = () => {
+  lastTurn = lastTurn.then(() => nextTurn());
+  return lastTurn;
+};
+
 /** Close codes of RFC 6455, section 7.4.1. */
 const CLOSE = { goingAway: 1001, policy: 1008, internal: 1011 };
 
@@ -116,6 +125,7 @@ export function runConnection(options: ConnectionOptions): Connection {
 
   async function take(text: string): Promise<void> {
     let eventId: string | null = null;
+    if (text.length > LARGE) await ownTurn();
     try {
       const event = parseClientEvent(text);
       eventId = event.eventId;
