@@ -136,7 +136,7 @@ export function createWaitingLine(
         forgetCalled(turn);
         signal.throwIfAborted();
         const take = () => slot.take(category, requestId);
-        // Nobody with a body waits at a free slot.
+        // A request with a body does not wait at a free slot.
         return isFree() || !mayWait() ? take() : wait(signal, true, take);
       },
       end() {

@@ -114,7 +114,7 @@ function partsOf(units: readonly Unit[], wasHeard: (index: number) => boolean, s
   }, []);
 }
 
-/** @throws GatewayError `text_too_long` when nobody speaks so many syllables in the time */
+/** @throws GatewayError `text_too_long` when people do not speak so many syllables in the time */
 export function requireTime(syllables: number, speechSec: number): void {
   if (syllables > IMPOSSIBLE_PACE * speechSec + SPARE_SYLLABLES) throw tooLong(syllables, speechSec);
 }
