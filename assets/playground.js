@@ -2,6 +2,7 @@
 import { createKeyDialog } from './key-dialog.js';
 import { shortTime, toText } from './playground/captions.js';
 import { createChoices } from './playground/choices.js';
+import { createLive } from './playground/live.js';
 import { createPlayer } from './playground/player.js';
 import { createClient, hasKey, RequestFailed, toFields } from './playground/request.js';
 import { SNIPPETS } from './playground/snippets.js';
@@ -71,6 +72,19 @@ const source = createSource(
     refused: fail,
   },
 );
+
+const liveParts = {
+  button: el('live'),
+  label: el('live-label'),
+  stop: el('live-stop'),
+  box: el('live-box'),
+  status: el('live-status'),
+  problem: el('live-problem'),
+  text: el('live-text'),
+  finals: el('live-finals'),
+  partials: el('live-partials'),
+};
+createLive(liveParts, () => choices.read(), client.models);
 
 /** Prepares the page for a new sound, by removing everything that belonged to the last one. */
 function begin() {

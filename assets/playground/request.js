@@ -32,7 +32,10 @@ export class RequestFailed extends Error {
 
 const KEY = 'voxgate-api-key';
 
-export const hasKey = () => sessionStorage.getItem(KEY) !== null;
+/** The key of this tab; null where none was given. */
+export const apiKey = () => sessionStorage.getItem(KEY);
+
+export const hasKey = () => apiKey() !== null;
 
 /** @param askForKey (wrong: boolean) => Promise<string | null>; null means that the reader gives up */
 export function createClient(askForKey) {
