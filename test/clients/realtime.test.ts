@@ -11,7 +11,7 @@ import OpenAI from 'openai';
 import { OpenAIRealtimeWS } from 'openai/realtime/ws';
 import { startGateway, until } from '../http/harness.ts';
 import { append, silence, tone } from '../http/realtime.ts';
-import { JFK, JFK_TEXT, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
+import { JFK, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
 import { pythonBin } from './python.ts';
 
 test('the official OpenAI package of npm gets an utterance live', async () => {
@@ -73,7 +73,8 @@ test('the official OpenAI package of PyPI hears speech live', async (t) => {
     promisify(execFile)(join(bin, 'python'), [script, `${gateway.base}/v1`, key, model, speech], {
       timeout: 120_000,
     });
-  assert.equal(plain((await run('right', MODEL)).stdout), plain(JFK_TEXT));
+  // How the clip is cut into utterances changes single words, on processors of different kinds, too.
+  assert.match(plain((await run('right', MODEL)).stdout), /fellow americans .*you can do for your country/);
   await assert.rejects(run('wrong', MODEL), /HTTP 401/);
   await assert.rejects(run('right', 'nonsense'), /unknown_model|nonsense/);
 });

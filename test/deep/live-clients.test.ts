@@ -2,19 +2,21 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pythonBin } from '../clients/python.ts';
 import { type Served, serve } from '../http/served.ts';
-import { JFK, JFK_TEXT, MODEL, needsWeights, plain } from '../model/gateway.ts';
+import { JFK, MODEL, needsWeights, plain } from '../model/gateway.ts';
 import { until } from '../until.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-live-clients-'));
 const SPEECH = join(dir, 'speech.s16le');
 const KEY = 'right';
-const LIMIT_MS = 60_000;
-const WORDS = plain(JFK_TEXT);
+const LIMIT_MS = 180_000;
+/** The words that every way of cutting the clip into utterances leaves alone. */
+const SAID = /fellow americans .*your country can do for you .*you can do for your country/;
 
 let bin: string;
 before(async () => {
@@ -62,8 +64,7 @@ function startClient(script: string, args: readonly string[]) {
   };
 }
 
-const serveWithKey = (port?: number): Promise<Served> =>
-  serve({ SVC_API_KEY: KEY, ...(port !== undefined && { SVC_PORT: String(port) }) });
+const serveWithKey = (): Promise<Served> => serve({ SVC_API_KEY: KEY });
 const live = ({ port }: Pick<Served, 'port'>) => `ws://127.0.0.1:${port}/v1/realtime`;
 const joined = (events: Shown[]) => plain(events.map(({ text }) => text).join(' '));
 
@@ -73,24 +74,46 @@ for (const turns of ['server', 'local'])
     await using gateway = await serveWithKey();
     await using client = startClient('pipecat_client.py', [live(gateway), KEY, MODEL, SPEECH, turns]);
     client.speak();
-    await client.until('it has the text', () => joined(client.of('final')) === WORDS);
+    await client.until('it has the text', () => SAID.test(joined(client.of('final'))));
     assert(client.of('interim').length > 0);
     assert.deepEqual(client.of('error'), []);
   });
 
 test('pipecat connects again after a restart of the gateway, and hears on', async (t) => {
   if (!needsWeights(t)) return;
-  const first = await serveWithKey();
-  const args = [live(first), KEY, MODEL, SPEECH, 'server'];
-  await using client = startClient('pipecat_client.py', args);
+  await using first = await serveWithKey();
+  await using second = await serveWithKey();
+  await using address = await moving(first.port);
+  await using client = startClient('pipecat_client.py', [live(address), KEY, MODEL, SPEECH, 'server']);
   client.speak();
-  await client.until('it has a text', () => joined(client.of('final')) === WORDS);
-  await first[Symbol.asyncDispose]();
-  await using _second = await serveWithKey(first.port);
+  await client.until('it has a text', () => SAID.test(joined(client.of('final'))));
+  address.moveTo(second.port);
+  first.child.kill('SIGTERM');
   await client.until('it is connected again', () => client.of('connected').length === 2);
+  const before = client.of('final').length;
   client.speak();
-  await client.until('it has both texts', () => joined(client.of('final')) === `${WORDS} ${WORDS}`);
+  await client.until('it has another text', () => SAID.test(joined(client.of('final').slice(before))));
 });
+
+/** An address behind which a gateway takes the place of another, as after a restart that takes no time. */
+async function moving(first: number) {
+  let to = first;
+  const server = createServer((client) => {
+    const gateway = connect(to, '127.0.0.1');
+    for (const socket of [client, gateway]) socket.on('error', () => socket.destroy());
+    client.pipe(gateway).pipe(client);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    moveTo(port: number) {
+      to = port;
+    },
+    async [Symbol.asyncDispose]() {
+      server.close();
+    },
+  };
+}
 
 for (const [how, model] of [
   ['with the turns of the gateway', MODEL],
@@ -103,8 +126,7 @@ for (const [how, model] of [
     await using client = startClient('livekit_client.py', [`${gateway.base}/v1`, KEY, model, SPEECH]);
     client.speak();
     const finals = () => client.of('final_transcript');
-    await client.until('it has the text', () => joined(finals()).endsWith('do for your country'));
-    assert.match(joined(finals()), /fellow americans .*what your country can do for you/);
+    await client.until('it has the text', () => SAID.test(joined(finals())));
     assert(finals().every(({ language }) => language === 'en'));
     assert(client.of('interim_transcript').length > 0);
     for (const type of ['start_of_speech', 'end_of_speech']) assert(client.of(type).length > 0, type);
