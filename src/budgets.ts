@@ -121,6 +121,17 @@ export const BUDGETS = {
     /** The time that a client has to take the last events and to close its side. */
     closeMs: 2000,
   },
+  /** The waits of `voxgate live`. */
+  liveClient: {
+    /** For the connection, and then for the settings to be accepted. */
+    openMs: 10_000,
+    /** Between two pings. */
+    pingMs: 20_000,
+    /** For any byte of the gateway. It sends pings, too, also while it reads no audio. */
+    silenceMs: 60_000,
+    /** For the last texts after the audio has ended. */
+    lastTextMs: 60_000,
+  },
   /** Texts that Whisper may follow side by side. The memory of a lane grows with them. */
   whisper: { maxBeams: 8 },
   /** Bodies and answers of speech and chat calls. */

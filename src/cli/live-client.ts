@@ -1,6 +1,7 @@
 /** A client of `/v1/realtime` (OpenAI's Realtime API, transcription sessions) for the terminal. */
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
+import { BUDGETS, type Budgets } from '../budgets.ts';
 import type { LiveInput } from './live-audio.ts';
 
 /** An event of the server; the fields depend on the type. */
@@ -20,23 +21,38 @@ export interface LiveClientOptions {
   language: string | undefined;
   delay: string | undefined;
   onEvent(event: ServerEvent): void;
+  /** Called with the message of each utterance that has failed. */
+  onFailure(message: string): void;
 }
 
 const PREFIX = 'conversation.item.input_audio_transcription.';
-/** How long the last texts may take after the audio has ended. */
-const LAST_TEXT_MS = 60_000;
-const OPEN_MS = 10_000;
+
+type Waits = Budgets['liveClient'];
 
 /**
- * Sends the audio as it comes, and resolves when it has ended and every utterance of it has its text.
- * @returns the messages of the utterances that failed
- * @throws Error when the gateway cannot be reached, refuses, or ends the session
+ * Sends the audio as it comes, and resolves when it has ended and every utterance of it has its text or has failed.
+ * @throws Error when the gateway cannot be reached, refuses, falls silent or ends the session
  */
-export async function hearLive(input: LiveInput, options: LiveClientOptions): Promise<string[]> {
+export async function hearLive(
+  input: LiveInput,
+  options: LiveClientOptions,
+  waits: Waits = BUDGETS.liveClient,
+): Promise<void> {
+  const over = new AbortController();
   try {
-    const socket = connect(options);
-    return await hearThrough(socket, input, options).finally(() => socket.terminate());
+    const socket = connect(options, waits.openMs);
+    // Both the reading and the sending end by this, so no await below has to be raced for hours.
+    over.signal.addEventListener('abort', () => {
+      socket.terminate();
+      input.stop();
+    });
+    socket.on('close', (code, reason) =>
+      over.abort(new Error(`The gateway ended the session: ${String(reason) || `close code ${code}`}`)),
+    );
+    const heartbeat = watch(socket, waits, (why) => over.abort(why));
+    await hearThrough(socket, input, options, waits, over).finally(() => clearInterval(heartbeat));
   } finally {
+    over.abort();
     input.stop();
   }
 }
@@ -45,79 +61,92 @@ async function hearThrough(
   socket: WebSocket,
   input: LiveInput,
   options: LiveClientOptions,
-): Promise<string[]> {
-  const failures: string[] = [];
-  const ended = new Promise<never>((_, reject) => {
-    socket.on('close', (code, reason) =>
-      reject(new Error(`The gateway ended the session: ${String(reason) || `close code ${code}`}`)),
-    );
-  });
-  ended.catch(() => undefined); // after the last text it is expected
+  waits: Waits,
+  over: AbortController,
+): Promise<void> {
   /** Utterances that have ended and have no text yet. */
   let open = 0;
   let updates = 0;
-  let settled = () => {};
+  let look = () => {};
+  over.signal.addEventListener('abort', () => look());
 
-  socket.on('message', (data) => {
-    const event = JSON.parse(String(data)) as ServerEvent;
+  function take(event: ServerEvent): void {
     options.onEvent(event);
     const { type, error } = event;
     if (type === 'session.updated') updates += 1;
     if (type === 'input_audio_buffer.committed') open += 1;
     if (type === `${PREFIX}completed` || type === `${PREFIX}failed`) open -= 1;
+    // With its settings refused, the session would hear the audio at another rate or in another language.
+    if (error && updates === 0) over.abort(new Error(error.message ?? type));
     // The last commit finds nothing when the last utterance had ended by itself.
-    if (error && error.code !== 'input_audio_buffer_commit_empty') failures.push(error.message ?? type);
-    settled();
+    else if (error && error.code !== 'input_audio_buffer_commit_empty')
+      options.onFailure(error.message ?? type);
+    look();
+  }
+  socket.on('message', (data) => {
+    try {
+      take(JSON.parse(String(data)) as ServerEvent);
+    } catch {
+      over.abort(new Error(`${options.base} does not speak the Realtime API`));
+    }
   });
-
-  const send = (event: object) =>
+  /** @throws the reason why the session is over, or an Error with `late` */
+  const until = (isSo: () => boolean, ms: number, late: string) =>
     new Promise<void>((resolve, reject) => {
-      socket.send(JSON.stringify(event), (error) => (error ? reject(error) : resolve()));
+      const timer = setTimeout(() => over.abort(new Error(late)), ms);
+      look = () => {
+        if (over.signal.aborted) reject(over.signal.reason);
+        else if (isSo()) resolve();
+        else return;
+        clearTimeout(timer);
+      };
+      look();
     });
+  // The callback comes when the bytes have left, so a slow gateway slows the reading. Its error is the end of the
+  // session, which has its own sentence.
+  const send = (event: object) =>
+    new Promise<void>((resolve) => socket.send(JSON.stringify(event), () => resolve()));
+
+  await opened(socket, options.base);
   const { model, language, delay } = options;
   const format = { type: 'audio/pcm', rate: input.rate };
-  const session = {
-    type: 'transcription',
-    audio: { input: { format, transcription: { model, language, delay } } },
-  };
-  await opened(socket, options.base);
-  await send({ type: 'session.update', session });
-  for await (const bytes of until(ended, input.bytes)) {
-    // The callback of `send` comes when the bytes have left, so a slow gateway slows the reading.
-    await Promise.race([ended, send({ type: 'input_audio_buffer.append', audio: bytes.toString('base64') })]);
+  const audio = { input: { format, transcription: { model, language, delay } } };
+  await send({ type: 'session.update', session: { type: 'transcription', audio } });
+  await until(() => updates === 1, waits.openMs, 'The gateway did not accept the settings in time');
+  for await (const bytes of input.bytes) {
+    over.signal.throwIfAborted();
+    await send({ type: 'input_audio_buffer.append', audio: bytes.toString('base64') });
   }
   await send({ type: 'input_audio_buffer.commit' });
   await send({ type: 'session.update', session: { type: 'transcription' } }); // answered after the commit is
-  const all = new Promise<void>((resolve) => {
-    settled = () => open === 0 && updates === 2 && resolve();
-  });
-  await Promise.race([all, ended, tooLate()]);
-  return failures;
+  const late = `The last text did not come within ${waits.lastTextMs / 1000} s`;
+  await until(() => updates === 2 && open === 0, waits.lastTextMs, late);
 }
 
-/** The bytes, until `ended` rejects. */
-async function* until(ended: Promise<never>, bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const iterator = bytes[Symbol.asyncIterator]();
-  for (;;) {
-    const next = await Promise.race([ended, iterator.next()]);
-    if (next.done) return;
-    yield next.value;
-  }
+/** Calls `onSilence` when nothing comes for long: a network that is gone breaks no connection. */
+function watch(
+  socket: WebSocket,
+  { pingMs, silenceMs }: Waits,
+  onSilence: (why: Error) => void,
+): NodeJS.Timeout {
+  let heardAt = performance.now();
+  for (const sign of ['open', 'message', 'ping', 'pong'])
+    socket.on(sign, () => {
+      heardAt = performance.now();
+    });
+  return setInterval(() => {
+    if (performance.now() - heardAt > silenceMs)
+      onSilence(new Error(`The gateway has said nothing for ${silenceMs / 1000} s`));
+    else if (socket.readyState === WebSocket.OPEN) socket.ping();
+  }, pingMs);
 }
 
-function tooLate(): Promise<never> {
-  return new Promise((_, reject) => {
-    const late = new Error(`The last text did not come within ${LAST_TEXT_MS / 1000} s`);
-    setTimeout(() => reject(late), LAST_TEXT_MS).unref();
-  });
-}
-
-function connect({ base, key, model }: LiveClientOptions): WebSocket {
+function connect({ base, key, model }: LiveClientOptions, handshakeTimeout: number): WebSocket {
   const url = new URL('/v1/realtime?intent=transcription', base);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   if (model !== undefined) url.searchParams.set('model', model);
   const headers = key === undefined ? {} : { Authorization: `Bearer ${key}` };
-  const socket = new WebSocket(url, { headers, handshakeTimeout: OPEN_MS });
+  const socket = new WebSocket(url, { headers, handshakeTimeout });
   socket.on('error', () => undefined); // `opened` tells it, and later on `close` follows
   return socket;
 }
