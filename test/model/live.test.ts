@@ -1,10 +1,13 @@
 /** Real speech over a live session has the words of the same clip as a file, and some of them before its end. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text as allText } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { form } from '../http/harness.ts';
 import { append, at16kHz, COMPLETED, connectLive, DELTA, silence } from '../http/realtime.ts';
 import { wav } from '../wav.ts';
-import { MODEL, needsWeights, plain, startRealGateway } from './gateway.ts';
+import { JFK_TEXT, MODEL, needsWeights, plain, startRealGateway } from './gateway.ts';
 import { samplesOfJfk } from './jfk.ts';
 
 test('a clip that is heard live has the words of the same clip as a file', async (t) => {
@@ -32,4 +35,17 @@ test('a clip that is heard live has the words of the same clip as a file', async
   assert.equal(plain(transcript), plain(text));
   const deltas = client.events.filter(({ type }) => type === DELTA).map(({ delta }) => delta);
   assert(plain(deltas.join('')) !== '');
+});
+
+test('voxgate live writes what a clip says, one line for each utterance', async (t) => {
+  if (!needsWeights(t)) return;
+  await using gateway = await startRealGateway();
+  const args = ['dist/main.js', 'live', '-', '--url', gateway.base, '--model', MODEL, '--language', 'en'];
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(child, 'close');
+  child.stdin.end(wav(samplesOfJfk()));
+  const printed = await allText(child.stdout);
+  assert.deepEqual(await ended, [0, null]);
+  assert.equal(plain(printed), plain(JFK_TEXT));
+  assert(printed.endsWith('\n') && !printed.includes('\n\n'), JSON.stringify(printed));
 });
