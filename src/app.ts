@@ -2,6 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
+import type { Server as TcpServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import type { Logger } from 'winston';
@@ -22,7 +23,6 @@ import { createApiKeys } from './http/api-key.ts';
 import { errorHandler } from './http/error-handler.ts';
 import { createGracefulStop } from './http/graceful-stop.ts';
 import { linger } from './http/linger.ts';
-import type { ListedModel } from './http/models.ts';
 import { createObserver } from './http/observe.ts';
 import { protection } from './http/protection.ts';
 import { createRealtime } from './http/realtime/route.ts';
@@ -32,8 +32,7 @@ import { createHttpServer } from './http/server.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { wellFormed } from './http/well-formed.ts';
 import { createModelCaches } from './model-caches.ts';
-import { CATALOGUE, DIARIZATION, VOICE_ACTIVITY } from './models/catalogue.ts';
-import type { ModelProgress } from './models/source.ts';
+import { CATALOGUE, VOICE_ACTIVITY } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
 import type { Crashes } from './observability/crashes.ts';
 import type { Exchange } from './observability/exchange.ts';
@@ -42,8 +41,10 @@ import { createInventory } from './proxy/inventory.ts';
 import { createBodyReceiver } from './proxy/request-body.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
-import { modelIdFor, type RoutableModel, type RouteOptions, route } from './transcription/routing.ts';
-import type { TranscriptionDeps } from './transcription/session.ts';
+import { allowedModels, createTranscription, routable, servable } from './recognition.ts';
+import { modelIdFor, route } from './transcription/routing.ts';
+import { infoOf } from './wyoming/info.ts';
+import { createWyoming } from './wyoming/server.ts';
 
 export interface AppDeps {
   log: Logger;
@@ -60,10 +61,10 @@ export interface AppDeps {
   onExchange?(exchange: Exchange): void;
 }
 
-type Caches = ReturnType<typeof createModelCaches>;
-
 export interface App {
   readonly server: Server;
+  /** Speaks Wyoming where it is told to listen. */
+  readonly wyoming: TcpServer;
   readonly slot: Slot;
   /** Why some formats of audio cannot be read, in words for the operator; null if all of them can. */
   audioProblem(): Promise<string | null>;
@@ -122,20 +123,26 @@ export function buildApp(config: Config, deps: AppDeps): App {
     deps.onExchange?.(exchange);
   };
   const observer = createObserver({ beginCapture: instruments.beginCapture, finished });
-  const realtime = createRealtime({
-    live: {
-      ...{ transcription, slot, waitMs: config.liveWaitMs },
-      takeWaiting(requestId, waitMs, signal) {
-        const turn = line.turn({ category: 'asr', requestId, waitMs, onWaited: () => undefined });
-        return turn.take(signal).finally(turn.end);
-      },
-      async loadVoiceActivity(signal) {
-        const { path } = await store.ensure(VOICE_ACTIVITY.id, { signal });
-        return await deps.engine.loadVoiceActivity({ path });
-      },
+  const live = {
+    ...{ transcription, slot, waitMs: config.liveWaitMs },
+    takeWaiting(requestId: string, waitMs: number, signal: AbortSignal) {
+      const turn = line.turn({ category: 'asr', requestId, waitMs, onWaited: () => undefined });
+      return turn.take(signal).finally(turn.end);
     },
-    ...{ limits: budgets.live, maxSessions: config.maxLiveSessions, gracefulStop },
-    ...{ shutdown: shutdown.signal, log, onExchange: finished },
+    async loadVoiceActivity(signal: AbortSignal) {
+      const { path } = await store.ensure(VOICE_ACTIVITY.id, { signal });
+      return await deps.engine.loadVoiceActivity({ path });
+    },
+  };
+  const models = () => servable(config, deps, caches).filter(isAllowed);
+  const isFull = () => realtime.open() + wyoming.open() >= config.maxLiveSessions;
+  const liveServer = { live, isFull, shutdown: shutdown.signal, log, onExchange: finished };
+  const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
+  const wyoming = createWyoming({
+    ...liveServer,
+    limits: { ...budgets.live, ...budgets.wyoming },
+    sparedMs: budgets.connection.sparedMs,
+    info: () => infoOf(models(), VERSION),
   });
 
   const app = express();
@@ -157,7 +164,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     adminPaths,
     apiKeys: createApiKeys(config.apiKeys, budgets.access),
     models: {
-      list: () => servable(config, deps, caches).filter(isAllowed),
+      list: models,
       upstreams: createInventory(config),
       aliases: config.modelAliases,
       startedAtSec: Math.floor(Date.now() / 1000),
@@ -208,6 +215,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
 
   return {
     server,
+    wyoming: wyoming.server,
     slot,
     audioProblem: audio.problem,
     async preload(modelId) {
@@ -223,7 +231,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     },
     async close(drainMs = 0) {
       const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));
-      const stopped = gracefulStop.stop(server, { drainMs, abort });
+      const stopped = gracefulStop.stop(server, { drainMs, abort, also: wyoming.stop() });
       line.close();
       await realtime.stop();
       await stopped;
@@ -233,64 +241,4 @@ export function buildApp(config: Config, deps: AppDeps): App {
       await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);
     },
   };
-}
-
-/** The models that requests may use. The operator may load and preload the others as well. */
-function allowedModels(config: Config): (model: { id: string }) => boolean {
-  const ids = new Set(config.modelAllow.map((name) => modelIdFor(name, config)));
-  return ({ id }) => ids.size === 0 || ids.has(id);
-}
-
-function servable(config: Config, { store, engine }: AppDeps, caches: Caches): ListedModel[] {
-  const loaded = new Set(caches.models.entries().map((entry) => entry.key));
-  // Every recognition model needs the voice activity model.
-  const complete = store.isInstalled(VOICE_ACTIVITY.id);
-  const tellsSpeakers =
-    config.modelDownload || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id);
-  return routable(store, engine)
-    .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
-    .map((model) => ({ ...model, tellsSpeakers, loaded: loaded.has(model.id) }));
-}
-
-function createTranscription(
-  names: RouteOptions,
-  { store, engine }: AppDeps,
-  shared: Pick<TranscriptionDeps, 'slot' | 'beamSize'>,
-  caches: Caches,
-): TranscriptionDeps {
-  return {
-    route: (request) => route(request, routable(store, engine), names),
-    hasWeights: ({ modelId, speakers }) =>
-      (!speakers || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id)) &&
-      (isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id) || store.isInstalled(VOICE_ACTIVITY.id)) &&
-      (isLoaded(caches.models, modelId) || store.isInstalled(modelId)),
-    async ensureWeights({ modelId, speakers }, signal, onFetching) {
-      const onProgress = ({ phase, doneBytes }: ModelProgress) => {
-        // Verifying a file, and a download without its first byte, may still fail with a status of their own.
-        if (phase !== 'verifying' && (phase !== 'downloading' || doneBytes > 0)) onFetching();
-      };
-      // A loaded model serves on when its file is gone or has changed; the file matters when it is loaded again.
-      const isMissing = !isLoaded(caches.models, modelId);
-      if (isMissing) caches.models.assertFits(modelId); // before a download, which would be in vain
-      if (!isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id))
-        await store.ensure(VOICE_ACTIVITY.id, { signal, onProgress });
-      if (speakers && !isLoaded(caches.speakers, DIARIZATION.id))
-        await store.ensure(DIARIZATION.id, { signal, onProgress });
-      if (isMissing) await store.ensure(modelId, { signal, onProgress });
-    },
-    ...shared,
-    ...caches,
-  };
-}
-
-function isLoaded(cache: Pick<Caches['models'], 'entries'>, id: string): boolean {
-  return cache.entries().some((entry) => entry.key === id && entry.state === 'resident');
-}
-
-function routable(store: ModelStore, engine: NativeEngine): RoutableModel[] {
-  return CATALOGUE.map((model) => ({
-    ...model,
-    servable: engine.info.families.includes(model.family),
-    installed: store.isInstalled(model.id),
-  }));
 }

@@ -132,6 +132,22 @@ export const BUDGETS = {
     /** For the last texts after the audio has ended. */
     lastTextMs: 60_000,
   },
+  /** Wyoming. How many transcriptions there are at once is a setting; what is not here is as for live sessions. */
+  wyoming: {
+    connections: 64,
+    /** The line with which a message begins. */
+    lineBytes: 64 * 1024,
+    /** The data after it, as lists of names to expect. */
+    dataBytes: 256 * 1024,
+    /** The audio of a message. It is heard as it comes and never held as a whole. */
+    payloadBytes: 16 * 1024 * 1024,
+    /** What is read of a connection before it is handled. */
+    aheadBytes: 256 * 1024,
+    /** A client that has begun a message or a transcription is given up when it sends nothing for this long. */
+    stallMs: 30_000,
+    /** The longest time from the first byte of a transcription, or of a message outside of one, to its last. */
+    unfinishedMs: 600_000,
+  },
   /** Texts that Whisper may follow side by side. The memory of a lane grows with them. */
   whisper: { maxBeams: 8 },
   /** Bodies and answers of speech and chat calls. */

@@ -4,13 +4,13 @@
  */
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { BUDGETS } from './budgets.ts';
-import { isLoopback } from './http/address.ts';
+import { childEnvironment } from './child-environment.ts';
+import { exposure, refusesWyoming } from './exposure.ts';
 import { usableMemoryBytes, usefulThreads } from './machine.ts';
 import { SIZES } from './models/catalogue.ts';
-import { httpUrl, integer, list, number, onOff, trustedProxies } from './setting-kinds.ts';
+import { httpUrl, integer, list, number, onOff, trustedProxies, unknownSettings } from './setting-kinds.ts';
 import { withoutTrailingSlashes } from './url-base.ts';
 
 /** The rest is for uploads on a memory file system, decoders, and the system itself. */
@@ -19,6 +19,12 @@ const MODEL_MEMORY_SHARE = 0.75;
 const settings = z.object({
   SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
   SVC_PORT: integer(0, 65535).default(8000).describe('port to listen on; 0 picks a free one'),
+  SVC_WYOMING_PORT: integer(0, 65535)
+    .optional()
+    .describe('port for Wyoming (Home Assistant); 0 picks a free one; absent = none'),
+  SVC_WYOMING_KEYLESS: onOff
+    .default(false)
+    .describe('whether other machines may use Wyoming without a key while SVC_API_KEY is set'),
   SVC_TTS_UPSTREAM_URL: httpUrl('http://127.0.0.1:8091').describe('the speech upstream'),
   SVC_TTS_MODEL_ID: z.string().min(1).max(128).default('tts').describe('its id in the models list'),
   SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
@@ -128,6 +134,8 @@ export interface ObservabilityConfig {
 export interface Config {
   readonly host: string;
   readonly port: number;
+  /** Undefined: Wyoming is not spoken. */
+  readonly wyomingPort: number | undefined;
   readonly tts: UpstreamConfig & { readonly modelId: string };
   readonly llm: UpstreamConfig;
   readonly modelDir: string;
@@ -199,6 +207,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
   const config: Config = {
     host: s.SVC_HOST,
     port: s.SVC_PORT,
+    wyomingPort: s.SVC_WYOMING_PORT,
     tts: {
       url: s.SVC_TTS_UPSTREAM_URL,
       timeoutMs: s.SVC_TTS_TIMEOUT_SEC * 1000,
@@ -251,23 +260,10 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     hubToken: s.HF_TOKEN,
     environment: childEnvironment(env),
   };
+  const refusal = refusesWyoming(config, s.SVC_WYOMING_KEYLESS);
+  if (refusal !== null) throw new ConfigError(refusal);
   const warnings = [...unknownSettings(Object.keys(env), names), ...exposure(config)];
   return { config: Object.freeze(config), warnings };
-}
-
-function exposure({ host, apiKeys }: Config): string[] {
-  if (isLoopback(host) || apiKeys.length > 0) return [];
-  const open = `SVC_HOST=${host} lets other machines reach the gateway, and SVC_API_KEY is not set`;
-  return [`${open}: everyone who reaches it may use all of it, the dashboard included`];
-}
-
-/** What ffmpeg, Python and pip need: programs, folders, language, proxies, certificates and the settings of pip. */
-const FOR_CHILDREN =
-  /^(PATH|HOME|USER|LOGNAME|TMPDIR|LANG|TZ|LC_.*|XDG_.*|NETRC|PIP_.*|KEYRING_.*|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE|SYSTEMROOT)$/i;
-
-/** Keys and tokens are in the environment as well, so only what is needed is handed on. */
-function childEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => FOR_CHILDREN.test(name)));
 }
 
 const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);
@@ -282,13 +278,4 @@ function parseAliases(pairs: string[]): Record<string, string> {
       return [name, id];
     }),
   );
-}
-
-function unknownSettings(given: string[], known: string[]): string[] {
-  return given
-    .filter((name) => name.startsWith('SVC_') && !known.includes(name))
-    .map((name) => {
-      const nearest = known.reduce((a, b) => (distance(name, b) < distance(name, a) ? b : a));
-      return `${name} is not a setting of voxgate and has no effect; the nearest one is ${nearest}`;
-    });
 }

@@ -87,6 +87,13 @@ export const ERRORS = {
     kind: 'network',
     says: 'As many live sessions are open as may be (SVC_MAX_LIVE_SESSIONS)',
   },
+  // Wyoming.
+  invalid_message: { kind: 'malformed', says: 'The message cannot be read: {why}' },
+  unexpected_event: { kind: 'malformed', says: 'The event "{event}" comes {when}' },
+  speech_too_long: {
+    kind: 'malformed',
+    says: 'There were {seconds} s of audio without audio-stop, and no more is heard at once; send longer audio over HTTP',
+  },
   // The body and its form.
   invalid_content_type: {
     kind: 'malformed',

@@ -1,5 +1,6 @@
 /** The kinds of values that settings take, each with what is allowed and how the text becomes a value. */
 import { isIP } from 'node:net';
+import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { isTruthy } from './truthy.ts';
 
@@ -45,3 +46,13 @@ export const trustedProxies = z.union(
   ],
   `Expected a number of proxies up to ${MAX_PROXIES}, or subnets such as 10.0.0.0/8 (or ${SUBNET_NAMES.join(', ')})`,
 );
+
+/** A sentence for each name that looks like a setting and is none. */
+export function unknownSettings(given: string[], known: string[]): string[] {
+  return given
+    .filter((name) => name.startsWith('SVC_') && !known.includes(name))
+    .map((name) => {
+      const nearest = known.reduce((a, b) => (distance(name, b) < distance(name, a) ? b : a));
+      return `${name} is not a setting of voxgate and has no effect; the nearest one is ${nearest}`;
+    });
+}

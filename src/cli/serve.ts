@@ -2,7 +2,7 @@
  * `voxgate serve` starts the gateway and stops it on SIGINT or SIGTERM. With `--supervised` this process only starts
  * another one that does so (supervise.ts).
  */
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import { type Command, Option } from 'commander';
 import type { Logger } from 'winston';
 import { type App, buildApp, VERSION } from '../app.ts';
@@ -72,12 +72,14 @@ async function serve(
     if (cpu !== null) log.log(cpu.level, cpu.message);
   }
   const app = buildApp(config, { log, store, engine, device, crashes });
-  const address = await listen(app, config);
-  log.info(`voxgate ${VERSION} listens on ${address}`, {
+  const address = await listen(app.server, config.host, config.port, 'SVC_PORT');
+  const wyoming = await listenForWyoming(app, config);
+  log.info(`voxgate ${VERSION} listens on ${baseUrl(address.address, address.port)}`, {
     models: config.modelDir,
     threads: config.threads,
     device: engine.info.families.length === 0 ? 'none' : device.device,
     devices: engine.info.devices.map(({ name }) => name).join(',') || 'none',
+    ...(wyoming && { wyoming: baseUrl(wyoming.address, wyoming.port, 'tcp') }),
   });
   stopWhenAsked(app, { drainMs: config.drainMs, isChild, log });
   const audioProblem = await app.audioProblem();
@@ -87,16 +89,25 @@ async function serve(
   }
 }
 
-function listen(app: App, config: Config): Promise<string> {
+/** Null when Wyoming is not spoken. */
+async function listenForWyoming(app: App, { host, wyomingPort }: Config): Promise<AddressInfo | null> {
+  if (wyomingPort === undefined) return null;
+  try {
+    return await listen(app.wyoming, host, wyomingPort, 'SVC_WYOMING_PORT');
+  } catch (error) {
+    await app.close(); // what listens already would keep the process alive
+    throw error;
+  }
+}
+
+/** @param setting that of the port */
+function listen(server: Server, host: string, port: number, setting: string): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    app.server.once('error', (error: NodeJS.ErrnoException) => {
-      const inUse = error.code === 'EADDRINUSE' ? '; SVC_PORT chooses another port' : '';
-      reject(new Error(`Cannot listen on ${config.host}:${config.port}: ${error.message}${inUse}`));
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const inUse = error.code === 'EADDRINUSE' ? `; ${setting} chooses another port` : '';
+      reject(new Error(`Cannot listen on ${host}:${port}: ${error.message}${inUse}`));
     });
-    app.server.listen(config.port, config.host, () => {
-      const { address, port } = app.server.address() as AddressInfo;
-      resolve(baseUrl(address, port));
-    });
+    server.listen(port, host, () => resolve(server.address() as AddressInfo));
   });
 }
 

@@ -7,8 +7,8 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1|::ffff:127(\.\d{1,3}
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
 /** @param host a name or an address; an IPv6 address gets its brackets */
-export function baseUrl(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+export function baseUrl(host: string, port: number, scheme = 'http'): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /** The base URL that the gateway sends its own requests to, as a replay does; null before it listens. */

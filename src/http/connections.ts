@@ -9,8 +9,8 @@
  * The address that holds most also loses those without a request first. An address is that of the connection: behind a
  * reverse proxy all clients have the proxy's.
  */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { EventEmitter } from 'node:events';
+import type { Server, Socket } from 'node:net';
 import { networkOf } from './network.ts';
 
 /** The limits: connections open at once, and the time in ms for which a new one is spared where another can give way. */
@@ -37,11 +37,14 @@ class Holder {
   }
 }
 
-/** Returns what must be called with a request that the server gives no event for, such as one that was upgraded. */
+/**
+ * Returns what must be called with a request that the server gives no event for, such as one that was upgraded. Its end
+ * is the `close` of the second argument.
+ */
 export function boundConnections(
   server: Server,
   { maxConnections, sparedMs }: ConnectionLimits,
-): (req: IncomingMessage, res: ServerResponse) => void {
+): (req: { socket: Socket }, res: Pick<EventEmitter, 'once'>) => void {
   const holders = new Map<string, Holder>();
   const holderOf = new WeakMap<Socket, Holder>();
   let count = 0;
@@ -90,7 +93,7 @@ export function boundConnections(
     socket.once('close', () => forget(socket));
   });
 
-  const begin = ({ socket }: IncomingMessage, res: ServerResponse) => {
+  const begin = ({ socket }: { socket: Socket }, res: Pick<EventEmitter, 'once'>) => {
     const holder = holderOf.get(socket);
     const before = holder?.open.get(socket);
     if (holder === undefined || before === undefined) return; // it has given way

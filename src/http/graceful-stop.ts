@@ -23,9 +23,10 @@ export interface GracefulStop {
   /**
    * Resolves when every connection is closed.
    * @param options.drainMs the time that requests under way have to end by themselves
+   * @param options.also what else ends, such as the connections of another server
    * @param options.abort aborts all work; called once, when that time is over or nothing is under way any more
    */
-  stop(server: Server, options: { drainMs: number; abort(): void }): Promise<void>;
+  stop(server: Server, options: { drainMs: number; also: Promise<unknown>; abort(): void }): Promise<void>;
 }
 
 export function createGracefulStop(): GracefulStop {
@@ -43,10 +44,10 @@ export function createGracefulStop(): GracefulStop {
     assertServing() {
       if (stopping) throw new GatewayError('shutting_down', {});
     },
-    async stop(server, { drainMs, abort }) {
+    async stop(server, { drainMs, also, abort }) {
       stopping = true;
       for (const res of open) closeAfter(res);
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      const closed = Promise.all([new Promise<void>((resolve) => server.close(() => resolve())), also]);
       let quietMs = 0;
       const look = setInterval(() => {
         server.closeIdleConnections();
@@ -68,7 +69,7 @@ function closeAfter(res: Response): void {
   res.shouldKeepAlive = false;
 }
 
-async function endsWithin(end: Promise<void>, ms: number): Promise<void> {
+async function endsWithin(end: Promise<unknown>, ms: number): Promise<void> {
   if (ms === 0) return;
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<void>((resolve) => {

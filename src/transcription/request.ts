@@ -54,6 +54,11 @@ export interface TranscriptionRequest {
   channels: ChannelLabels | null;
 }
 
+/** The most values of one list. */
+const MAX_VALUES = 100;
+/** The most keywords of a request, and the most characters of one. */
+export const KEYWORDS = { most: MAX_VALUES, characters: 200 };
+
 /**
  * The most characters of one value. They are counted before any other check, because a pattern, a parser or a
  * comparison may take far more time than it took to send the text.
@@ -61,13 +66,11 @@ export interface TranscriptionRequest {
 const MAX_CHARACTERS = 1024;
 const MAX_CHARACTERS_OF: Readonly<Record<string, number>> = {
   prompt: 64 * 1024,
-  keywords: 200,
+  keywords: KEYWORDS.characters,
   known_speaker_names: BUDGETS.speakers.nameSize,
   known_speaker_references: BUDGETS.speakers.referenceBytes,
 };
 const maxCharacters = (field: string) => MAX_CHARACTERS_OF[field] ?? MAX_CHARACTERS;
-/** The most values of one list. */
-const MAX_VALUES = 100;
 
 const textUpTo = (maxLength: number) => z.string({ error: 'Expected one text value' }).meta({ maxLength });
 const text = textUpTo(MAX_CHARACTERS);

@@ -61,6 +61,8 @@ export interface Script {
 
 export interface Gateway extends AsyncDisposable {
   base: string;
+  /** The port of Wyoming; 0 unless the settings have one. */
+  wyomingPort: number;
   app: App;
   /** Uploads that are on disk now. */
   uploads(): string[];
@@ -142,8 +144,11 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
   script.beforeListening?.(app.server);
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;
+  if (config.wyomingPort !== undefined)
+    await new Promise<void>((resolve) => app.wyoming.listen(config.wyomingPort, '127.0.0.1', resolve));
   return {
     base: `http://127.0.0.1:${port}`,
+    wyomingPort: (app.wyoming.address() as AddressInfo | null)?.port ?? 0,
     app,
     uploads: () => uploadFolders().flatMap((dir) => readdirSync(dir)),
     uploadFolders,

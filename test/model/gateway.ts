@@ -19,6 +19,8 @@ export const JFK_TEXT =
 
 export interface RealGateway extends AsyncDisposable {
   base: string;
+  /** The port of Wyoming; 0 unless the settings have one. */
+  wyomingPort: number;
   app: App;
 }
 
@@ -51,8 +53,11 @@ export async function startRealGateway(
   });
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;
+  if (config.wyomingPort !== undefined)
+    await new Promise<void>((resolve) => app.wyoming.listen(config.wyomingPort, '127.0.0.1', resolve));
   return {
     base: `http://127.0.0.1:${port}`,
+    wyomingPort: (app.wyoming.address() as AddressInfo | null)?.port ?? 0,
     app,
     async [Symbol.asyncDispose]() {
       await app.close();

@@ -1,4 +1,4 @@
-/** Decodes audio that arrives as raw bytes: 16-bit PCM, and the two laws of telephony (ITU-T G.711). */
+/** Decodes audio that arrives as raw bytes: PCM, and the two laws of telephony (ITU-T G.711). */
 import { createResampler } from './resampler.ts';
 
 export type LiveEncoding = 'pcm16' | 'mulaw' | 'alaw';
@@ -12,23 +12,44 @@ export interface LiveFormat {
 /** Hz. Each has a small ratio to 16 kHz, so that the filter of the resampler stays small. */
 export const LIVE_RATES = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000] as const;
 
+/** Integers, little-endian and signed; those of one byte are unsigned, as in wav. */
+export interface PcmFormat {
+  /** As in `LiveFormat`. */
+  rate: number;
+  /** The bytes of a sample, 1 to 4. */
+  width: number;
+  /** The samples of a moment, of which the average is heard. */
+  channels: number;
+}
+
 /**
  * Decodes bytes as they come to 16 kHz mono float32. A sample may be spread over two pieces.
  * @throws nothing: every byte sequence is a sound
  */
 export function liveDecoder(format: LiveFormat): (bytes: Uint8Array) => Float32Array {
+  if (format.encoding === 'pcm16') return pcmDecoder({ rate: format.rate, width: 2, channels: 1 });
   const resample = createResampler(format.rate);
-  if (format.encoding !== 'pcm16') {
-    const table = format.encoding === 'mulaw' ? MU_LAW : A_LAW;
-    return (bytes) => resample(Float32Array.from(bytes, (byte) => table[byte] as number));
-  }
-  let odd: Uint8Array = new Uint8Array(0);
+  const table = format.encoding === 'mulaw' ? MU_LAW : A_LAW;
+  return (bytes) => resample(Float32Array.from(bytes, (byte) => table[byte] as number));
+}
+
+/** As `liveDecoder`, for PCM of every width and number of channels. */
+export function pcmDecoder({ rate, width, channels }: PcmFormat): (bytes: Uint8Array) => Float32Array {
+  const resample = createResampler(rate);
+  const frame = width * channels;
+  const scale = channels * 2 ** (8 * width - 1);
+  let odd = new Uint8Array(0);
   return (bytes) => {
-    const all = odd.length === 0 ? bytes : Buffer.concat([odd, bytes]);
-    const whole = all.length - (all.length % 2);
-    odd = all.slice(whole);
-    const view = new DataView(all.buffer, all.byteOffset, whole);
-    return resample(Float32Array.from({ length: whole / 2 }, (_, i) => view.getInt16(2 * i, true) / 32_768));
+    const all = Buffer.concat([odd, bytes]);
+    const frames = Math.floor(all.length / frame);
+    odd = new Uint8Array(all.subarray(frames * frame));
+    const read = (at: number) => (width === 1 ? all.readUInt8(at) - 128 : all.readIntLE(at, width));
+    const mono = Float32Array.from({ length: frames }, (_, i) => {
+      let sum = 0;
+      for (let at = i * frame; at < (i + 1) * frame; at += width) sum += read(at);
+      return sum / scale;
+    });
+    return resample(mono);
   };
 }
 

@@ -20,7 +20,7 @@ export function createResampler(rate: number): Resample {
   const [up, down] = [SAMPLE_RATE / common, rate / common];
   const scale = PASS * Math.min(1, up / down);
   const half = Math.ceil(CROSSINGS / scale);
-  const phases = filters(up, half, scale);
+  const phases = filtersOf(rate, up, half, scale);
   // Before the first sample is silence, so the output begins with the input.
   let held: Float32Array = new Float32Array(half - 1);
   let phase = 0;
@@ -42,6 +42,15 @@ export function createResampler(rate: number): Resample {
     held = input.slice(at);
     return Float32Array.from(out);
   };
+}
+
+/** The filters of each rate that has come. There are few rates, and a client may change its own with every message. */
+const known = new Map<number, Float32Array[]>();
+
+function filtersOf(rate: number, ...of: Parameters<typeof filters>): Float32Array[] {
+  const found = known.get(rate) ?? filters(...of);
+  known.set(rate, found);
+  return found;
 }
 
 /** The filter of each phase: `2 * half` weights, which sum up to 1 so that a constant stays what it is. */

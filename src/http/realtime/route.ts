@@ -7,19 +7,19 @@ import type { Logger } from 'winston';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { Budgets } from '../../budgets.ts';
 import { GatewayError } from '../../errors.ts';
-import { classify, type Exchange } from '../../observability/exchange.ts';
-import type { LiveEvent } from '../../transcription/live/live-session.ts';
-import { toGatewayError } from '../error-handler.ts';
+import type { Exchange } from '../../observability/exchange.ts';
 import type { GracefulStop } from '../graceful-stop.ts';
 import { notesOf } from '../observe.ts';
 import { httpRefusal } from '../refusals.ts';
 import { offeredUpgrade } from '../upgrade.ts';
 import { type Connection, type ConnectionOptions, runConnection } from './connection.ts';
 import { firstState, toLiveSettings } from './session-settings.ts';
+import { utteranceExchange } from './utterance-exchange.ts';
 
 export interface RealtimeDeps extends Pick<ConnectionOptions, 'live' | 'shutdown' | 'log'> {
   limits: Budgets['live'];
-  maxSessions: number;
+  /** True when as many sessions are open, of all protocols together, as may be. */
+  isFull(): boolean;
   gracefulStop: GracefulStop;
   /** Called with the record of each utterance. */
   onExchange(exchange: Exchange): void;
@@ -28,6 +28,8 @@ export interface RealtimeDeps extends Pick<ConnectionOptions, 'live' | 'shutdown
 
 export interface Realtime {
   handler: RequestHandler;
+  /** The number of sessions that are open. */
+  open(): number;
   /** Lets every session finish what was said, and closes it. */
   stop(): Promise<void>;
 }
@@ -47,11 +49,15 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 
   function run(socket: WebSocket, req: Request, res: Response, model: string | undefined): void {
     const { requestId } = notesOf(res);
+    const client = {
+      ...{ method: req.method, path: '/v1/realtime', bytesIn: 0 },
+      ...{ clientIp: req.ip, userAgent: req.get('User-Agent') },
+    };
     const connection = runConnection({
       ...{ socket, model, requestId },
       ...{ live: deps.live, limits: deps.limits, shutdown: deps.shutdown, log: deps.log },
       beta: /realtime=v1/.test(req.get('OpenAI-Beta') ?? ''),
-      onUtterance: (event) => deps.onExchange(toExchange(event, req)),
+      onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
     });
     open.add(connection);
     deps.log.info('live session', { requestId, sessions: open.size });
@@ -73,7 +79,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       throw httpRefusal(400);
     const model = typeof req.query.model === 'string' ? req.query.model : undefined;
     deps.live.transcription.route(toLiveSettings(firstState(model)).request);
-    if (open.size >= deps.maxSessions) throw new GatewayError('too_many_sessions', {});
+    if (deps.isFull()) throw new GatewayError('too_many_sessions', {});
     const { socket, head } = offer;
     res.status(101);
     res.detachSocket(socket);
@@ -84,33 +90,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 
   return {
     handler,
+    open: () => open.size,
     async stop() {
       await Promise.all([...open].map((connection) => connection.stop()));
     },
-  };
-}
-
-/** The record of an utterance, in which it is a request that arrived when its speech ended. */
-function toExchange(event: LiveEvent & { type: 'completed' | 'failed' }, req: Request): Exchange {
-  const { id, audioSec, tookMs } = event;
-  const round = (value: number, digits: number) => Number(value.toFixed(digits));
-  const latencyMs = round(tookMs, 2);
-  const common = {
-    requestId: id,
-    at: new Date(Date.now() - tookMs),
-    ...{ method: req.method, path: '/v1/realtime', category: 'asr' as const },
-    ...{ latencyMs, bytesIn: 0, bytesOut: 0 },
-    ...{ clientIp: req.ip, userAgent: req.get('User-Agent'), audioSec: round(audioSec, 3) },
-  };
-  if (event.type === 'failed') {
-    const { status, code, kind, provider } = toGatewayError(event.error);
-    return { ...common, provider, status, class: classify(status, code), errorKind: kind };
-  }
-  const { route, summary, slotWaitMs } = event.outcome;
-  return {
-    ...common,
-    ...{ provider: route.model.provider, model: route.model.id, route: route.reason },
-    ...{ status: 200, class: classify(200, null), slotWaitMs: round(slotWaitMs, 2) },
-    ...{ language: summary.language, rtf: round(summary.tookSec / audioSec, 4) },
   };
 }

@@ -68,7 +68,7 @@ interface Spoken {
 /** Windows of silence that stay before speech in a buffer which the client commits: one second. */
 const KEPT_SILENCE = Math.round(1 / WINDOW_SEC);
 /** The least audio that a client can commit, as OpenAI's. */
-const LEAST_COMMIT_SEC = 0.1;
+export const LEAST_COMMIT_SEC = 0.1;
 
 export async function openLiveSession(
   first: LiveSettings,

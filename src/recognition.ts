@@ -1,0 +1,77 @@
+/** What can be transcribed here: the models that requests may use, and the parts that a transcription is made of. */
+import type { Config } from './config.ts';
+import type { NativeEngine } from './engine/types.ts';
+import type { ListedModel } from './http/models.ts';
+import type { createModelCaches } from './model-caches.ts';
+import { CATALOGUE, DIARIZATION, VOICE_ACTIVITY } from './models/catalogue.ts';
+import type { ModelProgress } from './models/source.ts';
+import type { ModelStore } from './models/store.ts';
+import { modelIdFor, type RoutableModel, type RouteOptions, route } from './transcription/routing.ts';
+import type { TranscriptionDeps } from './transcription/session.ts';
+
+type Caches = ReturnType<typeof createModelCaches>;
+
+interface Parts {
+  store: ModelStore;
+  engine: NativeEngine;
+}
+
+/** The models that requests may use. The operator may load and preload the others as well. */
+export function allowedModels(config: Config): (model: { id: string }) => boolean {
+  const ids = new Set(config.modelAllow.map((name) => modelIdFor(name, config)));
+  return ({ id }) => ids.size === 0 || ids.has(id);
+}
+
+export function servable(config: Config, { store, engine }: Parts, caches: Caches): ListedModel[] {
+  const loaded = new Set(caches.models.entries().map((entry) => entry.key));
+  // Every recognition model needs the voice activity model.
+  const complete = store.isInstalled(VOICE_ACTIVITY.id);
+  const tellsSpeakers =
+    config.modelDownload || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id);
+  return routable(store, engine)
+    .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
+    .map((model) => ({ ...model, tellsSpeakers, loaded: loaded.has(model.id) }));
+}
+
+export function createTranscription(
+  names: RouteOptions,
+  { store, engine }: Parts,
+  shared: Pick<TranscriptionDeps, 'slot' | 'beamSize'>,
+  caches: Caches,
+): TranscriptionDeps {
+  return {
+    route: (request) => route(request, routable(store, engine), names),
+    hasWeights: ({ modelId, speakers }) =>
+      (!speakers || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id)) &&
+      (isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id) || store.isInstalled(VOICE_ACTIVITY.id)) &&
+      (isLoaded(caches.models, modelId) || store.isInstalled(modelId)),
+    async ensureWeights({ modelId, speakers }, signal, onFetching) {
+      const onProgress = ({ phase, doneBytes }: ModelProgress) => {
+        // Verifying a file, and a download without its first byte, may still fail with a status of their own.
+        if (phase !== 'verifying' && (phase !== 'downloading' || doneBytes > 0)) onFetching();
+      };
+      // A loaded model serves on when its file is gone or has changed; the file matters when it is loaded again.
+      const isMissing = !isLoaded(caches.models, modelId);
+      if (isMissing) caches.models.assertFits(modelId); // before a download, which would be in vain
+      if (!isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id))
+        await store.ensure(VOICE_ACTIVITY.id, { signal, onProgress });
+      if (speakers && !isLoaded(caches.speakers, DIARIZATION.id))
+        await store.ensure(DIARIZATION.id, { signal, onProgress });
+      if (isMissing) await store.ensure(modelId, { signal, onProgress });
+    },
+    ...shared,
+    ...caches,
+  };
+}
+
+function isLoaded(cache: Pick<Caches['models'], 'entries'>, id: string): boolean {
+  return cache.entries().some((entry) => entry.key === id && entry.state === 'resident');
+}
+
+export function routable(store: ModelStore, engine: NativeEngine): RoutableModel[] {
+  return CATALOGUE.map((model) => ({
+    ...model,
+    servable: engine.info.families.includes(model.family),
+    installed: store.isInstalled(model.id),
+  }));
+}

@@ -1,0 +1,65 @@
+/** What a client has sent and nobody has handled yet. The socket is read ahead up to a bound, so a leave is noticed. */
+import type { Socket } from 'node:net';
+
+export interface Inbox {
+  /** The chunks as they come. It ends when the inbox is closed. */
+  chunks(): AsyncGenerator<Buffer, void, undefined>;
+  /** The time for which everything that came has been handled and the client has sent nothing, ms; else 0. */
+  silentMs(): number;
+  /** Drops what is there and all that still comes. It is read on, so that the client can read the last answer. */
+  close(): void;
+}
+
+/** Chunks may be as short as a byte, and each takes memory besides. */
+const MOST_CHUNKS = 64;
+
+export function createInbox(socket: Socket, { aheadBytes }: { aheadBytes: number }): Inbox {
+  let waiting: Buffer[] = [];
+  let bytes = 0;
+  let isClosed = false;
+  let silentSince: number | null = null;
+  let wake: () => void = () => undefined;
+
+  function pace(): void {
+    const isFull = bytes > aheadBytes || waiting.length > MOST_CHUNKS;
+    if (isFull && !socket.isPaused()) socket.pause();
+    else if (!isFull && socket.isPaused()) socket.resume();
+  }
+
+  function close(): void {
+    isClosed = true;
+    [waiting, bytes] = [[], 0];
+    pace();
+    wake();
+  }
+
+  socket.on('data', (chunk) => {
+    if (isClosed) return;
+    waiting.push(chunk);
+    bytes += chunk.length;
+    silentSince = null;
+    pace();
+    wake();
+  });
+  socket.once('close', close);
+
+  return {
+    async *chunks() {
+      while (!isClosed) {
+        const chunk = waiting.shift();
+        if (chunk === undefined) {
+          silentSince = performance.now();
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+          continue;
+        }
+        bytes -= chunk.length;
+        pace();
+        yield chunk;
+      }
+    },
+    silentMs: () => (silentSince === null ? 0 : performance.now() - silentSince),
+    close,
+  };
+}
