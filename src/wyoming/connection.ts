@@ -64,6 +64,8 @@ export function runConnection(options: ConnectionOptions): Connection {
   /** Settles when audio that has ended has its text or its failure; null before its end. */
   let ending: Promise<void> | null = null;
   let late: NodeJS.Timeout | undefined;
+  /** Settles when everything that transcriptions held is free. */
+  let released: Promise<void> = Promise.resolve();
 
   function send(type: string, data?: object): void {
     if (!socket.writable) return;
@@ -94,10 +96,12 @@ export function runConnection(options: ConnectionOptions): Connection {
     if (gone.signal.aborted) return;
     note(error);
     gone.abort(error);
-    send('error', { text: error.message, code: error.code });
     inbox.close();
-    socket.end();
     late = setTimeout(() => socket.destroy(), limits.closeMs);
+    void release().finally(() => {
+      send('error', { text: error.message, code: error.code });
+      socket.end();
+    });
   }
 
   function begin(): void {
@@ -112,18 +116,22 @@ export function runConnection(options: ConnectionOptions): Connection {
     options.onWork(work);
   }
 
-  async function release(): Promise<void> {
+  function release(): Promise<void> {
     const over = current;
     current = null;
-    await over?.transcription[Symbol.asyncDispose]();
-    over?.work.emit('close');
+    released = released.then(async () => {
+      await over?.transcription[Symbol.asyncDispose]();
+      over?.work.emit('close');
+    });
+    return released;
   }
 
   async function finish(transcription: Transcription): Promise<void> {
     const outcome = await transcription.end();
     if (outcome.type === 'failed') throw outcome.error;
-    options.onExchange(utteranceExchange(outcome, clientOf(transcription)));
     await release();
+    options.onExchange(utteranceExchange(outcome, clientOf(transcription)));
+    transcription.answer(outcome);
   }
 
   /** The transcription that this event belongs to. */
@@ -171,7 +179,6 @@ export function runConnection(options: ConnectionOptions): Connection {
     } catch (thrown) {
       fail(toGatewayError(thrown));
     }
-    await release();
   }
 
   /** Looks for a client that stays away. What waits for the gateway is not its fault. */
@@ -203,7 +210,7 @@ export function runConnection(options: ConnectionOptions): Connection {
       clearTimeout(late);
       clearInterval(looking);
       shutdown.removeEventListener('abort', stopNow);
-      running.finally(resolve);
+      void running.then(() => released).then(resolve);
     });
   });
   if (shutdown.aborted) stopNow();

@@ -38,8 +38,10 @@ export interface Transcription extends AsyncDisposable {
   readonly audioSec: number;
   /** @throws GatewayError `speech_too_long`, and as `openLiveSession` */
   hear(payload: Buffer, format: PcmFormat): Promise<void>;
-  /** Ends the audio and resolves when the transcript is sent, or has failed and nothing is sent. */
+  /** Ends the audio, and resolves with what was heard. */
   end(): Promise<Outcome>;
+  /** Sends the transcript. It comes after the disposal, so that what it held is free when the client asks again. */
+  answer(outcome: Outcome & { type: 'completed' }): void;
 }
 
 /** Bytes that are decoded at a time, of which the narrowest are a second of audio. */
@@ -118,13 +120,13 @@ export function beginTranscription(options: TranscriptionOptions): Transcription
       await live.commit();
       await live.settled();
       if (outcome === null) throw signal.reason ?? new Error('the utterance has no end');
-      if (outcome.type === 'failed') return outcome;
-      const { segments, summary } = outcome.outcome;
+      return outcome;
+    },
+    answer({ outcome: { segments, summary } }) {
       const text = fullText(segments);
       begin();
       send('transcript', { text, ...(text !== '' && { language: summary.language }) });
       send('transcript-stop');
-      return outcome;
     },
     async [Symbol.asyncDispose]() {
       await opening.then((live) => live[Symbol.asyncDispose]()).catch(() => undefined);

@@ -1,7 +1,7 @@
 /** Transcriptions over Wyoming as Home Assistant asks for them: every event, with its fields. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { heard, type Script, startGateway, until } from './harness.ts';
+import { heard, json, type Script, startGateway, until } from './harness.ts';
 import { silence, tone } from './realtime.ts';
 import { connectWyoming, FORMAT, message, pcm16 } from './wyoming.ts';
 
@@ -18,8 +18,10 @@ test('describe says which models can serve, and which of them are installed', as
     [program.name, program.installed, program.supports_transcript_streaming],
     ['voxgate', true, true],
   );
-  const listed = await (await fetch(`${gateway.base}/v1/models`)).json();
-  const expected = listed.data.filter(({ id, capabilities }: any) => id !== 'auto' && capabilities[0] === 'asr');
+  const listed = await json(await fetch(`${gateway.base}/v1/models`));
+  const expected = listed.data.filter(
+    ({ id, capabilities }: any) => id !== 'auto' && capabilities[0] === 'asr',
+  );
   const byName = (a: string[], b: string[]) => String(a[0]).localeCompare(String(b[0]));
   assert.deepEqual(
     program.models.map((model: any) => [model.name, model.installed, model.languages]).sort(byName),
@@ -97,7 +99,12 @@ test('the model, the language, and names and terms to expect are those of a requ
   });
   await using client = await connectWyoming(gateway);
   client.send('transcribe', {
-    ...{ name: 'multilingual-base', language: 'de-AT', context: { any: 'thing' }, vad_sensitivity: 'relaxed' },
+    ...{
+      name: 'multilingual-base',
+      language: 'de-AT',
+      context: { any: 'thing' },
+      vad_sensitivity: 'relaxed',
+    },
     transcript_names: ['Küche', 'Flur', 'x'.repeat(201)],
     transcript_terms: ['Rollladen', ...Array.from({ length: 200 }, (_, i) => `Wort${i}`)],
   });
@@ -107,7 +114,11 @@ test('the model, the language, and names and terms to expect are those of a requ
   assert.equal(language, 'de');
   const words = prompt.split(', ');
   assert.equal(words.length, 100, 'as many as a request may have');
-  assert.deepEqual(words.slice(-4), ['Wort0', 'Rollladen', 'Flur', 'Küche'], 'the names are nearest to the text');
+  assert.deepEqual(
+    words.slice(-4),
+    ['Wort0', 'Rollladen', 'Flur', 'Küche'],
+    'the names are nearest to the text',
+  );
 });
 
 test('what transcribe asks for holds for one transcription', async () => {

@@ -38,9 +38,7 @@ export function message(type: string, data: object = {}, payload: Uint8Array = n
   return Buffer.concat([Buffer.from(`${JSON.stringify(line)}\n`), body, payload]);
 }
 
-export async function connectWyoming({
-  wyomingPort,
-}: Pick<Gateway, 'wyomingPort'>): Promise<WyomingClient> {
+export async function connectWyoming({ wyomingPort }: Pick<Gateway, 'wyomingPort'>): Promise<WyomingClient> {
   const socket = connect(wyomingPort, '127.0.0.1');
   const events: Heard[] = [];
   let rest = Buffer.alloc(0);
@@ -68,7 +66,7 @@ export async function connectWyoming({
     socket.once('connect', resolve);
     socket.once('error', reject);
   });
-  const send = (type: string, data: object = {}, payload = new Uint8Array(0)) =>
+  const send = (type: string, data: object = {}, payload: Uint8Array = new Uint8Array(0)) =>
     void socket.write(message(type, data, payload));
   return {
     ...{ socket, events, send },
