@@ -92,7 +92,7 @@ export const ERRORS = {
   unexpected_event: { kind: 'malformed', says: 'The event "{event}" comes {when}' },
   speech_too_long: {
     kind: 'malformed',
-    says: 'There were {seconds} s of audio without audio-stop, and no more is heard at once; send longer audio over HTTP',
+    says: 'There were {seconds} s of audio and no audio-stop; longer audio can be sent over HTTP',
   },
   // The body and its form.
   invalid_content_type: {

@@ -56,6 +56,26 @@ test('a switch takes each of its words in any case', () => {
   for (const word of spellings(['0', 'off', 'false', 'no', 'n'])) assert.equal(metrics(word), false, word);
 });
 
+test('Wyoming never passes by the keys unseen', () => {
+  const wyoming = { SVC_WYOMING_PORT: '10300', SVC_API_KEY: 'secret' };
+  const open = { ...wyoming, SVC_HOST: '0.0.0.0' };
+  assert.throws(
+    () => readConfig(open),
+    (error: unknown) =>
+      error instanceof ConfigError &&
+      /^SVC_WYOMING_PORT with SVC_HOST=0\.0\.0\.0 .*SVC_API_KEY.*SVC_WYOMING_KEYLESS=on/.test(
+        error.message,
+      ) &&
+      !error.message.includes('secret'),
+  );
+  assert.deepEqual(readConfig(wyoming).warnings, []);
+  assert.equal(readConfig(wyoming).config.wyomingPort, 10_300);
+  assert.match(String(readConfig({ ...open, SVC_WYOMING_KEYLESS: 'on' }).warnings), /may transcribe/);
+  const { SVC_API_KEY: _, ...keyless } = open;
+  assert.match(String(readConfig(keyless).warnings), /SVC_API_KEY is not set/);
+  assert.equal(readConfig({}).config.wyomingPort, undefined);
+});
+
 test('no proxy is trusted unless the settings tell how many there are or where they are', () => {
   const trusted = (value: string) => readConfig({ SVC_TRUST_PROXY: value }).config.trustProxy;
   assert.equal(trusted(''), 0);
@@ -89,6 +109,7 @@ for (const [name, value] of [
   ['SVC_MODEL_DEFAULT_SIZE', 'huge'],
   ['SVC_DEVICE', 'tpu'],
   ['SVC_MODEL_ALIASES', 'mine'],
+  ['SVC_WYOMING_PORT', '65536'],
   ['SVC_LOG_LEVEL', 'loud'],
   ['SVC_ALLOWED_HOSTS', 'https://speech.example'],
   ['SVC_OBS_METRICS_ENABLED', 'Truely'],
