@@ -1,9 +1,14 @@
 /** Transcriptions over Wyoming as Home Assistant asks for them: every event, with its fields. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { heard, json, type Script, startGateway, until } from './harness.ts';
 import { silence, tone } from './realtime.ts';
+import { SCRIPTED, serve } from './served.ts';
 import { connectWyoming, FORMAT, message, pcm16 } from './wyoming.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
 
 const start = (script: Script = {}) =>
   startGateway({ ...script, env: { SVC_WYOMING_PORT: '0', ...script.env } });
@@ -228,4 +233,39 @@ test('the gateway listens for Wyoming only where it is told to, and stops with i
   await gateway[Symbol.asyncDispose]();
   await until('the connection is closed', () => client.closed());
   assert.equal(gateway.app.wyoming.listening, false);
+});
+
+test('voxgate serve says where Wyoming listens, answers there, and ends with it open', async () => {
+  await using served = await serve({ SVC_WYOMING_PORT: '0' }, SCRIPTED);
+  await until('it says so', () => served.log().includes('wyoming=tcp://127.0.0.1:'));
+  const [, port] = /wyoming=tcp:\/\/127\.0\.0\.1:(\d+)/.exec(served.log()) ?? [];
+  await using client = await connectWyoming({ wyomingPort: Number(port) });
+  client.send('ping');
+  await client.event('pong');
+  served.child.kill('SIGTERM');
+  await served.ended;
+  assert.equal(served.child.exitCode, 0);
+});
+
+test('a port of Wyoming that is taken, or that passes by the keys, stops the start with one sentence', async () => {
+  await using other = await start();
+  for (const [settings, says] of [
+    [
+      { SVC_WYOMING_PORT: String(other.wyomingPort) },
+      /Cannot listen on .*SVC_WYOMING_PORT chooses another port/,
+    ],
+    [
+      { SVC_WYOMING_PORT: '0', SVC_API_KEY: 'secret', SVC_HOST: '0.0.0.0' },
+      /SVC_WYOMING_KEYLESS=on allows it/,
+    ],
+  ] as const) {
+    const env = { ...process.env, SVC_PORT: '0', SVC_OBS_ACCESS_LOG_ENABLED: '0', ...settings };
+    const child = spawn(process.execPath, SCRIPTED, { cwd: ROOT, env });
+    let text = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (text += data));
+    await once(child, 'close');
+    assert.notEqual(child.exitCode, 0);
+    assert.match(text, says);
+    assert(!text.includes('secret'));
+  }
 });
