@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static void change(void) {
   }
 }
 
-static void before_read(int descriptor) {
+static void count_read(int descriptor) {
   const char *now = getenv("VOXGATE_CHANGE_FILE");
   if (now == NULL)
     return;
@@ -59,6 +60,14 @@ static void before_read(int descriptor) {
   if (pwrite(count, &reads, sizeof reads, 0) != sizeof reads)
     abort();
   close(count);
+}
+
+/* Other threads of Node.js read as well, from pipes, while a thread loads the file. */
+static void before_read(int descriptor) {
+  static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&one_at_a_time);
+  count_read(descriptor);
+  pthread_mutex_unlock(&one_at_a_time);
 }
 
 ssize_t read(int descriptor, void *to, size_t size) {
