@@ -73,18 +73,9 @@ const source = createSource(
   },
 );
 
-const liveParts = {
-  button: el('live'),
-  label: el('live-label'),
-  stop: el('live-stop'),
-  box: el('live-box'),
-  status: el('live-status'),
-  problem: el('live-problem'),
-  text: el('live-text'),
-  finals: el('live-finals'),
-  partials: el('live-partials'),
-};
-createLive(liveParts, () => choices.read(), client.models);
+const liveNames = ['label', 'stop', 'copy', 'box', 'status', 'problem', 'text', 'finals', 'partials'];
+const liveParts = Object.fromEntries(liveNames.map((name) => [name, el(`live-${name}`)]));
+createLive({ button: el('live'), ...liveParts }, () => choices.read(), client.models);
 
 /** Prepares the page for a new sound, by removing everything that belonged to the last one. */
 function begin() {

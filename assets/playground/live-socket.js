@@ -50,7 +50,7 @@ export function openLive({ model, language }, on) {
       case 'session.created':
         return configure();
       case 'session.updated':
-        silenceMs = event.session.audio.input.turn_detection.silence_duration_ms;
+        silenceMs = event.session.audio.input.turn_detection?.silence_duration_ms ?? 0;
         clearTimeout(timer);
         return on.ready();
       case 'input_audio_buffer.speech_stopped':

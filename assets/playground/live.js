@@ -3,6 +3,7 @@
 import { openLive } from './live-socket.js';
 import { listen, whyNoMicrophone } from './microphone.js';
 import { whyNoRecording } from './recorder.js';
+import { copy as copyText } from './take.js';
 
 /** A session may last a day; the page keeps its last texts. */
 const MAX_FINALS = 1000;
@@ -10,12 +11,12 @@ const MAX_FINALS = 1000;
 const GONE = 'The microphone went away.';
 
 /**
- * @param parts elements by name: button, label, stop, box, status, problem, text, finals, partials
+ * @param parts elements by name: button, label, stop, copy, box, status, problem, text, finals, partials
  * @param readChoices () => {model, language}
  * @param checkKey () => Promise, which asks for the key where one is missing and rejects where none is given
  */
 export function createLive(parts, readChoices, checkKey) {
-  const { button, label, stop, box, status, problem, text: scroller, finals, partials } = parts;
+  const { button, label, stop, copy, box, status, problem, text: scroller, finals, partials } = parts;
   /** 'idle', 'starting', 'listening' or 'finishing' */
   let state = 'idle';
   let session = null;
@@ -46,6 +47,7 @@ export function createLive(parts, readChoices, checkKey) {
     box.hidden = false;
     problem.hidden = true;
     finals.replaceChildren();
+    copy.hidden = true;
     show('starting', 'Starting.');
     // The text is far below the button on a narrow screen.
     if (box.getBoundingClientRect().top > innerHeight - 100) box.scrollIntoView();
@@ -123,6 +125,7 @@ export function createLive(parts, readChoices, checkKey) {
     row.append(said, ' ', latency);
     if (finals.childElementCount >= MAX_FINALS) finals.firstChild.remove();
     finals.append(row);
+    copy.hidden = false;
     follow();
   }
 
@@ -133,6 +136,11 @@ export function createLive(parts, readChoices, checkKey) {
 
   button.addEventListener('click', () => (state === 'idle' ? start() : finish()));
   stop.addEventListener('click', finish);
+  copy.addEventListener('click', async () => {
+    const texts = [...finals.querySelectorAll('.said')].map((said) => said.textContent);
+    const happened = await copyText(`${texts.join('\n')}\n`, copy, finals);
+    if (state === 'idle') status.textContent = happened; // else it says that someone is heard
+  });
   scroller.addEventListener('scroll', () => {
     isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 40;
   });

@@ -59,3 +59,6 @@ export async function openPage(
     },
   };
 }
+
+/** What was copied last. */
+export const clipboard = (page: Page) => page.evaluate<string>('navigator.clipboard.readText()');

@@ -10,7 +10,7 @@ import { heard, startGateway } from '../http/harness.ts';
 import { COMPLETED, DELTA, type Received } from '../http/realtime.ts';
 import { JFK, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
 import { until } from '../until.ts';
-import { launchBrowser, openPage } from './browser.ts';
+import { clipboard, launchBrowser, openPage } from './browser.ts';
 
 /** When this names a folder, pictures are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
@@ -101,6 +101,9 @@ test('words that may change are gray, and a finished text is black and replaces 
   await page.locator('#live-finals').getByText('One, <b>two.').waitFor();
   assert.equal(await page.locator('#live-partials p').count(), 0);
   assert.notEqual(await color("document.querySelector('#live-finals .said')"), gray);
+  await press(page, 'Copy text');
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  assert.equal(await clipboard(page), 'One, <b>two.\n');
   say({ type: DELTA, item_id: 'y', delta: ' Three' });
   say({ type: 'input_audio_buffer.committed', item_id: 'y' });
   say({ type: COMPLETED.replace('completed', 'failed'), item_id: 'y', error: { message: 'Too <busy>' } });

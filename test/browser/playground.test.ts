@@ -21,7 +21,7 @@ import {
 import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { joinWavs, wav } from '../wav.ts';
-import { launchBrowser, openPage } from './browser.ts';
+import { clipboard, launchBrowser, openPage } from './browser.ts';
 
 /** When this names a folder, the pictures of the docs are taken there, with real weights. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
@@ -554,7 +554,6 @@ function speechLike(): Buffer {
 
 // These are texts, because code that runs in the page is no code of this program.
 const focused = (page: Page) => page.evaluate<string>('document.activeElement?.id');
-const clipboard = (page: Page) => page.evaluate<string>('navigator.clipboard.readText()');
 const inked = (page: Page) =>
   page.waitForFunction(`(() => {
     const canvas = document.querySelector('canvas');
