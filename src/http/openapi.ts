@@ -41,6 +41,7 @@ export const modelEntrySchema = z
     supports_streaming: z.boolean(),
     supports_translation: z.boolean().optional().describe('to English; ASR models only'),
     supports_diarization: z.boolean().optional().describe('tells speakers apart; ASR models only'),
+    supports_alignment: z.boolean().optional().describe('says when a given text is spoken; ASR models only'),
     is_routing_alias: z.boolean().describe('true only on `auto`'),
     installed: z.boolean().describe('weights on disk'),
     loaded: z.boolean().describe('resident in memory'),

@@ -83,3 +83,12 @@ test('auto and the models that were trained to translate say that they do, and n
     ['cjk', 'european', 'multilingual-distil-large-v3', 'multilingual-large-v3-turbo'],
   );
 });
+
+test('auto and the models that align a given text say that they do, and no others', async () => {
+  const asr = (await listed()).filter(({ capabilities }) => capabilities[0] === 'asr');
+  const can = asr.filter(({ supports_alignment }) => supports_alignment === true).map(({ id }) => id);
+  const aligning = CATALOGUE.filter(({ aligns }) => aligns).map(({ id }) => id);
+  assert.deepEqual(can.sort(), ['auto', ...aligning].sort());
+  const cannot = asr.filter(({ supports_alignment }) => supports_alignment === false).map(({ id }) => id);
+  assert.deepEqual(cannot.sort(), ['cjk', 'european']);
+});
