@@ -66,7 +66,7 @@ test('what was said grows with speech only', () => {
   assert.deepEqual([turns.said > before, turns.silence], [true, 0]);
 });
 
-const words = (text: string, probability = 0.9): Word[] =>
+const words = (text: string, probability = 0.95): Word[] =>
   text.split(/(?= )/).map((piece) => ({
     text: piece,
     start: 0,
@@ -107,6 +107,13 @@ test('the first word may be less sure than the others, and the soonest rule take
     return stable.hear(heard);
   });
   assert.deepEqual(sent, ['Press a key now', 'Press', 'Press', '', '']);
+});
+
+test('a word that stays for five hearings may be less sure than one that is new', () => {
+  const stable = createStableText('medium');
+  const heard = [...words(' Ask not'), ...words(' what', 0.8), ...words(' your')];
+  const sent = Array.from({ length: 6 }, () => stable.hear(heard));
+  assert.deepEqual(sent, ['', 'Ask not', '', '', ' what your', '']);
 });
 
 test('the marks after the last word are sent with the next one', () => {

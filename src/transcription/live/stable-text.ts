@@ -15,17 +15,22 @@ interface Rule {
   first: number;
   /** The least probability of every other word. */
   others: number;
+  /** The least probability of every other word that was found `LASTING` times in a row. */
+  lasting: number;
   /** How often in a row the last word of a text must be found. */
   lastFound: number;
 }
 
+const LASTING = 5;
+const NEVER = Number.POSITIVE_INFINITY;
+
 /** `xhigh` sends no word before the end. docs/benchmarks.md says how the others were chosen. */
 const RULES: Readonly<Record<Delay, Rule>> = {
-  minimal: { first: 0, others: 0, lastFound: 2 },
-  low: { first: 0.4, others: 0.6, lastFound: 2 },
-  medium: { first: 0.5, others: 0.7, lastFound: 3 },
-  high: { first: 0.6, others: 0.85, lastFound: 3 },
-  xhigh: { first: Number.POSITIVE_INFINITY, others: Number.POSITIVE_INFINITY, lastFound: 3 },
+  minimal: { first: 0, others: 0, lasting: 0, lastFound: 2 },
+  low: { first: 0.4, others: 0.6, lasting: 0.6, lastFound: 2 },
+  medium: { first: 0.5, others: 0.9, lasting: 0.7, lastFound: 3 },
+  high: { first: 0.6, others: 0.9, lasting: 0.85, lastFound: 3 },
+  xhigh: { first: NEVER, others: NEVER, lasting: NEVER, lastFound: 3 },
 };
 
 export interface StableText {
@@ -69,10 +74,14 @@ export function createStableText(delay: Delay): StableText {
       found = now.map((_, i) => (i < agreed ? (found[i] ?? 0) + 1 : 1));
       before = now;
       if (!continues(now)) return ''; // what follows a word that was wrong is sent at the end
-      const isDoubtful = (word: Word, i: number) =>
-        i >= sentWords.length &&
-        ((found[i] ?? 0) < (i === words.length - 1 ? rule.lastFound : 2) ||
-          probabilityOf(word) < (i === 0 ? rule.first : rule.others));
+      const isDoubtful = (word: Word, i: number) => {
+        const times = found[i] ?? 0;
+        const least = i === 0 ? rule.first : times < LASTING ? rule.others : rule.lasting;
+        return (
+          i >= sentWords.length &&
+          (times < (i === words.length - 1 ? rule.lastFound : 2) || probabilityOf(word) < least)
+        );
+      };
       const doubtful = words.findIndex(isDoubtful);
       return send(words, doubtful < 0 ? words.length : doubtful, false);
     },
