@@ -5,6 +5,7 @@
 #include "binding/model.h"
 #include "binding/speaker_model.h"
 #include "binding/tasks.h"
+#include "binding/turn_detector.h"
 #include "binding/voice_activity.h"
 #include "freed_memory.h"
 
@@ -17,6 +18,7 @@ static Napi::Object init(Napi::Env env, Napi::Object exports) {
   voxgate::Model::define(env, exports);
   voxgate::VoiceActivity::define(env, exports);
   voxgate::SpeakerModel::define(env, exports);
+  voxgate::TurnDetector::define(env, exports);
   voxgate::AudioFileObject::define(env, exports);
   return exports;
 }

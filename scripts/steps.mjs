@@ -19,6 +19,7 @@ export function fetchWeights() {
     VOXGATE_TEST_VAD: pull('voice-activity'),
     VOXGATE_TEST_MODEL: pull('multilingual-base'),
     VOXGATE_TEST_DIARIZATION: pull('diarization'),
+    VOXGATE_TEST_TURN_DETECTION: pull('turn-detection'),
   };
 }
 

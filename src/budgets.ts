@@ -178,6 +178,8 @@ export const BUDGETS = {
   checkpoint: {
     maxEntries: 4096,
     maxPickleBytes: 1024 * 1024,
+    /** A model in the format of ONNX, which is read as a whole. The known one has 8.7 MB. */
+    maxOnnxBytes: 64 * 1024 * 1024,
   },
 };
 

@@ -149,6 +149,7 @@ void Environment::shut_down() {
   model_class.Reset();
   voice_activity_class.Reset();
   speaker_model_class.Reset();
+  turn_detector_class.Reset();
   audio_file_class.Reset();
 }
 

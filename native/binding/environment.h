@@ -66,6 +66,7 @@ class Environment : public std::enable_shared_from_this<Environment>, public Log
   Napi::FunctionReference model_class;
   Napi::FunctionReference voice_activity_class;
   Napi::FunctionReference speaker_model_class;
+  Napi::FunctionReference turn_detector_class;
   Napi::FunctionReference audio_file_class;
 
  private:

@@ -1,7 +1,7 @@
 #include "speakers/embedding.h"
 
 #include "exponential.h"
-#include "speakers/speaker_layers.h"
+#include "layers/linear_layer.h"
 #include "vector_clones.h"
 
 #include <algorithm>
@@ -103,21 +103,21 @@ struct Embedding::Features {
   std::vector<float> normalized, narrow;
 };
 
-Embedding::Norm Embedding::norm(SpeakerWeights& weights, const std::string& name, size_t channels) {
+Embedding::Norm Embedding::norm(NetworkWeights& weights, const std::string& name, size_t channels) {
   return {weights.take(name + ".norm.factor", {extent(channels)}),
           weights.take(name + ".norm.summand", {extent(channels)})};
 }
 
-Embedding::Layer Embedding::layer(SpeakerWeights& weights, const std::string& name, size_t channels) {
+Embedding::Layer Embedding::layer(NetworkWeights& weights, const std::string& name, size_t channels) {
   return {norm(weights, name, channels),
-          SpeakerLayer(weights, name + ".bottleneck", {extent(kWidth), extent(channels), 1}, true, channels),
-          SpeakerLayer(weights, name + ".local", {extent(kGrowth), extent(kWidth), extent(kLocalTaps)}, false,
-                       kWidth),
-          SpeakerLayer(weights, name + ".context", {extent(kGate), extent(kWidth), 1}, true, kSingle),
-          SpeakerLayer(weights, name + ".gate", {extent(kGrowth), extent(kGate), 1}, true, kSingle)};
+          LinearLayer(weights, name + ".bottleneck", {extent(kWidth), extent(channels), 1}, true, channels),
+          LinearLayer(weights, name + ".local", {extent(kGrowth), extent(kWidth), extent(kLocalTaps)}, false,
+                      kWidth),
+          LinearLayer(weights, name + ".context", {extent(kGate), extent(kWidth), 1}, true, kSingle),
+          LinearLayer(weights, name + ".gate", {extent(kGrowth), extent(kGate), 1}, true, kSingle)};
 }
 
-Embedding::Embedding(SpeakerWeights& weights) : head_(weights) {
+Embedding::Embedding(NetworkWeights& weights) : head_(weights) {
   constexpr size_t kInputs = EmbeddingHead::kValues;
   tdnn_.emplace_back(weights, "embedding.tdnn",
                      std::vector{extent(kWidth), extent(kInputs), extent(kTdnnTaps)}, true, kInputs);
@@ -131,7 +131,7 @@ Embedding::Embedding(SpeakerWeights& weights) : head_(weights) {
     const bool last = i + 1 == kLayers.size();
     blocks_.push_back(
         {std::move(layers), kDilations[i], norm(weights, name, channels),
-         SpeakerLayer(weights, name, {extent(channels / 2), extent(channels), 1}, last, channels)});
+         LinearLayer(weights, name, {extent(channels / 2), extent(channels), 1}, last, channels)});
     channels /= 2;
   }
   dense_.emplace_back(weights, "embedding.dense", std::vector{extent(kSize), extent(2 * channels), extent(1)},

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "cancel.h"
+#include "layers/linear_layer.h"
+#include "layers/network_weights.h"
+#include "layers/team.h"
 #include "speakers/embedding_head.h"
-#include "speakers/speaker_layers.h"
-#include "speakers/speaker_weights.h"
-#include "speakers/team.h"
 
 #include <span>
 #include <string>
@@ -18,7 +18,7 @@ class Embedding {
  public:
   static constexpr size_t kSize = 192;
 
-  explicit Embedding(SpeakerWeights& weights);
+  explicit Embedding(NetworkWeights& weights);
 
   // Without masks the result is one embedding of all samples. Each mask adds one embedding of the time in
   // which that mask is not zero: its values, of any number, are weights of equal stretches of the time. There
@@ -35,17 +35,17 @@ class Embedding {
   };
   struct Layer {
     Norm norm;
-    SpeakerLayer bottleneck, local, context, gate;
+    LinearLayer bottleneck, local, context, gate;
   };
   struct Block {
     std::vector<Layer> layers;
     size_t dilation;
     Norm norm;
-    SpeakerLayer transit;
+    LinearLayer transit;
   };
 
-  static Norm norm(SpeakerWeights& weights, const std::string& name, size_t channels);
-  static Layer layer(SpeakerWeights& weights, const std::string& name, size_t channels);
+  static Norm norm(NetworkWeights& weights, const std::string& name, size_t channels);
+  static Layer layer(NetworkWeights& weights, const std::string& name, size_t channels);
   static void extend(const Layer& layer, size_t dilation, Features& features, const Team& team,
                      const CancelToken& cancel);
 
@@ -53,7 +53,7 @@ class Embedding {
                               const CancelToken& cancel) const;
 
   EmbeddingHead head_;
-  std::vector<SpeakerLayer> tdnn_, dense_; // one each
+  std::vector<LinearLayer> tdnn_, dense_; // one each
   std::vector<Block> blocks_;
 };
 

@@ -1,6 +1,6 @@
 #include "speakers/embedding_head.h"
 
-#include "speakers/speaker_layers.h"
+#include "layers/linear_layer.h"
 #include "vector_clones.h"
 
 #include <algorithm>
@@ -51,14 +51,14 @@ struct EmbeddingHead::Picture {
   std::vector<float> values;
 };
 
-EmbeddingHead::Convolution EmbeddingHead::convolution(SpeakerWeights& weights, const std::string& name,
+EmbeddingHead::Convolution EmbeddingHead::convolution(NetworkWeights& weights, const std::string& name,
                                                       size_t inputs, size_t taps, size_t stride) {
-  return {SpeakerLayer(weights, "embedding.head." + name,
-                       {extent(kDepth), extent(inputs), extent(taps), extent(taps)}, true, taps * inputs),
+  return {LinearLayer(weights, "embedding.head." + name,
+                      {extent(kDepth), extent(inputs), extent(taps), extent(taps)}, true, taps * inputs),
           taps, stride};
 }
 
-EmbeddingHead::EmbeddingHead(SpeakerWeights& weights) : fbank_(kMels, kRecipe) {
+EmbeddingHead::EmbeddingHead(NetworkWeights& weights) : fbank_(kMels, kRecipe) {
   ends_.push_back(convolution(weights, "first", 1, 3, 1));
   for (const std::string group : {"1.", "2."})
     for (const std::string index : {"0", "1"}) {

@@ -2,9 +2,9 @@
 
 #include "audio/fbank.h"
 #include "cancel.h"
-#include "speakers/speaker_layers.h"
-#include "speakers/speaker_weights.h"
-#include "speakers/team.h"
+#include "layers/linear_layer.h"
+#include "layers/network_weights.h"
+#include "layers/team.h"
 
 #include <span>
 #include <string>
@@ -23,7 +23,7 @@ class EmbeddingHead {
  public:
   static constexpr size_t kValues = 320; // of a frame
 
-  explicit EmbeddingHead(SpeakerWeights& weights);
+  explicit EmbeddingHead(NetworkWeights& weights);
 
   // Frames of kValues, with `border` frames of zeros at both ends. There are Fbank::kFrame samples at least.
   std::vector<float> compute(std::span<const float> samples, size_t border, const Team& team,
@@ -32,7 +32,7 @@ class EmbeddingHead {
  private:
   struct Picture;
   struct Convolution {
-    SpeakerLayer layer;
+    LinearLayer layer;
     size_t taps;   // in both directions: 3, or 1
     size_t stride; // over frequencies
   };
@@ -41,7 +41,7 @@ class EmbeddingHead {
     std::vector<Convolution> shortcut; // none, or one
   };
 
-  static Convolution convolution(SpeakerWeights& weights, const std::string& name, size_t inputs, size_t taps,
+  static Convolution convolution(NetworkWeights& weights, const std::string& name, size_t inputs, size_t taps,
                                  size_t stride);
   static void convolve(const Convolution& convolution, const Picture& in, const Picture* beside, bool relu,
                        Picture& out);

@@ -45,7 +45,7 @@ std::vector<float> sum(std::vector<float> some, const std::vector<float>& others
 
 } // namespace
 
-Lstm::Lstm(SpeakerWeights& weights, const std::string& name, size_t inputs)
+Lstm::Lstm(NetworkWeights& weights, const std::string& name, size_t inputs)
     : inputs_(inputs), input_(weights.take(name + ".input.weight", {kGates, static_cast<int64_t>(inputs)}),
                               sum(weights.take(name + ".input.bias", {kGates}),
                                   weights.take(name + ".recurrent.bias", {kGates})),

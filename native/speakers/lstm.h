@@ -1,8 +1,8 @@
 #pragma once
 
 #include "cancel.h"
-#include "speakers/panels.h"
-#include "speakers/speaker_weights.h"
+#include "layers/network_weights.h"
+#include "layers/panels.h"
 
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ class Lstm {
   // Floats that compute() needs for one window.
   static constexpr size_t kWorkFloats = (16 * 4 + 1) * kHidden;
 
-  Lstm(SpeakerWeights& weights, const std::string& name, size_t inputs);
+  Lstm(NetworkWeights& weights, const std::string& name, size_t inputs);
 
   // `in` is [frame][window][inputs], and kHidden values go to each row of `out`, [frame][window] and 2 *
   // kHidden apart. All windows take a step together, so that the weights are read once. Each is computed in

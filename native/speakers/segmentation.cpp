@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kHidden = Lstm::kHidden;
 constexpr size_t kLayers = 4;
 constexpr float kSlope = 0.01F; // of the leaky ReLU
-constexpr size_t kGroup = 12;   // windows, whose steps are computed in registers (speakers/panels.cpp)
+constexpr size_t kGroup = 12;   // windows, whose steps are computed in registers (layers/panels.cpp)
 constexpr size_t kBatch = 24;   // windows in memory
 constexpr size_t kStretch = 31; // frames that go through the last layers together; 19 times that are all
 static_assert(Segmentation::kFrames % kStretch == 0);
@@ -29,7 +29,7 @@ void leaky(float* values, size_t count) {
     values[i] = values[i] < 0 ? kSlope * values[i] : values[i];
 }
 
-Panels linear(SpeakerWeights& weights, const std::string& name, size_t outputs, size_t inputs) {
+Panels linear(NetworkWeights& weights, const std::string& name, size_t outputs, size_t inputs) {
   const auto rows = static_cast<int64_t>(outputs);
   return {weights.take(name + ".weight", {rows, static_cast<int64_t>(inputs)}),
           weights.take(name + ".bias", {rows}), outputs};
@@ -37,7 +37,7 @@ Panels linear(SpeakerWeights& weights, const std::string& name, size_t outputs, 
 
 } // namespace
 
-Segmentation::Segmentation(SpeakerWeights& weights) : encoder_(weights) {
+Segmentation::Segmentation(NetworkWeights& weights) : encoder_(weights) {
   for (size_t layer = 0; layer < kLayers; ++layer) {
     const auto name = "segmentation.lstm." + std::to_string(layer);
     const size_t inputs = layer == 0 ? WindowEncoder::kChannels : 2 * kHidden;

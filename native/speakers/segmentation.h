@@ -1,10 +1,10 @@
 #pragma once
 
 #include "cancel.h"
+#include "layers/network_weights.h"
+#include "layers/panels.h"
+#include "layers/team.h"
 #include "speakers/lstm.h"
-#include "speakers/panels.h"
-#include "speakers/speaker_weights.h"
-#include "speakers/team.h"
 #include "speakers/window_encoder.h"
 
 #include <array>
@@ -24,7 +24,7 @@ class Segmentation {
   static constexpr size_t kFrames = WindowEncoder::kFrames; // the first sees samples 0 to 990
   static constexpr size_t kClasses = 7;
 
-  explicit Segmentation(SpeakerWeights& weights);
+  explicit Segmentation(NetworkWeights& weights);
 
   // Writes the natural logarithms of the probabilities of the classes, [window][frame][class]. The windows
   // begin `step` samples apart, and samples after the end are zeros. A window is computed in the same way

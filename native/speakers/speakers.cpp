@@ -8,7 +8,7 @@
 namespace voxgate {
 
 struct Speakers::Networks {
-  Networks(SpeakerWeights&& weights, int threads) : segmentation(weights), embedding(weights), team(threads) {
+  Networks(NetworkWeights&& weights, int threads) : segmentation(weights), embedding(weights), team(threads) {
     weights.require_all_taken();
   }
 
@@ -18,7 +18,7 @@ struct Speakers::Networks {
 };
 
 Speakers::Speakers(const std::string& path, int threads)
-    : networks_(std::make_unique<Networks>(SpeakerWeights(path), threads)) {}
+    : networks_(std::make_unique<Networks>(NetworkWeights(path, "voxgate-diarization"), threads)) {}
 
 Speakers::~Speakers() = default;
 

@@ -109,7 +109,7 @@ void normalize(const float* weight, const float* bias, size_t channels, float* f
 
 } // namespace
 
-WindowEncoder::WindowEncoder(SpeakerWeights& weights)
+WindowEncoder::WindowEncoder(NetworkWeights& weights)
     : wave_weight_(weights.take("segmentation.wave_norm.weight", {1})),
       wave_bias_(weights.take("segmentation.wave_norm.bias", {1})) {
   for (size_t layer = 0; layer < kLayers; ++layer) {

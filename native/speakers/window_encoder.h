@@ -1,9 +1,9 @@
 #pragma once
 
 #include "cancel.h"
-#include "speakers/panels.h"
-#include "speakers/speaker_weights.h"
-#include "speakers/team.h"
+#include "layers/network_weights.h"
+#include "layers/panels.h"
+#include "layers/team.h"
 
 #include <array>
 #include <span>
@@ -22,7 +22,7 @@ class WindowEncoder {
   static constexpr size_t kFrames = 589;    // of a window, one every 270 samples
   static constexpr size_t kChannels = 60;   // of a frame
 
-  explicit WindowEncoder(SpeakerWeights& weights);
+  explicit WindowEncoder(NetworkWeights& weights);
 
   // Begins with windows of other samples, `step` apart. The samples must live until the last window.
   void start(std::span<const float> samples, size_t step);

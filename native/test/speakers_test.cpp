@@ -1,7 +1,7 @@
 #include "harness.h"
 
-#include "speakers/panel_tiles.h"
-#include "speakers/panels.h"
+#include "layers/panel_tiles.h"
+#include "layers/panels.h"
 #include "speakers/speakers.h"
 #include "synthetic_speakers.h"
 

@@ -20,6 +20,7 @@ import {
   type NativeErrorCode,
   type SpeakerModel,
   type TranscriptionModel,
+  type TurnDetector,
   type VoiceActivityModel,
 } from './types.ts';
 
@@ -40,6 +41,7 @@ interface Addon {
   loadModel(options: LoadOptions): Job<AddonModel>;
   loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
   loadSpeakers(options: { path: string; threads?: number }): Job<AddonSpeakers>;
+  loadTurnDetector(options: { path: string; threads: number }): Job<AddonTurnDetector>;
   openAudio(options: { path: string; channel: number; request: string | undefined }): Job<AddonAudioFile>;
   quantize(options: { source: string; target: string; type: string }): Job<void>;
 }
@@ -71,6 +73,7 @@ interface AddonSpeakers {
   ): Job<Float32Array>;
   close(): Promise<void>;
 }
+type AddonTurnDetector = Closing & { probability(samples: Float32Array): Job<number> };
 interface AddonAudioFile {
   readonly info: AudioFileInfo;
   read(options: { maxSamples: number; request: string | undefined }): Job<Float32Array | null>;
@@ -136,8 +139,13 @@ async function run<T>(
 }
 type Guard = <V>(hook: ((value: V) => void) | undefined) => ((value: V) => void) | undefined;
 
-function wrapLane(addon: Addon, model: AddonModel): Lane & Closing {
+/** Runs at the first call; the others wait for the same end. */
+function once(close: () => Promise<void>): () => Promise<void> {
   let closing: Promise<void> | undefined;
+  return () => (closing ??= close());
+}
+
+function wrapLane(addon: Addon, model: AddonModel): Lane & Closing {
   return {
     info: model.info,
     transcribe: (samples, options, hooks = {}) =>
@@ -152,7 +160,7 @@ function wrapLane(addon: Addon, model: AddonModel): Lane & Closing {
       ),
     detectLanguage: (samples, options, hooks = {}) =>
       run(addon, () => model.detectLanguage(samples, options), hooks.signal),
-    close: () => (closing ??= model.close()),
+    close: once(() => model.close()),
   };
 }
 interface Closing {
@@ -190,22 +198,27 @@ function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
 }
 
 function wrapVoiceActivity(addon: Addon, model: AddonVoiceActivity): VoiceActivityModel {
-  let closing: Promise<void> | undefined;
   return {
     probabilities: (samples, options, hooks = {}) =>
       run(addon, () => model.probabilities(samples, options), hooks.signal),
-    close: () => (closing ??= model.close()),
+    close: once(() => model.close()),
   };
 }
 
 function wrapSpeakers(addon: Addon, model: AddonSpeakers): SpeakerModel {
-  let closing: Promise<void> | undefined;
   return {
     segmentation: (samples, options, hooks = {}) =>
       run(addon, () => model.segmentation(samples, options), hooks.signal),
     embeddings: (samples, { masks, values } = { masks: 0 }, hooks = {}) =>
       run(addon, () => model.embeddings(samples, { masks }, values), hooks.signal),
-    close: () => (closing ??= model.close()),
+    close: once(() => model.close()),
+  };
+}
+
+function wrapTurnDetector(addon: Addon, model: AddonTurnDetector): TurnDetector {
+  return {
+    probability: (samples, hooks = {}) => run(addon, () => model.probability(samples), hooks.signal),
+    close: once(() => model.close()),
   };
 }
 
@@ -275,6 +288,8 @@ export function loadNative(path: string = defaultPath, { gpus = false } = {}): N
     loadVoiceActivity: async (options) =>
       wrapVoiceActivity(addon, await run(addon, () => addon.loadVoiceActivity(options))),
     loadSpeakers: async (options) => wrapSpeakers(addon, await run(addon, () => addon.loadSpeakers(options))),
+    loadTurnDetector: async (options) =>
+      wrapTurnDetector(addon, await run(addon, () => addon.loadTurnDetector(options))),
     openAudio: async (file, { signal, requestId, channel = ALL_CHANNELS } = {}) =>
       wrapAudioFile(
         addon,

@@ -22,6 +22,7 @@ export function missingEngine(): NativeEngine {
     loadModel: refuse,
     loadVoiceActivity: refuse,
     loadSpeakers: refuse,
+    loadTurnDetector: refuse,
     openAudio: refuse,
     quantize: refuse,
   };

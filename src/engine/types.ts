@@ -190,6 +190,16 @@ export interface SpeakerModel {
   close(): Promise<void>;
 }
 
+/** Tells whether someone who has stopped to speak is done. Its calls keep nothing from one to the next. */
+export interface TurnDetector {
+  /**
+   * The probability, 0..1, that the turn which ends with these samples is complete. There are at most 8 s of them; where
+   * there are fewer, the model hears silence before them.
+   */
+  probability(samples: Float32Array, hooks?: Pick<JobHooks, 'signal'>): Promise<number>;
+  close(): Promise<void>;
+}
+
 export interface AudioFileInfo {
   format: 'wav' | 'mp3' | 'flac' | 'vorbis';
   /** Hz in the file, before resampling. */
@@ -251,6 +261,8 @@ export interface NativeEngine {
   loadVoiceActivity(options: { path: string }): Promise<VoiceActivityModel>;
   /** `threads` is 1 where it is not given. It changes nothing of the results. */
   loadSpeakers(options: { path: string; threads?: number }): Promise<SpeakerModel>;
+  /** `threads` changes nothing of the results. */
+  loadTurnDetector(options: { path: string; threads: number }): Promise<TurnDetector>;
   /** Open files share a few threads, which work on each of them in turns of about 50 ms. */
   openAudio(path: string, options?: OpenAudioFileOptions): Promise<NativeAudioFile>;
   /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */

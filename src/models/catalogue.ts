@@ -231,8 +231,24 @@ export const DIARIZATION: Weights = {
   ],
 };
 
+/** The network that tells whether a turn is complete. It is made like the two above, and its values are f32 as well. */
+export const TURN_DETECTION: Weights = {
+  id: 'turn-detection',
+  family: 'turn-detection',
+  provider: 'voxgate',
+  files: {},
+  derived: [
+    {
+      file: 'voxgate-turn-detection-f32.gguf',
+      precision: 'f16',
+      bytes: 32070432,
+      sha256: 'c0db2628151dbdfa6d1077ed2af0dbb98a30b0810d6b90203ca0f34dd2db732f',
+    },
+  ],
+};
+
 /** All weights that the store can hold. */
-export const ALL_WEIGHTS: readonly Weights[] = [...CATALOGUE, VOICE_ACTIVITY, DIARIZATION];
+export const ALL_WEIGHTS: readonly Weights[] = [...CATALOGUE, VOICE_ACTIVITY, DIARIZATION, TURN_DETECTION];
 
 /** The sizes that `SVC_MODEL_DEFAULT_SIZE` may name, smallest first. */
 export const SIZES: readonly string[] = CATALOGUE.flatMap(({ size }) => size ?? []);

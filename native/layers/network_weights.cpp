@@ -1,4 +1,4 @@
-#include "speakers/speaker_weights.h"
+#include "layers/network_weights.h"
 
 #include <ggml.h>
 
@@ -7,9 +7,9 @@
 
 namespace voxgate {
 
-SpeakerWeights::SpeakerWeights(const std::string& path) : file_(path) {
-  if (file_.text("general.architecture") != "voxgate-diarization")
-    file_.fail("it does not hold the networks for speakers");
+NetworkWeights::NetworkWeights(const std::string& path, const std::string& architecture) : file_(path) {
+  if (file_.text("general.architecture") != architecture)
+    file_.fail("it is not a file of " + architecture);
   for (const auto& tensor : file_.tensors())
     if (tensor.type != GGML_TYPE_F32)
       file_.fail("its tensor " + tensor.name + " has an unexpected type");
@@ -23,7 +23,7 @@ SpeakerWeights::SpeakerWeights(const std::string& path) : file_(path) {
       [](const GgufTensor&) {});
 }
 
-std::vector<float> SpeakerWeights::take(const std::string& name, const std::vector<int64_t>& shape) {
+std::vector<float> NetworkWeights::take(const std::string& name, const std::vector<int64_t>& shape) {
   const auto found = tensors_.find(name);
   if (found == tensors_.end())
     file_.fail("it has no tensor " + name);
@@ -36,7 +36,7 @@ std::vector<float> SpeakerWeights::take(const std::string& name, const std::vect
   return values;
 }
 
-void SpeakerWeights::require_all_taken() const {
+void NetworkWeights::require_all_taken() const {
   if (!tensors_.empty())
     file_.fail("it has a tensor that does not belong to it: " + tensors_.begin()->first);
 }

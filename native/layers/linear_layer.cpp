@@ -1,4 +1,4 @@
-#include "speakers/speaker_layers.h"
+#include "layers/linear_layer.h"
 
 #include "vector_clones.h"
 
@@ -6,8 +6,8 @@
 
 namespace voxgate {
 
-SpeakerLayer::SpeakerLayer(SpeakerWeights& weights, const std::string& name,
-                           const std::vector<int64_t>& shape, bool has_bias, size_t width)
+LinearLayer::LinearLayer(NetworkWeights& weights, const std::string& name, const std::vector<int64_t>& shape,
+                         bool has_bias, size_t width)
     : outputs_(static_cast<size_t>(shape[0])) {
   size_t taps = 1;
   for (size_t i = 2; i < shape.size(); ++i)
@@ -20,7 +20,7 @@ SpeakerLayer::SpeakerLayer(SpeakerWeights& weights, const std::string& name,
     panels_.emplace(weight, bias, outputs_);
 }
 
-void SpeakerLayer::multiply(const PanelRows& rows, size_t count, float* out, size_t out_stride) const {
+void LinearLayer::multiply(const PanelRows& rows, size_t count, float* out, size_t out_stride) const {
   if (tiles_)
     tiles_->multiply(rows, count, out, out_stride);
   else

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-// The product that nearly all layers of the two networks for speakers consist of.
+// The product that nearly all layers of our own networks consist of.
 
 namespace voxgate {
 
@@ -19,7 +19,7 @@ struct PanelRows {
 };
 
 // What products are computed with. The results of different vectors differ in the last bits. With `tiles` the
-// layers that bear it are rounded (speakers/panel_tiles.h), and the others use avx512.
+// layers that bear it are rounded (layers/panel_tiles.h), and the others use avx512.
 enum class PanelVectors { narrow, avx2, avx512, tiles };
 
 // The weights of a layer. A panel is a group of outputs that lie side by side, for two registers of AVX-512.

@@ -1,4 +1,4 @@
-#include "speakers/panel_tiles.h"
+#include "layers/panel_tiles.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>

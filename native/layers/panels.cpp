@@ -1,6 +1,6 @@
-#include "speakers/panels.h"
+#include "layers/panels.h"
 
-#include "speakers/panel_tiles.h"
+#include "layers/panel_tiles.h"
 
 #include <algorithm>
 #include <atomic>
@@ -169,10 +169,9 @@ Panels::Panels(const std::vector<float>& weight, const std::vector<float>& bias,
   const size_t panels = (outputs + kLanes - 1) / kLanes;
   weights_.resize(panels * depth_);
   bias_.resize(panels);
-  for (size_t i = 0; i < weight.size(); ++i) {
-    const size_t output = i / depth_;
-    weights_[output / kLanes * depth_ + i % depth_].values[output % kLanes] = weight[i];
-  }
+  for (size_t output = 0; output < outputs; ++output)
+    for (size_t k = 0; k < depth_; ++k)
+      weights_[output / kLanes * depth_ + k].values[output % kLanes] = weight[output * depth_ + k];
   for (size_t i = 0; i < bias.size(); ++i)
     bias_[i / kLanes].values[i % kLanes] = bias[i];
 }

@@ -8,12 +8,12 @@
 
 namespace voxgate {
 
-// The tensors of the file that `voxgate models pull diarization` makes, as floats. Each is taken once, under
-// its name and with the shape that the network needs.
-class SpeakerWeights {
+// The tensors of a GGUF file that this program has made (src/models/import/gguf-writer.ts), as floats. Each
+// is taken once, under its name and with the shape that the network needs.
+class NetworkWeights {
  public:
-  // Throws Failure{load_failed} unless it is such a file.
-  explicit SpeakerWeights(const std::string& path);
+  // Throws Failure{load_failed} unless it is such a file and `architecture` is its general.architecture.
+  NetworkWeights(const std::string& path, const std::string& architecture);
 
   // `shape` has the outermost dimension first, as in the papers and in torch. Throws Failure{load_failed} if
   // there is no such tensor, or a value of it is not finite.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "speakers/panels.h"
+#include "layers/panels.h"
 
 #include <cstdint>
 #include <vector>
