@@ -42,6 +42,7 @@ import { createBodyReceiver } from './proxy/request-body.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
 import { allowedModels, createTranscription, routable, servable } from './recognition.ts';
+import { createTurnDetection } from './transcription/live/turn-detection.ts';
 import { modelIdFor, route } from './transcription/routing.ts';
 import { infoOf } from './wyoming/info.ts';
 import { createWyoming } from './wyoming/server.ts';
@@ -133,6 +134,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       const { path } = await store.ensure(VOICE_ACTIVITY.id, { signal });
       return await deps.engine.loadVoiceActivity({ path });
     },
+    turnDetection: createTurnDetection(caches.turnDetectors, store),
   };
   const models = () => servable(config, deps, caches).filter(isAllowed);
   const isFull = () => realtime.open() + wyoming.open() >= config.maxLiveSessions;
@@ -235,7 +237,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       line.close();
       await realtime.stop();
       await stopped;
-      await Promise.all([caches.models.close(), caches.voiceActivity.close(), caches.speakers.close()]);
+      await Promise.all(Object.values(caches).map((cache) => cache.close()));
       uploads.close();
       // This comes last, so that the requests that ended just now are written, unless the disk hangs.
       await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);

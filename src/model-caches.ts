@@ -4,12 +4,21 @@ import type { Config } from './config.ts';
 import { createModelCache } from './engine/cache.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { loadWithFallback } from './engine/gpu-fallback.ts';
-import type { NativeEngine, SpeakerModel, TranscriptionModel, VoiceActivityModel } from './engine/types.ts';
+import type {
+  NativeEngine,
+  SpeakerModel,
+  TranscriptionModel,
+  TurnDetector,
+  VoiceActivityModel,
+} from './engine/types.ts';
 import { findModel } from './models/catalogue.ts';
 import { publishedFile } from './models/hub.ts';
 import type { ModelStore } from './models/store.ts';
 import type { CatalogueModel } from './models/weights.ts';
 import type { Prometheus } from './observability/prometheus.ts';
+
+/** Two threads take half the time of one, and more would take theirs from the models that write text. */
+const TURN_THREADS = 2;
 
 export interface ModelCachesDeps {
   log: Logger;
@@ -72,6 +81,13 @@ export function createModelCaches(
     speakers: createModelCache<SpeakerModel>({
       ...options,
       load: async (id) => engine.loadSpeakers({ path: (await store.ensure(id)).path }),
+    }),
+    turnDetectors: createModelCache<TurnDetector>({
+      ...options,
+      async load(id) {
+        const { path } = await store.ensure(id);
+        return engine.loadTurnDetector({ path, threads: Math.min(config.threads, TURN_THREADS) });
+      },
     }),
   };
 }

@@ -80,7 +80,7 @@ function overlay(
 }
 
 /** Skips the test, saying why, on a machine where `npm run check` has not fetched the weights. */
-export function needsWeights(t: TestContext): boolean {
+export function needsWeights(t: TestContext, ...others: string[]): boolean {
   const { config } = readConfig();
   const store = createModelStore({
     dir: config.modelDir,
@@ -90,9 +90,11 @@ export function needsWeights(t: TestContext): boolean {
     quantize: null,
     log: { info: () => undefined, warn: () => undefined },
   });
-  const missing = [MODEL, VOICE_ACTIVITY.id].filter((id) => !store.isInstalled(id));
+  const missing = [MODEL, VOICE_ACTIVITY.id, ...others].filter((id) => !store.isInstalled(id));
   if (missing.length === 0) return true;
-  t.skip(`weights of ${missing.join(', ')} are not in ${config.modelDir}: npx voxgate models pull ${MODEL}`);
+  t.skip(
+    `weights of ${missing.join(', ')} are not in ${config.modelDir}: npx voxgate models pull ${missing[0]}`,
+  );
   return false;
 }
 

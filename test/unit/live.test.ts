@@ -43,6 +43,24 @@ test('an utterance does not begin before the end of the one before', () => {
   );
 });
 
+test('an utterance that is ended early ends where it is, and the next one begins after that', () => {
+  const turns = createTurns({ ...DEFAULT_SEGMENTER, minSilence: 125 });
+  assert.deepEqual(turns.end(), []);
+  const push = (probability: number) => turns.push(probability);
+  assert.deepEqual(windows([0.9, 20]).flatMap(push), [{ type: 'started', start: 0 }]);
+  assert.deepEqual(windows([0, 6]).flatMap(push), []);
+  assert.deepEqual([turns.isOpen, turns.silence], [true, 6]);
+  assert.deepEqual(turns.end(), [{ type: 'stopped', end: 26 }]);
+  assert.deepEqual([turns.isOpen, turns.end()], [false, []]);
+  assert.deepEqual(windows([0, 2], [0.9, 8]).flatMap(push), [{ type: 'started', start: 26 }]);
+});
+
+test('a sound that is no speech yet is not ended as an utterance', () => {
+  const turns = createTurns({ ...DEFAULT_SEGMENTER, minSilence: 125 });
+  for (const probability of windows([0.9, 3], [0, 6])) turns.push(probability);
+  assert.deepEqual([turns.isOpen, turns.silence, turns.end()], [false, 6, []]);
+});
+
 test('speech without a pause is cut where a file would be cut', () => {
   const long = windows([0.9, 700], [0.6, 1], [0.9, 300]);
   const [span] = createSegmenter().push(Float32Array.from(long));

@@ -8,7 +8,7 @@ import type { Logger } from 'winston';
 import type { WebSocket } from 'ws';
 import { liveDecoder } from '../../audio/live/encodings.ts';
 import type { Budgets } from '../../budgets.ts';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidValue } from '../../errors.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { toGatewayError } from '../error-handler.ts';
 import { BadEvent, type ClientEvent, parseClientEvent } from './client-events.ts';
@@ -47,6 +47,9 @@ export interface Connection {
 
 /** The bytes of a message that are decoded at a time: at most one second of audio. */
 const PIECE_BYTES = 8000;
+
+const NO_TURN_DETECTION =
+  'Its model is not on this server, where voxgate models pull turn-detection fetches it';
 
 /** Characters of a message that is parsed in a turn of its own. The largest take 0.2 s. */
 const LARGE = 64 * 1024;
@@ -100,6 +103,10 @@ export function runConnection(options: ConnectionOptions): Connection {
         const next = updated(state, event.update);
         const nextSettings = toLiveSettings(next);
         options.live.transcription.route(nextSettings.request); // an unknown model is refused now
+        if (nextSettings.turns?.eagerness && !options.live.turnDetection.isInstalled()) {
+          const field = `session.${event.beta ? '' : 'audio.input.'}turn_detection.type`;
+          throw invalidValue(field, 'semantic_vad', NO_TURN_DETECTION);
+        }
         if (JSON.stringify(next.format) !== JSON.stringify(state.format))
           decode = liveDecoder(toLiveFormat(next));
         [state, settings, beta] = [next, nextSettings, beta || event.beta];

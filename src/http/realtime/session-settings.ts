@@ -7,6 +7,7 @@ import { LIVE_RATES, type LiveFormat } from '../../audio/live/encodings.ts';
 import { invalidValue } from '../../errors.ts';
 import type { LiveSettings } from '../../transcription/live/live-session.ts';
 import { DELAYS } from '../../transcription/live/stable-text.ts';
+import { EAGERNESS } from '../../transcription/live/turn-detection.ts';
 import { parseRequest } from '../../transcription/request.ts';
 
 const RATES = `Expected one of ${LIVE_RATES.join(', ')}`;
@@ -42,14 +43,17 @@ const transcription = z.object({
   delay: oneOf(DELAYS).nullish(),
 });
 
-const turnDetection = z.object({
-  type: z.literal('server_vad', {
-    error: 'Expected server_vad, or null where the client commits; this server has no semantic_vad',
-  }),
+const serverVad = z.object({
+  type: z.literal('server_vad'),
   threshold: numeric(0, 1).nullish(),
   prefix_padding_ms: numeric(0, 5000).nullish(),
   silence_duration_ms: numeric(0, 10_000).nullish(),
 });
+const semanticVad = z.object({ type: z.literal('semantic_vad'), eagerness: oneOf(EAGERNESS).nullish() });
+const turnDetection = z.discriminatedUnion('type', [serverVad, semanticVad], {
+  error: 'Expected server_vad or semantic_vad, or null where the client commits',
+});
+type TurnDetection = z.infer<typeof turnDetection>;
 
 const noiseReduction = z.object({ type: oneOf(['near_field', 'far_field']) });
 const INCLUDE = 'item.input_audio_transcription.logprobs';
@@ -88,7 +92,7 @@ export interface SessionState {
   transcription: z.infer<typeof transcription> | null;
   noiseReduction: z.infer<typeof noiseReduction> | null;
   /** Undefined until the client says how turns are told, and null when it commits them. */
-  turnDetection: z.infer<typeof turnDetection> | null | undefined;
+  turnDetection: TurnDetection | null | undefined;
   include: string[] | null;
 }
 
@@ -99,7 +103,7 @@ export interface SessionState {
 const COMMITTED_BY_CLIENTS = ['gpt-realtime-whisper', 'gpt-live-transcribe'];
 
 /** The turn detection that holds, which depends on the model as long as the client has not set it. */
-function detectionOf(state: SessionState): z.infer<typeof turnDetection> | null {
+function detectionOf(state: SessionState): TurnDetection | null {
   if (state.turnDetection !== undefined) return state.turnDetection;
   return COMMITTED_BY_CLIENTS.includes(state.transcription?.model ?? '') ? null : { type: 'server_vad' };
 }
@@ -118,7 +122,7 @@ export function updated(state: SessionState, update: SessionUpdate): SessionStat
   const first = firstState(undefined);
   const merged = sent.transcription ? { ...state.transcription, ...sent.transcription } : sent.transcription;
   const detection =
-    sent.turn_detection && state.turnDetection
+    sent.turn_detection && sent.turn_detection.type === state.turnDetection?.type
       ? { ...state.turnDetection, ...sent.turn_detection }
       : sent.turn_detection;
   return {
@@ -159,6 +163,7 @@ const THRESHOLD = 0.5;
 export function toLiveSettings(state: SessionState): LiveSettings {
   const { transcription, include } = state;
   const turnDetection = detectionOf(state);
+  const voice = turnDetection?.type === 'server_vad' ? turnDetection : undefined;
   const { delay, ...fields } = transcription ?? {};
   const isUnknown = include?.find((name) => name !== INCLUDE);
   if (isUnknown !== undefined) throw invalidValue('include', isUnknown, `Expected ${INCLUDE}`, 'include');
@@ -167,12 +172,15 @@ export function toLiveSettings(state: SessionState): LiveSettings {
     request: {
       ...request,
       voiceActivity: {
-        threshold: turnDetection?.threshold ?? THRESHOLD,
+        threshold: voice?.threshold ?? THRESHOLD,
         prefixPaddingMs: undefined, // the silence that is heard around speech is that of files
-        silenceDurationMs: turnDetection?.silence_duration_ms ?? SILENCE_MS,
+        silenceDurationMs: voice?.silence_duration_ms ?? SILENCE_MS,
       },
     },
-    turns: turnDetection && { prefixPaddingMs: turnDetection.prefix_padding_ms ?? PREFIX_MS },
+    turns: turnDetection && {
+      prefixPaddingMs: voice?.prefix_padding_ms ?? PREFIX_MS,
+      ...(turnDetection.type === 'semantic_vad' && { eagerness: turnDetection.eagerness ?? 'auto' }),
+    },
     delay: delay ?? 'medium',
   };
 }
@@ -184,6 +192,8 @@ export function toLiveFormat({ format }: SessionState): LiveFormat {
 
 function shownDetection(state: SessionState) {
   const detection = detectionOf(state);
+  if (detection?.type === 'semantic_vad')
+    return { type: detection.type, eagerness: detection.eagerness ?? 'auto' };
   return (
     detection && {
       type: detection.type,

@@ -12,14 +12,24 @@ import { WINDOW_SAMPLES, WINDOW_SEC } from '../voice-activity.ts';
 import { warm } from './hearing.ts';
 import { createLiveAudio, type Excerpt } from './live-audio.ts';
 import type { Delay } from './stable-text.ts';
-import { createTurns } from './turns.ts';
+import {
+  ASKED_AFTER,
+  type Eagerness,
+  HEARD_WINDOWS,
+  PATIENCE,
+  type TurnDetection,
+} from './turn-detection.ts';
+import { createTurns, type TurnEvent } from './turns.ts';
 import { createUtterance, type Utterance, type UtteranceDeps, type UtteranceOutcome } from './utterance.ts';
 
 export interface LiveSettings {
   /** How each utterance is heard. Its `voiceActivity` has no padding: silence is trimmed as that of files. */
   request: TranscriptionRequest;
-  /** The silence before the speech that belongs to an utterance; null when the client says where utterances end. */
-  turns: { prefixPaddingMs: number } | null;
+  /**
+   * The silence before the speech that belongs to an utterance, and how soon a pause ends it where a model tells whether
+   * it is complete; without `eagerness` the silence of the request does. Null when the client says where utterances end.
+   */
+  turns: { prefixPaddingMs: number; eagerness?: Eagerness } | null;
   delay: Delay;
 }
 
@@ -35,6 +45,7 @@ export type LiveEvent =
 export interface LiveDeps extends UtteranceDeps {
   /** A voice activity model of its own, because it remembers what it has heard. */
   loadVoiceActivity(signal: AbortSignal): Promise<VoiceActivityModel>;
+  turnDetection: TurnDetection;
   limits: Pick<Budgets['live'], 'utteranceMs' | 'pendingMs'>;
   newId(): string;
   emit(event: LiveEvent): void;
@@ -90,18 +101,32 @@ export async function openLiveSession(
   const leave = () => ended.abort(signal.reason);
   if (signal.aborted) leave();
   else signal.addEventListener('abort', leave);
-  void warm(first.request, deps.transcription);
+  prepare();
+
+  function prepare(): void {
+    void warm(settings.request, deps.transcription);
+    if (patience() !== null) void deps.turnDetection.warm();
+  }
 
   function segmenter() {
     return cuttingFor(settings.request, Number.POSITIVE_INFINITY).segmenter;
   }
 
+  function patience() {
+    const eagerness = settings.turns?.eagerness;
+    return eagerness === undefined ? null : PATIENCE[eagerness];
+  }
+
   function newTurns() {
     const prefixMs = settings.turns?.prefixPaddingMs ?? 0;
-    return createTurns(segmenter(), {
-      first: audio.windows,
-      prefix: Math.round(prefixMs / 1000 / WINDOW_SEC),
-    });
+    const minSilence = patience()?.longestSilence ?? segmenter().minSilence;
+    return createTurns(
+      { ...segmenter(), minSilence },
+      {
+        first: audio.windows,
+        prefix: Math.round(prefixMs / 1000 / WINDOW_SEC),
+      },
+    );
   }
 
   function begin(start: number): Utterance {
@@ -145,8 +170,8 @@ export async function openLiveSession(
     }
   }
 
-  function step(probability: number): void {
-    for (const event of turns.push(probability)) {
+  function follow(events: TurnEvent[]): void {
+    for (const event of events) {
       if (settings.turns === null) continue;
       if (event.type === 'started') {
         open = begin(event.start);
@@ -156,6 +181,25 @@ export async function openLiveSession(
         end(open, event.end, turns.said);
       }
     }
+  }
+
+  const step = (probability: number) => follow(turns.push(probability));
+
+  /** Finds the utterances in windows that were added. The result does not depend on how fast they come. */
+  async function search(heard: Float32Array): Promise<void> {
+    const before = audio.windows - heard.length;
+    for (const [i, probability] of heard.entries()) {
+      step(probability);
+      if (turns.silence === ASKED_AFTER && (await isComplete(before + i + 1))) follow(turns.end());
+    }
+  }
+
+  /** Whether the utterance is complete that has paused at the end of these windows. */
+  async function isComplete(windows: number): Promise<boolean> {
+    const threshold = patience()?.threshold;
+    if (open === null || threshold === undefined) return false;
+    const { samples } = audio.excerpt(Math.max(open.start, windows - HEARD_WINDOWS), windows);
+    return (await deps.turnDetection.probability(samples, ended.signal)) >= threshold;
   }
 
   function listen(): void {
@@ -186,7 +230,7 @@ export async function openLiveSession(
       const tuning = ({ turns, request }: LiveSettings) => JSON.stringify([turns, request.voiceActivity]);
       const isOther = tuning(next) !== tuning(settings);
       settings = next;
-      void warm(next.request, deps.transcription);
+      prepare();
       if (isOther) reset();
     },
     async append(samples) {
@@ -195,7 +239,7 @@ export async function openLiveSession(
         if (toMs(audio.windows - (open?.start ?? bufferStart)) > deps.limits.utteranceMs)
           throw new GatewayError('input_audio_buffer_full', { seconds: deps.limits.utteranceMs / 1000 });
         const heard = await audio.append(samples.subarray(at, at + SAMPLE_RATE), ended.signal);
-        heard.forEach(step);
+        await search(heard);
         listen();
       }
     },

@@ -10,6 +10,8 @@ export type TurnEvent = { type: 'started'; start: number } | { type: 'stopped'; 
 export interface Turns {
   /** Takes the probability of the next window. */
   push(probability: number): TurnEvent[];
+  /** Ends the utterance that goes on, as if the silence had been long enough. */
+  end(): TurnEvent[];
   /** The window from which audio is still needed. */
   readonly needed: number;
   /** True while an utterance goes on that was reported. */
@@ -58,6 +60,9 @@ export function createTurns(options: SegmenterOptions, { first = 0, prefix = opt
       const events = spans.flatMap((span) => [...start(first + span.start), ...stop(end)]);
       const isSpeech = open !== null && open.end - open.start >= options.minSpeech;
       return isSpeech ? [...events, ...start(first + open.start)] : events;
+    },
+    end() {
+      return segmenter.finish().flatMap((span) => [...start(first + span.start), ...stop(position)]);
     },
     get needed() {
       return Math.max(previousEnd, first + (segmenter.open?.start ?? position - first) - prefix);
