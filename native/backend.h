@@ -36,6 +36,8 @@ namespace voxgate {
 
 inline constexpr int kSampleRate = 16000;
 inline constexpr int kMaxBeams = 8;
+inline constexpr size_t kMaxKeywords = 300;
+inline constexpr size_t kMaxKeywordBytes = 600;
 // One window of Whisper (30 s) and half a second for padding; it is the limit of every backend.
 inline constexpr size_t kMaxChunkSamples = 30 * kSampleRate + kSampleRate / 2;
 
@@ -74,6 +76,9 @@ struct ChunkOptions {
   // probabilities, in one segment. Empty where the model has to hear the text. A model that cannot do that
   // throws Failure{invalid_argument}, and Failure{text_too_long} where it takes no text as long.
   std::string text;
+  // Words to expect, in UTF-8, for models that look for them among their tokens (keywords/). The text differs
+  // from the text without them only where it has one of them.
+  std::vector<std::string> keywords;
   // Inverse text normalization: punctuation and digits, if the model has the choice.
   bool normalize_text = true;
 };

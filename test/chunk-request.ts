@@ -10,6 +10,7 @@ export function chunkRequest(changes: Partial<ChunkRequest>): ChunkRequest {
     before: async () => NOTHING_BEFORE,
     translate: false,
     prompt: '',
+    keywords: [],
     beams: 1,
     temperature: 0,
     timed: false,

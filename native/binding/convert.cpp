@@ -74,6 +74,26 @@ std::string read_text(Napi::Object object, const std::string& name) {
   return object.Get(name).IsUndefined() ? "" : read_string(object, name);
 }
 
+std::vector<std::string> read_texts(Napi::Object object, const std::string& name, size_t most, size_t bytes) {
+  const Napi::Value value = object.Get(name);
+  std::vector<std::string> texts;
+  if (value.IsUndefined())
+    return texts;
+  const auto expected = "up to " + std::to_string(most) + " strings of " + std::to_string(bytes) + " bytes";
+  if (!value.IsArray() || value.As<Napi::Array>().Length() > most)
+    throw argument_error(object.Env(), expected, name, value);
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i) {
+    const Napi::Value each = array[i];
+    if (!each.IsString())
+      throw argument_error(object.Env(), expected, name, each);
+    texts.push_back(each.As<Napi::String>().Utf8Value());
+    if (texts.back().size() > bytes)
+      throw argument_error(object.Env(), expected, name, each);
+  }
+  return texts;
+}
+
 bool read_boolean(Napi::Object object, const std::string& name) {
   const Napi::Value value = object.Get(name);
   if (!value.IsBoolean())
@@ -129,6 +149,7 @@ ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
   result.words = read_boolean(options, "words");
   result.again = read_boolean(options, "again");
   result.text = read_text(options, "text");
+  result.keywords = read_texts(options, "keywords", kMaxKeywords, kMaxKeywordBytes);
   result.normalize_text =
       options.Get("normalizeText").IsUndefined() || read_boolean(options, "normalizeText");
   return result;

@@ -14,6 +14,8 @@ Napi::Object read_object(const Napi::CallbackInfo& info, size_t index, const std
 std::string read_string(Napi::Object object, const std::string& name);
 // Empty where the member is missing.
 std::string read_text(Napi::Object object, const std::string& name);
+// An array of at most `most` strings, each of at most `bytes` in UTF-8. Empty where the member is missing.
+std::vector<std::string> read_texts(Napi::Object object, const std::string& name, size_t most, size_t bytes);
 bool read_boolean(Napi::Object object, const std::string& name);
 // Reads a whole number from `low` to `high`.
 int read_integer(Napi::Object object, const std::string& name, int low, int high);

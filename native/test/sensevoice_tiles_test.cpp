@@ -188,6 +188,46 @@ TEST("sensevoice tiles: the result is the same to the last bit on any number of 
   }
 }
 
+TEST("sensevoice tiles: the logits of single tokens are those that the tiles compared") {
+  needs_amx();
+  Model model(widened(false));
+  float worst = 0;
+  for (const int frames : {1, 13, 28, 100}) {
+    model.encode(frames);
+    const auto scores = model.encoder.scores();
+    const auto first = model.first();
+    for (size_t i = 0; i < first.size(); ++i)
+      worst = std::max(worst, std::abs(scores.logit(0, static_cast<int32_t>(i)) - first[i]));
+    const auto peaks = model.encoder.peaks(-1);
+    for (int position = 0; position < model.encoder.positions(); ++position) {
+      const auto& peak = peaks[static_cast<size_t>(position)];
+      const float best = scores.logit(position, peak.token);
+      double sum = 0;
+      for (int32_t token = 0; token < model.shape.vocabulary; ++token) {
+        worst = std::max(worst, scores.logit(position, token) - best);
+        sum += std::exp(scores.logit(position, token) - best);
+      }
+      worst = std::max(worst, std::abs(peak.logprob + static_cast<float>(std::log(sum))));
+      CHECK(scores.blank_logprob(position) == peak.logprob);
+    }
+  }
+  std::cout << "     largest error " << worst << "\n";
+  CHECK(worst < 0.02F);
+}
+
+TEST("sensevoice tiles: a position is read back from packed channels") {
+  constexpr size_t kChannels = 40; // with room for 64
+  std::vector<uint16_t> packed(2 * 2 * static_cast<size_t>(packed_floats(kChannels)));
+  for (size_t i = 0; i < packed.size(); ++i)
+    packed[i] = static_cast<uint16_t>(0x3F80 + i % 128); // 1 and more, in steps of 1/128
+  std::vector<float> row(kChannels);
+  read_packed(packed, 19, row); // the fourth of the second tile
+  for (size_t i = 0; i < kChannels; ++i) {
+    const size_t at = packed.size() / 2 + i / 2 * 32 + 3 * 2 + i % 2;
+    CHECK(row[i] == 1 + static_cast<float>(at % 128) / 128);
+  }
+}
+
 TEST("sensevoice tiles: models that tiles are not made for are computed without them") {
   needs_amx();
   const long before = kernel_calls.tile_norm;

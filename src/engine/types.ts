@@ -75,6 +75,11 @@ export interface ChunkOptions {
    * tokens of this text, with their times and probabilities.
    */
   text?: string;
+  /**
+   * Words to expect, for a model that looks for them among its tokens (Parakeet, SenseVoice): at most 300 of 600 bytes
+   * in UTF-8. A text differs from the text without them only where it has one of them.
+   */
+  keywords?: readonly string[];
   /** Inverse text normalization: punctuation and digits, where the model has the choice (SenseVoice). Default true. */
   normalizeText?: boolean;
 }

@@ -160,7 +160,7 @@ const FIELDS = {
 /** The fields that may be sent several times, as `name[]` or `name`. */
 const LISTS = {
   languages: list(language).describe('languages to choose among when none is given'),
-  keywords: list(textUpTo(maxCharacters('keywords'))).describe('words to expect'),
+  keywords: list(textUpTo(maxCharacters('keywords'))).describe('names and terms to expect'),
   timestamp_granularities: list(oneOf(['word', 'segment'])).describe(
     'what `verbose_json` holds; default segment',
   ),

@@ -18,6 +18,7 @@ import { onLanesAligned } from './alignment/aligning.ts';
 import { mergeChannels } from './channels.ts';
 import { speechChunks } from './chunks.ts';
 import { cuttingFor } from './cutting.ts';
+import { spellingsOf } from './keywords.ts';
 import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './lanes.ts';
 import { choicesOf, languageFor, onlyChoice } from './language-choice.ts';
 import { createLanguageTally } from './language-tally.ts';
@@ -285,7 +286,7 @@ function backendUnavailable(provider: string): GatewayError {
 
 function toChunkRequest({ prompt, keywords, temperature, translate, ...rest }: TranscriptionRequest) {
   const { segmentGranularity: granularity, taskType } = rest;
-  // The decoder takes the prompt for earlier speech, so a list of words in it makes their spelling likely.
+  // Whisper takes the prompt for earlier speech, so a list of words in it makes their spelling likely.
   const led = [prompt, keywords.join(', ')].filter((part) => part !== '').join(' ');
-  return { prompt: led, temperature, translate, granularity, taskType };
+  return { prompt: led, keywords: spellingsOf(keywords), temperature, translate, granularity, taskType };
 }

@@ -9,7 +9,7 @@ import { type ChunkOptions, NativeError } from '../../src/engine/types.ts';
 import { recognizer as parakeet } from '../../src/transcription/recognizers/parakeet.ts';
 import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
 import { chunkRequest } from '../chunk-request.ts';
-import { chunkOptions } from './fixtures.ts';
+import { chunkOptions, parakeetWithRival, textOf } from './fixtures.ts';
 
 const SAMPLE_RATE = 16_000;
 const path = new URL('./data/parakeet-script.bin', import.meta.url).pathname;
@@ -171,4 +171,85 @@ test('a file that is no such model is refused', async () => {
   const failed = (error: unknown) => error instanceof NativeError && error.code === 'load_failed';
   await assert.rejects(load('/nowhere'), failed);
   await assert.rejects(load(new URL(import.meta.url).pathname), failed);
+});
+
+const SCRIPT = " Hello, Dr. Europa. L'été coûte 3.5 euros… ¿Qué - sí?";
+
+/** What a model whose " eu" is `gap` below " Eu" says. */
+async function sayWithRival(gap: number, keywords?: readonly string[]) {
+  const path = parakeetWithRival(gap);
+  const rival = await engine.loadModel({ family: 'parakeet', path, device: 'cpu', threads: 1 });
+  try {
+    const segments = await rival.transcribe(sweep(12), { ...options, ...(keywords && { keywords }) });
+    return { text: textOf(segments), tokens: segments.flatMap((segment) => segment.tokens) };
+  } finally {
+    await rival.close();
+  }
+}
+
+test('keywords that nearly were said are said, with their own times and probabilities', async () => {
+  const { text, tokens } = await sayWithRival(1.2, ['euros']);
+  assert.equal(text, ' Hello, Dr. euros… ¿Qué - sí?');
+  const [said, next] = tokens.filter(({ id }) => id === 22 || id === 23);
+  assert(said && next);
+  // Beside the best token and one that is 2 less.
+  assert(
+    Math.abs(said.logprob + 1.2 + Math.log(1 + Math.exp(-1.2) + Math.exp(-2))) < 0.05,
+    `${said.logprob}`,
+  );
+  assert(said.startMs === 640 && next.startMs >= said.endMs && next.endMs > next.startMs);
+});
+
+test('without keywords, and with those that are not said, no token is another', async () => {
+  const plain = await sayWithRival(1.2);
+  assert.equal(plain.text.replaceAll('\u0000', ''), SCRIPT);
+  const absent = [
+    'eurosí',
+    'eua',
+    'Laros',
+    'Hell',
+    'Dr',
+    'Europa',
+    'été coûte',
+    'xyz',
+    'Hello, Dr.',
+    '…',
+    '',
+  ];
+  for (const keywords of [[], ...absent.map((word) => [word]), absent])
+    assert.deepEqual(await sayWithRival(1.2, keywords), plain, keywords.join());
+  assert.deepEqual((await sayWithRival(1.6, ['euros'])).text, SCRIPT);
+  assert.deepEqual((await sayWithRival(8, ['euros'])).text, SCRIPT);
+});
+
+test('a call with keywords changes no call after it, and may be aborted', async () => {
+  const path = parakeetWithRival(1.2);
+  await using rival = disposable(
+    await engine.loadModel({ family: 'parakeet', path, device: 'cpu', threads: 1 }),
+  );
+  const said = async (keywords: string[]) =>
+    textOf(await rival.model.transcribe(sweep(12), { ...options, keywords }));
+  for (const keywords of [['euros'], [], ['Europa'], ['euros']])
+    assert.equal(await said(keywords), keywords[0] === 'euros' ? ' Hello, Dr. euros… ¿Qué - sí?' : SCRIPT);
+  const abort = new AbortController();
+  const call = rival.model.transcribe(
+    sweep(30),
+    { ...options, keywords: ['euros'] },
+    { signal: abort.signal },
+  );
+  abort.abort('enough');
+  await assert.rejects(call, (reason) => reason === 'enough');
+  assert.equal(await said(['euros']), ' Hello, Dr. euros… ¿Qué - sí?');
+});
+
+test('keywords are at most 300 strings of 600 bytes', async () => {
+  const many = Array.from({ length: 300 }, (_, i) => `${i}`.padEnd(600, 'é1').slice(0, 400));
+  assert.equal((await sayWithRival(1.2, many)).text, SCRIPT);
+  for (const keywords of [[...many, 'x'], ['x'.repeat(601)], [1], 'x'] as string[][])
+    await assert.rejects(sayWithRival(1.2, keywords), { code: 'invalid_argument' });
+});
+
+const disposable = (loaded: typeof model) => ({
+  model: loaded,
+  [Symbol.asyncDispose]: () => loaded.close(),
 });

@@ -11,10 +11,9 @@ import { loadNative } from '../../src/engine/addon.ts';
 import type { ChunkOptions } from '../../src/engine/types.ts';
 import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
 import { chunkRequest } from '../chunk-request.ts';
-import { chunkOptions } from './fixtures.ts';
+import { chunkOptions, PIECE_SEC, textOf, whistle } from './fixtures.ts';
 
 const SAMPLE_RATE = 16_000;
-const PIECE_SEC = 0.24;
 const data = (name: string) => new URL(`./data/sensevoice/${name}`, import.meta.url).pathname;
 const readJson = <T>(name: string) => JSON.parse(readFileSync(data(name), 'utf8')) as T;
 
@@ -34,19 +33,6 @@ function signal(length: number): Float32Array {
   const bytes = readFileSync(data('signal.s16'));
   const recorded = new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
   return Float32Array.from({ length }, (_, i) => (recorded[i % recorded.length] ?? 0) / 32768);
-}
-
-const HZ = readJson<Record<string, number>>('tones.json');
-
-/** Makes for each piece 120 ms of its tone and as much silence; '' is silence alone. */
-function whistle(pieces: string[]): Float32Array {
-  const samples = new Float32Array(Math.round(pieces.length * PIECE_SEC * SAMPLE_RATE) + 1600);
-  pieces.forEach((piece, at) => {
-    const hz = piece === '' ? 0 : (HZ[piece] ?? assert.fail(`no tone for ${piece}`));
-    const begin = at * PIECE_SEC * SAMPLE_RATE;
-    for (let i = 0; i < 1920; i++) samples[begin + i] = 0.3 * Math.sin((2 * Math.PI * hz * i) / SAMPLE_RATE);
-  });
-  return samples;
 }
 
 function hear(pieces: string[], language?: string, startSec = 0) {
@@ -113,6 +99,35 @@ test('whistled pieces are written as sentences, words, times and tags', async ()
     });
   assert.deepEqual([sentences[0]?.emotion, sentences[0]?.event], ['neutral', 'speech']);
   assert((sentences[0]?.avgLogprob ?? -1) > -0.01);
+});
+
+test('keywords that nearly were said are said, and without them no token is another', async () => {
+  const heard = ['▁hello', '世', '好|界', '。'];
+  const say = async (softer: number, keywords?: string[]) =>
+    tones.transcribe(whistle(heard, softer), { ...options, ...(keywords && { keywords }) });
+  const plain = await say(0.45);
+  assert.equal(textOf(plain), ' hello世好。');
+  const led = await say(0.45, ['世界']);
+  assert.equal(textOf(led), ' hello世界。');
+  const said = led[0]?.tokens.at(2)?.logprob ?? 0;
+  assert(said < -1 && said > -2, `${said}`);
+  assert.deepEqual(await say(0.45, []), plain);
+  for (const word of ['世好', '世界.', '你好', 'hello', 'hellold', 'xyz', '界世', '好。界'])
+    assert.deepEqual(await say(0.45, [word]), plain, word);
+  assert.equal(textOf(await say(0.45, ['界'])), ' hello世界。');
+  assert.deepEqual(await say(0.1, ['世界', '界']), await say(0.1));
+  assert.deepEqual(await say(0.45), plain);
+});
+
+test('keywords of another language than that of the model change nothing of a text of the reference', async () => {
+  for (const { samples, language, itn } of readJson<Decoded[]>('random/decoded.json')) {
+    const asked = { ...options, language: language === 'auto' ? '' : language, normalizeText: itn };
+    const plain = await random.transcribe(signal(samples), asked);
+    assert.deepEqual(
+      await random.transcribe(signal(samples), { ...asked, keywords: ['Grüße', 'Привет'] }),
+      plain,
+    );
+  }
 });
 
 test('the language that is asked for reaches the model and comes back', async () => {

@@ -182,6 +182,7 @@ test('a chunk is one call, and every sentence carries all fields', async () => {
     times: true,
     words: true,
     again: false,
+    keywords: [],
   });
   assert.equal(detected.language, 'en');
   assert(detected.probability > 0.9 && detected.probability <= 1, String(detected.probability));

@@ -46,6 +46,13 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
     ggml_backend_dev_t dev" "
 
     ggml_backend_dev_t dev"
+  # the tokens of keywords are chosen by parakeet_transducer.h
+  1 "static bool parakeet_decode("
+    "static bool choose_token(parakeet_context &, parakeet_state &, const parakeet_full_params *, int, int, int, int &, float &); static bool parakeet_decode("
+  1 "        if (best_token == blank_id) {
+            if"
+    "        if (!choose_token(pctx, pstate, params, t, tokens_emitted, duration, best_token, max_logit)) return false; if (best_token == blank_id) {
+            if"
   1 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
   1 "] = std::thread(" "] = voxgate::UpstreamThread(")
 

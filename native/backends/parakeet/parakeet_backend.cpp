@@ -5,6 +5,7 @@
 #include "backends/parakeet/parakeet_internals.h"
 #include "backends/parakeet/parakeet_text.h"
 #include "backends/registry.h"
+#include "keywords/speller.h"
 #include "models/checked_file.h"
 
 #include <parakeet.h>
@@ -53,10 +54,16 @@ float logprob(std::span<const float> logits, int32_t id) {
   return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)] - highest) - std::log(sum));
 }
 
+Speller spell_with(const parakeet_context& context, size_t vocabulary) {
+  const auto pieces = parakeet_internals::pieces(context, vocabulary);
+  return {pieces, [&](size_t id) { return !is_parakeet_control(pieces[id]); }};
+}
+
 class ParakeetBackend final : public Backend {
  public:
   ParakeetBackend(ContextPtr context, const LoadOptions& options, size_t vocabulary)
-      : context_(std::move(context)), threads_(std::max(1, options.threads)), vocabulary_(vocabulary) {
+      : context_(std::move(context)), speller_(spell_with(*context_, vocabulary)),
+        threads_(std::max(1, options.threads)), vocabulary_(vocabulary) {
     parakeet_internals::set_audio_context(*context_, kMelFrames);
     state_.reset(parakeet_init_state(context_.get()));
     if (!state_)
@@ -83,11 +90,11 @@ class ParakeetBackend final : public Backend {
     std::vector<float> logprobs; // one a token
     {
       const GraphAbort graph_abort(*state_, cancel);
-      const bool done =
-          parakeet_internals::run(*context_, *state_, padded, threads_, cancel,
-                                  [&](const parakeet_token_data& token, std::span<const float> logits) {
-                                    logprobs.push_back(logprob(logits.first(vocabulary_ + 1), token.id));
-                                  });
+      const bool done = parakeet_internals::run(
+          *context_, *state_, padded, threads_, cancel, speller_.spell(options.keywords),
+          [&](const parakeet_token_data& token, std::span<const float> logits) {
+            logprobs.push_back(logprob(logits.first(vocabulary_ + 1), token.id));
+          });
       cancel.check();
       if (!done)
         throw Failure(StatusCode::inference_failed, "Parakeet could not compute its graph");
@@ -133,6 +140,7 @@ class ParakeetBackend final : public Backend {
 
   ContextPtr context_; // outlives the state, which uses its weights
   StatePtr state_;
+  Speller speller_;
   int threads_;
   size_t vocabulary_;
   ModelInfo info_;

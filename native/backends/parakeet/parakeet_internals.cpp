@@ -16,7 +16,8 @@
 // A copy with one repair: family.cmake.
 #include <patched/parakeet.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
-#include "backends/parakeet/parakeet_graph.h" // needs the structs of parakeet.cpp
+#include "backends/parakeet/parakeet_graph.h" // these need the structs of parakeet.cpp
+#include "backends/parakeet/parakeet_transducer.h"
 
 struct parakeet_state* parakeet_init_state(parakeet_context* context) {
   std::unique_ptr<parakeet_state, decltype(&parakeet_free_state)> state(new parakeet_state(),
@@ -41,15 +42,15 @@ void set_audio_context(parakeet_context& context, int mel_frames) {
 }
 
 bool run(parakeet_context& context, parakeet_state& state, std::span<const float> samples,
-         int encoder_threads, const CancelToken& cancel, const TokenCallback& on_token) {
+         int encoder_threads, const CancelToken& cancel, const KeywordTrie& keywords,
+         const TokenCallback& on_token) {
   auto params = parakeet_full_default_params(PARAKEET_SAMPLING_GREEDY);
   params.abort_callback = should_abort;
   params.abort_callback_user_data = const_cast<CancelToken*>(&cancel);
   params.new_token_callback = [](parakeet_context*, parakeet_state* self, const parakeet_token_data* token,
                                  void* user) {
-    (*static_cast<const TokenCallback*>(user))(*token, self->logits);
+    static_cast<const Run*>(user)->on_token(*token, self->logits);
   };
-  params.new_token_callback_user_data = const_cast<TokenCallback*>(&on_token);
 
   parakeet_reset_state(&state);
   if (parakeet_pcm_to_mel_with_state(&context, &state, samples.data(), static_cast<int>(samples.size()),
@@ -59,8 +60,14 @@ bool run(parakeet_context& context, parakeet_state& state, std::span<const float
   if (!parakeet_ensure_encode_sched(context, state, state.n_audio_ctx))
     throw std::bad_alloc();
   if (!parakeet_encode_internal(context, state, 0, encoder_threads, should_abort,
-                                params.abort_callback_user_data) ||
-      !parakeet_decode(context, state, state.batch, 1, &params))
+                                params.abort_callback_user_data))
+    return false;
+  ParakeetTransducer transducer(context, state, state.batch, 1, params);
+  Run user{on_token, std::nullopt};
+  if (!keywords.empty())
+    user.lookahead.emplace(keywords, transducer, transducer.shape());
+  params.new_token_callback_user_data = &user;
+  if (!parakeet_decode(context, state, state.batch, 1, &params))
     return false;
   refine_timestamps_tdt(context.vocab, state.decoded_token_data);
   return true;
@@ -72,6 +79,13 @@ const std::vector<parakeet_token_data>& tokens(const parakeet_state& state) {
 
 const std::string& piece(const parakeet_context& context, int32_t id) {
   return context.vocab.id_to_token.at(id);
+}
+
+std::vector<std::string> pieces(const parakeet_context& context, size_t vocabulary) {
+  std::vector<std::string> pieces;
+  for (size_t id = 0; id < vocabulary; ++id)
+    pieces.push_back(piece(context, static_cast<int32_t>(id)));
+  return pieces;
 }
 
 uint64_t memory_bytes(const parakeet_context& context) {

@@ -9,4 +9,7 @@ namespace voxgate {
 // <|endoftext|> spell nothing.
 std::string parakeet_piece_text(std::string_view piece);
 
+// True for a piece that spells nothing.
+bool is_parakeet_control(std::string_view piece);
+
 } // namespace voxgate

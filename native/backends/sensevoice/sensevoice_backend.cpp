@@ -4,6 +4,7 @@
 #include "backends/sensevoice/sensevoice_ctc.h"
 #include "backends/sensevoice/sensevoice_encoder.h"
 #include "backends/sensevoice/sensevoice_fbank.h"
+#include "keywords/speller.h"
 
 #include <algorithm>
 
@@ -26,7 +27,9 @@ class SenseVoiceBackend final : public Backend {
  public:
   SenseVoiceBackend(GgufFile& file, const SenseVoiceShape& shape, SenseVoiceVocabulary vocabulary,
                     const LoadOptions& options, const CancelToken& cancel)
-      : shape_(shape), vocabulary_(std::move(vocabulary)), fbank_(shape.mels, kSenseVoiceFbank),
+      : shape_(shape), vocabulary_(std::move(vocabulary)),
+        speller_(vocabulary_.pieces, [this](size_t id) { return vocabulary_.spoken[id]; }),
+        fbank_(shape.mels, kSenseVoiceFbank),
         encoder_(file, shape, options.device, std::max(1, options.threads), max_frames(shape), cancel) {
     info_.family = "sensevoice";
     for (const auto& language : shape_.languages)
@@ -48,7 +51,10 @@ class SenseVoiceBackend final : public Backend {
     const auto limit_ms = static_cast<int64_t>(samples.size() * 1000 / kSampleRate);
     std::vector<float> first;
     encoder_.read_logits(0, first);
-    auto segment = read_sensevoice(encoder_.peaks(vocabulary_.blank), first, shape_, vocabulary_, limit_ms);
+    auto peaks = encoder_.peaks(vocabulary_.blank);
+    if (const auto& keywords = speller_.spell(options.keywords); !keywords.empty())
+      put_keywords(peaks, keywords, vocabulary_, encoder_.scores());
+    auto segment = read_sensevoice(peaks, first, shape_, vocabulary_, limit_ms);
     cancel.check();
     std::vector<Segment> segments;
     if (!segment.tokens.empty())
@@ -90,6 +96,7 @@ class SenseVoiceBackend final : public Backend {
 
   SenseVoiceShape shape_;
   SenseVoiceVocabulary vocabulary_;
+  Speller speller_;
   Fbank fbank_;
   SenseVoiceEncoder encoder_;
   ModelInfo info_;

@@ -1,5 +1,6 @@
 #include "backends/sensevoice/sensevoice_ctc.h"
 
+#include "keywords/speller.h"
 #include "status.h"
 
 #include <algorithm>
@@ -73,6 +74,37 @@ SenseVoicePeak peak_of(const std::vector<float>& logits, int32_t blank) {
     peak.logprob = *top - log_sum(logits, *top);
   require_numbers(std::isfinite(peak.logprob)); // a NaN need not be the top
   return peak;
+}
+
+void put_keywords(std::vector<SenseVoicePeak>& peaks, const KeywordTrie& keywords,
+                  const SenseVoiceVocabulary& vocabulary, const SenseVoiceScores& scores) {
+  CtcFrames frames;
+  frames.blank = vocabulary.blank;
+  for (const auto& peak : peaks)
+    frames.best.push_back(peak.token);
+  int asked = -1;
+  float highest = 0; // of that position
+  frames.below_best = [&](int position, int32_t token) {
+    const int32_t best = frames.best[static_cast<size_t>(position)];
+    if (std::exchange(asked, position) != position)
+      highest = scores.logit(position, best);
+    return token == best ? 0 : std::max(0.0F, highest - scores.logit(position, token));
+  };
+  frames.begins_word = [&](int32_t token) {
+    const auto index = static_cast<size_t>(token);
+    const auto text = piece_text(vocabulary.pieces[index]);
+    return !vocabulary.spoken[index] || text.starts_with(' ') || begins_unspaced(text);
+  };
+  for (const auto& keyword : spot_keywords(keywords, frames, kSenseVoiceQueries)) {
+    int position = keyword.begin;
+    for (const auto& [token, below] : keyword.frames) {
+      auto& peak = peaks[static_cast<size_t>(position)];
+      if (peak.token == frames.blank && token != frames.blank)
+        peak.logprob = scores.blank_logprob(position);
+      peak = {token, token == frames.blank ? 0 : peak.logprob - below};
+      ++position;
+    }
+  }
 }
 
 Segment read_sensevoice(const std::vector<SenseVoicePeak>& peaks, const std::vector<float>& first,

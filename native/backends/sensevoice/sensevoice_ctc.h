@@ -2,6 +2,7 @@
 
 #include "backend.h"
 #include "backends/sensevoice/sensevoice_shape.h"
+#include "keywords/keyword_spotter.h"
 
 namespace voxgate {
 
@@ -14,6 +15,16 @@ struct SenseVoicePeak {
 
 // Throws Failure{inference_failed} where a logit is not a number.
 SenseVoicePeak peak_of(const std::vector<float>& logits, int32_t blank);
+
+// What the search for keywords asks the encoder.
+struct SenseVoiceScores {
+  std::function<float(int position, int32_t token)> logit;
+  std::function<float(int position)> blank_logprob; // where the best token is blank
+};
+
+// Puts the keywords that are found behind the queries in the place of the best tokens there.
+void put_keywords(std::vector<SenseVoicePeak>& peaks, const KeywordTrie& keywords,
+                  const SenseVoiceVocabulary& vocabulary, const SenseVoiceScores& scores);
 
 // Decodes greedily: the best token of each position, each run of one token once, without blanks. The answers
 // to the four queries become fields; every other tag is dropped. The segment has no tokens where the model

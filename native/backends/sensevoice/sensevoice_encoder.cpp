@@ -2,10 +2,14 @@
 
 #include "backends/sensevoice/sensevoice_tiles.h"
 #include "status.h"
+#include "vector_clones.h"
 
 #include <ggml.h>
 
 #include <cmath>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
 
 namespace voxgate {
 namespace {
@@ -17,6 +21,20 @@ constexpr size_t kNodesBeside = 32;
 
 size_t max_nodes(const SenseVoiceShape& shape) {
   return kNodesOfBlock * static_cast<size_t>(shape.blocks + shape.tp_blocks) + kNodesBeside;
+}
+
+// Of the values of `a` with as many of `b`, in lanes that the compiler can compute side by side.
+VOXGATE_VECTOR_CLONES float dot(const std::vector<float>& a, const std::vector<float>& b) {
+  constexpr size_t kLanes = 16;
+  float sums[kLanes] = {};
+  const size_t whole = a.size() / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      sums[lane] += a[i + lane] * b[i + lane];
+  float sum = 0;
+  for (size_t i = whole; i < a.size(); ++i)
+    sum += a[i] * b[i];
+  return std::accumulate(std::begin(sums), std::end(sums), sum);
 }
 
 const TileOps* usable_tiles(const SpeechOps* ops, const SenseVoiceWeights& weights,
@@ -155,7 +173,10 @@ void SenseVoiceEncoder::build(int positions) {
   input_ = ggml_new_tensor_2d(context, GGML_TYPE_F32, shape_.input, rows);
   ggml_set_input(input_);
   if (tiles_ != nullptr) {
-    logits_ = build_tiles(context, *tiles_, input_, weights_, shape_, positions);
+    const auto built = build_tiles(context, *tiles_, input_, weights_, shape_, positions);
+    logits_ = built.scores;
+    heard_ = built.heard;
+    ggml_set_output(heard_);
   } else {
     Builder builder(context, compute_.cpu_ops(), shape_, positions);
     auto* x = input_;
@@ -224,6 +245,42 @@ std::vector<SenseVoicePeak> SenseVoiceEncoder::peaks(int32_t blank) const {
     peaks.push_back(peak_of(values, blank));
   }
   return peaks;
+}
+
+SenseVoiceScores SenseVoiceEncoder::scores() const {
+  if (tiles_ != nullptr)
+    return tile_scores();
+  const auto logit = [this, at = -1, row = std::vector<float>()](int position, int32_t token) mutable {
+    if (std::exchange(at, position) != position)
+      read_logits(position, row);
+    return row[static_cast<size_t>(token)];
+  };
+  return {logit, [this](int position) {
+            std::vector<float> row;
+            read_logits(position, row);
+            return peak_of(row, -1).logprob;
+          }};
+}
+
+// The tiles keep no more of the vocabulary than the best token. The rows of the tokens that are asked for are
+// few, and each is taken apart once.
+SenseVoiceScores SenseVoiceEncoder::tile_scores() const {
+  const auto width = static_cast<size_t>(shape_.width);
+  std::vector<uint16_t> packed(ggml_nbytes(heard_) / sizeof(uint16_t));
+  ggml_backend_tensor_get(heard_, packed.data(), 0, ggml_nbytes(heard_));
+  auto logit = [this, packed = std::move(packed), at = -1, heard = std::vector<float>(width),
+                rows = std::unordered_map<int32_t, std::vector<float>>()](int position,
+                                                                          int32_t token) mutable {
+    if (std::exchange(at, position) != position)
+      read_packed(packed, position, heard);
+    auto [found, is_new] = rows.try_emplace(token);
+    auto& row = found->second;
+    if (is_new)
+      row = weights_.head_row(token);
+    return dot(heard, row) + row.back();
+  };
+  return {std::move(logit),
+          [this](int position) { return peaks(-1)[static_cast<size_t>(position)].logprob; }};
 }
 
 void SenseVoiceEncoder::read_logits(int position, std::vector<float>& row) const {

@@ -26,6 +26,8 @@ class SenseVoiceEncoder {
   std::vector<SenseVoicePeak> peaks(int32_t blank) const;
   // On AMX tiles only the logits of the first position are kept.
   void read_logits(int position, std::vector<float>& row) const;
+  // Of some tokens at any position of the last `encode`. On tiles they are computed when they are asked for.
+  SenseVoiceScores scores() const;
 
   uint64_t memory_bytes() const { return weights_.memory_bytes() + compute_.memory_bytes(); }
 
@@ -33,6 +35,7 @@ class SenseVoiceEncoder {
   class Builder;
 
   void build(int positions);
+  SenseVoiceScores tile_scores() const;
   std::vector<float> input(std::span<const float> frames,
                            const std::array<int32_t, kSenseVoiceQueries>& queries);
 
@@ -45,6 +48,7 @@ class SenseVoiceEncoder {
   ggml_cgraph* graph_ = nullptr;
   ggml_tensor* input_ = nullptr;
   ggml_tensor* logits_ = nullptr; // or scores (kernels/tile_ops.h)
+  ggml_tensor* heard_ = nullptr;  // what those are computed of; null without tiles
   int positions_ = 0;
 };
 

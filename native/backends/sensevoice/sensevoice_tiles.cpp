@@ -79,8 +79,8 @@ bool fits_tiles(const SenseVoiceWeights& weights, const SenseVoiceShape& shape, 
          std::ranges::all_of(weights.tp_blocks, [](const auto& block) { return all_fit(block, false); });
 }
 
-ggml_tensor* build_tiles(ggml_context* context, const TileOps& ops, ggml_tensor* input,
-                         const SenseVoiceWeights& weights, const SenseVoiceShape& shape, int positions) {
+TileGraph build_tiles(ggml_context* context, const TileOps& ops, ggml_tensor* input,
+                      const SenseVoiceWeights& weights, const SenseVoiceShape& shape, int positions) {
   Builder builder(context, ops, shape, positions);
   auto* x = input;
   for (const auto& block : weights.blocks)
@@ -88,7 +88,19 @@ ggml_tensor* build_tiles(ggml_context* context, const TileOps& ops, ggml_tensor*
   x = builder.norm_panel(x, weights.after_norm); // the next block carries it
   for (const auto& block : weights.tp_blocks)
     x = builder.block(x, block, true);
-  return builder.scores(builder.norm(x, weights.tp_norm), weights.head);
+  auto* heard = builder.norm(x, weights.tp_norm);
+  return {heard, builder.scores(heard, weights.head)};
+}
+
+void read_packed(std::span<const uint16_t> packed, int position, std::span<float> row) {
+  const auto place = static_cast<size_t>(position);
+  const size_t values = 2 * static_cast<size_t>(packed_floats(static_cast<int64_t>(row.size())));
+  const uint16_t* const tile = packed.data() + place / kTilePositions * values;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const size_t pair = (i / 2 * kTilePositions + place % kTilePositions) * 2;
+    const uint32_t bits = static_cast<uint32_t>(tile[pair + i % 2]) << 16U; // bfloat16
+    std::memcpy(&row[i], &bits, sizeof bits);
+  }
 }
 
 std::vector<float> to_panels(std::span<const float> rows, int width) {

@@ -15,12 +15,20 @@ namespace voxgate {
 // q8_0 (the first one may be F16), and `max_positions` fit.
 bool fits_tiles(const SenseVoiceWeights& weights, const SenseVoiceShape& shape, int max_positions);
 
-// Builds the graph from `input`, panels of features, to the scores, which it returns.
-ggml_tensor* build_tiles(ggml_context* context, const TileOps& ops, ggml_tensor* input,
-                         const SenseVoiceWeights& weights, const SenseVoiceShape& shape, int positions);
+struct TileGraph {
+  ggml_tensor* heard;  // what the scores are computed of, packed
+  ggml_tensor* scores; // the end of the graph
+};
+
+// Builds the graph from `input`, panels of features.
+TileGraph build_tiles(ggml_context* context, const TileOps& ops, ggml_tensor* input,
+                      const SenseVoiceWeights& weights, const SenseVoiceShape& shape, int positions);
 
 // Rows of features as panels, the lanes behind the last row zeros.
 std::vector<float> to_panels(std::span<const float> rows, int width);
+
+// The channels of one position of a packed tensor.
+void read_packed(std::span<const uint16_t> packed, int position, std::span<float> row);
 
 // The best token of each position, of the scores that were computed. Throws Failure{inference_failed} where a
 // logit is not a number.

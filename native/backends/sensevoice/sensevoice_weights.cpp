@@ -6,6 +6,8 @@
 
 #include <ggml.h>
 
+#include <cstring>
+
 namespace voxgate {
 namespace {
 
@@ -162,6 +164,21 @@ SenseVoiceWeights::SenseVoiceWeights(GgufFile& file, const SenseVoiceShape& shap
           ggml_backend_tensor_set(target.device, floats.data(), 0, floats.size() * sizeof(float));
         }
       });
+}
+
+std::vector<float> SenseVoiceWeights::head_row(int32_t token) const {
+  const auto* weight = head.weight;
+  const auto at = static_cast<size_t>(token);
+  const auto width = static_cast<size_t>(weight->ne[0]);
+  std::vector<char> raw(ggml_row_size(weight->type, weight->ne[0]));
+  ggml_backend_tensor_get(weight, raw.data(), at * raw.size(), raw.size());
+  std::vector<float> row(width + 1);
+  if (weight->type == GGML_TYPE_F32)
+    std::memcpy(row.data(), raw.data(), raw.size());
+  else
+    ggml_get_type_traits(weight->type)->to_float(raw.data(), row.data(), weight->ne[0]);
+  ggml_backend_tensor_get(head.bias, &row[width], at * sizeof(float), sizeof(float));
+  return row;
 }
 
 } // namespace voxgate

@@ -34,6 +34,9 @@ class SenseVoiceWeights {
   SenseVoiceWeights(GgufFile& file, const SenseVoiceShape& shape, ggml_backend_buffer_type_t buffer_type,
                     const CancelToken& cancel);
 
+  // The weights of one token's logit, of any type as floats, and behind them its bias.
+  std::vector<float> head_row(int32_t token) const;
+
   uint64_t memory_bytes() const { return ggml_backend_buffer_get_size(buffer_.get()); }
 
   std::vector<float> shift, scale; // of the features, as wide as the input

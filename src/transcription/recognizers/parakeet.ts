@@ -26,7 +26,8 @@ export const recognizer: Recognizer = {
   cutsSubtitles: true,
 
   async recognize(lane, chunk, request) {
-    const options = { ...GREEDY, language: lane.info.languages[0] ?? USUAL_LANGUAGE };
+    const { keywords } = request;
+    const options = { ...GREEDY, keywords, language: lane.info.languages[0] ?? USUAL_LANGUAGE };
     const segments = await lane.transcribe(chunk.samples, options, { signal: request.signal });
     const durationSec = chunk.samples.length / SAMPLE_RATE;
     const endSec = chunk.startSec + durationSec;

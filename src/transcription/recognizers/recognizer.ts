@@ -14,6 +14,8 @@ export interface ChunkRequest {
   before(): Promise<HeardBefore>;
   translate: boolean;
   prompt: string;
+  /** Spellings of the words to expect, for a family that looks for them; for the others they are in the prompt. */
+  keywords: readonly string[];
   temperature: number;
   /** Texts that are followed side by side where a chunk is in doubt, for a family that can; 1 is greedy decoding. */
   beams: number;

@@ -39,10 +39,10 @@ export const recognizer: Recognizer = {
 async function decode(
   lane: Lane,
   chunk: Chunk,
-  { language, languages, taskType, signal }: ChunkRequest,
+  { language, languages, keywords, taskType, signal }: ChunkRequest,
 ): Promise<DecodedSegment | undefined> {
   const hear = async (as: string) => {
-    const options = { ...GREEDY, language: as, normalizeText: taskType !== 'transcribe_raw' };
+    const options = { ...GREEDY, keywords, language: as, normalizeText: taskType !== 'transcribe_raw' };
     const segments = await lane.transcribe(chunk.samples, options, { signal });
     return segments[0];
   };
