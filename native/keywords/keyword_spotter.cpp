@@ -113,6 +113,7 @@ class Spotter {
 
   std::vector<Path> kept(const std::map<std::pair<int, bool>, std::pair<Path, SpottedToken>>& reached) {
     std::vector<std::pair<Path, SpottedToken>> all;
+    all.reserve(reached.size());
     for (const auto& [key, path] : reached)
       all.push_back(path);
     if (all.size() > kMaxPaths) {

@@ -82,6 +82,7 @@ std::vector<int32_t> Speller::merged(std::string_view spaced) const {
       look_ahead(at - 1);
   }
   std::vector<int32_t> ids;
+  ids.reserve(parts.size());
   for (const auto& part : parts)
     ids.push_back(id(part.text));
   return ids;
