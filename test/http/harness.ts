@@ -247,6 +247,7 @@ export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): Native
           memoryBytes: 0,
         },
         async transcribe(samples, options, hooks = {}) {
+          hooks.signal?.throwIfAborted(); // the addon starts nothing then
           seen.job?.(1);
           try {
             return await (script.transcribe?.(samples, options, hooks) ?? heard(' Hello there.'));

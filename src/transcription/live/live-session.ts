@@ -240,6 +240,7 @@ export async function openLiveSession(
           throw new GatewayError('input_audio_buffer_full', { seconds: deps.limits.utteranceMs / 1000 });
         const heard = await audio.append(samples.subarray(at, at + SAMPLE_RATE), ended.signal);
         await search(heard);
+        ended.signal.throwIfAborted(); // nothing begins after the end
         listen();
       }
     },

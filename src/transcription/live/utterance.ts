@@ -87,7 +87,9 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
   function begin(kind: Running['kind'], said: number, excerpt: Excerpt): Running {
     const stop = new AbortController();
     const leave = () => stop.abort(signal.reason);
-    signal.addEventListener('abort', leave);
+    // A client may have left while its audio was searched for speech.
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave);
     const before = stopRunning();
     const takeSlot = async () => {
       await before; // it has the slot until then
