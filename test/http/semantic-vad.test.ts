@@ -1,7 +1,8 @@
 /** Turns that a model ends: `turn_detection` of type `semantic_vad`. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Gateway, type Script, startGateway, until } from './harness.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Gateway, heard, type Script, startGateway, until } from './harness.ts';
 import { append, at16kHz, COMPLETED, connectLive, type LiveClient, silence, tone } from './realtime.ts';
 
 const STARTED = 'input_audio_buffer.speech_started';
@@ -194,6 +195,29 @@ test('a client that leaves while the model is asked stops it', async () => {
   client.socket.terminate();
   await until('the model is stopped', () => signal?.aborted === true);
   await until('the session is over', () => gateway.exchanges.some(({ path }) => path === '/v1/realtime'));
+});
+
+test('nothing is heard for a client that left while the model was asked', async () => {
+  const asked: { signal: AbortSignal | undefined; answer(probability: number): void }[] = [];
+  let heardAfter = 0;
+  await using gateway = await startGateway({
+    turns: (_samples, signal) => new Promise((answer) => asked.push({ signal, answer })),
+    async transcribe() {
+      if (asked[0]?.signal?.aborted) heardAfter += 1;
+      return heard(' So far.');
+    },
+  });
+  await using client = await connect(gateway);
+  client.speak(tone(1));
+  client.speak(silence(0.5));
+  await until('the model is asked', () => asked.length > 0);
+  client.socket.terminate();
+  await until('the client is gone', () => asked[0]?.signal?.aborted === true);
+  asked[0]?.answer(0); // the call was over before it could be stopped
+  await until('the session is over', () => gateway.exchanges.some(({ path }) => path === '/v1/realtime'));
+  await sleep(50); // a text would be computed by then
+  assert.equal(heardAfter, 0);
+  assert.equal(gateway.app.slot.status().holder, null);
 });
 
 test('a model that fails ends the session with an error', async () => {
