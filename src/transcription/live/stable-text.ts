@@ -28,8 +28,8 @@ const NEVER = Number.POSITIVE_INFINITY;
 const RULES: Readonly<Record<Delay, Rule>> = {
   minimal: { first: 0, others: 0, lasting: 0, lastFound: 2 },
   low: { first: 0.4, others: 0.6, lasting: 0.6, lastFound: 2 },
-  medium: { first: 0.5, others: 0.9, lasting: 0.7, lastFound: 3 },
-  high: { first: 0.6, others: 0.9, lasting: 0.85, lastFound: 3 },
+  medium: { first: 0.5, others: 0.95, lasting: 0.8, lastFound: 3 },
+  high: { first: 0.6, others: 0.95, lasting: 0.85, lastFound: 3 },
   xhigh: { first: NEVER, others: NEVER, lasting: NEVER, lastFound: 3 },
 };
 
