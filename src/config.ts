@@ -10,59 +10,71 @@ import { childEnvironment } from './child-environment.ts';
 import { exposure, refusesWyoming } from './exposure.ts';
 import { usableMemoryBytes, usefulThreads } from './machine.ts';
 import { SIZES } from './models/catalogue.ts';
-import { httpUrl, integer, list, number, onOff, trustedProxies, unknownSettings } from './setting-kinds.ts';
+import {
+  aliases,
+  httpUrl,
+  integer,
+  list,
+  number,
+  onOff,
+  secret,
+  trustedProxies,
+  unknownSettings,
+} from './setting-kinds.ts';
 import { withoutTrailingSlashes } from './url-base.ts';
 
 /** The rest is for uploads on a memory file system, decoders, and the system itself. */
 const MODEL_MEMORY_SHARE = 0.75;
 
-const settings = z.object({
+export const settings = z.object({
   SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
   SVC_PORT: integer(0, 65535).default(8000).describe('port to listen on; 0 picks a free one'),
   SVC_WYOMING_PORT: integer(0, 65535)
     .optional()
-    .describe('port for Wyoming (Home Assistant); 0 picks a free one; absent = none'),
+    .describe('port for Wyoming (Home Assistant), usually 10300; 0 picks a free one; empty = none'),
   SVC_WYOMING_KEYLESS: onOff
     .default(false)
-    .describe('whether other machines may use Wyoming without a key while SVC_API_KEY is set'),
+    .describe('whether other machines may use Wyoming without a key while `SVC_API_KEY` is set'),
   SVC_TTS_UPSTREAM_URL: httpUrl('http://127.0.0.1:8091').describe('the speech upstream'),
   SVC_TTS_MODEL_ID: z.string().min(1).max(128).default('tts').describe('its id in the models list'),
   SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
-    .describe('seconds of silence after which a speech call fails'),
+    .describe('seconds of silence after which a speech call is given up'),
   SVC_LLM_BACKEND_URL: httpUrl('http://127.0.0.1:11434').describe('the chat daemon'),
   SVC_LLM_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
-    .describe('seconds of silence after which a chat call fails'),
-  SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept (XDG cache, voxgate/models)'),
+    .describe('seconds of silence after which a chat call is given up'),
+  SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept'),
   SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether absent weights may be downloaded'),
   SVC_MODEL_DEFAULT_SIZE: z.enum(SIZES).default('small').describe('multilingual size that `auto` prefers'),
   SVC_MODEL_KEEP_ALIVE_SEC: number(-1, 31_536_000)
     .default(300)
     .describe('idle seconds before a model leaves memory; 0 at once, -1 never'),
-  SVC_MODEL_PRELOAD: list.default([]).describe('model ids loaded at start'),
-  SVC_MODEL_ALIASES: list.default([]).describe('further names, as name=id'),
+  SVC_MODEL_PRELOAD: list.default([]).describe('model ids or aliases loaded at start, comma-separated'),
+  SVC_MODEL_ALIASES: aliases.default({}).describe('further names of models, as `name=id`, comma-separated'),
   SVC_MODEL_MEMORY_MB: number(1, 16_777_216)
     .optional()
-    .describe('memory that loaded models may take, MiB (three quarters of the memory)'),
-  SVC_MODEL_ALLOW: list.default([]).describe('models that requests may use; empty = all'),
+    .describe('memory that loaded models may take together, MiB'),
+  SVC_MODEL_ALLOW: list
+    .default([])
+    .describe('models that requests may use, comma-separated ids or aliases; empty = all'),
   SVC_DEVICE: z
     .string()
     .regex(/^(auto|cpu|cuda(:\d+)?)$/, 'Expected auto, cpu, cuda or cuda:<n>')
     .default('auto')
-    .describe('where models run'),
+    .describe('where models run: `auto`, `cpu`, `cuda` or `cuda:<n>`'),
   SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
-  SVC_THREADS: integer(1, 512)
-    .optional()
-    .describe('threads of one inference (physical cores, or the quota of the container)'),
+  SVC_THREADS: integer(1, 512).optional().describe('threads of one inference'),
   SVC_BEAM_SIZE: integer(1, BUDGETS.whisper.maxBeams)
     .default(5)
-    .describe('texts that Whisper follows side by side where a chunk is in doubt; 1 = greedy'),
+    .describe('beams of Whisper where a text is in doubt, 1 to 8; 1 = greedy'),
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
-  SVC_MAX_UPLOADS: integer(1, 4096).default(16).describe('most transcription requests at once'),
+  SVC_MAX_UPLOADS: integer(1, 4096)
+    .default(16)
+    .describe('most transcription requests that are received or kept at once'),
   SVC_MAX_SPOOL_MB: number(0.001, 1_048_576)
     .default(8192)
-    .describe('most space of all uploads together, MiB'),
+    .describe('most space of all uploads together, MiB; at least `SVC_MAX_UPLOAD_MB`'),
   SVC_MAX_AUDIO_SEC: number(1, 604_800).default(21_600).describe('longest audio, seconds'),
   SVC_MAX_HOLD_SEC: number(0.1, 604_800)
     .default(21_600)
@@ -70,44 +82,57 @@ const settings = z.object({
   SVC_MAX_WAIT_SEC: integer(0, 3600)
     .default(0)
     .describe('longest wait for the slot that a request may ask for, seconds; 0 = none'),
-  SVC_MAX_LIVE_SESSIONS: integer(1, 4096).default(32).describe('most live sessions at once'),
+  SVC_MAX_LIVE_SESSIONS: integer(1, 4096).default(32).describe('live sessions that may be open at once'),
   SVC_LIVE_WAIT_SEC: number(0, 600)
     .default(10)
     .describe('longest time an utterance of a live session waits for the slot, seconds'),
   SVC_DRAIN_SEC: number(0, 3600)
     .default(30)
     .describe('longest wait for requests under way when the gateway stops, seconds'),
-  SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled (system temp folder)'),
-  SVC_API_KEY: list.default([]).describe('keys of which a request must carry one; empty = open'),
-  SVC_CORS_ORIGINS: list.default([]).describe('sites whose pages may use the API; * = all'),
+  SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled while they are needed'),
+  SVC_API_KEY: list
+    .default([])
+    .meta(secret('keys of which a request must carry one, comma-separated; empty = open')),
+  SVC_CORS_ORIGINS: list
+    .default([])
+    .describe('sites whose pages may use the API, comma-separated; `*` = all'),
   SVC_ALLOWED_HOSTS: list
     .refine(
       (names) => names.every((name) => name === '*' || /^[\w.:[\]-]+$/.test(name)),
       'Expected host names',
     )
     .default([])
-    .describe('further names by which clients may call the gateway; * = any'),
+    .describe('further names by which clients may call the gateway; `*` = any'),
   SVC_TRUST_PROXY: trustedProxies
     .default(0)
-    .describe('reverse proxies whose X-Forwarded headers are trusted: how many, or their subnets'),
+    .describe('reverse proxies that are believed: how many, or their subnets'),
   SVC_OBS_METRICS_ENABLED: onOff.default(true).describe('metrics at start'),
-  SVC_OBS_METRICS_WINDOW_SEC: integer(1, 86_400).default(3600).describe('window of the metrics, seconds'),
+  SVC_OBS_METRICS_WINDOW_SEC: integer(1, 86_400)
+    .default(3600)
+    .describe('rolling window of the metrics, seconds'),
   SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('access log at start'),
   SVC_OBS_LOG_DIR: z.string().min(1).default('logs').describe('folder of the access log'),
-  SVC_OBS_LOG_MAX_DAYS: number(0, 36_500).default(30).describe('age at which access logs are deleted, days'),
+  SVC_OBS_LOG_MAX_DAYS: number(0, 36_500)
+    .default(30)
+    .describe('age at which access logs are removed, days; may be a fraction'),
   SVC_OBS_LOG_MAX_GB: number(0.001, 1_048_576)
     .default(1)
-    .describe('size above which the oldest access logs are deleted, GiB'),
+    .describe('size above which the oldest access logs are removed, GiB; may be a fraction'),
   SVC_OBS_PAYLOAD_ENABLED: onOff.default(false).describe('payload capture at start'),
   SVC_OBS_PAYLOAD_DIR: z.string().min(1).default('payloads').describe('folder of the captures'),
-  SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500).default(7).describe('age at which captures are deleted, days'),
+  SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500)
+    .default(7)
+    .describe('age at which captures are removed, days; may be a fraction'),
   SVC_OBS_PAYLOAD_MAX_GB: number(0, 1_048_576)
     .default(5)
-    .describe('size above which the oldest captures are deleted, GiB'),
+    .describe('size within which captures stay, GiB; the oldest are removed; may be a fraction'),
   SVC_CRASH_DIR: z.string().min(1).default('crashes').describe('folder of the records of crashes'),
-  SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
+  SVC_LOG_LEVEL: z
+    .enum(['error', 'warn', 'info', 'debug'])
+    .default('info')
+    .describe('detail of the log: `error`, `warn`, `info` or `debug`'),
   HF_ENDPOINT: httpUrl('https://huggingface.co').describe('model hub'),
-  HF_TOKEN: z.string().min(1).optional().describe('access token for the model hub'),
+  HF_TOKEN: z.string().min(1).optional().meta(secret('access token for the model hub')),
 });
 
 /** A service behind the gateway that it forwards requests to. */
@@ -194,7 +219,7 @@ export class ConfigError extends Error {
  */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Config; warnings: string[] } {
   const names = Object.keys(settings.shape);
-  const given = Object.fromEntries(names.filter((n) => env[n]?.trim()).map((n) => [n, env[n]?.trim()]));
+  const given = givenSettings(env);
   const parsed = settings.safeParse(given);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
@@ -219,7 +244,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
     modelDefaultSize: s.SVC_MODEL_DEFAULT_SIZE,
     modelKeepAliveMs: keepAlive < 0 ? Number.POSITIVE_INFINITY : keepAlive * 1000,
     modelPreload: s.SVC_MODEL_PRELOAD,
-    modelAliases: parseAliases(s.SVC_MODEL_ALIASES),
+    modelAliases: s.SVC_MODEL_ALIASES,
     modelMemoryBytes: s.SVC_MODEL_MEMORY_MB
       ? toBytes(s.SVC_MODEL_MEMORY_MB)
       : MODEL_MEMORY_SHARE * usableMemoryBytes(),
@@ -266,16 +291,10 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
   return { config: Object.freeze(config), warnings };
 }
 
-const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);
-
-function parseAliases(pairs: string[]): Record<string, string> {
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const [name, id, ...rest] = pair.split('=').map((part) => part.trim());
-      if (!name || !id || rest.length > 0) {
-        throw new ConfigError(`SVC_MODEL_ALIASES cannot hold "${pair}": Expected name=id`);
-      }
-      return [name, id];
-    }),
-  );
+/** The settings that the environment holds, as text. */
+export function givenSettings(env: NodeJS.ProcessEnv = process.env): Record<string, string> {
+  const texts = Object.keys(settings.shape).map((name) => [name, env[name]?.trim() ?? ''] as const);
+  return Object.fromEntries(texts.filter(([, text]) => text !== ''));
 }
+
+const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);

@@ -12,6 +12,16 @@ export const list = z.string().transform((text) =>
     .map((item) => item.trim())
     .filter((item) => item !== ''),
 );
+/** Pairs of name=id. */
+export const aliases = list.transform((pairs, context): Record<string, string> => {
+  const parts = pairs.map((pair) => pair.split('=').map((part) => part.trim()));
+  if (parts.some((pair) => pair.length !== 2 || pair.includes(''))) context.addIssue('Expected name=id');
+  return Object.fromEntries(parts);
+});
+
+/** The metadata of a setting whose value is never shown. */
+export const secret = (description: string) => ({ description, secret: true });
+
 export const onOff = z
   .string()
   .toLowerCase()

@@ -13,6 +13,7 @@ import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';
 import { createLog } from '../observability/log.ts';
 import { modelIdFor } from '../transcription/routing.ts';
+import { registerConfigCommand } from './config.ts';
 import { registerLiveCommand } from './live.ts';
 import { checkModelSettings } from './model-settings.ts';
 import { registerModelsCommand } from './models.ts';
@@ -54,6 +55,7 @@ export async function run(
     },
     modelId: (name) => modelIdFor(name, readConfig().config),
   });
+  registerConfigCommand(program);
   registerReplayCommand(program, () => readConfig().config);
   registerLiveCommand(program, () => readConfig().config);
   try {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
+import { readConfig, settings } from '../../src/config.ts';
 import { ERROR_CODES, ERROR_KINDS, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
 import * as api from '../../src/http/openapi.ts';
 import { PROVIDERS } from '../../src/models/catalogue.ts';
@@ -109,6 +109,19 @@ test('the docs have the settings', () => {
   const coded = [...source.matchAll(/^ {2}((?:SVC|HF)_\w+):/gm)].map((m) => m[1] ?? '');
   same(documented, coded);
   assert.deepEqual(readConfig(Object.fromEntries(documented.map((name) => [name, '']))).warnings, []);
+});
+
+test('the docs say of each setting what the schema says', () => {
+  const rows = read('docs/configuration.md').matchAll(/^\| `(\w+)`[^|]*\|[^|]*\|(.*)\|$/gm);
+  const meanings = [...rows].map(([, name, meaning = '']) => [
+    name,
+    meaning
+      .replace(/\[([^\]]+)\]\([^)]*\)/g, '$1') // a link is its text
+      .replace(/,? see below *$/, '')
+      .trim(),
+  ]);
+  const described = Object.entries(settings.shape).map(([name, kind]) => [name, kind.meta()?.description]);
+  assert.deepEqual(Object.fromEntries(meanings), Object.fromEntries(described));
 });
 
 test('an absent setting means what the docs say it does', () => {

@@ -1,0 +1,94 @@
+/** `voxgate config` shows every setting, and writes an example of them all from the same schema. */
+import type { Command } from 'commander';
+import { type Config, givenSettings, readConfig, settings } from '../config.ts';
+
+type Source = 'environment' | 'default' | 'derived' | 'unset';
+
+interface ShownSetting {
+  name: string;
+  /** As text; a secret is masked, and what is not set is empty. */
+  value: string;
+  /** `derived`: found on this machine, because the setting is absent and has no fixed default. */
+  source: Source;
+  description: string;
+}
+
+const MASK = '********';
+const MIB = 1024 * 1024;
+
+/** What the settings without a fixed default become when they are absent. */
+const DERIVED: Readonly<Record<string, (config: Config) => string | number>> = {
+  SVC_MODEL_DIR: ({ modelDir }) => modelDir,
+  SVC_MODEL_MEMORY_MB: ({ modelMemoryBytes }) => Math.floor(modelMemoryBytes / MIB),
+  SVC_THREADS: ({ threads }) => threads,
+  SVC_TMP_DIR: ({ tmpDir }) => tmpDir,
+};
+
+/** The exit code is 0, or 2 when a setting is wrong; the message then names it. */
+export function registerConfigCommand(
+  program: Command,
+  stdout: NodeJS.WritableStream = process.stdout,
+): void {
+  program
+    .command('config')
+    .description('show every setting, its value and where it came from')
+    .option('--json', 'print JSON')
+    .option('--example', 'print a commented file of all settings, with their defaults')
+    .action(({ json, example }: { json?: true; example?: true }) => {
+      if (example) {
+        stdout.write(exampleFile());
+        return;
+      }
+      const { config, warnings } = readConfig();
+      const shown = showSettings(config, givenSettings());
+      stdout.write(json ? `${JSON.stringify({ settings: shown, warnings }, null, 2)}\n` : table(shown));
+      if (!json) for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+    });
+}
+
+/** @param given the texts of the settings that are set, by name */
+function showSettings(config: Config, given: Readonly<Record<string, string>>): ShownSetting[] {
+  return described().map(({ name, description, secret, fallback }) => {
+    const set = given[name];
+    if (set !== undefined)
+      return { name, value: secret ? MASK : withoutLogin(set), source: 'environment', description };
+    const derived = DERIVED[name]?.(config);
+    if (derived !== undefined) return { name, value: String(derived), source: 'derived', description };
+    return { name, value: fallback, source: fallback === '' ? 'unset' : 'default', description };
+  });
+}
+
+/** An environment file in which every setting is a comment with its default. */
+function exampleFile(): string {
+  const entries = described().map(
+    ({ name, description, fallback }) => `# ${description}\n#${name}=${fallback}\n`,
+  );
+  return `# Settings of voxgate. Every line is a comment: what is not set has its default.\n\n${entries.join('\n')}`;
+}
+
+function described() {
+  const absent: Record<string, unknown> = settings.parse({});
+  return Object.entries(settings.shape).map(([name, kind]) => {
+    const { description = '', secret = false } = kind.meta() ?? {};
+    return { name, description, secret: secret === true, fallback: asText(absent[name]) };
+  });
+}
+
+/** A value as its setting takes it. */
+function asText(value: unknown): string {
+  if (value === undefined) return '';
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  return typeof value === 'object' ? Object.values(value ?? {}).join(',') : String(value);
+}
+
+/** A URL may hold a password, which then is masked. */
+const withoutLogin = (text: string) => text.replace(/^(\w+:\/\/)[^/?#]*@/, `$1${MASK}@`);
+
+function table(shown: readonly ShownSetting[]): string {
+  const width = Math.max(...shown.map(({ name }) => name.length));
+  const sources = Math.max(...shown.map(({ source }) => source.length));
+  const lines = shown.map(({ name, source, value }) =>
+    `${name.padEnd(width)}  ${source.padEnd(sources)}  ${value}`.trimEnd(),
+  );
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,85 @@
+/** `voxgate config`: every setting with its value and its source, no secret, and an example that can be used. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { readConfig, settings } from '../../src/config.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const NAMES = Object.keys(settings.shape);
+
+/** The environment holds nothing of the settings but these. */
+function run(args: string[], env: NodeJS.ProcessEnv = {}) {
+  const bare = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVC|HF)_/.test(name)));
+  const command = ['--import', 'tsx', 'src/main.ts', 'config', ...args];
+  return spawnSync(process.execPath, command, { cwd: ROOT, env: { ...bare, ...env }, encoding: 'utf8' });
+}
+
+test('config shows every setting, and where its value came from', () => {
+  const { status, stdout, stderr } = run(['--json'], {
+    SVC_PORT: '9000',
+    SVC_MODEL_DIR: '/weights',
+    SVC_TYPO: '1',
+  });
+  assert.equal(status, 0, stderr);
+  const { settings: shown, warnings } = JSON.parse(stdout);
+  assert.deepEqual(
+    shown.map(({ name }: { name: string }) => name),
+    NAMES,
+  );
+  const of = (name: string) => {
+    const { value, source } = shown.find((entry: { name: string }) => entry.name === name);
+    return [value, source];
+  };
+  assert.deepEqual(of('SVC_PORT'), ['9000', 'environment']);
+  assert.deepEqual(of('SVC_MODEL_DIR'), ['/weights', 'environment']);
+  assert.deepEqual(of('SVC_HOST'), ['127.0.0.1', 'default']);
+  assert.deepEqual(of('SVC_MODEL_DOWNLOAD'), ['on', 'default']);
+  assert.deepEqual(of('SVC_THREADS'), [String(readConfig({}).config.threads), 'derived']);
+  assert.deepEqual(of('SVC_WYOMING_PORT'), ['', 'unset']);
+  assert.match(String(warnings), /SVC_TYPO/);
+});
+
+test('config is a table for people, with warnings on stderr', () => {
+  const { status, stdout, stderr } = run([], { SVC_PORT: '9000', SVC_TYPO: '1' });
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /^SVC_PORT +environment +9000$/m);
+  assert.equal(stdout.trim().split('\n').length, NAMES.length);
+  assert.match(stderr, /^warning: SVC_TYPO/);
+});
+
+test('config shows no secret', () => {
+  const secrets = {
+    SVC_API_KEY: 'hush-1,hush-2',
+    HF_TOKEN: 'hush-3',
+    SVC_LLM_BACKEND_URL: 'http://user:hush-4@127.0.0.1:1/v1',
+  };
+  for (const args of [[], ['--json']]) {
+    const { status, stdout, stderr } = run(args, secrets);
+    assert.equal(status, 0, stderr);
+    assert.doesNotMatch(stdout + stderr, /hush/);
+    assert.match(stdout, /@127\.0\.0\.1:1\/v1/);
+  }
+});
+
+test('a wrong setting is named, with exit status 2', () => {
+  const { status, stderr } = run([], { SVC_PORT: 'http' });
+  assert.equal(status, 2);
+  assert.match(stderr, /^voxgate: SVC_PORT cannot be "http"/);
+});
+
+test('the example holds every setting once, and its defaults mean what absence means', () => {
+  const { status, stdout } = run(['--example'], { SVC_PORT: 'http' });
+  assert.equal(status, 0, 'it needs no valid settings');
+  const pairs = [...stdout.matchAll(/^#(\w+)=(.*)$/gm)].map(
+    ([, name = '', value = '']) => [name, value] as const,
+  );
+  assert.deepEqual(
+    pairs.map(([name]) => name),
+    NAMES,
+  );
+  const { environment: _, ...set } = readConfig(Object.fromEntries(pairs)).config;
+  const { environment: __, ...unset } = readConfig({}).config;
+  assert.deepEqual(set, unset);
+  for (const kind of Object.values(settings.shape))
+    assert(stdout.includes(`\n# ${kind.meta()?.description}\n`), String(kind.meta()?.description));
+});
