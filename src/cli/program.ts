@@ -14,6 +14,7 @@ import { createModelStore, type ModelStore } from '../models/store.ts';
 import { createLog } from '../observability/log.ts';
 import { modelIdFor } from '../transcription/routing.ts';
 import { registerConfigCommand } from './config.ts';
+import { registerDoctorCommand } from './doctor.ts';
 import { registerLiveCommand } from './live.ts';
 import { checkModelSettings } from './model-settings.ts';
 import { registerModelsCommand } from './models.ts';
@@ -56,6 +57,11 @@ export async function run(
     modelId: (name) => modelIdFor(name, readConfig().config),
   });
   registerConfigCommand(program);
+  registerDoctorCommand(program, () => {
+    const { config } = readConfig();
+    checkModelSettings(config);
+    return { config, ...engineFor(config, createLog('error')) };
+  });
   registerReplayCommand(program, () => readConfig().config);
   registerLiveCommand(program, () => readConfig().config);
   try {

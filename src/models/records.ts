@@ -36,8 +36,17 @@ interface Pin {
 }
 
 export interface Records {
-  /** Checks a file against its pins and its record. The file is hashed only if it has changed since the last time. */
-  verify(model: Weights, file: string, signal: AbortSignal, report: ReportProgress): Promise<Verdict>;
+  /**
+   * Checks a file against its pins and its record. The file is hashed only if it has changed since the last time, or if
+   * it is to be hashed `anew`: a disk may lose bits without a change of the time.
+   */
+  verify(
+    model: Weights,
+    file: string,
+    signal: AbortSignal,
+    report: ReportProgress,
+    options?: { anew: boolean },
+  ): Promise<Verdict>;
   /** Records a file that this program has just written and hashed. */
   write(file: string, sha256: string, origin: Origin): Promise<void>;
   /** The size in bytes, by a cheap check of presence and size; null if the file is missing or has another size. */
@@ -66,7 +75,7 @@ export function createRecords(dir: string): Records {
   }
 
   return {
-    async verify(model, file, signal, report) {
+    async verify(model, file, signal, report, { anew } = { anew: false }) {
       const path = join(dir, file);
       const info = await stat(path).catch(() => null);
       if (!info) return { state: 'absent' };
@@ -77,7 +86,7 @@ export function createRecords(dir: string): Records {
         return { state: 'mismatch', path, explanation: `found ${info.size} bytes, ${expectation(pins)}` };
       }
       const unchanged =
-        record?.bytes === info.size && record.mtimeMs === info.mtimeMs && record.inode === info.ino;
+        !anew && record?.bytes === info.size && record.mtimeMs === info.mtimeMs && record.inode === info.ino;
       const sha256 = unchanged
         ? record.sha256
         : await hashFile(path, signal, (doneBytes) =>

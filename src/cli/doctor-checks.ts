@@ -1,0 +1,248 @@
+/** What `voxgate doctor` checks. Each check says what it found, or in one sentence what to do. */
+import { readFileSync } from 'node:fs';
+import { access, constants, stat, statfs } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { dirname } from 'node:path';
+import { findFfmpeg } from '../audio/find-ffmpeg.ts';
+import type { Config } from '../config.ts';
+import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
+import type { NativeEngine } from '../engine/types.ts';
+import { baseUrl } from '../http/address.ts';
+import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
+import { ALL_WEIGHTS, findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { megabytes } from '../models/disk.ts';
+import { createRecords } from '../models/records.ts';
+import type { ModelStore, StoredModel } from '../models/store.ts';
+import { withoutTrailingSlashes } from '../url-base.ts';
+
+export interface Finding {
+  /** A problem keeps the gateway, or a part that is switched on, from working. */
+  state: 'ok' | 'warning' | 'problem';
+  says: string;
+}
+
+export interface Check {
+  name: string;
+  run(signal: AbortSignal): Promise<Finding>;
+}
+
+export interface Patient {
+  config: Config;
+  engine: NativeEngine;
+  device: ChosenDevice;
+  store: ModelStore;
+}
+
+const ok = (says: string): Finding => ({ state: 'ok', says });
+const warning = (says: string): Finding => ({ state: 'warning', says });
+const problem = (says: string): Finding => ({ state: 'problem', says });
+
+const PROBE_MS = 3000;
+/** Files that the process opens besides one for each connection. */
+const OTHER_FILES = 256;
+
+/** @param verify whether the weights on disk are hashed, which takes seconds for each GB */
+export function checksOf(patient: Patient, verify: boolean): Check[] {
+  const { config, engine, store } = patient;
+  const { observability, host } = config;
+  const check = (name: string, run: Check['run']): Check => ({ name, run });
+  const folder = (name: string, path: string, bad: typeof problem, setting: string) =>
+    check(`folder of ${name}`, () => writable(path, bad, setting));
+  return [
+    check('ffmpeg', () => ffmpeg(config)),
+    check('engine', async () => nativeEngine(engine)),
+    check('CPU', async () => cpu(engine)),
+    check('GPU', async () => gpu(patient)),
+    check('models', async () => models(patient)),
+    ...(verify ? store.list().filter(({ installed }) => installed) : []).map((model) =>
+      check(`hash of ${model.id}`, (signal) => hashes(config.modelDir, model, signal)),
+    ),
+    check('speech upstream', (signal) =>
+      reachable(`${withoutTrailingSlashes(config.tts.url)}/health`, 'SVC_TTS_UPSTREAM_URL', signal),
+    ),
+    check('chat upstream', (signal) => reachable(config.llm.url, 'SVC_LLM_BACKEND_URL', signal)),
+    check('port', (signal) => port(host, config.port, 'SVC_PORT', signal)),
+    ...(config.wyomingPort === undefined
+      ? []
+      : [check('Wyoming port', (signal) => port(host, config.wyomingPort ?? 0, 'SVC_WYOMING_PORT', signal))]),
+    folder('models', config.modelDir, config.modelDownload ? problem : warning, 'SVC_MODEL_DIR'),
+    folder('uploads', config.tmpDir, problem, 'SVC_TMP_DIR'),
+    folder('crashes', config.crashDir, warning, 'SVC_CRASH_DIR'),
+    ...(observability.accessLog
+      ? [folder('access log', observability.logDir, problem, 'SVC_OBS_LOG_DIR')]
+      : []),
+    ...(observability.payload
+      ? [folder('captures', observability.payloadDir, problem, 'SVC_OBS_PAYLOAD_DIR')]
+      : []),
+    check('space for uploads', () => space(config)),
+    check('open files', async () => openFiles(config)),
+    check('memory', async () => memory(config)),
+    check('processors', async () => processors(config)),
+  ];
+}
+
+async function ffmpeg({ environment }: Config): Promise<Finding> {
+  const { ffmpeg: found, problem: why } = await findFfmpeg({ searchPath: environment.PATH ?? '' });
+  return found === null
+    ? warning(`m4a, mp4, webm, opus and aac are refused, because ${why}: install ffmpeg`)
+    : ok(`${found.path} ${found.version}`);
+}
+
+function nativeEngine({ info }: NativeEngine): Finding {
+  return info.families.length === 0
+    ? problem('nothing can be transcribed without the native engine: run npm run build:native')
+    : ok(`whisper.cpp ${info.whisperVersion}, ggml ${info.ggmlVersion}: ${info.families.join(', ')}`);
+}
+
+function cpu({ info }: NativeEngine): Finding {
+  if (info.families.length === 0) return warning('unknown without the native engine');
+  const features = info.cpuFeatures.join(' ') || 'no vector instructions';
+  const isSlow = process.arch === 'x64' && !info.cpuFeatures.some((name) => /avx2/i.test(name));
+  return isSlow
+    ? warning(`${features}: without AVX2 it is slow, so use a newer CPU or a small model`)
+    : ok(features);
+}
+
+function gpu({ config, engine, device }: Patient): Finding {
+  const { devices, cudaLibrary } = engine.info;
+  if (device.gpu) return ok(`${device.device}: ${devices.find((found) => found.gpu)?.name}`);
+  const cpuOnly = explainCpu(config.device, devices, { library: cudaLibrary, present: hasGpu() });
+  if (cpuOnly === null) return ok('not used, as SVC_DEVICE=cpu says');
+  return cpuOnly.level === 'warn' ? warning(cpuOnly.message) : ok(cpuOnly.message);
+}
+
+function models({ config, store }: Patient): Finding {
+  const installed = store.list().filter((model) => model.installed);
+  const speech = installed.filter(({ id }) => findModel(id) !== undefined);
+  const pull = `run voxgate models pull multilingual-${config.modelDefaultSize}`;
+  const hasVoiceActivity = installed.some(({ id }) => id === VOICE_ACTIVITY.id);
+  if (speech.length > 0 && hasVoiceActivity)
+    return ok(speech.map(({ id, bytes }) => `${id} (${megabytes(bytes)})`).join(', '));
+  const lacks = speech.length === 0 ? 'no speech model is' : 'the voice activity model is not';
+  return config.modelDownload
+    ? warning(`${lacks} in ${store.dir}, so the first request downloads it: ${pull}`)
+    : problem(`${lacks} in ${store.dir}, and SVC_MODEL_DOWNLOAD is off: ${pull}`);
+}
+
+async function hashes(dir: string, { id, files }: StoredModel, signal: AbortSignal): Promise<Finding> {
+  const model = ALL_WEIGHTS.find((weights) => weights.id === id);
+  if (model === undefined) return warning('the catalogue does not have it');
+  const records = createRecords(dir);
+  for (const { file } of files) {
+    const verdict = await records.verify(model, file, signal, () => undefined, { anew: true });
+    if (verdict.state === 'mismatch')
+      return problem(`${verdict.path}: ${verdict.explanation}: remove it and run voxgate models pull ${id}`);
+  }
+  return ok(files.map(({ file }) => file).join(', '));
+}
+
+/** Any answer shows that a server is there. Neither upstream is needed for transcription. */
+async function reachable(url: string, setting: string, over: AbortSignal): Promise<Finding> {
+  const { origin } = new URL(url); // without the login that a setting may hold
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.any([over, AbortSignal.timeout(PROBE_MS)]) });
+    await answer.body?.cancel();
+    if (answer.status < 500) return ok(`${origin} answers`);
+    return warning(`${origin} answers with status ${answer.status}: look into its log`);
+  } catch {
+    return warning(`${origin} does not answer: start it, or set ${setting}, if it is wanted`);
+  }
+}
+
+async function port(host: string, number: number, setting: string, over: AbortSignal): Promise<Finding> {
+  const error = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
+    const server = createServer();
+    server.once('error', resolve);
+    server.listen({ host, port: number, signal: over }, () => server.close(() => resolve(null)));
+  });
+  const where = `${host}:${number}`;
+  if (error === null) return ok(number === 0 ? 'a free one is taken at the start' : `${where} is free`);
+  if (error.code === 'EADDRINUSE')
+    return (await isGateway(host, number, over))
+      ? ok(`${where} is in use by a gateway that answers`)
+      : problem(`${where} is in use by another program: end it, or set ${setting} to another port`);
+  return problem(
+    `cannot listen on ${where} (${error.code}): set SVC_HOST or ${setting} to what this user may use`,
+  );
+}
+
+/** A Wyoming port does not speak HTTP, so its gateway is not recognized. */
+async function isGateway(host: string, number: number, over: AbortSignal): Promise<boolean> {
+  const signal = AbortSignal.any([over, AbortSignal.timeout(PROBE_MS)]);
+  const to = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host;
+  try {
+    const answer = await fetch(`${baseUrl(to, number)}/health`, { signal });
+    await answer.body?.cancel();
+    return answer.ok && answer.headers.has('X-Request-ID');
+  } catch {
+    return false;
+  }
+}
+
+async function writable(path: string, bad: typeof problem, setting: string): Promise<Finding> {
+  const existing = await nearestExisting(path);
+  const user = process.geteuid?.() ?? 'this user';
+  try {
+    if (!(await stat(existing)).isDirectory())
+      return bad(`${existing} is not a folder: set ${setting} to one`);
+    await access(existing, constants.W_OK | constants.X_OK);
+    return ok(existing === path ? path : `${path} will be made`);
+  } catch {
+    return bad(
+      `user ${user} may not write to ${existing}: change its owner, or set ${setting} to another folder`,
+    );
+  }
+}
+
+async function nearestExisting(path: string): Promise<string> {
+  for (let at = path; ; at = dirname(at)) {
+    const exists = await stat(at).then(
+      () => true,
+      () => false,
+    );
+    if (exists || at === dirname(at)) return at;
+  }
+}
+
+async function space({ tmpDir, maxUploadBytes }: Config): Promise<Finding> {
+  const { bavail, bsize } = await statfs(await nearestExisting(tmpDir));
+  const free = bavail * bsize;
+  const says = `${megabytes(free)} free in ${tmpDir}`;
+  return free >= maxUploadBytes
+    ? ok(says)
+    : warning(`${says} is less than one upload of SVC_MAX_UPLOAD_MB: free some, or lower the setting`);
+}
+
+/** Node raises its own limit to the hard one, so the hard one counts. */
+function openFiles({ maxConnections }: Config): Finding {
+  const needed = maxConnections + OTHER_FILES;
+  const limit = openFilesLimit();
+  if (limit === null) return ok('the limit cannot be read on this system');
+  return limit >= needed
+    ? ok(`up to ${limit}`)
+    : warning(`up to ${limit}, and SVC_MAX_CONNECTIONS needs ${needed}: raise it (ulimit -n, LimitNOFILE=)`);
+}
+
+function openFilesLimit(): number | null {
+  try {
+    const [, hard] = /^Max open files +\S+ +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard);
+  } catch {
+    return null;
+  }
+}
+
+function memory({ modelMemoryBytes }: Config): Finding {
+  const usable = usableMemoryBytes();
+  const limited = Number.isFinite(cgroupLimits().memoryBytes) ? ', the limit of the container' : '';
+  const says = `${megabytes(modelMemoryBytes)} for models of ${megabytes(usable)}${limited}`;
+  return modelMemoryBytes < usable ? ok(says) : warning(`${says}: lower SVC_MODEL_MEMORY_MB`);
+}
+
+function processors({ threads }: Config): Finding {
+  const { cpus } = cgroupLimits();
+  const quota = Number.isFinite(cpus) ? `, and a quota of ${cpus} processors` : '';
+  return threads > Math.max(1, cpus)
+    ? warning(`${threads} threads${quota}: lower SVC_THREADS, or every step waits for a stopped thread`)
+    : ok(`${threads} threads for one inference${quota}`);
+}

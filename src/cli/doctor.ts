@@ -1,0 +1,73 @@
+/** `voxgate doctor` looks at everything the gateway needs, and says of each thing that it is right or what to do. */
+import { setMaxListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { fullMessage } from '../errors.ts';
+import { type Check, checksOf, type Finding, type Patient } from './doctor-checks.ts';
+
+interface Diagnosis extends Finding {
+  name: string;
+}
+
+const LIMIT_MS = 10_000;
+/** Large weights are read from the disk as a whole. */
+const VERIFY_LIMIT_MS = 15 * 60_000;
+
+/** The exit code is 0 when there is no problem, 1 when there is one, and 2 when a setting is wrong. */
+export function registerDoctorCommand(
+  program: Command,
+  open: () => Patient,
+  stdout: NodeJS.WriteStream = process.stdout,
+): void {
+  program
+    .command('doctor')
+    .description('check what the gateway needs; exit status 1 when there is a problem')
+    .option('--json', 'print JSON')
+    .option('--verify', 'read the weights on disk and compare their hashes')
+    .action(async ({ json, verify = false }: { json?: true; verify?: boolean }) => {
+      const { found, late } = await diagnose(checksOf(open(), verify), verify ? VERIFY_LIMIT_MS : LIMIT_MS);
+      const code = found.some(({ state }) => state === 'problem') ? 1 : 0;
+      process.exitCode = code;
+      // A file system that hangs would keep the process alive for as long as it does.
+      stdout.write(json ? `${JSON.stringify({ checks: found }, null, 2)}\n` : table(found), () => {
+        if (late) process.exit(code);
+      });
+    });
+}
+
+/** Runs all checks side by side. One that fails or does not end in time is a problem. */
+export async function diagnose(
+  checks: readonly Check[],
+  limitMs: number,
+): Promise<{ found: Diagnosis[]; late: boolean }> {
+  const over = new AbortController();
+  setMaxListeners(0, over.signal);
+  let late = false;
+  const run = async ({ name, run: check }: Check): Promise<Diagnosis> => {
+    const ended = new AbortController();
+    const limit = sleep(limitMs, undefined, { signal: ended.signal }).then((): Finding => {
+      late = true;
+      return { state: 'problem', says: `no answer within ${limitMs / 1000} s: what it looks at hangs` };
+    });
+    try {
+      return { name, ...(await Promise.race([check(over.signal), limit])) };
+    } catch (error) {
+      return { name, state: 'problem', says: fullMessage(error) };
+    } finally {
+      ended.abort();
+      limit.catch(() => undefined);
+    }
+  };
+  try {
+    return { found: await Promise.all(checks.map(run)), late };
+  } finally {
+    over.abort();
+  }
+}
+
+function table(found: readonly Diagnosis[]): string {
+  const width = Math.max(...found.map(({ name }) => name.length));
+  return found
+    .map(({ state, name, says }) => `${state.padEnd('problem'.length)}  ${name.padEnd(width)}  ${says}\n`)
+    .join('');
+}

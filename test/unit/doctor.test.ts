@@ -1,0 +1,166 @@
+/** `voxgate doctor`: what is wrong is found and says what to do, and a check that hangs does not hang the command. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server as HttpServer } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { diagnose } from '../../src/cli/doctor.ts';
+import { checksOf } from '../../src/cli/doctor-checks.ts';
+import { readConfig } from '../../src/config.ts';
+import { missingEngine } from '../../src/engine/missing-engine.ts';
+import { createModelStore } from '../../src/models/store.ts';
+import { startGateway } from '../http/harness.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const LIMIT_MS = 60_000;
+
+function folder(t: TestContext): string {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-doctor-test-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  return dir;
+}
+
+async function listening(t: TestContext, server: Server | HttpServer): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+/** What the doctor finds under these settings, by the name of the check. Port 1 of loopback has no server. */
+async function findings(env: NodeJS.ProcessEnv, verify = false) {
+  const nothing = 'http://127.0.0.1:1';
+  const { config } = readConfig({
+    SVC_TTS_UPSTREAM_URL: nothing,
+    SVC_LLM_BACKEND_URL: nothing,
+    SVC_PORT: '0',
+    ...env,
+  });
+  const log = { info() {}, warn() {} };
+  const store = createModelStore({
+    ...{
+      dir: config.modelDir,
+      download: config.modelDownload,
+      precision: 'q8_0',
+      sources: [],
+      quantize: null,
+      log,
+    },
+  });
+  const patient = { config, engine: missingEngine(), device: { device: 'cpu', gpu: false }, store };
+  const { found } = await diagnose(checksOf(patient, verify), LIMIT_MS);
+  return Object.fromEntries(found.map(({ name, state, says }) => [name, `${state}: ${says}`]));
+}
+
+test('what is missing is named with what to do', async (t) => {
+  const dir = folder(t);
+  const file = join(dir, 'file');
+  writeFileSync(file, '');
+  const found = await findings({
+    ...{ PATH: dir, SVC_MODEL_DIR: join(dir, 'models'), SVC_MODEL_DOWNLOAD: 'off' },
+    ...{
+      SVC_TMP_DIR: dir,
+      SVC_OBS_LOG_DIR: file,
+      SVC_MAX_CONNECTIONS: '1000000',
+      SVC_MODEL_MEMORY_MB: '16777216',
+    },
+  });
+  assert.match(found.ffmpeg ?? '', /^warning: .*there is no ffmpeg in PATH: install ffmpeg$/);
+  assert.match(found.engine ?? '', /^problem: .*run npm run build:native$/);
+  assert.match(found.models ?? '', /^problem: no speech model .*voxgate models pull multilingual-small$/);
+  assert.match(found['speech upstream'] ?? '', /^warning: http:\/\/127\.0\.0\.1:1 .*SVC_TTS_UPSTREAM_URL/);
+  assert.match(found['chat upstream'] ?? '', /^warning: .*SVC_LLM_BACKEND_URL/);
+  assert.match(found['folder of access log'] ?? '', /^problem: .*is not a folder: set SVC_OBS_LOG_DIR/);
+  assert.match(found['folder of models'] ?? '', /^ok: .*models will be made$/);
+  assert.match(found.memory ?? '', /^warning: .*lower SVC_MODEL_MEMORY_MB$/);
+  if (process.platform === 'linux')
+    assert.match(found['open files'] ?? '', /^(warning: .*ulimit -n|ok: up to (Infinity|\d{7,}))/);
+});
+
+test('a port is free, a gateway’s, or another program’s', async (t) => {
+  const dir = folder(t);
+  const taken = await listening(
+    t,
+    createServer((_req, res) => res.end('no gateway')),
+  );
+  await using gateway = await startGateway();
+  const port = async (number: number | string) =>
+    (await findings({ SVC_MODEL_DIR: dir, SVC_PORT: String(number) })).port;
+  assert.match((await port(taken)) ?? '', /^problem: .*in use by another program.*SVC_PORT/);
+  assert.match((await port(new URL(gateway.base).port)) ?? '', /^ok: .*by a gateway that answers$/);
+  assert.match((await port(0)) ?? '', /^ok: /);
+});
+
+test('an upstream that answers is ok, one that fails or falls silent is not, and no password is shown', async (t) => {
+  const dir = folder(t);
+  const failing = await listening(
+    t,
+    createServer((_req, res) => res.writeHead(503).end()),
+  );
+  const silent = await listening(
+    t,
+    createTcpServer((socket) => t.after(() => socket.destroy())),
+  );
+  const answering = await listening(
+    t,
+    createServer((_req, res) => res.end()),
+  );
+  const at = (port: number) => `http://127.0.0.1:${port}`;
+  const one = await findings({
+    ...{ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: at(failing), SVC_LLM_BACKEND_URL: at(silent) },
+  });
+  assert.match(one['speech upstream'] ?? '', /^warning: .*status 503/);
+  assert.match(one['chat upstream'] ?? '', /^warning: .*does not answer/);
+  const two = await findings({
+    ...{ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: at(answering) },
+    SVC_LLM_BACKEND_URL: 'http://user:hush@127.0.0.1:1',
+  });
+  assert.equal(two['speech upstream'], `ok: ${at(answering)} answers`);
+  assert.doesNotMatch(JSON.stringify(two), /hush/);
+});
+
+test('a check that hangs or throws is a problem, and the others are answered', async () => {
+  const { found, late } = await diagnose(
+    [
+      { name: 'hangs', run: () => new Promise(() => undefined) },
+      { name: 'throws', run: async () => Promise.reject(new Error('no such thing')) },
+      { name: 'works', run: async () => ({ state: 'ok', says: 'fine' }) },
+    ],
+    200,
+  );
+  assert.equal(late, true);
+  assert.deepEqual(
+    found.map(({ state, says }) => `${state}: ${says}`),
+    ['problem: no answer within 0.2 s: what it looks at hangs', 'problem: no such thing', 'ok: fine'],
+  );
+});
+
+async function run(args: string[], env: NodeJS.ProcessEnv) {
+  const command = ['--import', 'tsx', 'src/main.ts', 'doctor', ...args];
+  const child = spawn(process.execPath, command, {
+    cwd: ROOT,
+    env: { ...process.env, SVC_PORT: '0', ...env },
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (data) => (stdout += data));
+  child.stderr.on('data', (data) => (stderr += data));
+  const [status] = await once(child, 'close');
+  return { status, stdout, stderr };
+}
+
+test('the exit status is 1 when there is a problem and 0 when there are only warnings', async (t) => {
+  const env = { SVC_MODEL_DIR: folder(t), SVC_OBS_LOG_DIR: folder(t) };
+  const fine = await run(['--json'], env);
+  const { checks } = JSON.parse(fine.stdout);
+  assert.equal(fine.status, 0, fine.stdout + fine.stderr);
+  assert(
+    checks.some(({ name, state }: { name: string; state: string }) => name === 'engine' && state === 'ok'),
+  );
+  const ill = await run([], { ...env, SVC_MODEL_DOWNLOAD: 'off' });
+  assert.equal(ill.status, 1, ill.stdout + ill.stderr);
+  assert.match(ill.stdout, /^problem {2}models +no speech model/m);
+});
