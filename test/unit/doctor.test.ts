@@ -1,8 +1,9 @@
 /** `voxgate doctor`: what is wrong is found and says what to do, and a check that hangs does not hang the command. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type Server as HttpServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,6 +13,8 @@ import { diagnose } from '../../src/cli/doctor.ts';
 import { checksOf } from '../../src/cli/doctor-checks.ts';
 import { readConfig } from '../../src/config.ts';
 import { missingEngine } from '../../src/engine/missing-engine.ts';
+import { DIARIZATION } from '../../src/models/catalogue.ts';
+import { createRecords } from '../../src/models/records.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import { startGateway } from '../http/harness.ts';
 
@@ -79,6 +82,26 @@ test('what is missing is named with what to do', async (t) => {
   assert.match(found.memory ?? '', /^warning: .*lower SVC_MODEL_MEMORY_MB$/);
   if (process.platform === 'linux')
     assert.match(found['open files'] ?? '', /^(warning: .*ulimit -n|ok: up to (Infinity|\d{7,}))/);
+});
+
+test('--verify finds weights whose content has changed, also where their size and time have not', async (t) => {
+  const dir = folder(t);
+  const [file] = DIARIZATION.derived.map((derived) => derived.file);
+  const path = join(dir, file ?? '');
+  const content = Buffer.from('weights that were written here');
+  writeFileSync(path, content);
+  utimesSync(path, 1, 1);
+  await createRecords(dir).write(file ?? '', createHash('sha256').update(content).digest('hex'), 'import');
+  const name = 'hash of diarization';
+  assert.equal((await findings({ SVC_MODEL_DIR: dir }))[name], undefined);
+  assert.equal((await findings({ SVC_MODEL_DIR: dir }, true))[name], `ok: ${file}`);
+  content[0] = 0;
+  writeFileSync(path, content);
+  utimesSync(path, 1, 1);
+  assert.match(
+    (await findings({ SVC_MODEL_DIR: dir }, true))[name] ?? '',
+    /^problem: .*found sha256 .*: remove it and run voxgate models pull diarization$/,
+  );
 });
 
 test('a port is free, a gateway’s, or another program’s', async (t) => {
