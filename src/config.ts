@@ -10,6 +10,7 @@ import { childEnvironment } from './child-environment.ts';
 import { exposure, refusesWyoming } from './exposure.ts';
 import { usableMemoryBytes, usefulThreads } from './machine.ts';
 import { SIZES } from './models/catalogue.ts';
+import type { InstrumentsConfig } from './observability/instruments.ts';
 import {
   aliases,
   httpUrl,
@@ -142,20 +143,6 @@ export interface UpstreamConfig {
   readonly timeoutMs: number;
 }
 
-export interface ObservabilityConfig {
-  /** Which instruments are on at the start; the admin API can switch them later. */
-  readonly metrics: boolean;
-  readonly accessLog: boolean;
-  readonly payload: boolean;
-  readonly metricsWindowSec: number;
-  readonly logDir: string;
-  readonly logMaxDays: number;
-  readonly logMaxGb: number;
-  readonly payloadDir: string;
-  readonly payloadMaxDays: number;
-  readonly payloadMaxGb: number;
-}
-
 export interface Config {
   readonly host: string;
   readonly port: number;
@@ -198,7 +185,7 @@ export interface Config {
   readonly allowedHosts: readonly string[];
   /** How many reverse proxies are in front, or their subnets; 0 trusts none. */
   readonly trustProxy: number | readonly string[];
-  readonly observability: ObservabilityConfig;
+  readonly observability: InstrumentsConfig;
   /** Where records of crashes are kept. */
   readonly crashDir: string;
   readonly logLevel: 'error' | 'warn' | 'info' | 'debug';

@@ -1,6 +1,5 @@
 /** Joins the instruments that watch the traffic: each exchange goes to every instrument that is switched on. */
 import type { Logger } from 'winston';
-import type { ObservabilityConfig } from '../config.ts';
 import { type AccessLog, createAccessLog } from './access-log.ts';
 import { type Capture, type CaptureWriter, createCapture } from './capture/capture.ts';
 import { createSweeper } from './capture/sweeper.ts';
@@ -23,6 +22,20 @@ export interface Instruments {
   close(): Promise<void>;
 }
 
+export interface InstrumentsConfig {
+  /** Which instruments are on at the start; the admin API can switch them later. */
+  readonly metrics: boolean;
+  readonly accessLog: boolean;
+  readonly payload: boolean;
+  readonly metricsWindowSec: number;
+  readonly logDir: string;
+  readonly logMaxDays: number;
+  readonly logMaxGb: number;
+  readonly payloadDir: string;
+  readonly payloadMaxDays: number;
+  readonly payloadMaxGb: number;
+}
+
 export interface InstrumentsDeps {
   log: Logger;
   slot(): SlotNow;
@@ -30,7 +43,7 @@ export interface InstrumentsDeps {
   knownModels: readonly string[];
 }
 
-export function createInstruments(config: ObservabilityConfig, deps: InstrumentsDeps): Instruments {
+export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDeps): Instruments {
   const { log } = deps;
   const toggles = createToggles({
     metrics: config.metrics,
