@@ -16,7 +16,7 @@ import { missingEngine } from '../../src/engine/missing-engine.ts';
 import { DIARIZATION } from '../../src/models/catalogue.ts';
 import { createRecords } from '../../src/models/records.ts';
 import { createModelStore } from '../../src/models/store.ts';
-import { startGateway } from '../http/harness.ts';
+import { startGateway } from './harness.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const LIMIT_MS = 60_000;
