@@ -44,7 +44,7 @@ const OTHER_FILES = 256;
 /** @param verify whether the weights on disk are hashed, which takes seconds for each GB */
 export function checksOf(patient: Patient, verify: boolean): Check[] {
   const { config, engine, store } = patient;
-  const { observability, host } = config;
+  const { observability } = config;
   const check = (name: string, run: Check['run']): Check => ({ name, run });
   const folder = (name: string, path: string, bad: typeof problem, setting: string) =>
     check(`folder of ${name}`, () => writable(path, bad, setting));
@@ -61,10 +61,10 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
       reachable(`${withoutTrailingSlashes(config.tts.url)}/health`, 'SVC_TTS_UPSTREAM_URL', signal),
     ),
     check('chat upstream', (signal) => reachable(config.llm.url, 'SVC_LLM_BACKEND_URL', signal)),
-    check('port', (signal) => port(host, config.port, 'SVC_PORT', signal)),
+    check('port', (signal) => port(config, 'SVC_PORT', config.port, signal)),
     ...(config.wyomingPort === undefined
       ? []
-      : [check('Wyoming port', (signal) => port(host, config.wyomingPort ?? 0, 'SVC_WYOMING_PORT', signal))]),
+      : [check('Wyoming port', (signal) => port(config, 'SVC_WYOMING_PORT', config.wyomingPort, signal))]),
     folder('models', config.modelDir, config.modelDownload ? problem : warning, 'SVC_MODEL_DIR'),
     folder('uploads', config.tmpDir, problem, 'SVC_TMP_DIR'),
     folder('crashes', config.crashDir, warning, 'SVC_CRASH_DIR'),
@@ -149,7 +149,13 @@ async function reachable(url: string, setting: string, over: AbortSignal): Promi
   }
 }
 
-async function port(host: string, number: number, setting: string, over: AbortSignal): Promise<Finding> {
+async function port(
+  config: Config,
+  setting: string,
+  number: number | undefined,
+  over: AbortSignal,
+): Promise<Finding> {
+  const { host } = config;
   const error = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
     const server = createServer();
     server.once('error', resolve);
@@ -158,20 +164,20 @@ async function port(host: string, number: number, setting: string, over: AbortSi
   const where = `${host}:${number}`;
   if (error === null) return ok(number === 0 ? 'a free one is taken at the start' : `${where} is free`);
   if (error.code === 'EADDRINUSE')
-    return (await isGateway(host, number, over))
-      ? ok(`${where} is in use by a gateway that answers`)
+    return (await isGateway(config, over))
+      ? ok(`${where} is in use, and a gateway answers`)
       : problem(`${where} is in use by another program: end it, or set ${setting} to another port`);
   return problem(
     `cannot listen on ${where} (${error.code}): set SVC_HOST or ${setting} to what this user may use`,
   );
 }
 
-/** A Wyoming port does not speak HTTP, so its gateway is not recognized. */
-async function isGateway(host: string, number: number, over: AbortSignal): Promise<boolean> {
+/** Whether a gateway with these settings runs already. Its other ports do not speak HTTP, so they cannot tell. */
+async function isGateway({ host, port }: Config, over: AbortSignal): Promise<boolean> {
   const signal = AbortSignal.any([over, AbortSignal.timeout(PROBE_MS)]);
   const to = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host;
   try {
-    const answer = await fetch(`${baseUrl(to, number)}/health`, { signal });
+    const answer = await fetch(`${baseUrl(to, port)}/health`, { signal });
     await answer.body?.cancel();
     return answer.ok && answer.headers.has('X-Request-ID');
   } catch {

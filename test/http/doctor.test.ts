@@ -114,8 +114,14 @@ test('a port is free, a gateway’s, or another program’s', async (t) => {
   const port = async (number: number | string) =>
     (await findings({ SVC_MODEL_DIR: dir, SVC_PORT: String(number) })).port;
   assert.match((await port(taken)) ?? '', /^problem: .*in use by another program.*SVC_PORT/);
-  assert.match((await port(new URL(gateway.base).port)) ?? '', /^ok: .*by a gateway that answers$/);
+  assert.match((await port(new URL(gateway.base).port)) ?? '', /^ok: .*in use, and a gateway answers$/);
   assert.match((await port(0)) ?? '', /^ok: /);
+  const wyoming = async (httpPort: string) =>
+    (await findings({ SVC_MODEL_DIR: dir, SVC_PORT: httpPort, SVC_WYOMING_PORT: String(taken) }))[
+      'Wyoming port'
+    ];
+  assert.match((await wyoming('0')) ?? '', /^problem: .*SVC_WYOMING_PORT/);
+  assert.match((await wyoming(new URL(gateway.base).port)) ?? '', /^ok: .*in use, and a gateway answers$/);
 });
 
 test('an upstream that answers is ok, one that fails or falls silent is not, and no password is shown', async (t) => {
