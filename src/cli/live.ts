@@ -7,6 +7,7 @@ import { DELAYS } from '../transcription/live/stable-text.ts';
 import { type LiveInput, openContainer, openFile, openMicrophone, openSamples } from './live-audio.ts';
 import { hearLive } from './live-client.ts';
 import { createJsonPrinter, createTextPrinter } from './live-text.ts';
+import { toUrl } from './url-option.ts';
 
 interface LiveOptions {
   url?: string;
@@ -70,11 +71,4 @@ function toRate(value: string): number {
   if (!LIVE_RATES.some((known) => known === rate))
     throw new InvalidArgumentError(`Expected one of ${LIVE_RATES.join(', ')}.`);
   return rate;
-}
-
-function toUrl(value: string): string {
-  const url = URL.canParse(value) ? new URL(value) : null;
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
-    throw new InvalidArgumentError('Expected an address such as http://127.0.0.1:8000.');
-  return value;
 }

@@ -18,8 +18,10 @@ import { registerDoctorCommand } from './doctor.ts';
 import { registerLiveCommand } from './live.ts';
 import { checkModelSettings } from './model-settings.ts';
 import { registerModelsCommand } from './models.ts';
+import { startPrivateGateway } from './private-gateway.ts';
 import { registerReplayCommand } from './replay.ts';
 import { registerServeCommand } from './serve.ts';
+import { registerTranscribeCommand } from './transcribe.ts';
 
 /** What the commands need of the native engine. */
 interface Engine {
@@ -47,6 +49,17 @@ export async function run(
       return { config, warnings, log: createLog(config.logLevel) };
     },
     open: (settings) => ({ ...settings, ...engineFor(settings.config, settings.log) }),
+  });
+  registerTranscribeCommand(program, {
+    config() {
+      const { config } = readConfig();
+      checkModelSettings(config);
+      return config;
+    },
+    start(config) {
+      const log = createLog(config.logLevel === 'info' ? 'warn' : config.logLevel);
+      return startPrivateGateway(config, { ...engineFor(config, log), log });
+    },
   });
   registerModelsCommand(program, {
     openStore: async () => {

@@ -1,0 +1,90 @@
+/** Asks a gateway for the text of a file, as any client of the API does. */
+import { once } from 'node:events';
+import { openAsBlob } from 'node:fs';
+import { type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { basename } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream } from 'node:stream/web';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { withoutTrailingSlashes } from '../url-base.ts';
+import type { Fields } from './transcribe-fields.ts';
+
+export interface Asked {
+  /** The gateway, as `http://host:port`. */
+  base: string;
+  key: string | undefined;
+  path: string;
+  fields: Fields;
+  signal: AbortSignal;
+}
+
+/** A gateway that is busy is asked again for this long: the slot may serve somebody else's long file. */
+export const BUSY_SEC = 3600;
+const LONGEST_REST_SEC = 60;
+/** A connection whose other end is gone is noticed, also while a long file is heard and no byte is sent. */
+const KEEP_ALIVE_MS = 30_000;
+const MOST_BYTES = 256 * 1024 * 1024;
+
+/** The body of the answer. @throws Error with the message of the gateway */
+export async function askFor(asked: Asked): Promise<string> {
+  const startedAt = performance.now();
+  for (;;) {
+    const response = await send(asked);
+    const body = await bodyOf(response);
+    const { statusCode = 0, headers } = response;
+    if (statusCode === 200) return body;
+    const restSec = Number(headers['retry-after']);
+    const isBusy = statusCode === 503 && restSec > 0 && performance.now() - startedAt < BUSY_SEC * 1000;
+    if (!isBusy) throw new Error(`${messageIn(body)} (status ${statusCode})`);
+    await sleep(Math.min(restSec, LONGEST_REST_SEC) * 1000, undefined, { signal: asked.signal });
+  }
+}
+
+async function send({ base, key, path, fields, signal }: Asked): Promise<IncomingMessage> {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields))
+    for (const one of [value].flat()) form.append(Array.isArray(value) ? `${name}[]` : name, one);
+  form.append('file', await openAsBlob(path), basename(path));
+  const encoded = new Response(form);
+  const url = `${withoutTrailingSlashes(base)}/v1/audio/transcriptions`;
+  // Fetch gives up when no header has come for 5 min, and a long file takes longer.
+  const request = (url.startsWith('https:') ? requestHttps : requestHttp)(url, {
+    method: 'POST',
+    headers: {
+      'Content-Type': encoded.headers.get('Content-Type') ?? '',
+      Prefer: `wait=${BUSY_SEC}`, // a gateway that lets clients wait for the slot (RFC 7240) needs no second upload
+      ...(key !== undefined && { Authorization: `Bearer ${key}` }),
+    },
+    signal,
+  });
+  request.on('error', () => undefined); // `once` below tells it, and after the answer or an abort nobody needs it
+  request.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
+  const answered = once(request, 'response', { signal });
+  // A refusal may come before the file is sent; what fails then is told by the answer or by the request itself.
+  pipeline(Readable.fromWeb(encoded.body as ReadableStream), request).catch((error) =>
+    request.destroy(error),
+  );
+  const [response] = await answered;
+  return response;
+}
+
+async function bodyOf(response: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of response) {
+    bytes += part.length;
+    if (bytes > MOST_BYTES) throw new Error('The answer is too long');
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString();
+}
+
+function messageIn(body: string): string {
+  try {
+    return String(JSON.parse(body).error.message);
+  } catch {
+    return body.slice(0, 200) || 'The gateway said nothing';
+  }
+}

@@ -1,0 +1,131 @@
+/** `voxgate transcribe <files...>` writes down audio files, in this process or with a gateway that runs already. */
+import { type Command, InvalidArgumentError } from 'commander';
+import pMap from 'p-map';
+import type { Config } from '../config.ts';
+import { fullMessage } from '../errors.ts';
+import { parseRequest } from '../transcription/request.ts';
+import { audioFiles } from './audio-files.ts';
+import type { PrivateGateway } from './private-gateway.ts';
+import { type Asked, askFor } from './transcribe-client.ts';
+import { addFieldOptions, type Fields, fieldsIn, formatIn } from './transcribe-fields.ts';
+import { createOutputs, type Outputs } from './transcribe-outputs.ts';
+import { toUrl } from './url-option.ts';
+
+export interface TranscribeDeps {
+  config(): Config;
+  /** Starts a gateway that only this process uses. */
+  start(config: Config): Promise<PrivateGateway>;
+  stdout?: NodeJS.WritableStream;
+  stderr?: NodeJS.WritableStream;
+}
+
+interface TranscribeOptions {
+  server?: string;
+  outputDir?: string;
+  overwrite?: true;
+  watch?: true;
+  jobs: number;
+  json?: true;
+}
+
+/** The exit status of a program that Ctrl-C has ended. */
+const INTERRUPTED = 130;
+const MOST_JOBS = 64;
+
+/** The exit code is 0 when every file has its text, 1 when one has none, and 130 after an interrupt. */
+export function registerTranscribeCommand(program: Command, deps: TranscribeDeps): void {
+  const command = program
+    .command('transcribe')
+    .description('write down what is said in audio files; exit status 1 when one of them fails')
+    .argument('<files...>', 'audio files, or folders that hold some')
+    .option('--server <url>', 'a gateway that runs already (default: this process transcribes)', toUrl)
+    .option('--output-dir <dir>', 'write a text for each file here, and leave out files that have one')
+    .option('--overwrite', 'write the texts anew that are in the output folder already')
+    .option('--watch', 'take the files, too, that come into the folders later; Ctrl-C ends')
+    .option('--jobs <n>', 'how many files are under way at once', toJobs, 1)
+    .option('--json', 'write a line of JSON for each file');
+  addFieldOptions(command);
+  command.action(async (paths: string[], options: TranscribeOptions & Record<string, unknown>) => {
+    const fields = await fieldsIn(options);
+    parseRequest(fields); // a wrong value is told before anything starts
+    const code = await interruptible((signal) => transcribeAll(paths, options, { ...deps, fields, signal }));
+    process.exitCode = code;
+  });
+}
+
+interface Work extends TranscribeDeps {
+  fields: Fields;
+  signal: AbortSignal;
+}
+
+/** Returns the exit code. */
+async function transcribeAll(paths: string[], options: TranscribeOptions, work: Work): Promise<number> {
+  const { fields, signal, stdout = process.stdout, stderr = process.stderr } = work;
+  const config = work.config();
+  const watch = options.watch ?? false;
+  const files = audioFiles(paths, { watch, signal });
+  const first = await files.next(); // a path that is not there ends the command before a model is loaded
+  if (first.done) return 0;
+  const titled = paths.length > 1 || first.value.path !== paths[0];
+  const outputs = createOutputs({ ...options, format: formatIn(fields), titled, stdout, stderr });
+  await using gateway =
+    options.server === undefined
+      ? await work.start(config)
+      : { base: options.server, key: config.apiKeys[0], async [Symbol.asyncDispose]() {} };
+  async function* all() {
+    if (!first.done) yield first.value;
+    yield* files;
+  }
+  let failures = 0;
+  const transcribe = async ({ path, name }: { path: string; name: string }) => {
+    const asked = { ...gateway, path, fields, signal };
+    if (!(await transcribeOne({ path, name }, asked, outputs))) failures += 1;
+  };
+  try {
+    await pMap(all(), transcribe, { concurrency: options.jobs, signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return failures > 0 ? 1 : 0;
+}
+
+async function transcribeOne(
+  file: { path: string; name: string },
+  asked: Asked,
+  outputs: Outputs,
+): Promise<boolean> {
+  try {
+    const output = await outputs.open(file);
+    if (output === null) return true;
+    await output.write(await askFor(asked));
+    return true;
+  } catch (error) {
+    if (!asked.signal.aborted) outputs.fail(file, fullMessage(error));
+    return false;
+  }
+}
+
+/** Runs a task that the first Ctrl-C stops, and the second one leaves. */
+async function interruptible(task: (signal: AbortSignal) => Promise<number>): Promise<number> {
+  const interrupt = new AbortController();
+  const onSignal = () => {
+    interrupt.abort(new Error('interrupted'));
+    process.once('SIGINT', () => process.exit(INTERRUPTED));
+  };
+  process.once('SIGINT', onSignal);
+  process.once('SIGTERM', onSignal);
+  try {
+    const code = await task(interrupt.signal);
+    return interrupt.signal.aborted ? INTERRUPTED : code;
+  } finally {
+    process.removeAllListeners('SIGINT');
+    process.removeListener('SIGTERM', onSignal);
+  }
+}
+
+function toJobs(value: string): number {
+  const jobs = Number(value);
+  if (!Number.isInteger(jobs) || jobs < 1 || jobs > MOST_JOBS)
+    throw new InvalidArgumentError(`Expected a whole number from 1 to ${MOST_JOBS}.`);
+  return jobs;
+}

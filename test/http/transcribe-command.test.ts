@@ -1,0 +1,218 @@
+/** `voxgate transcribe` as an operator types it, over the scripted engine: what it writes where, and how it ends. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { transcriptionFields } from '../../src/transcription/request.ts';
+import { type Script, startGateway, toneWav, until, untilAborted } from './harness.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const TEXT = 'Hello there.';
+
+function folder(t: TestContext): string {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-transcribe-test-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  return dir;
+}
+
+function start(args: string[], env: NodeJS.ProcessEnv = {}): ChildProcess & { out(): string; err(): string } {
+  const command = ['--import', 'tsx', 'test/http/scripted-serve.ts', 'transcribe', ...args];
+  const child = spawn(process.execPath, command, { cwd: ROOT, env: { ...process.env, ...env } });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (data) => (stdout += data));
+  child.stderr.on('data', (data) => (stderr += data));
+  return Object.assign(child, { out: () => stdout, err: () => stderr });
+}
+
+async function run(args: string[], env?: NodeJS.ProcessEnv) {
+  const child = start(args, env);
+  const [status] = await once(child, 'close');
+  return { status, stdout: child.out(), stderr: child.err() };
+}
+
+/** A folder with two files of sound, of which one is in a folder below, and one that is no sound. */
+function recordings(t: TestContext): string {
+  const dir = folder(t);
+  mkdirSync(join(dir, 'calls'));
+  writeFileSync(join(dir, 'b.wav'), toneWav(1));
+  writeFileSync(join(dir, 'calls', 'a.WAV'), toneWav(1));
+  writeFileSync(join(dir, 'notes.txt'), 'no sound');
+  return dir;
+}
+
+test('the text of one file is printed, and nothing else', async (t) => {
+  const dir = recordings(t);
+  const { status, stdout, stderr } = await run([join(dir, 'b.wav')]);
+  assert.deepEqual([status, stdout], [0, `${TEXT}\n`], stderr);
+});
+
+test('several texts have their paths above them, and a folder gives those of its audio files', async (t) => {
+  const dir = recordings(t);
+  const { status, stdout, stderr } = await run([dir]);
+  assert.equal(status, 0, stderr);
+  const [b, a] = [join(dir, 'b.wav'), join(dir, 'calls', 'a.WAV')];
+  assert.equal(stdout, `==> ${b} <==\n${TEXT}\n==> ${a} <==\n${TEXT}\n`);
+});
+
+test('texts are written to a folder once, and anew with --overwrite', async (t) => {
+  const [dir, to] = [recordings(t), join(folder(t), 'texts')];
+  const args = [dir, '--output-dir', to, '--response-format', 'srt', '--jobs', '2'];
+  const first = await run(args);
+  assert.equal(first.status, 0, first.stderr);
+  assert.deepEqual(readdirSync(to, { recursive: true }).sort(), ['b.srt', 'calls', 'calls/a.srt']);
+  assert.match(readFileSync(join(to, 'b.srt'), 'utf8'), /^1\n00:00:0.*\nHello there\.\n/);
+  writeFileSync(join(to, 'b.srt'), 'mine');
+  const second = await run(args);
+  assert.equal(second.status, 0, second.stderr);
+  assert.match(second.stderr, /b\.wav: .*b\.srt is there already/);
+  assert.equal(readFileSync(join(to, 'b.srt'), 'utf8'), 'mine');
+  const third = await run([...args, '--overwrite', '--json']);
+  assert.match(readFileSync(join(to, 'b.srt'), 'utf8'), /Hello there/);
+  const lines = third.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(lines.map(({ output }) => output).sort(), [join(to, 'b.srt'), join(to, 'calls', 'a.srt')]);
+});
+
+test('two files whose texts would have one name are not written over each other', async (t) => {
+  const dir = recordings(t);
+  writeFileSync(join(dir, 'b.flac'), toneWav(1));
+  const to = folder(t);
+  const { status, stderr } = await run([dir, '--output-dir', to]);
+  assert.equal(status, 1);
+  assert.match(stderr, /b\.wav: its text would be .*b\.txt, which is that of .*b\.flac/);
+  assert.deepEqual(readdirSync(to).sort(), ['b.txt', 'calls']);
+});
+
+test('a file that fails is named with the reason, and the others have their texts', async (t) => {
+  const dir = recordings(t);
+  writeFileSync(join(dir, 'a.mp3'), 'no sound at all');
+  const { status, stdout, stderr } = await run([dir, '--json', '--response-format', 'json']);
+  assert.equal(status, 1);
+  assert.match(stderr, /a\.mp3: .*\(status 400\)/);
+  const lines = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    lines.map(({ response, error }) => response?.text ?? typeof error),
+    ['string', TEXT, TEXT],
+  );
+});
+
+test('what is wrong ends the command before anything starts', async (t) => {
+  const dir = recordings(t);
+  const file = join(dir, 'b.wav');
+  for (const [args, message] of [
+    [[file, '--temperature', '3'], /temperature/],
+    [[join(dir, 'none.wav')], /ENOENT.*none\.wav/],
+    [[file, '--watch'], /--watch needs a folder/],
+    [[file, '--jobs', '0'], /whole number from 1 to 64/],
+    [[file, '--speaker', 'Anna'], /expected a name, = and a file/],
+    [[file, '--server', 'ftp://x'], /Expected an address/],
+  ] as const) {
+    const { status, stdout, stderr } = await run([...args]);
+    assert.deepEqual([status, stdout], [1, ''], stderr);
+    assert.match(stderr, message);
+  }
+});
+
+test('every field of the API but stream is an option', async () => {
+  const { stdout } = await run(['--help']);
+  const options = [...stdout.matchAll(/^ +--([\w-]+)/gm)].map(([, name = '']) => name.replaceAll('-', '_'));
+  const missing = Object.keys(transcriptionFields).filter((name) => !options.includes(name));
+  // A speaker's name and voice are one option, --speaker.
+  assert.deepEqual(missing, ['stream', 'known_speaker_names', 'known_speaker_references']);
+  assert(options.includes('speaker'));
+});
+
+/** A gateway of this process, with a key. */
+const withKey = (script: Script = {}) => startGateway({ ...script, env: { SVC_API_KEY: 'secret' } });
+
+test('a gateway that runs already gets the fields and the key', async (t) => {
+  const dir = recordings(t);
+  const seen: unknown[] = [];
+  await using gateway = await withKey({
+    async transcribe(_samples, options) {
+      seen.push(options.language, options.prompt);
+      return [];
+    },
+  });
+  const args = [join(dir, 'b.wav'), '--server', gateway.base];
+  const fields = ['--model', 'multilingual-base', '--language', 'de', '--prompt', 'Grüße'];
+  const fine = await run([...args, ...fields], { SVC_API_KEY: 'secret' });
+  assert.deepEqual([fine.status, seen.slice(0, 2)], [0, ['de', 'Grüße']], fine.stderr);
+  const keyless = await run(args);
+  assert.equal(keyless.status, 1);
+  assert.match(keyless.stderr, /\(status 401\)/);
+});
+
+test('a busy gateway is asked again', async (t) => {
+  const dir = recordings(t);
+  await using gateway = await startGateway();
+  const hold = gateway.app.slot.take('tts', 'other');
+  const running = run([join(dir, 'b.wav'), '--server', gateway.base]);
+  await until('it was refused', () => gateway.exchanges.some(({ status }) => status === 503), 20_000);
+  hold[Symbol.dispose]();
+  const { status, stdout, stderr } = await running;
+  assert.deepEqual([status, stdout], [0, `${TEXT}\n`], stderr);
+});
+
+test('a gateway that is not there, or that ends in the middle, is told', async (t) => {
+  const dir = recordings(t);
+  const file = join(dir, 'b.wav');
+  const none = await run([file, '--server', 'http://127.0.0.1:1']);
+  assert.equal(none.status, 1);
+  assert.match(none.stderr, /b\.wav: .*ECONNREFUSED/);
+  const server = createServer((socket) => socket.once('data', () => socket.destroy()));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const { port } = server.address() as { port: number };
+  const cut = await run([file, '--server', `http://127.0.0.1:${port}`]);
+  assert.equal(cut.status, 1);
+  assert.match(cut.stderr, /b\.wav: .*(hang up|ECONNRESET|EPIPE)/);
+});
+
+test('Ctrl-C stops the work and leaves no half text', async (t) => {
+  const [dir, to] = [recordings(t), folder(t)];
+  await using gateway = await startGateway({ transcribe: untilAborted });
+  const child = start([dir, '--server', gateway.base, '--output-dir', to]);
+  const ended = once(child, 'close');
+  await until('it is heard', () => gateway.running() > 0, 20_000);
+  child.kill('SIGINT');
+  const [status] = await ended;
+  assert.equal(status, 130, child.err());
+  assert.deepEqual(readdirSync(to), []);
+  await until('the gateway is free', () => gateway.app.slot.status().holder === null);
+});
+
+test('--watch takes files that come later, and again those that change', async (t) => {
+  const [dir, to] = [recordings(t), folder(t)];
+  const child = start([dir, '--watch', '--output-dir', to, '--overwrite']);
+  const ended = once(child, 'close');
+  const late = join(to, 'late.txt');
+  await until('the first text', () => existsSync(join(to, 'b.txt')), 30_000);
+  writeFileSync(join(dir, 'late.wav'), toneWav(1));
+  await until('the text of the late file', () => existsSync(late), 30_000);
+  rmSync(late);
+  writeFileSync(join(dir, 'late.wav'), toneWav(2));
+  await until('the text of the changed file', () => existsSync(late), 30_000);
+  child.kill('SIGINT');
+  const [status] = await ended;
+  assert.equal(status, 130, child.err());
+  assert.equal(child.out(), '');
+});
