@@ -21,18 +21,12 @@ export interface Outputs {
   fail(file: AudioFile, message: string): void;
 }
 
-const ENDING: Readonly<Record<ResponseFormat, string>> = {
-  json: 'json',
-  text: 'txt',
-  srt: 'srt',
-  verbose_json: 'json',
-  vtt: 'vtt',
-  diarized_json: 'json',
-};
+/** The others are JSON. */
+const ENDING: Readonly<Partial<Record<ResponseFormat, string>>> = { text: 'txt', srt: 'srt', vtt: 'vtt' };
 
 export function createOutputs(options: OutputOptions): Outputs {
   const { format, outputDir, overwrite, json, titled, stdout, stderr } = options;
-  const ending = ENDING[format];
+  const ending = ENDING[format] ?? 'json';
   const placeOf = new Map<string, string>();
 
   const line = (value: object) => stdout.write(`${JSON.stringify(value)}\n`);
