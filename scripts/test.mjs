@@ -1,6 +1,7 @@
 /**
  * `npm test` runs every test, or those whose path contains one of the arguments. Each file has a process of its own,
- * so that a crash of the addon fails one file. Files that measure or transcribe run alone; the rest share the cores.
+ * so that a crash of the addon fails one file. Files that transcribe or measure times run alone; the rest share the
+ * cores.
  * The slow tests of `test/deep` run only when an argument names them, as `npm run check:deep` does.
  */
 import { spawnSync } from 'node:child_process';
@@ -22,7 +23,8 @@ if (files.length === 0) {
   process.exit(1);
 }
 
-const alone = files.filter((path) => /^test\/(browser|deep|http|model|native)\//.test(path));
+const ALONE = /^test\/(deep|model|native)\/|^test\/http\/(proxies|small-requests)\./;
+const alone = files.filter((path) => ALONE.test(path));
 const together = files.filter((path) => !alone.includes(path));
 let failed = false;
 for (const [group, concurrency] of [
