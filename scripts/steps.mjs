@@ -57,5 +57,11 @@ export function installTools() {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const packages = missing.map((tool) => tool.package);
   run('package lists', 'apt-get', ['update', '-qq'], { env });
-  run('packages', 'apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], { env });
+  // Another installation, such as the system's own updates, may be under way.
+  run(
+    'packages',
+    'apt-get',
+    ['-o', 'DPkg::Lock::Timeout=300', 'install', '-y', '-qq', '--no-install-recommends', ...packages],
+    { env },
+  );
 }
