@@ -9,10 +9,9 @@ import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { baseUrl } from '../http/address.ts';
 import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
-import { ALL_WEIGHTS, findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
-import { createRecords } from '../models/records.ts';
-import type { ModelStore, StoredModel } from '../models/store.ts';
+import type { ModelStore } from '../models/store.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
 
 export interface Finding {
@@ -55,7 +54,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('GPU', async () => gpu(patient)),
     check('models', async () => models(patient)),
     ...(verify ? store.list().filter(({ installed }) => installed) : []).map((model) =>
-      check(`hash of ${model.id}`, (signal) => hashes(config.modelDir, model, signal)),
+      check(`hash of ${model.id}`, (signal) => hashes(store, model.id, signal)),
     ),
     check('speech upstream', (signal) =>
       reachable(`${withoutTrailingSlashes(config.tts.url)}/health`, 'SVC_TTS_UPSTREAM_URL', signal),
@@ -124,16 +123,12 @@ function models({ config, store }: Patient): Finding {
     : problem(`${lacks} in ${store.dir}, and SVC_MODEL_DOWNLOAD is off: ${pull}`);
 }
 
-async function hashes(dir: string, { id, files }: StoredModel, signal: AbortSignal): Promise<Finding> {
-  const model = ALL_WEIGHTS.find((weights) => weights.id === id);
-  if (model === undefined) return warning('the catalogue does not have it');
-  const records = createRecords(dir);
-  for (const { file } of files) {
-    const verdict = await records.verify(model, file, signal, () => undefined, { anew: true });
-    if (verdict.state === 'mismatch')
-      return problem(`${verdict.path}: ${verdict.explanation}: remove it and run voxgate models pull ${id}`);
-  }
-  return ok(files.map(({ file }) => file).join(', '));
+async function hashes(store: ModelStore, id: string, signal: AbortSignal): Promise<Finding> {
+  const files = await store.verify(id, { signal });
+  const bad = files.find((file) => file.problem !== null);
+  return bad === undefined
+    ? ok(files.map(({ file }) => file).join(', '))
+    : problem(`${bad.path}: ${bad.problem}: run voxgate models rm ${id}, then voxgate models pull ${id}`);
 }
 
 /** Any answer shows that a server is there. Neither upstream is needed for transcription. */

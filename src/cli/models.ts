@@ -1,12 +1,12 @@
 /**
- * `voxgate models` lists, fetches and imports weights. Results go to stdout, so that scripts can read them; progress
+ * `voxgate models` lists, fetches, verifies, removes and imports weights. Results go to stdout, so that scripts can read them; progress
  * and failures go to stderr.
  */
 import type { Command } from 'commander';
 import { fullMessage } from '../errors.ts';
 import { VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
-import type { ModelStore, StoredModel, WaitOptions } from '../models/store.ts';
+import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../models/store.ts';
 import { createProgressView } from './progress.ts';
 
 export interface ModelsCommandDeps {
@@ -22,7 +22,9 @@ export interface ModelsCommandDeps {
 export function registerModelsCommand(program: Command, deps: ModelsCommandDeps): void {
   const stdout = deps.stdout ?? process.stdout;
   const stderr = deps.stderr ?? process.stderr;
-  const models = program.command('models').description('list, fetch and import speech models');
+  const models = program
+    .command('models')
+    .description('list, fetch, verify, remove and import speech models');
 
   models
     .command('list')
@@ -47,6 +49,40 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
         await store.pull(VOICE_ACTIVITY.id, options);
         const { path } = await store.pull(deps.modelId(name), options);
         stdout.write(`${path}\n`);
+      }),
+    );
+
+  models
+    .command('verify')
+    .argument('[ids...]', 'model ids or aliases (default: all that are on disk)')
+    .option('--json', 'print JSON')
+    .description('read the weights on disk and compare their hashes; exit status 1 when one is wrong')
+    .action((names: string[], { json }: { json?: true }) =>
+      work(stderr, async (options) => {
+        const store = await deps.openStore();
+        const ids = names.length > 0 ? names.map(deps.modelId) : store.list().map(({ id }) => id);
+        const files: (VerifiedFile & { id: string })[] = [];
+        for (const id of ids)
+          files.push(...(await store.verify(id, options)).map((file) => ({ id, ...file })));
+        stdout.write(json ? `${JSON.stringify({ files }, null, 2)}\n` : files.map(verdict).join(''));
+        const bad = files.filter(({ problem }) => problem !== null);
+        if (bad.length > 0)
+          throw new Error(`${bad.length} of ${files.length} files are not what they should be`);
+      }),
+    );
+
+  models
+    .command('rm')
+    .argument('<ids...>', 'model ids or aliases')
+    .description('remove weights from the disk; exit status 1 when there were none')
+    .action((names: string[]) =>
+      work(stderr, async (options) => {
+        const store = await deps.openStore();
+        for (const id of names.map(deps.modelId)) {
+          const removed = await store.remove(id, options);
+          if (removed.length === 0) throw new Error(`${id} is not in ${store.dir}`);
+          for (const { file, bytes } of removed) stdout.write(`removed ${file} (${megabytes(bytes)})\n`);
+        }
       }),
     );
 
@@ -87,6 +123,10 @@ async function work(
   if (failure === undefined) return;
   stderr.write(`${fullMessage(failure)}\n`);
   process.exitCode = interrupt.signal.aborted ? 130 : 1;
+}
+
+function verdict({ path, problem }: VerifiedFile): string {
+  return problem === null ? `ok     ${path}\n` : `wrong  ${path}: ${problem}\n`;
 }
 
 function table(dir: string, models: readonly StoredModel[]): string {

@@ -3,7 +3,7 @@
  * folder, and a file gets its final name only when all of it is on the disk, so a process that dies leaves no partial
  * file.
  */
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hashFile, syncFolder } from './disk.ts';
 import { acquireLock, type LockTimes } from './lock.ts';
@@ -13,7 +13,7 @@ import { localFile, type Weights } from './weights.ts';
 
 export interface ModelFolderOptions {
   dir: string;
-  records: Pick<Records, 'write'>;
+  records: Pick<Records, 'write' | 'forget'>;
   /** Null when the native addon is missing; an f16 file then stays as it is. */
   quantize: ((job: { source: string; target: string; type: 'q8_0' }) => Promise<void>) | null;
   log: { info(message: string): void };
@@ -40,6 +40,8 @@ export interface ModelFolder {
   ): Promise<Result>;
   /** Moves a finished file out of the scratch folder, records its hash and returns its path. */
   settle(file: string, sha256: string, origin: Origin, scratch: string): Promise<string>;
+  /** Removes a file and its record. Returns its size in bytes; null when there was none. */
+  remove(file: string): Promise<number | null>;
   /** Makes the q8_0 file of a model from its f16 file and returns the path of the new file. */
   quantize(model: Weights, source: string, work: FileWork): Promise<string>;
 }
@@ -80,6 +82,16 @@ export function createModelFolder(options: ModelFolderOptions): ModelFolder {
       await syncFolder(dir);
       await records.write(file, sha256, origin);
       return join(dir, file);
+    },
+
+    async remove(file) {
+      const path = join(dir, file);
+      const found = await stat(path).catch(() => null);
+      if (found === null) return null;
+      await rm(path);
+      await records.forget(file);
+      log.info(`Removed ${file}.`);
+      return found.size;
     },
 
     async quantize(model, source, { scratch, signal, report }) {

@@ -3,7 +3,7 @@
  * that it had when it was hashed. While these three stay the same, gigabytes need not be hashed again.
  */
 import { readFileSync, statSync } from 'node:fs';
-import { readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { hashFile } from './disk.ts';
@@ -49,6 +49,8 @@ export interface Records {
   ): Promise<Verdict>;
   /** Records a file that this program has just written and hashed. */
   write(file: string, sha256: string, origin: Origin): Promise<void>;
+  /** Removes the record of a file that is removed. */
+  forget(file: string): Promise<void>;
   /** The size in bytes, by a cheap check of presence and size; null if the file is missing or has another size. */
   glance(model: Weights, file: string): number | null;
 }
@@ -105,6 +107,11 @@ export function createRecords(dir: string): Records {
     async write(file, sha256, origin) {
       const info = await stat(join(dir, file));
       await save(file, { sha256, bytes: info.size, origin, mtimeMs: info.mtimeMs, inode: info.ino });
+    },
+
+    async forget(file) {
+      known.delete(file);
+      await rm(recordPath(file), { force: true });
     },
 
     glance(model, file) {

@@ -3,6 +3,8 @@
  * trusted only after its hash was compared with a pinned or recorded one. A missing file is made only once, however
  * many callers wait for it.
  */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { excerpt, fullMessage, GatewayError } from '../errors.ts';
 import { createActivity, type ProgressListener } from './activity.ts';
 import { ALL_WEIGHTS } from './catalogue.ts';
@@ -52,6 +54,13 @@ interface ImportOptions extends WaitOptions {
   id?: string | undefined;
 }
 
+export interface VerifiedFile {
+  file: string;
+  path: string;
+  /** What differs from the hash that was published or recorded; null for a file that is right. */
+  problem: string | null;
+}
+
 export interface ModelStore {
   readonly dir: string;
   list(): StoredModel[];
@@ -66,11 +75,22 @@ export interface ModelStore {
   pull(id: string, options?: WaitOptions): Promise<{ path: string }>;
   /** Imports the weights of a faster-whisper folder. @throws GatewayError `not_importable` */
   import(source: string, options?: ImportOptions): Promise<{ id: string; path: string }>;
+  /** Reads all that is on disk of a model and compares the hashes. @throws GatewayError `unknown_model` */
+  verify(id: string, options?: WaitOptions): Promise<VerifiedFile[]>;
+  /** Removes all that is on disk of a model, while nobody changes it. @throws GatewayError `unknown_model` */
+  remove(id: string, options?: WaitOptions): Promise<{ file: string; bytes: number }[]>;
   /** The jobs that run now. */
   activity(): ModelProgress[];
 }
 
 const PRECISIONS: readonly Precision[] = ['q8_0', 'f16'];
+
+function fileNames(model: Weights): { file: string; precision: Precision }[] {
+  return PRECISIONS.flatMap((precision) => {
+    const file = localFile(model, precision);
+    return file === undefined ? [] : [{ file, precision }];
+  });
+}
 
 export function createModelStore(options: ModelStoreOptions): ModelStore {
   const { dir, precision, log, catalogue = ALL_WEIGHTS } = options;
@@ -90,14 +110,21 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   }
 
   function storedFiles(model: Weights): StoredModel['files'] {
-    const names = PRECISIONS.flatMap((kind) => {
-      const file = localFile(model, kind);
-      return file === undefined ? [] : [{ file, precision: kind }];
-    });
-    return names.flatMap((entry) => {
+    return fileNames(model).flatMap((entry) => {
       const bytes = records.glance(model, entry.file);
       return bytes === null ? [] : [{ ...entry, bytes }];
     });
+  }
+
+  /** Runs `work` as an activity of the model while nothing else changes its files. */
+  function alone<Result>(
+    id: string,
+    { onProgress, signal = new AbortController().signal }: WaitOptions,
+    work: (work: FileWork) => Promise<Result>,
+  ): Promise<Result> {
+    return activity.listen(id, onProgress, () =>
+      activity.track(id, (report) => folder.exclusively(id, { signal, report }, work)),
+    );
   }
 
   /** A verified path, or the f16 file that the wanted file can be made from, or null when nothing is on disk. */
@@ -225,17 +252,40 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     },
     ensure: (id, waiting = {}) => wait(id, options.download, waiting),
     pull: (id, waiting = {}) => wait(id, true, waiting),
-    import: (source, { id, onProgress, signal = new AbortController().signal } = {}) =>
+    import: (source, { id, ...waiting } = {}) =>
       importFolder(source, id, precision === 'q8_0', {
         folder,
         log,
         find,
         installedFile: (model) => storedFiles(model)[0]?.file,
-        work: (id, work) =>
-          activity.listen(id, onProgress, () =>
-            activity.track(id, (report) => folder.exclusively(id, { signal, report }, work)),
-          ),
+        work: (id, work) => alone(id, waiting, work),
       }),
+    verify: (id, { onProgress, signal = new AbortController().signal } = {}) =>
+      activity.listen(id, onProgress, () =>
+        activity.track(id, async (report) => {
+          const model = find(id);
+          const verified: VerifiedFile[] = [];
+          for (const { file } of fileNames(model)) {
+            const verdict = await records.verify(model, file, signal, report, { anew: true });
+            if (verdict.state === 'absent') continue;
+            const problem = verdict.state === 'mismatch' ? verdict.explanation : null;
+            verified.push({ file, path: verdict.path, problem });
+          }
+          return verified;
+        }),
+      ),
+    async remove(id, waiting = {}) {
+      const names = fileNames(find(id));
+      if (!names.some(({ file }) => existsSync(join(dir, file)))) return [];
+      return await alone(id, waiting, async () => {
+        const removed: { file: string; bytes: number }[] = [];
+        for (const { file } of names) {
+          const bytes = await folder.remove(file);
+          if (bytes !== null) removed.push({ file, bytes });
+        }
+        return removed;
+      });
+    },
     activity: activity.current,
   };
 }

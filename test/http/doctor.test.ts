@@ -100,7 +100,7 @@ test('--verify finds weights whose content has changed, also where their size an
   utimesSync(path, 1, 1);
   assert.match(
     (await findings({ SVC_MODEL_DIR: dir }, true))[name] ?? '',
-    /^problem: .*found sha256 .*: remove it and run voxgate models pull diarization$/,
+    /^problem: .*found sha256 .*: run voxgate models rm diarization, then voxgate models pull diarization$/,
   );
 });
 

@@ -140,3 +140,30 @@ test('the catalogue is pinned and unambiguous', () => {
   assert.ok(large);
   assert.equal(localFile(large, 'q8_0'), 'ggml-large-v3-q8_0.bin');
 });
+
+const stored = { file: 'ggml-base-q8_0.bin', path: '/models/ggml-base-q8_0.bin', problem: null };
+
+test('verify names each file, and exits with 1 when one is wrong', async () => {
+  const asked: string[] = [];
+  const list = () => [listed];
+  const verify: ModelStore['verify'] = async (id) => {
+    asked.push(id);
+    return [{ ...stored, problem: id === 'cjk' ? 'found sha256 1, expected 2' : null }];
+  };
+  const all = await run(['verify'], { list, verify });
+  assert.deepEqual([all.out, all.err, all.code], [`ok     ${stored.path}\n`, '', 0]);
+  const two = await run(['verify', 'whisper-base', 'mine'], { list, verify });
+  assert.match(two.out, /^ok .*\nwrong {2}\/models\/ggml-base-q8_0\.bin: found sha256 1, expected 2\n$/);
+  assert.deepEqual([two.err, two.code], ['1 of 2 files are not what they should be\n', 1]);
+  assert.deepEqual(asked, ['multilingual-base', 'multilingual-base', 'cjk']);
+  const { out } = await run(['verify', '--json'], { list, verify });
+  assert.deepEqual(JSON.parse(out), { files: [{ id: 'multilingual-base', ...stored }] });
+});
+
+test('rm tells what it removed, and that there was nothing', async () => {
+  const remove: ModelStore['remove'] = async (id) =>
+    id === 'cjk' ? [] : [{ file: stored.file, bytes: 81768585 }];
+  const { out, err, code } = await run(['rm', 'whisper-base', 'mine'], { remove });
+  assert.equal(out, 'removed ggml-base-q8_0.bin (82 MB)\n');
+  assert.deepEqual([err, code], ['cjk is not in /models\n', 1]);
+});

@@ -509,3 +509,52 @@ test('weights that the hub does not publish are not asked of it, and an error na
   await writeFile(join(dir, 'made.gguf'), weights);
   assert.deepEqual(await store(made, { download: false }).ensure('made'), { path: join(dir, 'made.gguf') });
 });
+
+test('verify reads every file again and tells which one is wrong', async () => {
+  const { path } = await store(unpublished).ensure(ID);
+  const good = await store(unpublished).verify(ID);
+  assert.deepEqual(
+    good.map(({ file, problem }) => [file, problem]),
+    [
+      ['ggml-base-q8_0.bin', null],
+      ['ggml-base.bin', null],
+    ],
+  );
+  const { atime, mtime } = await stat(path);
+  await writeFile(path, Buffer.alloc(quantized.length));
+  await utimes(path, atime, mtime); // as a disk that loses bits
+  const [wrong, right] = await store(unpublished).verify(ID);
+  assert.match(wrong?.problem ?? '', /^found sha256 .*expected/);
+  assert.equal(right?.problem, null);
+  await assert.rejects(store(unpublished).verify('nope'), GatewayError);
+});
+
+test('remove leaves nothing of a model, and the next one fetches it again', async () => {
+  await store(unpublished).ensure(ID);
+  const removing = store(unpublished);
+  const removed = await removing.remove(ID);
+  assert.deepEqual(removed, [
+    { file: 'ggml-base-q8_0.bin', bytes: quantized.length },
+    { file: 'ggml-base.bin', bytes: weights.length },
+  ]);
+  assert.deepEqual(await readdir(dir), []);
+  assert.equal(removing.isInstalled(ID), false);
+  assert.deepEqual(await removing.remove(ID), []);
+  await removing.ensure(ID);
+  assert.equal(hub.requests.length, 2);
+});
+
+test('remove waits until another process has ended its work on the model', async () => {
+  await store(published).ensure(ID);
+  const lock = await acquireLock(join(dir, `.${ID}.lock`), new AbortController().signal, () => undefined);
+  let waited = false;
+  const removal = store(published).remove(ID, {
+    onProgress: ({ phase }) => {
+      waited ||= phase === 'waiting';
+    },
+  });
+  await until(() => waited);
+  assert.equal(existsSync(join(dir, 'ggml-base-q8_0.bin')), true);
+  await lock.release();
+  assert.equal((await removal).length, 1);
+});
