@@ -43,6 +43,9 @@ const NEEDED = [
   'clang',
   'fuzzer',
   'shellcheck',
+  'zsh',
+  'fish',
+  'mandoc',
 ];
 
 /** Installs what the checks need from Debian where this user may, and names what is missing elsewhere. */

@@ -54,6 +54,9 @@ const TOOLS = {
     package: 'libclang-rt-dev',
     why: 'to fuzz the native code',
   },
+  zsh: { commands: ['zsh'], package: 'zsh', why: 'to test completion' },
+  fish: { commands: ['fish'], package: 'fish', why: 'to test completion' },
+  mandoc: { commands: ['mandoc'], package: 'mandoc', why: 'to check the man page' },
   shellcheck: { commands: ['shellcheck'], package: 'shellcheck', why: 'to check the shell scripts' },
 };
 

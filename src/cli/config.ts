@@ -1,6 +1,7 @@
 /** `voxgate config` shows every setting, and writes an example of them all from the same schema. */
 import type { Command } from 'commander';
 import { type Config, givenSettings, readConfig, settings } from '../config.ts';
+import { examples } from './examples.ts';
 
 type Source = 'environment' | 'default' | 'derived' | 'unset';
 
@@ -32,6 +33,7 @@ export function registerConfigCommand(
   program
     .command('config')
     .description('show every setting, its value and where it came from')
+    .addHelpText('after', examples('voxgate config', 'voxgate config --example > voxgate.env'))
     .option('--json', 'print JSON')
     .option('--example', 'print a commented file of all settings, with their defaults')
     .action(({ json, example }: { json?: true; example?: true }) => {

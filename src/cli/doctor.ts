@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { fullMessage } from '../errors.ts';
 import { type Check, checksOf, type Finding, type Patient } from './doctor-checks.ts';
+import { examples } from './examples.ts';
 
 interface Diagnosis extends Finding {
   name: string;
@@ -22,6 +23,7 @@ export function registerDoctorCommand(
   program
     .command('doctor')
     .description('check what the gateway needs; exit status 1 when there is a problem')
+    .addHelpText('after', examples('voxgate doctor', 'voxgate doctor --verify --json | jq .checks'))
     .option('--json', 'print JSON')
     .option('--verify', 'read the weights on disk and compare their hashes')
     .action(async ({ json, verify = false }: { json?: true; verify?: boolean }) => {

@@ -4,6 +4,7 @@ import { LIVE_RATES } from '../audio/live/encodings.ts';
 import type { Config } from '../config.ts';
 import { baseUrl } from '../http/address.ts';
 import { DELAYS } from '../transcription/live/stable-text.ts';
+import { examples } from './examples.ts';
 import { type LiveInput, openContainer, openFile, openMicrophone, openSamples } from './live-audio.ts';
 import { hearLive } from './live-client.ts';
 import { createJsonPrinter, createTextPrinter } from './live-text.ts';
@@ -25,6 +26,14 @@ export function registerLiveCommand(program: Command, config: () => Config): voi
   program
     .command('live')
     .description('write what is said while it is said; Ctrl-C ends with the last text')
+    .addHelpText(
+      'after',
+      examples(
+        'voxgate live',
+        'voxgate live --language de interview.mp3',
+        'arecord -q -f S16_LE -r 16000 -t raw | voxgate live --raw 16000 -',
+      ),
+    )
     .argument('[audio]', 'a file, played as if it were spoken now, or - for stdin (default: the microphone)')
     .option('--url <url>', 'the gateway (default: the one at SVC_HOST and SVC_PORT)', toUrl)
     .option('--model <id>', 'a model id, an alias or auto')

@@ -7,6 +7,7 @@ import { fullMessage } from '../errors.ts';
 import { VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../models/store.ts';
+import { examples } from './examples.ts';
 import { createProgressView } from './progress.ts';
 
 export interface ModelsCommandDeps {
@@ -24,7 +25,17 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
   const stderr = deps.stderr ?? process.stderr;
   const models = program
     .command('models')
-    .description('list, fetch, verify, remove and import speech models');
+    .description('list, fetch, verify, remove and import speech models')
+    .addHelpText(
+      'after',
+      examples(
+        'voxgate models list',
+        'voxgate models pull multilingual-small',
+        'voxgate models import ~/models/faster-whisper-medium',
+        'voxgate models verify',
+        'voxgate models rm multilingual-tiny',
+      ),
+    );
 
   models
     .command('list')

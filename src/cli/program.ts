@@ -8,11 +8,13 @@ import { type ChosenDevice, chooseDevice } from '../engine/device.ts';
 import { missingEngine } from '../engine/missing-engine.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { fullMessage } from '../errors.ts';
+import { ALL_WEIGHTS } from '../models/catalogue.ts';
 import { createHubSource } from '../models/hub.ts';
 import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';
 import { createLog } from '../observability/log.ts';
 import { modelIdFor } from '../transcription/routing.ts';
+import { registerCompletionCommand } from './completion.ts';
 import { registerConfigCommand } from './config.ts';
 import { registerDoctorCommand } from './doctor.ts';
 import { registerLiveCommand } from './live.ts';
@@ -30,15 +32,23 @@ interface Engine {
   store: ModelStore;
 }
 
+type EngineFor = (config: Config, log: Logger) => Engine;
+
 /**
  * Runs the command in `argv` and sets the exit code of the process: 2 for a wrong setting, 1 for another failure.
  * @param engineFor tests give an engine of their own
  */
-export async function run(
-  argv: string[],
-  engineFor: (config: Config, log: Logger) => Engine = openEngine,
-): Promise<void> {
+export async function run(argv: string[], engineFor?: EngineFor): Promise<void> {
   outliveReaders();
+  try {
+    await createProgram(engineFor).parseAsync(argv);
+  } catch (error) {
+    process.stderr.write(`voxgate: ${fullMessage(error)}\n`);
+    process.exitCode = error instanceof ConfigError ? 2 : 1;
+  }
+}
+
+export function createProgram(engineFor: EngineFor = openEngine): Command {
   const program = new Command('voxgate')
     .description('One HTTP gateway for speech-to-text, text-to-speech and chat, speaking the OpenAI API')
     .version(VERSION);
@@ -77,12 +87,11 @@ export async function run(
   });
   registerReplayCommand(program, () => readConfig().config);
   registerLiveCommand(program, () => readConfig().config);
-  try {
-    await program.parseAsync(argv);
-  } catch (error) {
-    process.stderr.write(`voxgate: ${fullMessage(error)}\n`);
-    process.exitCode = error instanceof ConfigError ? 2 : 1;
-  }
+  registerCompletionCommand(
+    program,
+    ALL_WEIGHTS.map(({ id }) => id),
+  );
+  return program;
 }
 
 /**

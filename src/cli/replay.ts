@@ -3,11 +3,19 @@ import type { Command } from 'commander';
 import type { Config } from '../config.ts';
 import { baseUrl } from '../http/address.ts';
 import { replay } from '../observability/capture/replay.ts';
+import { examples } from './examples.ts';
 
 export function registerReplayCommand(program: Command, config: () => Config): void {
   program
     .command('replay')
     .description('send a captured request again and compare the answers; exit status 1 when they differ')
+    .addHelpText(
+      'after',
+      examples(
+        'voxgate replay payloads/2026-11-20/3f2a9c',
+        'voxgate replay --url http://127.0.0.1:9000 payloads/2026-11-20/3f2a9c',
+      ),
+    )
     .argument('<dir>', 'a capture: <SVC_OBS_PAYLOAD_DIR>/<date>/<request id>')
     .option('--url <url>', 'the gateway to send it to (default: the one at SVC_HOST and SVC_PORT)')
     .action(async (dir: string, options: { url?: string }) => {

@@ -13,6 +13,7 @@ import { fullMessage } from '../errors.ts';
 import { baseUrl } from '../http/address.ts';
 import type { ModelStore } from '../models/store.ts';
 import { createCrashes } from '../observability/crashes.ts';
+import { examples } from './examples.ts';
 import { recordCrashes } from './record-crashes.ts';
 import { STOP, supervise } from './supervise.ts';
 
@@ -39,6 +40,13 @@ export function registerServeCommand(
   program
     .command('serve', { isDefault: false })
     .description('start the gateway')
+    .addHelpText(
+      'after',
+      examples(
+        'voxgate serve',
+        'SVC_PORT=9000 SVC_MODEL_PRELOAD=multilingual-base voxgate serve --supervised',
+      ),
+    )
     .option('--supervised', 'in a process of its own, which is started again when it crashes')
     .addOption(new Option('--child', 'the process that --supervised starts').hideHelp())
     .action(async (options: { supervised?: true; child?: true }) => {

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts';
 import { fullMessage } from '../errors.ts';
 import { parseRequest } from '../transcription/request.ts';
 import { audioFiles } from './audio-files.ts';
+import { examples } from './examples.ts';
 import type { PrivateGateway } from './private-gateway.ts';
 import { type Asked, askFor } from './transcribe-client.ts';
 import { addFieldOptions, type Fields, fieldsIn, formatIn } from './transcribe-fields.ts';
@@ -37,6 +38,15 @@ export function registerTranscribeCommand(program: Command, deps: TranscribeDeps
   const command = program
     .command('transcribe')
     .description('write down what is said in audio files; exit status 1 when one of them fails')
+    .addHelpText(
+      'after',
+      examples(
+        'voxgate transcribe talk.mp3',
+        'voxgate transcribe --response-format srt --output-dir texts recordings/',
+        'voxgate transcribe --server http://127.0.0.1:8000 --diarize --jobs 2 *.wav',
+        'voxgate transcribe --speaker Ann=ann.wav --response-format diarized_json call.wav',
+      ),
+    )
     .argument('<files...>', 'audio files, or folders that hold some')
     .option('--server <url>', 'a gateway that runs already (default: this process transcribes)', toUrl)
     .option('--output-dir <dir>', 'write a text for each file here, and leave out files that have one')
