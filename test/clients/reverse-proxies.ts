@@ -2,10 +2,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../../bench/gateway.ts';
 import { until } from '../until.ts';
+
+export const BALANCER_CONFIG = new URL('../../deploy/haproxy.cfg', import.meta.url).pathname;
 
 export interface ReverseProxy extends AsyncDisposable {
   base: string;
@@ -67,18 +70,69 @@ http {
     (config) => ['-c', config],
   );
 
+/** HAProxy before several gateways, as operators run it. */
+export interface Balancer extends ReverseProxy {
+  /** Everything that it has logged: a line for each request, and the states of the gateways. */
+  log(): string;
+  /** Gives a command to its admin socket and resolves to the answer. */
+  admin(command: string): Promise<string>;
+  /** Resolves when the server `gateway{number}` of `inference` is in this state, as `UP` or `DOWN`. */
+  becomes(number: number, status: string): Promise<void>;
+}
+
+/**
+ * Runs deploy/haproxy.cfg. Only addresses are replaced, and the user that a process without root cannot become.
+ * @param gateways the ports of the three gateways
+ */
+export async function startBalancer(gateways: readonly number[]): Promise<Balancer> {
+  let socket = '';
+  const proxy = await start(
+    'haproxy',
+    (port, dir) => {
+      socket = join(dir, 'admin.sock');
+      const ports = [port, ...gateways];
+      return readFileSync(BALANCER_CONFIG, 'utf8')
+        .replace(/^( {2}bind ):800(0)$|( 127\.0\.0\.1):800([123])\b/gm, (...found) => {
+          const [, bind, own, server, gateway] = found;
+          return `${bind === undefined ? server : `${bind}127.0.0.1`}:${ports[Number(own ?? gateway)]}`;
+        })
+        .replace('/run/haproxy/admin.sock', socket)
+        .replace(/^ {2}(user|group|chroot) .*\n/gm, '');
+    },
+    (config) => ['-f', config, '-db'],
+    'ignore', // it repeats the log
+  );
+  const admin = async (command: string) => {
+    const connection = connect(socket);
+    connection.end(`${command}\n`);
+    return (await connection.setEncoding('utf8').toArray()).join('');
+  };
+  return Object.assign(proxy, {
+    admin,
+    async becomes(number: number, status: string) {
+      const shown = async () => {
+        const [names = '', ...rows] = (await admin('show stat')).replace(/^# /, '').split('\n');
+        const row = rows.find((line) => line.startsWith(`inference,gateway${number},`)) ?? '';
+        return row.split(',')[names.split(',').indexOf('status')];
+      };
+      await until(`gateway${number} is ${status}`, async () => (await shown()) === status, 20_000);
+    },
+  });
+}
+
 async function start(
   command: string,
   configure: (port: number, dir: string) => string,
   argsFor: (config: string) => string[],
-): Promise<ReverseProxy> {
+  stderr: 'inherit' | 'ignore' = 'inherit',
+): Promise<ReverseProxy & { log(): string }> {
   const dir = mkdtempSync(join(tmpdir(), `voxgate-${command}-`));
   const port = await freePort();
   const config = join(dir, 'config');
   writeFileSync(config, configure(port, dir));
   const log = join(dir, 'log');
   const output = openSync(log, 'a');
-  const child = spawn(command, argsFor(config), { stdio: ['ignore', output, 'inherit'] });
+  const child = spawn(command, argsFor(config), { stdio: ['ignore', output, stderr] });
   closeSync(output);
   await once(child, 'spawn');
   const base = `http://127.0.0.1:${port}`;
@@ -95,6 +149,7 @@ async function start(
   }
   return {
     base,
+    log: () => readFileSync(log, 'latin1'),
     passedOn: () =>
       readFileSync(log, 'latin1')
         .split('\n')
