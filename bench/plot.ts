@@ -51,7 +51,7 @@ export const DURATIONS: Tick[] = [
 const WIDTH = 760;
 const PANEL = { left: 78, right: 30, top: 46, bottom: 50, height: 330 };
 const INNER = { width: WIDTH - PANEL.left - PANEL.right, height: PANEL.height - PANEL.top - PANEL.bottom };
-const COLORS = ['#1d4ed8', '#b45309', '#047857'];
+const COLORS = ['#1d4ed8', '#b45309', '#047857', '#7c3aed'];
 /** A label has a rim of the ground's color, so that it stays readable where a line runs behind it. */
 const LABEL = 'text-anchor="end" font-size="11" paint-order="stroke" stroke="#ffffff" stroke-width="3"';
 /** Pixels between two labels of an axis. */
