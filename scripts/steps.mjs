@@ -37,6 +37,7 @@ const NEEDED = [
   'curl',
   'haproxy',
   'nginx',
+  'promtool',
   'prlimit',
   'clang-format',
   'clang-tidy',
@@ -57,7 +58,8 @@ export function installTools() {
     process.stderr.write(`${describeMissing(missing)}\n`);
     process.exit(1);
   }
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  // Offline, systemd starts none of the services that packages bring.
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', SYSTEMD_OFFLINE: '1' };
   const packages = missing.map((tool) => tool.package);
   run('package lists', 'apt-get', ['update', '-qq'], { env });
   // Another installation, such as the system's own updates, may be under way.

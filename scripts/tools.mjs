@@ -37,6 +37,7 @@ const TOOLS = {
     why: 'to test behind a reverse proxy',
   },
   nginx: { commands: ['nginx'], package: 'nginx', why: 'to test behind a reverse proxy' },
+  promtool: { commands: ['promtool'], package: 'prometheus', why: 'to check the rules for Prometheus' },
   prlimit: {
     commands: ['prlimit'],
     package: 'util-linux',

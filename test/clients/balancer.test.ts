@@ -129,6 +129,22 @@ test('the line is one for all gateways, and what is not there any more leaves it
   assert.equal(waits.filter(([, ms]) => Number(ms) > 100).length, 3, 'three gateways, six requests');
 });
 
+test('requests that name a model go to the same gateway while it is free, and to another while it is not', async () => {
+  const named = (ms: number) => transcribe(`sleep ${ms}`, SHORT, { headers: { 'X-Model': 'european' } });
+  const gateways = () =>
+    [...scene.balancer.log().matchAll(/inference\/(gateway\d), /g)].map(([, name]) => name);
+  const before = gateways().length;
+  for (let i = 0; i < 4; i++) assert.equal((await named(0)).status, 200);
+  await until('they are logged', () => gateways().length === before + 4);
+  assert.equal(new Set(gateways().slice(before)).size, 1);
+  const busy = named(1000);
+  await holder();
+  assert.equal((await named(0)).status, 200);
+  assert.equal((await busy).status, 200);
+  await until('they are logged', () => gateways().length === before + 6);
+  assert.notEqual(gateways().at(-2), gateways().at(-1));
+});
+
 test('a request waits at a gateway whose slot is taken by what the balancer does not see, as live sessions', async () => {
   const body = () => form(SHORT, { prompt: 'sleep 1000' });
   const others = NUMBERS.map((number) =>
@@ -160,6 +176,14 @@ test('what is of one gateway alone is not found here, and what takes no slot nev
   assert.equal(preflight.status, 204);
   left.abort();
   await Promise.allSettled(busy);
+});
+
+test('the balancer has the figures that the alerts ask for', async () => {
+  const text = await (await fetch(scene.balancer.figures)).text();
+  const alerts = readFileSync(new URL('../../deploy/prometheus/alerts.yml', import.meta.url), 'utf8');
+  const asked = [...alerts.matchAll(/haproxy_\w+\{.*?\}/g)].map(([series]) => series);
+  assert(asked.length > 0);
+  for (const series of asked) assert(text.includes(series), series);
 });
 
 test('without any gateway a request is refused at once', async () => {

@@ -74,6 +74,8 @@ http {
 export interface Balancer extends ReverseProxy {
   /** Everything that it has logged: a line for each request, and the states of the gateways. */
   log(): string;
+  /** Where Prometheus asks it. */
+  figures: string;
   /** Gives a command to its admin socket and resolves to the answer. */
   admin(command: string): Promise<string>;
   /** Resolves when the server `gateway{number}` of `inference` is in this state, as `UP` or `DOWN`. */
@@ -85,6 +87,7 @@ export interface Balancer extends ReverseProxy {
  * @param gateways the ports of the three gateways
  */
 export async function startBalancer(gateways: readonly number[]): Promise<Balancer> {
+  const figures = await freePort();
   let socket = '';
   const proxy = await start(
     'haproxy',
@@ -96,6 +99,7 @@ export async function startBalancer(gateways: readonly number[]): Promise<Balanc
           const [, bind, own, server, gateway] = found;
           return `${bind === undefined ? server : `${bind}127.0.0.1`}:${ports[Number(own ?? gateway)]}`;
         })
+        .replace('127.0.0.1:8405', `127.0.0.1:${figures}`)
         .replace('/run/haproxy/admin.sock', socket)
         .replace(/^ {2}(user|group|chroot) .*\n/gm, '');
     },
@@ -109,6 +113,7 @@ export async function startBalancer(gateways: readonly number[]): Promise<Balanc
   };
   return Object.assign(proxy, {
     admin,
+    figures: `http://127.0.0.1:${figures}/metrics`,
     async becomes(number: number, status: string) {
       const shown = async () => {
         const [names = '', ...rows] = (await admin('show stat')).replace(/^# /, '').split('\n');
