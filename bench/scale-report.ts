@@ -89,11 +89,13 @@ const MOST_HELD = 0.85;
 /** The fewest gateways with which the busiest hour is within both. */
 function gatewaysFor(hoursADay: number) {
   const slotsHeld = (hoursADay / 24) * BUSIEST * FACTOR;
-  for (let slots = Math.ceil(slotsHeld / MOST_HELD); ; slots++) {
+  const least = Math.ceil(slotsHeld / MOST_HELD);
+  for (let slots = least; slots < least + 100; slots++) {
     const utilization = slotsHeld / slots;
     const waits = simulateWaits({ slots, utilization, holdSec: HOLDS }, REQUESTS);
     if (waits.p95Sec <= LONGEST_P95_SEC) return { slots, utilization, waits };
   }
+  throw new Error(`The waits for ${hoursADay} h a day do not fall with more gateways`);
 }
 
 export function scaleReport(): string {
