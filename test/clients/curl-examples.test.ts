@@ -1,4 +1,4 @@
-/** The curl examples of the README do what it says. */
+/** The curl examples of the README and of the guide for other servers' users do what these say. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -6,10 +6,12 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { JFK, needsWeights, startRealGateway } from '../model/gateway.ts';
 
-const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8').replaceAll('\\\n', ' ');
-const examples = readme.split('\n').filter((line) => line.startsWith('curl '));
-
-test('the README has curl examples', () => assert(examples.length >= 3));
+const examples = ['README.md', 'docs/migration.md'].flatMap((page) => {
+  const text = readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8').replaceAll('\\\n', ' ');
+  const lines = text.split('\n').filter((line) => line.startsWith('curl '));
+  assert(lines.length >= 3, `${page} has no examples`);
+  return lines;
+});
 
 for (const example of examples) {
   test(example, async (t) => {
