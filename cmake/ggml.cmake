@@ -1,5 +1,6 @@
 # ggml is built from the sources of whisper.cpp. The addon gets shared libraries beside it, with the compute backends
-# loaded at run time, so that a GPU backend can simply be absent. The tests get static libraries for the CPU.
+# loaded at run time, so that a GPU backend can simply be absent. The tests get static libraries for the CPU, but for
+# tests of all levels.
 
 set(GGML_LLAMAFILE ON CACHE BOOL "" FORCE) # this halves the time of the encoder
 set(GGML_CCACHE OFF CACHE BOOL "" FORCE)
@@ -17,24 +18,32 @@ if(VOXGATE_SANITIZE_THREADS)
   # GNU's OpenMP runtime is not instrumented, and ThreadSanitizer takes each of its barriers for a race.
   set(GGML_OPENMP OFF CACHE BOOL "" FORCE)
 endif()
-if(VOXGATE_TESTS)
+if(VOXGATE_TESTS AND NOT VOXGATE_CPU STREQUAL "all")
   set(BUILD_SHARED_LIBS OFF)
   set(GGML_BACKEND_DL OFF CACHE BOOL "" FORCE)
 else()
   set(BUILD_SHARED_LIBS ON)
   set(GGML_BACKEND_DL ON CACHE BOOL "" FORCE)
+  if(VOXGATE_TESTS)
+    set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/native/test") # beside the program, which looks there
+  endif()
 endif()
+include(cmake/arm-cpu.cmake)
 
 if(VOXGATE_CUDA)
   include(cmake/cuda.cmake)
+elseif(VOXGATE_VULKAN)
+  include(cmake/vulkan.cmake)
 elseif(VOXGATE_CPU STREQUAL "all")
   set(GGML_NATIVE OFF CACHE BOOL "" FORCE)
   set(GGML_CPU_ALL_VARIANTS ON CACHE BOOL "" FORCE)
-elseif(VOXGATE_CPU STREQUAL "native")
-  set(GGML_CPU_ALL_VARIANTS OFF CACHE BOOL "" FORCE)
-  include(cmake/host-cpu.cmake)
 else()
-  message(FATAL_ERROR "Expected native or all for VOXGATE_CPU but received ${VOXGATE_CPU}")
+  set(GGML_CPU_ALL_VARIANTS OFF CACHE BOOL "" FORCE)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    voxgate_set_arm_level(${VOXGATE_CPU})
+  else()
+    include(cmake/host-cpu.cmake)
+  endif()
 endif()
 
 # Libraries lie beside the addon and find each other there.
@@ -52,7 +61,7 @@ add_subdirectory("${WHISPER_SOURCE_DIR}/ggml" "${CMAKE_BINARY_DIR}/ggml" EXCLUDE
 foreach(target ggml ggml-base)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME "voxgate-${target}")
 endforeach()
-foreach(target ggml ggml-base ggml-cpu ggml-cuda)
+foreach(target ggml ggml-base ggml-cpu ggml-cuda ggml-vulkan)
   if(TARGET ${target})
     target_compile_options(${target} PRIVATE -w)
     set_property(TARGET ${target} PROPERTY VERSION)
@@ -116,9 +125,9 @@ voxgate_patched_source(ggml-cpu.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggm
   1 "delete[] cpu_ctx->work_data;
         cpu_ctx" "delete[] cpu_ctx->work_data; cpu_ctx->work_data = NULL; cpu_ctx->work_size = 0;
         cpu_ctx"
-  # operations of ours are found by name (native/kernels/speech_ops.h)
+  # functions of ours are found by name (native/kernels/found_by_name.cpp)
   1 "static void * ggml_backend_cpu_get_proc_address(ggml_backend_reg_t reg, const char * name) {"
-    "extern \"C\" const void * voxgate_speech_ops(); static void * ggml_backend_cpu_get_proc_address(ggml_backend_reg_t reg, const char * name) { if (strcmp(name, \"voxgate_speech_ops\") == 0) { return (void *)voxgate_speech_ops; }")
+    "extern \"C\" void * voxgate_find(const char * name); static void * ggml_backend_cpu_get_proc_address(ggml_backend_reg_t reg, const char * name) { if (void * found = voxgate_find(name)) { return found; }")
 get_target_property(base_sources ggml-base SOURCES)
 list(REMOVE_ITEM base_sources ggml.c ggml-alloc.c ggml-backend.cpp)
 list(APPEND base_sources "${VOXGATE_GENERATED}/patched/ggml.c" "${VOXGATE_GENERATED}/patched/ggml-alloc.c" "${VOXGATE_GENERATED}/patched/ggml-backend.cpp")
@@ -129,6 +138,9 @@ voxgate_throwing_malloc(ggml-base)
 
 if(TARGET ggml-cuda)
   voxgate_finish_cuda()
+endif()
+if(TARGET ggml-vulkan)
+  voxgate_finish_vulkan()
 endif()
 
 # Our kernels stand in front of ggml's in each of its CPU libraries, and are compiled as those are. The table in
@@ -147,8 +159,8 @@ foreach(target IN LISTS ggml_targets)
   if(sources MATCHES "ggml-cpu/llamafile/sgemm.cpp")
     list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp)
     list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${kernels}/sgemm_internals.cpp"
-         "${kernels}/ops_internals.cpp" "${kernels}/q8_gemm.cpp" "${kernels}/q8_tiles.cpp"
-         "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
+         "${kernels}/ops_internals.cpp" "${kernels}/cpu_level.cpp" "${kernels}/found_by_name.cpp"
+         "${kernels}/q8_gemm.cpp" "${kernels}/q8_tiles.cpp" "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
          "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp" "${kernels}/unmasked_attention.cpp"
          "${kernels}/unmasked_attention_tiles.cpp")
     set_target_properties(${target} PROPERTIES SOURCES "${sources}")
@@ -161,11 +173,20 @@ foreach(target IN LISTS ggml_targets)
   endif()
 endforeach()
 
-# The loader picks the variant with the most features a CPU claims; this one dies where the claim is not kept (see
-# host-cpu.cmake). ggml's lists cannot be changed from here, so it becomes an empty library under a name that the
-# loader does not look for.
-if(TARGET ggml-cpu-sapphirerapids)
-  file(WRITE "${CMAKE_BINARY_DIR}/empty.cpp" "")
-  set_target_properties(ggml-cpu-sapphirerapids PROPERTIES SOURCES "${CMAKE_BINARY_DIR}/empty.cpp"
-                        OUTPUT_NAME "voxgate-left-out" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/left-out")
-endif()
+# One library is left for each level of SVC_CPU: x64, sandybridge, haswell, alderlake, skylakex and cascadelake; on ARM
+# armv8.0_1, armv8.2_1 and armv8.6_1, or those of Apple. The others have instructions that nothing here computes with,
+# or, as sapphirerapids, die where a CPU claims them and does not have them (see host-cpu.cmake). ggml's lists cannot be
+# changed from here, so they become empty libraries under a name that nothing looks for.
+file(WRITE "${CMAKE_BINARY_DIR}/empty.cpp" "")
+foreach(variant sse42 ivybridge piledriver cannonlake icelake cooperlake zen4 sapphirerapids
+        armv8.2_2 armv8.2_3 armv8.6_2 armv9.2_1 armv9.2_2 apple_m4)
+  if(TARGET ggml-cpu-${variant})
+    set_target_properties(ggml-cpu-${variant} PROPERTIES SOURCES "${CMAKE_BINARY_DIR}/empty.cpp" COMPILE_OPTIONS ""
+                          OUTPUT_NAME "voxgate-left-out-${variant}" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/left-out")
+  endif()
+endforeach()
+foreach(variant level IN ZIP_LISTS VOXGATE_ARM_VARIANTS VOXGATE_ARM_VARIANT_LEVELS)
+  if(TARGET ggml-cpu-${variant})
+    voxgate_arm_library(ggml-cpu-${variant} ${level})
+  endif()
+endforeach()

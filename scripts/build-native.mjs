@@ -2,25 +2,29 @@
  * `npm run build:native`: compiles the native addon. cmake-js configures (it knows Node's headers), CMake builds. A
  * second run on an unchanged tree only asks the build tool, which takes a fraction of a second.
  *
- *   node scripts/build-native.mjs [--cpu=native|all] [--whisper-source=FOLDER] [--build-type=Release|Debug]
+ *   node scripts/build-native.mjs [--cpu=native|all|LEVEL] [--whisper-source=FOLDER] [--build-type=Release|Debug]
+ *     [--out=FOLDER]
  *
- * --cpu=all compiles a CPU library for every generation of processors, for packages that run elsewhere.
+ * --cpu=all compiles a CPU library for every level of instructions, of which SVC_CPU chooses at the start, for packages
+ * that run elsewhere; --cpu=avx2 the one of a level.
+ *
+ * `voxgate build` runs this in an installed package, which is without the development dependencies. So the build
+ * fetches those that it needs.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { putGpuLibrariesInto } from './gpu-library.mjs';
 import { ROOT, run } from './tools.mjs';
-
-const require = createRequire(join(ROOT, 'package.json'));
 
 const { values: options } = parseArgs({
   options: {
     cpu: { type: 'string', default: 'native' },
     'whisper-source': { type: 'string', default: '' },
     'build-type': { type: 'string', default: 'Release' },
+    out: { type: 'string', default: 'build' },
   },
 });
 
@@ -49,15 +53,24 @@ function checkTools() {
   }
 }
 
-function packageVersion(name) {
-  try {
-    return JSON.parse(readFileSync(join(ROOT, 'node_modules', name, 'package.json'), 'utf8')).version;
-  } catch {
-    fail(`The package ${name} is not installed. Run: npm ci`);
-  }
+const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const PACKAGES = ['cmake-js', 'node-addon-api', 'node-api-headers', 'nodejs-whisper'];
+/** npm publishes no lockfile, so a clone has one. */
+const isClone = existsSync(join(ROOT, 'package-lock.json'));
+const packagesDir = join(ROOT, isClone ? '.' : 'build-packages');
+const packagePath = (name) => join(packagesDir, 'node_modules', name);
+
+function checkPackages() {
+  const missing = PACKAGES.find((name) => !existsSync(packagePath(name)));
+  if (missing === undefined) return;
+  if (isClone) fail(`The package ${missing} is not installed. Run: npm ci`);
+  mkdirSync(packagesDir, { recursive: true });
+  const flags = ['--no-save', '--no-package-lock', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const exact = PACKAGES.map((name) => `${name}@${devDependencies[name]}`);
+  run('fetch what the build needs', 'npm', ['install', `--prefix=${packagesDir}`, ...flags, ...exact]);
 }
 
-const buildDir = join(ROOT, 'build');
+const buildDir = join(ROOT, options.out);
 const stampFile = join(buildDir, 'voxgate-build.json');
 // The stamp holds everything that makes an existing configuration unusable when it changes. CMake itself notices
 // changed CMake files and sources.
@@ -65,37 +78,28 @@ const stamp = JSON.stringify({
   root: ROOT,
   options,
   arch: process.arch,
-  packages: ['cmake-js', 'node-addon-api', 'node-api-headers', 'nodejs-whisper'].map(packageVersion),
+  packages: PACKAGES.map((name) => devDependencies[name]),
 });
+/** CMake finds the headers of node-addon-api with `require`. */
+const env = { ...process.env, NODE_PATH: join(packagesDir, 'node_modules') };
 const configured = existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp;
 
 if (!configured) {
   checkTools();
+  checkPackages();
   rmSync(buildDir, { recursive: true, force: true });
-  const cmakeJs = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js');
-  const definitions = [`--CDVOXGATE_CPU=${options.cpu}`];
-  if (options['whisper-source']) {
-    definitions.push(`--CDWHISPER_SOURCE_DIR=${resolve(options['whisper-source'])}`);
-  }
-  run('configure the native addon', process.execPath, [
-    cmakeJs,
-    'configure',
-    '--out',
-    'build',
-    '--config',
-    options['build-type'],
-    ...definitions,
-  ]);
+  const whisperSource =
+    options['whisper-source'] === ''
+      ? join(packagePath('nodejs-whisper'), 'cpp/whisper.cpp')
+      : resolve(options['whisper-source']);
+  const configure = [
+    ...[join(packagePath('cmake-js'), 'bin/cmake-js'), 'configure', '--out', options.out],
+    ...['--config', options['build-type'], `--CDVOXGATE_CPU=${options.cpu}`],
+    `--CDWHISPER_SOURCE_DIR=${whisperSource}`,
+  ];
+  run('configure the native addon', process.execPath, configure, { env });
   writeFileSync(stampFile, stamp);
 }
-run('compile the native addon', 'cmake', [
-  '--build',
-  'build',
-  '--config',
-  options['build-type'],
-  '--parallel',
-  String(availableParallelism()),
-]);
-// `npm run build:cuda` may have made this library before the build folder was made again.
-const cuda = join(ROOT, 'build-cuda/lib/libggml-cuda.so');
-if (existsSync(cuda)) copyFileSync(cuda, join(buildDir, options['build-type'], 'libggml-cuda.so'));
+const compile = ['--build', options.out, '--config', options['build-type'], '--parallel'];
+run('compile the native addon', 'cmake', [...compile, String(availableParallelism())], { env });
+putGpuLibrariesInto(join(buildDir, options['build-type']));

@@ -3,13 +3,33 @@
  * and runs its tests with leak detection; arguments choose tests by name. VOXGATE_TEST_MODEL and VOXGATE_TEST_VAD
  * name the weights; tests without theirs are skipped and say so.
  *
+ * `npm run test:native -- --cpu=avx2 kernels` compiles it for that level of instructions, as `SVC_CPU` names them.
+ *
  * `npm run test:native -- --threads` compiles it under ThreadSanitizer, ggml included, and runs the tests in which
  * threads meet.
+ *
+ * `npm run test:arm64` compiles it for 64-bit ARM with a library for every level of instructions, and runs the tests
+ * under QEMU, without sanitizers.
  */
 import { availableParallelism } from 'node:os';
-import { run } from './tools.mjs';
+import { describeMissing, missingTools, run } from './tools.mjs';
+
+/** Processors of QEMU, with the level that each of them takes by itself. The last one has the others too. */
+const ARM_PROCESSORS = [
+  { processor: 'cortex-a53', level: 'neon' },
+  { processor: 'neoverse-n1', level: 'neon_dotprod' },
+  { processor: 'max', level: 'neon_i8mm' },
+];
+
+/** What was seen to be quick enough under QEMU, and what it does not do as Linux on a processor does. */
+const UNDER_QEMU = ['audio:', 'keywords:', 'parakeet:', 'sensevoice', 'model file:', 'models:', 'log:'];
+const NOT_UNDER_QEMU = ['the longest chunk', 'opening ends soon'].map((words) => `-${words}`);
 
 const [first, ...others] = process.argv.slice(2);
+if (first === '--arch=arm64') {
+  testArm64(others);
+  process.exit();
+}
 if (first === '--threads') {
   testThreads(others);
   process.exit();
@@ -23,11 +43,14 @@ const env = {
   UBSAN_OPTIONS: 'print_stacktrace=1',
   OMP_WAIT_POLICY: 'passive', // the tests have more threads than cores, which must not spin
 };
-build('build-asan', '-DVOXGATE_SANITIZE=ON', env);
-run('native tests', 'build-asan/native/test/voxgate-tests', process.argv.slice(2), { env });
+const level = /^--cpu=(\w+)$/.exec(first ?? '')?.[1];
+const folder = level === undefined ? 'build-asan' : `build-asan-${level}`;
+build(folder, ['-DVOXGATE_SANITIZE=ON', `-DVOXGATE_CPU=${level ?? 'native'}`], env);
+const names = level === undefined ? process.argv.slice(2) : others;
+run('native tests', `${folder}/native/test/voxgate-tests`, names, { env });
 
-function build(folder, sanitizer, env) {
-  const definitions = ['-DVOXGATE_TESTS=ON', sanitizer, '-DCMAKE_BUILD_TYPE=Release'];
+function build(folder, options, env) {
+  const definitions = ['-DVOXGATE_TESTS=ON', '-DCMAKE_BUILD_TYPE=Release', ...options];
   run('configure', 'cmake', ['-S', '.', '-B', folder, ...definitions, '--log-level=WARNING'], { env });
   run('compile', 'cmake', ['--build', folder, '--parallel', String(availableParallelism())], { env });
 }
@@ -35,7 +58,7 @@ function build(folder, sanitizer, env) {
 /** @param names parts of the names of tests; all tests in which threads meet when empty */
 function testThreads(names) {
   const env = { ...process.env, TSAN_OPTIONS: 'halt_on_error=1:second_deadlock_stack=1' };
-  build('build-tsan', '-DVOXGATE_SANITIZE_THREADS=ON', env);
+  build('build-tsan', ['-DVOXGATE_SANITIZE_THREADS=ON'], env);
   const where = [
     'worker:',
     'thread budget:',
@@ -47,4 +70,38 @@ function testThreads(names) {
   ];
   for (const name of names.length > 0 ? names : where)
     run(`native tests of ${name}`, 'build-tsan/native/test/voxgate-tests', [name], { env });
+}
+
+/** @param names parts of the names of tests; all tests on one processor and those of the kernels on each when empty */
+function testArm64(names) {
+  const missing = missingTools(['arm64-compiler', 'qemu-arm64']);
+  if (missing.length > 0) {
+    process.stderr.write(`${describeMissing(missing)}\n`);
+    process.exit(1);
+  }
+  const folder = 'build-arm64';
+  const toolchain = '-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake';
+  build(folder, [toolchain, '-DVOXGATE_CPU=all'], process.env);
+  const test = (processor, level, words, settings = {}) => {
+    // A test that needs weights would take minutes here.
+    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('VOXGATE_TEST_'));
+    const env = {
+      ...Object.fromEntries(inherited),
+      ...{ OMP_WAIT_POLICY: 'passive', VOXGATE_TEST_LEVEL: level },
+      ...settings,
+    };
+    const program = [
+      '-cpu',
+      processor,
+      '-L',
+      '/usr/aarch64-linux-gnu',
+      `${folder}/native/test/voxgate-tests`,
+    ];
+    run(`native tests on ${processor}, ${level}`, 'qemu-aarch64', [...program, ...words], { env });
+  };
+  const chosen = names.length > 0 ? names : ['kernels:'];
+  for (const { processor, level } of ARM_PROCESSORS) test(processor, level, chosen);
+  if (names.length > 0) return;
+  test('max', 'neon', ['kernels: they are those'], { SVC_CPU: 'neon' });
+  test('neoverse-n1', 'neon_dotprod', [...UNDER_QEMU, ...NOT_UNDER_QEMU]);
 }

@@ -238,7 +238,8 @@ AudioFile::AudioFile(const std::string& path, const CancelToken& cancel, int cha
   if (!file)
     bad_audio("The audio file cannot be read");
   const auto format = sniff_file(file.get());
-  std::rewind(file.get());
+  if (std::fseek(file.get(), 0, SEEK_SET) != 0)
+    bad_audio("The audio file cannot be read");
   decoder_ = std::make_unique<Decoder>(path, std::move(file), bytes, format, channel, cancel);
   info_ = {format, decoder_->rate, decoder_->channels, decoder_->header_duration(format, bytes)};
   while (!decode(1, cancel)) {

@@ -1,5 +1,6 @@
 #include "backends/ggml_runtime.h"
 
+#include "backends/cpu_library.h"
 #include "backends/gpu_guard.h"
 #include "backends/registry.h"
 #include "status.h"
@@ -10,12 +11,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <mutex>
-
-#ifndef _WIN32
-#include <dlfcn.h>
-#endif
+#include <string_view>
 
 namespace voxgate {
 namespace {
@@ -43,72 +40,15 @@ void forward_log(ggml_log_level level, const char* text, void*) {
   g_sink(last, text);
 }
 
-// The folder of the library this code was linked into: the compute backends are installed beside it.
-std::filesystem::path library_folder() {
-#ifdef _WIN32
-  return {};
-#else
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&library_folder), &info) == 0 || info.dli_fname == nullptr)
-    return {};
-  return std::filesystem::absolute(info.dli_fname).parent_path();
-#endif
-}
-
-// Why the libraries of the CPU backend that were found cannot be used, by their names.
-std::string& cpu_troubles() {
-  static std::string troubles;
-  return troubles;
-}
-
-#ifndef _WIN32
-// How well this processor suits a library: 0 if not at all. A library without an opinion suits every one.
-int score_of(const std::filesystem::path& library) {
-  using Score = int (*)();
-  const auto name = library.filename().string();
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* reason = dlerror(); // NOLINT(concurrency-mt-unsafe): called once, before any other thread
-    cpu_troubles() +=
-        "; " + name + " cannot be loaded: " + (reason != nullptr ? reason : "for no stated reason");
-    return 0;
-  }
-  const auto ask = reinterpret_cast<Score>(dlsym(handle, "ggml_backend_score"));
-  const int score = ask != nullptr ? ask() : 1;
-  dlclose(handle);
-  if (score == 0)
-    cpu_troubles() += "; " + name + " is compiled for another processor";
-  return score;
-}
-#endif
-
-// Loads the library that suits this CPU best, and one for BLAS where the build made it.
-void load_cpu_library(const std::filesystem::path& folder) {
-#ifdef _WIN32
-  ggml_backend_load_all_from_path(folder.string().c_str());
-#else
-  std::filesystem::path best;
-  int best_score = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const auto name = entry.path().filename().string();
-    if (!name.starts_with("libggml-cpu") || !name.ends_with(".so"))
-      continue;
-    const int score = score_of(entry.path());
-    if (score > best_score)
-      best = entry.path();
-    best_score = std::max(score, best_score);
-  }
-  if (best_score > 0)
-    ggml_backend_load(best.c_str());
-  if (const auto blas = folder / "libggml-blas.so"; std::filesystem::exists(blas, error))
-    ggml_backend_load(blas.c_str());
-#endif
-}
-
 bool is_gpu(ggml_backend_dev_t device) {
   const auto type = ggml_backend_dev_type(device);
   return type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU;
+}
+
+// ggml's libraries are "CUDA" and "Vulkan".
+bool is_of(ggml_backend_dev_t device, std::string_view library) {
+  const std::string_view name = ggml_backend_reg_name(ggml_backend_dev_backend_reg(device));
+  return std::ranges::equal(name, library, [](char a, char b) { return (a | 0x20) == b; });
 }
 
 std::vector<std::string> cpu_features() {
@@ -139,7 +79,6 @@ void start_ggml(LogSink sink) {
       if (family->set_log != nullptr)
         family->set_log(forward_log, nullptr);
     }
-    load_cpu_library(library_folder());
   });
 }
 
@@ -172,15 +111,9 @@ EngineInfo engine_info() {
     info.devices.push_back(
         {ggml_backend_dev_name(device), ggml_backend_dev_description(device), is_gpu(device), total_bytes});
   }
+  info.cpu_level = cpu_level();
   info.cpu_features = cpu_features();
   return info;
-}
-
-std::string missing_cpu_library() {
-  if (cpu_troubles().empty())
-    return "No CPU compute library was found beside the addon (libggml-cpu*.so)";
-  return "No CPU compute library can be used here" + cpu_troubles() +
-         ". Compile it on this machine with: npm run build:native";
 }
 
 int gpu_index(const std::string& device) {
@@ -190,6 +123,7 @@ int gpu_index(const std::string& device) {
     return -1;
 
   const auto colon = device.find(':');
+  const auto library = device.substr(0, colon);
   int wanted = 0;
   if (colon != std::string::npos) {
     const char* first = device.data() + colon + 1;
@@ -197,15 +131,20 @@ int gpu_index(const std::string& device) {
     const auto parsed = std::from_chars(first, last, wanted);
     if (parsed.ec != std::errc() || parsed.ptr != last || wanted < 0)
       throw Failure(StatusCode::invalid_argument,
-                    "Expected cpu, cuda or cuda:N for device but received " + device);
+                    "Expected cpu, cuda, vulkan, cuda:N or vulkan:N for device but received " + device);
   }
-  int gpus = 0;
-  for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
-    gpus += is_gpu(ggml_backend_dev_get(i)) ? 1 : 0;
-  if (wanted >= gpus)
-    throw Failure(StatusCode::load_failed, "Device " + device + " was asked for but " + std::to_string(gpus) +
-                                               " GPUs are usable here");
-  return wanted;
+  int index = 0;
+  int found = 0;
+  for (size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    ggml_backend_dev_t gpu = ggml_backend_dev_get(i);
+    if (!is_gpu(gpu))
+      continue;
+    if (is_of(gpu, library) && found++ == wanted)
+      return index;
+    ++index;
+  }
+  throw Failure(StatusCode::load_failed, "Device " + device + " was asked for but " + std::to_string(found) +
+                                             " GPUs are usable here by " + library);
 }
 
 } // namespace voxgate

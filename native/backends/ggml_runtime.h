@@ -13,9 +13,8 @@ enum class LogLevel { debug, info, warn, error };
 
 using LogSink = void (*)(LogLevel level, const char* text);
 
-// Loads the compute backend of the CPU (a shared library beside this library) and routes every log line of
-// ggml and of the families' libraries to `sink`, which may be called by any thread. Only the first call acts;
-// a later one gives the same sink.
+// Routes every log line of ggml and of the families' libraries to `sink`, which may be called by any thread.
+// Only the first call acts; a later one gives the same sink.
 void start_ggml(LogSink sink);
 
 // Gives ggml's abort messages to `sink`, which is called before the process aborts. ggml then prints nothing.
@@ -36,17 +35,16 @@ struct EngineInfo {
   std::string whisper_version;
   std::string ggml_version;
   std::vector<ComputeDevice> devices;
+  std::string cpu_level; // backends/cpu_library.h
   std::vector<std::string> cpu_features;
 };
 
 // A GPU that does not answer is left out.
 EngineInfo engine_info();
 
-// Why there is no backend of the CPU, for a build where there is none.
-std::string missing_cpu_library();
-
-// -1 for "cpu"; else the index of a GPU as whisper.cpp counts them. Throws Failure{load_failed} when the
-// named device is not there, or when no CPU backend could be loaded (every model needs one).
+// -1 for "cpu"; else the index of a GPU as whisper.cpp counts them, which is over all libraries. Throws
+// Failure{load_failed} when the named device is not there, or when no CPU backend could be loaded (every
+// model needs one).
 int gpu_index(const std::string& device);
 
 } // namespace voxgate

@@ -11,6 +11,7 @@
 #include <exception>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace voxgate {
@@ -35,6 +36,17 @@ std::atomic<bool> g_lost{false};
 constinit thread_local Call* t_call = nullptr;
 constinit thread_local Text t_error{};
 std::atomic<ggml_abort_callback_t> g_abort_before{nullptr};
+
+// What the result of a Vulkan call says (VkResult in the specification of Vulkan). The category is that of
+// vulkan.hpp in ggml's library.
+bool is_vulkan(const std::system_error& error) {
+  return std::string_view(error.code().category().name()) == "vk::Result";
+}
+bool is_lack_of_memory(const std::system_error& error) {
+  constexpr int kOutOfHostMemory = -1, kOutOfDeviceMemory = -2, kOutOfPoolMemory = -1000069000;
+  const int result = error.code().value();
+  return result == kOutOfHostMemory || result == kOutOfDeviceMemory || result == kOutOfPoolMemory;
+}
 
 void copy(std::string_view from, Text& to) {
   to[from.copy(to.data(), to.size() - 1)] = '\0';
@@ -89,7 +101,18 @@ bool survives(Call& call, const std::function<void()>& action) {
   const Current current(call);
   if (setjmp(call.way_out) != 0) // NOLINT(bugprone-*,cert-*)
     return false;
-  action();
+  try {
+    action();
+  } catch (const std::system_error& error) {
+    if (!is_vulkan(error))
+      throw;
+    copy(error.what(), call.reason);
+    call.out_of_memory = is_lack_of_memory(error);
+    if (call.out_of_memory)
+      throw OutOfMemory{};
+    g_lost.store(true);
+    return false;
+  }
   return true;
 }
 

@@ -17,6 +17,9 @@ namespace voxgate {
 //    free memory as well, and ggml ends the process for that again. No destructor may run: control comes back
 //    by a jump, all backends on a GPU are kept as they are until the process ends, and every later call of
 //    one and every load are refused.
+//
+// ggml's CUDA code ends the process in both cases. Its Vulkan code throws vk::SystemError, and ends the
+// process where that would leave a destructor (cmake/vulkan.cmake).
 
 // A backend on a GPU behind this guard; one on the CPU is returned as it is. Throws Failure{out_of_memory} or
 // Failure{load_failed} if the GPU fails.

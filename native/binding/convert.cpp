@@ -215,6 +215,7 @@ Napi::Object to_js(Napi::Env env, const EngineInfo& info) {
   for (uint32_t i = 0; i < info.devices.size(); ++i)
     devices.Set(i, to_js(env, info.devices[i]));
   object.Set("devices", devices);
+  object.Set("cpuLevel", info.cpu_level);
   object.Set("cpuFeatures", strings_to_js(env, info.cpu_features));
   object.Set("families", strings_to_js(env, family_names()));
   return object;

@@ -1,5 +1,6 @@
 #include "binding/tasks.h"
 
+#include "backends/cpu_library.h"
 #include "binding/convert.h"
 #include "binding/crash_note.h"
 #include "binding/errors.h"
@@ -8,6 +9,12 @@
 
 namespace voxgate {
 namespace {
+
+void load_cpu(const Napi::CallbackInfo& info) {
+  if (!info[0].IsString())
+    throw argument_error(info.Env(), "a string", "level", info[0]);
+  use_cpu(info[0].As<Napi::String>().Utf8Value());
+}
 
 void load_gpus(const Napi::CallbackInfo&) {
   use_gpus();
@@ -62,6 +69,7 @@ Napi::Value quantize(const Napi::CallbackInfo& info) {
 } // namespace
 
 void define_tasks(Napi::Env env, Napi::Object exports) {
+  exports.Set("useCpu", Napi::Function::New(env, entry<load_cpu>, "useCpu"));
   exports.Set("useGpus", Napi::Function::New(env, entry<load_gpus>, "useGpus"));
   exports.Set("engineInfo", Napi::Function::New(env, entry<get_engine_info>, "engineInfo"));
   exports.Set("setLogger", Napi::Function::New(env, entry<set_logger>, "setLogger"));

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+
 namespace voxgate {
 namespace {
 
@@ -52,11 +54,19 @@ Tiles& thread_tiles() {
   return tiles;
 }
 
+static std::atomic<bool> g_left_out = false;
+
+void leave_out_tiles() {
+  g_left_out = true;
+}
+
 bool may_use_tiles() {
 #ifdef VOXGATE_TESTS
   if (kernel_calls.without_amx)
     return false;
 #endif
+  if (g_left_out.load(std::memory_order_relaxed))
+    return false;
   static const bool allowed = [] {
     constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kInt8 = 1U << 25, kVectorBf16 = 1U << 5;
     constexpr long kRequest = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA

@@ -62,6 +62,8 @@ Tiles& thread_tiles();
 
 // A virtual machine may advertise AMX while its kernel does not let a process use it; the kernel is asked.
 bool may_use_tiles();
+// From now on it may not. To be called before anything computes.
+void leave_out_tiles();
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};

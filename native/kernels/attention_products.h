@@ -9,26 +9,36 @@
 
 namespace voxgate {
 
-using Vector __attribute__((vector_size(64), aligned(4), may_alias)) = float;
-constexpr int kVectors = 4; // of a block of columns
+// The sums of six rows and a block of columns fill the registers, but for those of one row of B.
+#if defined(__AVX512BW__)
+constexpr int64_t kVectorBytes = 64, kVectors = 4;
+#elif defined(__AVX__)
+constexpr int64_t kVectorBytes = 32, kVectors = 2;
+#elif defined(__x86_64__)
+constexpr int64_t kVectorBytes = 16, kVectors = 2;
+#else
+constexpr int64_t kVectorBytes = 16, kVectors = 4;
+#endif
+using Vector __attribute__((vector_size(kVectorBytes), aligned(4), may_alias)) = float;
+constexpr int64_t kVectorFloats = kVectorBytes / static_cast<int64_t>(sizeof(float));
 
-// `kRows` rows of A times 64 columns of B, whose rows are `depth` long and lie ldb apart.
+// `kRows` rows of A times a block of columns of B, whose rows are `depth` long and lie ldb apart.
 template <int kRows>
 void block(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t depth) {
   Vector sums[kRows][kVectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
     Vector columns[kVectors];
     for (int64_t i = 0; i < kVectors; ++i)
-      columns[i] = *reinterpret_cast<const Vector*>(b + k * ldb + 16 * i);
+      columns[i] = *reinterpret_cast<const Vector*>(b + k * ldb + kVectorFloats * i);
     for (int row = 0; row < kRows; ++row) {
       const float factor = a[row * lda + k];
-      for (int i = 0; i < kVectors; ++i)
+      for (int64_t i = 0; i < kVectors; ++i)
         sums[row][i] += factor * columns[i];
     }
   }
   for (int row = 0; row < kRows; ++row)
     for (int64_t i = 0; i < kVectors; ++i)
-      *reinterpret_cast<Vector*>(c + row * ldc + 16 * i) = sums[row][i];
+      *reinterpret_cast<Vector*>(c + row * ldc + kVectorFloats * i) = sums[row][i];
 }
 
 // `columns` is a multiple of kColumnBlock.
@@ -37,7 +47,8 @@ inline void product(int64_t rows, const float* a, int64_t lda, const float* b, i
   using Block = decltype(&block<1>);
   constexpr Block kBlocks[] = {nullptr, block<1>, block<2>, block<3>, block<4>, block<5>, block<6>};
   static_assert(kQueryBlock == 6);
-  for (int64_t column = 0; column < columns; column += kColumnBlock)
+  static_assert(kColumnBlock % (kVectors * kVectorFloats) == 0);
+  for (int64_t column = 0; column < columns; column += kVectors * kVectorFloats)
     kBlocks[rows](a, lda, b + column, ldb, c + column, ldc, depth);
 }
 

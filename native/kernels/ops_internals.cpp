@@ -13,7 +13,7 @@
 //   Attention of many queries without a mask (unmasked_attention.h). ggml turns keys and values to floats
 //   anew for each 64 queries. Tests: "attention of many queries is ours, in floats", "... on AMX tiles".
 // gelu_row (2132)
-//   GELU computed for sixteen values at once. ggml looks every value up in a table of 16-bit floats.
+//   GELU computed for a register of values at once. ggml looks every value up in a table of 16-bit floats.
 //   Test: "GELU is ours, its tanh form, ends of rows included".
 // halves_to_floats (8796)
 //   The processor's instruction. ggml_fp16_to_fp32_row is portable, bit by bit.
@@ -22,8 +22,15 @@
 // sgemm_internals.cpp does the same for the products of matrices ("quantized products are ours", "products on
 // AMX tiles are those of bfloat16 for every shape"). The tests are in native/test/attention_test.cpp and
 // kernels_test.cpp. ggml-cpu.cpp finds the operations of speech_ops.h by name (speech_ops_test.cpp).
+
+// This comes first. Behind <new>, ops.h takes GCC's size of a cache line, which is 256 bytes on ARM.
+// ggml-cpu.c, which allocates the memory of these operations, takes 64, and they would write past its end.
+#include <ops.h>
+static_assert(CACHE_LINE_SIZE_F32 == 64 / sizeof(float));
+
 #include "taken.h"
 #include "unmasked_attention.h"
+#include "vectors.h"
 
 #include <ggml-cpu.h>
 #include <ggml-impl.h>
@@ -71,18 +78,23 @@ static void attend_many(const ggml_compute_params* params, ggml_tensor* dst, int
     upstream_attend_many(params, dst, first_row, last_row);
 }
 
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#ifdef VOXGATE_HAS_VECTORS
 // GELU in its tanh form (https://arxiv.org/abs/1606.08415), which is x * sigmoid(2u) with
 // u = sqrt(2 / pi) * (x + 0.044715 x^3), by the exponential that ggml has for vectors.
 static void gelu_row(int n, float* y, const float* x) {
   VOXGATE_TAKEN(gelu);
-  const __m512 one = _mm512_set1_ps(1);
-  for (int i = 0; i < n; i += 16) {
-    const __mmask16 there = n - i < 16 ? static_cast<__mmask16>((1U << (n - i)) - 1) : 0xFFFF;
-    const __m512 v = _mm512_maskz_loadu_ps(there, x + i);
-    const __m512 cubic = _mm512_fmadd_ps(_mm512_mul_ps(v, v), _mm512_set1_ps(GELU_COEF_A), one);
-    const __m512 minus_2u = _mm512_mul_ps(_mm512_set1_ps(-2 * SQRT_2_OVER_PI), _mm512_mul_ps(v, cubic));
-    _mm512_mask_storeu_ps(y + i, there, _mm512_div_ps(v, _mm512_add_ps(one, ggml_v_expf(minus_2u))));
+  using namespace voxgate;
+  const Floats one = spread(1.0F);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t left = n - i;
+    const Floats v = left >= kLanes ? load(x + i) : load_first(x + i, left);
+    const Floats cubic = multiply_add(v * v, spread(GELU_COEF_A), one);
+    const Floats minus_2u = spread(-2 * SQRT_2_OVER_PI) * (v * cubic);
+    const Floats result = v / (one + ggml_v_expf(minus_2u));
+    if (left >= kLanes)
+      store(y + i, result);
+    else
+      store_first(y + i, result, left);
   }
 }
 #else

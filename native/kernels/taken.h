@@ -35,7 +35,11 @@ struct KernelCalls {
   std::atomic<long> gelu{0};
   std::atomic<long> halves_to_floats{0};
 };
-extern KernelCalls kernel_calls; // of ggml's CPU library, in q8_gemm.cpp
+extern KernelCalls kernel_calls; // in found_by_name.cpp
+
+// The tests find those of the library that they compute with under this name.
+using GetKernelCalls = KernelCalls* (*)();
+constexpr const char* kGetKernelCalls = "voxgate_kernel_calls";
 
 } // namespace voxgate
 

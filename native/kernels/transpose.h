@@ -1,11 +1,12 @@
 #pragma once
 
-#ifdef __AVX512F__
+#ifdef __AVX2__
 
 #include <immintrin.h>
 
 namespace voxgate {
 
+#ifdef __AVX512F__
 // Turns 16 rows of 16 into columns. Inlined, for else they would all go through memory.
 [[gnu::always_inline]] inline void transpose(__m512i (&r)[16]) {
   __m512i t[16];
@@ -29,6 +30,28 @@ namespace voxgate {
     r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
     r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
   }
+}
+#endif
+
+// Turns 8 rows of 8.
+[[gnu::always_inline]] inline void transpose(__m256i (&r)[8]) {
+  __m256i t[8];
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm256_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm256_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm256_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x20);
+    t[i + 4] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x31);
+  }
+  for (int i = 0; i < 8; ++i)
+    r[i] = t[i];
 }
 
 } // namespace voxgate

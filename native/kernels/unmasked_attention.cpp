@@ -1,12 +1,13 @@
 // Attention of Whisper: unmasked_attention.h says what is computed.
 #include "unmasked_attention.h"
 
-#ifdef __AVX512F__
+#include "unmasked_head.h"
+
+#ifdef VOXGATE_HAS_VECTORS
 
 #include "amx_tiles.h"
 #include "attention_products.h"
-#include "transpose.h"
-#include "unmasked_head.h"
+#include "taken.h"
 
 #include "ggml-cpu-impl.h"
 #include "vec.h"
@@ -14,8 +15,8 @@
 namespace voxgate {
 namespace {
 
-constexpr int64_t kVectors = kDepth / 16;
-constexpr int64_t kFewQueries = 16; // for fewer it does not pay to lay out keys and values first
+constexpr int64_t kPart = kRegisters / 8; // registers of values whose sums for six queries have room
+constexpr int64_t kFewQueries = 16;       // for fewer it does not pay to lay out keys and values first
 
 bool is_unmasked(const ggml_tensor* dst) {
   const ggml_tensor& q = *dst->src[0];
@@ -30,54 +31,55 @@ bool is_unmasked(const ggml_tensor* dst) {
          suits(k) && suits(v);
 }
 
-// The scores of one query for 16 keys, whose 64 values lie side by side.
-__m512 scores_of(const float* query, const float* keys) {
-  __m512i rows[16];
-  for (int64_t key = 0; key < 16; ++key) {
-    __m512 sum = _mm512_mul_ps(_mm512_loadu_ps(query), _mm512_loadu_ps(keys + key * kDepth));
-    for (int64_t i = 16; i < kDepth; i += 16)
-      sum = _mm512_fmadd_ps(_mm512_loadu_ps(query + i), _mm512_loadu_ps(keys + key * kDepth + i), sum);
-    rows[key] = (__m512i)sum;
+// The scores of one query for as many keys as there are lanes, whose 64 values lie side by side.
+Floats scores_of(const float* query, const float* keys) {
+  Integers rows[kLanes];
+  for (int64_t key = 0; key < kLanes; ++key) {
+    Floats sum = load(query) * load(keys + key * kDepth);
+    for (int64_t i = kLanes; i < kDepth; i += kLanes)
+      sum = multiply_add(load(query + i), load(keys + key * kDepth + i), sum);
+    rows[key] = (Integers)sum;
   }
   transpose(rows);
-  for (int64_t half = 8; half > 0; half /= 2)
+  for (int64_t half = kLanes / 2; half > 0; half /= 2)
     for (int64_t i = 0; i < half; ++i)
-      rows[i] = (__m512i)_mm512_add_ps((__m512)rows[i], (__m512)rows[i + half]);
-  return (__m512)rows[0];
+      rows[i] = (Integers)((Floats)rows[i] + (Floats)rows[i + half]);
+  return (Floats)rows[0];
 }
 
 // Attends with `kCount` queries from `first` on, in floats, keys and values as they lie.
 template <int kCount>
 void attend_with(const UnmaskedHead& head, int64_t first, float* scores, int64_t width) {
-  for (int64_t key = 0; key < head.keys; key += 16) {
-    alignas(64) float keys[16 * kDepth];
-    for (int64_t row = 0; row < 16; ++row) // keys past the last repeat it
-      for (int64_t i = 0; i < kDepth; i += 16)
-        _mm512_store_ps(keys + row * kDepth + i, sixteen(head.key(std::min(key + row, head.keys - 1)) + i));
+  for (int64_t key = 0; key < head.keys; key += kLanes) {
+    alignas(64) float keys[kLanes * kDepth];
+    for (int64_t row = 0; row < kLanes; ++row) // keys past the last repeat it
+      for (int64_t i = 0; i < kDepth; i += kLanes)
+        store(keys + row * kDepth + i, from_halves(head.key(std::min(key + row, head.keys - 1)) + i));
     for (int64_t query = 0; query < kCount; ++query)
-      _mm512_storeu_ps(scores + query * width + key, scores_of(head.query(first + query), keys));
+      store(scores + query * width + key, scores_of(head.query(first + query), keys));
   }
-  __m512 sums[kCount][kVectors] = {};
   float totals[kCount];
   for (int64_t query = 0; query < kCount; ++query) {
     float* const s = scores + query * width;
     const float highest = scale_scores(s, head.scale, nullptr, head.keys);
     totals[query] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(head.keys), s, s, highest));
   }
-  for (int64_t key = 0; key < head.keys; ++key) {
-    __m512 values[kVectors];
-    for (int64_t i = 0; i < kVectors; ++i)
-      values[i] = sixteen(head.value(key) + 16 * i);
-    for (int64_t query = 0; query < kCount; ++query) {
-      const __m512 weight = _mm512_set1_ps(scores[query * width + key]);
-      for (int64_t i = 0; i < kVectors; ++i)
-        sums[query][i] = _mm512_fmadd_ps(weight, values[i], sums[query][i]);
+  for (int64_t begin = 0; begin < kDepth; begin += kPart * kLanes) {
+    Floats sums[kCount][kPart] = {};
+    for (int64_t key = 0; key < head.keys; ++key) {
+      Floats values[kPart];
+      for (int64_t i = 0; i < kPart; ++i)
+        values[i] = from_halves(head.value(key) + begin + kLanes * i);
+      for (int64_t query = 0; query < kCount; ++query) {
+        const Floats weight = spread(scores[query * width + key]);
+        for (int64_t i = 0; i < kPart; ++i)
+          sums[query][i] = multiply_add(weight, values[i], sums[query][i]);
+      }
     }
+    for (int64_t query = 0; query < kCount; ++query)
+      for (int64_t i = 0; i < kPart; ++i)
+        store(head.result(first + query) + begin + kLanes * i, sums[query][i] / spread(totals[query]));
   }
-  for (int64_t query = 0; query < kCount; ++query)
-    for (int64_t i = 0; i < kVectors; ++i)
-      _mm512_storeu_ps(head.result(first + query) + 16 * i,
-                       _mm512_div_ps(sums[query][i], _mm512_set1_ps(totals[query])));
 }
 
 bool attend_few(const UnmaskedHead& head, ThreadMemory& memory) {
@@ -85,7 +87,7 @@ bool attend_few(const UnmaskedHead& head, ThreadMemory& memory) {
   constexpr Attend kAttend[] = {nullptr,        attend_with<1>, attend_with<2>, attend_with<3>,
                                 attend_with<4>, attend_with<5>, attend_with<6>};
   static_assert(kQueryBlock == 6);
-  const int64_t width = up_to(head.keys, 16);
+  const int64_t width = up_to(head.keys, kLanes);
   auto* const scores =
       static_cast<float*>(memory.of(static_cast<size_t>(kQueryBlock * width) * sizeof(float)));
   if (scores == nullptr)
@@ -107,19 +109,18 @@ bool attend_in_floats(const UnmaskedHead& head, ThreadMemory& memory) {
   float* const values = take(width * kDepth);
   float* const scores = take(kQueryBlock * width);
   float* const mixed = take(kQueryBlock * kDepth);
-  for (int64_t key = 0; key < width; key += 16)
-    for (int64_t i = 0; i < kDepth; i += 16) {
-      __m512i rows[16];
-      for (int64_t row = 0; row < 16; ++row)
-        rows[row] =
-            key + row < head.keys ? (__m512i)sixteen(head.key(key + row) + i) : _mm512_setzero_si512();
+  for (int64_t key = 0; key < width; key += kLanes)
+    for (int64_t i = 0; i < kDepth; i += kLanes) {
+      Integers rows[kLanes];
+      for (int64_t row = 0; row < kLanes; ++row)
+        rows[row] = key + row < head.keys ? (Integers)from_halves(head.key(key + row) + i) : spread(0);
       transpose(rows);
-      for (int64_t row = 0; row < 16; ++row)
-        _mm512_storeu_si512(keys + (i + row) * width + key, rows[row]);
+      for (int64_t row = 0; row < kLanes; ++row)
+        store(static_cast<void*>(keys + (i + row) * width + key), rows[row]);
     }
   for (int64_t key = 0; key < head.keys; ++key)
-    for (int64_t i = 0; i < kDepth; i += 16)
-      _mm512_storeu_ps(values + key * kDepth + i, sixteen(head.value(key) + i));
+    for (int64_t i = 0; i < kDepth; i += kLanes)
+      store(values + key * kDepth + i, from_halves(head.value(key) + i));
   const auto stride = static_cast<int64_t>(head.dst->src[0]->nb[1] / sizeof(float));
   for (int64_t query = head.first; query < head.end; query += kQueryBlock) {
     const int64_t rows = std::min(kQueryBlock, head.end - query);

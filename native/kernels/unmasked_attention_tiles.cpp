@@ -16,8 +16,8 @@ VOXGATE_AMX void lay_out_keys(const UnmaskedHead& head, int64_t count, Value* to
     for (int64_t block = 0; block < kBlocks; ++block) {
       __m512bh values = (__m512bh)_mm512_setzero_si512();
       if (key < head.keys)
-        values = _mm512_cvtne2ps_pbh(sixteen(head.key(key) + block * kBlock + 16),
-                                     sixteen(head.key(key) + block * kBlock));
+        values = _mm512_cvtne2ps_pbh(from_halves(head.key(key) + block * kBlock + 16),
+                                     from_halves(head.key(key) + block * kBlock));
       _mm512_storeu_si512(to + (key / kTile * kBlocks + block) * kTileValues + key % kTile * kBlock,
                           (__m512i)values);
     }
@@ -26,7 +26,7 @@ VOXGATE_AMX void lay_out_keys(const UnmaskedHead& head, int64_t count, Value* to
 // Channels of values are the rows of tiles, so that pairs of keys are turned.
 VOXGATE_AMX void lay_out_values(const UnmaskedHead& head, int64_t pairs, Value* to) {
   const auto channels = [&](int64_t key, int64_t first) {
-    return key < head.keys ? sixteen(head.value(key) + first) : _mm512_setzero_ps();
+    return key < head.keys ? from_halves(head.value(key) + first) : _mm512_setzero_ps();
   };
   for (int64_t tile = 0; tile < kChannelTiles; ++tile)
     for (int64_t pair = 0; pair < pairs; ++pair) {

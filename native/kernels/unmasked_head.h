@@ -8,9 +8,9 @@
 
 #include <cstring>
 
-#ifdef __AVX512F__
+#include "vectors.h"
 
-#include <immintrin.h>
+#ifdef VOXGATE_HAS_VECTORS
 
 namespace voxgate {
 
@@ -41,10 +41,6 @@ struct UnmaskedHead {
     return static_cast<const char*>(tensor->data) + i * tensor->nb[1] + head * tensor->nb[2];
   }
 };
-
-inline __m512 sixteen(const ggml_fp16_t* halves) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
-}
 
 // Attends on AMX tiles. Returns false where there is no memory.
 bool attend_on_tiles(const UnmaskedHead& head, ThreadMemory& memory);

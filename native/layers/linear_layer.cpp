@@ -24,7 +24,7 @@ void LinearLayer::multiply(const PanelRows& rows, size_t count, float* out, size
   if (tiles_)
     tiles_->multiply(rows, count, out, out_stride);
   else
-    panels_->multiply(rows, count, out, out_stride);
+    panels_->multiply(rows, count, out, out_stride); // NOLINT(bugprone-unchecked-optional-access)
 }
 
 VOXGATE_VECTOR_CLONES

@@ -43,7 +43,7 @@ class Panels {
   // The widest vectors that this processor has.
   static PanelVectors widest();
   // From now on products are computed with these, which the processor must have, and those of tiles in models
-  // that are loaded from now on. Only tests call this.
+  // that are loaded from now on. The level of SVC_CPU says which (backends/cpu_library.cpp).
   static void use(PanelVectors vectors);
   static PanelVectors vectors();
 

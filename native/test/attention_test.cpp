@@ -1,8 +1,6 @@
 #include "harness.h"
 #include "kernel_graph.h"
 
-#include "kernels/taken.h"
-
 #include <ggml.h>
 
 #include <algorithm>
@@ -79,7 +77,7 @@ struct Attention {
 } // namespace
 
 TEST("kernels: attention of one query is the same to the last bit on any number of threads") {
-  const long before = kernel_calls.whole_heads;
+  const long before = calls().whole_heads;
   for (const int64_t positions : {512, 640, 1500}) { // from 512 on ggml divides the positions among threads
     const Attention attention{1, positions};
     const auto alone = attention.computed(1);
@@ -87,7 +85,7 @@ TEST("kernels: attention of one query is the same to the last bit on any number 
     for (const int threads : {2, 3, 4, 5, 7})
       CHECK(attention.computed(threads) == alone);
   }
-  CHECK(kernel_calls.whole_heads > before);
+  CHECK(calls().whole_heads > before);
 }
 
 namespace {
@@ -108,39 +106,39 @@ void check(const Shapes& shapes, double tolerance) {
 }
 
 struct WithoutAmx {
-  WithoutAmx() { kernel_calls.without_amx = true; }
-  ~WithoutAmx() { kernel_calls.without_amx = false; }
+  WithoutAmx() { calls().without_amx = true; }
+  ~WithoutAmx() { calls().without_amx = false; }
 };
 
 } // namespace
 
 TEST("kernels: attention of many queries is ours, in floats") {
-  needs_avx512();
+  needs_vectors();
   const WithoutAmx without_amx;
-  const long before = kernel_calls.attention_in_floats;
+  const long before = calls().attention_in_floats;
   check(kManyQueries, 1e-3);
-  CHECK(kernel_calls.attention_in_floats > before);
+  CHECK(calls().attention_in_floats > before);
 }
 
 TEST("kernels: attention of many queries is ours, on AMX tiles") {
   needs_amx();
-  const long before = kernel_calls.attention_on_tiles;
+  const long before = calls().attention_on_tiles;
   check(kManyQueries, 2e-2);
-  CHECK(kernel_calls.attention_on_tiles > before);
+  CHECK(calls().attention_on_tiles > before);
 }
 
 TEST("kernels: attention of a few queries is ours") {
-  needs_avx512();
-  const long before = kernel_calls.attention_of_few;
+  needs_vectors();
+  const long before = calls().attention_of_few;
   check({{1, 1}, {1, 600}, {2, 17}, {5, 320}, {6, 1500}, {7, 511}, {15, 64}}, 1e-3);
-  CHECK(kernel_calls.attention_of_few > before);
+  CHECK(calls().attention_of_few > before);
 }
 
 TEST("kernels: attention of other shapes than Whisper's is ggml's, with the processor's own instruction") {
-  const long before = kernel_calls.halves_to_floats;
-  const long ours = kernel_calls.attention_in_floats + kernel_calls.attention_on_tiles;
+  const long before = calls().halves_to_floats;
+  const long ours = calls().attention_in_floats + calls().attention_on_tiles;
   const Attention attention{100, 130, 32};
   CHECK(attention.worst_difference(2) < 5e-3);
-  CHECK(kernel_calls.halves_to_floats > before);
-  CHECK(kernel_calls.attention_in_floats + kernel_calls.attention_on_tiles == ours);
+  CHECK(calls().halves_to_floats > before);
+  CHECK(calls().attention_in_floats + calls().attention_on_tiles == ours);
 }

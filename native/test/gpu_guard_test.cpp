@@ -101,9 +101,9 @@ void apart(const std::function<void()>& body) {
       body();
       code = 0;
     } catch (const Failed& failed) {
-      std::cerr << failed.what << std::endl;
+      std::cerr << failed.what << '\n' << std::flush;
     } catch (...) {
-      std::cerr << "threw " << current_status(StatusCode::closed).message << std::endl;
+      std::cerr << "threw " << current_status(StatusCode::closed).message << '\n' << std::flush;
     }
     _exit(code);
   }

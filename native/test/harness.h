@@ -8,7 +8,7 @@
 #include <vector>
 
 // This is as little of a test framework as suffices: TEST registers a test, CHECK throws, and main runs the
-// tests whose names contain its argument.
+// tests whose names contain one of its arguments, and none that stands behind a minus.
 
 namespace voxgate::test {
 
@@ -33,7 +33,9 @@ struct Skipped {
 
 void check(bool condition, const char* expression, const char* file, int line);
 
-// Gives the path in an environment variable; the test is skipped without it.
+// Gives the value of an environment variable, which is `meaning`; the test is skipped without it.
+std::string setting(const char* variable, const std::string& meaning);
+// The same for the path of a model file.
 std::string weights_from(const char* variable);
 
 // Names a file in the test's own folder, which is removed at exit.

@@ -3,8 +3,7 @@
 #include "harness.h"
 
 #include "backends/backend_proc.h"
-
-#include <ggml-cpu.h>
+#include "backends/cpu_library.h"
 
 #include <fstream>
 #include <iterator>
@@ -26,18 +25,21 @@ std::vector<float> random_values(size_t count, unsigned seed, float scale) {
   return values;
 }
 
-void needs_vnni() {
-  if (ggml_cpu_has_avx512_vnni() == 0)
-    throw Skipped{"ggml was built for a processor without AVX-512 VNNI, where it multiplies by itself"};
+KernelCalls& calls() {
+  ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+  void* const get = ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(cpu), kGetKernelCalls);
+  return *reinterpret_cast<GetKernelCalls>(get)();
 }
 
-void needs_avx512() {
-  if (ggml_cpu_has_avx512() == 0)
-    throw Skipped{"ggml was built for a processor without AVX-512, where it computes GELU by itself"};
+void needs_vectors() {
+  if (const auto level = cpu_level();
+      !level.starts_with("avx2") && !level.starts_with("avx512") && level != "amx")
+    throw Skipped{"ggml was built for " + level + ", where it computes by itself"};
 }
 
 void needs_amx() {
-  needs_vnni();
+  if (const auto level = cpu_level(); level != "amx" && level != "avx512_vnni")
+    throw Skipped{"ggml was built for " + level};
   std::ifstream file("/proc/cpuinfo");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (text.find(" amx_bf16") == text.npos || text.find(" avx512_bf16") == text.npos)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernels/taken.h"
+
 #include <ggml-backend.h>
 #include <ggml-cpp.h>
 #include <ggml.h>
@@ -12,11 +14,13 @@ namespace voxgate::test {
 // Gives normally distributed values, the same for the same seed.
 std::vector<float> random_values(size_t count, unsigned seed, float scale = 1);
 
-// Skips the test where ggml's CPU library was built for a processor without these instructions: ggml then
-// computes by itself, and none of our kernels is in use.
-void needs_vnni();
-void needs_avx512();
-// Also skips where the processor has no AMX, or the kernel does not let processes use it.
+// The calls of kernels in the CPU library that is in use.
+KernelCalls& calls();
+
+// Skips the test where ggml's CPU library was built for less than AVX2: ggml then computes by itself, and
+// none of our kernels is in use.
+void needs_vectors();
+// Skips where the processor has no AMX, or the kernel does not let processes use it.
 void needs_amx();
 
 // Holds one graph of ggml's on the CPU, built and computed as the backends do it.

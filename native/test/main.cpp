@@ -1,7 +1,9 @@
 #include "harness.h"
 
+#include "backends/cpu_library.h"
 #include "backends/ggml_runtime.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -39,7 +41,18 @@ void run(const Case& test, int& failures, int& skips) {
   const auto ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
   std::cout << verdict << " " << test.name << " (" << ms << " ms)" << (detail.empty() ? "" : ": ") << detail
-            << std::endl; // flushed at once, so that it is seen also when a test hangs
+            << '\n'
+            << std::flush; // at once, so that it is seen also when a test hangs
+}
+
+// Whether a test has one of these in its name, where there are any, and none of those behind a minus.
+bool is_chosen(const std::string& name, const std::vector<std::string>& words) {
+  const auto has = [&](const std::string& part) { return name.find(part) != std::string::npos; };
+  const auto leaves_out = [](const std::string& word) { return word.starts_with('-'); };
+  if (std::ranges::any_of(words, [&](const auto& word) { return leaves_out(word) && has(word.substr(1)); }))
+    return false;
+  return std::ranges::all_of(words, leaves_out) ||
+         std::ranges::any_of(words, [&](const auto& word) { return !leaves_out(word) && has(word); });
 }
 
 } // namespace
@@ -54,11 +67,15 @@ void check(bool condition, const char* expression, const char* file, int line) {
     throw Failed{std::string(file) + ":" + std::to_string(line) + ": " + expression};
 }
 
+std::string setting(const char* variable, const std::string& meaning) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || *value == '\0')
+    throw Skipped{std::string(variable) + " does not name " + meaning};
+  return value;
+}
+
 std::string weights_from(const char* variable) {
-  const char* path = std::getenv(variable);
-  if (path == nullptr || *path == '\0')
-    throw Skipped{std::string(variable) + " does not name a model file"};
-  return path;
+  return setting(variable, "a model file");
 }
 
 std::string temporary(const std::string& name) {
@@ -99,12 +116,16 @@ std::string reason_of(const std::function<void()>& action) {
 int main(int argc, char** argv) {
   using namespace voxgate::test;
   voxgate::start_ggml([](voxgate::LogLevel, const char*) {});
-  const std::string filter = argc > 1 ? argv[1] : "";
+  if (std::string(VOXGATE_TEST_LEVEL) == "all") {
+    const char* level = std::getenv("SVC_CPU");
+    voxgate::use_cpu(level != nullptr ? level : "auto");
+  }
+  const std::vector<std::string> words(argv + 1, argv + argc);
   int failures = 0;
   int skips = 0;
   int ran = 0;
   for (const auto& test : cases()) {
-    if (test.name.find(filter) == std::string::npos)
+    if (!is_chosen(test.name, words))
       continue;
     ++ran;
     run(test, failures, skips);

@@ -112,7 +112,7 @@ TEST("sensevoice: fbank is Kaldi's") {
   const auto error =
       distance(Fbank(80, kSenseVoiceFbank)(signal(12800)), read_array<float>(kData / "fbank.f32"));
   std::cout << "     largest error " << error << "\n";
-  CHECK(error < 1e-4F);
+  CHECK(error < 2e-4F);
 }
 
 TEST("sensevoice: stacked frames repeat the edges") {

@@ -3,7 +3,6 @@
 
 #include "backends/sensevoice/sensevoice_encoder.h"
 #include "backends/sensevoice/sensevoice_tiles.h"
-#include "kernels/taken.h"
 
 #include <ggml-cpp.h>
 #include <gguf.h>
@@ -113,7 +112,7 @@ TEST("sensevoice tiles: logits and tokens are those of the exact products, for a
   needs_amx();
   Model tiles(widened(false));
   Model exact(widened(true));
-  const long before = kernel_calls.tile_attention;
+  const long before = calls().tile_attention;
   float worst = 0;
   float worst_logprob = 0;
   int compared = 0;
@@ -142,7 +141,7 @@ TEST("sensevoice tiles: logits and tokens are those of the exact products, for a
   }
   std::cout << "     largest error of a logit " << worst << ", of a log probability " << worst_logprob
             << " in " << compared << " positions\n";
-  CHECK(kernel_calls.tile_attention > before);
+  CHECK(calls().tile_attention > before);
   CHECK(compared > 500);
   CHECK(worst < 0.1F && worst_logprob < 0.1F);
 }
@@ -151,7 +150,7 @@ TEST("sensevoice tiles: they are nearer to the exact products than 8-bit activat
   needs_amx();
   Model exact(widened(true));
   Model tiles(widened(false));
-  kernel_calls.without_amx = true;
+  calls().without_amx = true;
   Model integers(widened(false));
   const auto error = [&](Model& model) {
     double sum = 0;
@@ -166,7 +165,7 @@ TEST("sensevoice tiles: they are nearer to the exact products than 8-bit activat
     return sum;
   };
   const double of_integers = error(integers);
-  kernel_calls.without_amx = false;
+  calls().without_amx = false;
   const double of_tiles = error(tiles);
   std::cout << "     squared error " << of_tiles << ", of 8-bit activations " << of_integers << "\n";
   CHECK(of_tiles < of_integers);
@@ -230,9 +229,9 @@ TEST("sensevoice tiles: a position is read back from packed channels") {
 
 TEST("sensevoice tiles: models that tiles are not made for are computed without them") {
   needs_amx();
-  const long before = kernel_calls.tile_norm;
+  const long before = calls().tile_norm;
   Model(widened(true)).encode(20);
-  CHECK(kernel_calls.tile_norm == before);
+  CHECK(calls().tile_norm == before);
 
   GgufFile file(widened(false));
   auto shape = read_sensevoice_shape(file);

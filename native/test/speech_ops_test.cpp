@@ -3,7 +3,6 @@
 
 #include "backends/backend_proc.h"
 #include "kernels/speech_ops.h"
-#include "kernels/taken.h"
 
 #include <algorithm>
 #include <array>
@@ -72,7 +71,7 @@ double silu(double x) {
 } // namespace
 
 TEST("speech ops: a norm is that of plain loops") {
-  const long before = kernel_calls.speech_norm;
+  const long before = calls().speech_norm;
   for (const int64_t width : {1, 8, 31, 32, 100, 512}) {
     Matrix x(width, 5, 1), weight(width, 1, 2), bias(width, 1, 3);
     for (float& value : x.values)
@@ -90,11 +89,11 @@ TEST("speech ops: a norm is that of plain loops") {
     }
     check(&SpeechOps::norm, speech_user(1e-3F), x.rows, {x, weight, bias}, width, expected);
   }
-  CHECK(kernel_calls.speech_norm > before);
+  CHECK(calls().speech_norm > before);
 }
 
 TEST("speech ops: attention is that of plain loops, with relative positions and without") {
-  const long before = kernel_calls.speech_attention;
+  const long before = calls().speech_attention;
   for (const bool relative : {false, true})
     for (const auto& [time, heads, depth] :
          {std::array<int64_t, 3>{1, 2, 4}, {7, 1, 64}, {64, 2, 16}, {75, 3, 20}}) {
@@ -128,11 +127,11 @@ TEST("speech ops: attention is that of plain loops, with relative positions and 
       check(&SpeechOps::attention, speech_user(static_cast<int>(heads)),
             attention_rows(width, heads, time, relative ? 2 * time - 1 : 0), inputs, width, expected);
     }
-  CHECK(kernel_calls.speech_attention > before);
+  CHECK(calls().speech_attention > before);
 }
 
 TEST("speech ops: the convolution of a Conformer is that of plain loops") {
-  const long before = kernel_calls.speech_convolution;
+  const long before = calls().speech_convolution;
   for (const int64_t taps : {3, 9})
     for (const int64_t time : {1, 4, 30})
       for (const int64_t width : {8, 40, 64}) {
@@ -154,12 +153,12 @@ TEST("speech ops: the convolution of a Conformer is that of plain loops") {
         check(&SpeechOps::convolution, nullptr, convolution_rows(taps, time),
               {x, kernel, mean, variance, weight, bias}, width, expected);
       }
-  CHECK(kernel_calls.speech_convolution > before);
+  CHECK(calls().speech_convolution > before);
 }
 
 TEST("speech ops: both steps of the subsampling are those of plain loops") {
-  const long before = kernel_calls.speech_subsample;
-  const long again = kernel_calls.speech_subsample_again;
+  const long before = calls().speech_subsample;
+  const long again = calls().speech_subsample_again;
   for (const int64_t frames : {1, 2, 7, 33})
     for (const int64_t mels : {8, 16})
       for (const int64_t channels : {4, 40}) {
@@ -201,11 +200,11 @@ TEST("speech ops: both steps of the subsampling are those of plain loops") {
         check(&SpeechOps::subsample_again, speech_user(static_cast<int>(mels)),
               subsample_again_rows(mels, frames), {x, first_bias, second, second_bias}, channels, expected);
       }
-  CHECK(kernel_calls.speech_subsample > before && kernel_calls.speech_subsample_again > again);
+  CHECK(calls().speech_subsample > before && calls().speech_subsample_again > again);
 }
 
 TEST("speech ops: what follows a product is that of plain loops, step by step") {
-  const long before = kernel_calls.speech_finish;
+  const long before = calls().speech_finish;
   Matrix x(50, 7, 1), bias(50, 1, 2), carried(50, 7, 3);
   for (const int steps : {0, int{kBias}, int{kCarry}, kBias | kRelu, kSilu | kHalf, kHalf | kCarry,
                           kBias | kRelu | kSilu | kHalf | kCarry}) {
@@ -244,11 +243,11 @@ TEST("speech ops: what follows a product is that of plain loops, step by step") 
     for (size_t i = 0; i < expected.size(); ++i)
       CHECK(std::abs(computed[i] - expected[i]) < 1e-5);
   }
-  CHECK(kernel_calls.speech_finish > before);
+  CHECK(calls().speech_finish > before);
 }
 
 TEST("speech ops: the memory of FSMN is that of plain loops") {
-  const long before = kernel_calls.speech_memory;
+  const long before = calls().speech_memory;
   for (const int64_t time : {1, 5, 40})
     for (const int64_t width : {8, 50, 64}) {
       constexpr int64_t kTaps = 11;
@@ -263,5 +262,5 @@ TEST("speech ops: the memory of FSMN is that of plain loops") {
         }
       check(&SpeechOps::memory, nullptr, memory_rows(kTaps, time), {v, kernel, x}, width, expected);
     }
-  CHECK(kernel_calls.speech_memory > before);
+  CHECK(calls().speech_memory > before);
 }

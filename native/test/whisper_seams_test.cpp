@@ -68,7 +68,7 @@ TEST("whisper seams: the probability of no speech is that of the audio at hand")
   const auto by_hand = [&](std::vector<whisper_token> tokens) {
     ThreadBudget budget(1);
     const CancelToken cancel;
-    const CallScope scope(*context, *upstream.state, budget, cancel);
+    const CallScope scope(*upstream.state, budget, cancel);
     whisper_internals::set_audio_context(*upstream.state, 300);
     CHECK(whisper_pcm_to_mel_with_state(context, upstream.state.get(), samples.data(),
                                         static_cast<int>(samples.size()), 1) == 0);
@@ -111,7 +111,7 @@ TEST("whisper seams: a decoder that fails is a failure and not the end") {
   ThreadBudget budget(1);
   const CancelToken never;
   const auto samples = noise(40000);
-  const CallScope scope(*upstream.context, *upstream.state, budget, never);
+  const CallScope scope(*upstream.state, budget, never);
   CHECK(whisper_internals::compute_spectrogram(*upstream.context, *upstream.state, samples, 1));
   CHECK(whisper_internals::encode_window(*upstream.context, *upstream.state, 0, 1));
   const auto prompt = whisper_internals::decoder_prompt(*upstream.context, {}, "en", false, true);
@@ -182,7 +182,7 @@ TEST("whisper seams: the cache for texts holds what a call needs, and nothing af
   {
     ThreadBudget budget(1);
     const CancelToken never;
-    const CallScope scope(*upstream.context, *upstream.state, budget, never);
+    const CallScope scope(*upstream.state, budget, never);
     CHECK(whisper_internals::compute_spectrogram(*upstream.context, *upstream.state, noise(40000), 1));
     CHECK(whisper_internals::encode_window(*upstream.context, *upstream.state, 0, 1));
     whisper_internals::decode_prompt(
@@ -214,7 +214,7 @@ TEST("whisper seams: a cancelled graph stops between two operations") {
   ThreadBudget budget(1);
   CancelToken cancel;
   const auto samples = noise(40000);
-  const CallScope scope(*upstream.context, *upstream.state, budget, cancel);
+  const CallScope scope(*upstream.state, budget, cancel);
   CHECK(whisper_pcm_to_mel_with_state(upstream.context.get(), upstream.state.get(), samples.data(),
                                       static_cast<int>(samples.size()), 1) == 0);
   // This function checks no callback of its own, so only the graph can notice.

@@ -89,6 +89,7 @@ struct Block {
 
 std::vector<Block> blocks_of(NetworkWeights& weights) {
   std::vector<Block> blocks;
+  blocks.reserve(kBlocks);
   for (size_t i = 0; i < kBlocks; ++i)
     blocks.emplace_back(weights, "block." + std::to_string(i));
   return blocks;

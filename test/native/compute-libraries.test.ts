@@ -1,15 +1,11 @@
 /** Which of the compute libraries beside the addon are loaded, and what is said where none can be used. */
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
-import { copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
-const BUILD = new URL('../../build/Release/', import.meta.url).pathname;
-const ADDON = new URL('../../src/engine/addon.ts', import.meta.url).href;
+import { addonWithout, inProcess } from './addon-folder.ts';
 
 let dir: string;
 before(async () => {
@@ -17,29 +13,10 @@ before(async () => {
 });
 after(() => rm(dir, { recursive: true }));
 
-/** Copies the addon and its libraries, but for those whose names are given. */
-async function addonWithout(...left: string[]): Promise<string> {
-  const folder = await mkdtemp(join(dir, 'addon-'));
-  for (const name of await readdir(BUILD))
-    if (/\.(node|so)$/.test(name) && !left.some((begin) => name.startsWith(begin)))
-      await copyFile(join(BUILD, name), join(folder, name));
-  return folder;
-}
-
 async function compile(source: string, library: string): Promise<void> {
   await writeFile(`${library}.c`, source);
   execFileSync('cc', ['-shared', '-fPIC', '-o', library, `${library}.c`]);
   await rm(`${library}.c`);
-}
-
-/** Loads the addon of a folder in a process of its own, and gives what the script prints. */
-async function inProcess(folder: string, options: { gpus: boolean }, script: string): Promise<string> {
-  const load = `
-    const { loadNative } = await import(${JSON.stringify(ADDON)});
-    const native = loadNative(${JSON.stringify(join(folder, 'voxgate.node'))}, ${JSON.stringify(options)});
-    ${script}`;
-  const { stdout } = await run(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', load]);
-  return stdout;
 }
 
 const LOAD_A_MODEL = `
@@ -49,7 +26,7 @@ const LOAD_A_MODEL = `
   console.log(error.code, error.message);`;
 
 test('a library for GPUs is loaded only where a GPU may be used', async () => {
-  const folder = await addonWithout('libggml-cuda');
+  const folder = await addonWithout(dir, 'libggml-cuda');
   await compile(
     `#include <stdio.h>
      __attribute__((constructor)) static void loaded(void) { puts("the driver was asked"); fflush(stdout); }`,
@@ -61,7 +38,7 @@ test('a library for GPUs is loaded only where a GPU may be used', async () => {
 });
 
 test('a library for another processor is said to be one', async () => {
-  const folder = await addonWithout('libggml-cpu');
+  const folder = await addonWithout(dir, 'libggml-cpu');
   await compile('int ggml_backend_score(void) { return 0; }', join(folder, 'libggml-cpu.so'));
   const said = await inProcess(folder, { gpus: false }, LOAD_A_MODEL);
   assert.match(said, /^load_failed No CPU compute library can be used here; libggml-cpu\.so is compiled for/);
@@ -69,7 +46,7 @@ test('a library for another processor is said to be one', async () => {
 });
 
 test('a library that cannot be loaded is named with the reason, and one that is not there is missed', async () => {
-  const folder = await addonWithout('libggml-cpu');
+  const folder = await addonWithout(dir, 'libggml-cpu');
   assert.match(
     await inProcess(folder, { gpus: false }, LOAD_A_MODEL),
     /^load_failed No CPU compute library was found beside the addon/,
@@ -78,5 +55,48 @@ test('a library that cannot be loaded is named with the reason, and one that is 
   assert.match(
     await inProcess(folder, { gpus: false }, LOAD_A_MODEL),
     /^load_failed No CPU compute library can be used here; libggml-cpu-haswell\.so cannot be loaded: .*too short/,
+  );
+});
+
+const LEVEL = 'console.log(native.info.cpuLevel);';
+
+test('the level of instructions is that of the library, and another one than it has cannot be named', async () => {
+  const folder = await addonWithout(dir);
+  const level = (await inProcess(folder, { gpus: false }, LEVEL)).trim();
+  assert.match(level, /^(sse2|avx|avx2|avx2_vnni|avx512|avx512_vnni|amx|neon|neon_dotprod|neon_i8mm)$/);
+  assert.equal((await inProcess(folder, { gpus: false, cpu: level }, LEVEL)).trim(), level);
+  const refused = `await import('node:assert/strict').then((assert) => assert.throws(
+    () => loadNative(${JSON.stringify(join(folder, 'voxgate.node'))}, { cpu: 'sse9' }),
+    { code: 'invalid_argument', message: ${JSON.stringify(`This process computes with ${level} already, not with sse9`)} }));`;
+  await inProcess(folder, { gpus: false }, refused);
+  await assert.rejects(
+    inProcess(folder, { gpus: false, cpu: 'sse9' }, ''),
+    /invalid_argument|This build has no kernels for sse9, only for: .*--cpu=all/,
+  );
+});
+
+test('of several libraries the best that the processor has is taken, and every one of them can be named', async () => {
+  const folder = await addonWithout(dir, 'libggml-cpu');
+  // A library is asked how well it suits the processor, and for its level, before it is loaded.
+  const library = (name: string, level: string, score: number) =>
+    compile(
+      `struct level { const char* name; int (*may)(void); void (*leave)(void); };
+       static int no(void) { return 0; }
+       static void nothing(void) {}
+       static const struct level level = { "${level}", no, nothing };
+       const struct level* voxgate_cpu_level(void) { return &level; }
+       int ggml_backend_score(void) { return ${score}; }
+       void* ggml_backend_init(void) { __builtin_puts("${level} is loaded"); __builtin_exit(0); }`,
+      join(folder, `libggml-cpu-${name}.so`),
+    );
+  await library('a', 'avx2', 3);
+  await library('b', 'avx512', 0);
+  await library('c', 'avx', 2);
+  const loaded = (cpu?: string) => inProcess(folder, { gpus: false, ...(cpu && { cpu }) }, '');
+  assert.equal(await loaded(), 'avx2 is loaded\n');
+  assert.equal(await loaded('avx'), 'avx is loaded\n');
+  await assert.rejects(
+    loaded('avx512'),
+    /This processor does not have avx512; of this build it can use: avx, avx2/,
   );
 });

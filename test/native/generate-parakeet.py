@@ -2,6 +2,8 @@
 """Writes a Parakeet TDT model in the format of whisper.cpp whose transcript is known in advance. Needs numpy.
 
     generate-parakeet.py data/parakeet-script.bin    the model of parakeet.test.ts, which speaks SCRIPT for any input
+    generate-parakeet.py data/parakeet-wide.bin --wide  the same with rows as long as the memory of a GPU wants them, and
+                                                     probabilities that depend a little on the encoder
     generate-parakeet.py OUT --random SEED           small random weights, to compare with another implementation
     generate-parakeet.py OUT --full                  the published shape in q8_0 with weights of zero (668 MB), to measure
 
@@ -110,7 +112,7 @@ def random_weights(rng, name, dims):
     return rng.standard_normal(dims) / np.sqrt(fan_in)
 
 
-def script_weights(shape):
+def script_weights(shape, hearing):
     """Makes the tensors that tell the script; positions are 0 for the start, then one for each token of it."""
     positions = shape.pred
     embed = np.zeros((shape.vocab + 1, positions))
@@ -137,7 +139,7 @@ def script_weights(shape):
         f"{lstm}bias_h_l0": gates,
         "joint.pred.weight": np.eye(positions),
         "joint.pred.bias": np.zeros(positions),
-        "joint.enc.weight": np.zeros((positions, shape.state)),
+        "joint.enc.weight": hearing,
         "joint.enc.bias": np.zeros(positions),
         "joint.joint_net.2.weight": net,
         "joint.joint_net.2.bias": bias,
@@ -155,7 +157,7 @@ def triangles(mels, bins):
     return np.array([np.interp(at, peaks[i : i + 3], [0, 1, 0]) for i in range(mels)])
 
 
-def generate(path, seed, random):
+def generate(path, seed, random, wide):
     rng = np.random.default_rng(seed)
     shape = Shape()
     pieces = ["<unk>", "<|never|>", *(piece.replace("_", SPACE) for piece, _ in SCRIPT)]
@@ -164,7 +166,10 @@ def generate(path, seed, random):
     if random:
         shape.state, shape.heads, shape.mels, shape.fft, shape.channels, shape.kernel = 64, 4, 32, 512, 256, 9
         shape.pred, shape.pred_layers, shape.durations = 48, 2, [0, 1, 2, 3, 4]
-    known = {} if random else script_weights(shape)
+    if wide:
+        shape.state, shape.pred = 32, 32
+    hearing = 0.01 * rng.standard_normal((shape.pred, shape.state)) if wide else np.zeros((shape.pred, shape.state))
+    known = {} if random else script_weights(shape, hearing)
     half = not random
     window = np.hanning(400 if random else shape.fft)
     with open(path, "wb") as out:
@@ -198,8 +203,9 @@ if __name__ == "__main__":
     parser.add_argument("output")
     parser.add_argument("--random", type=int, metavar="SEED")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--wide", action="store_true")
     arguments = parser.parse_args()
     if arguments.full:
         generate_full(arguments.output)
     else:
-        generate(arguments.output, arguments.random or 0, arguments.random is not None)
+        generate(arguments.output, arguments.random or 0, arguments.random is not None, arguments.wide)

@@ -83,6 +83,7 @@ const std::string& piece(const parakeet_context& context, int32_t id) {
 
 std::vector<std::string> pieces(const parakeet_context& context, size_t vocabulary) {
   std::vector<std::string> pieces;
+  pieces.reserve(vocabulary);
   for (size_t id = 0; id < vocabulary; ++id)
     pieces.push_back(piece(context, static_cast<int32_t>(id)));
   return pieces;

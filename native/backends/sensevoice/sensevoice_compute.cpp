@@ -36,6 +36,7 @@ GraphCompute::GraphCompute(const std::string& device, int threads, size_t max_no
   set_backend_threads(backends_.back().get(), threads);
 
   std::vector<ggml_backend_t> raw;
+  raw.reserve(backends_.size());
   for (const auto& backend : backends_)
     raw.push_back(backend.get());
   scheduler_.reset(

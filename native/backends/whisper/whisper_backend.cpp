@@ -84,7 +84,7 @@ class WhisperBackend final : public Backend {
     const bool encoded = std::exchange(encoded_, {}) == wanted && options.again;
     whisper_state& state = this->state();
     prepare(state, wanted.audio_context);
-    CallScope scope(*context_, state, *budget_, cancel);
+    CallScope scope(state, *budget_, cancel);
     try {
       WhisperTranscript transcript(*context_, state, scope, cancel, options, events,
                                    prompt_tokens(prompt_tail(options.prompt)), prompt_tokens(options.text));
@@ -109,7 +109,7 @@ class WhisperBackend final : public Backend {
     const int audio_context = this->audio_context(options.audio_context, padded.size());
     encoded_ = {};
     prepare(state, audio_context);
-    const CallScope scope(*context_, state, *budget_, cancel);
+    const CallScope scope(state, *budget_, cancel);
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
     int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(),
                                              static_cast<int>(padded.size()), budget_->threads());

@@ -9,7 +9,6 @@
 #include <array>
 #include <span>
 
-struct whisper_context;
 struct whisper_state;
 
 namespace voxgate {
@@ -20,15 +19,14 @@ namespace voxgate {
 //
 //  - graphs are computed by as many threads as are this lane's share at that moment;
 //  - graphs stop between two operations when the call is cancelled (on a CPU);
-//  - on a CPU, attention sees the positions of the audio context and no others;
+//  - attention sees the positions of the audio context and no others, but for CUDA;
 //  - the audio is not encoded again after `skip_encoding(true)`;
 //  - memory that only a long window or a long text needs is given back.
 //
 // Without one, as while a state is made, whisper.cpp goes its own way.
 class CallScope {
  public:
-  CallScope(const whisper_context& context, whisper_state& state, ThreadBudget& budget,
-            const CancelToken& cancel);
+  CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel);
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
   ~CallScope();

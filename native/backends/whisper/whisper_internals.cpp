@@ -33,12 +33,11 @@
 //   Tests: "graphs are computed with the threads of the call", "what a detection has encoded is not encoded
 //   again, and nothing else is taken for it".
 // padded_positions (2055, 2284, 2481)
-//   On a CPU, the positions without padding. whisper.cpp rounds the audio context up to a multiple of 256 and
+//   The positions without padding. whisper.cpp rounds the audio context up to a multiple of 256 and
 //   attends to the positions in between without a mask. They hold zeros at first, which takes weight from the
-//   speech, and later what an earlier call with a longer context left there: another caller's audio. On a GPU
-//   `forget_audio` clears them instead. While a state is made they are rounded, so that its buffers are large
-//   enough for both.
-//   Test: "attention sees the positions of the audio and no others".
+//   speech, and later what an earlier call with a longer context left there: another caller's audio. CUDA
+//   wants them, so `forget_audio` clears them there. While a state is made they are rounded, so that its
+//   buffers are large enough for both. Test: "attention sees the positions of the audio and no others".
 // whisper_init_state (3374), whisper_free (3740)
 //   What was made before an exception, or before a failure to load, is freed.
 //   Test: test/faults/fail-nth.test.ts.
@@ -205,6 +204,7 @@ namespace voxgate::whisper_internals {
 
 std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> whole,
                                          const whisper_context_params& params) {
+  // NOLINTNEXTLINE(modernize-make-unique): that would make a second context to move from
   std::unique_ptr<whisper_context> view(new whisper_context{.vocabulary = whole->vocabulary});
   view->t_load_us = whole->t_load_us;
   view->t_start_us = whole->t_start_us;
@@ -264,10 +264,6 @@ std::span<std::byte> text_cache(const whisper_state& state) {
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data) {
   for (ggml_backend_t backend : state.backends)
     set_backend_abort(backend, should_abort, user_data);
-}
-
-bool uses_gpu(const whisper_context& context) {
-  return context.params.use_gpu;
 }
 
 bool has_no_times(const whisper_context& context) {
@@ -381,6 +377,7 @@ std::vector<std::span<float>> decode_extensions(whisper_context& context, whispe
   auto& batch = state.batch;
   batch.n_tokens = count;
   std::vector<std::span<float>> rows;
+  rows.reserve(extensions.size());
   for (whisper_seq_id i = 0; i < count; ++i) {
     batch.token[i] = extensions[static_cast<size_t>(i)].token;
     batch.pos[i] = position;

@@ -32,7 +32,7 @@ std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> 
 // Finds the heads that align text with audio, from the shape of the model.
 void choose_alignment_heads(whisper_context& context);
 
-// Clears what the last call left in the attention caches for audio. This is needed on a GPU, where positions
+// Clears what the last call left in the attention caches for audio. This is needed with CUDA, where positions
 // are padded, whenever the audio context changes.
 void forget_audio(whisper_state& state);
 
@@ -49,8 +49,6 @@ std::span<std::byte> text_cache(const whisper_state& state);
 
 // Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data);
-
-bool uses_gpu(const whisper_context& context);
 
 // True for the first distilled models, which were not taught to write times.
 bool has_no_times(const whisper_context& context);

@@ -1,0 +1,163 @@
+#pragma once
+
+// The registers that the kernels are written for: those of AVX-512, or else of AVX2 with FMA and F16C. Each
+// of ggml's CPU libraries is compiled for one level of instructions (cpu_level.h) and has the widest of them.
+// VOXGATE_HAS_VECTORS is not defined where a library has neither, and ggml computes there.
+#include <cstdint>
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define VOXGATE_HAS_VECTORS
+#define VOXGATE_WIDE_VECTORS
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define VOXGATE_HAS_VECTORS
+#endif
+
+#ifdef VOXGATE_HAS_VECTORS
+
+#include "transpose.h"
+
+#include <immintrin.h>
+
+namespace voxgate {
+
+#ifdef VOXGATE_WIDE_VECTORS
+
+using Floats = __m512;
+using Integers = __m512i;
+constexpr int64_t kLanes = 16;     // of 32 bits
+constexpr int64_t kRegisters = 32; // of a core
+
+inline Floats load(const float* from) {
+  return _mm512_loadu_ps(from);
+}
+inline Integers load(const void* from) {
+  return _mm512_loadu_si512(from);
+}
+inline void store(float* to, Floats values) {
+  _mm512_storeu_ps(to, values);
+}
+inline void store(void* to, Integers values) {
+  _mm512_storeu_si512(to, values);
+}
+inline __mmask16 first_lanes(int64_t count) {
+  return count >= kLanes ? 0xFFFF : static_cast<__mmask16>((1U << count) - 1);
+}
+inline Floats load_first(const float* from, int64_t count) {
+  return _mm512_maskz_loadu_ps(first_lanes(count), from);
+}
+inline void store_first(float* to, Floats values, int64_t count) {
+  _mm512_mask_storeu_ps(to, first_lanes(count), values);
+}
+inline Floats spread(float value) {
+  return _mm512_set1_ps(value);
+}
+inline Integers spread(int32_t value) {
+  return _mm512_set1_epi32(value);
+}
+inline Integers negative(Integers values) {
+  return _mm512_sub_epi32(_mm512_setzero_si512(), values);
+}
+inline Floats multiply_add(Floats a, Floats b, Floats c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
+inline Floats to_floats(Integers values) {
+  return _mm512_cvtepi32_ps(values);
+}
+// `halves` are kLanes 16-bit floats.
+inline Floats from_halves(const uint16_t* halves) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
+}
+inline float sum_of(Floats values) {
+  return _mm512_reduce_add_ps(values);
+}
+// 2 * kLanes integers of 8 bits, as 16 bits.
+inline Integers widened(const int8_t* from) {
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+// Adds to each lane the products of its two integers of 16 bits. It is exact where those come of 8 bits.
+inline Integers add_pairs(Integers sums, Integers a, Integers b) {
+  return _mm512_add_epi32(sums, _mm512_madd_epi16(a, b));
+}
+#ifdef __AVX512VNNI__
+#define VOXGATE_HAS_QUADS
+// Adds to each lane the products of its four integers of 8 bits: unsigned ones times signed ones.
+inline Integers add_quads(Integers sums, Integers of_unsigned, Integers of_signed) {
+  return _mm512_dpbusd_epi32(sums, of_unsigned, of_signed);
+}
+#endif
+
+#else
+
+using Floats = __m256;
+using Integers = __m256i;
+constexpr int64_t kLanes = 8;
+constexpr int64_t kRegisters = 16;
+
+inline Floats load(const float* from) {
+  return _mm256_loadu_ps(from);
+}
+inline Integers load(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+inline void store(float* to, Floats values) {
+  _mm256_storeu_ps(to, values);
+}
+inline void store(void* to, Integers values) {
+  _mm256_storeu_si256(static_cast<__m256i*>(to), values);
+}
+inline Integers first_lanes(int64_t count) {
+  const Integers lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lanes);
+}
+inline Floats load_first(const float* from, int64_t count) {
+  return _mm256_maskload_ps(from, first_lanes(count));
+}
+inline void store_first(float* to, Floats values, int64_t count) {
+  _mm256_maskstore_ps(to, first_lanes(count), values);
+}
+inline Floats spread(float value) {
+  return _mm256_set1_ps(value);
+}
+inline Integers spread(int32_t value) {
+  return _mm256_set1_epi32(value);
+}
+inline Integers negative(Integers values) {
+  return _mm256_sub_epi32(_mm256_setzero_si256(), values);
+}
+inline Floats multiply_add(Floats a, Floats b, Floats c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+inline Floats to_floats(Integers values) {
+  return _mm256_cvtepi32_ps(values);
+}
+inline Floats from_halves(const uint16_t* halves) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves)));
+}
+inline float sum_of(Floats values) {
+  __m128 sum = _mm_add_ps(_mm256_castps256_ps128(values), _mm256_extractf128_ps(values, 1));
+  sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+  return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
+}
+inline Integers widened(const int8_t* from) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+inline Integers add_pairs(Integers sums, Integers a, Integers b) {
+  return _mm256_add_epi32(sums, _mm256_madd_epi16(a, b));
+}
+#if defined(__AVXVNNI__)
+#define VOXGATE_HAS_QUADS
+inline Integers add_quads(Integers sums, Integers of_unsigned, Integers of_signed) {
+  return _mm256_dpbusd_avx_epi32(sums, of_unsigned, of_signed);
+}
+#elif defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define VOXGATE_HAS_QUADS
+inline Integers add_quads(Integers sums, Integers of_unsigned, Integers of_signed) {
+  return _mm256_dpbusd_epi32(sums, of_unsigned, of_signed);
+}
+#endif
+
+#endif
+
+} // namespace voxgate
+
+#endif
