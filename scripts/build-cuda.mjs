@@ -9,11 +9,12 @@
  * the Python package index where the toolkit has none.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { delimiter, join, resolve } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { describeMissing, missingTools, ROOT, run } from './tools.mjs';
+import { buildGpuLibrary, gpuBuildFolder } from './gpu-library.mjs';
+import { describeMissing, missingTools, run } from './tools.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -45,8 +46,7 @@ const CUBLAS = {
     folder: 'nvidia/cu13',
   },
 };
-const build = join(ROOT, 'build-cuda');
-const library = join(build, 'lib', 'libggml-cuda.so');
+const build = gpuBuildFolder('cuda');
 
 function fail(...lines) {
   process.stderr.write(`${lines.join('\n')}\n`);
@@ -110,26 +110,15 @@ function architectures() {
 }
 
 const compiler = findCompiler();
-mkdirSync(build, { recursive: true });
 const cublas = ensureCublas(compiler);
 const chosen = architectures();
 const definitions = [
-  '-DVOXGATE_CUDA=ON',
-  '-DCMAKE_BUILD_TYPE=Release',
   `-DCMAKE_CUDA_COMPILER=${compiler.nvcc}`,
-  `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(build, 'lib')}`,
   ...(chosen === '' ? [] : [`-DCMAKE_CUDA_ARCHITECTURES=${chosen}`]),
   ...(cublas === null ? [] : [`-DVOXGATE_CUBLAS=${cublas}`]),
-  ...(options['whisper-source'] === '' ? [] : [`-DWHISPER_SOURCE_DIR=${resolve(options['whisper-source'])}`]),
 ];
-run('Configure', 'cmake', ['-S', '.', '-B', build, ...definitions, '--log-level=WARNING']);
-run(`Compile for ${chosen || 'every architecture'}`, 'cmake', [
-  ...['--build', build, '--target', 'ggml-cuda', '--parallel', options.jobs],
-]);
-const beside = join(ROOT, 'build/Release');
-if (existsSync(beside)) copyFileSync(library, join(beside, 'libggml-cuda.so'));
-process.stdout.write(
-  existsSync(beside)
-    ? 'Ready: SVC_DEVICE=auto takes the GPU.\n'
-    : 'Compiled. Now the addon: npm run build:native puts the library beside it.\n',
-);
+buildGpuLibrary('cuda', definitions, {
+  title: `Compile for ${chosen || 'every architecture'}`,
+  jobs: options.jobs,
+  whisperSource: options['whisper-source'],
+});

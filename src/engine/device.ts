@@ -1,9 +1,9 @@
 /** Chooses the device that models run on, and explains the choice when the operator may have meant another one. */
 import { existsSync } from 'node:fs';
-import type { ComputeDevice } from './types.ts';
+import { type ComputeDevice, GPU_LIBRARIES, type GpuLibrary } from './types.ts';
 
 export interface ChosenDevice {
-  /** `cpu` or `cuda:<n>`, as `LoadOptions.device` takes it. */
+  /** `cpu`, `cuda:<n>` or `vulkan:<n>`, as `LoadOptions.device` takes it. */
   device: string;
   gpu: boolean;
 }
@@ -12,18 +12,19 @@ const CPU: ChosenDevice = { device: 'cpu', gpu: false };
 
 /**
  * The device for the models. A GPU that is missing costs speed but not the service, so the choice is then the CPU.
- * @param wanted SVC_DEVICE: auto, cpu, cuda or cuda:<n>
+ * Where two libraries see the same GPU, `auto` takes CUDA.
+ * @param wanted SVC_DEVICE: auto, cpu, cuda, vulkan, cuda:<n> or vulkan:<n>
  */
 export function chooseDevice(wanted: string, devices: readonly ComputeDevice[]): ChosenDevice {
-  const index = Number(wanted.split(':')[1] ?? 0);
-  if (wanted === 'cpu' || index >= countGpus(devices)) return CPU;
-  return { device: `cuda:${index}`, gpu: true };
+  const { libraries, index } = parse(wanted);
+  const library = libraries.find((name) => countGpus(devices, [name]) > index);
+  return library === undefined ? CPU : { device: `${library}:${index}`, gpu: true };
 }
 
 export interface GpuFacts {
-  /** True when this build has ggml's CUDA library. */
-  library: boolean;
-  /** True when the machine has a GPU, whether this build can use it or not. */
+  /** What this build has. */
+  libraries: readonly GpuLibrary[];
+  /** True when the machine has a GPU of NVIDIA, whether this build can use it or not. */
   present: boolean;
 }
 
@@ -31,25 +32,47 @@ export interface GpuFacts {
 export function explainCpu(
   wanted: string,
   devices: readonly ComputeDevice[],
-  { library, present }: GpuFacts,
+  { libraries, present }: GpuFacts,
 ): { level: 'info' | 'warn'; message: string } | null {
   if (wanted === 'cpu' || chooseDevice(wanted, devices).gpu) return null;
-  const gpus = countGpus(devices);
-  if (wanted === 'auto' && !present)
-    return { level: 'info', message: 'Models run on the CPU: no NVIDIA GPU was found here' };
+  const { libraries: asked } = parse(wanted);
+  const gpus = countGpus(devices, asked);
+  if (wanted === 'auto' && !present) {
+    const kind = libraries.includes('vulkan') ? 'GPU' : 'NVIDIA GPU';
+    return { level: 'info', message: `Models run on the CPU: no ${kind} was found here` };
+  }
   const found = gpus === 1 ? '1 GPU is' : `${gpus} GPUs are`;
   const why =
     wanted === 'auto'
       ? 'This machine has a GPU, but models run on the CPU'
       : `SVC_DEVICE is ${wanted}, but ${found} usable here: models run on the CPU`;
+  const library = asked.find((name) => libraries.includes(name));
+  const missing = NAMES[asked[0] ?? 'cuda'];
   const cure = library
-    ? 'The CUDA library of this build finds no GPU: check nvidia-smi, and the log with SVC_LOG_LEVEL=debug'
-    : 'This build has no CUDA library: npm run build:cuda makes it (experimental)';
+    ? `The ${NAMES[library].name} library of this build finds no GPU: check ${NAMES[library].tool}, and the log with SVC_LOG_LEVEL=debug`
+    : `This build has no ${missing.name} library: ${missing.command} makes it (experimental)`;
   const advice = gpus > 0 ? '' : `. ${cure}. If the CPU is what you want, set SVC_DEVICE=cpu`;
   return { level: 'warn', message: `${why}${advice}` };
 }
 
-const countGpus = (devices: readonly ComputeDevice[]) => devices.filter((device) => device.gpu).length;
+/** The libraries that SVC_DEVICE asks for, in order, and the number of the GPU among those of one library. */
+function parse(wanted: string): { libraries: readonly GpuLibrary[]; index: number } {
+  const [name, index = '0'] = wanted.split(':');
+  const libraries = name === 'auto' ? GPU_LIBRARIES : GPU_LIBRARIES.filter((library) => library === name);
+  return { libraries, index: Number(index) };
+}
+
+/** Counts the GPUs that these libraries see. ggml calls its devices `CUDA0` and `Vulkan0`. */
+function countGpus(devices: readonly ComputeDevice[], libraries: readonly GpuLibrary[]): number {
+  const seen = ({ name, gpu }: ComputeDevice) =>
+    gpu && libraries.some((library) => name.toLowerCase().startsWith(library));
+  return devices.filter(seen).length;
+}
+
+const NAMES: Record<GpuLibrary, { name: string; command: string; tool: string }> = {
+  cuda: { name: 'CUDA', command: 'npm run build:cuda', tool: 'nvidia-smi' },
+  vulkan: { name: 'Vulkan', command: 'npm run build:vulkan', tool: 'vulkaninfo --summary' },
+};
 
 /** Device files of the NVIDIA driver, which also exist in containers that were given a GPU; WSL 2 has `dxg`. */
 const GPU_FILES = ['/dev/nvidiactl', '/dev/nvidia0', '/dev/dxg'];

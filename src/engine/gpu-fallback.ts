@@ -6,7 +6,7 @@
 import { type DecodedSegment, type JobHooks, NativeError, type TranscriptionModel } from './types.ts';
 
 export interface GpuFallbackOptions {
-  /** `cuda:<n>`, as `LoadOptions.device` takes it. */
+  /** `cuda:<n>` or `vulkan:<n>`, as `LoadOptions.device` takes it. */
   gpu: string;
   load(device: string): Promise<TranscriptionModel>;
   /** Called when the model has moved to the CPU, where it stays. */

@@ -31,7 +31,7 @@ export interface LoadOptions {
   /** The model family, by the name of its native backend. */
   family: string;
   path: string;
-  device: string; // 'cpu' | 'cuda:0' ...
+  device: string; // 'cpu' | 'cuda:0' | 'vulkan:0' ...
   threads: number;
 }
 
@@ -229,8 +229,12 @@ export interface NativeAudioFile {
   close(): void;
 }
 
+/** The libraries that `npm run build:<name>` makes, in the order in which `auto` asks them. */
+export const GPU_LIBRARIES = ['cuda', 'vulkan'] as const;
+export type GpuLibrary = (typeof GPU_LIBRARIES)[number];
+
 export interface ComputeDevice {
-  /** `CPU`, `CUDA0` ... */
+  /** `CPU`, `CUDA0`, `Vulkan0` ... */
   name: string;
   description: string;
   gpu: boolean;
@@ -241,8 +245,10 @@ export interface EngineInfo {
   whisperVersion: string;
   ggmlVersion: string;
   devices: ComputeDevice[];
-  /** True when ggml's CUDA library is beside the addon, whether it finds a GPU or not. */
-  cudaLibrary: boolean;
+  /** Those of ggml's libraries for GPUs that are beside the addon, whether they find a GPU or not. */
+  gpuLibraries: readonly GpuLibrary[];
+  /** The level of instructions of the kernels on the CPU, as `SVC_CPU` names it; '' where none can be used. */
+  cpuLevel: string;
   cpuFeatures: string[];
   /** The model families that this build can load, by the names of their backends, sorted. */
   families: string[];

@@ -8,7 +8,9 @@ import { type DecodedSegment, NativeError, type TranscriptionModel } from '../..
 /** The models of these tests ignore the options. */
 const chunkOptions = {} as Parameters<TranscriptionModel['transcribe']>[1];
 const cpu = { name: 'CPU', description: '', gpu: false, memoryBytes: 0 };
-const cuda = (n: number) => ({ name: `CUDA${n}`, description: '', gpu: true, memoryBytes: 0 });
+const gpu = (name: string) => ({ name, description: '', gpu: true, memoryBytes: 0 });
+const cuda = (n: number) => gpu(`CUDA${n}`);
+const vulkan = (n: number) => gpu(`Vulkan${n}`);
 
 test('auto takes the first GPU, and the CPU where there is none', () => {
   assert.deepEqual(chooseDevice('auto', [cpu, cuda(0), cuda(1)]), { device: 'cuda:0', gpu: true });
@@ -26,17 +28,27 @@ test('the CPU stands in for a GPU that is not there', () => {
   assert.deepEqual(chooseDevice('cuda:1', [cpu, cuda(0)]), { device: 'cpu', gpu: false });
 });
 
-const here = { library: true, present: true };
+test('a device is counted among those that its own library sees, and auto prefers CUDA', () => {
+  const both = [cpu, cuda(0), vulkan(0), vulkan(1)];
+  assert.deepEqual(chooseDevice('auto', both), { device: 'cuda:0', gpu: true });
+  assert.deepEqual(chooseDevice('auto', [cpu, vulkan(0)]), { device: 'vulkan:0', gpu: true });
+  assert.deepEqual(chooseDevice('vulkan:1', both), { device: 'vulkan:1', gpu: true });
+  assert.deepEqual(chooseDevice('vulkan', [cpu, cuda(0)]), { device: 'cpu', gpu: false });
+  assert.deepEqual(chooseDevice('cuda:1', both), { device: 'cpu', gpu: false });
+});
+
+const here = { libraries: ['cuda'] as const, present: true };
+const bare = { libraries: [] };
 
 test('nothing is said where a GPU is used or the CPU was asked for', () => {
   assert.equal(explainCpu('auto', [cpu, cuda(0)], here), null);
   assert.equal(explainCpu('cuda', [cpu, cuda(0)], here), null);
-  assert.equal(explainCpu('cpu', [cpu], { library: false, present: true }), null);
+  assert.equal(explainCpu('cpu', [cpu], { ...bare, present: true }), null);
 });
 
 test('a machine with a GPU and a build without its library is a warning with the command that builds it', () => {
   for (const wanted of ['auto', 'cuda']) {
-    const said = explainCpu(wanted, [cpu], { library: false, present: true });
+    const said = explainCpu(wanted, [cpu], { ...bare, present: true });
     assert.equal(said?.level, 'warn');
     assert.match(said.message, /models run on the CPU/i);
     assert.match(said.message, /npm run build:cuda/);
@@ -53,7 +65,7 @@ test('a library that finds no GPU is a warning that sends to the driver', () => 
 });
 
 test('a machine without a GPU is a fact, not a warning', () => {
-  const said = explainCpu('auto', [cpu], { library: false, present: false });
+  const said = explainCpu('auto', [cpu], { ...bare, present: false });
   assert.equal(said?.level, 'info');
   assert.match(said.message, /no NVIDIA GPU/);
 });
@@ -62,9 +74,17 @@ test('a GPU asked for by number that is not there is a warning that names what t
   const said = explainCpu('cuda:1', [cpu, cuda(0)], here);
   assert.equal(said?.level, 'warn');
   assert.match(said.message, /SVC_DEVICE is cuda:1, but 1 GPU is usable/);
-  const none = explainCpu('cuda', [cpu], { library: false, present: false });
+  const none = explainCpu('cuda', [cpu], { ...bare, present: false });
   assert.match(none?.message ?? '', /SVC_DEVICE is cuda, but 0 GPUs are usable.*build:cuda/);
   assert.equal(none?.level, 'warn');
+});
+
+test('a library that is missing or finds no GPU is named, with its own command and tool', () => {
+  const absent = explainCpu('vulkan', [cpu, cuda(0)], here);
+  assert.match(absent?.message ?? '', /0 GPUs are usable.*no Vulkan library: npm run build:vulkan/);
+  const idle = { libraries: ['vulkan'] as const, present: false };
+  assert.match(explainCpu('vulkan', [cpu], idle)?.message ?? '', /Vulkan library .* vulkaninfo/);
+  assert.equal(explainCpu('auto', [cpu], idle)?.message, 'Models run on the CPU: no GPU was found here');
 });
 
 function model(on: string, fail?: { error: Error; after: number }): TranscriptionModel & { closed: boolean } {

@@ -1,0 +1,50 @@
+/** Compiles one of ggml's backends for GPUs into a library, and puts it beside the addon, which loads it at run time. */
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { ROOT, run } from './tools.mjs';
+
+/** ggml's names of the backends that this project builds; `vulkan` is compiled in `build-vulkan/`. */
+const BACKENDS = ['cuda', 'vulkan'];
+
+/** The build folder of a backend, which outlives rebuilds of the addon. `kind` is empty but for a library for tests. */
+export function gpuBuildFolder(backend, kind = '') {
+  const folder = join(ROOT, `build-${backend}${kind}`);
+  mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+/**
+ * @param backend `cuda` or `vulkan`
+ * @param definitions what CMake needs beside that, as `-DNAME=VALUE`
+ * @param options.whisperSource the folder of whisper.cpp; empty for the one in node_modules
+ * @param options.kind a library for tests, which stays in its own build folder
+ */
+export function buildGpuLibrary(backend, definitions, { title, jobs, whisperSource, kind = '' }) {
+  const folder = gpuBuildFolder(backend, kind);
+  const all = [
+    `-DVOXGATE_${backend.toUpperCase()}=ON`,
+    '-DCMAKE_BUILD_TYPE=Release',
+    `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, 'lib')}`,
+    ...definitions,
+    ...(whisperSource === '' ? [] : [`-DWHISPER_SOURCE_DIR=${resolve(whisperSource)}`]),
+  ];
+  run('Configure', 'cmake', ['-S', '.', '-B', folder, ...all, '--log-level=WARNING']);
+  run(title, 'cmake', ['--build', folder, '--target', `ggml-${backend}`, '--parallel', jobs]);
+  if (kind !== '') return;
+  const beside = join(ROOT, 'build/Release');
+  if (existsSync(beside)) putGpuLibrariesInto(beside);
+  process.stdout.write(
+    existsSync(beside)
+      ? 'Ready: SVC_DEVICE=auto takes the GPU.\n'
+      : 'Compiled. Now the addon: npm run build:native puts the library beside it.\n',
+  );
+}
+
+/** Copies the libraries that were compiled into the folder of the addon, which may have been made again since. */
+export function putGpuLibrariesInto(folder) {
+  for (const backend of BACKENDS) {
+    const name = `libggml-${backend}.so`;
+    const library = join(ROOT, `build-${backend}`, 'lib', name);
+    if (existsSync(library)) copyFileSync(library, join(folder, name));
+  }
+}
