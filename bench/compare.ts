@@ -3,6 +3,8 @@
  *
  *   npm run bench [-- --only commands,60s --peers voxgate,faster-whisper --rounds 5 --write]
  *   npm run bench -- --audio FILE --reference TEXT
+ *   npm run bench -- --cpu avx2   (after npm run build -- --cpu=all)
+ *   npm run bench -- --device cuda   (after npm run build:cuda)
  *
  * All are warm and take turns, and the order is reversed from clip to clip, so that other load of the machine falls
  * on all. voxgate and whisper.cpp's server are timed through HTTP, upload included; the others in their own process,
@@ -14,10 +16,11 @@ import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { CLASS_IDS, clipClasses } from './clip-classes.ts';
 import { fileClip, SAMPLE } from './clips.ts';
+import { CPU_LEVELS, canBeLimited, limitedTo } from './cpu-level.ts';
 import { startErrorRates } from './error-rate.ts';
 import { measure } from './measurement.ts';
 import { findPlace } from './page.ts';
-import { PEERS } from './peers/all.ts';
+import { canUseGpu, PEERS } from './peers/all.ts';
 import type { StartPeer } from './peers/peer.ts';
 import { VENV } from './peers/python.ts';
 import { type ClassResult, classTable, describeRun } from './report.ts';
@@ -31,6 +34,10 @@ const { values: options, tokens } = parseArgs({
     /** Rounds of every class; when absent 5, but 3 for 6 min and 1 for 60 min. */
     rounds: { type: 'string' },
     threads: { type: 'string', default: '2' },
+    /** Holds voxgate and faster-whisper to these instructions, and leaves the others out. */
+    cpu: { type: 'string' },
+    /** Where the models run. On a GPU those peers are left out that cannot use one. */
+    device: { type: 'string', default: 'cpu' },
     /** Measures this file instead of the classes. */
     audio: { type: 'string' },
     /** Gives the text of that file, or names a file that holds it. */
@@ -62,18 +69,23 @@ const { values: options, tokens } = parseArgs({
 });
 
 const only = chosen('only', options.only, CLASS_IDS);
-let peers = chosen('peers', options.peers, Object.keys(PEERS)).map((id): [string, StartPeer] => [
-  id,
-  PEERS[id] ?? refuse(`no peer ${id}`),
-]);
+const level = options.cpu === undefined ? undefined : chosen('cpu', options.cpu, CPU_LEVELS)[0];
+if (level !== undefined) Object.assign(process.env, limitedTo(level));
+const [device = 'cpu'] = chosen('device', options.device, ['cpu', 'cuda'] as const);
+const ids = chosen('peers', options.peers, Object.keys(PEERS));
+let peers = ids
+  .filter((id) => level === undefined || canBeLimited(id))
+  .filter((id) => device === 'cpu' || canUseGpu(id))
+  .map((id): [string, StartPeer] => [id, PEERS[id] ?? refuse(`no peer ${id}`)]);
 const rounds = options.rounds === undefined ? undefined : count('rounds', options.rounds);
 const threads = count('threads', options.threads);
 const classes = clipClasses({ ...options, rounds }, only);
 if (classes.length === 0) refuse('there are no clips for these classes');
-const places = new Map(options.write ? classes.map(({ id }) => [id, findPlace(id)]) : []);
+const places = new Map(options.write ? classes.map(({ id }) => [id, findPlace(place(id))]) : []);
 
 const peerOptions = {
   threads,
+  device,
   model: options.model,
   venv: options.venv,
   gatewayModel: options['gateway-model'],
@@ -93,11 +105,15 @@ for (const clipClass of classes) {
   peers = peers.filter(([id]) =>
     result.outcomes.some((outcome) => outcome.id === id && outcome.version !== ''),
   );
-  const report = `${await classTable(result, rates)}\n\n${describeRun(result, { threads, load })}`;
+  const report = `${await classTable(result, rates)}\n\n${describeRun(result, { threads, load, level, device })}`;
   process.stdout.write(`${report}\n\n${commandLine(clipClass.id)}\n\n`);
   places.get(clipClass.id)?.write(report);
   if (options.audio !== undefined) printTexts(result);
   if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(results, null, 2));
+}
+
+function place(id: string): string {
+  return [id, ...(level === undefined ? [] : [level]), ...(device === 'cpu' ? [] : [device])].join('-');
 }
 
 function printTexts({ outcomes }: ClassResult): void {
@@ -108,9 +124,9 @@ function printTexts({ outcomes }: ClassResult): void {
   }
 }
 
-function chosen(option: string, list: string, known: readonly string[]): string[] {
+function chosen<T extends string>(option: string, list: string, known: readonly T[]): T[] {
   const names = list.split(',');
-  const unknown = names.find((name) => !known.includes(name));
+  const unknown = names.find((name) => !known.some((id) => id === name));
   if (unknown !== undefined) refuse(`--${option} has ${unknown}, which is none of ${known.join(', ')}`);
   return known.filter((name) => names.includes(name));
 }

@@ -13,14 +13,21 @@ export interface ClassResult {
 
 const REFERENCE_PEER = 'voxgate';
 
-/** Tells machine and versions of one class. @param run `load` is the machine's load before the class */
-export function describeRun({ outcomes }: ClassResult, run: { threads: number; load: number }): string {
+/**
+ * Tells machine and versions of one class.
+ * @param run `load` is the machine's load before the class; all were held to the instructions of `level`, if any, and
+ *   computed on `device`
+ */
+export function describeRun(
+  { outcomes }: ClassResult,
+  run: { threads: number; load: number; level?: string | undefined; device?: string },
+): string {
   const versions = outcomes.filter(({ version }) => version !== '').map((o) => `${o.name}: ${o.version}`);
   const leftOut = outcomes
     .filter(({ failure }) => failure !== null)
     .map((outcome) => `Without ${outcome.name}: ${reason(outcome)}.`);
   return [
-    `${describeMachine()}, load before ${run.load.toFixed(1)}; ${run.threads} threads each. ${versions.join('; ')}.`,
+    `${describeMachine()}, load before ${run.load.toFixed(1)}; ${run.threads} threads each${run.level === undefined ? '' : `, ${run.level}`}${run.device === 'cuda' ? ', on the GPU' : ''}. ${versions.join('; ')}.`,
     ...leftOut,
   ].join('\n\n');
 }

@@ -1,5 +1,5 @@
 /**
- * Writes Whisper files (ggml, q8_0) of the published shapes with random weights, to measure speed and memory but no
+ * Writes Whisper files (ggml, q8_0 or f16) of the published shapes with random weights, to measure speed and memory but no
  * words.
  *
  *   node --import tsx bench/synthetic-model.ts FILE ROUNDS     measures one, and answers in JSON
@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { readConfig } from '../src/config.ts';
 import { loadNative } from '../src/engine/addon.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter } from '../src/models/import/ggml-writer.ts';
-import { toHalf } from '../src/models/import/half.ts';
+import { fromHalf, toHalf } from '../src/models/import/half.ts';
 import { FFT_BINS, melFilters } from '../src/models/import/mel-filters.ts';
 import { SAMPLE } from './clips.ts';
 import { median, samplesOf } from './gateway.ts';
@@ -47,7 +47,8 @@ export interface ModelRun {
   peakMegabytes: number;
 }
 
-type Kind = 'f32' | 'f16' | 'q8_0';
+type Weights = 'f16' | 'q8_0';
+type Kind = 'f32' | Weights;
 
 interface Tensor {
   name: string;
@@ -60,8 +61,8 @@ interface Tensor {
 }
 
 const TYPE_ID: Record<Kind, number> = { f32: 0, f16: 1, q8_0: 8 };
-/** The numbers are ggml's version of its quantization, and q8_0 as the type of most weights. */
-const FILE_TYPE = 2 * 1000 + 7;
+/** The type of most weights. That of q8_0 is behind ggml's version of its quantization. */
+const FILE_TYPE = { f16: 1, q8_0: 2 * 1000 + 7 };
 const AUDIO_CONTEXT = 1500;
 const TEXT_CONTEXT = 448;
 const HEAD = 64;
@@ -74,16 +75,20 @@ const INT_DEVIATION = 73.3;
 const MAX_TOKENS = 30;
 const EMBEDDING = 'decoder.token_embedding.weight';
 
-/** Returns the number of parameters. */
-export async function writeSyntheticModel(path: string, shape: Shape): Promise<number> {
+/** Writes the same values as q8_0 or f16, and returns the number of parameters. */
+export async function writeSyntheticModel(
+  path: string,
+  shape: Shape,
+  weights: Weights = 'q8_0',
+): Promise<number> {
   const writer = await createGgmlWriter(path);
   try {
-    await writeHead(writer, shape);
+    await writeHead(writer, shape, weights);
     const random = randomBlocks();
     let parameters = 0;
     for (const tensor of tensorsOf(shape)) {
       parameters += tensor.shape.reduce((product, extent) => product * extent, 1);
-      await writeTensor(writer, tensor, random);
+      await writeTensor(writer, tensor, random, weights);
     }
     await writer.finish();
     return parameters;
@@ -92,11 +97,11 @@ export async function writeSyntheticModel(path: string, shape: Shape): Promise<n
   }
 }
 
-async function writeHead(writer: GgmlWriter, shape: Shape): Promise<void> {
+async function writeHead(writer: GgmlWriter, shape: Shape, weights: Weights): Promise<void> {
   const { state, audioLayers, textLayers, mels, vocab } = shape;
   const heads = state / HEAD;
   await writer.ints(GGML_MAGIC, vocab, AUDIO_CONTEXT, state, heads, audioLayers);
-  await writer.ints(TEXT_CONTEXT, state, heads, textLayers, mels, FILE_TYPE, mels, FFT_BINS);
+  await writer.ints(TEXT_CONTEXT, state, heads, textLayers, mels, FILE_TYPE[weights], mels, FFT_BINS);
   await writer.values('f32', melFilters(mels));
   await writer.ints(TEXT_TOKENS);
   const words = Array.from({ length: TEXT_TOKENS }, (_, i) => {
@@ -151,19 +156,26 @@ function tensorsOf({ state, audioLayers, textLayers, mels, vocab }: Shape): Tens
   ];
 }
 
-async function writeTensor(writer: GgmlWriter, tensor: Tensor, random: Buffer): Promise<void> {
+async function writeTensor(
+  writer: GgmlWriter,
+  tensor: Tensor,
+  random: Buffer,
+  weights: Weights,
+): Promise<void> {
   const { name, kind, shape, deviation = 0, constant = 0 } = tensor;
   const count = shape.reduce((product, extent) => product * extent, 1);
-  await writer.ints(shape.length, name.length, TYPE_ID[kind], ...shape.toReversed());
+  const type = TYPE_ID[kind === 'q8_0' ? weights : kind];
+  const write = (blocks: Buffer) => writer.write(weights === 'f16' ? halvesOf(blocks) : blocks);
+  await writer.ints(shape.length, name.length, type, ...shape.toReversed());
   await writer.write(Buffer.from(name));
   if (name === EMBEDDING) {
     const [vocab = 0, state = 0] = shape;
-    await writeBlocks(writer, random, TEXT_TOKENS * state, deviation);
+    await writeBlocks(write, random, TEXT_TOKENS * state, deviation);
     // Over the last norm's bias of 1 this row gives a logit of 20, and the rows behind it give 0.
-    await writer.write(equalBlocks(state, 20 / state));
-    await writer.write(equalBlocks((vocab - TEXT_TOKENS - 1) * state, 0));
+    await write(equalBlocks(state, 20 / state));
+    await write(equalBlocks((vocab - TEXT_TOKENS - 1) * state, 0));
   } else if (kind === 'q8_0') {
-    await writeBlocks(writer, random, count, deviation);
+    await writeBlocks(write, random, count, deviation);
   } else {
     const scale = deviation / INT_DEVIATION;
     const values = Float32Array.from({ length: count }, (_, i) =>
@@ -173,17 +185,31 @@ async function writeTensor(writer: GgmlWriter, tensor: Tensor, random: Buffer): 
   }
 }
 
-async function writeBlocks(writer: GgmlWriter, random: Buffer, count: number, deviation: number) {
+type Write = (blocks: Buffer) => Promise<void>;
+
+async function writeBlocks(write: Write, random: Buffer, count: number, deviation: number) {
   const scale = toHalf(deviation / INT_DEVIATION);
   for (let at = 0; at < random.length; at += BLOCK.bytes) random.writeUInt16LE(scale, at);
   for (let left = (count / BLOCK.values) * BLOCK.bytes; left > 0; left -= random.length)
-    await writer.write(random.subarray(0, left));
+    await write(random.subarray(0, left));
 }
 
 function equalBlocks(count: number, value: number): Buffer {
   const block = Buffer.alloc(BLOCK.bytes, 127);
   block.writeUInt16LE(toHalf(value / 127), 0);
   return Buffer.alloc((count / BLOCK.values) * BLOCK.bytes, block);
+}
+
+/** The values of blocks of q8_0 in half precision. */
+function halvesOf(blocks: Buffer): Buffer {
+  const count = (blocks.length / BLOCK.bytes) * BLOCK.values;
+  const halves = Buffer.alloc(2 * count);
+  for (let i = 0; i < count; i++) {
+    const block = Math.floor(i / BLOCK.values) * BLOCK.bytes;
+    const value = fromHalf(blocks.readUInt16LE(block)) * blocks.readInt8(block + 2 + (i % BLOCK.values));
+    halves.writeUInt16LE(toHalf(value), 2 * i);
+  }
+  return halves;
 }
 
 /** Makes integers from -127 to 127, the same at every call; the scales are still to be written. */

@@ -16,3 +16,8 @@ export const PEERS: Record<string, StartPeer> = {
   'whisper-node': startWhisperNode,
   'sherpa-onnx': startSherpaOnnx,
 };
+
+/** The others are installed without what a GPU needs. */
+export function canUseGpu(peer: string): boolean {
+  return peer === 'voxgate' || peer.startsWith('faster-whisper') || /^whisper-(server|cli)$/.test(peer);
+}

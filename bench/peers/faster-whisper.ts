@@ -1,8 +1,11 @@
-/** Runs faster-whisper (int8) in a Python process of its own: greedy, with its default of five beams, or batched. */
+/**
+ * Runs faster-whisper (int8, on a GPU float16) in a Python process of its own: greedy, with its default of five beams, or
+ * batched.
+ */
 import { join } from 'node:path';
 import { startJsonLines } from './json-lines.ts';
 import { type Peer, type PeerOptions, ROOT, type Run } from './peer.ts';
-import { baseCheckpoint, ensureVenv } from './python.ts';
+import { baseCheckpoint, ensureCuda, ensureVenv } from './python.ts';
 
 const SCRIPT = join(ROOT, 'bench/peers/faster_whisper_peer.py');
 
@@ -28,14 +31,17 @@ async function start(
   options: PeerOptions,
   { beam, batched = false }: { beam: number; batched?: boolean },
 ): Promise<Peer> {
-  const python = ensureVenv(options.venv);
+  const { device = 'cpu' } = options;
   const model = options.model ?? baseCheckpoint(options.venv);
-  const flags = ['--threads', String(options.threads), '--beam', String(beam)];
-  const args = [SCRIPT, model, ...flags, ...(batched ? ['--batched'] : [])];
-  const child = await startJsonLines(name, python, args);
+  const { python, env } =
+    device === 'cuda' ? ensureCuda(`${options.venv}-cuda`) : { python: ensureVenv(options.venv), env: {} };
+  const type = device === 'cuda' ? 'float16' : 'int8';
+  const flags = ['--threads', String(options.threads), '--beam', String(beam), '--device', device];
+  const args = [SCRIPT, model, ...flags, '--compute-type', type, ...(batched ? ['--batched'] : [])];
+  const child = await startJsonLines(name, python, args, env);
   return {
     name,
-    version: `${child.hello['faster-whisper']}, ctranslate2 ${child.hello.ctranslate2}, int8, beam ${beam}${
+    version: `${child.hello['faster-whisper']}, ctranslate2 ${child.hello.ctranslate2}, ${type}, beam ${beam}${
       batched ? ', BatchedInferencePipeline with its defaults (8 at once, voice activity filter)' : ''
     }`,
     async transcribe({ audio, language, vad = false, words = false }) {

@@ -53,9 +53,15 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--batched", action="store_true")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--compute-type", default="int8")
     options = parser.parse_args()
     model = WhisperModel(
-        options.model, device="cpu", compute_type="int8", cpu_threads=options.threads, local_files_only=True
+        options.model,
+        device=options.device,
+        compute_type=options.compute_type,
+        cpu_threads=options.threads,
+        local_files_only=True,
     )
     if options.batched:
         model = BatchedInferencePipeline(model)

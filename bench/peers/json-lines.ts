@@ -17,11 +17,12 @@ export async function startJsonLines(
   name: string,
   command: string,
   args: string[],
+  more: Record<string, string> = {},
 ): Promise<JsonLinesProcess> {
   const child = spawn(command, args, {
     stdio: 'pipe',
     // Only weights on disk are measured, so nothing may be fetched.
-    env: { ...process.env, HF_HUB_OFFLINE: '1' },
+    env: { ...process.env, HF_HUB_OFFLINE: '1', ...more },
   });
   const exited = once(child, 'exit');
   // A write to a process that has ended is noticed by the missing answer.

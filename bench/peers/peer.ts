@@ -55,8 +55,12 @@ export interface Peer extends AsyncDisposable {
   peakMegabytes(): number;
 }
 
+export type Device = 'cpu' | 'cuda';
+
 export interface PeerOptions {
   threads: number;
+  /** Where the models run, by default on the CPU. On a GPU their weights are f16. */
+  device?: Device;
   /** Directory of a CTranslate2 Whisper checkpoint; base when absent. */
   model?: string | undefined;
   venv: string;

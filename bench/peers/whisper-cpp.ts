@@ -7,25 +7,33 @@ import { text } from 'node:stream/consumers';
 import { readConfig } from '../../src/config.ts';
 import { parseLanguage } from '../../src/transcription/languages.ts';
 import { answers, childrenCpuSec, cpuSec, freePort, peakMegabytes } from '../gateway.ts';
-import { type Peer, type PeerOptions, ROOT } from './peer.ts';
+import { type Device, type Peer, type PeerOptions, ROOT } from './peer.ts';
 import { upload } from './upload.ts';
 
 const SOURCES = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp');
-const BUILD = join(ROOT, 'build/bench-whisper.cpp');
+/** Its build for GPUs uses them unasked. */
+const BUILDS: Record<Device, { folder: string; definitions: string[]; name: string }> = {
+  cpu: { folder: join(ROOT, 'build/bench-whisper.cpp'), definitions: [], name: 'default build, q8_0' },
+  cuda: {
+    folder: join(ROOT, 'build/bench-whisper.cpp-cuda'),
+    definitions: ['-DGGML_CUDA=ON'],
+    name: 'built with CUDA, f16',
+  },
+};
 /** These are the server's defaults; the command line would search five beams otherwise. */
 const GREEDY = ['--beam-size', '1', '--best-of', '2'];
 
 /** The peer runs on the same weights as the gateway. */
-export function ggmlBase(): string {
-  return join(readConfig().config.modelDir, 'ggml-base-q8_0.bin');
+export function ggmlBase(device: Device = 'cpu'): string {
+  return join(readConfig().config.modelDir, device === 'cuda' ? 'ggml-base.bin' : 'ggml-base-q8_0.bin');
 }
 
-export async function startWhisperServer({ threads }: PeerOptions): Promise<Peer> {
-  build();
+export async function startWhisperServer({ threads, device = 'cpu' }: PeerOptions): Promise<Peer> {
+  const { folder, name } = build(device);
   const port = await freePort();
   const base = `http://127.0.0.1:${port}`;
-  const args = ['-m', ggmlBase(), '--host', '127.0.0.1', '--port', String(port), '-t', String(threads)];
-  const child = spawn(join(BUILD, 'bin/whisper-server'), [...args, ...GREEDY], { stdio: 'ignore' });
+  const args = ['-m', ggmlBase(device), '--host', '127.0.0.1', '--port', String(port), '-t', String(threads)];
+  const child = spawn(join(folder, 'bin/whisper-server'), [...args, ...GREEDY], { stdio: 'ignore' });
   const exited = once(child, 'exit');
   await answers(`${base}/`).catch((error: unknown) => {
     child.kill();
@@ -34,7 +42,7 @@ export async function startWhisperServer({ threads }: PeerOptions): Promise<Peer
   const pid = child.pid ?? 0;
   return {
     name: 'whisper.cpp server',
-    version: `${sourceVersion()}, default build, q8_0, greedy`,
+    version: `${sourceVersion()}, ${name}, greedy`,
     async transcribe({ audio, language }) {
       // Only this format tells the language; its times come from the same tokens as the text.
       const fields = { language, response_format: language === 'auto' ? 'verbose_json' : 'json' };
@@ -53,17 +61,17 @@ export async function startWhisperServer({ threads }: PeerOptions): Promise<Peer
 }
 
 /** Each run has a process that loads the weights again, as it does for a program that calls the command line. */
-export async function startWhisperCli({ threads }: PeerOptions): Promise<Peer> {
-  build();
+export async function startWhisperCli({ threads, device = 'cpu' }: PeerOptions): Promise<Peer> {
+  const { folder, name } = build(device);
   const cpuBefore = childrenCpuSec();
   let peak = 0;
   return {
     name: 'whisper.cpp cli',
-    version: `${sourceVersion()}, default build, q8_0, greedy; a process for every clip`,
+    version: `${sourceVersion()}, ${name}, greedy; a process for every clip`,
     async transcribe({ audio, language }) {
-      const args = ['-m', ggmlBase(), '-t', String(threads), '-l', language, ...GREEDY];
+      const args = ['-m', ggmlBase(device), '-t', String(threads), '-l', language, ...GREEDY];
       const begin = performance.now();
-      const child = spawn(join(BUILD, 'bin/whisper-cli'), [...args, '-f', audio], {
+      const child = spawn(join(folder, 'bin/whisper-cli'), [...args, '-f', audio], {
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       const exited = once(child, 'exit');
@@ -104,14 +112,17 @@ function sourceVersion(): string {
 }
 
 /** Builds once: cmake does nothing when nothing has changed. */
-function build(): void {
+function build(device: Device) {
+  const { folder, definitions } = BUILDS[device];
   const run = (args: string[]) => {
     const { status, error } = spawnSync('cmake', args, { stdio: ['ignore', 'ignore', 'inherit'] });
     if (status !== 0) throw new Error(`cmake ${args.join(' ')} failed${error ? `: ${error.message}` : ''}`);
   };
-  if (!existsSync(join(BUILD, 'CMakeCache.txt'))) {
+  if (!existsSync(join(folder, 'CMakeCache.txt'))) {
     process.stderr.write('Building whisper.cpp’s server and cli (some minutes, once)\n');
-    run(['-S', SOURCES, '-B', BUILD, '-DCMAKE_BUILD_TYPE=Release', '-DWHISPER_BUILD_TESTS=OFF']);
+    const release = ['-DCMAKE_BUILD_TYPE=Release', '-DWHISPER_BUILD_TESTS=OFF', ...definitions];
+    run(['-S', SOURCES, '-B', folder, ...release]);
   }
-  run(['--build', BUILD, '--target', 'whisper-server', 'whisper-cli', '--parallel']);
+  run(['--build', folder, '--target', 'whisper-server', 'whisper-cli', '--parallel']);
+  return BUILDS[device];
 }
