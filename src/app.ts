@@ -190,6 +190,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     prometheus: instruments.prometheus,
     admin: adminRoutes({
       version: VERSION,
+      cpuLevel: deps.engine.info.cpuLevel,
       log,
       slot: { status: slotStatus, stopHolder: slot.stopHolder },
       metrics: instruments.metrics,

@@ -2,8 +2,8 @@
  * Every setting of the gateway, with its name, meaning, range and default in one schema. Settings are read from
  * `process.env` here only; every other part receives the frozen `Config`.
  */
-import { homedir, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import { BUDGETS } from './budgets.ts';
 import { childEnvironment } from './child-environment.ts';
@@ -13,6 +13,9 @@ import { SIZES } from './models/catalogue.ts';
 import type { InstrumentsConfig } from './observability/instruments.ts';
 import {
   aliases,
+  ConfigError,
+  cpuLevel,
+  defaultModelDir,
   httpUrl,
   integer,
   list,
@@ -23,6 +26,8 @@ import {
   unknownSettings,
 } from './setting-kinds.ts';
 import { withoutTrailingSlashes } from './url-base.ts';
+
+export { ConfigError };
 
 /** The rest is for uploads on a memory file system, decoders, and the system itself. */
 const MODEL_MEMORY_SHARE = 0.75;
@@ -61,9 +66,10 @@ export const settings = z.object({
     .describe('models that requests may use, comma-separated ids or aliases; empty = all'),
   SVC_DEVICE: z
     .string()
-    .regex(/^(auto|cpu|cuda(:\d+)?)$/, 'Expected auto, cpu, cuda or cuda:<n>')
+    .regex(/^(auto|cpu|(cuda|vulkan)(:\d+)?)$/, 'Expected auto, cpu, cuda, vulkan, cuda:<n> or vulkan:<n>')
     .default('auto')
-    .describe('where models run: `auto`, `cpu`, `cuda` or `cuda:<n>`'),
+    .describe('where models run: `auto`, `cpu`, `cuda`, `vulkan`, `cuda:<n>` or `vulkan:<n>`'),
+  SVC_CPU: cpuLevel.default('auto').describe('instructions that models compute with on the CPU'),
   SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
   SVC_THREADS: integer(1, 512).optional().describe('threads of one inference'),
   SVC_BEAM_SIZE: integer(1, BUDGETS.whisper.maxBeams)
@@ -136,6 +142,9 @@ export const settings = z.object({
   HF_TOKEN: z.string().min(1).optional().meta(secret('access token for the model hub')),
 });
 
+/** Settings as a program gives them. */
+export type Settings = Readonly<Partial<Record<keyof typeof settings.shape, string | number | boolean>>>;
+
 /** A service behind the gateway that it forwards requests to. */
 export interface UpstreamConfig {
   readonly url: string;
@@ -161,6 +170,7 @@ export interface Config {
   /** The ids or aliases of the models that requests may use; when empty, all. */
   readonly modelAllow: readonly string[];
   readonly device: string;
+  readonly cpu: string;
   readonly threads: number;
   /** Texts that Whisper follows side by side where a chunk is in doubt. */
   readonly beamSize: number;
@@ -195,16 +205,14 @@ export interface Config {
   readonly environment: Readonly<NodeJS.ProcessEnv>;
 }
 
-/** Thrown for a setting whose value is outside its range; the message is one sentence that names the setting. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
-
 /**
  * Reads the settings. An empty value counts as absent, as in a compose file.
+ * @param own settings that stand before those of the environment
  * @throws ConfigError that names the setting, its value and what is allowed.
  */
-export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Config; warnings: string[] } {
+export function readConfig(around = process.env, own: Settings = {}): { config: Config; warnings: string[] } {
+  const texts = Object.entries(own).map(([name, value]) => [name, `${value}`]);
+  const env: NodeJS.ProcessEnv = { ...around, ...Object.fromEntries(texts) };
   const names = Object.keys(settings.shape);
   const given = givenSettings(env);
   const parsed = settings.safeParse(given);
@@ -215,7 +223,6 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
   }
   const s = parsed.data;
   const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
-  const cache = env.XDG_CACHE_HOME?.trim() || join(homedir(), '.cache');
   const config: Config = {
     host: s.SVC_HOST,
     port: s.SVC_PORT,
@@ -226,7 +233,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
       modelId: s.SVC_TTS_MODEL_ID,
     },
     llm: { url: s.SVC_LLM_BACKEND_URL, timeoutMs: s.SVC_LLM_TIMEOUT_SEC * 1000 },
-    modelDir: resolve(s.SVC_MODEL_DIR ?? join(cache, 'voxgate', 'models')),
+    modelDir: resolve(s.SVC_MODEL_DIR ?? defaultModelDir(env)),
     modelDownload: s.SVC_MODEL_DOWNLOAD,
     modelDefaultSize: s.SVC_MODEL_DEFAULT_SIZE,
     modelKeepAliveMs: keepAlive < 0 ? Number.POSITIVE_INFINITY : keepAlive * 1000,
@@ -237,6 +244,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): { config: Conf
       : MODEL_MEMORY_SHARE * usableMemoryBytes(),
     modelAllow: s.SVC_MODEL_ALLOW,
     device: s.SVC_DEVICE,
+    cpu: s.SVC_CPU,
     maxConnections: s.SVC_MAX_CONNECTIONS,
     threads: s.SVC_THREADS ?? usefulThreads(),
     beamSize: s.SVC_BEAM_SIZE,

@@ -6,7 +6,7 @@
  * (https://docs.kernel.org/scheduler/sched-bwc.html), and proc_pid_mountinfo(5).
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism, homedir, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 
 export interface CgroupLimits {
@@ -116,6 +116,17 @@ function positive(text: string | null | undefined): number {
 function read(path: string): string | null {
   try {
     return readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+/** The user's folder for caches; null for a user without a home, as in a container that runs under any number. */
+export function cacheFolder(env: NodeJS.ProcessEnv): string | null {
+  const named = env.XDG_CACHE_HOME?.trim();
+  if (named) return named;
+  try {
+    return join(homedir(), '.cache');
   } catch {
     return null;
   }

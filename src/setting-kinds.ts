@@ -1,7 +1,9 @@
 /** The kinds of values that settings take, each with what is allowed and how the text becomes a value. */
 import { isIP } from 'node:net';
+import { join } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { cacheFolder } from './machine.ts';
 import { isTruthy } from './truthy.ts';
 
 export const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
@@ -65,4 +67,24 @@ export function unknownSettings(given: string[], known: string[]): string[] {
       const nearest = known.reduce((a, b) => (distance(name, b) < distance(name, a) ? b : a));
       return `${name} is not a setting of voxgate and has no effect; the nearest one is ${nearest}`;
     });
+}
+
+/** Thrown for a setting whose value is outside its range; the message is one sentence that names the setting. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** What `EngineInfo.cpuLevel` can be on x86 and on 64-bit ARM, and `auto`. */
+export const cpuLevel = z.enum([
+  'auto',
+  ...(['sse2', 'avx', 'avx2', 'avx2_vnni', 'avx512', 'avx512_vnni', 'amx'] as const),
+  ...(['neon', 'neon_dotprod', 'neon_i8mm'] as const),
+]);
+
+/** Where weights are kept unless a setting says it. */
+export function defaultModelDir(env: NodeJS.ProcessEnv): string {
+  const cache = cacheFolder(env);
+  if (cache === null)
+    throw new ConfigError('SVC_MODEL_DIR must be set, because this user has no home folder');
+  return join(cache, 'voxgate', 'models');
 }

@@ -11,6 +11,8 @@ import type { Toggles } from '../observability/toggles.ts';
 
 export interface AdminDeps {
   version: string;
+  /** The level of the kernels on the CPU, such as `avx2`; '' without an engine. */
+  cpuLevel: string;
   log: Logger;
   metrics: Pick<Metrics, 'snapshot' | 'series' | 'perSecond'>;
   toggles: Toggles;

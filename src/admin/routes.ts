@@ -16,7 +16,7 @@ import { requestsView } from './views/requests.ts';
 import { summaryView } from './views/summary.ts';
 
 export function adminTable(deps: AdminDeps): RouteRow[] {
-  const { captures, toggles, version } = deps;
+  const { captures, cpuLevel, toggles, version } = deps;
   const row =
     (method: 'get' | 'post') =>
     (path: string, handler: RouteRow['handler']): RouteRow => ({ method, path, chain: [], handler });
@@ -40,7 +40,12 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
       const audioProblem = await deps.audioProblem();
       sendHtml(
         res,
-        summaryView(takeSnapshot(deps), { version, counting: toggles.get('metrics'), audioProblem }),
+        summaryView(takeSnapshot(deps), {
+          version,
+          cpuLevel,
+          counting: toggles.get('metrics'),
+          audioProblem,
+        }),
       );
     }),
     get('/admin/fragments/slot', slot(deps)),

@@ -50,7 +50,7 @@ export function registerConfigCommand(
 
 /** @param given the texts of the settings that are set, by name */
 function showSettings(config: Config, given: Readonly<Record<string, string>>): ShownSetting[] {
-  return described().map(({ name, description, secret, fallback }) => {
+  return describedSettings().map(({ name, description, secret, fallback }) => {
     const set = given[name];
     if (set !== undefined)
       return { name, value: secret ? MASK : withoutLogin(set), source: 'environment', description };
@@ -62,13 +62,14 @@ function showSettings(config: Config, given: Readonly<Record<string, string>>): 
 
 /** An environment file in which every setting is a comment with its default. */
 function exampleFile(): string {
-  const entries = described().map(
+  const entries = describedSettings().map(
     ({ name, description, fallback }) => `# ${description}\n#${name}=${fallback}\n`,
   );
   return `# Settings of voxgate. Every line is a comment: what is not set has its default.\n\n${entries.join('\n')}`;
 }
 
-function described() {
+/** Every setting of the schema, with its default as text. */
+export function describedSettings() {
   const absent: Record<string, unknown> = settings.parse({});
   return Object.entries(settings.shape).map(([name, kind]) => {
     const { description = '', secret = false } = kind.meta() ?? {};

@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { findFfmpeg } from '../audio/find-ffmpeg.ts';
 import type { Config } from '../config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
+import { howToGetAddon } from '../engine/prebuilt.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { baseUrl } from '../http/address.ts';
 import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
@@ -89,23 +90,21 @@ async function ffmpeg({ environment }: Config): Promise<Finding> {
 
 function nativeEngine({ info }: NativeEngine): Finding {
   return info.families.length === 0
-    ? problem('nothing can be transcribed without the native engine: run npm run build:native')
+    ? problem(`nothing can be transcribed without the native engine: ${howToGetAddon()}`)
     : ok(`whisper.cpp ${info.whisperVersion}, ggml ${info.ggmlVersion}: ${info.families.join(', ')}`);
 }
 
 function cpu({ info }: NativeEngine): Finding {
   if (info.families.length === 0) return warning('unknown without the native engine');
-  const features = info.cpuFeatures.join(' ') || 'no vector instructions';
-  const isSlow = process.arch === 'x64' && !info.cpuFeatures.some((name) => /avx2/i.test(name));
-  return isSlow
-    ? warning(`${features}: without AVX2 it is slow, so use a newer CPU or a small model`)
-    : ok(features);
+  const says = `${info.cpuLevel}: ${info.cpuFeatures.join(' ') || 'no vector instructions'}`;
+  const isSlow = process.arch === 'x64' && !/^(avx2|avx512|amx)/.test(info.cpuLevel);
+  return isSlow ? warning(`${says}: without AVX2 it is slow, so use a newer CPU or a small model`) : ok(says);
 }
 
 function gpu({ config, engine, device }: Patient): Finding {
-  const { devices, cudaLibrary } = engine.info;
+  const { devices, gpuLibraries } = engine.info;
   if (device.gpu) return ok(`${device.device}: ${devices.find((found) => found.gpu)?.name}`);
-  const cpuOnly = explainCpu(config.device, devices, { library: cudaLibrary, present: hasGpu() });
+  const cpuOnly = explainCpu(config.device, devices, { libraries: gpuLibraries, present: hasGpu() });
   if (cpuOnly === null) return ok('not used, as SVC_DEVICE=cpu says');
   return cpuOnly.level === 'warn' ? warning(cpuOnly.message) : ok(cpuOnly.message);
 }
@@ -131,12 +130,27 @@ async function hashes(store: ModelStore, id: string, signal: AbortSignal): Promi
     : problem(`${bad.path}: ${bad.problem}: run voxgate models rm ${id}, then voxgate models pull ${id}`);
 }
 
+/**
+ * Asks for the head of an answer, for as long as the signal and the limit of a probe allow. The timer is held here:
+ * Node frees an `AbortSignal.timeout` that nothing but an `AbortSignal.any` holds, and then it never ends the wait.
+ */
+async function probe(url: string, over: AbortSignal): Promise<Response> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), PROBE_MS);
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.any([over, late.signal]) });
+    await answer.body?.cancel();
+    return answer;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Any answer shows that a server is there. Neither upstream is needed for transcription. */
 async function reachable(url: string, setting: string, over: AbortSignal): Promise<Finding> {
   const { origin } = new URL(url); // without the login that a setting may hold
   try {
-    const answer = await fetch(url, { signal: AbortSignal.any([over, AbortSignal.timeout(PROBE_MS)]) });
-    await answer.body?.cancel();
+    const answer = await probe(url, over);
     if (answer.status < 500) return ok(`${origin} answers`);
     return warning(`${origin} answers with status ${answer.status}: look into its log`);
   } catch {
@@ -169,11 +183,9 @@ async function port(
 
 /** Whether a gateway with these settings runs already. Its other ports do not speak HTTP, so they cannot tell. */
 async function isGateway({ host, port }: Config, over: AbortSignal): Promise<boolean> {
-  const signal = AbortSignal.any([over, AbortSignal.timeout(PROBE_MS)]);
   const to = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host;
   try {
-    const answer = await fetch(`${baseUrl(to, port)}/health`, { signal });
-    await answer.body?.cancel();
+    const answer = await probe(`${baseUrl(to, port)}/health`, over);
     return answer.ok && answer.headers.has('X-Request-ID');
   } catch {
     return false;

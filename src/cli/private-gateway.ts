@@ -1,12 +1,12 @@
 /** A gateway for one process: on loopback, with a key that nobody else has, and without records of its traffic. */
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { type AppDeps, buildApp } from '../app.ts';
+import type { AppDeps } from '../app.ts';
 import type { Config } from '../config.ts';
-import { ownBaseUrl } from '../http/address.ts';
+import { baseUrl } from '../http/address.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { ModelStore } from '../models/store.ts';
 import { createProgressView } from './progress.ts';
+import { startGateway } from './start-gateway.ts';
 import { BUSY_SEC } from './transcribe-client.ts';
 
 export interface PrivateGateway extends AsyncDisposable {
@@ -35,11 +35,11 @@ export async function startPrivateGateway(
         .finally(() => view.close()),
   };
   const observability = { ...config.observability, metrics: false, accessLog: false, payload: false };
-  const app = buildApp(
-    { ...config, host: '127.0.0.1', port: 0, apiKeys: [key], maxWaitSec: BUSY_SEC, observability },
+  const own = { host: '127.0.0.1', port: 0, wyomingPort: undefined, apiKeys: [key], maxWaitSec: BUSY_SEC };
+  const { app, address } = await startGateway(
+    { ...config, ...own, observability },
     { ...parts, store: shown, crashes: { list: () => [] } },
   );
-  app.server.listen(0, '127.0.0.1');
-  await once(app.server, 'listening');
-  return { base: ownBaseUrl(app.server) ?? '', key, [Symbol.asyncDispose]: () => app.close() };
+  const base = baseUrl(address.address, address.port);
+  return { base, key, [Symbol.asyncDispose]: () => app.close() };
 }

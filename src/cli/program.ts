@@ -3,34 +3,22 @@ import { Command } from 'commander';
 import type { Logger } from 'winston';
 import { VERSION } from '../app.ts';
 import { type Config, ConfigError, readConfig } from '../config.ts';
-import { loadNative } from '../engine/addon.ts';
-import { type ChosenDevice, chooseDevice } from '../engine/device.ts';
-import { missingEngine } from '../engine/missing-engine.ts';
-import type { NativeEngine } from '../engine/types.ts';
 import { fullMessage } from '../errors.ts';
 import { ALL_WEIGHTS } from '../models/catalogue.ts';
-import { createHubSource } from '../models/hub.ts';
-import { createPackageIndexSource } from '../models/package-index.ts';
-import { createModelStore, type ModelStore } from '../models/store.ts';
 import { createLog } from '../observability/log.ts';
 import { modelIdFor } from '../transcription/routing.ts';
+import { registerBuildCommand } from './build.ts';
 import { registerCompletionCommand } from './completion.ts';
 import { registerConfigCommand } from './config.ts';
 import { registerDoctorCommand } from './doctor.ts';
 import { registerLiveCommand } from './live.ts';
 import { checkModelSettings } from './model-settings.ts';
 import { registerModelsCommand } from './models.ts';
+import { type Engine, openEngine, quietLog } from './open-engine.ts';
 import { startPrivateGateway } from './private-gateway.ts';
 import { registerReplayCommand } from './replay.ts';
 import { registerServeCommand } from './serve.ts';
 import { registerTranscribeCommand } from './transcribe.ts';
-
-/** What the commands need of the native engine. */
-interface Engine {
-  engine: NativeEngine;
-  device: ChosenDevice;
-  store: ModelStore;
-}
 
 type EngineFor = (config: Config, log: Logger) => Engine;
 
@@ -67,15 +55,14 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
       return config;
     },
     start(config) {
-      const log = createLog(config.logLevel === 'info' ? 'warn' : config.logLevel);
+      const log = quietLog(config);
       return startPrivateGateway(config, { ...engineFor(config, log), log });
     },
   });
   registerModelsCommand(program, {
     openStore: async () => {
       const { config } = readConfig();
-      const log = createLog(config.logLevel === 'info' ? 'warn' : config.logLevel);
-      return engineFor(config, log).store;
+      return engineFor(config, quietLog(config)).store;
     },
     modelId: (name) => modelIdFor(name, readConfig().config),
   });
@@ -87,6 +74,7 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
   });
   registerReplayCommand(program, () => readConfig().config);
   registerLiveCommand(program, () => readConfig().config);
+  registerBuildCommand(program);
   registerCompletionCommand(
     program,
     ALL_WEIGHTS.map(({ id }) => id),
@@ -100,34 +88,4 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
  */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-}
-
-/** Opens the engine, the device chosen for it, and a model store with the precision that suits the device. */
-function openEngine(config: Config, log: Logger): Engine {
-  const engine = loadEngine(config, log);
-  const device = chooseDevice(config.device, engine.info.devices);
-  const store = createModelStore({
-    dir: config.modelDir,
-    download: config.modelDownload,
-    precision: device.gpu ? 'f16' : 'q8_0',
-    sources: [
-      createHubSource({ endpoint: config.hubEndpoint, token: config.hubToken }),
-      createPackageIndexSource({ env: config.environment }),
-    ],
-    quantize: engine.info.families.includes('whisper') ? (job) => engine.quantize(job) : null,
-    log,
-  });
-  return { engine, device, store };
-}
-
-function loadEngine(config: Config, log: Logger): NativeEngine {
-  try {
-    const engine = loadNative(undefined, { gpus: config.device !== 'cpu' });
-    // A call that fails throws, so what the libraries print is needed only for debugging.
-    engine.setLogger((level, message) => log.debug(`${level}: ${message.trimEnd()}`));
-    return engine;
-  } catch (error) {
-    log.error((error as Error).message);
-    return missingEngine();
-  }
 }

@@ -2,19 +2,18 @@
  * `voxgate serve` starts the gateway and stops it on SIGINT or SIGTERM. With `--supervised` this process only starts
  * another one that does so (supervise.ts).
  */
-import type { AddressInfo, Server } from 'node:net';
 import { type Command, Option } from 'commander';
 import type { Logger } from 'winston';
-import { type App, buildApp, VERSION } from '../app.ts';
+import { type App, VERSION } from '../app.ts';
 import type { Config } from '../config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
-import { fullMessage } from '../errors.ts';
 import { baseUrl } from '../http/address.ts';
 import type { ModelStore } from '../models/store.ts';
 import { createCrashes } from '../observability/crashes.ts';
 import { examples } from './examples.ts';
 import { recordCrashes } from './record-crashes.ts';
+import { preload, startGateway } from './start-gateway.ts';
 import { STOP, supervise } from './supervise.ts';
 
 export interface ServeSettings {
@@ -75,48 +74,23 @@ async function serve(
   const crashes = createCrashes(config.crashDir);
   recordCrashes(crashes, engine, log);
   if (engine.info.families.length > 0) {
-    const { devices, cudaLibrary } = engine.info;
-    const cpu = explainCpu(config.device, devices, { library: cudaLibrary, present: hasGpu() });
+    const { devices, gpuLibraries } = engine.info;
+    const cpu = explainCpu(config.device, devices, { libraries: gpuLibraries, present: hasGpu() });
     if (cpu !== null) log.log(cpu.level, cpu.message);
   }
-  const app = buildApp(config, { log, store, engine, device, crashes });
-  const address = await listen(app.server, config.host, config.port, 'SVC_PORT');
-  const wyoming = await listenForWyoming(app, config);
+  const { app, address, wyoming } = await startGateway(config, { log, store, engine, device, crashes });
   log.info(`voxgate ${VERSION} listens on ${baseUrl(address.address, address.port)}`, {
     models: config.modelDir,
     threads: config.threads,
     device: engine.info.families.length === 0 ? 'none' : device.device,
+    cpu: engine.info.cpuLevel || 'none',
     devices: engine.info.devices.map(({ name }) => name).join(',') || 'none',
     ...(wyoming && { wyoming: baseUrl(wyoming.address, wyoming.port, 'tcp') }),
   });
   stopWhenAsked(app, { drainMs: config.drainMs, isChild, log });
   const audioProblem = await app.audioProblem();
   if (audioProblem !== null) log.warn(audioProblem);
-  for (const model of config.modelPreload) {
-    await app.preload(model).catch((error) => log.error(`cannot preload ${model}: ${fullMessage(error)}`));
-  }
-}
-
-/** Null when Wyoming is not spoken. */
-async function listenForWyoming(app: App, { host, wyomingPort }: Config): Promise<AddressInfo | null> {
-  if (wyomingPort === undefined) return null;
-  try {
-    return await listen(app.wyoming, host, wyomingPort, 'SVC_WYOMING_PORT');
-  } catch (error) {
-    await app.close(); // what listens already would keep the process alive
-    throw error;
-  }
-}
-
-/** @param setting that of the port */
-function listen(server: Server, host: string, port: number, setting: string): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const inUse = error.code === 'EADDRINUSE' ? `; ${setting} chooses another port` : '';
-      reject(new Error(`Cannot listen on ${host}:${port}: ${error.message}${inUse}`));
-    });
-    server.listen(port, host, () => resolve(server.address() as AddressInfo));
-  });
+  await preload(app, config, { log });
 }
 
 interface Stopping {

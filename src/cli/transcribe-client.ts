@@ -15,7 +15,8 @@ export interface Asked {
   /** The gateway, as `http://host:port`. */
   base: string;
   key: string | undefined;
-  path: string;
+  /** The path of a file, or the bytes of one. */
+  audio: string | Uint8Array;
   fields: Fields;
   signal: AbortSignal;
 }
@@ -27,7 +28,23 @@ const LONGEST_REST_SEC = 60;
 const KEEP_ALIVE_MS = 30_000;
 const MOST_BYTES = 256 * 1024 * 1024;
 
-/** The body of the answer. @throws Error with the message of the gateway */
+/** A gateway answered with an error. The message is a sentence for people; programs look at `status` and `kind`. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+  /** Of HTTP. */
+  readonly status: number;
+  /** One of the error kinds of the API; undefined where something else than a gateway answered. */
+  readonly kind: string | undefined;
+
+  constructor(status: number, body: string) {
+    const { message, kind } = errorIn(body);
+    super(`${message} (status ${status})`);
+    this.status = status;
+    this.kind = kind;
+  }
+}
+
+/** The body of the answer. @throws RequestError with the message of the gateway */
 export async function askFor(asked: Asked): Promise<string> {
   const startedAt = performance.now();
   for (;;) {
@@ -37,16 +54,17 @@ export async function askFor(asked: Asked): Promise<string> {
     if (statusCode === 200) return body;
     const restSec = Number(headers['retry-after']);
     const isBusy = statusCode === 503 && restSec > 0 && performance.now() - startedAt < BUSY_SEC * 1000;
-    if (!isBusy) throw new Error(`${messageIn(body)} (status ${statusCode})`);
+    if (!isBusy) throw new RequestError(statusCode, body);
     await sleep(Math.min(restSec, LONGEST_REST_SEC) * 1000, undefined, { signal: asked.signal });
   }
 }
 
-async function send({ base, key, path, fields, signal }: Asked): Promise<IncomingMessage> {
+async function send({ base, key, audio, fields, signal }: Asked): Promise<IncomingMessage> {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields))
     for (const one of [value].flat()) form.append(Array.isArray(value) ? `${name}[]` : name, one);
-  form.append('file', await openAsBlob(path), basename(path));
+  if (typeof audio === 'string') form.append('file', await openAsBlob(audio), basename(audio));
+  else form.append('file', new Blob([audio]), 'audio');
   const encoded = new Response(form);
   const url = `${withoutTrailingSlashes(base)}/v1/audio/transcriptions`;
   // Fetch gives up when no header has come for 5 min, and a long file takes longer.
@@ -81,10 +99,11 @@ async function bodyOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-function messageIn(body: string): string {
+function errorIn(body: string): { message: string; kind?: string } {
   try {
-    return String(JSON.parse(body).error.message);
+    const { message, kind } = JSON.parse(body).error;
+    return { message: String(message), kind };
   } catch {
-    return body.slice(0, 200) || 'The gateway said nothing';
+    return { message: body.slice(0, 200) || 'The gateway said nothing' };
   }
 }

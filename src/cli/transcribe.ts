@@ -88,7 +88,7 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
   }
   let failures = 0;
   const transcribe = async ({ path, name }: { path: string; name: string }) => {
-    const asked = { ...gateway, path, fields, signal };
+    const asked = { ...gateway, audio: path, fields, signal };
     if (!(await transcribeOne({ path, name }, asked, outputs))) failures += 1;
   };
   try {

@@ -3,17 +3,19 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type {
+  Addon,
+  AddonAudioFile,
+  AddonModel,
+  AddonSpeakers,
+  AddonTurnDetector,
+  AddonVoiceActivity,
+  Job,
+} from './addon-exports.ts';
+import { howToGetAddon, missingSystemPackage, prebuiltAddon } from './prebuilt.ts';
 import {
-  type AudioFileInfo,
-  type ChunkOptions,
-  type DecodedSegment,
-  type DetectionOptions,
-  type EngineInfo,
+  GPU_LIBRARIES,
   type Lane,
-  type LanguageGuess,
-  type LoadOptions,
-  type LogLevel,
-  type ModelInfo,
   type NativeAudioFile,
   type NativeEngine,
   NativeError,
@@ -26,59 +28,6 @@ import {
 
 /** Stands for the average of all channels of a file. */
 const ALL_CHANNELS = -1;
-
-/**
- * The exports of the addon. The promise of a job settles when the native work has ended, and `cancel` takes the
- * job's `id`.
- */
-interface Addon {
-  useGpus(): void;
-  engineInfo(): Omit<EngineInfo, 'cudaLibrary'>;
-  setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
-  cancel(id: number): void;
-  recordCrashes(options: { path: string }): void;
-  noteRequest(request: string): void;
-  loadModel(options: LoadOptions): Job<AddonModel>;
-  loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
-  loadSpeakers(options: { path: string; threads?: number }): Job<AddonSpeakers>;
-  loadTurnDetector(options: { path: string; threads: number }): Job<AddonTurnDetector>;
-  openAudio(options: { path: string; channel: number; request: string | undefined }): Job<AddonAudioFile>;
-  quantize(options: { source: string; target: string; type: string }): Job<void>;
-}
-interface Job<T> {
-  promise: Promise<T>;
-  id: number;
-}
-interface AddonHooks {
-  onSegment: ((segment: DecodedSegment) => void) | undefined;
-  onProgress: ((fraction: number) => void) | undefined;
-}
-interface AddonModel {
-  readonly info: ModelInfo;
-  lane(): Job<AddonModel>;
-  transcribe(samples: Float32Array, options: ChunkOptions, hooks: AddonHooks): Job<DecodedSegment[]>;
-  detectLanguage(samples: Float32Array, options: DetectionOptions): Job<LanguageGuess>;
-  close(): Promise<void>;
-}
-interface AddonVoiceActivity {
-  probabilities(samples: Float32Array, options: { reset: boolean }): Job<Float32Array>;
-  close(): Promise<void>;
-}
-interface AddonSpeakers {
-  segmentation(samples: Float32Array, options: { step: number }): Job<Float32Array>;
-  embeddings(
-    samples: Float32Array,
-    options: { masks: number },
-    masks: Float32Array | undefined,
-  ): Job<Float32Array>;
-  close(): Promise<void>;
-}
-type AddonTurnDetector = Closing & { probability(samples: Float32Array): Job<number> };
-interface AddonAudioFile {
-  readonly info: AudioFileInfo;
-  read(options: { maxSamples: number; request: string | undefined }): Job<Float32Array | null>;
-  close(): void;
-}
 
 const codes: ReadonlySet<unknown> = new Set<NativeErrorCode>([
   'load_failed',
@@ -240,13 +189,18 @@ function loadAddon(path: string): Addon {
     return createRequire(import.meta.url)(path) as Addon;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
+    const library = missingSystemPackage(reason);
     throw new Error(
       [
         `The native addon cannot be loaded on ${process.platform}-${process.arch} with Node ${process.version}.`,
         `Tried: ${path}`,
         `Reason: ${reason}`,
-        'Either it was not compiled yet, or it was compiled on another system, or a library beside it is missing.',
-        'Compile it here with: npm run build:native',
+        ...(library === null
+          ? [
+              'Either it was not compiled yet, or it was compiled on another system, or a library beside it is missing.',
+              `What to do: ${howToGetAddon()}`,
+            ]
+          : [`What to do: install ${library} (Debian and Ubuntu: apt-get install ${library})`]),
       ].join('\n'),
       { cause },
     );
@@ -254,20 +208,34 @@ function loadAddon(path: string): Addon {
 }
 
 /** The same relative path serves both src/engine and dist/engine, which are equally deep below the package root. */
-const defaultPath = fileURLToPath(new URL('../../build/Release/voxgate.node', import.meta.url));
+const compiledHere = fileURLToPath(new URL('../../build/Release/voxgate.node', import.meta.url));
+
+/** What was compiled here goes first: whoever did that wanted it. */
+const defaultPath = () => (existsSync(compiledHere) ? compiledHere : (prebuiltAddon() ?? compiledHere));
 
 /**
  * Loads the addon. Several calls, also from worker threads, share one copy of the library.
+ * @param options.cpu the level of instructions whose kernels compute, as `SVC_CPU` names it
  * @param options.gpus whether models may run on a GPU; else no library for GPUs is loaded and no GPU is touched
- * @throws Error whose message names the platform, the path, the reason and the command that compiles the addon
+ * @throws Error whose message names the platform, the path, the reason and what to do
+ * @throws NativeError `invalid_argument` for a level that this build or this processor does not have, or another one
+ *   than the process computes with already
  */
-export function loadNative(path: string = defaultPath, { gpus = false } = {}): NativeEngine {
+export function loadNative(
+  path: string = defaultPath(),
+  { cpu = 'auto', gpus = false }: { cpu?: string; gpus?: boolean } = {},
+): NativeEngine {
   const addon = loadAddon(path);
+  try {
+    addon.useCpu(cpu);
+  } catch (error) {
+    throw toNativeError(error);
+  }
   if (gpus) addon.useGpus();
   return {
     info: {
       ...addon.engineInfo(),
-      cudaLibrary: existsSync(join(dirname(path), 'libggml-cuda.so')),
+      gpuLibraries: GPU_LIBRARIES.filter((name) => existsSync(join(dirname(path), `libggml-${name}.so`))),
     },
     setLogger: (write) => addon.setLogger(write),
     recordCrashes: (file) => {

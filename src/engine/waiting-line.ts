@@ -1,8 +1,9 @@
 /**
  * The line of requests that asked to wait for the slot (`Prefer: wait`, RFC 7240). First come, first served. A request
  * waits before its body is read. When the slot is free, the first one is called: it sends its body and takes the slot.
- * A slow body must not keep the slot idle, so the next one is called when the first has not taken the slot after
- * `calledMs`. One that has its body and finds the slot taken waits again, ahead of all that came later.
+ * A slow body must not keep the slot idle: one that is ready goes before it, and the next one is called when the first
+ * has not taken the slot after `calledMs`. One that has its body and finds the slot taken waits again, ahead of all that
+ * came later.
  *
  * Requests that did not ask never wait: they take a slot that is free and are refused at one that is held.
  */
@@ -89,8 +90,12 @@ export function createWaitingLine(
   /** Must run whenever the slot becomes free, and when a request that was called will not take it. */
   function advance(): void {
     if (!isFree()) return;
-    const next = line.find(({ ready }) => ready) ?? (called === null ? line[0] : undefined);
+    const first = line[0];
+    const next = line.find(({ ready }) => ready);
     next?.go();
+    // An older one sends its body meanwhile. Else those that are ready as soon as they come, such as the utterances of
+    // live sessions, would always be ahead of it.
+    if (first !== next && called === null) first?.go();
   }
 
   function createTurn({ category, requestId, waitMs, onWaited }: TurnRequest): Turn {

@@ -1,6 +1,6 @@
 /** Serves the description of the API (OpenAPI 3.1) at `/openapi.json`, and as a page at `/docs` (contract 1.7). */
 import type { Express, RequestHandler } from 'express';
-import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import type { createDocument, ZodOpenApiPathsObject } from 'zod-openapi';
 import { BEARER } from './openapi-parts.ts';
 import { apiPaths } from './openapi-paths.ts';
 import { pageHeaders } from './pages.ts';
@@ -12,9 +12,12 @@ export interface Description {
   adminPaths(): ZodOpenApiPathsObject;
 }
 
-export async function describeApi({ version, adminPaths }: Description) {
-  const { createDocument } = await import('zod-openapi');
-  return createDocument({
+export async function describeApi({
+  version,
+  adminPaths,
+}: Description): Promise<ReturnType<typeof createDocument>> {
+  const { createDocument: create } = await import('zod-openapi');
+  return create({
     openapi: '3.1.0',
     info: {
       title: 'voxgate',

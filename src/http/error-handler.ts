@@ -72,6 +72,9 @@ const OF_THE_CONTENT = [
   'Last-Modified',
 ];
 
+/** These are soon over, here or at another gateway. Yet `Retry-After` belongs to the busy slot alone (contract 7). */
+const PASSING = new Set(['overloaded', 'too_many_sessions', 'shutting_down']);
+
 /**
  * The error handler of Express. It answers with the envelope, `Retry-After` for back-pressure and `X-Should-Retry` for
  * the other 5xx. When the headers are already sent, it destroys the connection, so that the answer does not look whole.
@@ -86,8 +89,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     }
     for (const name of OF_THE_CONTENT) res.removeHeader(name);
     if (error.retryAfterSec !== undefined) res.setHeader('Retry-After', error.retryAfterSec);
-    // An overload is soon over, but `Retry-After` belongs to the busy slot alone (contract 7).
-    else if (error.status >= 500 && error.code !== 'overloaded') res.setHeader('X-Should-Retry', 'false');
+    else if (error.status >= 500 && !PASSING.has(error.code)) res.setHeader('X-Should-Retry', 'false');
     // The rest of the body will not arrive when the client waits for `100 Continue`, and will not be read when the
     // gateway shuts down. The next request could then not be found on the connection, so it is closed.
     const bodyIsLeft = !req.complete && (req.get('Expect') !== undefined || error.code === 'shutting_down');

@@ -374,3 +374,9 @@ test('the dashboard says that a pull or a load failed, and the log says why', as
   assert.match(await page(), /the log says why/);
   assert.doesNotMatch(await page(), /EACCES|srv/);
 });
+
+test('the dashboard names the instructions that the CPU computes with', async () => {
+  await using admin = await startAdmin();
+  const summary = await (await get(admin, '/admin/fragments/summary')).text();
+  assert.match(summary, /The CPU computes with <code>avx2<\/code>\./);
+});

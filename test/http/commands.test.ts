@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '../../bench/gateway.ts';
+import { loadNative } from '../../src/engine/addon.ts';
 import { type HostileUpstream, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { MODEL, needsWeights } from '../model/gateway.ts';
 import { type Gateway, json, startGateway, until } from './harness.ts';
@@ -41,7 +42,20 @@ test('npm start says where it listens, answers there, and ends on SIGTERM', asyn
   await served.ended;
   assert(served.log().includes(`listens on ${served.base}`), served.log());
   assert.match(served.log(), /device=cuda|models run on the CPU/i, 'the log says where models run, and why');
+  assert.match(served.log(), new RegExp(`cpu=${loadNative().info.cpuLevel} `), 'and with which instructions');
   assert.equal(served.child.exitCode, 0);
+});
+
+test('a level of instructions that cannot be used stops the start with a sentence that names it', () => {
+  // No build has this level where it computes on AMX tiles, and no other processor has those.
+  const level = loadNative().info.cpuLevel === 'amx' ? 'avx2_vnni' : 'amx';
+  const env = { ...process.env, SVC_CPU: level, SVC_PORT: '0' };
+  const { status, stderr } = spawnSync(process.execPath, ['dist/main.js', 'serve'], { cwd: ROOT, env });
+  assert.equal(status, 2);
+  assert.match(
+    stderr.toString(),
+    new RegExp(`^voxgate: SVC_CPU cannot be "${level}": This (build|processor) .*: .*\\b(avx|sse|amx|neon)`),
+  );
 });
 
 test(`SVC_MODEL_PRELOAD loads ${MODEL} before any request asks for it`, async (t) => {

@@ -84,6 +84,7 @@ test('a gateway that is told to stop is not ready, takes nothing new, and ends w
   await Promise.all([probe.closed, chat.closed]);
   assert.match(probe.received(), REFUSED);
   assert.match(chat.received(), REFUSED);
+  assert.doesNotMatch(chat.received(), /X-Should-Retry/i, 'another gateway, or the next start, may serve it');
   assert.equal(scene.child.exitCode, null, 'it waits for the transcription');
 
   scene.release();

@@ -1,5 +1,7 @@
 /** The settings have defaults and spellings, and each value that stops the start gets a sentence. */
 import assert from 'node:assert/strict';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import { test } from 'node:test';
 import { ConfigError, readConfig } from '../../src/config.ts';
 
@@ -14,6 +16,7 @@ test('the defaults are those of the contract', () => {
   assert.equal(config.modelKeepAliveMs, 300 * SEC);
   assert.equal(config.modelDefaultSize, 'small');
   assert.equal(config.device, 'auto');
+  assert.equal(config.cpu, 'auto');
   assert.deepEqual(tts, { url: 'http://127.0.0.1:8091', timeoutMs: 600 * SEC, modelId: 'tts' });
   assert.deepEqual(llm, { url: 'http://127.0.0.1:11434', timeoutMs: 600 * SEC });
   assert.equal(config.maxUploadBytes, 2048 * 1024 * 1024);
@@ -108,6 +111,7 @@ for (const [name, value] of [
   ['SVC_MODEL_DOWNLOAD', 'maybe'],
   ['SVC_MODEL_DEFAULT_SIZE', 'huge'],
   ['SVC_DEVICE', 'tpu'],
+  ['SVC_CPU', 'sse9'],
   ['SVC_MODEL_ALIASES', 'mine'],
   ['SVC_WYOMING_PORT', '65536'],
   ['SVC_LOG_LEVEL', 'loud'],
@@ -138,4 +142,21 @@ test('a gateway that others reach without a key says so at the start', () => {
 test('an unknown setting is reported with the nearest known one', () => {
   const { warnings } = readConfig({ SVC_MODEL_KEEPALIVE_SEC: '5' });
   assert.match(warnings[0] ?? '', /SVC_MODEL_KEEPALIVE_SEC.*SVC_MODEL_KEEP_ALIVE_SEC/);
+});
+
+test('a user without a home folder names the folder of models, and that is enough', (t) => {
+  t.mock.method(os, 'homedir', () => {
+    throw new Error('uv_os_homedir returned ENOENT (no such file or directory)');
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  assert.throws(
+    () => readConfig({}),
+    new ConfigError('SVC_MODEL_DIR must be set, because this user has no home folder'),
+  );
+  assert.equal(readConfig({ SVC_MODEL_DIR: '/models' }).config.modelDir, '/models');
+  assert.equal(readConfig({ XDG_CACHE_HOME: '/cache' }).config.modelDir, '/cache/voxgate/models');
 });

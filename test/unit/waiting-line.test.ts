@@ -70,6 +70,28 @@ test('a request whose time is over is refused as one that did not ask, and has l
   assert.deepEqual([ids(), waits.length], [[], 1]);
 });
 
+test('those that are ready at once do not stay ahead of an older one whose body is still to come', async () => {
+  const { slot, turn, served } = world();
+  const ready = async (requestId: string) => {
+    const hold = await turn(requestId).take(FOREVER);
+    served.push(requestId);
+    return hold;
+  };
+  const held = slot.take('tts', 'holder');
+  const file = turn('file');
+  const called = file.comesUp(FOREVER);
+  const first = ready('first utterance');
+  held[Symbol.dispose]();
+  const second = ready('second utterance');
+  await called; // while the first utterance holds the slot
+  const own = file.take(FOREVER).then((hold) => {
+    served.push('file');
+    return hold;
+  });
+  for (const next of [first, own, second]) (await next)[Symbol.dispose]();
+  assert.deepEqual(served, ['first utterance', 'file', 'second utterance']);
+});
+
 test('the wait before the body and the one after it share the time that was asked for', async () => {
   const { slot, turn, waits } = world();
   const own = turn('a', 400);

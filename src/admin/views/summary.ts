@@ -7,16 +7,20 @@ import { type Html, html } from './html.ts';
 
 export interface Summary {
   version: string;
+  cpuLevel: string;
   counting: boolean;
   audioProblem: string | null;
 }
 
-export function summaryView(snapshot: MetricsSnapshot, { version, counting, audioProblem }: Summary): Html {
+export function summaryView(
+  snapshot: MetricsSnapshot,
+  { version, cpuLevel, counting, audioProblem }: Summary,
+): Html {
   const tiles = CATEGORIES.flatMap((name) => {
     const entry = snapshot.categories[name];
     return entry === undefined ? [] : [tile(name, entry)];
   });
-  return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. Figures cover the last ${span(snapshot.window_sec)}.</p>
+  return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. ${cpuLevel !== '' && html`The CPU computes with <code>${cpuLevel}</code>. `}Figures cover the last ${span(snapshot.window_sec)}.</p>
 ${!counting && html`<p class="notice warn" data-key="off">Metrics are switched off: no request is counted.</p>`}
 ${audioProblem !== null && html`<p class="notice warn" data-key="audio">Some audio cannot be read: ${audioProblem}.</p>`}
 ${

@@ -1,0 +1,69 @@
+/** What the native addon exports, as native/binding/ defines it. Only addon.ts uses it. */
+import type {
+  AudioFileInfo,
+  ChunkOptions,
+  DecodedSegment,
+  DetectionOptions,
+  EngineInfo,
+  LanguageGuess,
+  LoadOptions,
+  LogLevel,
+  ModelInfo,
+} from './types.ts';
+
+/**
+ * The exports of the addon. The promise of a job settles when the native work has ended, and `cancel` takes the
+ * job's `id`.
+ */
+export interface Addon {
+  useCpu(level: string): void;
+  useGpus(): void;
+  engineInfo(): Omit<EngineInfo, 'gpuLibraries'>;
+  setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
+  cancel(id: number): void;
+  recordCrashes(options: { path: string }): void;
+  noteRequest(request: string): void;
+  loadModel(options: LoadOptions): Job<AddonModel>;
+  loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
+  loadSpeakers(options: { path: string; threads?: number }): Job<AddonSpeakers>;
+  loadTurnDetector(options: { path: string; threads: number }): Job<AddonTurnDetector>;
+  openAudio(options: { path: string; channel: number; request: string | undefined }): Job<AddonAudioFile>;
+  quantize(options: { source: string; target: string; type: string }): Job<void>;
+}
+export interface Job<T> {
+  promise: Promise<T>;
+  id: number;
+}
+export interface AddonHooks {
+  onSegment: ((segment: DecodedSegment) => void) | undefined;
+  onProgress: ((fraction: number) => void) | undefined;
+}
+export interface AddonModel {
+  readonly info: ModelInfo;
+  lane(): Job<AddonModel>;
+  transcribe(samples: Float32Array, options: ChunkOptions, hooks: AddonHooks): Job<DecodedSegment[]>;
+  detectLanguage(samples: Float32Array, options: DetectionOptions): Job<LanguageGuess>;
+  close(): Promise<void>;
+}
+export interface AddonVoiceActivity {
+  probabilities(samples: Float32Array, options: { reset: boolean }): Job<Float32Array>;
+  close(): Promise<void>;
+}
+export interface AddonSpeakers {
+  segmentation(samples: Float32Array, options: { step: number }): Job<Float32Array>;
+  embeddings(
+    samples: Float32Array,
+    options: { masks: number },
+    masks: Float32Array | undefined,
+  ): Job<Float32Array>;
+  close(): Promise<void>;
+}
+export interface AddonTurnDetector {
+  probability(samples: Float32Array): Job<number>;
+  close(): Promise<void>;
+}
+export interface AddonAudioFile {
+  readonly info: AudioFileInfo;
+  read(options: { maxSamples: number; request: string | undefined }): Job<Float32Array | null>;
+  close(): void;
+}
