@@ -1,10 +1,10 @@
-/** This is the form: it offers models and languages, and reads what the visitor has chosen. */
+/** These are the forms: they offer models and languages, and read what the visitor has chosen. */
 
-/** @param onChange () => void */
-export function createChoices(form, onChange) {
-  const el = (id) => form.querySelector(`#${id}`);
-  const model = el('model');
-  const language = el('language');
+/**
+ * A model and the language that is spoken, among those that the model knows.
+ * @param parts elements by name: model, language, note
+ */
+export function createModelChoice({ model, language, note }) {
   let models = [];
 
   function describe() {
@@ -25,44 +25,60 @@ export function createChoices(form, onChange) {
     language.value = codes.includes(before) ? before : '';
   }
 
-  form.addEventListener('input', (event) => {
-    if (event.target === model) {
-      fillLanguages();
-      el('model-note').textContent = describe();
-    }
-    onChange();
-  });
+  function show() {
+    fillLanguages();
+    note.textContent = describe();
+  }
+
+  model.addEventListener('input', show);
 
   return {
     setModels(list) {
       models = list;
-      const before = model.value;
       const state = ({ loaded, installed }) =>
         loaded ? 'loaded' : installed ? 'installed' : 'to be downloaded';
       const label = (entry) => (entry.is_routing_alias ? entry.id : `${entry.id} (${state(entry)})`);
-      model.replaceChildren(...list.map((entry) => new Option(label(entry), entry.id)));
-      model.value = list.some(({ id }) => id === before) ? before : (list[0]?.id ?? '');
-      fillLanguages();
-      el('model-note').textContent = describe();
-      onChange();
+      fillModels(model, list, label);
+      show();
     },
     say(text) {
-      el('model-note').textContent = text;
+      note.textContent = text;
+    },
+    read: () => ({ model: model.value || 'auto', language: language.value }),
+    /** Finds the code of a language that the gateway named (`english`); empty when no model has that language. */
+    codeOf(name) {
+      const codes = new Set(models.flatMap(({ languages }) => languages ?? []));
+      return [...codes].find((code) => nameOf(code, 'en').toLowerCase() === name) ?? '';
+    },
+  };
+}
+
+/** Offers models and keeps the chosen one, where it is still there. */
+export function fillModels(select, list, label = ({ id }) => id) {
+  const before = select.value;
+  select.replaceChildren(...list.map((entry) => new Option(label(entry), entry.id)));
+  select.value = list.some(({ id }) => id === before) ? before : (list[0]?.id ?? '');
+}
+
+/** All choices for a transcription. @param onChange () => void */
+export function createChoices(form, onChange) {
+  const el = (id) => form.querySelector(`#${id}`);
+  const choice = createModelChoice({ model: el('model'), language: el('language'), note: el('model-note') });
+  form.addEventListener('input', onChange);
+  return {
+    ...choice,
+    setModels(list) {
+      choice.setModels(list);
+      onChange();
     },
     read: () => ({
-      model: model.value || 'auto',
-      language: language.value,
+      ...choice.read(),
       translate: el('translate').checked,
       prompt: el('prompt').value.trim(),
       diarize: el('diarize').checked,
       wordTimes: el('word-times').checked,
       granularity: el('granularity').value,
     }),
-    /** Finds the code of a language that the gateway named (`english`); empty when no model has that language. */
-    codeOf(name) {
-      const codes = new Set(models.flatMap(({ languages }) => languages ?? []));
-      return [...codes].find((code) => nameOf(code, 'en').toLowerCase() === name) ?? '';
-    },
   };
 }
 

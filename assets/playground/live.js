@@ -44,7 +44,6 @@ export function createLive(parts, readChoices, checkKey) {
   }
 
   async function start() {
-    box.hidden = false;
     problem.hidden = true;
     finals.replaceChildren();
     copy.hidden = true;

@@ -41,7 +41,7 @@ export const hasKey = () => apiKey() !== null;
 export function createClient(askForKey) {
   async function send(path, init) {
     const key = sessionStorage.getItem(KEY);
-    const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
+    const headers = { ...init.headers, ...(key !== null && { Authorization: `Bearer ${key}` }) };
     const response = await reach(() => fetch(path, { ...init, headers }), init.signal);
     if (response.ok) return response;
     const failure = await toFailure(response);
@@ -53,9 +53,40 @@ export function createClient(askForKey) {
   }
 
   return {
+    /** All models that can serve now, of all capabilities. */
     async models() {
-      const { data } = await (await send('/v1/models', {})).json();
-      return data.filter((model) => model.capabilities.includes('asr'));
+      return (await (await send('/v1/models', {})).json()).data;
+    },
+
+    /** The names of the voices; null where the speech server lists none. */
+    async voices(signal) {
+      const response = await send('/v1/audio/voices', { signal }).catch((error) => {
+        if (error.code === 'slot_busy' || signal.aborted) throw error;
+        return null;
+      });
+      const { voices } = (await response?.json().catch(() => null)) ?? {};
+      const names = Array.isArray(voices) ? voices.map((voice) => voice?.name ?? voice) : [];
+      return names.length > 0 ? names : null;
+    },
+
+    /** Calls `onText` for every piece of the answer to a chat. */
+    async chat(request, signal, onText) {
+      const init = { ...json({ ...request, stream: true }), signal };
+      const response = await send('/v1/chat/completions', init);
+      let isWhole = false;
+      for await (const { error, choices } of readEvents(response.body, signal)) {
+        if (error !== undefined) throw new RequestFailed(error);
+        const [choice] = choices ?? [];
+        if (choice?.delta?.content) onText(choice.delta.content);
+        isWhole ||= Boolean(choice?.finish_reason);
+      }
+      if (!isWhole) throw new RequestFailed({ message: CUT_SHORT });
+    },
+
+    /** The sound of a text, in the format that the speech server prefers. */
+    async speech(request, signal) {
+      const response = await send('/v1/audio/speech', { ...json(request), signal });
+      return reach(() => response.blob(), signal);
     },
 
     /** Calls `onEvent` for every event of the stream; an answer in one piece is a single `done`. */
@@ -82,7 +113,13 @@ export function createClient(askForKey) {
   };
 }
 
-const CUT_SHORT = 'The connection ended before the transcription did. What had arrived is kept below.';
+const CUT_SHORT = 'The connection ended before the answer did. What had arrived is kept.';
+
+const json = (body) => ({
+  method: 'POST',
+  headers: { 'Content-Type': 'application/json' },
+  body: JSON.stringify(body),
+});
 
 /** Puts a network failure into words; an abort is passed on as it is. */
 async function reach(attempt, signal) {
@@ -110,11 +147,15 @@ async function* readEvents(body, signal) {
       throw new RequestFailed({ message: CUT_SHORT });
     });
     if (done) return;
-    const blocks = (text + value).split('\n\n');
+    const blocks = (text + value).split(/\r?\n\r?\n/);
     text = blocks.pop();
     for (const block of blocks) {
-      const data = block.split('\n').filter((line) => line.startsWith('data:'));
-      if (data.length > 0) yield JSON.parse(data.map((line) => line.slice(5)).join('\n'));
+      const lines = block.split('\n').filter((line) => line.startsWith('data:'));
+      const data = lines
+        .map((line) => line.slice(5))
+        .join('\n')
+        .trim();
+      if (data !== '' && data !== '[DONE]') yield JSON.parse(data);
     }
   }
 }

@@ -4,14 +4,13 @@ import { startRecording, whyNoRecording } from './recorder.js';
 
 /**
  * @param parts elements by name: input, button, label, note
- * @param on file(file), recording(levels, sec) while it lasts, refused(message)
+ * @param on files(File[]), recording(levels, sec) while it lasts, refused(message)
  */
 export function createSource({ input, button, label, note }, on) {
   let recording = null;
 
   input.addEventListener('change', () => {
-    const [chosen] = input.files;
-    if (chosen !== undefined) on.file(chosen);
+    if (input.files.length > 0) on.files([...input.files]);
     input.value = ''; // so that the same file can be chosen again
   });
 
@@ -27,10 +26,10 @@ export function createSource({ input, button, label, note }, on) {
   });
   addEventListener('drop', (drop) => {
     document.body.classList.remove('dragging');
-    const [dropped] = drop.dataTransfer.files;
-    if (dropped === undefined) return;
+    const dropped = [...drop.dataTransfer.files];
+    if (dropped.length === 0) return;
     drop.preventDefault();
-    if (recording === null) on.file(dropped);
+    if (recording === null) on.files(dropped);
   });
 
   async function record() {
@@ -60,7 +59,7 @@ export function createSource({ input, button, label, note }, on) {
     input.disabled = false;
     button.classList.remove('recording');
     label.textContent = 'Record';
-    on.file(recorded);
+    on.files([recorded]);
   }
 
   button.addEventListener('click', () => (recording === null ? record() : recording.stop()));

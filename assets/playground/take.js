@@ -1,4 +1,4 @@
-/** Gives the transcript away, as files and through the clipboard. */
+/** Gives results away, as files and through the clipboard. */
 import { toSrt, toText, toVtt } from './captions.js';
 
 const TYPES = { srt: 'application/x-subrip', vtt: 'text/vtt', txt: 'text/plain', json: 'application/json' };
@@ -11,9 +11,14 @@ export function download(kind, segments, answer, sourceName) {
     txt: () => toText(segments),
     json: () => `${JSON.stringify(answer ?? { segments }, null, 2)}\n`,
   }[kind]();
+  save(new Blob([body], { type: TYPES[kind] }), `${sourceName.replace(/\.[^.]*$/, '')}.${kind}`);
+}
+
+/** Hands a file to the browser's downloads. */
+export function save(blob, name) {
   const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([body], { type: TYPES[kind] }));
-  link.download = `${sourceName.replace(/\.[^.]*$/, '')}.${kind}`;
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

@@ -1,13 +1,20 @@
-/** The page waits here for a busy gateway, and tells its reader how long. */
+/** A tab waits here for a busy gateway, and tells its reader how long. */
 import { shortTime } from './captions.js';
 
 const HOLDERS = { asr: 'another transcription', tts: 'speech being made', llm: 'a chat' };
 
 /**
- * @param parts elements by name; `after` takes the focus when the box goes
+ * @param box is empty and hidden; the template of the page fills it
+ * @param after takes the focus when the box goes
+ * @param onStop () => void, for a reader who waits no longer
  * @returns (failure, signal) => Promise that resolves when it is time to try again, and rejects when it is aborted
  */
-export function createWaiting({ box, text, countdown, now, after }, say) {
+export function createWaiting({ box, after, onStop }, say) {
+  box.append(document.getElementById('busy-template').content.cloneNode(true));
+  const [text, countdown, now] = ['.busy-text', '.countdown', '.retry-now'].map((name) =>
+    box.querySelector(name),
+  );
+  box.querySelector('.stop-waiting').addEventListener('click', onStop);
   return ({ heldBy, heldForMs, retryAfterSec }, signal) => {
     const who = HOLDERS[heldBy] ?? 'somebody else';
     text.textContent = `The gateway is busy with ${who}, for ${shortTime(heldForMs / 1000)} so far.`;

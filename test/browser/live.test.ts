@@ -46,7 +46,7 @@ for (const [colorScheme, width] of [
     await using gateway = await startRealGateway();
     await gateway.app.preload(MODEL);
     await using browser = await launchBrowser(...SPEAKING);
-    await using open = await openPage(browser, `${gateway.base}/playground`, {
+    await using open = await openPage(browser, `${gateway.base}/playground#live`, {
       colorScheme,
       viewport: { width, height: 900 },
     });
@@ -81,11 +81,14 @@ for (const [colorScheme, width] of [
 test('words that may change are gray, and a finished text is black and replaces them', async () => {
   await using gateway = await startGateway();
   await using browser = await launchBrowser(...SPEAKING);
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   let say = (_event: object): void => assert.fail('no connection');
   await page.routeWebSocket(/realtime/, (socket) => {
-    socket.connectToServer();
+    // What the microphone says would come between the events of this test.
+    socket.connectToServer().onMessage((message) => {
+      if (/"type":"session\./.test(String(message))) socket.send(message);
+    });
     say = (event) => socket.send(JSON.stringify(event));
   });
   await press(page, 'Live');
@@ -118,7 +121,7 @@ test('a microphone that is refused is said so, and live can be tried again', asy
     '--use-fake-device-for-media-stream',
     '--deny-permission-prompts',
   );
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   await open.page.context().clearPermissions();
   await press(open.page, 'Live');
   await open.page.getByText('The microphone was not allowed.').waitFor();
@@ -128,7 +131,7 @@ test('a microphone that is refused is said so, and live can be tried again', asy
 test('live speech says so when the gateway is gone', async () => {
   const gateway = await startGateway({ transcribe: async () => heard(' Hello.') });
   await using browser = await launchBrowser(...SPEAKING);
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   await press(open.page, 'Live');
   await status(open.page, 'Listening.');
   await gateway[Symbol.asyncDispose]();
@@ -138,7 +141,7 @@ test('live speech says so when the gateway is gone', async () => {
 test('the keyboard alone starts and stops live speech', async () => {
   await using gateway = await startGateway({ transcribe: async () => heard(' Hello.') });
   await using browser = await launchBrowser(...SPEAKING);
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   const focused = () => page.evaluate('document.activeElement.id');
   for (let i = 0; i < 20 && (await focused()) !== 'live'; i++) await page.keyboard.press('Tab');
@@ -153,7 +156,7 @@ test('the keyboard alone starts and stops live speech', async () => {
 test('stop waits for the last text for 20 s and no longer, and says so', async () => {
   await using gateway = await startGateway();
   await using browser = await launchBrowser(...SPEAKING);
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   // Everything reaches the gateway but the end, so the answer to it never comes.
   const ends: string[] = [];
@@ -182,7 +185,7 @@ test('stop waits for the last text for 20 s and no longer, and says so', async (
 test('live speech stops and says so when more than 1 MiB is unsent', async () => {
   await using gateway = await startGateway();
   await using browser = await launchBrowser(...SPEAKING);
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   const unsent = (bytes: number) =>
     page.evaluate(
@@ -200,7 +203,7 @@ test('live speech stops and says so when more than 1 MiB is unsent', async () =>
 test('live speech asks for the API key as the rest of the page does', async () => {
   await using gateway = await startGateway({ env: { SVC_API_KEY: 'right' } });
   await using browser = await launchBrowser(...SPEAKING);
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   await press(page, 'Cancel');
   await press(page, 'Live');
@@ -212,7 +215,7 @@ test('live speech asks for the API key as the rest of the page does', async () =
 test('a browser without a microphone is said so', async () => {
   await using gateway = await startGateway();
   await using browser = await launchBrowser('--use-fake-ui-for-media-stream');
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   await press(open.page, 'Live');
   await open.page.getByText('No microphone was found.').waitFor();
 });
@@ -220,7 +223,7 @@ test('a browser without a microphone is said so', async () => {
 test('live speech gives up a connection that does not open in 10 s', async () => {
   await using gateway = await startGateway();
   await using browser = await launchBrowser(...SPEAKING);
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   await page.routeWebSocket(/realtime/, () => undefined); // says nothing
   await page.clock.install();
@@ -235,7 +238,7 @@ test('live speech gives up a connection that does not open in 10 s', async () =>
 test('a long live session keeps its last 1000 texts', async () => {
   await using gateway = await startGateway();
   await using browser = await launchBrowser(...SPEAKING);
-  await using open = await openPage(browser, `${gateway.base}/playground`);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   await page.evaluate(
     'WebSocket = class extends WebSocket { constructor(...all) { super(...all); globalThis.socket = this; } }',

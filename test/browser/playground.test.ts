@@ -287,15 +287,15 @@ test('a busy gateway is named, counted down and tried again, and waiting can be 
   const { page } = open;
   await choose(page, toneWav(1));
   await press(page, 'Transcribe');
-  await page.locator('#busy-text').filter({ hasText: 'busy with another transcription' }).waitFor();
-  assert.match(await page.locator('#countdown').innerText(), /^[1-5]$/);
+  await page.locator('#busy .busy-text').filter({ hasText: 'busy with another transcription' }).waitFor();
+  assert.match(await page.locator('#busy .countdown').innerText(), /^[1-5]$/);
   await press(page, 'Stop waiting');
   await status(page, 'Cancelled.');
   assert.equal(await focused(page), 'start');
   await press(page, 'Transcribe');
-  await page.locator('#busy-text').filter({ hasText: 'busy with another transcription' }).waitFor();
+  await page.locator('#busy .busy-text').filter({ hasText: 'busy with another transcription' }).waitFor();
   await press(page, 'Try now');
-  await page.locator('#busy-text').filter({ hasText: 'busy with another transcription' }).waitFor();
+  await page.locator('#busy .busy-text').filter({ hasText: 'busy with another transcription' }).waitFor();
   script.release();
   script.release();
   await (await held).text();
@@ -433,7 +433,7 @@ test('an API key is asked for once, kept for the tab and never shown', async () 
   await page.getByText('That key was not accepted.').waitFor();
   await page.getByRole('textbox', { name: 'API key' }).fill('right');
   await page.keyboard.press('Enter');
-  await page.getByText('Chooses by language').waitFor();
+  await page.locator('#model-note').filter({ hasText: 'Chooses by language' }).waitFor();
   await choose(page, toneWav(1));
   await press(page, 'Transcribe');
   await status(page, 'Done');

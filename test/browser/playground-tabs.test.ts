@@ -1,0 +1,392 @@
+/** The tabs of the playground in a real browser, with a real speech server and a scripted chat daemon. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { after, before, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import {
+  form,
+  type Gateway,
+  heard,
+  post,
+  type Script,
+  startGateway,
+  toneWav,
+  until,
+} from '../http/harness.ts';
+import { speechLacks, startSpeech, type Upstream } from '../upstreams/start.ts';
+import { joinWavs } from '../wav.ts';
+import { launchBrowser, openPage } from './browser.ts';
+
+/** When this names a folder, pictures are taken there. */
+const SHOTS = process.env.VOXGATE_SCREENSHOTS;
+
+let browser: Browser;
+let speech: Upstream | undefined;
+const lacks = speechLacks();
+
+const dir = mkdtempSync(join(tmpdir(), 'voxgate-tabs-test-'));
+/** Somebody speaks for a second and pauses for three, again and again. */
+const microphone = join(dir, 'microphone.wav');
+
+before(async () => {
+  writeFileSync(microphone, joinWavs(toneWav(0.5, 0), toneWav(1), toneWav(3, 0)));
+  browser = await launchBrowser(
+    '--autoplay-policy=no-user-gesture-required',
+    '--use-fake-device-for-media-stream',
+    '--use-fake-ui-for-media-stream',
+    `--use-file-for-fake-audio-capture=${microphone}`,
+  );
+  if (lacks === null) speech = await startSpeech();
+});
+after(async () => {
+  await browser?.close();
+  await speech?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** A gateway whose speech server is real; without one the test is skipped. */
+const speaking = (script: Script = {}) =>
+  startGateway({ ...script, env: { SVC_TTS_UPSTREAM_URL: speech?.base ?? '', ...script.env } });
+const open = (gateway: Pick<Gateway, 'base'>, tab: string, options = {}) =>
+  openPage(browser, `${gateway.base}/playground#${tab}`, options);
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+const status = (page: Page, text: string | RegExp) =>
+  page.getByRole('status').filter({ hasText: text }).waitFor();
+const tabs = (page: Page) => page.getByRole('tab').allInnerTexts();
+const focused = (page: Page) => page.evaluate<string>('document.activeElement?.id');
+
+/** Holds the slot by a transcription until it is told to let go. */
+function holding(): Script & { release(): void } {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return {
+    async transcribe() {
+      await released;
+      return heard(' Held.');
+    },
+    release,
+  };
+}
+
+interface Chat extends AsyncDisposable {
+  base: string;
+  /** The messages of each request. */
+  asked: { role: string; content: string }[][];
+  /** Connections that the client left before the end. */
+  left(): number;
+}
+
+/** A chat daemon that writes `reply(asked)`; null writes nothing more until the client leaves. */
+async function startScriptedChat(reply: (request: number) => (string | null)[]): Promise<Chat> {
+  const asked: Chat['asked'] = [];
+  let left = 0;
+  const send = (res: ServerResponse, data: string) => res.write(`data: ${data}\n\n`);
+  const server = createServer(async (req, res) => {
+    if (req.url === '/v1/models') return void res.end('{"data":[{"id":"tiny"}]}');
+    const { messages } = (await json(req)) as { messages: Chat['asked'][number] };
+    asked.push(messages);
+    res.on('close', () => {
+      if (!res.writableFinished) left++;
+    });
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    for (const content of reply(asked.length)) {
+      if (content === null) return;
+      send(res, JSON.stringify({ choices: [{ delta: { content }, finish_reason: null }] }));
+    }
+    send(res, JSON.stringify({ choices: [{ delta: {}, finish_reason: 'stop' }] }));
+    send(res, '[DONE]');
+    res.end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    left: () => left,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+test('a tab shows only where its capability can serve, and a line says what is missing', async () => {
+  await using gateway = await startGateway({
+    env: { SVC_TTS_UPSTREAM_URL: 'http://127.0.0.1:1', SVC_LLM_BACKEND_URL: 'http://127.0.0.1:1' },
+  });
+  await using opened = await open(gateway, 'speech');
+  const { page } = opened;
+  await page.getByText('Speech needs a speech server at SVC_TTS_UPSTREAM_URL.').waitFor();
+  assert.deepEqual(await tabs(page), ['Transcription', 'Live']);
+  assert.equal(await page.getByRole('tab', { selected: true }).innerText(), 'Transcription');
+});
+
+test('the keyboard alone moves among the tabs, and the address names the chosen one', async (t) => {
+  if (lacks !== null) return t.skip(lacks);
+  await using gateway = await speaking();
+  await using opened = await open(gateway, '');
+  const { page } = opened;
+  await page.getByRole('tab', { name: 'Speech' }).waitFor();
+  for (let i = 0; i < 9 && (await focused(page)) !== 'tab-transcription'; i++)
+    await page.keyboard.press('Tab');
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await focused(page), 'tab-live');
+  assert.match(page.url(), /#live$/);
+  assert.equal(await page.getByRole('tabpanel', { name: 'Live' }).isVisible(), true);
+  assert.equal(await page.getByRole('tabpanel').count(), 1);
+  await page.keyboard.press('End');
+  assert.equal(await focused(page), 'tab-speech');
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await focused(page), 'tab-transcription');
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('Tab');
+  assert.equal(await focused(page), 'speech-model', 'one Tab leaves the list of tabs');
+});
+
+test('a text is spoken with a voice of the server, played, and can be downloaded', async (t) => {
+  if (lacks !== null) return t.skip(lacks);
+  await using gateway = await speaking();
+  await using opened = await open(gateway, 'speech');
+  const { page } = opened;
+  await status(page, 'Write something');
+  assert.deepEqual(await page.locator('#speech-model option').allInnerTexts(), ['tts']);
+  await page.getByLabel('Voice', { exact: true }).selectOption('nova');
+  await page.getByLabel('Text', { exact: true }).fill('Hello <b>there</b>.');
+  const asked = page.waitForRequest(/audio\/speech$/);
+  await press(page, 'Speak');
+  assert.deepEqual((await asked).postDataJSON(), {
+    model: 'tts',
+    voice: 'nova',
+    input: 'Hello <b>there</b>.',
+  });
+  await status(page, 'Done.');
+  await until('it plays', () =>
+    page.evaluate<boolean>("document.querySelector('#speech-audio').currentTime > 0"),
+  );
+  const [file] = await Promise.all([page.waitForEvent('download'), press(page, 'Download')]);
+  assert.equal(file.suggestedFilename(), 'speech.wav');
+  assert.equal(readFileSync(await file.path()).toString('latin1', 0, 4), 'RIFF');
+});
+
+test('speech waits for a busy gateway and goes on by itself, and a stop ends the wait', async (t) => {
+  if (lacks !== null) return t.skip(lacks);
+  const script = holding();
+  await using gateway = await speaking(script);
+  await using opened = await open(gateway, 'speech');
+  const { page } = opened;
+  await status(page, 'Write something');
+  const held = post(gateway, form(toneWav(1)));
+  await until('the slot is held', () => gateway.running() === 1);
+  await page.getByLabel('Text', { exact: true }).fill('Hello.');
+  await press(page, 'Speak');
+  const busy = page.locator('#speech-busy').filter({ hasText: 'busy with another transcription' });
+  await busy.waitFor();
+  assert.match(await page.locator('#speech-busy .countdown').innerText(), /^[1-5]$/);
+  await press(page, 'Stop waiting');
+  await status(page, 'Cancelled.');
+  assert.equal(await focused(page), 'speech-start');
+  await press(page, 'Speak');
+  await busy.waitFor();
+  script.release();
+  await (await held).text();
+  await status(page, 'Done.');
+});
+
+test('a chat answer appears while it is written, and a stop keeps what came and ends the work', async () => {
+  await using daemon = await startScriptedChat((n) => (n === 1 ? ['Hello ', '<b>you</b>.'] : ['Part', null]));
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: daemon.base } });
+  await using opened = await open(gateway, 'chat');
+  const { page } = opened;
+  const said = () => page.locator('.message p').allInnerTexts();
+  await page.getByRole('tabpanel', { name: 'Chat' }).waitFor();
+  await page.getByLabel('Message', { exact: true }).focus();
+  await page.keyboard.type('Hi!');
+  await page.keyboard.press('Enter');
+  await status(page, 'Done.');
+  assert.deepEqual(await said(), ['Hi!', 'Hello <b>you</b>.']);
+  await page.keyboard.type('More.');
+  await page.keyboard.press('Enter');
+  await page.getByText('Part', { exact: true }).waitFor();
+  assert.equal(await page.getByRole('log', { name: 'Messages' }).getAttribute('aria-busy'), 'true');
+  await press(page, 'Stop');
+  await status(page, 'Cancelled.');
+  assert.deepEqual(await said(), ['Hi!', 'Hello <b>you</b>.', 'More.', 'Part']);
+  await until('the daemon is left', () => daemon.left() === 1);
+  assert.deepEqual(
+    daemon.asked[1]?.map(({ role, content }) => `${role}: ${content}`),
+    ['user: Hi!', 'assistant: Hello <b>you</b>.', 'user: More.'],
+  );
+  await press(page, 'Begin again');
+  assert.deepEqual(await said(), []);
+});
+
+test('the voice loop hears, answers and speaks turn after turn, and a stop ends the speaking', async (t) => {
+  if (lacks !== null) return t.skip(lacks);
+  await using daemon = await startScriptedChat((n) => [
+    n === 1 ? 'Yes.' : 'This is a long answer. '.repeat(20),
+  ]);
+  await using gateway = await speaking({
+    transcribe: async () => heard(' Are you there?'),
+    env: { SVC_LLM_BACKEND_URL: daemon.base },
+  });
+  await using opened = await open(gateway, 'voice');
+  const { page } = opened;
+  await status(page, 'Start, and say something.');
+  await press(page, 'Start talking');
+  await status(page, 'Listening.');
+  await page.locator('.message.user').nth(1).waitFor({ timeout: 30_000 });
+  await status(page, 'Speaking.');
+  assert.equal((await page.locator('.message.assistant p').allInnerTexts())[0], 'Yes.');
+  assert.deepEqual(daemon.asked[1]?.map(({ role, content }) => `${role}: ${content}`).slice(1), [
+    'user: Are you there?',
+    'assistant: Yes.',
+    'user: Are you there?',
+  ]);
+  const paused = () => page.evaluate<boolean>("document.querySelector('#voice-audio').paused");
+  await until('it plays', async () => !(await paused()));
+  await press(page, 'Stop');
+  await status(page, 'Cancelled.');
+  assert.equal(await paused(), true);
+});
+
+test('a turn of the voice loop waits for a busy slot, and a stop ends listening and answering', async (t) => {
+  if (lacks !== null) return t.skip(lacks);
+  await using daemon = await startScriptedChat(() => ['Well', null]);
+  await using gateway = await speaking({
+    transcribe: async () => heard(' Hello?'),
+    env: { SVC_LLM_BACKEND_URL: daemon.base },
+  });
+  await using opened = await open(gateway, 'voice');
+  const { page } = opened;
+  await status(page, 'Start, and say something.');
+  await press(page, 'Start talking');
+  await status(page, 'Listening.');
+  await press(page, 'Stop');
+  await status(page, 'Cancelled.');
+  assert.equal(await focused(page), 'voice-start');
+
+  const holder = new AbortController();
+  const held = fetch(`${gateway.base}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ model: 'tiny', messages: [{ role: 'user', content: 'Hold.' }] }),
+    signal: holder.signal,
+  });
+  await held;
+  await press(page, 'Start talking');
+  await status(page, 'Listening.');
+  // Half of the second that is spoken is enough for a turn.
+  let since = Number.POSITIVE_INFINITY;
+  await until('half a second is spoken', async () => {
+    const level = await page.evaluate<number>("document.querySelector('#voice-level').value");
+    if (level > 0.1) since = Math.min(since, performance.now());
+    return performance.now() - since > 500;
+  });
+  await press(page, 'I have finished');
+  await page.locator('#voice-busy').filter({ hasText: 'busy with a chat' }).waitFor();
+  holder.abort();
+  await until('the slot is free', () => daemon.left() === 1);
+  await press(page, 'Try now');
+  await page.getByText('Well', { exact: true }).waitFor();
+  await press(page, 'Stop');
+  await status(page, 'Cancelled.');
+  await until('both chats are left', () => daemon.left() === 2);
+});
+
+const wavFile = (name: string, sec: number) => ({
+  name,
+  mimeType: 'audio/wav',
+  buffer: joinWavs(toneWav(sec), toneWav(3, 0), toneWav(sec)),
+});
+
+test('several files are transcribed one after the other in a table, with progress, cancel and downloads', async () => {
+  const waiting: (() => void)[] = [];
+  await using gateway = await startGateway({
+    transcribe: (_samples, _options, { signal }) =>
+      new Promise((resolve, reject) => {
+        waiting.push(() => resolve(heard(' Some <i>words</i>.')));
+        signal?.addEventListener('abort', () => reject(signal.reason));
+      }),
+  });
+  await using opened = await open(gateway, 'transcription');
+  const { page } = opened;
+  const next = async () => {
+    await until('a chunk is heard', () => waiting.length > 0);
+    waiting.shift()?.();
+  };
+  const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) });
+  await page
+    .getByLabel('Choose a file')
+    .setInputFiles([wavFile('a.wav', 1), wavFile('b.wav', 1), wavFile('c.wav', 1), wavFile('d.wav', 1)]);
+  await status(page, 'Ready: 4 files.');
+  await press(page, 'Cancel d.wav');
+  await row('d.wav').getByText('Cancelled').waitFor();
+  await press(page, 'Transcribe');
+  await next();
+  await row('a.wav')
+    .getByText(/^0:0[01] of 0:05$/)
+    .waitFor();
+  assert.match(await row('b.wav').innerText(), /Waiting/);
+  assert.equal(gateway.running(), 1);
+  await next();
+  await row('a.wav').getByText('Done').waitFor();
+  await until('a chunk of the second is heard', () => waiting.length > 0);
+  await press(page, 'Cancel b.wav');
+  await row('b.wav').getByText('Cancelled').waitFor();
+  await until('a chunk of the third is heard', () => waiting.length > 1);
+  waiting.shift(); // the chunk of the file that was cancelled
+  await press(page, 'Cancel');
+  await status(page, 'Cancelled.');
+  await row('c.wav').getByText('Waiting').waitFor();
+  waiting.length = 0;
+  await press(page, 'Transcribe');
+  await next();
+  await next();
+  await status(page, 'Done: 2 of 4 files.');
+  assert.match(await row('a.wav').innerText(), /Some <i>words<\/i>\. Some <i>words<\/i>\./);
+  const [file] = await Promise.all([page.waitForEvent('download'), press(page, 'Download a.wav as srt')]);
+  assert.equal(file.suggestedFilename(), 'a.srt');
+  assert.match(readFileSync(await file.path(), 'utf8'), /^1\n00:00:00,\d+ --> .*\nSome <i>words/);
+  assert.deepEqual(await violations(page), []);
+});
+
+/** Lists what axe-core finds wrong; code that runs in the page is no code of this program. */
+const require = createRequire(import.meta.url);
+const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  return await page.evaluate<string[]>(`axe.run().then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ target, any }) => id + ' ' + target + ' ' + any.map((one) => one.message))))`);
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  for (const width of [1280, 360]) {
+    test(`axe-core finds no violation on any tab, and none scrolls sideways: ${colorScheme}, ${width} px`, async (t) => {
+      if (lacks !== null) return t.skip(lacks);
+      await using daemon = await startScriptedChat(() => ['Hello.']);
+      await using gateway = await speaking({ env: { SVC_LLM_BACKEND_URL: daemon.base } });
+      const viewport = { width, height: 900 };
+      await using opened = await open(gateway, 'speech', { colorScheme, viewport });
+      const { page } = opened;
+      await status(page, 'Write something');
+      for (const name of await tabs(page)) {
+        await page.getByRole('tab', { name, exact: true }).click();
+        await page.getByRole('tabpanel', { name, exact: true }).waitFor();
+        if (SHOTS !== undefined)
+          await page.screenshot({
+            path: join(SHOTS, `tab-${name}-${colorScheme}-${width}.png`),
+            fullPage: true,
+          });
+        assert.deepEqual(await violations(page), [], name);
+        assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width, name);
+      }
+    });
+  }
+}
