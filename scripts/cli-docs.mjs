@@ -1,8 +1,13 @@
-/** `npm run docs:cli` writes docs/cli.md and man/voxgate.1 from the help of the commands. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+/**
+ * `npm run docs:cli` writes docs/cli.md and man/voxgate.1 from the help of the commands, and the table of
+ * docs/configuration.md from the schema of the settings.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createProgram } from '../src/cli/program.ts';
 import { cliDocument, manPage } from '../src/cli/reference.ts';
+import { withSettingsTable } from '../src/cli/settings-document.ts';
 
 mkdirSync('man', { recursive: true });
 writeFileSync('docs/cli.md', cliDocument(createProgram()));
 writeFileSync('man/voxgate.1', manPage(createProgram()));
+writeFileSync('docs/configuration.md', withSettingsTable(readFileSync('docs/configuration.md', 'utf8')));

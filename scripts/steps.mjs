@@ -40,18 +40,21 @@ const NEEDED = [
   'promtool',
   'prlimit',
   'clang-format',
-  'clang-tidy',
   'clang',
   'fuzzer',
+  'systemd-analyze',
   'shellcheck',
   'zsh',
   'fish',
   'mandoc',
 ];
 
-/** Installs what the checks need from Debian where this user may, and names what is missing elsewhere. */
-export function installTools() {
-  const missing = missingTools(NEEDED);
+/**
+ * Installs what the checks need from Debian where this user may, and names what is missing elsewhere.
+ * @param further what one check alone needs
+ */
+export function installTools(further = []) {
+  const missing = missingTools([...NEEDED, ...further]);
   if (missing.length === 0) return;
   const mayInstall = process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0;
   if (!mayInstall) {

@@ -1,7 +1,7 @@
 /**
  * `npm test` runs every test, or those whose path contains one of the arguments. Each file has a process of its own,
- * so that a crash of the addon fails one file. Files that transcribe or measure times run alone; the rest share the
- * cores.
+ * so that a crash of the addon fails one file. Files that measure times or memory, or transcribe with all cores, run
+ * alone; the rest share the cores.
  * The slow tests of `test/deep` run only when an argument names them, as `npm run check:deep` does.
  */
 import { spawnSync } from 'node:child_process';
@@ -24,8 +24,12 @@ if (files.length === 0) {
 }
 
 const ALONE = /^test\/(deep|model|native)\/|^test\/http\/(proxies|small-requests)\./;
-const alone = files.filter((path) => ALONE.test(path));
+const SHARING =
+  /^test\/deep\/(containers|generated-sounds|models-import|musl|package|request-fuzz|schedules|site|vulkan)\./;
+const alone = files.filter((path) => ALONE.test(path) && !SHARING.test(path));
 const together = files.filter((path) => !alone.includes(path));
+// The longest file begins first, so that a core does not wait for it at the end.
+together.sort((a, b) => Number(b.includes('schedules')) - Number(a.includes('schedules')));
 let failed = false;
 for (const [group, concurrency] of [
   [together, 2],

@@ -10,6 +10,11 @@ export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FUZZ_TARGET =
   'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }';
 
+/** A probe that fails where the compiler finds no such header. */
+function hasHeader(path) {
+  return ['sh', '-c', `echo '#include <${path}>' | c++ -x c++ -std=c++20 -M - -o /dev/null`];
+}
+
 /** Lists every tool that a script may need: how to find it, which Debian package brings it, and why it is needed. */
 const TOOLS = {
   cmake: { commands: ['cmake'], package: 'cmake', why: 'to compile the native engine' },
@@ -21,7 +26,7 @@ const TOOLS = {
   venv: {
     probe: ['python3', '-c', 'import ensurepip'],
     package: 'python3-venv',
-    why: 'to test with clients written in Python',
+    why: 'to test with clients written in Python, and for clang-tidy',
   },
   ffmpeg: { commands: ['ffmpeg'], package: 'ffmpeg', why: 'to decode m4a, mp4, webm, opus, aac and aiff' },
   'espeak-ng': { commands: ['espeak-ng'], package: 'espeak-ng', why: 'to test with a speech upstream' },
@@ -44,7 +49,6 @@ const TOOLS = {
     why: 'to test with few descriptors and processes',
   },
   'clang-format': { commands: ['clang-format'], package: 'clang-format', why: 'to check the C++ style' },
-  'clang-tidy': { commands: ['clang-tidy'], package: 'clang-tidy', why: 'to lint the C++ code' },
   clang: { commands: ['clang++'], package: 'clang', why: 'to fuzz the native code' },
   fuzzer: {
     probe: [
@@ -58,8 +62,41 @@ const TOOLS = {
   zsh: { commands: ['zsh'], package: 'zsh', why: 'to test completion' },
   fish: { commands: ['fish'], package: 'fish', why: 'to test completion' },
   mandoc: { commands: ['mandoc'], package: 'mandoc', why: 'to check the man page' },
+  qemu: { commands: ['qemu-x86_64'], package: 'qemu-user', why: 'to test on older processors' },
+  'qemu-arm64': { commands: ['qemu-aarch64'], package: 'qemu-user', why: 'to test on 64-bit ARM' },
+  'arm64-compiler': {
+    commands: ['aarch64-linux-gnu-g++'],
+    package: 'g++-aarch64-linux-gnu',
+    why: 'to compile the native tests for 64-bit ARM',
+  },
+  'systemd-analyze': {
+    commands: ['systemd-analyze'],
+    package: 'systemd',
+    why: 'to check the systemd unit',
+  },
+  glslc: { commands: ['glslc'], package: 'glslc', why: 'to compile the shaders of the Vulkan library' },
+  vulkan: {
+    probe: hasHeader('vulkan/vulkan.hpp'),
+    package: 'libvulkan-dev',
+    why: 'to compile the Vulkan library',
+  },
+  spirv: {
+    probe: hasHeader('spirv/unified1/spirv.hpp'),
+    package: 'spirv-headers',
+    why: 'to compile the Vulkan library',
+  },
+  lavapipe: {
+    probe: ['sh', '-c', 'ls /usr/share/vulkan/icd.d/lvp_icd.*'],
+    package: 'mesa-vulkan-drivers',
+    why: 'to test the Vulkan library without a GPU',
+  },
+  'musl-gcc': { commands: ['musl-gcc'], package: 'musl-tools', why: 'to test the build with musl' },
+  debootstrap: { commands: ['debootstrap'], package: 'debootstrap', why: 'to test the Dockerfile' },
   shellcheck: { commands: ['shellcheck'], package: 'shellcheck', why: 'to check the shell scripts' },
 };
+
+/** What the Vulkan library is compiled with, beside what the addon needs. */
+export const VULKAN_TOOLS = ['glslc', 'vulkan', 'spirv'];
 
 function onPath(command) {
   return (process.env.PATH ?? '').split(delimiter).some((dir) => existsSync(join(dir, command)));

@@ -105,7 +105,9 @@ test('every section of docs/performance.md that has figures is repeated in docs/
     assert(commands.get(heading)?.includes(`(performance.md#${anchor})`), `${heading} has no way back`);
   }
   for (const [, name] of read('docs/performance.md').matchAll(/<!-- bench:([\w-]+) -->/g)) {
-    const command = COMMANDS[name ?? ''] ?? `npm run bench -- --only ${name}`;
+    const [, kind, level] = /^([\w-]+?)(?:-(avx2))?$/.exec(name ?? '') ?? [];
+    const cpu = level === undefined ? '' : `--cpu ${level} `;
+    const command = COMMANDS[name ?? ''] ?? `npm run bench -- ${cpu}--only ${kind}`;
     assert(new RegExp(`${command}(?![\\w-])`).test(read('docs/benchmarks.md')), command);
   }
 });
