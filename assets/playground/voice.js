@@ -5,13 +5,8 @@ import { createJob } from './job.js';
 import { whyNoMicrophone } from './microphone.js';
 import { startRecording, whyNoRecording } from './recorder.js';
 import { RequestFailed } from './request.js';
-import { createPause } from './silence.js';
 import { fillVoices, openVoices } from './speech.js';
-
-/** A turn that goes on for longer is sent as it is. */
-const MAX_TURN_SEC = 120;
-/** When nobody has spoken for this long, the microphone is let go. */
-const MAX_SILENCE_SEC = 30;
+import { createTurn } from './turn.js';
 
 /** What a chat model needs to know of its listener. */
 const SYSTEM = { role: 'system', content: 'Your answers are spoken aloud. Answer in a few short sentences.' };
@@ -24,7 +19,7 @@ export function createVoice(parts, client) {
 
   /** @returns the file of one turn; null when nobody spoke */
   async function listen(signal) {
-    const hasEnded = createPause();
+    const hear = createTurn();
     let silent = true;
     let recording = null;
     const end = () => recording?.stop();
@@ -34,9 +29,9 @@ export function createVoice(parts, client) {
     };
     recording = await startRecording((loudness, sec) => {
       level.value = loudness;
-      const state = hasEnded(loudness, sec);
-      silent &&= state === 'before';
-      if (state === 'after' || sec > MAX_TURN_SEC || (silent && sec > MAX_SILENCE_SEC)) end();
+      const { spoken, over } = hear(loudness, sec);
+      silent &&= !spoken;
+      if (over) end();
     }).catch((error) => {
       throw new RequestFailed({ message: whyNoMicrophone(error) });
     });
