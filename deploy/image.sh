@@ -1,5 +1,6 @@
 #!/bin/sh
-# The steps of the Dockerfiles: sh deploy/image.sh build-tools | build LEVEL FOLDER | run-time
+# The steps of the Dockerfiles:
+# sh deploy/image.sh build-tools | vulkan-tools | build LEVEL FOLDER | run-time | vulkan-drivers
 # They need Debian or Ubuntu with Node, and no container engine.
 set -eu
 
@@ -12,6 +13,9 @@ install_packages() {
 case "$1" in
 build-tools)
   install_packages cmake g++ ninja-build
+  ;;
+vulkan-tools)
+  install_packages glslc libvulkan-dev spirv-headers
   ;;
 build)
   npm run build -- --cpu="$2"
@@ -26,6 +30,9 @@ run-time)
   install_packages ca-certificates ffmpeg libgomp1
   # Weights, logs, crashes and uploads lie below one folder, so that everything else can be read-only.
   install -d -o 1000 -g 1000 /var/lib/voxgate
+  ;;
+vulkan-drivers)
+  install_packages libvulkan1 mesa-vulkan-drivers
   ;;
 *)
   echo "deploy/image.sh: unknown step $1" >&2

@@ -26,13 +26,15 @@ function run(expected: number, program: string, ...args: string[]): string {
   return stdout + stderr;
 }
 
+const FOR_GPUS = ['Dockerfile.cuda', 'Dockerfile.vulkan'];
+
 test('hadolint finds nothing in the Dockerfiles', () => {
-  assert.equal(run(0, 'hadolint', 'Dockerfile', 'Dockerfile.cuda'), '');
+  assert.equal(run(0, 'hadolint', 'Dockerfile', ...FOR_GPUS), '');
 });
 
-test('the image for GPUs is run like the one for the CPU', () => {
+test('the images for GPUs are run like the one for the CPU', () => {
   assert(runTimeLines('Dockerfile'));
-  assert.equal(runTimeLines('Dockerfile.cuda'), runTimeLines('Dockerfile'));
+  for (const dockerfile of FOR_GPUS) assert.equal(runTimeLines(dockerfile), runTimeLines('Dockerfile'));
 });
 
 test('every manifest has the schema of Kubernetes 1.30 and of the newest version that the validator knows', () => {
