@@ -168,7 +168,7 @@ def generate(path, seed, random, wide):
         shape.pred, shape.pred_layers, shape.durations = 48, 2, [0, 1, 2, 3, 4]
     if wide:
         shape.state, shape.pred = 32, 32
-    hearing = 0.01 * rng.standard_normal((shape.pred, shape.state)) if wide else np.zeros((shape.pred, shape.state))
+    hearing = 0.0002 * rng.standard_normal((shape.pred, shape.state)) if wide else np.zeros((shape.pred, shape.state))
     known = {} if random else script_weights(shape, hearing)
     half = not random
     window = np.hanning(400 if random else shape.fft)

@@ -10,6 +10,8 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
     "static struct ggml_cgraph * parakeet_build_graph_encode(parakeet_context &, parakeet_state &); static struct ggml_cgraph * upstream_build_graph_encode("
   # the words of PARAKEET_ASSERT
   1 "            abort();" "            voxgate::upstream_failed(#x);"
+  1 "ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft)"
+    "voxgate::needed_for_weights(ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft))"
   # a thread that the system refuses must not end the process: upstream_thread.h
   # what was made before a failure is freed
   1 "static struct parakeet_batch parakeet_batch_init(int32_t n_tokens) {

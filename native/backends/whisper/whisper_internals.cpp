@@ -42,8 +42,9 @@
 //   What was made before an exception, or before a failure to load, is freed.
 //   Test: test/faults/fail-nth.test.ts.
 // alloc_weights (1852), alloc_cache (1002)
-//   ggml's functions, and large pages under the memory, which is read from end to end for every token.
-//   Test: "weights and caches lie in large pages".
+//   ggml's functions, and large pages under the memory, which is read from end to end for every token. Where
+//   there is no memory for the weights, a failure: whisper.cpp goes on without.
+//   Tests: "weights and caches lie in large pages"; test/deep/vulkan.test.ts.
 //
 // The rest of the file reads and sets private fields, and calls private functions: the loop over windows and
 // texts is ours (whisper_transcript.cpp), and whisper_full is not used. Two of them have a test there too: "a

@@ -3,6 +3,7 @@
 #include "backends/backend_proc.h"
 #include "backends/large_pages.h"
 #include "backends/spare_pages.h"
+#include "backends/upstream_failure.h"
 #include "backends/whisper/whisper_call_scope.h"
 
 #include <ggml-alloc.h>
@@ -51,7 +52,7 @@ int padded_positions(int positions) {
 }
 
 ggml_backend_buffer_t alloc_weights(ggml_context* context, ggml_backend_buffer_type_t type) {
-  auto* buffer = ggml_backend_alloc_ctx_tensors_from_buft(context, type);
+  auto* buffer = needed_for_weights(ggml_backend_alloc_ctx_tensors_from_buft(context, type));
   seam_counts.weights_in_large_pages += in_large_pages(buffer) ? 1 : 0;
   return buffer;
 }
