@@ -7,6 +7,12 @@ set(GGML_CCACHE OFF CACHE BOOL "" FORCE)
 set(GGML_ALL_WARNINGS OFF CACHE BOOL "" FORCE)
 # With git, ggml would take the commit of this project for its own and recompile with each commit.
 set(GIT_EXE OFF CACHE FILEPATH "" FORCE)
+if(APPLE)
+  # ggml takes these by default there. The kernels of this project are for the CPU, and no test runs with others.
+  foreach(backend METAL BLAS ACCELERATE)
+    set(GGML_${backend} OFF CACHE BOOL "" FORCE)
+  endforeach()
+endif()
 set(GGML_BUILD_TESTS OFF CACHE BOOL "" FORCE)
 set(GGML_BUILD_EXAMPLES OFF CACHE BOOL "" FORCE)
 
@@ -48,7 +54,11 @@ endif()
 
 # Libraries lie beside the addon and find each other there.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
-set(CMAKE_INSTALL_RPATH "$ORIGIN")
+if(APPLE)
+  set(CMAKE_INSTALL_RPATH "@loader_path")
+else()
+  set(CMAKE_INSTALL_RPATH "$ORIGIN")
+endif()
 if(CMAKE_LIBRARY_OUTPUT_DIRECTORY)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
 endif()
