@@ -1,7 +1,7 @@
 /**
  * Each shell command of the documents does what they say, against a real gateway and the built program. A comment behind
  * a curl is a part of its answer; the others transcribe. A command that cannot run here stands in ELSEWHERE with the test
- * that runs it, or in LEFT_OUT with the reason, so that a new one needs a decision. test/recipes/ follows the recipes.
+ * that runs it, or in LEFT_OUT with the reason, so that a new one needs a decision. recipes.test.ts follows the recipes.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { needsWeights } from '../model/gateway.ts';
-import { applyDiff, parseRecipe, type Step } from './recipe.ts';
-import { createWorkingCopy, type WorkingCopy } from './working-copy.ts';
+import { applyDiff, parseRecipe, type Step } from '../recipes/recipe.ts';
+import { createWorkingCopy, type WorkingCopy } from '../recipes/working-copy.ts';
 
 const RECIPES = new URL('../../docs/recipes/', import.meta.url).pathname;
 const names = readdirSync(RECIPES).filter((name) => name.endsWith('.md'));
