@@ -16,6 +16,12 @@ endif()
 set(GGML_BUILD_TESTS OFF CACHE BOOL "" FORCE)
 set(GGML_BUILD_EXAMPLES OFF CACHE BOOL "" FORCE)
 
+# The features of an x86 processor are read from Linux (cmake/host-cpu.cmake). Elsewhere the library is chosen among
+# those of all levels, when the addon loads.
+if(VOXGATE_CPU STREQUAL "native" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT EXISTS /proc/cpuinfo)
+  set(VOXGATE_CPU all)
+endif()
+
 # ggml's own threads spin at every step of a graph: on a machine that does anything else, a step waits for a thread
 # that is not running while the other burns its core. The threads of OpenMP soon sleep (src/engine/addon.ts says how
 # soon).
@@ -142,8 +148,13 @@ get_target_property(base_sources ggml-base SOURCES)
 list(REMOVE_ITEM base_sources ggml.c ggml-alloc.c ggml-backend.cpp)
 list(APPEND base_sources "${VOXGATE_GENERATED}/patched/ggml.c" "${VOXGATE_GENERATED}/patched/ggml-alloc.c" "${VOXGATE_GENERATED}/patched/ggml-backend.cpp")
 set_target_properties(ggml-base PROPERTIES SOURCES "${base_sources}")
+if(MSVC)
+  set(include_first /FI)
+else()
+  set(include_first -include)
+endif()
 target_compile_options(ggml-base PRIVATE
-  "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc_calls.h\"")
+  "SHELL:${include_first} \"${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc_calls.h\"")
 voxgate_throwing_malloc(ggml-base)
 
 if(TARGET ggml-cuda)

@@ -55,7 +55,12 @@ function checkVersion() {
   if (semver.valid(version) !== version || semver.prerelease(version) !== null)
     refuse(`"${version}" is no version like 1.2.3 (https://semver.org)`);
   if (output('git', ['tag', '--list', tag]) !== '') refuse(`there is a tag ${tag}`);
-  const [, last] = /^## \[(\d\S*)\]/m.exec(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')) ?? [];
+  const headings = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').matchAll(/^## \[(\d\S*)\]/gm);
+  const tags = output('git', ['tag', '--list', 'v*']).split('\n');
+  const released = [...[...headings].map(([, heading]) => heading), ...tags].filter((name) =>
+    semver.valid(name),
+  );
+  const [last] = semver.rsort(released);
   if (last !== undefined && !semver.gt(version, last)) refuse(`${version} does not follow ${last}`);
 }
 
@@ -85,6 +90,7 @@ function commitAndTag() {
   else run('packages', 'npm', ['ci', '--no-audit', '--no-fund'], { cwd: tree });
   run('version', 'npm', ['version', version, '--no-git-tag-version', '--allow-same-version'], { cwd: tree });
   change('deploy/kubernetes/deployment.yaml', /(image: voxgate:)\S+/, `$1${version}`);
+  change('docs/api.md', /("version": ")[^"]+/, `$1${version}`);
   const date = new Date().toISOString().slice(0, 10);
   change(
     'CHANGELOG.md',
