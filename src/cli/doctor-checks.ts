@@ -4,7 +4,7 @@ import { access, constants, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { findFfmpeg } from '../audio/find-ffmpeg.ts';
-import type { Config } from '../config.ts';
+import { type Config, settings } from '../config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import { howToGetAddon } from '../engine/prebuilt.ts';
 import type { NativeEngine } from '../engine/types.ts';
@@ -146,15 +146,21 @@ async function probe(url: string, over: AbortSignal): Promise<Response> {
   }
 }
 
-/** Any answer shows that a server is there. Neither upstream is needed for transcription. */
-async function reachable(url: string, setting: string, over: AbortSignal): Promise<Finding> {
+/** Any answer shows that a server is there. Who names no upstream wants transcription alone. */
+async function reachable(
+  url: string,
+  setting: 'SVC_TTS_UPSTREAM_URL' | 'SVC_LLM_BACKEND_URL',
+  over: AbortSignal,
+): Promise<Finding> {
   const { origin } = new URL(url); // without the login that a setting may hold
   try {
     const answer = await probe(url, over);
     if (answer.status < 500) return ok(`${origin} answers`);
     return warning(`${origin} answers with status ${answer.status}: look into its log`);
   } catch {
-    return warning(`${origin} does not answer: start it, or set ${setting}, if it is wanted`);
+    return origin === new URL(settings.shape[setting].parse(undefined)).origin
+      ? ok(`none: nothing answers at ${origin}, and ${setting} names no other`)
+      : warning(`${origin} does not answer: start it, or set ${setting}`);
   }
 }
 
