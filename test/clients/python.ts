@@ -8,13 +8,13 @@ import { acquireLock } from '../../src/models/lock.ts';
 const BUILD = new URL('../../build/', import.meta.url).pathname;
 const LIMIT_MS = 5 * 60_000;
 
-/**
- * Installs the missing packages; test files that ask at the same time wait for one another.
- * @param of `clients`, or `deep` for the large packages that only deep tests need
- */
-export async function pythonBin(of: 'clients' | 'deep' = 'clients'): Promise<string> {
+/** The folders of test/ that have a requirements.txt; `deep` has the large packages that only deep tests need. */
+const FOLDERS = { clients: 'clients', frameworks: 'clients/frameworks', deep: 'deep' };
+
+/** Installs the missing packages; test files that ask at the same time wait for one another. */
+export async function pythonBin(of: keyof typeof FOLDERS = 'clients'): Promise<string> {
   const venv = join(BUILD, `python-${of}`);
-  const requirements = new URL(`../${of}/requirements.txt`, import.meta.url).pathname;
+  const requirements = new URL(`../${FOLDERS[of]}/requirements.txt`, import.meta.url).pathname;
   mkdirSync(BUILD, { recursive: true });
   const lock = await acquireLock(`${venv}.lock`, AbortSignal.timeout(LIMIT_MS));
   try {
