@@ -71,7 +71,11 @@ test('the page has blocks in both languages, and names the versions that are tes
 
 const isChat = ({ code }: CodeBlock) => code.includes(CHAT_MODEL);
 
-for (const block of blocks.filter((one) => !isChat(one))) {
+/** It is no request that a busy gateway could refuse: it waits for the slot. */
+const isLive = ({ code }: CodeBlock) => code.includes('streamTranscribe');
+const says = /ask not what your country can do for you/;
+
+for (const block of blocks.filter((one) => !isChat(one) && !isLive(one))) {
   test(`${block.section}: its ${block.language} block waits for a busy gateway, then transcribes`, async (t) => {
     if (!needsWeights(t)) return;
     await using gateway = await startRealGateway();
@@ -82,8 +86,16 @@ for (const block of blocks.filter((one) => !isChat(one))) {
     printing.catch(() => undefined); // it is awaited below
     await until('it was refused', () => statuses.length > 0, LIMIT_MS);
     hold[Symbol.dispose]();
-    assert.match(plain(await printing), /ask not what your country can do for you/);
+    assert.match(plain(await printing), says);
     assert.deepEqual(statuses, [503, 200]);
+  });
+}
+
+for (const block of blocks.filter(isLive)) {
+  test(`${block.section}: its ${block.language} block transcribes live`, async (t) => {
+    if (!needsWeights(t)) return;
+    await using gateway = await startRealGateway();
+    assert.match(plain(await print(block, gateway.base)), says);
   });
 }
 
