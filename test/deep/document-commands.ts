@@ -1,4 +1,4 @@
-/** Finds the shell commands that a document tells its readers to type. */
+/** Finds the shell commands that a document tells its readers to type, and its other blocks of code. */
 
 export interface DocumentCommand {
   page: string;
@@ -26,4 +26,22 @@ export function documentCommands(page: string, markdown: string): DocumentComman
     }
   }
   return commands;
+}
+
+export interface CodeBlock {
+  /** The heading above it. */
+  section: string;
+  language: string;
+  code: string;
+}
+
+/** Takes all blocks that begin at the margin, below headings of the second level. */
+export function codeBlocks(markdown: string): CodeBlock[] {
+  return markdown.split(/^## /m).flatMap((part) =>
+    [...part.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', code = '']) => ({
+      section: part.split('\n', 1)[0] ?? '',
+      language,
+      code,
+    })),
+  );
 }

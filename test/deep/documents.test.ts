@@ -112,7 +112,8 @@ before(async () => {
   const bin = join(dir, 'bin');
   for (const folder of [bin, join(dir, 'models'), join(dir, 'recordings')]) mkdirSync(folder);
   symlinkSync(join(ROOT, 'dist/main.js'), join(bin, 'voxgate'));
-  for (const name of ['speech.mp3', 'call.wav', 'recordings/meeting.wav']) cpSync(JFK, join(dir, name));
+  for (const name of ['speech.mp3', 'call.wav', 'film.mkv', 'recordings/meeting.wav'])
+    cpSync(JFK, join(dir, name));
   for (const name of ['ann.wav', 'talk.mp3', 'interview.mp3']) writeFileSync(join(dir, name), FIRST_WORDS);
   env = {
     ...process.env,
@@ -174,9 +175,9 @@ for (const { page, command, comment } of commands.filter(isHere)) {
     gateway ??= await startRealGateway();
     const here = STAND_INS.reduce((text, [from, to]) => text.replace(from, to), command)
       .replaceAll('http://127.0.0.1:8000', gateway.base)
-      .replace(/^curl /, 'curl -sS --fail-with-body ');
+      .replace(/(^|\| )curl /, '$1curl -sS --fail-with-body ');
     const { stdout } = await promisify(execFile)('bash', ['-o', 'pipefail', '-c', here], { cwd: dir, env });
-    if (!command.startsWith('curl ') || command.includes('|')) return;
+    if (!/(^|\| )curl [^|]*$/.test(command)) return;
     const expected =
       comment === '' ? ['ask not what your country', '"auto"', '"multilingual-base"'] : [comment];
     assert(

@@ -20,7 +20,7 @@ const SAID = /fellow americans .*your country can do for you .*you can do for yo
 
 let bin: string;
 before(async () => {
-  bin = await pythonBin('deep/requirements.txt');
+  bin = await pythonBin('deep');
   // The silence at the end lets the voice activity of the client and of the gateway find the end.
   const raw = ['-f', 's16le', '-ac', '1', '-ar', '16000', '-af', 'apad=pad_dur=3'];
   execFileSync('ffmpeg', ['-v', 'error', '-i', JFK, ...raw, SPEECH]);

@@ -2,15 +2,14 @@
  * Runs the upstreams as processes of their own, on 127.0.0.1. Their npm packages are installed on first use, from
  * this folder's lockfile. The processes end with the one that started them.
  */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { installLocked } from '../locked-package.ts';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const BUILD = join(HERE, '../../build');
 const READY_LIMIT_MS = 20_000;
 const STOP_LIMIT_MS = 2000;
 
@@ -46,34 +45,8 @@ export async function startSpeech(port = 0): Promise<Upstream> {
 export async function startChat(port = 0): Promise<Upstream> {
   const lacks = chatLacks();
   if (lacks !== null) throw new Error(lacks);
-  install();
+  installLocked(HERE);
   return await start('chat.mjs', port);
-}
-
-/**
- * Installs into another folder and moves it in as a whole, so that a second test file that starts meanwhile, or an
- * install that was cut short, never sees half a folder.
- */
-function install(): void {
-  const modules = join(HERE, 'node_modules');
-  const lock = readFileSync(join(HERE, 'package-lock.json'), 'utf8');
-  const stampIn = (folder: string) => join(folder, '.installed-lock.json');
-  const isCurrent = () => existsSync(stampIn(modules)) && readFileSync(stampIn(modules), 'utf8') === lock;
-  if (isCurrent()) return;
-  process.stdout.write('Installing the packages of test/upstreams (85 MB, once)\n');
-  const aside = join(BUILD, `upstreams-${process.pid}`);
-  mkdirSync(aside, { recursive: true });
-  try {
-    for (const name of ['package.json', 'package-lock.json', '.npmrc'])
-      cpSync(join(HERE, name), join(aside, name));
-    execFileSync('npm', ['ci', '--loglevel=error'], { cwd: aside, stdio: ['ignore', 'ignore', 'inherit'] });
-    writeFileSync(stampIn(join(aside, 'node_modules')), lock);
-    if (isCurrent()) return;
-    rmSync(modules, { recursive: true, force: true });
-    renameSync(join(aside, 'node_modules'), modules);
-  } finally {
-    rmSync(aside, { recursive: true, force: true });
-  }
 }
 
 /** The channel to the child exists for its end only: when this process dies, it closes, and the child leaves. */
