@@ -7,8 +7,8 @@
  * There it makes the packages of npm, a bill of materials, and the checksums of both. At the end it prints the commands
  * that publish them. This tree stays as it is, so that a release that is not wanted after all is removed with its folder.
  *
- * A dry run takes the packages and the addon that this tree has, whatever processor that was compiled for, and the last
- * commit of any branch. So it takes seconds, and the check tries it.
+ * A dry run builds nothing: it takes the node_modules and the addon of this tree, for whichever processor that is, and
+ * the last commit of any branch. It ends within seconds, so every check makes one.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -131,7 +131,7 @@ function writeChecksums() {
   writeFileSync(join(out, 'SHA256SUMS'), lines.join(''));
 }
 
-/** The packages of the platforms come first: whoever installs `voxgate` in between finds its engine. */
+/** Publishes the engines before `voxgate`, because an installation of `voxgate` in between would lack its engine. */
 function tellTheRest() {
   const packages = readdirSync(out)
     .filter((name) => name.endsWith('.tgz'))

@@ -210,7 +210,7 @@ function loadAddon(path: string): Addon {
 /** The same relative path serves both src/engine and dist/engine, which are equally deep below the package root. */
 const compiledHere = fileURLToPath(new URL('../../build/Release/voxgate.node', import.meta.url));
 
-/** What was compiled here goes first: whoever did that wanted it. */
+/** An addon that was compiled here is taken before the one of a package, because somebody chose to compile it. */
 const defaultPath = () => (existsSync(compiledHere) ? compiledHere : (prebuiltAddon() ?? compiledHere));
 
 /**

@@ -7,7 +7,7 @@ import type { Browser, Page } from 'playwright-core';
 import { GatewayError } from '../../src/errors.ts';
 import { type Admin, exchange, liveUp, startAdmin } from '../http/admin-fixture.ts';
 import { until } from '../until.ts';
-import { launchBrowser, openPage } from './browser.ts';
+import { launchBrowser, openPage, press } from './browser.ts';
 
 /** When this names a folder, the pictures of the docs are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
@@ -25,7 +25,6 @@ async function dashboard(admin: Admin, options = {}) {
   return open;
 }
 
-const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 const row = (page: Page, id: string) => page.locator('.models tbody tr').filter({ hasText: id }).first();
 const focused = (page: Page) => page.evaluate<string>('document.activeElement.textContent.trim()');
 const drawn = (page: Page, chart: string) =>

@@ -62,3 +62,14 @@ export async function openPage(
 
 /** What was copied last. */
 export const clipboard = (page: Page) => page.evaluate<string>('navigator.clipboard.readText()');
+
+export const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+export const status = (page: Page, text: string | RegExp) =>
+  page.getByRole('status').filter({ hasText: text }).waitFor();
+
+/** Options of a browser whose microphone may be used, and plays a wav again and again. */
+export const fakeMicrophone = (wav: string) => [
+  '--use-fake-device-for-media-stream',
+  '--use-fake-ui-for-media-stream',
+  `--use-file-for-fake-audio-capture=${wav}`,
+];

@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { heard, type Script, startGateway, toneWav, until } from '../http/harness.ts';
-import { launchBrowser } from './browser.ts';
+import { fakeMicrophone, launchBrowser, status } from './browser.ts';
 
 const PAGE = readFileSync(new URL('../../examples/browser.html', import.meta.url));
 const KEY = 'a-key-of-the-examples';
@@ -21,11 +21,7 @@ let browser: Browser;
 const site = createServer((_req, res) => res.setHeader('Content-Type', 'text/html').end(PAGE));
 before(async () => {
   writeFileSync(microphone, toneWav(5));
-  browser = await launchBrowser(
-    '--use-fake-device-for-media-stream',
-    '--use-fake-ui-for-media-stream',
-    `--use-file-for-fake-audio-capture=${microphone}`,
-  );
+  browser = await launchBrowser(...fakeMicrophone(microphone));
   await once(site.listen(0, '127.0.0.1'), 'listening');
 });
 after(async () => {
@@ -65,7 +61,6 @@ const choose = (page: Page) =>
   page
     .getByLabel('or a file')
     .setInputFiles({ name: 'speech.wav', mimeType: 'audio/wav', buffer: toneWav(1) });
-const status = (page: Page, text: string) => page.getByRole('status').filter({ hasText: text }).waitFor();
 
 test('the text of a file is shown', () =>
   withPage({ transcribe: async () => heard(' Good morning.') }, async (page) => {

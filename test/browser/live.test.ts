@@ -10,7 +10,7 @@ import { heard, startGateway } from '../http/harness.ts';
 import { COMPLETED, DELTA, type Received } from '../http/realtime.ts';
 import { JFK, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
 import { until } from '../until.ts';
-import { clipboard, launchBrowser, openPage } from './browser.ts';
+import { clipboard, fakeMicrophone, launchBrowser, openPage, press } from './browser.ts';
 
 /** When this names a folder, pictures are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
@@ -18,8 +18,7 @@ const dir = mkdtempSync(join(tmpdir(), 'voxgate-live-test-'));
 /** The fake microphone plays this again and again; it takes wav only. */
 const speech = join(dir, 'speech.wav');
 const STARTED = 'input_audio_buffer.speech_started';
-const FAKE_MICROPHONE = ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream'];
-const SPEAKING = [...FAKE_MICROPHONE, `--use-file-for-fake-audio-capture=${speech}`];
+const SPEAKING = fakeMicrophone(speech);
 
 before(() => void runFfmpeg('-i', JFK, '-af', 'apad=pad_dur=2', '-ar', '48000', speech));
 after(() => rmSync(dir, { recursive: true, force: true }));
@@ -34,7 +33,6 @@ function received(page: Page): Received[] {
   );
   return events;
 }
-const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 
 for (const [colorScheme, width] of [
   ['light', 1280],

@@ -21,7 +21,7 @@ import {
 } from '../http/harness.ts';
 import { speechLacks, startSpeech, type Upstream } from '../upstreams/start.ts';
 import { joinWavs } from '../wav.ts';
-import { launchBrowser, openPage } from './browser.ts';
+import { fakeMicrophone, launchBrowser, openPage, press, status } from './browser.ts';
 
 /** When this names a folder, pictures are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
@@ -36,12 +36,7 @@ const microphone = join(dir, 'microphone.wav');
 
 before(async () => {
   writeFileSync(microphone, joinWavs(toneWav(0.5, 0), toneWav(1), toneWav(3, 0)));
-  browser = await launchBrowser(
-    '--autoplay-policy=no-user-gesture-required',
-    '--use-fake-device-for-media-stream',
-    '--use-fake-ui-for-media-stream',
-    `--use-file-for-fake-audio-capture=${microphone}`,
-  );
+  browser = await launchBrowser('--autoplay-policy=no-user-gesture-required', ...fakeMicrophone(microphone));
   if (lacks === null) speech = await startSpeech();
 });
 after(async () => {
@@ -55,9 +50,6 @@ const speaking = (script: Script = {}) =>
   startGateway({ ...script, env: { SVC_TTS_UPSTREAM_URL: speech?.base ?? '', ...script.env } });
 const open = (gateway: Pick<Gateway, 'base'>, tab: string, options = {}) =>
   openPage(browser, `${gateway.base}/playground#${tab}`, options);
-const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
-const status = (page: Page, text: string | RegExp) =>
-  page.getByRole('status').filter({ hasText: text }).waitFor();
 const tabs = (page: Page) => page.getByRole('tab').allInnerTexts();
 const focused = (page: Page) => page.evaluate<string>('document.activeElement?.id');
 
@@ -227,6 +219,14 @@ test('a chat answer appears while it is written, and a stop keeps what came and 
   assert.deepEqual(await said(), []);
 });
 
+async function openListening(gateway: Gateway) {
+  const opened = await open(gateway, 'voice');
+  await status(opened.page, 'Start, and say something.');
+  await press(opened.page, 'Start talking');
+  await status(opened.page, 'Listening.');
+  return opened;
+}
+
 test('the voice loop hears, answers and speaks turn after turn, and a stop ends the speaking', async (t) => {
   if (lacks !== null) return t.skip(lacks);
   await using daemon = await startScriptedChat((n) => [
@@ -236,11 +236,8 @@ test('the voice loop hears, answers and speaks turn after turn, and a stop ends 
     transcribe: async () => heard(' Are you there?'),
     env: { SVC_LLM_BACKEND_URL: daemon.base },
   });
-  await using opened = await open(gateway, 'voice');
+  await using opened = await openListening(gateway);
   const { page } = opened;
-  await status(page, 'Start, and say something.');
-  await press(page, 'Start talking');
-  await status(page, 'Listening.');
   await page.locator('.message.user').nth(1).waitFor({ timeout: 30_000 });
   await status(page, 'Speaking.');
   assert.equal((await page.locator('.message.assistant p').allInnerTexts())[0], 'Yes.');
@@ -263,11 +260,8 @@ test('a turn of the voice loop waits for a busy slot, and a stop ends listening 
     transcribe: async () => heard(' Hello?'),
     env: { SVC_LLM_BACKEND_URL: daemon.base },
   });
-  await using opened = await open(gateway, 'voice');
+  await using opened = await openListening(gateway);
   const { page } = opened;
-  await status(page, 'Start, and say something.');
-  await press(page, 'Start talking');
-  await status(page, 'Listening.');
   await press(page, 'Stop');
   await status(page, 'Cancelled.');
   assert.equal(await focused(page), 'voice-start');

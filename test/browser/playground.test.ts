@@ -21,7 +21,7 @@ import {
 import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { joinWavs, wav } from '../wav.ts';
-import { clipboard, launchBrowser, openPage } from './browser.ts';
+import { clipboard, fakeMicrophone, launchBrowser, openPage, press, status } from './browser.ts';
 
 /** When this names a folder, the pictures of the docs are taken there, with real weights. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
@@ -32,11 +32,7 @@ const microphone = join(dir, 'microphone.wav');
 
 before(async () => {
   writeFileSync(microphone, toneWav(5));
-  browser = await launchBrowser(
-    '--use-fake-device-for-media-stream',
-    '--use-fake-ui-for-media-stream',
-    `--use-file-for-fake-audio-capture=${microphone}`,
-  );
+  browser = await launchBrowser(...fakeMicrophone(microphone));
 });
 after(async () => {
   await browser?.close();
@@ -52,9 +48,6 @@ const twoBursts = joinWavs(toneWav(1), toneWav(3, 0), toneWav(1));
 const asFile = (buffer: Buffer, name = 'speech.wav') => ({ name, mimeType: 'audio/wav', buffer });
 const choose = (page: Page, buffer: Buffer, name?: string) =>
   page.getByLabel('Choose a file').setInputFiles(asFile(buffer, name));
-const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
-const status = (page: Page, text: string | RegExp) =>
-  page.getByRole('status').filter({ hasText: text }).waitFor();
 const segments = (page: Page) => page.locator('.said').allInnerTexts();
 
 /** Gives one text for each chunk, after its gate is open. */
