@@ -34,11 +34,8 @@ const { values: options } = parseArgs({
 });
 
 const languages = options.languages.split(',');
-const wanted = options.kinds?.split(',');
 const place = options.write ? findPlace('silence', join(ROOT, 'docs/accuracy.md')) : null;
-const clips = soundClips().filter(
-  ({ kind, tuning }) => tuning === options.tuning && wanted?.includes(kind) !== false,
-);
+const clips = soundClips(options.kinds?.split(',')).filter(({ tuning }) => tuning === options.tuning);
 const kinds = [...new Set(clips.map(({ kind }) => kind))];
 
 await using gateway = await startVoxgate({

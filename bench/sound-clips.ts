@@ -37,12 +37,15 @@ export interface GeneratedSound {
   samples(): Float32Array;
 }
 
-/** All of them, always in the same order and with the same samples. */
-export function soundClips(): SoundClip[] {
-  const generated = generatedSounds().map(({ kind, name, samples }) =>
-    named(kind, name, () => wav(samples()).subarray(HEADER_BYTES)),
-  );
-  return [...generated, ...packageSounds().map(packageClip)];
+/** Those of some kinds, or all of them, always in the same order and with the same samples. */
+export function soundClips(kinds?: readonly string[]): SoundClip[] {
+  const isWanted = ({ kind }: { kind: string }) => kinds?.includes(kind) !== false;
+  const generated = generatedSounds()
+    .filter(isWanted)
+    .map(({ kind, name, samples }) => named(kind, name, () => wav(samples()).subarray(HEADER_BYTES)));
+  // The packages are hundreds of megabytes.
+  const packages = kinds?.every((kind) => kind in FORMULAS) ? [] : packageSounds();
+  return [...generated, ...packages.filter(isWanted).map(packageClip)];
 }
 
 export function generatedSounds(): GeneratedSound[] {

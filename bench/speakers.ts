@@ -8,7 +8,7 @@
  * All peers hear the same files in turns. Settings are tuned with --tuning, which takes the other half of the set. With
  * --cached the turns of peers are taken from earlier runs. Every score stands in build/conversations/scores.json.
  */
-import { statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -75,6 +75,7 @@ async function compare(): Promise<void> {
   ].join('\n\n');
   process.stdout.write(`${report}\n`);
   place?.write(report);
+  mkdirSync(CONVERSATION_FOLDER, { recursive: true });
   writeFileSync(join(CONVERSATION_FOLDER, 'scores.json'), `${JSON.stringify(results, null, 1)}\n`);
 }
 

@@ -3,10 +3,11 @@
  * second run on an unchanged tree only asks the build tool, which takes a fraction of a second.
  *
  *   node scripts/build-native.mjs [--cpu=native|all|LEVEL] [--whisper-source=FOLDER] [--build-type=Release|Debug]
- *     [--out=FOLDER]
+ *     [--arch=arm64] [--out=FOLDER]
  *
  * --cpu=all compiles a CPU library for every level of instructions, of which SVC_CPU chooses at the start, for packages
- * that run elsewhere; --cpu=avx2 the one of a level.
+ * that run elsewhere; --cpu=avx2 the one of a level. --arch=arm64 compiles for Linux on 64-bit ARM from another
+ * processor, with Debian's cross compiler.
  *
  * `voxgate build` runs this in an installed package, which is without the development dependencies. So the build
  * fetches those that it needs.
@@ -17,13 +18,14 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { putGpuLibrariesInto } from './gpu-library.mjs';
-import { ROOT, run } from './tools.mjs';
+import { describeMissing, missingTools, ROOT, run } from './tools.mjs';
 
 const { values: options } = parseArgs({
   options: {
     cpu: { type: 'string', default: 'native' },
     'whisper-source': { type: 'string', default: '' },
     'build-type': { type: 'string', default: 'Release' },
+    arch: { type: 'string', default: process.arch },
     out: { type: 'string', default: 'build' },
   },
 });
@@ -37,7 +39,14 @@ function works(command) {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 }
 
+const isCross = options.arch !== process.arch;
+if (isCross && options.arch !== 'arm64') fail(`There is no cross build for ${options.arch}, only for arm64.`);
+
 function checkTools() {
+  if (isCross) {
+    const missing = missingTools(['arm64-compiler']);
+    if (missing.length > 0) fail(describeMissing(missing));
+  }
   const missing = [];
   if (!works('cmake')) missing.push('cmake (3.22 or newer)');
   if (![process.env.CXX, 'c++', 'g++', 'clang++'].some((name) => name && works(name))) {
@@ -77,7 +86,6 @@ const stampFile = join(buildDir, 'voxgate-build.json');
 const stamp = JSON.stringify({
   root: ROOT,
   options,
-  arch: process.arch,
   packages: PACKAGES.map((name) => devDependencies[name]),
 });
 /** CMake finds the headers of node-addon-api with `require`. */
@@ -96,10 +104,13 @@ if (!configured) {
     ...[join(packagePath('cmake-js'), 'bin/cmake-js'), 'configure', '--out', options.out],
     ...['--config', options['build-type'], `--CDVOXGATE_CPU=${options.cpu}`],
     `--CDWHISPER_SOURCE_DIR=${whisperSource}`,
+    ...(isCross
+      ? [`--arch=${options.arch}`, `--CDCMAKE_TOOLCHAIN_FILE=${join(ROOT, 'cmake/aarch64-linux-gnu.cmake')}`]
+      : []),
   ];
   run('configure the native addon', process.execPath, configure, { env });
   writeFileSync(stampFile, stamp);
 }
 const compile = ['--build', options.out, '--config', options['build-type'], '--parallel'];
 run('compile the native addon', 'cmake', [...compile, String(availableParallelism())], { env });
-putGpuLibrariesInto(join(buildDir, options['build-type']));
+if (!isCross) putGpuLibrariesInto(join(buildDir, options['build-type']));

@@ -25,7 +25,7 @@ if (files.length === 0) {
 
 const ALONE = /^test\/(deep|model|native)\/|^test\/http\/(proxies|small-requests)\./;
 const SHARING =
-  /^test\/deep\/(clients|containers|documents|generated-sounds|macos|models-import|musl|package|recipes|recorded-requests|request-fuzz|schedules|site|vulkan)\./;
+  /^test\/deep\/(benches|clients|containers|cuda|documents|generated-sounds|macos|models-import|musl|package|package-arm64|recipes|recorded-requests|request-fuzz|schedules|site|vulkan)\./;
 const alone = files.filter((path) => ALONE.test(path) && !SHARING.test(path));
 const together = files.filter((path) => !alone.includes(path));
 // The longest file begins first, so that a core does not wait for it at the end.

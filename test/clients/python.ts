@@ -8,8 +8,13 @@ import { acquireLock } from '../../src/models/lock.ts';
 const BUILD = new URL('../../build/', import.meta.url).pathname;
 const LIMIT_MS = 5 * 60_000;
 
-/** The folders of test/ that have a requirements.txt; `deep` has the large packages that only deep tests need. */
-const FOLDERS = { clients: 'clients', frameworks: 'clients/frameworks', deep: 'deep' };
+/** The folders of test/ that have a requirements.txt; `deep` and `cuda` are large, and only deep tests need them. */
+const FOLDERS = {
+  clients: 'clients',
+  frameworks: 'clients/frameworks',
+  deep: 'deep',
+  cuda: 'deep/cuda',
+};
 
 /** Installs the missing packages; test files that ask at the same time wait for one another. */
 export async function pythonBin(of: keyof typeof FOLDERS = 'clients'): Promise<string> {

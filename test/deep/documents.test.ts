@@ -1,7 +1,7 @@
 /**
  * Each shell command of the documents does what they say, against a real gateway and the built program. A comment behind
  * a curl is a part of its answer; the others transcribe. A command that cannot run here stands in ELSEWHERE with the test
- * that runs it, or in LEFT_OUT with the reason, so that a new one needs a decision. recipes.test.ts follows the recipes.
+ * that runs it, so that a new one needs a decision. recipes.test.ts follows the recipes, and benches.test.ts measures.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -46,17 +46,10 @@ const ELSEWHERE: Readonly<Record<string, [file: string, piece: string]>> = {
   "node --import tsx --test --test-name-pattern='busy'": ['test/http/proxies.test.ts', 'busy'],
   'npx voxgate replay': ['test/http/commands.test.ts', 'replay'],
   'voxgate replay': ['test/http/commands.test.ts', 'replay'],
+  'npm run build:cuda': ['test/deep/cuda.test.ts', 'build:cuda'],
+  'npm run gpu-report': ['test/deep/cuda.test.ts', 'gpu-report'],
+  'voxgate completion': ['test/http/cli.test.ts', 'complete -C'],
   'voxgate build': ['test/deep/package.test.ts', 'voxgate build'],
-};
-
-/** Commands by how they begin, and why no test runs them. */
-const LEFT_OUT: Readonly<Record<string, string>> = {
-  'npm run bench': 'it measures for minutes to hours on a machine without other work',
-  'node --import tsx bench/': 'it measures for minutes on a machine without other work',
-  'npm run gpu-report': 'it needs a GPU of NVIDIA',
-  'npm run build:cuda': "it needs half an hour, and CUDA's compiler",
-  'python3 test/native/generate-': 'it makes weights of the published size, for a measurement',
-  'voxgate completion': 'it is sourced by a shell of a user',
 };
 
 /** What stands for what is not here: files, a sound card, the network, models of hundreds of megabytes. */
@@ -79,7 +72,7 @@ const STAND_INS: readonly [RegExp, string][] = [
 
 const pages = ['.', 'docs', 'examples'].flatMap((dir) =>
   readdirSync(join(ROOT, dir))
-    .filter((name) => name.endsWith('.md'))
+    .filter((name) => name.endsWith('.md') && name !== 'benchmarks.md')
     .map((name) => join(dir, name)),
 );
 const commands = pages.flatMap((page) => documentCommands(page, read(page)));
@@ -96,8 +89,7 @@ const begins = <T>(table: Readonly<Record<string, T>>, command: string): T | und
 
 const isServing = (command: string) => /(^|\s)(npm start|voxgate serve)\b/.test(command);
 const isOurs = (command: string) => /\bvoxgate\b|\bcurl /.test(command) || isServing(command);
-const isHere = ({ command }: DocumentCommand) =>
-  !isInCheck(command) && !begins(ELSEWHERE, command) && !begins(LEFT_OUT, command);
+const isHere = ({ command }: DocumentCommand) => !isInCheck(command) && !begins(ELSEWHERE, command);
 
 const speech = readFileSync(JFK);
 /** The first 4 of 11 s: a live session takes as long as its audio. */
@@ -157,10 +149,10 @@ test('the commands of the documents are found', () => {
     );
 });
 
-test('what is run elsewhere is run there, and nothing is left out that no document has', () => {
+test('what is run elsewhere is run there, and no document has lost it', () => {
   for (const [start, [file, piece]] of Object.entries(ELSEWHERE))
     assert(read(file).includes(piece), `${file} does not run: ${start}`);
-  for (const start of [...Object.keys(ELSEWHERE), ...Object.keys(LEFT_OUT)])
+  for (const start of Object.keys(ELSEWHERE))
     assert(
       commands.some(({ command }) => command.startsWith(start)),
       `no document has: ${start}`,
@@ -169,7 +161,7 @@ test('what is run elsewhere is run there, and nothing is left out that no docume
 
 for (const { page, command, comment } of commands.filter(isHere)) {
   test(`${page}: ${command}`, { timeout: 120_000 }, async (t) => {
-    assert(isOurs(command), 'Nothing runs this: ELSEWHERE and LEFT_OUT in this file say what to do');
+    assert(isOurs(command), 'Nothing runs this: ELSEWHERE in this file names the test that does');
     if (!needsWeights(t, DIARIZATION.id)) return;
     if (isServing(command)) return await assertServes(command);
     gateway ??= await startRealGateway();

@@ -25,19 +25,20 @@ export interface WorkingCopy extends AsyncDisposable {
   serve(command: string): Promise<string>;
 }
 
-/** @param ownBuild the copy compiles the addon itself; else it has the one of this tree */
-export function createWorkingCopy({ ownBuild }: { ownBuild: boolean }): WorkingCopy {
+export interface CopyOptions {
+  /** The copy compiles the addon itself; else it has the one of this tree. */
+  ownBuild: boolean;
+  /** The copy reads the weights of the user; else it has a folder of its own with voice activity only. */
+  usersModels?: boolean;
+}
+
+export function createWorkingCopy({ ownBuild, usersModels = false }: CopyOptions): WorkingCopy {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-recipe-test-'));
   cpSync(ROOT, dir, { recursive: true, filter: isSource });
   for (const name of ['node_modules', ...(ownBuild ? [] : ['build'])]) {
     symlinkSync(join(ROOT, name), join(dir, name));
   }
-  // The copy has a models folder of its own, so that a recipe adds nothing to the user's. It holds the voice activity
-  // model, without which no other model serves, if this machine has it.
-  const modelDir = join(dir, 'models');
-  const voiceActivity = localFile(VOICE_ACTIVITY, 'f16') ?? '';
-  mkdirSync(modelDir);
-  symlinkSync(join(readConfig().config.modelDir, voiceActivity), join(modelDir, voiceActivity));
+  const modelDir = usersModels ? readConfig().config.modelDir : ownModels(dir);
   // The test runner tells its children to report to it in its own format; a test run inside the copy is no child.
   const { NODE_TEST_CONTEXT: _, ...inherited } = process.env;
   const env = { ...inherited, SVC_PORT: '0', SVC_MODEL_DIR: modelDir };
@@ -76,6 +77,18 @@ export function createWorkingCopy({ ownBuild }: { ownBuild: boolean }): WorkingC
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/**
+ * Makes a models folder, so that a recipe adds nothing to the user's. It holds the voice activity model, without which
+ * no other model serves, if this machine has it.
+ */
+function ownModels(dir: string): string {
+  const modelDir = join(dir, 'models');
+  const voiceActivity = localFile(VOICE_ACTIVITY, 'f16') ?? '';
+  mkdirSync(modelDir);
+  symlinkSync(join(readConfig().config.modelDir, voiceActivity), join(modelDir, voiceActivity));
+  return modelDir;
 }
 
 /** Copies what a fresh clone has: nothing that was installed, built or logged. */
