@@ -16,7 +16,7 @@ import { documentCommands } from './document-commands.ts';
 const ROOT = new URL('../../', import.meta.url).pathname;
 const PAGE = 'docs/benchmarks.md';
 const markdown = readFileSync(join(ROOT, PAGE), 'utf8');
-const TWO = '--peers voxgate,faster-whisper-beam-5';
+const TWO_PEERS = '--peers voxgate,faster-whisper-beam-5';
 
 interface ShortForm {
   /** Options, of which the last of a name counts. */
@@ -34,7 +34,7 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     prints: /^\| voxgate +\|/m,
   },
   'npm run bench:accuracy -- --write': {
-    options: `--forms timed --languages en --most 1 ${TWO}`,
+    options: `--forms timed --languages en --most 1 ${TWO_PEERS}`,
     prints: /^\| en +\| 1 .* [\d.]+ %/m,
     writes: 'docs/accuracy.md',
   },
@@ -43,7 +43,7 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     prints: /^\| es +\| 1 .* [\d.]+ %/m,
   },
   'npm run bench:accuracy -- --forms json,detected': {
-    options: `--languages en,fr --most 1 ${TWO}`,
+    options: `--languages en,fr --most 1 ${TWO_PEERS}`,
     prints: /language given[\s\S]*^\| fr .*[\s\S]*detected[\s\S]*^\| fr /im,
   },
   'npm run bench:silence': {

