@@ -128,7 +128,8 @@ export function samplesOf(audio: string): Buffer {
 export function samplesOfAll(audios: readonly string[]): Buffer[] {
   const folder = mkdtempSync(join(tmpdir(), 'voxgate-samples-'));
   try {
-    const inputs = audios.flatMap((audio) => ['-i', audio]);
+    // ffmpeg does not know GSM without a header by its content where it is short.
+    const inputs = audios.flatMap((audio) => [...(audio.endsWith('.gsm') ? ['-f', 'gsm'] : []), '-i', audio]);
     const outputs = audios.flatMap((_, i) => ['-map', `${i}:a:0`, ...RAW, join(folder, `${i}.raw`)]);
     execFileSync('ffmpeg', ['-v', 'error', ...inputs, ...outputs], {
       stdio: ['ignore', 'ignore', 'inherit'],

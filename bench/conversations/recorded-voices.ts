@@ -51,7 +51,6 @@ const SOURCES: readonly Source[] = [
   ['stamps-da', 'tuning', () => stamps('da')],
   ['potato-lt', 'judged', () => words('ktuberling-data', 'usr/share/ktuberling/sounds/lt')],
   ['potato-uk', 'tuning', () => words('ktuberling-data', 'usr/share/ktuberling/sounds/uk')],
-  ['letters-hu', 'judged', () => words('klettres-data', 'usr/share/klettres/hu')],
 ];
 const NARROW_SOURCES: readonly Source[] = [
   ['menardi', 'judged', () => words('asterisk-prompt-it-menardi-wav', 'usr/share/asterisk/sounds')],

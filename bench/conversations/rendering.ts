@@ -26,7 +26,7 @@ export interface ConversationFiles {
 }
 
 /** Raise it with each change of how the files sound, so that old ones are not taken for new ones. */
-const VERSION = 1;
+const VERSION = 2;
 const NOISE_KINDS = ['pink noise', 'a fan', 'a crowd without words', 'an engine', 'rain', 'wind'] as const;
 const SILENT_END_SEC = 0.5;
 /** Decibels by which one speaker may be softer than another. */

@@ -5,12 +5,16 @@ import { labelsFor } from '../../src/transcription/speakers/assignment.ts';
 import { clusterVoices, createVoicePool } from '../../src/transcription/speakers/clustering.ts';
 import { createLabels } from '../../src/transcription/speakers/names.ts';
 import { labeledByPiece, piecesOf, separated } from '../../src/transcription/speakers/pieces.ts';
-import { decodePowerset } from '../../src/transcription/speakers/powerset.ts';
+import { decodePowerset, expectedSpeakers } from '../../src/transcription/speakers/powerset.ts';
 import { heardOf } from '../../src/transcription/speakers/solo.ts';
+import { turnsOf } from '../../src/transcription/speakers/turns.ts';
 import { cosine, unit } from '../../src/transcription/speakers/voice.ts';
 import { createStretches } from '../../src/transcription/speakers/windows.ts';
 import { bySpeaker } from '../../src/transcription/speakers/words.ts';
 import { seeded, voiceOf } from '../voices.ts';
+
+/** Where it says nothing: one speaker in each frame of a window. */
+const expected = new Float32Array(589).fill(1);
 
 function stretchesOf(length: number, blockSamples: number, windows = 4) {
   const stretches = createStretches(() => ({ stepFrames: 148, windows }));
@@ -68,6 +72,13 @@ test('the classes of the powerset are sets of at most two speakers', () => {
   assert.deepEqual([...decodePowerset(logProbs, 7)], [0, 1, 2, 4, 3, 5, 6]);
   assert.deepEqual([...decodePowerset(logProbs, 2)], [0, 1]);
   assert.throws(() => decodePowerset(logProbs, 8), /8 frames/);
+  assert.throws(() => expectedSpeakers(logProbs, 8), /8 frames/);
+  const likely = [0, 1, 4].flatMap((c) => Array.from({ length: 7 }, (_, i) => Math.log(i === c ? 0.4 : 0.1)));
+  const means = [...expectedSpeakers(Float32Array.from(likely), 3)];
+  assert.deepEqual(
+    means.map((mean) => mean.toFixed(2)),
+    ['0.90', '1.20', '1.50'],
+  );
 });
 
 test('stretches may have steps of their own, and their windows still follow each other', () => {
@@ -180,7 +191,7 @@ test('two voices of one window share a label only if they are alike', () => {
     aloneSec: 2,
     pieces: [],
   };
-  const window = { firstFrame: 0, active: new Uint8Array(589) };
+  const window = { firstFrame: 0, active: new Uint8Array(589), expected };
   const speakers = [voiceOf(0), voiceOf(1)];
   const labels = (voices: (typeof blend | null)[]) => labelsFor({ ...window, voices }, speakers, []);
   assert.deepEqual(labels([voice(0), blend, null]), [0, 1, -1]);
@@ -190,10 +201,16 @@ test('two voices of one window share a label only if they are alike', () => {
 
 test('a speaker who is never heard alone has the label that the windows before gave the same frames', () => {
   const active = new Uint8Array(589).fill(1, 0, 300).fill(3, 300, 320);
-  const before = { firstFrame: 0, active: new Uint8Array(589).fill(2, 400, 589), labels: [0, 1, -1] };
+  const before = {
+    firstFrame: 0,
+    active: new Uint8Array(589).fill(2, 400, 589),
+    expected,
+    labels: [0, 1, -1],
+  };
   const window = {
     firstFrame: 148,
     active,
+    expected,
     voices: [{ direction: voiceOf(0), weight: 3, aloneSec: 3, pieces: [] }, null, null],
   };
   assert.deepEqual(labelsFor(window, [voiceOf(0), voiceOf(1)], [before]), [0, 1, -1]);
@@ -232,6 +249,7 @@ test('two persons whom a window takes for one become two, each with its own fram
   const { active: found, voices } = separated({
     firstFrame: 5,
     active,
+    expected,
     voices: [{ ...mixed, pieces }, null, null],
   });
   assert.deepEqual([found[50], found[125], found[250], found[305], found[450]], [1, 3, 8, 8, 1]);
@@ -244,7 +262,12 @@ test('two persons whom a window takes for one become two, each with its own fram
     [3, 1],
   ] as const)
     assert(cosine(voices[local]?.direction ?? mixed.direction, voiceOf(speaker)) > 0.999);
-  const whole = { firstFrame: 5, active, voices: [{ ...mixed, pieces: [pieceOf(0, 0, 120)] }, null, null] };
+  const whole = {
+    firstFrame: 5,
+    active,
+    expected,
+    voices: [{ ...mixed, pieces: [pieceOf(0, 0, 120)] }, null, null],
+  };
   assert.deepEqual(separated(whole), whole);
 });
 
@@ -254,7 +277,7 @@ test('a window never gets more speakers than a byte has bits', () => {
     pieces: [0, 1, 2, 3].map((i) => pieceOf(first + i, i * 100, i * 100 + 60)),
   });
   const active = new Uint8Array(589).fill(1);
-  const { voices } = separated({ firstFrame: 0, active, voices: [voice(0), voice(4), voice(8)] });
+  const { voices } = separated({ firstFrame: 0, active, expected, voices: [voice(0), voice(4), voice(8)] });
   assert.equal(voices.length, 6); // a second one would make nine
 });
 
@@ -263,9 +286,29 @@ test('a piece that is clearly more like another speaker has the label of that on
   const pieces = [pieceOf(0, 0, 100), pieceOf(2, 200, 300)];
   const voices = [{ direction: voiceOf(0), weight: 1, aloneSec: 3, pieces }, null, null];
   const active = new Uint8Array(589).fill(1, 0, 100).fill(1, 200, 290).fill(3, 290, 300);
-  const labeled = labeledByPiece({ firstFrame: 0, active, voices }, [0, 1, -1], speakers);
+  const labeled = labeledByPiece({ firstFrame: 0, active, expected, voices }, [0, 1, -1], speakers);
   assert.deepEqual(labeled.labels, [0, 1, -1, 2]);
   assert.deepEqual([labeled.active[50], labeled.active[250], labeled.active[295]], [1, 8, 3]);
+});
+
+test('nobody speaks where windows expect hardly a speaker, and as many as they expect where they do', () => {
+  const window = (firstFrame: number, counts: number[], labels: number[]) => ({
+    firstFrame,
+    active: new Uint8Array(589).fill(3),
+    expected: Float32Array.from({ length: 589 }, (_, frame) => counts[Math.floor(frame / 150)] ?? 0),
+    labels,
+  });
+  const turns = (...windows: Parameters<typeof turnsOf>[0]) =>
+    turnsOf(windows).map(({ speaker, start, end }) => [speaker, start.toFixed(1), end.toFixed(1)]);
+  assert.deepEqual(turns(window(0, [1.9, 0.9, 0.55], [0, 1, -1])), [
+    [1, '0.0', '2.6'],
+    [0, '0.0', '5.1'],
+  ]);
+  // A second window that is sure of speech carries the first one.
+  assert.deepEqual(turns(window(0, [0.9, 0.5], [1, 0, -1]), window(0, [0.9, 0.9], [2, 1, -1])), [
+    [1, '0.0', '5.1'],
+  ]);
+  assert.deepEqual(turns(window(0, [0.9, 0.9], [1, -1, -1]), window(0, [0.9, 0.5], [1, -1, -1])), []);
 });
 
 test('labels are A to Z, then AA, without the names that are taken', () => {

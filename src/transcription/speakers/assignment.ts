@@ -7,19 +7,24 @@ export const UNKNOWN = -1;
 
 /** Voices of one window that are more alike are one person whom the segmentation took for two. */
 const SAME_VOICE = 0.8;
-/** What one window says: who of its own speakers speaks when, and what they sound like. */
-export interface WindowSpeakers {
+
+/** What the segmentation says of one window. */
+export interface WindowFrames {
   firstFrame: number;
   /** The set of local speakers of each frame, as bits. */
   active: Uint8Array;
+  /** How many speak in each frame, 0 to 2; see `expectedSpeakers`. */
+  expected: Float32Array;
+}
+
+/** What one window says: who of its own speakers speaks when, and what they sound like. */
+export interface WindowSpeakers extends WindowFrames {
   /** The voice of each local speaker; null where too little of it is heard. */
   voices: (LocalVoice | null)[];
 }
 
 /** A window whose local speakers have labels. */
-export interface LabeledWindow {
-  firstFrame: number;
-  active: Uint8Array;
+export interface LabeledWindow extends WindowFrames {
   /** The label of each local speaker, an index of the speakers of the audio, or `UNKNOWN`. Two may have the same. */
   labels: number[];
 }

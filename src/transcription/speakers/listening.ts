@@ -4,7 +4,7 @@ import type { SpeakerModel } from '../../engine/types.ts';
 import type { WindowSpeakers } from './assignment.ts';
 import { durationOf, FRAME_SAMPLES, secondsAt, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
 import { piecesOf, separated } from './pieces.ts';
-import { CLASSES, decodePowerset, LOCAL_SPEAKERS } from './powerset.ts';
+import { CLASSES, decodePowerset, expectedSpeakers, LOCAL_SPEAKERS } from './powerset.ts';
 import { type Heard, heardOf } from './solo.ts';
 import { type LocalVoice, unit } from './voice.ts';
 import { createStretches, type Stretch, type StretchSize } from './windows.ts';
@@ -86,9 +86,10 @@ async function speakersIn(
   for (let window = 0; window < windows; window += 1) {
     const first = window * stepFrames;
     const scores = logProbs.subarray(window * WINDOW_FRAMES * CLASSES);
-    const active = decodePowerset(scores, Math.max(0, Math.min(WINDOW_FRAMES, frames - first)));
+    const count = Math.max(0, Math.min(WINDOW_FRAMES, frames - first));
+    const active = decodePowerset(scores, count);
     const voices: (LocalVoice | null)[] = new Array(LOCAL_SPEAKERS).fill(null);
-    found.push({ firstFrame: firstFrame + first, active, voices });
+    found.push({ firstFrame: firstFrame + first, active, expected: expectedSpeakers(scores, count), voices });
     for (let local = 0; local < LOCAL_SPEAKERS; local += 1) {
       const own = heardOf(active, local);
       if (own === null) continue;

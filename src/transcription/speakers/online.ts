@@ -72,7 +72,8 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
       labels: one.labels.map((speaker) => candidates.indexOf(speaker)),
     }));
     const given = labelsFor(window, directions, before).map((candidate) => candidates[candidate] ?? UNKNOWN);
-    windows.push({ firstFrame: window.firstFrame, active: window.active, labels: given });
+    const { firstFrame, active, expected } = window;
+    windows.push({ firstFrame, active, expected, labels: given });
     given.forEach((speaker, local) => {
       const voice = window.voices[local];
       if (speaker === UNKNOWN || !voice) return;

@@ -65,7 +65,7 @@ export function separated(window: WindowSpeakers): WindowSpeakers {
       active[frame] = ((active[frame] ?? 0) & ~(1 << local)) | (1 << nearest.local);
     }
   });
-  return { firstFrame: window.firstFrame, active, voices };
+  return { ...window, active, voices };
 }
 
 /** The pieces of each voice. */
@@ -113,5 +113,6 @@ export function labeledByPiece(
         if (active[frame] === 1 << local) active[frame] = 1 << at;
     }
   });
-  return { firstFrame: window.firstFrame, active, labels: all };
+  const { firstFrame, expected } = window;
+  return { firstFrame, active, expected, labels: all };
 }

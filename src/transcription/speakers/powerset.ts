@@ -11,6 +11,8 @@ export const CLASSES = 7;
 
 /** The set of speakers of each class, as bits: none, 1, 2, 3, 1+2, 1+3, 2+3. */
 const SETS = [0b000, 0b001, 0b010, 0b100, 0b011, 0b101, 0b110];
+/** How many speak in each class. */
+const SIZES = [0, 1, 1, 1, 2, 2, 2];
 
 /**
  * The set of speakers in each frame, as bits: bit `s` is set when local speaker `s` speaks.
@@ -18,8 +20,7 @@ const SETS = [0b000, 0b001, 0b010, 0b100, 0b011, 0b101, 0b110];
  * @param frames the frames to decode; later ones are padding
  */
 export function decodePowerset(logProbs: Float32Array, frames: number): Uint8Array {
-  if (logProbs.length < frames * CLASSES)
-    throw new Error(`The segmentation gave ${logProbs.length} values for ${frames} frames of ${CLASSES}`);
+  checkLength(logProbs, frames);
   const active = new Uint8Array(frames);
   for (let frame = 0; frame < frames; frame += 1) {
     let best = 0;
@@ -29,4 +30,17 @@ export function decodePowerset(logProbs: Float32Array, frames: number): Uint8Arr
     active[frame] = SETS[best] ?? 0;
   }
   return active;
+}
+
+/** How many speak in each frame, 0 to 2: the mean over the classes by their probability. Parameters are as above. */
+export function expectedSpeakers(logProbs: Float32Array, frames: number): Float32Array {
+  checkLength(logProbs, frames);
+  return Float32Array.from({ length: frames }, (_, frame) =>
+    SIZES.reduce((sum, size, c) => sum + size * Math.exp(logProbs[frame * CLASSES + c] ?? 0), 0),
+  );
+}
+
+function checkLength(logProbs: Float32Array, frames: number): void {
+  if (logProbs.length < frames * CLASSES)
+    throw new Error(`The segmentation gave ${logProbs.length} values for ${frames} frames of ${CLASSES}`);
 }

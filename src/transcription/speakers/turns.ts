@@ -1,6 +1,6 @@
 /**
  * Makes turns of labeled windows: who speaks from when to when, where two may speak at once. Windows overlap, so they
- * vote on each frame: their mean says how many speak, and those with the most votes do. Pure.
+ * vote on each frame: the mean of what they expect says how many speak, and those with the most votes do. Pure.
  */
 import { type LabeledWindow, UNKNOWN } from './assignment.ts';
 import { durationOf, secondsAt } from './frames.ts';
@@ -17,6 +17,8 @@ export interface NumberedTurn {
 export const PAUSE_SEC = 0.1;
 /** A shorter turn is a click, or the end of another speaker's. */
 const LEAST_TURN_SEC = 0.1;
+/** Nobody speaks where fewer speakers are expected. Half of one would take in more of the pauses between words. */
+const LEAST_EXPECTED = 0.6;
 
 /**
  * The turns in the frames from `range.from` up to `range.to`, by start. Turns of different speakers may overlap.
@@ -72,15 +74,16 @@ function* speakersByFrame(
 function speakersAt(frame: number, covering: readonly LabeledWindow[], before: number[]): number[] {
   const votes = new Map<number, number>();
   let sum = 0;
-  for (const { firstFrame, active, labels } of covering) {
+  for (const { firstFrame, active, expected, labels } of covering) {
     const bits = active[frame - firstFrame] ?? 0;
-    if (bits === 0) continue;
-    const here = new Set(labels.filter((label, local) => label !== UNKNOWN && (bits & (1 << local)) !== 0));
-    for (const label of here) votes.set(label, (votes.get(label) ?? 0) + 1);
-    sum += here.size;
+    const local = labels.filter((_, i) => (bits & (1 << i)) !== 0);
+    const known = local.filter((label) => label !== UNKNOWN);
+    for (const label of new Set(known)) votes.set(label, (votes.get(label) ?? 0) + 1);
+    sum += (expected[frame - firstFrame] ?? 0) * (local.length > 0 ? known.length / local.length : 1);
   }
-  const count = Math.round(sum / Math.max(1, covering.length));
-  if (count === 0) return [];
+  const mean = sum / Math.max(1, covering.length);
+  if (mean < LEAST_EXPECTED) return [];
+  const count = Math.max(1, Math.round(mean));
   const rank = (label: number) => (votes.get(label) ?? 0) + (before.includes(label) ? 0.5 : 0);
   return [...votes.keys()].sort((a, b) => rank(b) - rank(a) || a - b).slice(0, count);
 }
