@@ -105,10 +105,11 @@ void multiply(const StepSource* columns, int64_t ldb, const Prepared* prepared, 
             load(static_cast<const void*>(strip.steps[block * kBlockSteps + step][vector * kLanes]));
       for (int column = 0; column < kCount; ++column) {
         const Integers values = spread_step(columns[column * ldb + block], step);
-        for (int vector = 0; vector < kVectors; ++vector)
+        for (int vector = 0; vector < kVectors; ++vector) {
           dots[vector][column] = add_step(dots[vector][column], weights[vector], values);
-        if constexpr (kRegisters < 32)
-          __asm__ volatile("" : "+x"(dots[0][column]), "+x"(dots[1][column]));
+          if constexpr (kRegisters < 32)
+            __asm__ volatile("" : "+x"(dots[vector][column]));
+        }
       }
     }
     for (int vector = 0; vector < kVectors; ++vector) {
