@@ -15,6 +15,7 @@ const files = readdirSync(join(ROOT, 'test'), { recursive: true })
   .filter(
     (path) =>
       path.endsWith('.test.ts') &&
+      !path.includes('node_modules') &&
       (wanted.length === 0 ? !path.startsWith('test/deep/') : wanted.some((w) => path.includes(w))),
   )
   .sort();
