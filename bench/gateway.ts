@@ -119,19 +119,20 @@ export function percentile(values: number[], p: number): number {
   return sorted[Math.max(0, Math.ceil((p / 100) * sorted.length) - 1)] ?? Number.NaN;
 }
 
+/** Names a file to ffmpeg, which does not know short GSM without a header by its content. */
+const inputOf = (audio: string) => [...(audio.endsWith('.gsm') ? ['-f', 'gsm'] : []), '-i', audio];
+
 /** Decodes to 16 kHz mono, 16 bits, with ffmpeg. */
 export function samplesOf(audio: string): Buffer {
-  return execFileSync('ffmpeg', ['-v', 'error', '-i', audio, ...RAW, '-'], { maxBuffer: 1e9 });
+  return execFileSync('ffmpeg', ['-v', 'error', ...inputOf(audio), ...RAW, '-'], { maxBuffer: 1e9 });
 }
 
 /** The same for many short files in one process, because starting it takes longer than decoding one. */
 export function samplesOfAll(audios: readonly string[]): Buffer[] {
   const folder = mkdtempSync(join(tmpdir(), 'voxgate-samples-'));
   try {
-    // ffmpeg does not know GSM without a header by its content where it is short.
-    const inputs = audios.flatMap((audio) => [...(audio.endsWith('.gsm') ? ['-f', 'gsm'] : []), '-i', audio]);
     const outputs = audios.flatMap((_, i) => ['-map', `${i}:a:0`, ...RAW, join(folder, `${i}.raw`)]);
-    execFileSync('ffmpeg', ['-v', 'error', ...inputs, ...outputs], {
+    execFileSync('ffmpeg', ['-v', 'error', ...audios.flatMap(inputOf), ...outputs], {
       stdio: ['ignore', 'ignore', 'inherit'],
     });
     return audios.map((_, i) => readFileSync(join(folder, `${i}.raw`)));

@@ -26,7 +26,8 @@ if (
 )
   run('kernels of avx2', 'npm', ['run', '--silent', 'test:native', '--', '--cpu=avx2', 'kernels'], { env });
 else process.stdout.write('\n== kernels of avx2: skipped, the processor does not have them\n');
-// All of the tests of the addon and of HTTP on each version would take ten minutes. Each file runs on one of them.
+// These run on every version, and each other file of the addon and of HTTP runs on one of them. All files on every
+// version would take eight minutes.
 const onEachNode = [
   'native/model',
   'native/whisper',

@@ -4,10 +4,10 @@
  * run on each version, and every other file of the addon and of HTTP runs on one of them. The addon is the same one, as
  * Node-API has it, and the versions come from the package index.
  */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ROOT, run } from './tools.mjs';
+import { ROOT, run, testFiles } from './tools.mjs';
 
 const FOLDERS = ['test/native/', 'test/http/'];
 const VERSIONS = ['20.20.2', '22.23.3', '24.21.0'].filter(
@@ -21,12 +21,9 @@ const { values: options, positionals: words } = parseArgs({
 /** @param index the place of the version among those that are tested */
 function testsFor(index) {
   if (!options.spread) return words.length > 0 ? words : FOLDERS;
-  const others = FOLDERS.flatMap((folder) =>
-    readdirSync(join(ROOT, folder))
-      .map((name) => folder + name)
-      .filter((path) => path.endsWith('.test.ts') && !words.some((word) => path.includes(word)))
-      .sort(),
-  );
+  const others = testFiles()
+    .filter((path) => FOLDERS.some((folder) => path.startsWith(folder)))
+    .filter((path) => !words.some((word) => path.includes(word)));
   return [...words, ...others.filter((_, i) => i % VERSIONS.length === index)];
 }
 

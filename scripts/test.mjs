@@ -5,20 +5,12 @@
  * The slow tests of `test/deep` run only when an argument names them, as `npm run check:deep` does.
  */
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { ROOT } from './tools.mjs';
+import { ROOT, testFiles } from './tools.mjs';
 
 const wanted = process.argv.slice(2);
-const files = readdirSync(join(ROOT, 'test'), { recursive: true })
-  .map((name) => join('test', String(name)))
-  .filter(
-    (path) =>
-      path.endsWith('.test.ts') &&
-      !path.includes('node_modules') &&
-      (wanted.length === 0 ? !path.startsWith('test/deep/') : wanted.some((w) => path.includes(w))),
-  )
-  .sort();
+const files = testFiles().filter((path) =>
+  wanted.length === 0 ? !path.startsWith('test/deep/') : wanted.some((w) => path.includes(w)),
+);
 if (files.length === 0) {
   process.stderr.write(`No test file matches ${wanted.join(' ')}\n`);
   process.exit(1);

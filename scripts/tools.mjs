@@ -130,6 +130,14 @@ export function run(title, command, args, options = {}) {
   process.stdout.write(`== ${title}: ${((Date.now() - startedAt) / 1000).toFixed(1)} s\n`);
 }
 
+/** The files with tests, as sorted paths from the root, without those that packages bring. */
+export function testFiles() {
+  return readdirSync(join(ROOT, 'test'), { recursive: true })
+    .map((name) => join('test', name))
+    .filter((path) => path.endsWith('.test.ts') && !path.includes('/node_modules/'))
+    .sort();
+}
+
 /**
  * Finds the newest modification time among files, or below folders, in ms since the epoch; 0 for a path that does not
  * exist.

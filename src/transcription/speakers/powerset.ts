@@ -12,7 +12,7 @@ export const CLASSES = 7;
 /** The set of speakers of each class, as bits: none, 1, 2, 3, 1+2, 1+3, 2+3. */
 const SETS = [0b000, 0b001, 0b010, 0b100, 0b011, 0b101, 0b110];
 /** How many speak in each class. */
-const SIZES = [0, 1, 1, 1, 2, 2, 2];
+const SIZES = SETS.map((set) => (set & 1) + ((set >> 1) & 1) + (set >> 2));
 
 /**
  * The set of speakers in each frame, as bits: bit `s` is set when local speaker `s` speaks.

@@ -17,7 +17,7 @@ export interface NumberedTurn {
 export const PAUSE_SEC = 0.1;
 /** A shorter turn is a click, or the end of another speaker's. */
 const LEAST_TURN_SEC = 0.1;
-/** Nobody speaks where fewer speakers are expected. Half of one would take in more of the pauses between words. */
+/** A frame is a pause where the windows expect fewer speakers. A limit of 0.5 makes speech of more pauses between words. */
 const LEAST_EXPECTED = 0.6;
 
 /**
