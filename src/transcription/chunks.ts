@@ -4,7 +4,7 @@
  * from the last finished chunk to the newest block, so memory does not grow with the length of the file.
  */
 import { SAMPLE_RATE } from '../audio/decoder.ts';
-import type { VoiceActivityModel } from '../engine/types.ts';
+import type { DecodedSegment, VoiceActivityModel } from '../engine/types.ts';
 import { type AudioWindow, createAudioWindow } from './audio-window.ts';
 import { isNoise } from './loudness.ts';
 import {
@@ -18,9 +18,9 @@ import {
 } from './voice-activity.ts';
 
 export interface Chunk {
-  /** The time of the first sample, in seconds from the start of the audio. */
+  /** The time of the first sample, in seconds from the start of the audio, a little before the first speech. */
   startSec: number;
-  /** The end in the original audio, in seconds; later than the length of `samples` when silence was removed. */
+  /** The end of the last speech, in seconds from the start of the audio; `samples` may go on a little. */
   endSec: number;
   /**
    * The end of the silence after `endSec`, in seconds: the next chunk or the end of the audio. For a longer silence it
@@ -29,8 +29,17 @@ export interface Chunk {
   silentUntilSec: number;
   /** 16 kHz mono. */
   samples: Float32Array;
+  /** What is left out of `samples`, in order; absent where it is nothing. */
+  cuts?: readonly Cut[];
   /** The spans of speech in the chunk, in seconds from the start of the audio, each with its `certainty`, 0 to 1. */
   speech: { startSec: number; endSec: number; certainty: number }[];
+}
+
+/** Silence in the middle of a pause that is not heard. */
+export interface Cut {
+  /** Its place, in seconds from the first of `samples`. */
+  atSec: number;
+  sec: number;
 }
 
 export interface ChunkLimits {
@@ -38,9 +47,19 @@ export interface ChunkLimits {
   maxSec: number;
   /** A longer silence between two spans, in seconds, ends the chunk. */
   maxGapSec: number;
+  /** The same for the first chunk, where its text shall come soon. */
+  firstGapSec?: number;
+  /** Of a longer silence between two spans only this much is heard, in seconds. */
+  heardGapSec: number;
 }
 
-export const DEFAULT_LIMITS: ChunkLimits = { maxSec: 29, maxGapSec: 1.5 };
+export const DEFAULT_LIMITS: ChunkLimits = { maxSec: 29, maxGapSec: 1.5, heardGapSec: 1.5 };
+
+/**
+ * Windows (0.2 s) that are heard before and behind the padded spans of a chunk, up to the middle of the silence there.
+ * Words that are spoken softly or in a room begin and end in them. The times of speech do not reach there.
+ */
+const HEARD_AROUND = 6;
 
 /** The spans of one chunk, and the first window after them in which there may be speech again. */
 interface Group {
@@ -51,26 +70,30 @@ interface Group {
 /** Packs spans, in order, into groups no longer than the limits allow. Pure. */
 export function createPacker(limits: ChunkLimits) {
   const maxWindows = Math.floor(limits.maxSec / WINDOW_SEC);
-  const maxGap = Math.floor(limits.maxGapSec / WINDOW_SEC);
+  let maxGap = Math.floor((limits.firstGapSec ?? limits.maxGapSec) / WINDOW_SEC);
+  const heardGap = heardGapOf(limits);
   let group: SpeechSpan[] = [];
+  let heard = 0; // windows of the group, without what is cut out of its pauses
 
   /** @param silentUntil a window that the silence reaches; capped, so that the time of the call has no influence */
   function flush(silentUntil: number): Group[] {
     const spans = group;
     const last = spans.at(-1);
     group = [];
-    return last === undefined ? [] : [{ spans, silentUntil: Math.min(silentUntil, last.end + maxGap + 1) }];
+    if (last === undefined) return [];
+    const out = { spans, silentUntil: Math.min(silentUntil, last.end + maxGap + 1) };
+    maxGap = Math.floor(limits.maxGapSec / WINDOW_SEC);
+    return [out];
   }
 
   return {
     push(span: SpeechSpan): Group[] {
-      const first = group[0];
       const last = group.at(-1);
-      const fits =
-        first === undefined ||
-        last === undefined ||
-        (span.end - first.start <= maxWindows && span.start - last.end <= maxGap);
+      const gap = last === undefined ? 0 : span.start - last.end;
+      const more = Math.min(gap, heardGap) + span.end - span.start;
+      const fits = last === undefined || (heard + more <= maxWindows && gap <= maxGap);
       const out = fits ? [] : flush(span.start);
+      heard = last === undefined || !fits ? span.end - span.start : heard + more;
       group.push(span);
       return out;
     },
@@ -103,9 +126,16 @@ export async function* speechChunks(
 ): AsyncGenerator<Chunk> {
   const segmentation = options.segmenter ?? DEFAULT_SEGMENTER;
   const segmenter = createSegmenter(segmentation);
-  const packer = createPacker(options.limits ?? DEFAULT_LIMITS);
+  const limits = options.limits ?? DEFAULT_LIMITS;
+  const packer = createPacker(limits);
   const audio = createAudioWindow();
   let first = true;
+  let heardTo = 0; // the window at which the chunk before ended
+  const chunkOf = (group: Group) => {
+    const chunk = toChunk(group, audio, { heardTo, heardGap: heardGapOf(limits) });
+    heardTo = chunk.end;
+    return chunk.chunk;
+  };
   const isSpeech = (span: SpeechSpan) =>
     !isNoise(span.certainty, segmentation.threshold, () => samplesOf(span, audio));
 
@@ -116,28 +146,101 @@ export async function* speechChunks(
     first = false;
     const groups = segmenter.push(probabilities).filter(isSpeech).flatMap(packer.push);
     groups.push(...packer.settle(segmenter.settled));
-    for (const group of groups) yield toChunk(group, audio);
-    audio.forget(Math.min(segmenter.settled, packer.start ?? Number.POSITIVE_INFINITY) * WINDOW_SAMPLES);
+    for (const group of groups) yield chunkOf(group);
+    const needed = Math.min(segmenter.settled, packer.start ?? Number.POSITIVE_INFINITY) - HEARD_AROUND;
+    audio.forget(Math.max(0, needed) * WINDOW_SAMPLES);
   }
   const rest = segmenter.finish().filter(isSpeech).flatMap(packer.push);
-  for (const group of [...rest, ...packer.finish(audio.length / WINDOW_SAMPLES)]) yield toChunk(group, audio);
+  for (const group of [...rest, ...packer.finish(audio.length / WINDOW_SAMPLES)]) yield chunkOf(group);
 }
 
-function toChunk({ spans, silentUntil }: Group, audio: AudioWindow): Chunk {
-  const start = spans[0]?.start ?? 0;
-  const samples = samplesOf({ start, end: spans.at(-1)?.end ?? 0 }, audio);
+/**
+ * @param heardTo the window at which the chunk before ended
+ * @param heardGap the windows that are heard of a pause
+ * @returns the chunk, and the window at which it ends
+ */
+function toChunk(
+  { spans, silentUntil }: Group,
+  audio: AudioWindow,
+  { heardTo, heardGap }: { heardTo: number; heardGap: number },
+) {
+  const [speechStart, speechEnd] = [spans[0]?.start ?? 0, spans.at(-1)?.end ?? 0];
+  const start = Math.max(speechStart - HEARD_AROUND, Math.min(heardTo, speechStart));
+  const end = speechEnd + Math.min(HEARD_AROUND, Math.max(0, Math.floor((silentUntil - speechEnd) / 2)));
+  const { ranges, cuts } = withoutLongPauses(spans, { start, end }, heardGap);
+  const samples = joined(ranges.map((range) => samplesOf(range, audio)));
   const first = start * WINDOW_SAMPLES;
-  return {
+  const chunk: Chunk = {
     startSec: first / SAMPLE_RATE,
-    endSec: (first + samples.length) / SAMPLE_RATE,
+    endSec: Math.min(speechEnd * WINDOW_SAMPLES, audio.length) / SAMPLE_RATE,
     silentUntilSec: (silentUntil * WINDOW_SAMPLES) / SAMPLE_RATE,
     samples,
+    ...(cuts.length > 0 && { cuts }),
     speech: spans.map(({ start, end, certainty }) => ({
       startSec: start * WINDOW_SEC,
       endSec: end * WINDOW_SEC,
       certainty,
     })),
   };
+  return { chunk, end };
+}
+
+const heardGapOf = ({ heardGapSec }: ChunkLimits) => Math.floor(heardGapSec / WINDOW_SEC);
+
+/** The windows of a chunk that are heard: of a pause, the beginning and the end. */
+function withoutLongPauses(spans: SpeechSpan[], { start, end }: Span, heardGap: number) {
+  const ranges: Span[] = [];
+  const cuts: Cut[] = [];
+  let from = start;
+  let heard = 0;
+  spans.slice(1).forEach((span, i) => {
+    const pauseStart = spans[i]?.end ?? 0;
+    const excess = span.start - pauseStart - heardGap;
+    if (excess <= 0) return;
+    const at = pauseStart + Math.ceil(heardGap / 2);
+    ranges.push({ start: from, end: at });
+    heard += at - from;
+    cuts.push({ atSec: heard * WINDOW_SEC, sec: excess * WINDOW_SEC });
+    from = at + excess;
+  });
+  return { ranges: [...ranges, { start: from, end }], cuts };
+}
+
+function joined(parts: Float32Array[]): Float32Array {
+  const [first] = parts;
+  if (parts.length === 1 && first !== undefined) return first;
+  const out = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
+/** The place of a time of the audio in the samples of a chunk, in seconds from the first of them. */
+export function heardSec({ startSec, cuts = [] }: Pick<Chunk, 'startSec' | 'cuts'>, sec: number): number {
+  let place = sec - startSec;
+  for (const cut of cuts) place -= Math.min(cut.sec, Math.max(0, place - cut.atSec));
+  return place;
+}
+
+/** Segments as they were decoded from the samples of a chunk, with the times that they have with its silences. */
+export function withSilences(
+  segments: DecodedSegment[],
+  { cuts = [] }: Pick<Chunk, 'cuts'>,
+): DecodedSegment[] {
+  if (cuts.length === 0) return segments;
+  const later = (ms: number, isStart: boolean) =>
+    cuts.reduce((sum, { atSec, sec }) => {
+      const isBehind = isStart ? ms >= atSec * 1000 : ms > atSec * 1000;
+      return isBehind ? sum + sec * 1000 : sum;
+    }, ms);
+  const moved = <T extends { startMs: number; endMs: number }>(timed: T): T => {
+    const startMs = later(timed.startMs, timed.endMs > timed.startMs);
+    return { ...timed, startMs, endMs: Math.max(startMs, later(timed.endMs, false)) };
+  };
+  return segments.map((segment) => ({ ...moved(segment), tokens: segment.tokens.map(moved) }));
 }
 
 const samplesOf = ({ start, end }: Span, audio: AudioWindow) =>

@@ -1,4 +1,4 @@
-/** Decides how the audio of a request is cut: by the longest chunk of the model family and the tuning of the client. Pure. */
+/** Decides how the audio of a request is cut: by the limits of the model family and the tuning of the client. Pure. */
 import { type ChunkLimits, DEFAULT_LIMITS } from './chunks.ts';
 import type { TranscriptionRequest } from './request.ts';
 import { DEFAULT_SEGMENTER, type SegmenterOptions, WINDOW_SEC } from './voice-activity.ts';
@@ -10,10 +10,13 @@ const LEAST_END = 0.01;
 /** A stream is cut into shorter chunks, so that the first words come soon and the rest without long waits. */
 const STREAM_MAX_SEC = 14;
 
-/** The options of the segmenter and the limits of the chunks for a request. */
+/**
+ * The options of the segmenter and the limits of the chunks for a request.
+ * @param longest the limits of the model family
+ */
 export function cuttingFor(
   { voiceActivity, stream }: Pick<TranscriptionRequest, 'voiceActivity' | 'stream'>,
-  maxChunkSec: number,
+  longest: Partial<ChunkLimits> = {},
 ): { segmenter: SegmenterOptions; limits: ChunkLimits } {
   const { threshold, prefixPaddingMs, silenceDurationMs } = voiceActivity;
   const windows = (ms: number) => Math.max(1, Math.round(ms / 1000 / WINDOW_SEC));
@@ -27,6 +30,8 @@ export function cuttingFor(
     ...(prefixPaddingMs !== undefined && { padding: windows(prefixPaddingMs) }),
     ...(silenceDurationMs !== undefined && { minSilence: windows(silenceDurationMs) }),
   };
-  const limits = { ...DEFAULT_LIMITS, maxSec: stream ? Math.min(maxChunkSec, STREAM_MAX_SEC) : maxChunkSec };
-  return { segmenter, limits };
+  const limits = { ...DEFAULT_LIMITS, ...longest };
+  if (!stream) return { segmenter, limits };
+  const { maxGapSec: firstGapSec } = DEFAULT_LIMITS;
+  return { segmenter, limits: { ...limits, maxSec: Math.min(limits.maxSec, STREAM_MAX_SEC), firstGapSec } };
 }

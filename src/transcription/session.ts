@@ -191,7 +191,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
         samples = Math.max(samples, heardSamples);
         return pass?.push(block);
       },
-      ...cuttingFor(request, recognizer.maxChunkSec),
+      ...cuttingFor(request, recognizer.limits(language)),
     });
     const { draft = false } = input;
     const beams = draft ? 1 : (request.beamSize ?? deps.beamSize);

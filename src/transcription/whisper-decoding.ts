@@ -1,7 +1,7 @@
 /** Decodes the text of one chunk with Whisper, in as many attempts as it takes (transcription/decoding.ts). */
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import { type DecodedSegment, type Lane, NativeError } from '../engine/types.ts';
-import type { Chunk } from './chunks.ts';
+import { type Chunk, withSilences } from './chunks.ts';
 import {
   type Attempt,
   attemptsFor,
@@ -97,7 +97,7 @@ export async function look(
   if (segments instanceof NativeError) return segments;
   const outcome = summarize(segments);
   const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, spoken);
-  return { verdict, decoded: { segments, attempt, outcome } };
+  return { verdict, decoded: { segments: withSilences(segments, chunk), attempt, outcome } };
 }
 
 /** The seconds in which someone speaks. */

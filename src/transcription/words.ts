@@ -25,7 +25,7 @@ const MIN_WORD_SEC = 0.06;
 /**
  * The words of one decoded chunk, with times in seconds from the start of the audio.
  * @param offsetSec the start of the chunk in the audio
- * @param speech the spans of speech; no word reaches across the silence between two spans
+ * @param speech the spans of speech; no word reaches across the silence between two spans, nor out of all of them
  */
 export function toWords(
   segments: DecodedSegment[],
@@ -132,6 +132,7 @@ function fitToSpeech(
   speech: readonly { startSec: number; endSec: number }[],
   medianSec: number,
 ): void {
+  const bounds = { startSec: speech[0]?.startSec, endSec: speech.at(-1)?.endSec };
   for (const word of words) {
     speech.slice(1).forEach((span, i) => {
       const silence = { start: speech[i]?.endSec ?? 0, end: span.startSec };
@@ -140,6 +141,10 @@ function fitToSpeech(
         word.start = Math.max(word.start, silence.end);
       else word.end = silence.start;
     });
+    // A word that lies wholly outside was spoken there, softly.
+    const { startSec = 0, endSec = Number.POSITIVE_INFINITY } = bounds;
+    if (word.end > startSec) word.start = Math.max(word.start, startSec);
+    if (word.start < endSec) word.end = Math.min(word.end, endSec);
     word.end = Math.max(word.start, word.end);
   }
   words.forEach((word, i) => {

@@ -34,11 +34,11 @@ function scripted(texts: string[]): Script & { aligned: string[] } {
   };
 }
 
-/** Two stretches of 1.2 s of sound with 3 s of silence between them. */
+/** Two stretches of 1.2 s of sound with 6 s of silence between them. */
 function twoChunks(): Buffer {
-  const samples = new Float32Array(5.4 * 16_000);
+  const samples = new Float32Array(8.4 * 16_000);
   for (let i = 0; i < samples.length; i++) {
-    const sounds = i < 1.2 * 16_000 || i >= 4.2 * 16_000;
+    const sounds = i < 1.2 * 16_000 || i >= 7.2 * 16_000;
     if (sounds) samples[i] = 0.5 * Math.sin((2 * Math.PI * 440 * i) / 16_000);
   }
   return wav(samples);
@@ -60,14 +60,14 @@ test('an alignment has the words of the text, with the times at which they are s
     text.split(/\s+/),
   );
   const second = answer.words.find(({ word }: { word: string }) => word === 'And');
-  assert(second.start > 3.8 && second.start < 4.3, JSON.stringify(second));
+  assert(second.start > 6.8 && second.start < 7.3, JSON.stringify(second));
   assert.equal(second.probability, 0.9048);
   assert.deepEqual(
     answer.segments.map((segment: { text: string }) => segment.text.trim()),
     ['The 1st sentence is here.', 'And the second one!'],
   );
   assert.equal(answer.language, 'english');
-  assert.equal(answer.duration, 5.4);
+  assert.equal(answer.duration, 8.4);
   assert.equal(gateway.exchanges.at(-1)?.category, 'asr');
   assert.equal(gateway.app.slot.status().holder, null);
 });

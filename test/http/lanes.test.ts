@@ -7,7 +7,9 @@ import { gateOf } from '../gate.ts';
 import { wav } from '../wav.ts';
 import { form, type Gateway, heard, json, post, type Script, startGateway, until } from './harness.ts';
 
-/** The tones have these lengths in seconds, and 4 s of silence follow each. */
+/** The words of the scripted model begin with the samples that it hears: so long before the tone, and a window more. */
+const HEARD_BEFORE_SEC = 0.45;
+/** The tones have these lengths in seconds, and 6 s of silence follow each. */
 const LENGTHS = [3, 1, 2, 4, 1.5];
 const TEXT = LENGTHS.map((sec) => `UnnumberedSegment for ${sec} seconds.`).join(' ');
 
@@ -15,15 +17,15 @@ const audio = wav(
   Float32Array.from(
     LENGTHS.flatMap((sec) => [
       ...Array.from({ length: sec * SAMPLE_RATE }, (_, i) => 0.5 * Math.sin(i / 10)),
-      ...new Array<number>(4 * SAMPLE_RATE).fill(0),
+      ...new Array<number>(6 * SAMPLE_RATE).fill(0),
     ]),
   ),
 );
 
-/** Tells by its length which tone a chunk is; up to 0.4 s of silence belong to it. */
+/** Tells by its length which tone is in a chunk, in seconds. */
 function toneOf(samples: Float32Array): number {
-  const sec = samples.length / SAMPLE_RATE;
-  return LENGTHS.findLast((length) => sec >= length && sec < length + 0.49) ?? 0;
+  const sec = samples.filter((sample) => sample !== 0).length / SAMPLE_RATE;
+  return LENGTHS.find((length) => Math.abs(sec - length) < 0.1) ?? 0;
 }
 
 async function slotIsFree(gateway: Gateway): Promise<void> {
@@ -52,10 +54,10 @@ test('each part of the speech keeps its own times', async () => {
   for (const [i, sec] of LENGTHS.entries()) {
     const { start, end } = body.segments[i];
     assert(
-      start >= at - 0.3 && end <= at + sec + 0.5,
+      start >= at - HEARD_BEFORE_SEC && end <= at + sec + 0.5,
       `segment ${i} at ${start} to ${end}, spoken from ${at}`,
     );
-    at += sec + 4;
+    at += sec + 6;
   }
 });
 

@@ -2,8 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Chunk, createPacker, DEFAULT_LIMITS, speechChunks } from '../../src/transcription/chunks.ts';
-import { WINDOW_SAMPLES } from '../../src/transcription/voice-activity.ts';
+import {
+  type Chunk,
+  createPacker,
+  DEFAULT_LIMITS,
+  heardSec,
+  speechChunks,
+  withSilences,
+} from '../../src/transcription/chunks.ts';
+import { WINDOW_SAMPLES, WINDOW_SEC } from '../../src/transcription/voice-activity.ts';
 
 /** This detector takes a sample's own value as its probability, so the audio spells out the speech. */
 const echoVad = {
@@ -35,10 +42,12 @@ function audioOf(...runs: [windows: number, value: number][]): Float32Array {
 async function chunksOf(
   audio: Float32Array,
   blockWindows: number,
+  limits = DEFAULT_LIMITS,
 ): Promise<{ chunks: Chunk[]; heard: number }> {
   const chunks: Chunk[] = [];
   let heard = 0;
   const options = {
+    limits,
     signal: new AbortController().signal,
     onBlock: ({ length: n }: Float32Array) => {
       heard += n;
@@ -62,14 +71,19 @@ test('two sentences with a short pause are one chunk, and with a long pause two'
   assert.equal(far.chunks.length, 2);
 });
 
-test('a chunk holds exactly the audio at its place', async () => {
+test('a chunk holds exactly the audio at its place, and a little of the silence around its speech', async () => {
   const audio = audioOf([100, 0], [60, 0.8], [90, 0], [40, 0.7], [60, 0]);
   const { chunks } = await chunksOf(audio, 7);
   assert.equal(chunks.length, 2);
-  for (const { startSec, endSec, samples } of chunks) {
+  for (const { startSec, endSec, samples, speech } of chunks) {
     const at = Math.round(startSec * 16_000);
     assert.deepEqual(samples, audio.slice(at, at + samples.length));
-    assert.equal(Math.round((endSec - startSec) * 16_000), samples.length);
+    const [span] = speech;
+    assert(span);
+    const heardAround = 6 * WINDOW_SEC;
+    assert.equal(Math.round((span.startSec - heardAround) * 16_000), at);
+    assert.equal(endSec, span.endSec);
+    assert.equal(Math.round((endSec + heardAround - startSec) * 16_000), samples.length);
   }
 });
 
@@ -86,15 +100,89 @@ test('chunks do not depend on the blocks, stay within the limit and follow one a
         chunks.map((c) => [c.startSec, c.samples.length, c.silentUntilSec]),
         whole.chunks.map((c) => [c.startSec, c.samples.length, c.silentUntilSec]),
       );
-      let before = 0;
-      for (const { startSec, samples, endSec, silentUntilSec } of chunks) {
+      let before = { silentUntilSec: 0, heardTo: 0 };
+      for (const { startSec, samples, speech, endSec, silentUntilSec } of chunks) {
         assert(samples.length > 0 && samples.length / 16_000 <= 30);
-        assert(startSec >= before);
+        assert(Math.round(startSec * 16_000) >= before.heardTo, 'no sample is heard twice');
+        assert((speech[0]?.startSec ?? 0) >= before.silentUntilSec);
         assert(silentUntilSec >= endSec && silentUntilSec <= audio.length / 16_000);
-        before = silentUntilSec;
+        before = { silentUntilSec, heardTo: Math.round(startSec * 16_000) + samples.length };
       }
     }),
     { numRuns: 40 },
+  );
+});
+
+test('of a long pause in a chunk a part is heard, and times are those of the audio', async () => {
+  const limits = { maxSec: 6, maxGapSec: 4, heardGapSec: 1 };
+  const runs: [number, number][] = [
+    [60, 0.9],
+    [100, 0],
+    [60, 0.8],
+    [90, 0],
+    [40, 0.7],
+    [200, 0],
+    [40, 0.6],
+  ];
+  const { chunks } = await chunksOf(audioOf(...runs), 7, limits);
+  assert.deepEqual(
+    chunks.map(({ speech, cuts = [] }) => [speech.length, cuts.length]),
+    [
+      [2, 1], // a third span would make it longer than 6 s
+      [1, 0],
+      [1, 0], // the pause before it is too long
+    ],
+  );
+  const [chunk] = chunks;
+  const [cut] = chunk?.cuts ?? [];
+  const [, later] = chunk?.speech ?? [];
+  assert(chunk && cut && later);
+  const { startSec, samples } = chunk;
+  const lengthSec = samples.length / 16_000;
+  assert(lengthSec < 6 && Math.abs(lengthSec + cut.sec - (220 + 2 * 6) * WINDOW_SEC) < 0.001);
+  // The second tone begins behind its padding, wherever the cut is.
+  const second = Math.round((heardSec(chunk, later.startSec) + 6 * WINDOW_SEC) * 16_000);
+  assert.deepEqual(
+    Array.from(samples.slice(second - 1, second + 1)).map((v) => v.toFixed(1)),
+    ['0.0', '0.8'],
+  );
+  const places = [0, 0.3, cut.atSec, cut.atSec + 0.3].map((sec) => 1000 * sec);
+  const token = (startMs: number, endMs: number) => ({
+    id: 1,
+    bytes: Buffer.from('a'),
+    logprob: 0,
+    startMs,
+    endMs,
+  });
+  const tokens = places.slice(1).map((endMs, i) => token(places[i] ?? 0, endMs));
+  const [segment] = withSilences([{ startMs: 0, endMs: places[3] ?? 0, tokens, noSpeechProb: 0 }], chunk);
+  assert(segment);
+  const [first, beforeCut, behindCut] = segment.tokens;
+  assert(first && beforeCut && behindCut);
+  assert.deepEqual([first.startMs, first.endMs, beforeCut.endMs], places.slice(0, 3));
+  assert.equal(behindCut.startMs, (places[2] ?? 0) + 1000 * cut.sec);
+  assert.equal(segment.endMs, behindCut.endMs);
+  for (const { startMs, endMs } of segment.tokens)
+    for (const ms of [startMs + 1, endMs - 1]) {
+      const heard = heardSec(chunk, startSec + ms / 1000);
+      const [back] = withSilences(
+        [{ startMs: heard * 1000, endMs: heard * 1000, tokens: [], noSpeechProb: 0 }],
+        chunk,
+      );
+      assert(Math.abs((back?.startMs ?? 0) - ms) < 1e-6, `${ms}`);
+    }
+});
+
+test('the first chunk may end at a shorter silence than the others', async () => {
+  const limits = { maxSec: 20, maxGapSec: 4, firstGapSec: 1, heardGapSec: 1 };
+  const tone: [number, number][] = [
+    [40, 0.9],
+    [80, 0],
+  ];
+  const { chunks } = await chunksOf(audioOf(...tone, ...tone, ...tone, ...tone), 7, limits);
+  assert.deepEqual(
+    chunks.map(({ speech }) => speech.length),
+    [1, 3],
   );
 });
 

@@ -7,7 +7,7 @@ import { createSegmenter } from '../../src/transcription/voice-activity.ts';
 
 function segmenterAt(threshold: number) {
   const voiceActivity = { threshold, prefixPaddingMs: undefined, silenceDurationMs: undefined };
-  return cuttingFor({ voiceActivity, stream: false }, 29).segmenter;
+  return cuttingFor({ voiceActivity, stream: false }).segmenter;
 }
 
 test('speech never needs more to go on than it needed to begin', () => {

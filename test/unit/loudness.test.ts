@@ -39,7 +39,7 @@ async function chunksOf(level: number, probability: number, threshold?: number):
   const options = {
     signal: new AbortController().signal,
     onBlock: () => undefined,
-    ...cuttingFor(request, 12),
+    ...cuttingFor(request, { maxSec: 12 }),
   };
   let count = 0;
   for await (const { speech } of speechChunks(blocks(), vad, options)) count += speech.length;

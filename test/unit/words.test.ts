@@ -101,6 +101,27 @@ test('a word does not reach across the silence between two spans of speech', () 
   assert.deepEqual([word?.text, word?.start, word?.end], [' two', 1.2, 1.5]);
 });
 
+test('the first and the last word end with the speech, and a word outside of it keeps its time', () => {
+  const segment = segmentOf(' one', ' two', ' three');
+  const timesOf = (startSec: number, endSec: number) =>
+    toWords([segment], 'en', 0, [{ startSec, endSec }]).map(({ start, end }) => [
+      Number(start.toFixed(2)),
+      Number(end.toFixed(2)),
+    ]);
+  assert.deepEqual(timesOf(0, 9), [
+    [0, 0.1],
+    [0.1, 0.2],
+    [0.2, 0.3],
+  ]);
+  assert.deepEqual(timesOf(0.03, 0.27), [
+    [0.03, 0.1],
+    [0.1, 0.2],
+    [0.2, 0.27],
+  ]);
+  assert.deepEqual(timesOf(0.12, 9)[0], [0, 0.1]);
+  assert.deepEqual(timesOf(0, 0.18)[2], [0.2, 0.3]);
+});
+
 test('a word left without time takes some of the silence before it', () => {
   const segment = segmentOf(' one', ' two', ' three', ' four');
   const [, two, three, four] = segment.tokens;

@@ -109,7 +109,7 @@ export async function openLiveSession(
   }
 
   function segmenter() {
-    return cuttingFor(settings.request, Number.POSITIVE_INFINITY).segmenter;
+    return cuttingFor(settings.request).segmenter;
   }
 
   function patience() {

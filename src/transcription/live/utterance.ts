@@ -54,7 +54,7 @@ export interface UtteranceOptions {
   start: number;
   request: TranscriptionRequest;
   delay: Delay;
-  /** The windows of silence after which more silence does not change the audio of the final text. */
+  /** The windows of silence after which more silence brings no speech to the audio of the final text. */
   trailing: number;
   signal: AbortSignal;
   onDelta(text: string): void;

@@ -22,7 +22,7 @@ const INSTANT_SEC = 0.3;
 const USUAL_LANGUAGE = 'en';
 
 export const recognizer: Recognizer = {
-  maxChunkSec: 29,
+  limits: () => ({}),
   cutsSubtitles: true,
 
   async recognize(lane, chunk, request) {

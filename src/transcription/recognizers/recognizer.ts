@@ -1,6 +1,6 @@
 /** The interface of the model families: a recognizer turns one chunk of speech into sentences. */
 import type { ChunkOptions, Lane } from '../../engine/types.ts';
-import type { Chunk } from '../chunks.ts';
+import type { Chunk, ChunkLimits } from '../chunks.ts';
 import type { HeardBefore } from '../heard-before.ts';
 import type { DetectedLanguage } from '../language-tally.ts';
 import type { UnnumberedSegment, Word } from '../segment.ts';
@@ -71,8 +71,12 @@ export const withoutText = (
 });
 
 export interface Recognizer {
-  /** Spans of speech share a chunk up to this length in seconds, at most 30. A longer span is a chunk of its own. */
-  readonly maxChunkSec: number;
+  /**
+   * Spans of speech share a chunk within these limits, of which those of chunks.ts hold where none is given. `maxSec` is
+   * at most 29; a longer span is a chunk of its own.
+   * @param language that of the speech, if it is known before
+   */
+  limits(language: string | undefined): Partial<ChunkLimits>;
   /** True when the recognizer gives subtitles instead of sentences to a client that asks for them. */
   readonly cutsSubtitles?: true;
   /** @throws `request.signal.reason` after an abort */

@@ -15,7 +15,7 @@ import { type ChunkRequest, GREEDY, type Recognizer } from './recognizer.ts';
 const FIRST_LANGUAGE = 'zh';
 
 export const recognizer: Recognizer = {
-  maxChunkSec: 29,
+  limits: () => ({}),
 
   async recognize(lane, chunk, request) {
     const segment = await decode(lane, chunk, request);

@@ -3,7 +3,7 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type Lane, NativeError } from '../../engine/types.ts';
 import { tooLong } from '../alignment/placing.ts';
 import { withoutAnnotations } from '../annotations.ts';
-import type { Chunk } from '../chunks.ts';
+import { type Chunk, heardSec, withSilences } from '../chunks.ts';
 import { contextFor } from '../decoding.ts';
 import { isInvented } from '../invented-text.ts';
 import { betweenPauses } from '../pauses.ts';
@@ -16,12 +16,24 @@ import { tellLanguage } from '../whisper-language.ts';
 import { isUnspaced, toWords } from '../words.ts';
 import { type ChunkRequest, type Dropped, GREEDY, type Recognizer, withoutText } from './recognizer.ts';
 
+/** Longer chunks take no less time for each second of speech, and more memory. docs/performance.md has the figures. */
+const MAX_CHUNK_SEC = 20;
+/**
+ * What is said before and behind it helps Whisper with a sentence, also across a pause of this length
+ * (docs/accuracy.md). Where the language is not known, the next sentence may be in another one.
+ */
+const MAX_GAP_SEC = 5;
+/** More silence would be encoded for nothing. */
+const HEARD_GAP_SEC = 1;
 /** The spans of a chunk have lost text together when apart they have this many times as many syllables. */
 const MORE = 1.25;
 
 export const recognizer: Recognizer = {
-  /** Longer chunks take no less time for each second of speech, and more memory. docs/performance.md has the figures. */
-  maxChunkSec: 20,
+  limits: (language) => ({
+    maxSec: MAX_CHUNK_SEC,
+    heardGapSec: HEARD_GAP_SEC,
+    ...(language !== undefined && { maxGapSec: MAX_GAP_SEC }),
+  }),
 
   async recognize(lane, chunk, request) {
     const isEncoded = request.language === undefined;
@@ -58,7 +70,7 @@ export const recognizer: Recognizer = {
       const isTooLong = error instanceof NativeError && error.code === 'text_too_long';
       throw isTooLong ? tooLong(countSyllables(text), speechSecOf(chunk)) : error;
     });
-    return toWords(segments, language, chunk.startSec, chunk.speech);
+    return toWords(withSilences(segments, chunk), language, chunk.startSec, chunk.speech);
   },
 };
 
@@ -81,7 +93,7 @@ interface Part {
 
 /** The spans of speech, each as a chunk, or the speech between the pauses of a single span. */
 function partsOf(chunk: Chunk): Chunk[] {
-  const at = (sec: number) => Math.round((sec - chunk.startSec) * SAMPLE_RATE);
+  const at = (sec: number) => Math.round(heardSec(chunk, sec) * SAMPLE_RATE);
   const ranges =
     chunk.speech.length > 1
       ? chunk.speech.map(({ startSec, endSec }) => ({ start: at(startSec), end: at(endSec) }))
@@ -92,7 +104,7 @@ function partsOf(chunk: Chunk): Chunk[] {
       endSec: chunk.startSec + end / SAMPLE_RATE,
       certainty: (chunk.speech[i] ?? chunk.speech[0])?.certainty ?? 1,
     };
-    return { ...chunk, ...span, samples: chunk.samples.subarray(start, end), speech: [span] };
+    return { ...chunk, ...span, samples: chunk.samples.subarray(start, end), cuts: [], speech: [span] };
   });
 }
 
