@@ -169,6 +169,21 @@ test('a sentence that is said twice in a chunk, and written once, is heard in ea
   );
 });
 
+test('spans that are heard by themselves keep their times where the pause between them was cut', async () => {
+  const [first, second] = [twice.speech[0], { startSec: 18, endSec: 20, certainty: 1 }];
+  const cut = { ...twice, endSec: 20, speech: [first, second].filter((span) => span !== undefined) };
+  const { lane, asked } = partsLane(' Ask', ' Ask what you can do.', ' [Music]');
+  const timed = { ...request, timed: true };
+  const { sentences, dropped } = await whisper.recognize(
+    lane,
+    { ...cut, cuts: [{ atSec: 2.5, sec: 5 }] },
+    timed,
+  );
+  assert.deepEqual(asked, [5, 2, 2]);
+  assert(sentences.length === 1 && (sentences[0]?.end ?? 0) <= 12);
+  assert.deepEqual(dropped, [{ startSec: 18, endSec: 20, reason: 'no_text' }]);
+});
+
 test('a single span with a short text is heard between its pauses', async () => {
   const samples = Float32Array.from({ length: 5 * 16_000 }, (_, i) =>
     Math.abs(i / 16_000 - 2.5) < 0.2 ? 0 : 0.3 * Math.sin(i / 8),

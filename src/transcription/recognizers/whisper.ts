@@ -93,19 +93,24 @@ interface Part {
 
 /** The spans of speech, each as a chunk, or the speech between the pauses of a single span. */
 function partsOf(chunk: Chunk): Chunk[] {
+  const { startSec, samples, speech } = chunk;
   const at = (sec: number) => Math.round(heardSec(chunk, sec) * SAMPLE_RATE);
-  const ranges =
-    chunk.speech.length > 1
-      ? chunk.speech.map(({ startSec, endSec }) => ({ start: at(startSec), end: at(endSec) }))
-      : betweenPauses(chunk.samples);
-  return ranges.map(({ start, end }, i) => {
-    const span = {
-      startSec: chunk.startSec + start / SAMPLE_RATE,
-      endSec: chunk.startSec + end / SAMPLE_RATE,
-      certainty: (chunk.speech[i] ?? chunk.speech[0])?.certainty ?? 1,
-    };
-    return { ...chunk, ...span, samples: chunk.samples.subarray(start, end), cuts: [], speech: [span] };
-  });
+  const sec = (sample: number) => startSec + sample / SAMPLE_RATE; // a single span has no pause to be cut
+  const spans =
+    speech.length > 1
+      ? speech
+      : betweenPauses(samples).map(({ start, end }) => ({
+          startSec: sec(start),
+          endSec: sec(end),
+          certainty: speech[0]?.certainty ?? 1,
+        }));
+  return spans.map((span) => ({
+    ...chunk,
+    ...span,
+    samples: samples.subarray(at(span.startSec), at(span.endSec)),
+    cuts: [],
+    speech: [span],
+  }));
 }
 
 /**
