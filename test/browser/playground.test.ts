@@ -249,11 +249,7 @@ test('the code to copy sends the same request, with any characters in the names 
     writeFileSync(join(dir, 'snippet.py'), await shown('Python'));
     await run('python3', ['-c', 'import ast; ast.parse(open("snippet.py").read())']);
   }
-  assert.equal(
-    asked.length,
-    12,
-    'four requests, whose bursts are heard together and, as their text is short, apart',
-  );
+  assert.equal(gateway.exchanges.filter(({ category }) => category === 'asr').length, 4);
   assert(
     asked.every((one) => one.replace('\r', '') === `en ${prompt}`),
     asked.join('\n'),
