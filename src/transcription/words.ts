@@ -19,6 +19,12 @@ const SENTENCE_END = new Set([...'.。!！?？']);
 /** A word is at most twice as long as the median word, and the median counts as at most this. */
 const MAX_MEDIAN_SEC = 0.7;
 
+/**
+ * Who goes on for so long after a silence says another word: spans of speech are padded by 0.2 s. Before the silence the
+ * next word may have more time, because the alignment often ends a word too early there.
+ */
+const SPOKEN_SEC = 0.3;
+
 /** A word with less time than this is extended into the silence before it. */
 const MIN_WORD_SEC = 0.06;
 
@@ -137,7 +143,7 @@ function fitToSpeech(
     speech.slice(1).forEach((span, i) => {
       const silence = { start: speech[i]?.endSec ?? 0, end: span.startSec };
       if (word.start >= silence.end || word.end <= silence.start) return;
-      if (word.end - silence.end >= silence.start - word.start)
+      if (word.end - silence.end >= Math.min(silence.start - word.start, SPOKEN_SEC))
         word.start = Math.max(word.start, silence.end);
       else word.end = silence.start;
     });

@@ -101,6 +101,23 @@ test('a word does not reach across the silence between two spans of speech', () 
   assert.deepEqual([word?.text, word?.start, word?.end], [' two', 1.2, 1.5]);
 });
 
+test('a word that goes on behind a silence is said there, however early the alignment begins it', () => {
+  const segment = segmentOf(' one', ' two');
+  const [, two] = segment.tokens;
+  assert(two);
+  two.endMs = 1900;
+  const timesOf = (resumesAt: number) => {
+    const speech = [
+      { startSec: 0, endSec: 0.7 },
+      { startSec: resumesAt, endSec: 3 },
+    ];
+    const [, word] = toWords([segment], 'en', 0, speech);
+    return [word?.start, word?.end];
+  };
+  assert.deepEqual(timesOf(1.5), [1.5, 1.9]);
+  assert.deepEqual(timesOf(1.8), [0.1, 0.7], 'the padding of the speech behind the silence is no word');
+});
+
 test('the first and the last word end with the speech, and a word outside of it keeps its time', () => {
   const segment = segmentOf(' one', ' two', ' three');
   const timesOf = (startSec: number, endSec: number) =>
