@@ -29,7 +29,7 @@ export interface Chunk {
   silentUntilSec: number;
   /** 16 kHz mono. */
   samples: Float32Array;
-  /** What is left out of `samples`, in order; absent where it is nothing. */
+  /** The silences that `samples` lack, in order; absent where they lack none. */
   cuts?: readonly Cut[];
   /** The spans of speech in the chunk, in seconds from the start of the audio, each with its `certainty`, 0 to 1. */
   speech: { startSec: number; endSec: number; certainty: number }[];
@@ -39,6 +39,7 @@ export interface Chunk {
 export interface Cut {
   /** Its place, in seconds from the first of `samples`. */
   atSec: number;
+  /** Its length in seconds. */
   sec: number;
 }
 
@@ -47,9 +48,9 @@ export interface ChunkLimits {
   maxSec: number;
   /** A longer silence between two spans, in seconds, ends the chunk. */
   maxGapSec: number;
-  /** The same for the first chunk, where its text shall come soon. */
+  /** Replaces `maxGapSec` for the first chunk, so that its text comes soon; absent where that is not needed. */
   firstGapSec?: number;
-  /** Of a longer silence between two spans only this much is heard, in seconds. */
+  /** The model hears at most this much of a silence between two spans, in seconds; the middle is left out. */
   heardGapSec: number;
 }
 

@@ -20,8 +20,9 @@ const SENTENCE_END = new Set([...'.。!！?？']);
 const MAX_MEDIAN_SEC = 0.7;
 
 /**
- * Who goes on for so long after a silence says another word: spans of speech are padded by 0.2 s. Before the silence the
- * next word may have more time, because the alignment often ends a word too early there.
+ * A word that goes on for this long in the span behind a silence is said there, however much time it has before the
+ * silence: the alignment often ends the last word of a span too early. It is more than the padding of a span (0.2 s), into
+ * which the alignment may draw out a word that is said before.
  */
 const SPOKEN_SEC = 0.3;
 
@@ -147,7 +148,7 @@ function fitToSpeech(
         word.start = Math.max(word.start, silence.end);
       else word.end = silence.start;
     });
-    // A word that lies wholly outside was spoken there, softly.
+    // A word that lies wholly outside of the spans was spoken softly, so it stays there.
     const { startSec = 0, endSec = Number.POSITIVE_INFINITY } = bounds;
     if (word.end > startSec) word.start = Math.max(word.start, startSec);
     if (word.start < endSec) word.end = Math.min(word.end, endSec);
