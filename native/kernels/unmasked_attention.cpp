@@ -10,6 +10,7 @@
 #include "taken.h"
 
 #include "ggml-cpu-impl.h"
+#include "ggml-cpu.h"
 #include "vec.h"
 
 namespace voxgate {
@@ -26,9 +27,10 @@ bool is_unmasked(const ggml_tensor* dst) {
     return rows.type == GGML_TYPE_F16 && rows.ne[0] == kDepth && rows.ne[1] == k.ne[1] &&
            rows.ne[2] == q.ne[2] && rows.ne[3] == 1;
   };
-  return dst->src[3] == nullptr && dst->src[4] == nullptr && attention_parameter(dst, 1) == 0 &&
-         attention_parameter(dst, 2) == 0 && q.type == GGML_TYPE_F32 && q.ne[0] == kDepth && q.ne[3] == 1 &&
-         suits(k) && suits(v);
+  const ggml_tensor* mask = dst->src[3];
+  return (mask == nullptr || (dst->op_params[kSameRows] != 0 && mask->ne[0] == k.ne[1])) &&
+         dst->src[4] == nullptr && attention_parameter(dst, 1) == 0 && attention_parameter(dst, 2) == 0 &&
+         q.type == GGML_TYPE_F32 && q.ne[0] == kDepth && q.ne[3] == 1 && suits(k) && suits(v);
 }
 
 // The scores of one query for as many keys as there are lanes, whose 64 values lie side by side.
@@ -61,7 +63,7 @@ void attend_with(const UnmaskedHead& head, int64_t first, float* scores, int64_t
   float totals[kCount];
   for (int64_t query = 0; query < kCount; ++query) {
     float* const s = scores + query * width;
-    const float highest = scale_scores(s, head.scale, nullptr, head.keys);
+    const float highest = scale_scores(s, head.scale, head.offsets, head.keys);
     totals[query] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(head.keys), s, s, highest));
   }
   for (int64_t begin = 0; begin < kDepth; begin += kPart * kLanes) {
@@ -128,7 +130,7 @@ bool attend_in_floats(const UnmaskedHead& head, ThreadMemory& memory) {
     float sums[kQueryBlock];
     for (int64_t row = 0; row < rows; ++row) {
       float* const s = scores + row * width;
-      const float highest = scale_scores(s, head.scale, nullptr, head.keys);
+      const float highest = scale_scores(s, head.scale, head.offsets, head.keys);
       sums[row] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(head.keys), s, s, highest));
     }
     product(rows, scores, width, values, kDepth, mixed, kDepth, head.keys, kDepth);
@@ -145,6 +147,14 @@ bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end, float* res
   if (!is_unmasked(dst))
     return false;
   static thread_local ThreadMemory memory;
+  static thread_local ThreadMemory offsets_memory;
+  float* offsets = nullptr;
+  if (const ggml_tensor* mask = dst->src[3]; mask != nullptr) {
+    offsets = static_cast<float*>(offsets_memory.of(static_cast<size_t>(mask->ne[0]) * sizeof(float)));
+    if (offsets == nullptr)
+      return false;
+    ggml_cpu_fp16_to_fp32(static_cast<const ggml_fp16_t*>(mask->data), offsets, mask->ne[0]);
+  }
   const int64_t queries = dst->src[0]->ne[1];
   auto* attend = &attend_in_floats;
   if (queries < kFewQueries) {
@@ -161,7 +171,7 @@ bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end, float* res
   for (int64_t row = first; row < end;) {
     const int64_t head = row / queries;
     const int64_t stop = std::min(end, (head + 1) * queries);
-    if (!attend({dst, result, head, row - head * queries, stop - head * queries}, memory))
+    if (!attend({dst, result, offsets, head, row - head * queries, stop - head * queries}, memory))
       return false;
     row = stop;
   }

@@ -40,6 +40,14 @@ VOXGATE_AMX void lay_out_values(const UnmaskedHead& head, int64_t pairs, Value* 
     }
 }
 
+// Scores have a row for each key, and are scaled later.
+VOXGATE_AMX void add_offsets(const UnmaskedHead& head, float* scores) {
+  for (int64_t key = 0; key < head.keys; ++key) {
+    const __m512 offset = _mm512_set1_ps(head.offsets[key] / head.scale);
+    _mm512_storeu_ps(scores + key * kTile, _mm512_add_ps(_mm512_loadu_ps(scores + key * kTile), offset));
+  }
+}
+
 VOXGATE_AMX void store(const UnmaskedHead& head, int64_t query, int64_t tile, const float* sums,
                        __m512 factors) {
   __m512i rows[kTile];
@@ -87,6 +95,8 @@ VOXGATE_AMX bool attend_on_tiles(const UnmaskedHead& head, ThreadMemory& memory)
     __m512 factors[2] = {};
     Value* weights[2] = {};
     for (int64_t i = 0; i < tiles; ++i) {
+      if (head.offsets != nullptr)
+        add_offsets(head, scores + i * score_floats);
       weights[i] = reinterpret_cast<Value*>(scores + i * score_floats);
       factors[i] = _mm512_div_ps(_mm512_set1_ps(1), soften(scores + i * score_floats, head.keys,
                                                            pairs * kTile, head.scale, weights[i]));

@@ -25,7 +25,8 @@ inline float attention_parameter(const ggml_tensor* dst, int index) {
 // The queries of one head, as far as they are to be computed, and what they attend to.
 struct UnmaskedHead {
   ggml_tensor* dst;
-  float* to; // null, or where the only result goes
+  float* to;            // null, or where the only result goes
+  const float* offsets; // of the score of each key; null where there are none
   int64_t head, first, end;
   int64_t keys = dst->src[1]->ne[1];
   float scale = attention_parameter(dst, 0);

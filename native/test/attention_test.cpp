@@ -1,6 +1,8 @@
 #include "harness.h"
 #include "kernel_graph.h"
 
+#include "kernels/unmasked_attention.h"
+
 #include <ggml.h>
 
 #include <algorithm>
@@ -25,6 +27,7 @@ struct Attention {
   int64_t queries;
   int64_t positions;
   int64_t width = 64;
+  std::vector<float> offsets = {}; // of the score of each position; all rows of the mask
   std::vector<float> q = random_values(static_cast<size_t>(width * queries * kHeads), 1);
   std::vector<float> k = random_values(static_cast<size_t>(width * positions * kHeads), 2);
   std::vector<float> v = random_values(static_cast<size_t>(width * positions * kHeads), 3);
@@ -36,7 +39,16 @@ struct Attention {
     ggml_tensor* query = ggml_new_tensor_3d(context, GGML_TYPE_F32, width, queries, kHeads);
     ggml_tensor* keys = ggml_new_tensor_3d(context, GGML_TYPE_F16, width, positions, kHeads);
     ggml_tensor* values = ggml_new_tensor_3d(context, GGML_TYPE_F16, width, positions, kHeads);
-    return graph.run(ggml_flash_attn_ext(context, query, keys, values, nullptr, kScale, 0, 0), [&] {
+    ggml_tensor* mask =
+        offsets.empty() ? nullptr : ggml_new_tensor_2d(context, GGML_TYPE_F16, positions, queries);
+    ggml_tensor* attention = ggml_flash_attn_ext(context, query, keys, values, mask, kScale, 0, 0);
+    if (mask != nullptr)
+      tell_same_rows(attention);
+    return graph.run(attention, [&] {
+      if (mask != nullptr)
+        for (int64_t row = 0; row < queries; ++row)
+          ggml_backend_tensor_set(mask, halves(offsets).data(), static_cast<size_t>(row) * mask->nb[1],
+                                  mask->nb[1]);
       ggml_backend_tensor_set(query, q.data(), 0, q.size() * sizeof(float));
       ggml_backend_tensor_set(keys, halves(k).data(), 0, k.size() * sizeof(ggml_fp16_t));
       ggml_backend_tensor_set(values, halves(v).data(), 0, v.size() * sizeof(ggml_fp16_t));
@@ -55,7 +67,8 @@ struct Attention {
           double score = 0;
           for (int64_t i = 0; i < width; ++i)
             score += at(q, head * queries + query, i) * at(k, head * positions + position, i);
-          const double weight = std::exp(score * kScale);
+          const double offset = offsets.empty() ? 0 : offsets[static_cast<size_t>(position)];
+          const double weight = std::exp(score * kScale + offset);
           total += weight;
           for (int64_t i = 0; i < width; ++i)
             sums[static_cast<size_t>(i)] += weight * at(v, head * positions + position, i);
@@ -97,11 +110,21 @@ const Shapes kManyQueries{{64, 64}, {65, 31}, {97, 129}, {130, 1}, {320, 333}, {
 
 void check(const Shapes& shapes, double tolerance) {
   for (const auto& [queries, positions] : shapes) {
-    const Attention attention{queries, positions};
-    CHECK(attention.worst_difference(2) < tolerance);
-    const auto alone = attention.computed(1);
-    for (const int threads : {2, 3, 5})
-      CHECK(attention.computed(threads) == alone);
+    Attention attention{queries, positions};
+    const auto plain = attention.computed(1);
+    // The last positions count several times, but for the very last, which is none.
+    std::vector<float> offsets(static_cast<size_t>(positions), 0);
+    std::fill(offsets.begin() + positions / 2, offsets.end(), 2.5F);
+    if (positions > 1)
+      offsets.back() = -INFINITY;
+    for (const auto& with : {std::vector<float>(), offsets}) {
+      attention.offsets = with;
+      CHECK(attention.worst_difference(2) < tolerance);
+      const auto alone = attention.computed(1);
+      CHECK((alone == plain) == (with.empty() || positions == 1));
+      for (const int threads : {2, 3, 5})
+        CHECK(attention.computed(threads) == alone);
+    }
   }
 }
 

@@ -68,8 +68,9 @@ TEST("whisper seams: the probability of no speech is that of the audio at hand")
   const auto by_hand = [&](std::vector<whisper_token> tokens) {
     ThreadBudget budget(1);
     const CancelToken cancel;
-    const CallScope scope(*upstream.state, budget, cancel);
+    CallScope scope(*upstream.state, budget, cancel);
     whisper_internals::set_audio_context(*upstream.state, 300);
+    scope.set_window(whisper_internals::window_of(*context, *upstream.state, 250));
     CHECK(whisper_pcm_to_mel_with_state(context, upstream.state.get(), samples.data(),
                                         static_cast<int>(samples.size()), 1) == 0);
     CHECK(whisper_encode_with_state(context, upstream.state.get(), 0, 1) == 0);
@@ -150,6 +151,42 @@ TEST("whisper seams: attention sees the positions of the audio and no others") {
   const auto counts = counted_during([&] { CHECK(transcribe() == first); });
   // The encoder, the keys and values, and the decoder at each token take the exact positions.
   CHECK(counts.exact_positions >= 3);
+}
+
+// Nothing is compared with numbers of a reference: a window in samples is one of ours. It is nearer to the
+// whole window than one that ends behind the audio.
+TEST("whisper seams: silence behind the audio is heard in samples") {
+  const auto samples = noise(40000);
+  const Upstream upstream;
+  const auto logits = [&](int positions, bool sparse) {
+    ThreadBudget budget(1);
+    const CancelToken never;
+    CallScope scope(*upstream.state, budget, never);
+    whisper_internals::set_audio_context(*upstream.state, positions);
+    if (sparse)
+      scope.set_window(whisper_internals::window_of(*upstream.context, *upstream.state, 250));
+    CHECK(whisper_internals::compute_spectrogram(*upstream.context, *upstream.state, samples, 1));
+    CHECK(whisper_internals::encode_window(*upstream.context, *upstream.state, 0, 1));
+    const auto prompt = whisper_internals::decoder_prompt(*upstream.context, {}, "en", false, true);
+    const auto last = whisper_internals::decode_prompt(*upstream.context, *upstream.state, prompt, 1).last;
+    return std::vector<float>(last.begin(), last.end());
+  };
+  const auto whole = logits(1500, true);
+  CHECK(logits(1500, false) == whole);
+  const auto distance = [&](const std::vector<float>& from) {
+    double sum = 0;
+    for (size_t i = 0; i < whole.size(); ++i)
+      sum += std::pow(from[i] - whole[i], 2);
+    return sum;
+  };
+  for (const int positions : {210, 256, 320}) {
+    const double sparse = distance(logits(positions, true));
+    CHECK(sparse < 0.4 * distance(logits(positions, false)));
+  }
+
+  const auto model = load_synthetic(1);
+  const auto counts = counted_during([&] { model->transcribe(samples, short_answer(), {}, CancelToken()); });
+  CHECK(counts.sparse_windows == 1);
 }
 
 TEST("whisper seams: the graphs of the audio share their memory") {

@@ -12,7 +12,15 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
   1 "            abort();" "            voxgate::upstream_failed(#x);"
   1 "                cur = ggml_flash_attn_ext(ctx0, Q, Kcross, Vcross, nullptr, KQscale, 0.0f, 0.0f);"
     "                if (save_alignment_heads_QKs) { aheads_cross_QKs = alignment_scores(ctx0, wctx, il, Q, Kcross, n_audio_ctx, aheads_cross_QKs); }
-                cur = ggml_flash_attn_ext(ctx0, Q, Kcross, Vcross, nullptr, KQscale, 0.0f, 0.0f);"
+                cur = attend_to_audio(ctx0, Q, Kcross, Vcross, KQscale);"
+  1 "                cur = ggml_flash_attn_ext(ctx0, Q, K, V, nullptr, KQscale, 0.0f, 0.0f);
+
+                cur = ggml_reshape_2d(ctx0, cur, n_state, n_ctx);"
+    "                cur = attend_to_audio(ctx0, Q, K, V, KQscale);
+
+                cur = ggml_reshape_2d(ctx0, cur, n_state, n_ctx);"
+  1 "ggml_view_2d(ctx0, model.e_pe, model.e_pe->ne[0], n_ctx, e_pe_stride, e_pe_offset);"
+    "places(ctx0, model.e_pe, n_ctx);"
   1 "    struct ggml_tensor * logits = ggml_mul_mat(ctx0, model.d_te, cur);"
     "    struct ggml_tensor * logits = ggml_mul_mat(ctx0, model.d_te, wanted_rows(ctx0, cur, batch, worst_case));"
   1 "    logits_out.resize(n_tokens*n_vocab);

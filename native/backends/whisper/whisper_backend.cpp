@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMinSamples = kSampleRate / 2; // shorter is padded: whisper.cpp reads 200 without checking
 constexpr size_t kSamplesPerPosition = 320;
+constexpr size_t kSamplesPerFrame = 160;
 // Small models gain most from several lanes, and large ones need most memory for each.
 constexpr int kMaxLanes = 4;
 constexpr uint64_t kMaxLaneBytes = uint64_t{1} << 30; // of all lanes but the first
@@ -109,7 +110,9 @@ class WhisperBackend final : public Backend {
     const int audio_context = this->audio_context(options.audio_context, padded.size());
     encoded_ = {};
     prepare(state, audio_context);
-    const CallScope scope(state, *budget_, cancel);
+    CallScope scope(state, *budget_, cancel);
+    scope.set_window(whisper_internals::window_of(
+        *context_, state, static_cast<int>(std::min(padded.size(), kMaxChunkSamples) / kSamplesPerFrame)));
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
     int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(),
                                              static_cast<int>(padded.size()), budget_->threads());

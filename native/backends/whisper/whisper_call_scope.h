@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/thread_budget.h"
+#include "backends/whisper/whisper_window.h"
 #include "cancel.h"
 
 #include <ggml-backend.h>
@@ -20,6 +21,7 @@ namespace voxgate {
 //  - graphs are computed by as many threads as are this lane's share at that moment;
 //  - graphs stop between two operations when the call is cancelled (on a CPU);
 //  - attention sees the positions of the audio context and no others, but for CUDA;
+//  - silence behind the audio is heard in samples, to the end of the window;
 //  - the audio is not encoded again after `skip_encoding(true)`;
 //  - memory that only a long window or a long text needs is given back.
 //
@@ -53,6 +55,10 @@ class CallScope {
   // For the case that whisper.cpp has freed the state: nothing of it is touched again.
   void state_is_gone() { state_ = nullptr; }
 
+  // Tells which positions the graphs from here on encode, or attend to.
+  void set_window(const WhisperWindow& window) { window_ = window; }
+  const WhisperWindow& window() const { return window_; }
+
   int threads() const { return turn_.threads(); }
   bool exact_positions() const { return exact_positions_; }
 
@@ -62,6 +68,7 @@ class CallScope {
   ThreadBudget::Turn turn_;
   std::array<ggml_backend_sched_t, 3> audio_graphs_;
   bool exact_positions_;
+  WhisperWindow window_;
   bool skips_encoding_ = false;
   bool was_audio_ = false; // of the last graph
 

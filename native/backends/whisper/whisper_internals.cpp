@@ -38,6 +38,11 @@
 //   speech, and later what an earlier call with a longer context left there: another caller's audio. CUDA
 //   wants them, so `forget_audio` clears them there. While a state is made they are rounded, so that its
 //   buffers are large enough for both. Test: "attention sees the positions of the audio and no others".
+// places (2088)
+//   The places of the positions that are encoded, which may leave some out (whisper_window.h). whisper.cpp
+//   encodes the first ones. Test: "silence behind the audio is heard in samples".
+// attend_to_audio (2147, 2694)
+//   Keys that stand for several positions count as often. Test: the same.
 // whisper_init_state (3374), whisper_free (3740)
 //   What was made before an exception, or before a failure to load, is freed.
 //   Test: test/faults/fail-nth.test.ts.
@@ -65,6 +70,7 @@
 #include "backends/whisper/whisper_logits.h"
 #include "backends/whisper/whisper_mel.h"
 #include "backends/whisper/whisper_seams.h"
+#include "kernels/unmasked_attention.h"
 #include "status.h"
 
 #include <whisper.h>
@@ -84,6 +90,9 @@ static bool log_mel_spectrogram(whisper_state& state, const float* samples, int 
 static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context& context, int layer,
                                      ggml_tensor* queries, ggml_tensor* keys, int positions,
                                      ggml_tensor* before);
+static ggml_tensor* places(ggml_context* graph, ggml_tensor* of_all_positions, int positions);
+static ggml_tensor* attend_to_audio(ggml_context* graph, ggml_tensor* queries, ggml_tensor* keys,
+                                    ggml_tensor* values, float scale);
 static ggml_tensor* wanted_rows(ggml_context* graph, ggml_tensor* rows, const whisper_batch& batch,
                                 bool worst_case);
 static void read_logits(const ggml_tensor* logits, std::vector<float>& values);
@@ -139,6 +148,40 @@ static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context&
     scores = scores == nullptr ? product : ggml_concat(graph, scores, product, 2);
   }
   return scores;
+}
+
+static ggml_tensor* places(ggml_context* graph, ggml_tensor* of_all_positions, int positions) {
+  const auto rows = [&](int64_t count, int first, int stride) {
+    const auto row = of_all_positions->nb[1];
+    return ggml_view_2d(graph, of_all_positions, of_all_positions->ne[0], count,
+                        row * static_cast<size_t>(stride), row * static_cast<size_t>(first));
+  };
+  const auto* call = CallScope::current();
+  if (call == nullptr || !call->window().is_sparse())
+    return rows(positions, 0, 1);
+  const auto& window = call->window();
+  ++seam_counts.sparse_windows;
+  return ggml_concat(graph, rows(window.dense, 0, 1),
+                     rows(window.positions - window.dense, window.first_sparse(), window.stride), 1);
+}
+
+// All layers of a graph have the same offsets, which voxgate::compute_graph fills in.
+static ggml_tensor* attend_to_audio(ggml_context* graph, ggml_tensor* queries, ggml_tensor* keys,
+                                    ggml_tensor* values, float scale) {
+  const auto* call = CallScope::current();
+  ggml_tensor* offsets = nullptr;
+  if (call != nullptr && call->window().is_sparse()) {
+    offsets = ggml_get_tensor(graph, voxgate::kScoreOffsets);
+    if (offsets == nullptr) {
+      offsets = ggml_new_tensor_2d(graph, GGML_TYPE_F16, keys->ne[1], queries->ne[1]);
+      ggml_set_name(offsets, voxgate::kScoreOffsets);
+      ggml_set_input(offsets);
+    }
+  }
+  auto* attention = ggml_flash_attn_ext(graph, queries, keys, values, offsets, scale, 0, 0);
+  if (offsets != nullptr)
+    voxgate::tell_same_rows(attention);
+  return attention;
 }
 
 // From the first token whose logits are wanted. While a state is made, as many as there can be texts.
@@ -240,6 +283,13 @@ void forget_audio(whisper_state& state) {
 
 void set_audio_context(whisper_state& state, int audio_context) {
   state.exp_n_audio_ctx = audio_context;
+}
+
+WhisperWindow window_of(const whisper_context& context, const whisper_state& state, int frames) {
+  constexpr int kFramesPerPosition = 2;
+  const int whole = context.model.hparams.n_audio_ctx;
+  return whisper_window(frames / kFramesPerPosition,
+                        state.exp_n_audio_ctx > 0 ? state.exp_n_audio_ctx : whole, whole);
 }
 
 std::array<ggml_backend_sched_t, 3> audio_graphs(const whisper_state& state) {

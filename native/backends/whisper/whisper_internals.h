@@ -2,6 +2,7 @@
 
 #include "backends/whisper/whisper_rules.h"
 #include "backends/whisper/whisper_search.h"
+#include "backends/whisper/whisper_window.h"
 
 #include <ggml-backend.h>
 
@@ -37,6 +38,9 @@ void choose_alignment_heads(whisper_context& context);
 void forget_audio(whisper_state& state);
 
 void set_audio_context(whisper_state& state, int audio_context);
+
+// The window of a state whose audio context is set, with audio of so many frames (10 ms).
+WhisperWindow window_of(const whisper_context& context, const whisper_state& state, int frames);
 
 // The graphs that encode audio: convolution, encoder, and the keys and values for the decoder.
 std::array<ggml_backend_sched_t, 3> audio_graphs(const whisper_state& state);

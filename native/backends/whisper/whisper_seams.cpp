@@ -21,6 +21,15 @@ bool in_large_pages(ggml_backend_buffer_t buffer) {
   return true;
 }
 
+void fill_score_offsets(ggml_cgraph* graph, const WhisperWindow& window) {
+  ggml_tensor* mask = ggml_graph_get_tensor(graph, kScoreOffsets);
+  if (mask == nullptr)
+    return;
+  const auto offsets = score_offsets(window, static_cast<size_t>(mask->ne[0]));
+  for (int64_t row = 0; row < mask->ne[1]; ++row)
+    ggml_backend_tensor_set(mask, offsets.data(), static_cast<size_t>(row) * mask->nb[1], mask->nb[1]);
+}
+
 } // namespace
 
 ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
@@ -31,6 +40,7 @@ ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
       return GGML_STATUS_SUCCESS;
     }
     call->computing(scheduler);
+    fill_score_offsets(graph, call->window());
     const int threads = call->threads();
     for (int i = 0; i < ggml_backend_sched_get_n_backends(scheduler); ++i)
       set_backend_threads(ggml_backend_sched_get_backend(scheduler, i), threads);

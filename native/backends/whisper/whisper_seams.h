@@ -7,8 +7,11 @@ namespace voxgate {
 
 // What whisper.cpp calls instead of ggml's functions; the table in whisper_internals.cpp says where and why.
 
+// The name of a mask in the graphs of whisper.cpp: the score offsets of the call's window, in each row.
+constexpr const char* kScoreOffsets = "score_offsets";
+
 // Instead of ggml_backend_sched_graph_compute: computes the graph with the threads of the call, unless it is
-// one that the call skips.
+// one that the call skips, and with its score offsets, where it has some.
 ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph);
 
 // Instead of GGML_PAD(positions, 256).
@@ -33,6 +36,7 @@ struct SeamCounts {
   int threads = 0; // of the last graph
   int graphs_skipped = 0;
   int exact_positions = 0;
+  int sparse_windows = 0;
   int weights_in_large_pages = 0;
   int caches_in_large_pages = 0;
 };
