@@ -41,6 +41,10 @@ else()
   endif()
 endif()
 include(cmake/arm-cpu.cmake)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  # It lays weights of 8 bits out for kernels of its own when they are loaded, so that ours would never see them.
+  set(GGML_CPU_REPACK OFF CACHE BOOL "" FORCE)
+endif()
 
 if(VOXGATE_CUDA)
   include(cmake/cuda.cmake)
@@ -173,13 +177,17 @@ voxgate_patched_source(ops.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ops.cpp"
   1 "ggml_compute_forward_flash_attn_ext_tiled(" "attend_many("
   1 "ggml_vec_gelu_f32(" "gelu_row("
   1 "ggml_fp16_to_fp32_row(" "halves_to_floats(")
+# ggml leaves its own products of matrices out where ARM has those of 8-bit integers. Ours stand in the same place, and
+# are for them.
+voxgate_patched_source(ggml-cpu.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggml-cpu.c"
+  1 "#if defined(__ARM_FEATURE_SVE) || defined(__ARM_FEATURE_MATMUL_INT8)" "#if defined(__ARM_FEATURE_SVE)")
 get_property(ggml_targets DIRECTORY "${WHISPER_SOURCE_DIR}/ggml/src" PROPERTY BUILDSYSTEM_TARGETS)
 set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/native/kernels")
 foreach(target IN LISTS ggml_targets)
   get_target_property(sources ${target} SOURCES)
   if(sources MATCHES "ggml-cpu/llamafile/sgemm.cpp")
-    list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp)
-    list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${kernels}/sgemm_internals.cpp"
+    list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp ggml-cpu/ggml-cpu.c)
+    list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${VOXGATE_GENERATED}/patched/ggml-cpu.c" "${kernels}/sgemm_internals.cpp"
          "${kernels}/ops_internals.cpp" "${kernels}/cpu_level.cpp" "${kernels}/found_by_name.cpp"
          "${kernels}/q8_gemm.cpp" "${kernels}/q8_tiles.cpp" "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
          "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp" "${kernels}/unmasked_attention.cpp"

@@ -7,11 +7,17 @@ namespace voxgate {
 namespace {
 
 constexpr const char* kName =
-#if defined(VOXGATE_HAS_VECTORS) && defined(VOXGATE_WIDE_VECTORS) && defined(VOXGATE_HAS_QUADS)
+#if defined(VOXGATE_NEON) && defined(__ARM_FEATURE_MATMUL_INT8)
+    "neon_i8mm";
+#elif defined(VOXGATE_NEON) && defined(VOXGATE_HAS_QUADS)
+    "neon_dotprod";
+#elif defined(VOXGATE_NEON)
+    "neon";
+#elif defined(VOXGATE_WIDE_VECTORS) && defined(VOXGATE_HAS_QUADS)
     "avx512_vnni";
-#elif defined(VOXGATE_HAS_VECTORS) && defined(VOXGATE_WIDE_VECTORS)
+#elif defined(VOXGATE_WIDE_VECTORS)
     "avx512";
-#elif defined(VOXGATE_HAS_VECTORS) && defined(VOXGATE_HAS_QUADS)
+#elif defined(VOXGATE_HAS_QUADS)
     "avx2_vnni";
 #elif defined(VOXGATE_HAS_VECTORS)
     "avx2";
@@ -19,12 +25,6 @@ constexpr const char* kName =
     "avx";
 #elif defined(__x86_64__)
     "sse2";
-#elif defined(__ARM_NEON) && defined(__ARM_FEATURE_MATMUL_INT8)
-    "neon_i8mm";
-#elif defined(__ARM_NEON) && defined(__ARM_FEATURE_DOTPROD)
-    "neon_dotprod";
-#elif defined(__ARM_NEON)
-    "neon";
 #else
     "generic";
 #endif

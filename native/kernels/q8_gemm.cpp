@@ -22,13 +22,19 @@ constexpr int64_t kRows = kLanes * kVectors;
 constexpr int64_t kColumns = 6;     // 2 x 6 integer and 2 x 6 float accumulators have room in 32 registers
 constexpr int64_t kMaxBlocks = 256; // 8192 integers deep
 constexpr int64_t kPrepared = 1 << (kQuads ? 15 : 14); // blocks of activations a thread prepares at once
+constexpr int64_t kBlockSquares = kBlock / 8;          // the steps of two rows and two columns at once
 constexpr int64_t kFewColumns = 8; // for fewer, laying out the weights would cost more than it saves
 
 static_assert(kPrepared >= kMaxBlocks * kColumns && kMaxBlocks % kPieceBlocks == 0);
 
-// A strip of weights: for each step the integers of each row, and for each block each row's scale.
+// A strip of weights: for each step the integers of each row, or for each square those of each pair of rows,
+// and for each block each row's scale.
 struct Strip {
+#ifdef VOXGATE_HAS_SQUARES
+  alignas(64) int8_t squares[kMaxBlocks][kBlockSquares][kRows / 2][16];
+#else
   alignas(64) Step steps[kMaxBlocks * kBlockSteps][kRows];
+#endif
   alignas(64) float scales[kMaxBlocks][kRows];
 };
 
@@ -41,21 +47,33 @@ thread_local Strip t_strip;
 thread_local std::array<Prepared, kPrepared> t_prepared;
 thread_local std::array<StepSource, kQuads ? 1 : kPrepared> t_sources;
 
-// A piece of as many rows as there are lanes is made of squares of steps, which are turned at once.
+// The integers of as many rows as there are lanes, of the blocks from `block` to `next`.
+template <typename Row>
+void lay_out_steps(int64_t first, int64_t block, [[maybe_unused]] int64_t next, const Row& row) {
+#ifdef VOXGATE_HAS_SQUARES
+  for (int64_t square = 0; square < kBlockSquares; ++square)
+    for (int64_t i = 0; i < kLanes; i += 2)
+      store(static_cast<void*>(t_strip.squares[block][square][(first + i) / 2]),
+            two_rows(row(i)[block].qs + 8 * square, row(i + 1)[block].qs + 8 * square));
+#else
+  for (int64_t at = 0; at < kPieceRegisters; ++at) { // squares of steps, which are turned at once
+    Integers steps[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i)
+      steps[i] = load_weights(row(i)[block], row(i)[next], at);
+    transpose(steps);
+    for (int64_t i = 0; i < kLanes; ++i)
+      store(static_cast<void*>(t_strip.steps[block * kBlockSteps + at * kLanes + i][first]), steps[i]);
+  }
+#endif
+}
+
 void lay_out(const block_q8_0* rows, int64_t lda, int64_t count, int64_t blocks) {
   for (int64_t first = 0; first < kRows; first += kLanes) {
     // Rows past the last repeat it; their outputs are not stored.
     const auto row = [&](int64_t i) { return rows + std::min(first + i, count - 1) * lda; };
     for (int64_t block = 0; block < blocks; block += kPieceBlocks) {
       const int64_t next = std::min(block + kPieceBlocks, blocks) - 1;
-      for (int64_t at = 0; at < kPieceRegisters; ++at) {
-        Integers steps[kLanes];
-        for (int64_t i = 0; i < kLanes; ++i)
-          steps[i] = load_weights(row(i)[block], row(i)[next], at);
-        transpose(steps);
-        for (int64_t i = 0; i < kLanes; ++i)
-          store(static_cast<void*>(t_strip.steps[block * kBlockSteps + at * kLanes + i][first]), steps[i]);
-      }
+      lay_out_steps(first, block, next, row);
       for (int64_t i = block; i <= next; ++i) {
         alignas(64) ggml_half scales[kLanes];
         for (int64_t lane = 0; lane < kLanes; ++lane)
@@ -81,9 +99,72 @@ void prepare(const block_q8_0* columns, int64_t ldb, int64_t count, int64_t bloc
 // The products of small constants below stay under 100.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
+void store_rows(float* to, Floats values, int64_t first, int64_t rows) {
+  if (rows >= first + kLanes)
+    store(to + first, values);
+  else if (rows > first)
+    store_first(to + first, values, rows - first);
+}
+
+#ifdef VOXGATE_HAS_SQUARES
+
+// A strip of weights times `kCount` columns, by pairs of rows and pairs of columns. The lanes of a register
+// are the products of the first row with both columns, and of the second row.
+template <int kCount>
+void multiply(const StepSource* columns, int64_t ldb, const Prepared* prepared, int64_t blocks, float* c,
+              int64_t ldc, int64_t rows) {
+  constexpr int kPairs = (kCount + 1) / 2;
+  constexpr int kRowPairs = kRows / 2;
+  const Strip& strip = t_strip;
+  const auto second = [](int pair) { return std::min(2 * pair + 1, kCount - 1); }; // column of a pair
+  Floats sums[kRowPairs][kPairs] = {};
+  for (int64_t block = 0; block < blocks; ++block) {
+    Integers dots[kRowPairs][kPairs] = {};
+    for (int64_t square = 0; square < kBlockSquares; ++square) {
+      Integers values[kPairs];
+      for (int pair = 0; pair < kPairs; ++pair)
+        values[pair] = two_rows(columns[2 * pair * ldb + block].qs + 8 * square,
+                                columns[second(pair) * ldb + block].qs + 8 * square);
+      for (int row = 0; row < kRowPairs; ++row) {
+        const Integers weights = load(static_cast<const void*>(strip.squares[block][square][row]));
+        for (int pair = 0; pair < kPairs; ++pair)
+          dots[row][pair] = add_squares(dots[row][pair], weights, values[pair]);
+      }
+    }
+    for (int row = 0; row < kRowPairs; ++row) {
+      const float32x2_t both = vld1_f32(&strip.scales[block][2 * row]);
+      const Floats scales = vcombine_f32(vdup_lane_f32(both, 0), vdup_lane_f32(both, 1));
+      for (int pair = 0; pair < kPairs; ++pair) {
+        const float32x2_t of_columns{prepared[2 * pair * blocks + block].scale,
+                                     prepared[second(pair) * blocks + block].scale};
+        sums[row][pair] = multiply_add(to_floats(dots[row][pair]),
+                                       scales * vcombine_f32(of_columns, of_columns), sums[row][pair]);
+      }
+    }
+  }
+  for (int row = 0; row < kRowPairs; row += 2)
+    for (int pair = 0; pair < kPairs; ++pair) {
+      float* const first = c + 2 * pair * ldc;
+      store_rows(first, vuzp1q_f32(sums[row][pair], sums[row + 1][pair]), 2 * row, rows);
+      if (2 * pair + 1 < kCount)
+        store_rows(first + ldc, vuzp2q_f32(sums[row][pair], sums[row + 1][pair]), 2 * row, rows);
+    }
+}
+
+#else
+
+#ifdef VOXGATE_NEON
+constexpr bool kSumsWait = true;
+#define VOXGATE_IN_REGISTER(value) "+w"(value)
+#else
+constexpr bool kSumsWait = kRegisters < 32;
+#define VOXGATE_IN_REGISTER(value) "+x"(value)
+#endif
+
 // A strip of weights times `kCount` columns. With 16 registers the integer accumulators must stay in them,
 // and the float ones wait in memory for the end of each block. GCC 12 does it the other way round, which
-// takes 1.6 times as long, unless the statements without instructions say so.
+// takes 1.6 times as long on AVX2, unless the statements without instructions say so. Of the 32 registers of
+// NEON it also keeps too many sums in memory.
 template <int kCount>
 void multiply(const StepSource* columns, int64_t ldb, const Prepared* prepared, int64_t blocks, float* c,
               int64_t ldc, int64_t rows) {
@@ -97,7 +178,7 @@ void multiply(const StepSource* columns, int64_t ldb, const Prepared* prepared, 
     Integers dots[kVectors][kCount];
     for (int column = 0; column < kCount; ++column)
       for (int vector = 0; vector < kVectors; ++vector)
-        dots[vector][column] = kQuads ? spread(prepared[column * blocks + block].offset) : spread(0);
+        dots[vector][column] = kRaised != 0 ? spread(prepared[column * blocks + block].offset) : spread(0);
     for (int64_t step = 0; step < kBlockSteps; ++step) {
       Integers weights[kVectors];
       for (int vector = 0; vector < kVectors; ++vector)
@@ -107,8 +188,8 @@ void multiply(const StepSource* columns, int64_t ldb, const Prepared* prepared, 
         const Integers values = spread_step(columns[column * ldb + block], step);
         for (int vector = 0; vector < kVectors; ++vector) {
           dots[vector][column] = add_step(dots[vector][column], weights[vector], values);
-          if constexpr (kRegisters < 32)
-            __asm__ volatile("" : "+x"(dots[vector][column]));
+          if constexpr (kSumsWait)
+            __asm__ volatile("" : VOXGATE_IN_REGISTER(dots[vector][column]));
         }
       }
     }
@@ -119,17 +200,16 @@ void multiply(const StepSource* columns, int64_t ldb, const Prepared* prepared, 
         sums[vector][column] = multiply_add(to_floats(dots[vector][column]), scale, sums[vector][column]);
       }
     }
-    if constexpr (kRegisters < 32)
+    if constexpr (kSumsWait)
       __asm__ volatile("" : "+m"(sums));
   }
 
   for (int column = 0; column < kCount; ++column)
     for (int vector = 0; vector < kVectors; ++vector)
-      if (rows >= (vector + 1) * kLanes)
-        store(c + column * ldc + vector * kLanes, sums[vector][column]);
-      else if (rows > vector * kLanes)
-        store_first(c + column * ldc + vector * kLanes, sums[vector][column], rows - vector * kLanes);
+      store_rows(c + column * ldc, sums[vector][column], vector * kLanes, rows);
 }
+
+#endif
 
 using Multiply = decltype(&multiply<kColumns>);
 constexpr std::array<Multiply, 7> kMultiply{nullptr,     multiply<1>, multiply<2>, multiply<3>,
@@ -159,7 +239,7 @@ void dot(const block_q8_0* row, const Piece* columns, int64_t stride, int64_t bl
   for (Floats& sum : sums)
     sum = spread(0.0F);
   for (int64_t block = 0; block < blocks; block += kPieceBlocks, ++columns) {
-    _mm_prefetch(reinterpret_cast<const char*>(row + block) + kAhead, _MM_HINT_T0);
+    __builtin_prefetch(reinterpret_cast<const char*>(row + block) + kAhead);
     const block_q8_0& next = row[block + kPieceBlocks - 1];
     Integers weights[kPieceRegisters];
     for (int64_t at = 0; at < kPieceRegisters; ++at)

@@ -13,8 +13,8 @@ namespace voxgate {
 //   C  n columns of m floats, `ldc` floats apart
 //
 // All threads of the graph call it with the same arguments and share the work. It returns false in all of
-// them, and leaves C untouched, when it is not made for the shape or the processor: it needs AVX-512 VNNI and
-// at least 32 rows.
+// them, and leaves C untouched, when it is not made for the shape or the processor: it needs AVX2 or
+// NEON, and as many rows as two of their registers have lanes.
 bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,
              const void* b, int64_t ldb, float* c, int64_t ldc);
 

@@ -3,13 +3,16 @@
 // The integers of q8_gemm.cpp as one step of it takes them. A step multiplies some consecutive integers of a
 // row with those of a column, and adds them up in a lane of 32 bits. There are two kinds:
 //
-//   quads  with VNNI: unsigned weights (plus 128) x signed activations, four a lane, in one instruction
-//   pairs  without: both as 16 bits, two a lane, in two instructions. The product of 8 bits (vpmaddubsw) adds
-//          two of its results in 16 bits, which overflow.
+//   quads  with VNNI or ARM's dot product: four a lane, in one instruction
+//   pairs  without: both as 16 bits, two a lane, in two instructions, or four on ARM. The product of 8 bits
+//          on x86 (vpmaddubsw) adds two of its results in 16 bits, which overflow.
 //
-// What the 128 adds is the same for every row, 128 times the sum of the activations, and is taken off
-// beforehand. A weight may be -128 then; activations are never less than -127. So the sums of both kinds are
-// exact.
+// VNNI multiplies unsigned integers with signed ones, so its weights are raised by 128. What that adds is the
+// same for every row, 128 times the sum of the activations, and is taken off beforehand. A weight may be -128
+// everywhere; activations are never less than -127. So the sums of all kinds are exact.
+//
+// ARM's product of 8-bit matrices takes two rows and two columns at once, eight integers of each, where there
+// are many columns.
 #include "vectors.h"
 
 #ifdef VOXGATE_HAS_VECTORS
@@ -27,8 +30,14 @@ constexpr int64_t kBlock = QK8_0; // integers that share a scale
 constexpr bool kQuads = true;
 using Step = uint8_t[4];
 using StepSource = block_q8_0; // columns are read as they lie
+#ifdef VOXGATE_NEON
+constexpr int32_t kRaised = 0; // what is added to a weight
+#else
+constexpr int32_t kRaised = 128;
+#endif
 #else
 constexpr bool kQuads = false;
+constexpr int32_t kRaised = 0;
 using Step = int16_t[2];
 struct StepSource {
   int16_t qs[kBlock];
@@ -40,10 +49,6 @@ constexpr int64_t kBlockSteps = kQuads ? kBlock / 4 : kBlock / 2;
 constexpr int64_t kPieceBlocks = kBlockSteps < kLanes ? kLanes / kBlockSteps : 1;
 constexpr int64_t kPieceRegisters = kBlockSteps > kLanes ? kBlockSteps / kLanes : 1;
 
-inline float to_float(ggml_half half) {
-  return _cvtsh_ss(half);
-}
-
 // A register of a piece as it lies. Of two blocks, `second` is the other one.
 inline Integers load_values(const block_q8_0& first, const block_q8_0& second, int64_t at) {
 #if defined(VOXGATE_HAS_QUADS) && defined(VOXGATE_WIDE_VECTORS)
@@ -53,8 +58,7 @@ inline Integers load_values(const block_q8_0& first, const block_q8_0& second, i
   return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 #elif defined(VOXGATE_HAS_QUADS)
   static_cast<void>(second);
-  static_cast<void>(at);
-  return load(static_cast<const void*>(first.qs));
+  return load(static_cast<const void*>(first.qs + 4 * kLanes * at));
 #else
   static_cast<void>(second);
   return widened(first.qs + 2 * kLanes * at);
@@ -64,7 +68,7 @@ inline Integers load_values(const block_q8_0& first, const block_q8_0& second, i
 // The same of weights.
 inline Integers load_weights(const block_q8_0& first, const block_q8_0& second, int64_t at) {
   const Integers values = load_values(first, second, at);
-  return kQuads ? values ^ spread(static_cast<int32_t>(0x80808080)) : values;
+  return kRaised != 0 ? values ^ spread(static_cast<int32_t>(0x80808080)) : values;
 }
 
 // For each lane the scale of its block.
@@ -88,12 +92,8 @@ inline Integers add_step(Integers sums, Integers weights, Integers values) {
 
 // What the sums of a register of activations begin with.
 inline Integers offsets_of(Integers values) {
-#ifdef VOXGATE_HAS_QUADS
-  return negative(add_quads(spread(0), spread(static_cast<int32_t>(0x80808080)), values));
-#else
-  static_cast<void>(values);
-  return spread(0);
-#endif
+  return kRaised != 0 ? negative(add_step(spread(0), spread(static_cast<int32_t>(0x80808080)), values))
+                      : spread(0);
 }
 
 // What the sum of a whole block of activations begins with.
@@ -101,7 +101,7 @@ inline int32_t offset_of(const block_q8_0& block) {
   int32_t sum = 0;
   for (const int8_t value : block.qs)
     sum += value;
-  return kQuads ? -128 * sum : 0;
+  return -kRaised * sum;
 }
 
 inline Integers spread_step(const StepSource& block, int64_t step) {

@@ -1,6 +1,24 @@
 #pragma once
 
-#ifdef __AVX2__
+#if defined(__aarch64__) && defined(__ARM_NEON)
+
+#include <arm_neon.h>
+
+namespace voxgate {
+
+// Turns 4 rows of 4 into columns.
+[[gnu::always_inline]] inline void transpose(int32x4_t (&r)[4]) {
+  const int32x4x2_t first = vtrnq_s32(r[0], r[1]);
+  const int32x4x2_t second = vtrnq_s32(r[2], r[3]);
+  for (int i = 0; i < 2; ++i) {
+    r[i] = vcombine_s32(vget_low_s32(first.val[i]), vget_low_s32(second.val[i]));
+    r[i + 2] = vcombine_s32(vget_high_s32(first.val[i]), vget_high_s32(second.val[i]));
+  }
+}
+
+} // namespace voxgate
+
+#elif defined(__AVX2__)
 
 #include <immintrin.h>
 

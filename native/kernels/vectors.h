@@ -1,8 +1,9 @@
 #pragma once
 
-// The registers that the kernels are written for: those of AVX-512, or else of AVX2 with FMA and F16C. Each
-// of ggml's CPU libraries is compiled for one level of instructions (cpu_level.h) and has the widest of them.
-// VOXGATE_HAS_VECTORS is not defined where a library has neither, and ggml computes there.
+// The registers that the kernels are written for: those of AVX-512, or else of AVX2 with FMA and F16C, or
+// NEON's on 64-bit ARM. Each of ggml's CPU libraries is compiled for one level of instructions (cpu_level.h)
+// and has the widest of them. VOXGATE_HAS_VECTORS is not defined where a library has none of these, and ggml
+// computes there.
 #include <cstdint>
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -10,22 +11,114 @@
 #define VOXGATE_WIDE_VECTORS
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define VOXGATE_HAS_VECTORS
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#define VOXGATE_HAS_VECTORS
+#define VOXGATE_NEON
 #endif
 
 #ifdef VOXGATE_HAS_VECTORS
 
 #include "transpose.h"
 
+#ifdef VOXGATE_NEON
+#include <algorithm>
+#include <arm_neon.h>
+#else
 #include <immintrin.h>
+#endif
 
 namespace voxgate {
 
-#ifdef VOXGATE_WIDE_VECTORS
+#if defined(VOXGATE_NEON)
+
+using Floats = float32x4_t;
+using Integers = int32x4_t;
+constexpr int64_t kLanes = 4;      // of 32 bits
+constexpr int64_t kRegisters = 32; // of a core
+
+inline Floats load(const float* from) {
+  return vld1q_f32(from);
+}
+inline Integers load(const void* from) {
+  return vld1q_s32(static_cast<const int32_t*>(from));
+}
+inline void store(float* to, Floats values) {
+  vst1q_f32(to, values);
+}
+inline void store(void* to, Integers values) {
+  vst1q_s32(static_cast<int32_t*>(to), values);
+}
+inline Floats load_first(const float* from, int64_t count) {
+  float lanes[kLanes] = {};
+  std::copy_n(from, std::min(count, kLanes), lanes);
+  return load(lanes);
+}
+inline void store_first(float* to, Floats values, int64_t count) {
+  float lanes[kLanes];
+  store(lanes, values);
+  std::copy_n(lanes, std::min(count, kLanes), to);
+}
+inline Floats spread(float value) {
+  return vdupq_n_f32(value);
+}
+inline Integers spread(int32_t value) {
+  return vdupq_n_s32(value);
+}
+inline Integers negative(Integers values) {
+  return vnegq_s32(values);
+}
+inline Floats multiply_add(Floats a, Floats b, Floats c) {
+  return vfmaq_f32(c, a, b);
+}
+inline Floats to_floats(Integers values) {
+  return vcvtq_f32_s32(values);
+}
+inline float to_float(uint16_t half) {
+  return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(half))), 0);
+}
+// `halves` are kLanes 16-bit floats.
+inline Floats from_halves(const uint16_t* halves) {
+  return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(halves)));
+}
+inline float sum_of(Floats values) {
+  return vaddvq_f32(values);
+}
+// 2 * kLanes integers of 8 bits, as 16 bits.
+inline Integers widened(const int8_t* from) {
+  return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(from)));
+}
+// Adds to each lane the products of its two integers of 16 bits. It is exact where those come of 8 bits.
+inline Integers add_pairs(Integers sums, Integers a, Integers b) {
+  const int16x8_t left = vreinterpretq_s16_s32(a);
+  const int16x8_t right = vreinterpretq_s16_s32(b);
+  const Integers low = vmull_s16(vget_low_s16(left), vget_low_s16(right));
+  return vaddq_s32(sums, vpaddq_s32(low, vmull_high_s16(left, right)));
+}
+#ifdef __ARM_FEATURE_DOTPROD
+#define VOXGATE_HAS_QUADS
+// Adds to each lane the products of its four integers of 8 bits, both of them signed.
+inline Integers add_quads(Integers sums, Integers a, Integers b) {
+  return vdotq_s32(sums, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
+}
+#endif
+#ifdef __ARM_FEATURE_MATMUL_INT8
+#define VOXGATE_HAS_SQUARES
+// Two rows of eight integers of 8 bits.
+inline Integers two_rows(const int8_t* first, const int8_t* second) {
+  return vreinterpretq_s32_s8(vcombine_s8(vld1_s8(first), vld1_s8(second)));
+}
+// Adds to the lanes the products of the first row of `a` with both of `b`, and then those of the second row.
+inline Integers add_squares(Integers sums, Integers a, Integers b) {
+  return vmmlaq_s32(sums, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
+}
+#endif
+
+#elif defined(VOXGATE_WIDE_VECTORS)
 
 using Floats = __m512;
 using Integers = __m512i;
-constexpr int64_t kLanes = 16;     // of 32 bits
-constexpr int64_t kRegisters = 32; // of a core
+constexpr int64_t kLanes = 16;
+constexpr int64_t kRegisters = 32;
 
 inline Floats load(const float* from) {
   return _mm512_loadu_ps(from);
@@ -63,24 +156,24 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
 inline Floats to_floats(Integers values) {
   return _mm512_cvtepi32_ps(values);
 }
-// `halves` are kLanes 16-bit floats.
+inline float to_float(uint16_t half) {
+  return _cvtsh_ss(half);
+}
 inline Floats from_halves(const uint16_t* halves) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
 }
 inline float sum_of(Floats values) {
   return _mm512_reduce_add_ps(values);
 }
-// 2 * kLanes integers of 8 bits, as 16 bits.
 inline Integers widened(const int8_t* from) {
   return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
-// Adds to each lane the products of its two integers of 16 bits. It is exact where those come of 8 bits.
 inline Integers add_pairs(Integers sums, Integers a, Integers b) {
   return _mm512_add_epi32(sums, _mm512_madd_epi16(a, b));
 }
 #ifdef __AVX512VNNI__
 #define VOXGATE_HAS_QUADS
-// Adds to each lane the products of its four integers of 8 bits: unsigned ones times signed ones.
+// As above, but those of the first are unsigned.
 inline Integers add_quads(Integers sums, Integers of_unsigned, Integers of_signed) {
   return _mm512_dpbusd_epi32(sums, of_unsigned, of_signed);
 }
@@ -129,6 +222,9 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
 }
 inline Floats to_floats(Integers values) {
   return _mm256_cvtepi32_ps(values);
+}
+inline float to_float(uint16_t half) {
+  return _cvtsh_ss(half);
 }
 inline Floats from_halves(const uint16_t* halves) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves)));

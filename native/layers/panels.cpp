@@ -104,7 +104,11 @@ template <size_t kBytes, size_t kRows> [[gnu::always_inline]] inline void multip
 }
 
 void multiply_narrow(const Product& product) {
+#if defined(__aarch64__) // which has 32 registers
+  multiply_lanes<16, 12>(product);
+#else
   multiply_lanes<16, 6>(product);
+#endif
 }
 
 using Multiply = void (*)(const Product&);
