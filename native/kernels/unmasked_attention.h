@@ -6,8 +6,8 @@
 
 namespace voxgate {
 
-constexpr int kSameRows =
-    GGML_MAX_OP_PARAMS / sizeof(int32_t) - 1; // of its parameters, of which ggml has four
+// The last parameter of the operation, of which ggml uses the first four.
+constexpr int kSameRows = GGML_MAX_OP_PARAMS / sizeof(int32_t) - 1;
 
 // Says of what ggml_flash_attn_ext made that all rows of its mask are the same.
 inline void tell_same_rows(ggml_tensor* attention) {

@@ -153,9 +153,9 @@ TEST("whisper seams: attention sees the positions of the audio and no others") {
   CHECK(counts.exact_positions >= 3);
 }
 
-// Nothing is compared with numbers of a reference: a window in samples is one of ours. It is nearer to the
-// whole window than one that ends behind the audio.
-TEST("whisper seams: silence behind the audio is heard in samples") {
+// No reference has such a window. It must be nearer to the whole one than a window that ends behind the
+// audio.
+TEST("whisper seams: silence behind the audio is sparse") {
   const auto samples = noise(40000);
   const Upstream upstream;
   const auto logits = [&](int positions, bool sparse) {

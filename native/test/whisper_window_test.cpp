@@ -8,7 +8,7 @@
 
 using namespace voxgate;
 
-TEST("whisper window: silence behind the audio is heard to the end of the whole window") {
+TEST("whisper window: silence behind the audio reaches to the end of the whole window") {
   for (const int audio : {1, 50, 150, 244})
     for (const int positions : {320, 384}) {
       const auto window = whisper_window(audio, positions, 1500);

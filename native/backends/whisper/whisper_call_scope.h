@@ -21,7 +21,7 @@ namespace voxgate {
 //  - graphs are computed by as many threads as are this lane's share at that moment;
 //  - graphs stop between two operations when the call is cancelled (on a CPU);
 //  - attention sees the positions of the audio context and no others, but for CUDA;
-//  - silence behind the audio is heard in samples, to the end of the window;
+//  - silence behind the audio is sparse, and reaches to the end of the whole window;
 //  - the audio is not encoded again after `skip_encoding(true)`;
 //  - memory that only a long window or a long text needs is given back.
 //

@@ -10,9 +10,9 @@ namespace voxgate {
 //
 // Whisper was trained on whole windows, in which silence follows the audio. A window that ends right behind
 // the audio is several times faster, but the decoder may take it for speech that goes on, and loop. So the
-// silence is heard to its end, in samples: behind `dense` positions, which hold the audio and some silence,
-// each position stands for `stride` positions of silence. It has the place of the one in their middle, and
-// counts as often as they are in each attention.
+// silence is sparse: behind `dense` positions, which hold the audio and some silence, each position stands
+// for `stride` positions of silence. It has the place of the one in their middle, and an attention counts it
+// as often as there are of them.
 struct WhisperWindow {
   int positions = 0; // that are encoded
   int dense = 0;     // of them, from the beginning, side by side
