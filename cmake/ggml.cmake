@@ -189,7 +189,7 @@ foreach(target IN LISTS ggml_targets)
     list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp ggml-cpu/ggml-cpu.c)
     list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${VOXGATE_GENERATED}/patched/ggml-cpu.c" "${kernels}/sgemm_internals.cpp"
          "${kernels}/ops_internals.cpp" "${kernels}/cpu_level.cpp" "${kernels}/found_by_name.cpp"
-         "${kernels}/q8_gemm.cpp" "${kernels}/q8_tiles.cpp" "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
+         "${kernels}/q8_gemm.cpp" "${kernels}/q8_few.cpp" "${kernels}/q8_tiles.cpp" "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
          "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp" "${kernels}/unmasked_attention.cpp"
          "${kernels}/unmasked_attention_tiles.cpp")
     set_target_properties(${target} PROPERTIES SOURCES "${sources}")

@@ -1,5 +1,6 @@
 #include "q8_gemm.h"
 
+#include "q8_few.h"
 #include "q8_steps.h"
 #include "taken.h"
 
@@ -19,11 +20,9 @@ namespace {
 
 constexpr int64_t kVectors = 2; // registers of rows
 constexpr int64_t kRows = kLanes * kVectors;
-constexpr int64_t kColumns = 6;     // 2 x 6 integer and 2 x 6 float accumulators have room in 32 registers
-constexpr int64_t kMaxBlocks = 256; // 8192 integers deep
+constexpr int64_t kColumns = 6; // 2 x 6 integer and 2 x 6 float accumulators have room in 32 registers
 constexpr int64_t kPrepared = 1 << (kQuads ? 15 : 14); // blocks of activations a thread prepares at once
 constexpr int64_t kBlockSquares = kBlock / 8;          // the steps of two rows and two columns at once
-constexpr int64_t kFewColumns = 8; // for fewer, laying out the weights would cost more than it saves
 
 static_assert(kPrepared >= kMaxBlocks * kColumns && kMaxBlocks % kPieceBlocks == 0);
 
@@ -217,86 +216,16 @@ constexpr std::array<Multiply, 7> kMultiply{nullptr,     multiply<1>, multiply<2
 static_assert(kColumns < kMultiply.size());
 // NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
 
-// A few columns, as when one token is decoded: the time is that of reading the weights from memory, once.
-// They are read in the order they lie in, which the processor's prefetching expects, and asked for some way
-// ahead, since prefetching stops at the end of each page. The activations lie ready in pieces.
-constexpr int kAhead = 4096; // bytes
-
-struct Piece {
-  Integers values[kPieceRegisters];
-  Integers offsets[kPieceRegisters]; // offsets_of()
-  Floats scales;
-};
-
-thread_local std::array<Piece, kMaxBlocks / kPieceBlocks * kFewColumns> t_pieces;
-
-// One row times `kCount` columns, whose pieces lie `stride` apart. The weights are read and their scales
-// unpacked once for all of them. The result of a column is the same to the last bit, however many columns
-// there are.
-template <int kCount>
-void dot(const block_q8_0* row, const Piece* columns, int64_t stride, int64_t blocks, float* c, int64_t ldc) {
-  Floats sums[kCount];
-  for (Floats& sum : sums)
-    sum = spread(0.0F);
-  for (int64_t block = 0; block < blocks; block += kPieceBlocks, ++columns) {
-    __builtin_prefetch(reinterpret_cast<const char*>(row + block) + kAhead);
-    const block_q8_0& next = row[block + kPieceBlocks - 1];
-    Integers weights[kPieceRegisters];
-    for (int64_t at = 0; at < kPieceRegisters; ++at)
-      weights[at] = load_weights(row[block], next, at);
-    const Floats scales = load_scales(row[block], next);
-    for (int64_t column = 0; column < kCount; ++column) {
-      const Piece& piece = columns[column * stride];
-      Integers dots = add_step(piece.offsets[0], weights[0], piece.values[0]);
-      for (int64_t at = 1; at < kPieceRegisters; ++at)
-        dots = add_step(dots, weights[at], piece.values[at]);
-      sums[column] = multiply_add(to_floats(dots), piece.scales * scales, sums[column]);
-    }
-  }
-  for (int64_t column = 0; column < kCount; ++column)
-    c[column * ldc] = sum_of(sums[column]);
-}
-
-using Dot = decltype(&dot<1>);
-constexpr int64_t kDotColumns = 6;
-constexpr std::array<Dot, kDotColumns + 1> kDot{nullptr, dot<1>, dot<2>, dot<3>, dot<4>, dot<5>, dot<6>};
-
-void multiply_few(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const block_q8_0* rows,
-                  int64_t lda, const block_q8_0* columns, int64_t ldb, float* c, int64_t ldc) {
-  Piece* piece = t_pieces.data();
-  for (int64_t column = 0; column < n; ++column) {
-    for (int64_t block = 0; block < k; block += kPieceBlocks, ++piece) {
-      const block_q8_0* source = columns + column * ldb + block;
-      const block_q8_0& next = source[kPieceBlocks - 1];
-      for (int64_t at = 0; at < kPieceRegisters; ++at) {
-        piece->values[at] = load_values(*source, next, at);
-        piece->offsets[at] = offsets_of(piece->values[at]);
-      }
-      piece->scales = load_scales(*source, next);
-    }
-  }
-  const int64_t pieces = k / kPieceBlocks;
-  const int64_t end = m * (params->ith + 1) / params->nth;
-  for (int64_t row = m * params->ith / params->nth; row < end; ++row)
-    for (int64_t column = 0; column < n; column += kDotColumns)
-      kDot[static_cast<size_t>(std::min(kDotColumns, n - column))](
-          rows + row * lda, t_pieces.data() + column * pieces, pieces, k, c + column * ldc + row, ldc);
-}
-
 } // namespace
 
 bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,
              const void* b, int64_t ldb, float* c, int64_t ldc) {
-  const bool few = n < kFewColumns;
-  if (m < kRows || n < 1 || k < 1 || k > kMaxBlocks || (few && k % kPieceBlocks != 0))
+  if (m < kRows || n < 1 || k < 1 || k > kMaxBlocks)
     return false;
   const auto* rows = static_cast<const block_q8_0*>(a);
   const auto* columns = static_cast<const block_q8_0*>(b);
-  if (few) {
-    VOXGATE_TAKEN(q8_gemm_few);
-    multiply_few(params, m, n, k, rows, lda, columns, ldb, c, ldc);
-    return true;
-  }
+  if (n < kFewColumns)
+    return q8_few(params, m, n, k, rows, lda, columns, ldb, c, ldc);
   VOXGATE_TAKEN(q8_gemm);
   const int64_t strips = (m + kRows - 1) / kRows;
   const int64_t panel = std::min(n, kPrepared / k / kColumns * kColumns); // columns prepared at once

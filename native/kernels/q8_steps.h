@@ -24,7 +24,8 @@
 
 namespace voxgate {
 
-constexpr int64_t kBlock = QK8_0; // integers that share a scale
+constexpr int64_t kBlock = QK8_0;   // integers that share a scale
+constexpr int64_t kMaxBlocks = 256; // of a row: 8192 integers
 
 #ifdef VOXGATE_HAS_QUADS
 constexpr bool kQuads = true;

@@ -1,6 +1,6 @@
 #include "harness.h"
 #include "resident_pages.h"
-#include "synthetic_whisper.h"
+#include "upstream_whisper.h"
 #include "whisper_fixtures.h"
 
 #include "backends/whisper/whisper_call_scope.h"
@@ -34,21 +34,6 @@ ChunkOptions short_answer(bool words = false) {
   options.audio_context = 300;
   return options;
 }
-
-// Holds what the C API alone gives: a model and a state without our backend around them.
-struct Upstream {
-  Upstream() {
-    const auto path = temporary("synthetic.bin");
-    write_file(path, synthetic_whisper(4));
-    auto params = whisper_context_default_params();
-    params.use_gpu = false;
-    context.reset(whisper_init_from_file_with_params_no_state(path.c_str(), params));
-    whisper_internals::choose_alignment_heads(*context);
-    state.reset(whisper_init_state(context.get()));
-  }
-  std::unique_ptr<whisper_context, void (*)(whisper_context*)> context{nullptr, whisper_free};
-  std::unique_ptr<whisper_state, void (*)(whisper_state*)> state{nullptr, whisper_free_state};
-};
 
 } // namespace
 
@@ -151,42 +136,6 @@ TEST("whisper seams: attention sees the positions of the audio and no others") {
   const auto counts = counted_during([&] { CHECK(transcribe() == first); });
   // The encoder, the keys and values, and the decoder at each token take the exact positions.
   CHECK(counts.exact_positions >= 3);
-}
-
-// No reference has such a window. It must be nearer to the whole one than a window that ends behind the
-// audio.
-TEST("whisper seams: silence behind the audio is sparse") {
-  const auto samples = noise(40000);
-  const Upstream upstream;
-  const auto logits = [&](int positions, bool sparse) {
-    ThreadBudget budget(1);
-    const CancelToken never;
-    CallScope scope(*upstream.state, budget, never);
-    whisper_internals::set_audio_context(*upstream.state, positions);
-    if (sparse)
-      scope.set_window(whisper_internals::window_of(*upstream.context, *upstream.state, 250));
-    CHECK(whisper_internals::compute_spectrogram(*upstream.context, *upstream.state, samples, 1));
-    CHECK(whisper_internals::encode_window(*upstream.context, *upstream.state, 0, 1));
-    const auto prompt = whisper_internals::decoder_prompt(*upstream.context, {}, "en", false, true);
-    const auto last = whisper_internals::decode_prompt(*upstream.context, *upstream.state, prompt, 1).last;
-    return std::vector<float>(last.begin(), last.end());
-  };
-  const auto whole = logits(1500, true);
-  CHECK(logits(1500, false) == whole);
-  const auto distance = [&](const std::vector<float>& from) {
-    double sum = 0;
-    for (size_t i = 0; i < whole.size(); ++i)
-      sum += std::pow(from[i] - whole[i], 2);
-    return sum;
-  };
-  for (const int positions : {210, 256, 320}) {
-    const double sparse = distance(logits(positions, true));
-    CHECK(sparse < 0.4 * distance(logits(positions, false)));
-  }
-
-  const auto model = load_synthetic(1);
-  const auto counts = counted_during([&] { model->transcribe(samples, short_answer(), {}, CancelToken()); });
-  CHECK(counts.sparse_windows == 1);
 }
 
 TEST("whisper seams: the graphs of the audio share their memory") {

@@ -40,7 +40,7 @@
 //   buffers are large enough for both. Test: "attention sees the positions of the audio and no others".
 // places (2088)
 //   The places of the positions that are encoded, which may leave some out (whisper_window.h). whisper.cpp
-//   encodes the first ones. Test: "silence behind the audio is sparse".
+//   encodes the first ones. Test: native/test/whisper_window_test.cpp, "silence behind the audio is sparse".
 // attend_to_audio (2147, 2694)
 //   Keys that stand for several positions count as often. Test: the same.
 // whisper_init_state (3374), whisper_free (3740)

@@ -1,0 +1,89 @@
+#include "q8_few.h"
+
+#include "taken.h"
+
+#ifdef VOXGATE_HAS_VECTORS
+
+#include "ggml-cpu-impl.h"
+
+#include <algorithm>
+#include <array>
+
+namespace voxgate {
+namespace {
+
+// A few columns, as when one token is decoded: the time is that of reading the weights from memory, once.
+// They are read in the order they lie in, which the processor's prefetching expects, and asked for some way
+// ahead, since prefetching stops at the end of each page. The activations lie ready in pieces.
+constexpr int kAhead = 4096; // bytes
+
+struct Piece {
+  Integers values[kPieceRegisters];
+  Integers offsets[kPieceRegisters]; // offsets_of()
+  Floats scales;
+};
+
+thread_local std::array<Piece, kMaxBlocks / kPieceBlocks * kFewColumns> t_pieces;
+
+// One row times `kCount` columns, whose pieces lie `stride` apart. The weights are read and their scales
+// unpacked once for all of them. The result of a column is the same to the last bit, however many columns
+// there are.
+template <int kCount>
+void dot(const block_q8_0* row, const Piece* columns, int64_t stride, int64_t blocks, float* c, int64_t ldc) {
+  Floats sums[kCount];
+  for (Floats& sum : sums)
+    sum = spread(0.0F);
+  for (int64_t block = 0; block < blocks; block += kPieceBlocks, ++columns) {
+    __builtin_prefetch(reinterpret_cast<const char*>(row + block) + kAhead);
+    const block_q8_0& next = row[block + kPieceBlocks - 1];
+    Integers weights[kPieceRegisters];
+    for (int64_t at = 0; at < kPieceRegisters; ++at)
+      weights[at] = load_weights(row[block], next, at);
+    const Floats scales = load_scales(row[block], next);
+    for (int64_t column = 0; column < kCount; ++column) {
+      const Piece& piece = columns[column * stride];
+      Integers dots = add_step(piece.offsets[0], weights[0], piece.values[0]);
+      for (int64_t at = 1; at < kPieceRegisters; ++at)
+        dots = add_step(dots, weights[at], piece.values[at]);
+      sums[column] = multiply_add(to_floats(dots), piece.scales * scales, sums[column]);
+    }
+  }
+  for (int64_t column = 0; column < kCount; ++column)
+    c[column * ldc] = sum_of(sums[column]);
+}
+
+using Dot = decltype(&dot<1>);
+constexpr int64_t kDotColumns = 6;
+constexpr std::array<Dot, kDotColumns + 1> kDot{nullptr, dot<1>, dot<2>, dot<3>, dot<4>, dot<5>, dot<6>};
+
+} // namespace
+
+bool q8_few(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const block_q8_0* rows,
+            int64_t lda, const block_q8_0* columns, int64_t ldb, float* c, int64_t ldc) {
+  if (k % kPieceBlocks != 0)
+    return false;
+  VOXGATE_TAKEN(q8_gemm_few);
+  Piece* piece = t_pieces.data();
+  for (int64_t column = 0; column < n; ++column) {
+    for (int64_t block = 0; block < k; block += kPieceBlocks, ++piece) {
+      const block_q8_0* source = columns + column * ldb + block;
+      const block_q8_0& next = source[kPieceBlocks - 1];
+      for (int64_t at = 0; at < kPieceRegisters; ++at) {
+        piece->values[at] = load_values(*source, next, at);
+        piece->offsets[at] = offsets_of(piece->values[at]);
+      }
+      piece->scales = load_scales(*source, next);
+    }
+  }
+  const int64_t pieces = k / kPieceBlocks;
+  const int64_t end = m * (params->ith + 1) / params->nth;
+  for (int64_t row = m * params->ith / params->nth; row < end; ++row)
+    for (int64_t column = 0; column < n; column += kDotColumns)
+      kDot[static_cast<size_t>(std::min(kDotColumns, n - column))](
+          rows + row * lda, t_pieces.data() + column * pieces, pieces, k, c + column * ldc + row, ldc);
+  return true;
+}
+
+} // namespace voxgate
+
+#endif
