@@ -42,7 +42,7 @@ else()
 endif()
 include(cmake/arm-cpu.cmake)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-  # It lays weights of 8 bits out for kernels of its own when they are loaded, so that ours would never see them.
+  # With this option ggml lays weights of 8 bits out for its own kernels when they are loaded. Ours would never see them.
   set(GGML_CPU_REPACK OFF CACHE BOOL "" FORCE)
 endif()
 

@@ -160,10 +160,9 @@ constexpr bool kSumsWait = kRegisters < 32;
 #define VOXGATE_IN_REGISTER(value) "+x"(value)
 #endif
 
-// A strip of weights times `kCount` columns. With 16 registers the integer accumulators must stay in them,
-// and the float ones wait in memory for the end of each block. GCC 12 does it the other way round, which
-// takes 1.6 times as long on AVX2, unless the statements without instructions say so. Of the 32 registers of
-// NEON it also keeps too many sums in memory.
+// A strip of weights times `kCount` columns. The integer accumulators must stay in registers, and the float
+// ones wait in memory for the end of each block (kSumsWait). GCC 12 keeps the wrong ones in memory by itself,
+// which takes 1.6 times as long on AVX2. The empty statements of assembly tell it which belong where.
 template <int kCount>
 void multiply(const StepSource* columns, int64_t ldb, const Prepared* prepared, int64_t blocks, float* c,
               int64_t ldc, int64_t rows) {

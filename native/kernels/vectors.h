@@ -29,6 +29,14 @@
 
 namespace voxgate {
 
+inline float to_float(uint16_t half) {
+#ifdef VOXGATE_NEON
+  return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(half))), 0);
+#else
+  return _cvtsh_ss(half);
+#endif
+}
+
 #if defined(VOXGATE_NEON)
 
 using Floats = float32x4_t;
@@ -72,9 +80,6 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
 }
 inline Floats to_floats(Integers values) {
   return vcvtq_f32_s32(values);
-}
-inline float to_float(uint16_t half) {
-  return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(half))), 0);
 }
 // `halves` are kLanes 16-bit floats.
 inline Floats from_halves(const uint16_t* halves) {
@@ -156,9 +161,6 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
 inline Floats to_floats(Integers values) {
   return _mm512_cvtepi32_ps(values);
 }
-inline float to_float(uint16_t half) {
-  return _cvtsh_ss(half);
-}
 inline Floats from_halves(const uint16_t* halves) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
 }
@@ -173,7 +175,7 @@ inline Integers add_pairs(Integers sums, Integers a, Integers b) {
 }
 #ifdef __AVX512VNNI__
 #define VOXGATE_HAS_QUADS
-// As above, but those of the first are unsigned.
+// Adds to each lane the products of its four integers of 8 bits: unsigned ones times signed ones.
 inline Integers add_quads(Integers sums, Integers of_unsigned, Integers of_signed) {
   return _mm512_dpbusd_epi32(sums, of_unsigned, of_signed);
 }
@@ -222,9 +224,6 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
 }
 inline Floats to_floats(Integers values) {
   return _mm256_cvtepi32_ps(values);
-}
-inline float to_float(uint16_t half) {
-  return _cvtsh_ss(half);
 }
 inline Floats from_halves(const uint16_t* halves) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves)));

@@ -44,10 +44,11 @@ struct Attention {
     ggml_tensor* attention = ggml_flash_attn_ext(context, query, keys, values, mask, kScale, 0, 0);
     if (mask != nullptr)
       tell_same_rows(attention);
+    const auto row_of_mask = halves(offsets);
     return graph.run(attention, [&] {
       if (mask != nullptr)
         for (int64_t row = 0; row < queries; ++row)
-          ggml_backend_tensor_set(mask, halves(offsets).data(), static_cast<size_t>(row) * mask->nb[1],
+          ggml_backend_tensor_set(mask, row_of_mask.data(), static_cast<size_t>(row) * mask->nb[1],
                                   mask->nb[1]);
       ggml_backend_tensor_set(query, q.data(), 0, q.size() * sizeof(float));
       ggml_backend_tensor_set(keys, halves(k).data(), 0, k.size() * sizeof(ggml_fp16_t));

@@ -55,7 +55,7 @@ TEST("whisper seams: the probability of no speech is that of the audio at hand")
     const CancelToken cancel;
     CallScope scope(*upstream.state, budget, cancel);
     whisper_internals::set_audio_context(*upstream.state, 300);
-    scope.set_window(whisper_internals::window_of(*context, *upstream.state, 250));
+    scope.set_window(whisper_internals::window_of(*context, *upstream.state, 125));
     CHECK(whisper_pcm_to_mel_with_state(context, upstream.state.get(), samples.data(),
                                         static_cast<int>(samples.size()), 1) == 0);
     CHECK(whisper_encode_with_state(context, upstream.state.get(), 0, 1) == 0);

@@ -53,7 +53,7 @@ TEST("whisper window: silence behind the audio is sparse") {
     CallScope scope(*upstream.state, budget, never);
     whisper_internals::set_audio_context(*upstream.state, positions);
     if (sparse)
-      scope.set_window(whisper_internals::window_of(*upstream.context, *upstream.state, 250));
+      scope.set_window(whisper_internals::window_of(*upstream.context, *upstream.state, 125));
     CHECK(whisper_internals::compute_spectrogram(*upstream.context, *upstream.state, samples, 1));
     CHECK(whisper_internals::encode_window(*upstream.context, *upstream.state, 0, 1));
     const auto prompt = whisper_internals::decoder_prompt(*upstream.context, {}, "en", false, true);

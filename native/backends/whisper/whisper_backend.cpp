@@ -17,7 +17,6 @@ namespace {
 
 constexpr size_t kMinSamples = kSampleRate / 2; // shorter is padded: whisper.cpp reads 200 without checking
 constexpr size_t kSamplesPerPosition = 320;
-constexpr size_t kSamplesPerFrame = 160;
 // Small models gain most from several lanes, and large ones need most memory for each.
 constexpr int kMaxLanes = 4;
 constexpr uint64_t kMaxLaneBytes = uint64_t{1} << 30; // of all lanes but the first
@@ -111,8 +110,8 @@ class WhisperBackend final : public Backend {
     encoded_ = {};
     prepare(state, audio_context);
     CallScope scope(state, *budget_, cancel);
-    scope.set_window(whisper_internals::window_of(
-        *context_, state, static_cast<int>(std::min(padded.size(), kMaxChunkSamples) / kSamplesPerFrame)));
+    scope.set_window(whisper_internals::window_of(*context_, state,
+                                                  static_cast<int>(padded.size() / kSamplesPerPosition)));
     std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
     int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(),
                                              static_cast<int>(padded.size()), budget_->threads());

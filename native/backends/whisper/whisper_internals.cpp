@@ -285,11 +285,9 @@ void set_audio_context(whisper_state& state, int audio_context) {
   state.exp_n_audio_ctx = audio_context;
 }
 
-WhisperWindow window_of(const whisper_context& context, const whisper_state& state, int frames) {
-  constexpr int kFramesPerPosition = 2;
+WhisperWindow window_of(const whisper_context& context, const whisper_state& state, int audio) {
   const int whole = context.model.hparams.n_audio_ctx;
-  return whisper_window(frames / kFramesPerPosition,
-                        state.exp_n_audio_ctx > 0 ? state.exp_n_audio_ctx : whole, whole);
+  return whisper_window(audio, state.exp_n_audio_ctx > 0 ? state.exp_n_audio_ctx : whole, whole);
 }
 
 std::array<ggml_backend_sched_t, 3> audio_graphs(const whisper_state& state) {

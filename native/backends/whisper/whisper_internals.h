@@ -39,8 +39,8 @@ void forget_audio(whisper_state& state);
 
 void set_audio_context(whisper_state& state, int audio_context);
 
-// The window of a state whose audio context is set, with audio of so many frames (10 ms).
-WhisperWindow window_of(const whisper_context& context, const whisper_state& state, int frames);
+// The window of a state whose audio context is set, of which `audio` positions (20 ms) hold audio.
+WhisperWindow window_of(const whisper_context& context, const whisper_state& state, int audio);
 
 // The graphs that encode audio: convolution, encoder, and the keys and values for the decoder.
 std::array<ggml_backend_sched_t, 3> audio_graphs(const whisper_state& state);

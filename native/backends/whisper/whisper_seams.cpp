@@ -40,7 +40,8 @@ ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
       return GGML_STATUS_SUCCESS;
     }
     call->computing(scheduler);
-    fill_score_offsets(graph, call->window());
+    if (call->window().is_sparse())
+      fill_score_offsets(graph, call->window());
     const int threads = call->threads();
     for (int i = 0; i < ggml_backend_sched_get_n_backends(scheduler); ++i)
       set_backend_threads(ggml_backend_sched_get_backend(scheduler, i), threads);

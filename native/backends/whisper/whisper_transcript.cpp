@@ -45,7 +45,7 @@ std::vector<Segment> WhisperTranscript::run(std::span<const float> samples, size
   for_each_window(end, [&](int frame, int frames) {
     progress(static_cast<double>(frame) / end);
     scope_.skip_encoding(encoded && windows_ == 0);
-    scope_.set_window(whisper_internals::window_of(context_, state_, frames));
+    scope_.set_window(whisper_internals::window_of(context_, state_, frames / kFramesPerPosition));
     ++windows_;
     step(whisper_internals::encode_window(context_, state_, frame, scope_.threads()));
     scope_.skip_encoding(false);
