@@ -11,10 +11,12 @@ import type { DetectedLanguage, LanguageTally } from './language-tally.ts';
 import type { ChunkRequest } from './recognizers/recognizer.ts';
 import { type Look, look } from './whisper-decoding.ts';
 
-/** A language is in no doubt when it is this many times as probable as the next. */
-const CLEAR = 20;
+/** A language that is this many times as probable as another leaves no doubt about that one. */
+const CLEAR = 50;
+/** At most so many languages are asked for their text. */
+const MOST_ASKED = 4;
 /** A language in which all speech before was is this many times as probable as one not heard yet. */
-const KEPT = 20;
+const KEPT = 50;
 /** A lead of this much in the mean log probability of the tokens makes a language e times as probable. */
 const TEXT_LEAD = 0.1;
 
@@ -38,22 +40,34 @@ export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkReque
     { signal: request.signal },
   );
   const sound = amongAllowed(probabilities, request.languages);
-  if (isClear(sound)) return { detected: sound[0] };
-  const ranked = knowing((await request.before()).languages, sound);
-  const [top, second] = ranked;
-  if (second === undefined || isClear(ranked)) return { detected: top };
+  if (inDoubt(sound).length === 1) return { detected: sound[0] };
+  const [top, ...others] = inDoubt(knowing((await request.before()).languages, sound));
+  if (others.length === 0) return { detected: top };
   const hear = ({ language }: DetectedLanguage) =>
     look(lane, chunk, attempt, { language, isEncoded: true }, request);
   const first = await hear(top);
   if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first };
-  const other = await hear(second);
-  if (other instanceof NativeError || other.verdict !== 'accept') return { detected: top, first };
-  const lead = (other.decoded.outcome.avgLogprob - first.decoded.outcome.avgLogprob) / TEXT_LEAD;
-  const both = top.probability + second.probability;
-  const odds = (second.probability / top.probability) * Math.exp(lead);
-  return odds > 1
-    ? { detected: { ...second, probability: both * (odds / (1 + odds)) }, first: other }
-    : { detected: { ...top, probability: both / (1 + odds) }, first };
+  const texts: Text[] = [{ detected: top, first }];
+  for (const detected of others) {
+    const other = await hear(detected);
+    if (!(other instanceof NativeError) && other.verdict === 'accept') texts.push({ detected, first: other });
+  }
+  return bestText(texts);
+}
+
+interface Text extends ToldLanguage {
+  first: Look;
+}
+
+/** Weighs the sound with the texts. The language of the best one has its part of what the sound gave to all of them. */
+function bestText(texts: Text[]): Text {
+  const mean = ({ first }: Text) => first.decoded.outcome.avgLogprob;
+  const surest = Math.max(...texts.map(mean));
+  const weight = (text: Text) => text.detected.probability * Math.exp((mean(text) - surest) / TEXT_LEAD);
+  const sum = (of: (text: Text) => number) => texts.reduce((total, text) => total + of(text), 0);
+  const best = texts.reduce((a, b) => (weight(b) > weight(a) ? b : a));
+  const probability = (sum(({ detected }) => detected.probability) * weight(best)) / sum(weight);
+  return { ...best, detected: { ...best.detected, probability } };
 }
 
 type Ranked = [DetectedLanguage, ...DetectedLanguage[]];
@@ -84,6 +98,8 @@ function ranked(weights: DetectedLanguage[]): Ranked {
   return [top, ...others];
 }
 
-function isClear([top, second]: Ranked): boolean {
-  return top.probability > CLEAR * (second?.probability ?? 0);
+/** The best language, and those that the sound leaves possible beside it. */
+function inDoubt([top, ...others]: Ranked): Ranked {
+  const possible = others.filter(({ probability }) => probability * CLEAR >= top.probability);
+  return [top, ...possible.slice(0, MOST_ASKED - 1)];
 }
