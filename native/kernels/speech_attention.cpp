@@ -1,5 +1,6 @@
-// Attention of SpeechOps: speech_ops.h says what is computed. A thread takes whole heads, so the result does
-// not depend on how many threads compute.
+// Attention of SpeechOps: speech_ops.h says what is computed. A thread takes whole heads, or parts of their
+// queries. A query is computed in the same way in each part, so the result does not depend on how many
+// threads compute.
 #include "attention_products.h"
 #include "speech_kernels.h"
 
@@ -40,6 +41,7 @@ struct Head {
   const float* bias_v;
   const float* mask; // null, or added to the scores of the keys
   int64_t first, depth;
+  int64_t begin, end; // the queries
   AttentionMemory sizes;
   float* memory;
 };
@@ -67,8 +69,8 @@ void attend(const Head& head, ggml_tensor* dst) {
     std::fill(values + row * sizes.values + depth, values + (row + 1) * sizes.values, 0.0F);
   }
   const float scale = 1 / std::sqrt(static_cast<float>(depth));
-  for (int64_t query = 0; query < time; query += kQueryBlock) {
-    const int64_t rows = std::min(kQueryBlock, time - query);
+  for (int64_t query = head.begin; query < head.end; query += kQueryBlock) {
+    const int64_t rows = std::min(kQueryBlock, head.end - query);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < depth; ++i) {
         const float value = head.q[query + row][head.first + i];
@@ -109,12 +111,17 @@ void speech_attention(ggml_tensor* dst, int ith, int nth, void* user) {
   const bool relative = dst->src[3] != nullptr;
   const int64_t width = dst->ne[0];
   const int64_t time = dst->src[0]->ne[1];
-  const AttentionMemory sizes(width / heads, time, relative ? dst->src[3]->ne[1] : 0);
-  for (int64_t head = ith; head < heads; head += nth) {
+  const int64_t depth = width / heads;
+  const AttentionMemory sizes(depth, time, relative ? dst->src[3]->ne[1] : 0);
+  const int64_t parts = attention_parts(heads, nth);
+  const int64_t blocks = (time + kQueryBlock - 1) / kQueryBlock;
+  for (int64_t job = ith; job < heads * parts; job += nth) {
+    const int64_t part = job % parts;
     attend({dst->src[0], dst->src[1], dst->src[2], relative ? dst->src[3] : dst->src[0],
             relative ? floats(dst->src[4]) : nullptr, relative ? floats(dst->src[5]) : nullptr,
-            relative ? floats(dst->src[6]) : nullptr, head * (width / heads), width / heads, sizes,
-            row_of(dst, time) + head * up_to(sizes.floats, width)},
+            relative ? floats(dst->src[6]) : nullptr, job / parts * depth, depth,
+            blocks * part / parts * kQueryBlock, std::min(time, blocks * (part + 1) / parts * kQueryBlock),
+            sizes, row_of(dst, time) + job * up_to(sizes.floats, width)},
            dst);
   }
 }

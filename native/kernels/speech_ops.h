@@ -4,6 +4,7 @@
 
 #include <ggml.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace voxgate {
@@ -63,7 +64,20 @@ constexpr int64_t up_to(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// The memory of one head, in floats. `window` is the number of relative positions, or 0.
+constexpr int64_t kAttentionJobs = 16; // that have memory at least, so that more threads than heads can work
+
+// The equal parts in which the queries of each head are attended, so that the last of the threads is done
+// soonest. Keys and values are laid out anew for each part.
+constexpr int64_t attention_parts(int64_t heads, int64_t threads) {
+  const auto rounds = [&](int64_t parts) { return (heads * parts + threads - 1) / threads; };
+  int64_t best = 1;
+  for (int64_t parts = 2; heads * parts <= kAttentionJobs; ++parts)
+    if (rounds(parts) * best < rounds(best) * parts)
+      best = parts;
+  return best;
+}
+
+// The memory of one part of a head, in floats. `window` is the number of relative positions, or 0.
 struct AttentionMemory {
   AttentionMemory(int64_t depth, int64_t time, int64_t window)
       : keys(up_to(time, kColumnBlock)), span(window > 0 ? up_to(time + kQueryBlock, kColumnBlock) : 0),
@@ -79,7 +93,8 @@ struct AttentionMemory {
 };
 
 inline int64_t attention_rows(int64_t width, int64_t heads, int64_t time, int64_t window) {
-  return time + heads * up_to(AttentionMemory(width / heads, time, window).floats, width) / width;
+  return time + std::max(heads, kAttentionJobs) *
+                    up_to(AttentionMemory(width / heads, time, window).floats, width) / width;
 }
 constexpr int64_t convolution_rows(int64_t kernel, int64_t time) {
   return time + (time + kernel) + kernel + 2;

@@ -53,7 +53,7 @@ std::vector<float> compute(Op op, void* user, int64_t width, int64_t rows, const
 void check(Op op, void* user, int64_t rows, const std::vector<Matrix>& inputs, int64_t width,
            const std::vector<double>& expected) {
   std::vector<float> alone;
-  for (const int threads : {1, 2, 3, 7}) {
+  for (const int threads : {1, 2, 3, 7, 16}) {
     auto computed = compute(op, user, width, rows, inputs, threads);
     computed.resize(expected.size());
     for (size_t i = 0; i < expected.size(); ++i)
@@ -128,6 +128,13 @@ TEST("speech ops: attention is that of plain loops, with relative positions and 
             attention_rows(width, heads, time, relative ? 2 * time - 1 : 0), inputs, width, expected);
     }
   CHECK(calls().speech_attention > before);
+}
+
+TEST("speech ops: threads share the queries of a head where there are more of them than heads") {
+  CHECK(attention_parts(4, 1) == 1 && attention_parts(4, 4) == 1); // heads alone are even
+  CHECK(attention_parts(4, 8) == 2 && attention_parts(4, 16) == 4 && attention_parts(8, 16) == 2);
+  CHECK(attention_parts(4, 6) == 3 && attention_parts(8, 6) == 2);    // two thirds of a head, one and a half
+  CHECK(attention_parts(4, 64) == 4 && attention_parts(20, 64) == 1); // there is no memory for more
 }
 
 TEST("speech ops: the convolution of a Conformer is that of plain loops") {
