@@ -35,26 +35,26 @@ TEST("whisper: the number of threads changes nothing in the answer") {
   }
 }
 
-TEST("whisper: there are as many lanes as threads, at most four") {
+TEST("whisper: there are as many lanes as threads, at most eight") {
   CHECK(load_synthetic(5, 1)->info().lanes == 1);
   CHECK(!load_synthetic(5, 1)->lane_factory());
   CHECK(load_synthetic(5, 2)->info().lanes == 2);
-  const auto first = load_synthetic(5, 6);
-  CHECK(first->info().lanes == 4);
+  const auto first = load_synthetic(5, 10);
+  CHECK(first->info().lanes == 8);
   CHECK(first->lane_factory()()->info().memory_bytes < first->info().memory_bytes);
 }
 
 TEST("whisper: the lanes beside the first one have a GiB of working memory together") {
   const uint64_t third = (uint64_t{1} << 30) / 3;
-  CHECK(lane_count(third, 8) == 4);
-  CHECK(lane_count(third + 1, 8) == 3);
-  CHECK(lane_count(uint64_t{1} << 30, 8) == 2);
-  CHECK(lane_count((uint64_t{1} << 30) + 1, 8) == 1);
-  CHECK(lane_count(1, 8) == 4);
+  CHECK(lane_count(third, 10) == 4);
+  CHECK(lane_count(third + 1, 10) == 3);
+  CHECK(lane_count(uint64_t{1} << 30, 10) == 2);
+  CHECK(lane_count((uint64_t{1} << 30) + 1, 10) == 1);
+  CHECK(lane_count(1, 10) == 8);
 }
 
 TEST("whisper: lanes give side by side what one gives alone") {
-  const auto first = load_synthetic(5, 5); // four lanes, which share five threads
+  const auto first = load_synthetic(5, 5); // four lanes are at work, and share five threads
   const auto samples = noise(kSeconds * kSampleRate);
   auto untimed = english();
   untimed.audio_context = kAudioContext;

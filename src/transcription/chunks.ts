@@ -114,6 +114,7 @@ export function createPacker(limits: ChunkLimits) {
 /**
  * Detects speech in blocks of audio and yields it in chunks. `onBlock` gets each block before it is searched, for
  * other passes over the same audio.
+ * @param blocks whole windows of the voice activity, but for the last one
  */
 export async function* speechChunks(
   blocks: AsyncIterable<Float32Array>,

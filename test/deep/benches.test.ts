@@ -70,6 +70,11 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     options: '-- --up-to 2 --models tiny --rounds 1 --images build/plots',
     prints: /^\| tiny +\|/m,
   },
+  'npm run bench:lanes': {
+    options: '--minutes 0.5',
+    prints: /^\| 32 +\|/m,
+    writes: 'docs/performance.md',
+  },
   'node --import tsx bench/overhead.ts': { options: '', prints: /ms/ },
   'npm run bench:proxy': { options: '-- --rounds 1 --requests 20 --gigabytes 0.02', prints: /^\| nginx \|/m },
   'npm run bench:load-shedding': { options: '-- --rate 100 --seconds 3', prints: /503/ },

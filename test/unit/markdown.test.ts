@@ -115,6 +115,7 @@ test('every section of docs/performance.md that has figures is repeated in docs/
 /** The tables that `npm run bench` does not make. */
 const COMMANDS: Readonly<Record<string, string>> = {
   growth: 'npm run bench:growth',
+  lanes: 'npm run bench:lanes',
   live: 'npm run bench:live',
   'live-sessions': 'npm run bench:live -- --sessions',
 };

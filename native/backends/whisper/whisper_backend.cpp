@@ -17,8 +17,9 @@ namespace {
 
 constexpr size_t kMinSamples = kSampleRate / 2; // shorter is padded: whisper.cpp reads 200 without checking
 constexpr size_t kSamplesPerPosition = 320;
-// Small models gain most from several lanes, and large ones need most memory for each.
-constexpr int kMaxLanes = 4;
+// Small models gain most from several lanes, and large ones need most memory for each. docs/performance.md
+// has what more of them would bring.
+constexpr int kMaxLanes = 8;
 constexpr uint64_t kMaxLaneBytes = uint64_t{1} << 30; // of all lanes but the first
 
 struct FreeState {

@@ -1,0 +1,57 @@
+/**
+ * Simulates the chunks of a long recording on the lanes of a model, on machines with more processors than this one. The
+ * lanes share the threads as native/backends/thread_budget.h does, anew whenever a lane starts or ends. Pure.
+ */
+
+export interface Work {
+  /** For each chunk, in their order, the seconds that it takes on one thread. */
+  chunks: readonly number[];
+  /** For each chunk the second at which voice activity detection has found it. */
+  foundSec: readonly number[];
+  /** The part of a chunk's time, 0..1, that more threads do not shorten (Amdahl 1967). */
+  serial: number;
+}
+
+export interface LaneTimes {
+  /** From the start of the recording to the end of its last chunk. */
+  wallSec: number;
+  /** How many times as long one thread takes. */
+  speedup: number;
+}
+
+interface Busy {
+  /** What is left of the chunk, in seconds of one thread. */
+  leftSec: number;
+}
+
+export function simulateLanes({ chunks, foundSec, serial }: Work, threads: number, lanes: number): LaneTimes {
+  const places: (Busy | null)[] = new Array(lanes).fill(null);
+  let now = 0;
+  let next = 0;
+  while (true) {
+    for (let place = 0; place < lanes && next < chunks.length; place += 1) {
+      if (places[place] !== null || (foundSec[next] ?? 0) > now) continue;
+      places[place] = { leftSec: chunks[next] ?? 0 };
+      next += 1;
+    }
+    const busy = places.filter((place) => place !== null);
+    if (busy.length === 0 && next === chunks.length) break;
+    const speeds = shares(threads, busy.length).map((share) => 1 / (serial + (1 - serial) / share));
+    const ends = busy.map(({ leftSec }, i) => leftSec / (speeds[i] ?? 1));
+    const found = busy.length < lanes && next < chunks.length ? (foundSec[next] ?? 0) - now : Infinity;
+    const step = Math.min(found, ...ends);
+    now += step;
+    for (const [i, lane] of busy.entries()) {
+      lane.leftSec -= step * (speeds[i] ?? 1);
+      if (ends[i] === step) places[places.indexOf(lane)] = null;
+    }
+  }
+  return { wallSec: now, speedup: chunks.reduce((sum, sec) => sum + sec, 0) / now };
+}
+
+/** The threads of each busy lane. Those left over go to the first lanes, and none has less than one. */
+function shares(threads: number, busy: number): number[] {
+  return Array.from({ length: busy }, (_, i) =>
+    Math.max(1, Math.floor(threads / busy) + (i < threads % busy ? 1 : 0)),
+  );
+}
