@@ -11,11 +11,14 @@ import type { DetectedLanguage, LanguageTally } from './language-tally.ts';
 import type { ChunkRequest } from './recognizers/recognizer.ts';
 import { type Look, look } from './whisper-decoding.ts';
 
-/** A language that is this many times as probable as another leaves no doubt about that one. */
+/** A language is out of the question when the best one is more than this many times as probable. */
 const CLEAR = 50;
-/** At most so many languages are asked for their text. */
-const MOST_ASKED = 4;
-/** A language in which all speech before was is this many times as probable as one not heard yet. */
+/** The most languages whose texts are compared with that of the best one; of a draft, which has less time, it is one. */
+const MOST_OTHERS = 3;
+/**
+ * A language in which all speech before was is this many times as probable as one not heard yet. With less than `CLEAR`,
+ * two sounds alike would leave a doubt in a recording of one language.
+ */
 const KEPT = 50;
 /** A lead of this much in the mean log probability of the tokens makes a language e times as probable. */
 const TEXT_LEAD = 0.1;
@@ -47,27 +50,27 @@ export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkReque
     look(lane, chunk, attempt, { language, isEncoded: true }, request);
   const first = await hear(top);
   if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first };
-  const texts: Text[] = [{ detected: top, first }];
-  for (const detected of others) {
+  const texts: Text[] = first.verdict === 'accept' ? [{ detected: top, first }] : [];
+  for (const detected of others.slice(0, request.draft ? 1 : MOST_OTHERS)) {
     const other = await hear(detected);
     if (!(other instanceof NativeError) && other.verdict === 'accept') texts.push({ detected, first: other });
   }
-  return bestText(texts);
+  return texts.length > 0 ? bestOf(texts) : { detected: top, first };
 }
 
 interface Text extends ToldLanguage {
   first: Look;
 }
 
-/** Weighs the sound with the texts. The language of the best one has its part of what the sound gave to all of them. */
-function bestText(texts: Text[]): Text {
+/** Weighs the texts with their languages. That of the best one has its part of what the others had. */
+function bestOf(texts: Text[]): Text {
   const mean = ({ first }: Text) => first.decoded.outcome.avgLogprob;
   const surest = Math.max(...texts.map(mean));
   const weight = (text: Text) => text.detected.probability * Math.exp((mean(text) - surest) / TEXT_LEAD);
   const sum = (of: (text: Text) => number) => texts.reduce((total, text) => total + of(text), 0);
   const best = texts.reduce((a, b) => (weight(b) > weight(a) ? b : a));
-  const probability = (sum(({ detected }) => detected.probability) * weight(best)) / sum(weight);
-  return { ...best, detected: { ...best.detected, probability } };
+  const all = sum(({ detected }) => detected.probability);
+  return { ...best, detected: { ...best.detected, probability: all * (weight(best) / sum(weight)) } };
 }
 
 type Ranked = [DetectedLanguage, ...DetectedLanguage[]];
@@ -98,8 +101,10 @@ function ranked(weights: DetectedLanguage[]): Ranked {
   return [top, ...others];
 }
 
-/** The best language, and those that the sound leaves possible beside it. */
+/** The best language, and those that it leaves possible. */
 function inDoubt([top, ...others]: Ranked): Ranked {
-  const possible = others.filter(({ probability }) => probability * CLEAR >= top.probability);
-  return [top, ...possible.slice(0, MOST_ASKED - 1)];
+  return [
+    top,
+    ...others.filter(({ probability }) => probability > 0 && probability * CLEAR >= top.probability),
+  ];
 }

@@ -32,10 +32,11 @@ interface Scene {
   texts: Record<string, Text | NativeError>;
   heardBefore?: LanguageTally | null;
   languages?: string[];
+  draft?: boolean;
 }
 
 /** The answer, and the calls in their order: `detect`, and the language of each transcription. */
-async function hear({ probabilities, texts, heardBefore, languages = LANGUAGES }: Scene) {
+async function hear({ probabilities, texts, heardBefore, languages = LANGUAGES, draft = false }: Scene) {
   const calls: string[] = [];
   const encodings = new Set<string>();
   const lane = {
@@ -64,6 +65,7 @@ async function hear({ probabilities, texts, heardBefore, languages = LANGUAGES }
   };
   const request = chunkRequest({
     languages,
+    draft,
     before: async () => {
       if (heardBefore === null) throw new Error('nothing has to be known of the chunks before');
       return { ...NOTHING_BEFORE, ...(heardBefore && { languages: heardBefore }) };
@@ -102,14 +104,46 @@ test('in doubt the sound decides where no text is much more probable', async () 
   assert(detected.probability > 0.7 && detected.probability < 0.9, `${detected.probability}`);
 });
 
-test('in doubt the texts of up to four languages are compared', async () => {
-  const { detected, calls, text } = await hear({
-    probabilities: { it: 0.4, pt: 0.25, en: 0.2, es: 0.1, cy: 0.05 },
-    texts: { it: { logprob: -0.6 }, pt: { logprob: -0.5 }, en: { logprob: -0.9 }, es: { logprob: -0.2 } },
-  });
+const FIVE_IN_DOUBT = { it: 0.4, pt: 0.25, en: 0.2, es: 0.1, cy: 0.05 };
+const FIVE_TEXTS = {
+  it: { logprob: -0.6 },
+  pt: { logprob: -0.5 },
+  en: { logprob: -0.9 },
+  es: { logprob: -0.2 },
+  cy: { logprob: -0.01 },
+};
+
+test('in doubt the texts of up to four languages are compared, and of two in a draft', async () => {
+  const { detected, calls, text } = await hear({ probabilities: FIVE_IN_DOUBT, texts: FIVE_TEXTS });
   assert.deepEqual([detected.language, text], ['es', 'a text in es']);
-  assert(detected.probability > 0.5 && detected.probability < 0.95, `${detected.probability}`);
   assert.deepEqual(calls, ['detect', 'it', 'pt', 'en', 'es']);
+  // The mean is over the four tokens and the end, whose logarithm is 0; a lead of 0.1 counts e times.
+  const weight = (language: 'it' | 'pt' | 'en' | 'es') =>
+    FIVE_IN_DOUBT[language] *
+    Math.exp(((4 / 5) * (FIVE_TEXTS[language].logprob - FIVE_TEXTS.es.logprob)) / 0.1);
+  const expected = (0.95 * weight('es')) / (weight('it') + weight('pt') + weight('en') + weight('es'));
+  assert(Math.abs(detected.probability - expected) < 1e-9, `${detected.probability}, expected ${expected}`);
+  const draft = await hear({ probabilities: FIVE_IN_DOUBT, texts: FIVE_TEXTS, draft: true });
+  assert.deepEqual([draft.detected.language, draft.calls], ['pt', ['detect', 'it', 'pt']]);
+});
+
+test('a language is in doubt up to a fiftieth of the probability of the best one', async () => {
+  const texts = { it: { logprob: -0.4 }, es: { logprob: -0.4 } };
+  for (const [es, asked] of [
+    [1 / 49, ['detect', 'it', 'es']],
+    [1 / 51, ['detect', 'it']],
+  ] as const)
+    assert.deepEqual((await hear({ probabilities: { it: 1, es }, texts })).calls, asked);
+});
+
+test('a language whose text is refused is left out, and the next one still counts', async () => {
+  const unfinished = new NativeError('incomplete', 'scripted');
+  const texts = { ...FIVE_TEXTS, pt: unfinished, en: unfinished };
+  assert.equal((await hear({ probabilities: FIVE_IN_DOUBT, texts })).detected.language, 'es');
+  const none = { ...texts, es: unfinished };
+  const { detected } = await hear({ probabilities: FIVE_IN_DOUBT, texts: none });
+  assert.equal(detected.language, 'it');
+  assert(Math.abs(detected.probability - FIVE_IN_DOUBT.it) < 1e-9, `${detected.probability}`);
 });
 
 test('a loop, an unfinished text and silence speak for no language', async () => {
@@ -119,6 +153,8 @@ test('a loop, an unfinished text and silence speak for no language', async () =>
     const { detected, text } = await hear({ probabilities: SPANISH_IN_DOUBT, texts: { it, es } });
     assert.deepEqual([detected.language, text], ['it', 'a text in it']);
   }
+  const heard = await hear({ probabilities: SPANISH_IN_DOUBT, texts: { it: loop, es: { logprob: -0.7 } } });
+  assert.deepEqual([heard.detected.language, heard.text], ['es', 'a text in es']);
   const silence = { logprob: -2, noSpeechProb: 0.9 };
   const { calls, text } = await hear({ probabilities: SPANISH_IN_DOUBT, texts: { it: silence } });
   assert.deepEqual([calls, text], [['detect', 'it'], '']);
