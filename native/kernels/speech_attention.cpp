@@ -117,11 +117,14 @@ void speech_attention(ggml_tensor* dst, int ith, int nth, void* user) {
   const int64_t blocks = (time + kQueryBlock - 1) / kQueryBlock;
   for (int64_t job = ith; job < heads * parts; job += nth) {
     const int64_t part = job % parts;
+    const int64_t begin = blocks * part / parts * kQueryBlock;
+    const int64_t end = std::min(time, blocks * (part + 1) / parts * kQueryBlock);
+    if (begin == end)
+      continue;
     attend({dst->src[0], dst->src[1], dst->src[2], relative ? dst->src[3] : dst->src[0],
             relative ? floats(dst->src[4]) : nullptr, relative ? floats(dst->src[5]) : nullptr,
-            relative ? floats(dst->src[6]) : nullptr, job / parts * depth, depth,
-            blocks * part / parts * kQueryBlock, std::min(time, blocks * (part + 1) / parts * kQueryBlock),
-            sizes, row_of(dst, time) + job * up_to(sizes.floats, width)},
+            relative ? floats(dst->src[6]) : nullptr, job / parts * depth, depth, begin, end, sizes,
+            row_of(dst, time) + job * up_to(sizes.floats, width)},
            dst);
   }
 }

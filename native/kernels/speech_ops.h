@@ -67,12 +67,16 @@ constexpr int64_t up_to(int64_t value, int64_t multiple) {
 constexpr int64_t kAttentionJobs = 16; // that have memory at least, so that more threads than heads can work
 
 // The equal parts in which the queries of each head are attended, so that the last of the threads is done
-// soonest. Keys and values are laid out anew for each part.
+// soonest. Each part lays keys and values out anew, which counts as a tenth of a head.
 constexpr int64_t attention_parts(int64_t heads, int64_t threads) {
-  const auto rounds = [&](int64_t parts) { return (heads * parts + threads - 1) / threads; };
+  constexpr double kLayout = 0.1;
+  const auto time = [&](int64_t parts) {
+    const int64_t rounds = (heads * parts + threads - 1) / threads;
+    return static_cast<double>(rounds) * (1 / static_cast<double>(parts) + kLayout);
+  };
   int64_t best = 1;
   for (int64_t parts = 2; heads * parts <= kAttentionJobs; ++parts)
-    if (rounds(parts) * best < rounds(best) * parts)
+    if (time(parts) < time(best))
       best = parts;
   return best;
 }

@@ -133,7 +133,11 @@ TEST("speech ops: attention is that of plain loops, with relative positions and 
 TEST("speech ops: threads share the queries of a head where there are more of them than heads") {
   CHECK(attention_parts(4, 1) == 1 && attention_parts(4, 4) == 1); // heads alone are even
   CHECK(attention_parts(4, 8) == 2 && attention_parts(4, 16) == 4 && attention_parts(8, 16) == 2);
-  CHECK(attention_parts(4, 6) == 3 && attention_parts(8, 6) == 2);    // two thirds of a head, one and a half
+  CHECK(attention_parts(4, 6) == 3 && attention_parts(8, 6) == 2); // two thirds of a head, one and a half
+  CHECK(attention_parts(2, 7) == 3); // seven parts in two rounds lay out more than they save
+  for (int64_t heads = 1; heads <= 32; ++heads)
+    for (int64_t threads = 1; threads <= 512; ++threads)
+      CHECK(heads * attention_parts(heads, threads) <= std::max(heads, kAttentionJobs));
   CHECK(attention_parts(4, 64) == 4 && attention_parts(20, 64) == 1); // there is no memory for more
 }
 
