@@ -12,7 +12,11 @@ namespace voxgate {
 namespace {
 
 // Threads for decoders, lanes and ffmpeg, which may start while a graph is computed.
-constexpr int kSpare = 4;
+constexpr int kSpare = 8;
+
+// Lanes that start or compute at the same time ask one after the other, so that what they ask for never adds
+// up.
+std::mutex asking;
 
 // The helpers of OpenMP wait for the next graph; ggml's own start again for each graph.
 #ifdef _OPENMP
@@ -56,6 +60,7 @@ void require_threads(int count) {
 void HelperThreads::make() const {
   if (threads_ < 2)
     return;
+  const std::lock_guard lock(asking);
   require_threads(threads_ - 1);
 #ifdef _OPENMP
   std::atomic<int> members{0}; // without it the compiler would remove the empty region
@@ -65,8 +70,10 @@ void HelperThreads::make() const {
 }
 
 void HelperThreads::check() const {
-  if (threads_ > 1 && (shared_ || !kHelpersStay))
-    require_threads(threads_ - 1);
+  if (threads_ < 2 || (!shared_ && kHelpersStay))
+    return;
+  const std::lock_guard lock(asking);
+  require_threads(threads_ - 1);
 }
 
 } // namespace voxgate

@@ -53,6 +53,13 @@ TEST("whisper: the lanes beside the first one have a GiB of working memory toget
   CHECK(lane_count(1, 10) == 8);
 }
 
+TEST("whisper: the threads that lanes could have add up to 256") {
+  CHECK(lane_count(1, 32) == 8);
+  CHECK(lane_count(1, 33) == 7);
+  CHECK(lane_count(1, 128) == 2);
+  CHECK(lane_count(1, 512) == 1);
+}
+
 TEST("whisper: lanes give side by side what one gives alone") {
   const auto first = load_synthetic(5, 5); // four lanes are at work, and share five threads
   const auto samples = noise(kSeconds * kSampleRate);

@@ -20,6 +20,7 @@ constexpr size_t kSamplesPerPosition = 320;
 // Small models gain most from several lanes, and large ones need most memory for each. docs/performance.md
 // has what more of them would bring.
 constexpr int kMaxLanes = 8;
+constexpr int kMaxLaneThreads = 256; // of all lanes: each may be the only one that computes, with all threads
 constexpr uint64_t kMaxLaneBytes = uint64_t{1} << 30; // of all lanes but the first
 
 struct FreeState {
@@ -206,7 +207,7 @@ const FamilyRegistration registration{"whisper", load_whisper, whisper_log_set};
 
 int lane_count(uint64_t lane_bytes, int threads) {
   const auto affordable = static_cast<int>(std::min<uint64_t>(kMaxLaneBytes / lane_bytes, kMaxLanes));
-  return std::min({1 + affordable, kMaxLanes, threads});
+  return std::max(1, std::min({1 + affordable, kMaxLanes, threads, kMaxLaneThreads / threads}));
 }
 
 std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelToken& cancel) {
