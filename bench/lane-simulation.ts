@@ -24,6 +24,7 @@ interface Busy {
   leftSec: number;
 }
 
+/** @param lanes no more than there are threads */
 export function simulateLanes({ chunks, foundSec, serial }: Work, threads: number, lanes: number): LaneTimes {
   const places: (Busy | null)[] = new Array(lanes).fill(null);
   let now = 0;
@@ -49,9 +50,7 @@ export function simulateLanes({ chunks, foundSec, serial }: Work, threads: numbe
   return { wallSec: now, speedup: chunks.reduce((sum, sec) => sum + sec, 0) / now };
 }
 
-/** The threads of each busy lane. Those left over go to the first lanes, and none has less than one. */
+/** The threads of each busy lane. Those left over go to the first lanes. */
 function shares(threads: number, busy: number): number[] {
-  return Array.from({ length: busy }, (_, i) =>
-    Math.max(1, Math.floor(threads / busy) + (i < threads % busy ? 1 : 0)),
-  );
+  return Array.from({ length: busy }, (_, i) => Math.floor(threads / busy) + (i < threads % busy ? 1 : 0));
 }

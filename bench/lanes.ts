@@ -13,9 +13,8 @@ import { loadNative } from '../src/engine/addon.ts';
 import { type Chunk, DEFAULT_LIMITS, speechChunks } from '../src/transcription/chunks.ts';
 import { recognizer } from '../src/transcription/recognizers/whisper.ts';
 import { chunkRequest } from '../test/chunk-request.ts';
-import { publicClips } from './clips.ts';
+import { clipClasses } from './clip-classes.ts';
 import { simulateLanes, type Work } from './lane-simulation.ts';
-import { longClip } from './long-clips.ts';
 import { findPlace, markdownTable } from './page.ts';
 import { ggmlBase } from './peers/whisper-cpp.ts';
 
@@ -26,6 +25,7 @@ const { values: options } = parseArgs({
   },
 });
 
+const CLASS = '6min';
 const LANGUAGE = 'en';
 const THREADS = [1, 2, 4, 8, 16, 32];
 /** The most lanes of a model. */
@@ -35,11 +35,15 @@ const HOUR_SEC = 3600;
 const place = options.write ? findPlace('lanes') : null;
 const { config } = readConfig();
 const engine = loadNative();
-const sentences = publicClips().filter(({ seconds }) => seconds >= 2 && seconds <= 15);
-const clip = longClip('6min', sentences, { seconds: Number(options.minutes) * 60, pauseSec: 3 });
-if (clip === null) throw new Error('There are too few clips: Debian’s pocketsphinx-testdata cannot be had');
+const clip = clipClasses({ language: LANGUAGE, vad: false, stream: false }, [CLASS])
+  .find(({ id }) => id === CLASS)
+  ?.clips.at(0);
+if (clip === undefined)
+  throw new Error('There are too few clips: Debian’s pocketsphinx-testdata cannot be had');
 
-const { chunks, searchSec } = await search(clip.audio);
+const { found, searchSec } = await search(clip.audio);
+const seconds = Math.min(Number(options.minutes) * 60, clip.seconds);
+const chunks = found.filter(({ startSec }) => startSec < seconds);
 const alone = await recognize(chunks, 1);
 const both = await recognize(chunks, 2);
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
@@ -55,16 +59,16 @@ const rows = THREADS.map((threads) => [
 ]);
 const report = [
   markdownTable(['threads', ...LANES.map((lanes) => (lanes === 1 ? '1 lane' : `${lanes} lanes`))], rows),
-  `Measured: ${chunks.length} chunks of ${clip.seconds.toFixed(0)} s of audio took ${sum(alone).toFixed(1)} s on one thread and ` +
+  `Measured: ${chunks.length} chunks of ${seconds.toFixed(0)} s of audio took ${sum(alone).toFixed(1)} s on one thread and ` +
     `${sum(both).toFixed(1)} s on two, so that ${Math.round(100 * serial)} % of it count as serial; finding them took ` +
-    `${searchSec.toFixed(2)} s. ${cpus()[0]?.model.trim()}, ${cpus().length} cores.`,
+    `${((searchSec * seconds) / clip.seconds).toFixed(2)} s. ${cpus()[0]?.model.trim()}, ${cpus().length} cores.`,
 ].join('\n\n');
 process.stdout.write(`${report}\n`);
 place?.write(report);
 process.exit(0);
 
 /** The chunks of a recording, and how long it takes to read it and to find them. */
-async function search(audio: string): Promise<{ chunks: Chunk[]; searchSec: number }> {
+async function search(audio: string): Promise<{ found: Chunk[]; searchSec: number }> {
   const voiceActivity = await engine.loadVoiceActivity({
     path: join(config.modelDir, 'ggml-silero-v6.2.0.bin'),
   });
@@ -80,11 +84,11 @@ async function search(audio: string): Promise<{ chunks: Chunk[]; searchSec: numb
   for await (const chunk of speechChunks(blocks(), voiceActivity, { signal, onBlock() {}, limits }))
     found.push(chunk);
   file.close();
-  return { chunks: found, searchSec: (performance.now() - begin) / 1000 };
+  return { found, searchSec: (performance.now() - begin) / 1000 };
 }
 
 /** The seconds that each chunk takes on a lane with so many threads. */
-async function recognize(found: Chunk[], threads: number): Promise<number[]> {
+async function recognize(heard: Chunk[], threads: number): Promise<number[]> {
   const model = await engine.loadModel({ family: 'whisper', path: ggmlBase(), device: 'cpu', threads });
   const lane = await model.lane(0);
   const request = chunkRequest({ language: LANGUAGE, beams: 5, timed: true });
@@ -93,16 +97,16 @@ async function recognize(found: Chunk[], threads: number): Promise<number[]> {
     await recognizer.recognize(lane, chunk, request);
     return (performance.now() - begin) / 1000;
   };
-  for (const chunk of found.slice(0, 2)) await hear(chunk); // its memory is touched for the first time
+  for (const chunk of heard.slice(0, 2)) await hear(chunk); // its memory is touched for the first time
   const taken: number[] = [];
-  for (const chunk of found) taken.push(await hear(chunk));
+  for (const chunk of heard) taken.push(await hear(chunk));
   await model.close();
   return taken;
 }
 
 /** The same chunks again and again, found one after the other. */
 function anHour(taken: readonly number[], searchFactor: number, share: number): Work {
-  const times = Math.max(1, Math.round(HOUR_SEC / (Number(options.minutes) * 60)));
+  const times = Math.max(1, Math.round(HOUR_SEC / seconds));
   const all = Array.from({ length: times }, () => taken).flat();
   const stepSec = (searchFactor * HOUR_SEC) / all.length;
   return { chunks: all, foundSec: all.map((_, i) => (i + 1) * stepSec), serial: share };
