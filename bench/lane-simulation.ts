@@ -37,20 +37,24 @@ export function simulateLanes({ chunks, foundSec, serial }: Work, threads: numbe
     }
     const busy = places.filter((place) => place !== null);
     if (busy.length === 0 && next === chunks.length) break;
-    const speeds = shares(threads, busy.length).map((share) => 1 / (serial + (1 - serial) / share));
-    const ends = busy.map(({ leftSec }, i) => leftSec / (speeds[i] ?? 1));
-    const found = busy.length < lanes && next < chunks.length ? (foundSec[next] ?? 0) - now : Infinity;
-    const step = Math.min(found, ...ends);
+    const running = shares(threads, busy).map(({ lane, share }) => {
+      const speed = 1 / (serial + (1 - serial) / share);
+      return { lane, speed, endSec: lane.leftSec / speed };
+    });
+    const isFree = busy.length < lanes && next < chunks.length;
+    const found = isFree ? (foundSec[next] ?? 0) - now : Number.POSITIVE_INFINITY;
+    const step = Math.min(found, ...running.map(({ endSec }) => endSec));
     now += step;
-    for (const [i, lane] of busy.entries()) {
-      lane.leftSec -= step * (speeds[i] ?? 1);
-      if (ends[i] === step) places[places.indexOf(lane)] = null;
+    for (const { lane, speed, endSec } of running) {
+      lane.leftSec -= step * speed;
+      if (endSec === step) places[places.indexOf(lane)] = null;
     }
   }
   return { wallSec: now, speedup: chunks.reduce((sum, sec) => sum + sec, 0) / now };
 }
 
-/** The threads of each busy lane. Those left over go to the first lanes. */
-function shares(threads: number, busy: number): number[] {
-  return Array.from({ length: busy }, (_, i) => Math.floor(threads / busy) + (i < threads % busy ? 1 : 0));
+/** Gives each busy lane its threads. Those left over go to the first lanes. */
+function shares(threads: number, busy: readonly Busy[]): { lane: Busy; share: number }[] {
+  const [even, left] = [Math.floor(threads / busy.length), threads % busy.length];
+  return busy.map((lane, i) => ({ lane, share: even + (i < left ? 1 : 0) }));
 }
