@@ -12,11 +12,12 @@ namespace {
 constexpr size_t kLanes = Panels::kLanes;
 constexpr size_t kRun = 32; // products that are added up by themselves, because long sums lose digits
 
-// One panel, or a part of it, times all rows.
+// A layer, or some lanes of it, times all rows.
 struct Product {
   PanelRows rows;
   size_t count;
   const float* weights; // of the first lane; kLanes floats from a depth to the next
+  size_t panel;         // floats from a panel to the next
   const float* bias;    // null to add to what is in `out`
   float* out;
   size_t stride; // of `out`
@@ -49,7 +50,8 @@ template <size_t kBytes, size_t kRows, size_t kVectors>
         Vector weight[kVectors];
         VOXGATE_UNROLL
         for (size_t v = 0; v < kVectors; ++v)
-          std::memcpy(&weight[v], weights + v * kWidth, kBytes);
+          std::memcpy(&weight[v], weights + v * kWidth / kLanes * product.panel + v * kWidth % kLanes,
+                      kBytes);
         VOXGATE_UNROLL
         for (size_t i = 0; i < kRows; ++i) {
           const float value = source[i * rows.stride];
@@ -92,7 +94,7 @@ template <size_t kBytes, size_t kRows> [[gnu::always_inline]] inline void multip
   const size_t filled = product.filled;
   for (size_t lane = 0; lane < filled; lane += 2 * kWidth) {
     Product part = product;
-    part.weights += lane;
+    part.weights += lane / kLanes * product.panel + lane % kLanes;
     part.bias = product.bias == nullptr ? nullptr : product.bias + lane;
     part.out += lane;
     part.filled = filled - lane;
@@ -181,17 +183,13 @@ Panels::Panels(const std::vector<float>& weight, const std::vector<float>& bias,
 }
 
 void Panels::multiply(const PanelRows& rows, size_t count, float* out, size_t out_stride) const {
-  const Multiply product = multiply_with(used_vectors);
-  for (size_t panel = 0; panel < bias_.size(); ++panel)
-    product({rows, count, weights_[panel * depth_].values.data(), bias_[panel].values.data(),
-             out + panel * kLanes, out_stride, std::min(kLanes, outputs_ - panel * kLanes)});
+  multiply_with(used_vectors)({rows, count, weights_[0].values.data(), depth_ * kLanes,
+                               bias_[0].values.data(), out, out_stride, outputs_});
 }
 
 void Panels::add(const PanelRows& rows, size_t count, float* out, size_t out_stride) const {
-  const Multiply product = multiply_with(used_vectors);
-  for (size_t panel = 0; panel < bias_.size(); ++panel)
-    product({rows, count, weights_[panel * depth_].values.data(), nullptr, out + panel * kLanes, out_stride,
-             std::min(kLanes, outputs_ - panel * kLanes)});
+  multiply_with(used_vectors)(
+      {rows, count, weights_[0].values.data(), depth_ * kLanes, nullptr, out, out_stride, outputs_});
 }
 
 std::vector<float> taps_first(const std::vector<float>& weight, size_t outputs, size_t taps) {

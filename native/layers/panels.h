@@ -22,11 +22,11 @@ struct PanelRows {
 // layers that bear it are rounded (layers/panel_tiles.h), and the others use avx512.
 enum class PanelVectors { narrow, avx2, avx512, tiles };
 
-// The weights of a layer. A panel is a group of outputs that lie side by side, for two registers of AVX-512.
-// The last panel is filled up with zeros.
+// The weights of a layer. A panel is a group of outputs that lie side by side and fill a line of the cache: a
+// register of AVX-512, or two of AVX2. The last panel is filled up with zeros.
 class Panels {
  public:
-  static constexpr size_t kLanes = 32;
+  static constexpr size_t kLanes = 16;
 
   // `weight` is [outputs][depth] in the order of the values of a row. An empty `bias` means zeros.
   Panels(const std::vector<float>& weight, const std::vector<float>& bias, size_t outputs);
