@@ -3,6 +3,7 @@
 // The products and the scores of attention in floats: speech_attention.cpp and unmasked_attention.cpp share
 // them.
 #include "speech_ops.h"
+#include "vectors.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -21,6 +22,7 @@ constexpr int64_t kVectorBytes = 16, kVectors = 4;
 #endif
 using Vector __attribute__((vector_size(kVectorBytes), aligned(4), may_alias)) = float;
 constexpr int64_t kVectorFloats = kVectorBytes / static_cast<int64_t>(sizeof(float));
+constexpr int64_t kPanel = kVectors * kVectorFloats; // columns of a block
 
 // `kRows` rows of A times a block of columns of B, whose rows are `depth` long and lie ldb apart.
 template <int kRows>
@@ -28,28 +30,36 @@ void block(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, i
   Vector sums[kRows][kVectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
     Vector columns[kVectors];
-    for (int64_t i = 0; i < kVectors; ++i)
+    VOXGATE_UNROLL
+    for (int i = 0; i < kVectors; ++i)
       columns[i] = *reinterpret_cast<const Vector*>(b + k * ldb + kVectorFloats * i);
+    VOXGATE_UNROLL
     for (int row = 0; row < kRows; ++row) {
       const float factor = a[row * lda + k];
-      for (int64_t i = 0; i < kVectors; ++i)
+      VOXGATE_UNROLL
+      for (int i = 0; i < kVectors; ++i)
         sums[row][i] += factor * columns[i];
     }
   }
+  VOXGATE_UNROLL
   for (int row = 0; row < kRows; ++row)
-    for (int64_t i = 0; i < kVectors; ++i)
-      *reinterpret_cast<Vector*>(c + row * ldc + kVectorFloats * i) = sums[row][i];
+    VOXGATE_UNROLL
+  for (int i = 0; i < kVectors; ++i)
+    *reinterpret_cast<Vector*>(c + row * ldc + kVectorFloats * i) = sums[row][i];
 }
 
-// `columns` is a multiple of kColumnBlock.
-inline void product(int64_t rows, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                    int64_t ldc, int64_t depth, int64_t columns) {
+// `columns` is a multiple of kColumnBlock. The rows of B lie ldb apart, and the columns from `column` on
+// begin at b + column * step. Whole rows have a step of 1. Panels, which lie one behind the other, have an
+// ldb of kPanel and the depth as their step; they stay in the first cache where rows of many columns would
+// not.
+inline void product(int64_t rows, const float* a, int64_t lda, const float* b, int64_t ldb, int64_t step,
+                    float* c, int64_t ldc, int64_t depth, int64_t columns) {
   using Block = decltype(&block<1>);
   constexpr Block kBlocks[] = {nullptr, block<1>, block<2>, block<3>, block<4>, block<5>, block<6>};
   static_assert(kQueryBlock == 6);
-  static_assert(kColumnBlock % (kVectors * kVectorFloats) == 0);
-  for (int64_t column = 0; column < columns; column += kVectors * kVectorFloats)
-    kBlocks[rows](a, lda, b + column, ldb, c + column, ldc, depth);
+  static_assert(kColumnBlock % kPanel == 0);
+  for (int64_t column = 0; column < columns; column += kPanel)
+    kBlocks[rows](a, lda, b + column * step, ldb, c + column, ldc, depth);
 }
 
 // Returns the highest.

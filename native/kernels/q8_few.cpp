@@ -19,9 +19,10 @@ constexpr int kAhead = 4096; // bytes
 
 struct Piece {
   Integers values[kPieceRegisters];
-  Integers offsets[kPieceRegisters]; // offsets_of()
+  std::array<Integers, kRaised != 0 ? 1 : 0> start; // offsets_of()
   Floats scales;
 };
+static_assert(kRaised == 0 || kPieceRegisters == 1);
 
 thread_local std::array<Piece, kMaxBlocks / kPieceBlocks * kFewColumns> t_pieces;
 
@@ -31,8 +32,9 @@ thread_local std::array<Piece, kMaxBlocks / kPieceBlocks * kFewColumns> t_pieces
 template <int kCount>
 void dot(const block_q8_0* row, const Piece* columns, int64_t stride, int64_t blocks, float* c, int64_t ldc) {
   Floats sums[kCount];
-  for (Floats& sum : sums)
-    sum = spread(0.0F);
+  VOXGATE_UNROLL
+  for (int column = 0; column < kCount; ++column)
+    sums[column] = spread(0.0F);
   for (int64_t block = 0; block < blocks; block += kPieceBlocks, ++columns) {
     __builtin_prefetch(reinterpret_cast<const char*>(row + block) + kAhead);
     const block_q8_0& next = row[block + kPieceBlocks - 1];
@@ -40,15 +42,17 @@ void dot(const block_q8_0* row, const Piece* columns, int64_t stride, int64_t bl
     for (int64_t at = 0; at < kPieceRegisters; ++at)
       weights[at] = load_weights(row[block], next, at);
     const Floats scales = load_scales(row[block], next);
-    for (int64_t column = 0; column < kCount; ++column) {
+    VOXGATE_UNROLL
+    for (int column = 0; column < kCount; ++column) {
       const Piece& piece = columns[column * stride];
-      Integers dots = add_step(piece.offsets[0], weights[0], piece.values[0]);
+      Integers dots = add_step(piece.start.empty() ? spread(0) : piece.start[0], weights[0], piece.values[0]);
       for (int64_t at = 1; at < kPieceRegisters; ++at)
         dots = add_step(dots, weights[at], piece.values[at]);
       sums[column] = multiply_add(to_floats(dots), piece.scales * scales, sums[column]);
     }
   }
-  for (int64_t column = 0; column < kCount; ++column)
+  VOXGATE_UNROLL
+  for (int column = 0; column < kCount; ++column)
     c[column * ldc] = sum_of(sums[column]);
 }
 
@@ -68,10 +72,10 @@ bool q8_few(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, 
     for (int64_t block = 0; block < k; block += kPieceBlocks, ++piece) {
       const block_q8_0* source = columns + column * ldb + block;
       const block_q8_0& next = source[kPieceBlocks - 1];
-      for (int64_t at = 0; at < kPieceRegisters; ++at) {
+      for (int64_t at = 0; at < kPieceRegisters; ++at)
         piece->values[at] = load_values(*source, next, at);
-        piece->offsets[at] = offsets_of(piece->values[at]);
-      }
+      if (!piece->start.empty())
+        piece->start[0] = offsets_of(piece->values[0]);
       piece->scales = load_scales(*source, next);
     }
   }

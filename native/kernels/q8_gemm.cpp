@@ -110,11 +110,10 @@ void store_rows(float* to, Floats values, int64_t first, int64_t rows) {
 // A strip of weights times `kCount` columns, by pairs of rows and pairs of columns. The lanes of a register
 // are the products of the first row with both columns, and of the second row.
 template <int kCount>
-void multiply(const StepSource* columns, int64_t ldb, const Prepared* prepared, int64_t blocks, float* c,
-              int64_t ldc, int64_t rows) {
+void multiply(const Strip& strip, const StepSource* columns, int64_t ldb, const Prepared* prepared,
+              int64_t blocks, float* c, int64_t ldc, int64_t rows) {
   constexpr int kPairs = (kCount + 1) / 2;
   constexpr int kRowPairs = kRows / 2;
-  const Strip& strip = t_strip;
   const auto second = [](int pair) { return std::min(2 * pair + 1, kCount - 1); }; // column of a pair
   Floats sums[kRowPairs][kPairs] = {};
   for (int64_t block = 0; block < blocks; ++block) {
@@ -162,15 +161,18 @@ constexpr bool kSumsWait = kRegisters < 32;
 
 // A strip of weights times `kCount` columns. The integer accumulators must stay in registers, and the float
 // ones wait in memory for the end of each block (kSumsWait). GCC 12 keeps the wrong ones in memory by itself,
-// which takes 1.6 times as long on AVX2. The empty statements of assembly tell it which belong where.
+// which takes 1.6 times as long on AVX2, and sets the floats to zero by an instruction that takes longer than
+// to store them. The empty statements of assembly tell it which belong where.
 template <int kCount>
-void multiply(const StepSource* columns, int64_t ldb, const Prepared* prepared, int64_t blocks, float* c,
-              int64_t ldc, int64_t rows) {
-  const Strip& strip = t_strip;
-  Floats sums[kVectors][kCount];
+void multiply(const Strip& strip, const StepSource* columns, int64_t ldb, const Prepared* prepared,
+              int64_t blocks, float* c, int64_t ldc, int64_t rows) {
+  alignas(64) Floats sums[kVectors][kCount];
   for (int column = 0; column < kCount; ++column)
-    for (int vector = 0; vector < kVectors; ++vector)
+    for (int vector = 0; vector < kVectors; ++vector) {
       sums[vector][column] = spread(0.0F);
+      if constexpr (kSumsWait)
+        __asm__ volatile("" : "+m"(sums[vector][column]));
+    }
 
   for (int64_t block = 0; block < blocks; ++block) {
     Integers dots[kVectors][kCount];
@@ -255,8 +257,8 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
     for (int64_t column = first_column; column < last_column; column += kColumns) {
       const int64_t from = column - first_column;
       kMultiply[static_cast<size_t>(std::min<int64_t>(kColumns, last_column - column))](
-          sources + from * stride, stride, t_prepared.data() + from * k, k, c + column * ldc + first_row, ldc,
-          count);
+          t_strip, sources + from * stride, stride, t_prepared.data() + from * k, k,
+          c + column * ldc + first_row, ldc, count);
     }
   }
   ggml_barrier(params->threadpool);

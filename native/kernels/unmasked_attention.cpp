@@ -16,8 +16,14 @@
 namespace voxgate {
 namespace {
 
-constexpr int64_t kPart = kRegisters / 8; // registers of values whose sums for six queries have room
-constexpr int64_t kFewQueries = 16;       // for fewer it does not pay to lay out keys and values first
+// The registers of values that are read at once, for the sums of so many queries have room beside them.
+constexpr int64_t part_of(int64_t queries) {
+  constexpr int64_t kAll = kDepth / kLanes;
+  return queries == 1   ? std::min(kAll, kRegisters / 2)
+         : queries == 2 ? std::min(kAll, kRegisters / 4)
+                        : kRegisters / 8;
+}
+constexpr int64_t kFewQueries = 16; // for fewer it does not pay to lay out keys and values first
 
 bool is_unmasked(const ggml_tensor* dst) {
   const ggml_tensor& q = *dst->src[0];
@@ -66,15 +72,19 @@ void attend_with(const UnmaskedHead& head, int64_t first, float* scores, int64_t
     const float highest = scale_scores(s, head.scale, head.offsets, head.keys);
     totals[query] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(head.keys), s, s, highest));
   }
+  constexpr int64_t kPart = part_of(kCount);
   for (int64_t begin = 0; begin < kDepth; begin += kPart * kLanes) {
     Floats sums[kCount][kPart] = {};
     for (int64_t key = 0; key < head.keys; ++key) {
       Floats values[kPart];
-      for (int64_t i = 0; i < kPart; ++i)
+      VOXGATE_UNROLL
+      for (int i = 0; i < kPart; ++i)
         values[i] = from_halves(head.value(key) + begin + kLanes * i);
-      for (int64_t query = 0; query < kCount; ++query) {
+      VOXGATE_UNROLL
+      for (int query = 0; query < kCount; ++query) {
         const Floats weight = spread(scores[query * width + key]);
-        for (int64_t i = 0; i < kPart; ++i)
+        VOXGATE_UNROLL
+        for (int i = 0; i < kPart; ++i)
           sums[query][i] = multiply_add(weight, values[i], sums[query][i]);
       }
     }
@@ -107,7 +117,7 @@ bool attend_in_floats(const UnmaskedHead& head, ThreadMemory& memory) {
   if (at == nullptr)
     return false;
   const auto take = [&at](int64_t floats) { return std::exchange(at, at + floats); };
-  float* const keys = take(kDepth * width); // a row for each of the 64 values
+  float* const keys = take(kDepth * width); // panels with a row for each of the 64 values
   float* const values = take(width * kDepth);
   float* const scores = take(kQueryBlock * width);
   float* const mixed = take(kQueryBlock * kDepth);
@@ -118,7 +128,8 @@ bool attend_in_floats(const UnmaskedHead& head, ThreadMemory& memory) {
         rows[row] = key + row < head.keys ? (Integers)from_halves(head.key(key + row) + i) : spread(0);
       transpose(rows);
       for (int64_t row = 0; row < kLanes; ++row)
-        store(static_cast<void*>(keys + (i + row) * width + key), rows[row]);
+        store(static_cast<void*>(keys + (key / kPanel * kDepth + i + row) * kPanel + key % kPanel),
+              rows[row]);
     }
   for (int64_t key = 0; key < head.keys; ++key)
     for (int64_t i = 0; i < kDepth; i += kLanes)
@@ -126,14 +137,14 @@ bool attend_in_floats(const UnmaskedHead& head, ThreadMemory& memory) {
   const auto stride = static_cast<int64_t>(head.dst->src[0]->nb[1] / sizeof(float));
   for (int64_t query = head.first; query < head.end; query += kQueryBlock) {
     const int64_t rows = std::min(kQueryBlock, head.end - query);
-    product(rows, head.query(query), stride, keys, width, scores, width, kDepth, width);
+    product(rows, head.query(query), stride, keys, kPanel, kDepth, scores, width, kDepth, width);
     float sums[kQueryBlock];
     for (int64_t row = 0; row < rows; ++row) {
       float* const s = scores + row * width;
       const float highest = scale_scores(s, head.scale, head.offsets, head.keys);
       sums[row] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(head.keys), s, s, highest));
     }
-    product(rows, scores, width, values, kDepth, mixed, kDepth, head.keys, kDepth);
+    product(rows, scores, width, values, kDepth, 1, mixed, kDepth, head.keys, kDepth);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < kDepth; ++i)
         head.result(query + row)[i] = mixed[row * kDepth + i] / sums[row];
