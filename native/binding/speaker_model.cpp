@@ -15,8 +15,8 @@ constexpr size_t kMinStep = 1600;                              // a tenth of a s
 constexpr size_t kMaxStep = 160000;                            // a window
 constexpr size_t kMaxVoiceSamples = size_t{30} * kSampleRate;  // of one call of embeddings
 constexpr size_t kMinVoiceSamples = 1600;                      // silence is added to fewer
-constexpr size_t kMaxMasks = 256;
-constexpr size_t kMaxMaskValues = 524288; // of all masks together
+constexpr size_t kMaxMasks = 512;
+constexpr size_t kMaxMaskValues = 1048576; // of all masks together
 
 } // namespace
 

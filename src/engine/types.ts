@@ -183,8 +183,8 @@ export interface SpeakerModel {
     hooks?: Pick<JobHooks, 'signal'>,
   ): Promise<Float32Array>;
   /**
-   * Embeddings of 192 values of at most 30 s: one of all samples, or one for each of the masks (at most 256). `values`
-   * holds one mask after the other, of equal length, 524288 values at most: each value is the weight (0 and more) of an
+   * Embeddings of 192 values of at most 30 s: one of all samples, or one for each of the masks (at most 512). `values`
+   * holds one mask after the other, of equal length, 1048576 values at most: each value is the weight (0 and more) of an
    * equal stretch of the time. An embedding of a mask of zeros means nothing.
    */
   embeddings(

@@ -106,11 +106,11 @@ test('samples, steps and masks beyond the limits are refused', { skip }, async (
     await assert.rejects(model.segmentation(one, { step }), /whole number from 1600 to 160000 for step/);
   await assert.rejects(model.embeddings(new Float32Array(480_001)), /Expected 1 to 480000 samples/);
   await assert.rejects(
-    model.embeddings(one, { masks: 257, values: one }),
-    /whole number from 0 to 256 for masks/,
+    model.embeddings(one, { masks: 513, values: one }),
+    /whole number from 0 to 512 for masks/,
   );
-  const many = new Float32Array(524_290);
-  await assert.rejects(model.embeddings(one, { masks: 2, values: many }), /Expected 1 to 524288 samples/);
+  const many = new Float32Array(1_048_578);
+  await assert.rejects(model.embeddings(one, { masks: 2, values: many }), /Expected 1 to 1048576 samples/);
   await assert.rejects(model.embeddings(one, { masks: 2, values: one }), /masks of equal length/);
   await assert.rejects(model.embeddings(one, { masks: 1 }), /a Float32Array/);
 });

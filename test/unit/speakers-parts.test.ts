@@ -1,9 +1,16 @@
 /** The parts of the diarization by themselves: windows, sets of speakers, what is embedded, clusters, words. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { SpeakerModel } from '../../src/engine/types.ts';
 import { labelsFor } from '../../src/transcription/speakers/assignment.ts';
 import { clusterVoices, createVoicePool } from '../../src/transcription/speakers/clustering.ts';
 import { createLabels } from '../../src/transcription/speakers/names.ts';
+import {
+  addPart,
+  directionOf,
+  type PartialEmbedding,
+  partialOf,
+} from '../../src/transcription/speakers/partial-embeddings.ts';
 import { labeledByPiece, piecesOf, separated } from '../../src/transcription/speakers/pieces.ts';
 import { decodePowerset, expectedSpeakers } from '../../src/transcription/speakers/powerset.ts';
 import { heardOf } from '../../src/transcription/speakers/solo.ts';
@@ -94,6 +101,50 @@ test('stretches may have steps of their own, and their windows still follow each
   assert(starts.length > 40);
   for (const [i, start] of starts.entries())
     if (i > 0) assert.equal(start - (starts[i - 1] ?? 0), i <= 17 ? 74 : 148);
+});
+
+/** Hears in each frame a voice of the frame's own, and counts what it is asked. */
+function voiceOfFrames(heard: number[]): SpeakerModel {
+  return {
+    segmentation: () => Promise.reject(new Error('nobody asks')),
+    async embeddings(samples, options) {
+      const { masks, values = new Float32Array() } = options ?? { masks: 0 };
+      const length = values.length / masks;
+      heard.push(samples.length / 270);
+      return Float32Array.from({ length: masks * 3 }, (_, i) => {
+        const mask = values.subarray(Math.floor(i / 3) * length, (Math.floor(i / 3) + 1) * length);
+        const parts = [...mask.keys()].filter((part) => mask[part] === 1);
+        // A sample is the number of its frame, which begins a little more than a frame late.
+        const frames = parts.map((part) => (samples[part * 270] ?? 0) - 1);
+        return frames.reduce((sum, frame) => sum + frame ** (i % 3), 0) / frames.length;
+      });
+    },
+    close: async () => undefined,
+  };
+}
+
+test('a voice on both sides of the end of a call is that of all its frames', async () => {
+  const audio = Float32Array.from({ length: 400 * 270 }, (_, i) => Math.floor(i / 270));
+  const frames = [...Array(60).keys()].map((i) => 70 + 2 * i); // 15 of them before frame 100
+  const { signal } = new AbortController();
+  const heard: number[] = [];
+  const model = voiceOfFrames(heard);
+  const parts = [partialOf(frames), partialOf([10, 11])];
+  const [first, second] = [audio.subarray(0, 100 * 270), audio.subarray(100 * 270)];
+  await addPart(parts, { samples: first, firstFrame: 0, endFrame: 100 }, model, signal);
+  assert.deepEqual(
+    parts.map(({ left }) => left.length),
+    [45, 0],
+  );
+  await addPart(parts, { samples: second, firstFrame: 100, endFrame: 400 }, model, signal);
+  const whole = partialOf(frames);
+  await addPart([whole], { samples: audio, firstFrame: 0, endFrame: 400 }, model, signal);
+  assert.deepEqual(heard, [100, 300, 400]);
+  const [some, all] = [directionOf(parts[0] as PartialEmbedding), directionOf(whole)];
+  assert(cosine(some, all) > 0.999_999, `${some} ${all}`);
+  // Nothing is left, so that nobody is asked.
+  await addPart(parts, { samples: second, firstFrame: 100, endFrame: 400 }, model, signal);
+  assert.equal(heard.length, 3);
 });
 
 test('a voice is what a speaker says alone, or else what there is, and nothing where that is too little', () => {

@@ -3,10 +3,11 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { SpeakerModel } from '../../engine/types.ts';
 import type { WindowSpeakers } from './assignment.ts';
 import { durationOf, FRAME_SAMPLES, secondsAt, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
+import { addPart, directionOf, type PartialEmbedding, partialOf } from './partial-embeddings.ts';
 import { piecesOf, separated } from './pieces.ts';
 import { CLASSES, decodePowerset, expectedSpeakers, LOCAL_SPEAKERS } from './powerset.ts';
-import { type Heard, heardOf } from './solo.ts';
-import { type LocalVoice, unit } from './voice.ts';
+import { heardOf } from './solo.ts';
+import type { LocalVoice } from './voice.ts';
 import { createStretches, type Stretch, type StretchSize } from './windows.ts';
 
 /** The most audio of one call of the embedding. */
@@ -39,6 +40,7 @@ export function createListening(
   onWindow: (window: WindowSpeakers) => void,
 ): Listening {
   const stretches = createStretches(atOnce ? () => ({ stepFrames: framesOf(STEP_SEC), windows: 1 }) : sizeAt);
+  const open: OpenWindow[] = [];
   let last: Promise<void> = Promise.resolve();
 
   /** Windows are handed out in their order, so the work of one call ends before that of the next begins. */
@@ -49,7 +51,21 @@ export function createListening(
   }
   async function listen(stretch: Stretch | null): Promise<void> {
     if (stretch === null) return;
-    for (const window of await speakersIn(stretch, model, signal)) onWindow(window);
+    signal.throwIfAborted();
+    open.push(...(await windowsIn(stretch, model, signal)));
+    signal.throwIfAborted();
+    const { firstFrame, windows, stepFrames, samples, isTail } = stretch;
+    // What the next stretch begins with is left to it.
+    const heard = atOnce || isTail ? Number.POSITIVE_INFINITY : windows * stepFrames;
+    const part = {
+      samples: samples.subarray(0, heard * FRAME_SAMPLES),
+      firstFrame,
+      endFrame: firstFrame + heard,
+    };
+    await addPart(open.flatMap(embeddingsOf), part, model, signal);
+    // No window ends before one that begins earlier.
+    const waiting = open.findIndex((window) => !isHeard(window));
+    for (const window of open.splice(0, waiting < 0 ? open.length : waiting)) onWindow(heardWindow(window));
   }
 
   return {
@@ -72,65 +88,73 @@ function sizeAt(firstFrame: number): StretchSize {
   return { stepFrames, windows: 1 + Math.floor(room / (stepFrames * FRAME_SAMPLES)) };
 }
 
-async function speakersIn(
-  stretch: Stretch,
-  model: SpeakerModel,
-  signal: AbortSignal,
-): Promise<WindowSpeakers[]> {
-  const { samples, firstFrame, windows, stepFrames, frames } = stretch;
-  signal.throwIfAborted();
+/** A window whose voices are not all heard yet. */
+interface OpenWindow {
+  window: WindowSpeakers;
+  voices: OpenVoice[];
+}
+
+interface OpenVoice {
+  local: number;
+  aloneSec: number;
+  weight: number;
+  whole: PartialEmbedding;
+  pieces: { frames: readonly number[]; embedding: PartialEmbedding }[];
+}
+
+const embeddingsOf = ({ voices }: OpenWindow): PartialEmbedding[] =>
+  voices.flatMap(({ whole, pieces }) => [whole, ...pieces.map(({ embedding }) => embedding)]);
+
+const isHeard = (open: OpenWindow) => embeddingsOf(open).every(({ left }) => left.length === 0);
+
+/** The windows of a stretch, without the voices. */
+async function windowsIn(stretch: Stretch, model: SpeakerModel, signal: AbortSignal): Promise<OpenWindow[]> {
+  const { samples, windows, stepFrames, frames } = stretch;
   const logProbs = await model.segmentation(samples, { step: stepFrames * FRAME_SAMPLES }, { signal });
-  const found: WindowSpeakers[] = [];
-  const heard: (Heard & { voices: (LocalVoice | null)[]; local: number; pieces: number[][] })[] = [];
-  const masks: number[][] = []; // frames of the stretch, of each voice and then of its pieces
-  for (let window = 0; window < windows; window += 1) {
-    const first = window * stepFrames;
-    const scores = logProbs.subarray(window * WINDOW_FRAMES * CLASSES);
-    const count = Math.max(0, Math.min(WINDOW_FRAMES, frames - first));
-    const active = decodePowerset(scores, count);
-    const voices: (LocalVoice | null)[] = new Array(LOCAL_SPEAKERS).fill(null);
-    found.push({ firstFrame: firstFrame + first, active, expected: expectedSpeakers(scores, count), voices });
-    for (let local = 0; local < LOCAL_SPEAKERS; local += 1) {
-      const own = heardOf(active, local);
-      if (own === null) continue;
-      const pieces = own.aloneSec > 0 ? piecesOf(own.frames) : [];
-      heard.push({ ...own, voices, local, pieces });
-      for (const mask of [own.frames, ...pieces]) masks.push(mask.map((frame) => first + frame));
-    }
-  }
-  if (masks.length === 0) return found;
-  signal.throwIfAborted();
-  const directions = await directionsOf(masks, samples, model, signal);
-  let next = 0;
-  for (const { voices, local, aloneSec, pieces } of heard) {
-    voices[local] = {
-      direction: directions[next++] ?? new Float32Array(),
+  return Array.from({ length: windows }, (_, i) => {
+    const firstFrame = stretch.firstFrame + i * stepFrames;
+    const scores = logProbs.subarray(i * WINDOW_FRAMES * CLASSES);
+    const count = Math.max(0, Math.min(WINDOW_FRAMES, frames - i * stepFrames));
+    const window = {
+      firstFrame,
+      active: decodePowerset(scores, count),
+      expected: expectedSpeakers(scores, count),
+      voices: new Array<LocalVoice | null>(LOCAL_SPEAKERS).fill(null),
+    };
+    return { window, voices: voicesIn(window, stepFrames) };
+  });
+}
+
+function voicesIn({ firstFrame, active }: WindowSpeakers, stepFrames: number): OpenVoice[] {
+  const embedding = (frames: readonly number[]) => partialOf(frames.map((frame) => firstFrame + frame));
+  return Array.from({ length: LOCAL_SPEAKERS }, (_, local) => local).flatMap((local) => {
+    const heard = heardOf(active, local);
+    if (heard === null) return [];
+    const { frames, aloneSec } = heard;
+    const pieces = aloneSec > 0 ? piecesOf(frames) : [];
+    return {
+      local,
       aloneSec,
       weight: (aloneSec * stepFrames * FRAME_SAMPLES) / WINDOW_SAMPLES,
-      pieces: pieces.map((frames) => ({
-        direction: directions[next++] ?? new Float32Array(),
+      whole: embedding(frames),
+      pieces: pieces.map((piece) => ({ frames: piece, embedding: embedding(piece) })),
+    };
+  });
+}
+
+/** The window with the voices of those who speak in it. */
+function heardWindow({ window, voices }: OpenWindow): WindowSpeakers {
+  for (const { local, aloneSec, weight, whole, pieces } of voices)
+    window.voices[local] = {
+      direction: directionOf(whole),
+      aloneSec,
+      weight,
+      pieces: pieces.map(({ frames, embedding }) => ({
+        direction: directionOf(embedding),
         weight: durationOf(frames.length),
         from: frames[0] ?? 0,
         to: (frames.at(-1) ?? 0) + 1,
       })),
     };
-  }
-  return found.map(separated);
-}
-
-/** The voices in some frames of a stretch, each of unit length. */
-async function directionsOf(
-  masks: readonly number[][],
-  samples: Float32Array,
-  model: SpeakerModel,
-  signal: AbortSignal,
-): Promise<Float32Array[]> {
-  // The values of a mask are equal parts of the samples. The first frame begins a little more than one part later.
-  const length = Math.max(1, Math.round(samples.length / FRAME_SAMPLES));
-  const values = new Float32Array(masks.length * length);
-  for (const [i, frames] of masks.entries())
-    for (const frame of frames) values[i * length + Math.min(length - 1, 1 + frame)] = 1;
-  const embeddings = await model.embeddings(samples, { masks: masks.length, values }, { signal });
-  const size = embeddings.length / masks.length;
-  return masks.map((_, i) => unit(embeddings.slice(i * size, (i + 1) * size)));
+  return separated(window);
 }
