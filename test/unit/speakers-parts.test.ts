@@ -116,16 +116,41 @@ function voiceOfFrames(heard: number[]): SpeakerModel {
         const parts = [...mask.keys()].filter((part) => mask[part] === 1);
         // A sample is the number of its frame, which begins a little more than a frame late.
         const frames = parts.map((part) => (samples[part * 270] ?? 0) - 1);
-        return frames.reduce((sum, frame) => sum + frame ** (i % 3), 0) / frames.length;
+        const part = (frame: number) => [Math.cos(frame / 50), Math.sin(frame / 50), 1][i % 3] ?? 0;
+        return frames.reduce((sum, frame) => sum + part(frame), 0) / frames.length;
       });
     },
     close: async () => undefined,
   };
 }
 
+test('a part of less than half a second counts only where no part is longer', async () => {
+  const audio = Float32Array.from({ length: 400 * 270 }, (_, i) => Math.floor(i / 270));
+  const { signal } = new AbortController();
+  const calls: number[] = [];
+  const model = voiceOfFrames(calls);
+  const frames = (from: number, to: number) => [...Array(to - from).keys()].map((i) => from + i);
+  const cases = [
+    { all: frames(90, 140), counting: frames(100, 140) }, // 10 frames and 40
+    { all: frames(60, 110), counting: frames(60, 100) }, // 40 and 10
+    { all: frames(95, 110), counting: frames(100, 110) }, // 5 and 10
+    { all: frames(85, 105), counting: frames(85, 100) }, // 15 and 5
+  ];
+  for (const { all, counting } of cases) {
+    const [some, whole] = [partialOf(all), partialOf(counting)];
+    // One frame more, for a frame begins a little late.
+    const [first, second] = [audio.subarray(0, 101 * 270), audio.subarray(100 * 270)];
+    await addPart([some], { samples: first, firstFrame: 0, endFrame: 100 }, model, signal);
+    await addPart([some], { samples: second, firstFrame: 100, endFrame: 400 }, model, signal);
+    await addPart([whole], { samples: audio, firstFrame: 0, endFrame: 400 }, model, signal);
+    assert.equal(some.left.length, 0);
+    assert(cosine(directionOf(some), directionOf(whole)) > 0.999_999, `${all.at(0)} to ${all.at(-1)}`);
+  }
+});
+
 test('a voice on both sides of the end of a call is that of all its frames', async () => {
   const audio = Float32Array.from({ length: 400 * 270 }, (_, i) => Math.floor(i / 270));
-  const frames = [...Array(60).keys()].map((i) => 70 + 2 * i); // 15 of them before frame 100
+  const frames = [...Array(120).keys()].map((i) => 30 + 2 * i); // 35 of them before frame 100
   const { signal } = new AbortController();
   const heard: number[] = [];
   const model = voiceOfFrames(heard);
@@ -134,7 +159,7 @@ test('a voice on both sides of the end of a call is that of all its frames', asy
   await addPart(parts, { samples: first, firstFrame: 0, endFrame: 100 }, model, signal);
   assert.deepEqual(
     parts.map(({ left }) => left.length),
-    [45, 0],
+    [85, 0],
   );
   await addPart(parts, { samples: second, firstFrame: 100, endFrame: 400 }, model, signal);
   const whole = partialOf(frames);

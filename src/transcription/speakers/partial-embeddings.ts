@@ -8,6 +8,9 @@ import type { SpeakerModel } from '../../engine/types.ts';
 import { FRAME_SAMPLES } from './frames.ts';
 import { unit } from './voice.ts';
 
+/** A part of fewer frames (0.5 s) says little of the voice, and does not count beside a longer one. */
+const LEAST_FRAMES = 30;
+
 /** The embedding of some frames, of which a part may be still to come. */
 export interface PartialEmbedding {
   /** The frames of the audio that are not computed yet, in order. */
@@ -43,9 +46,9 @@ export async function addPart(
   const length = Math.max(1, Math.round(samples.length / FRAME_SAMPLES));
   const found = embeddings.flatMap((embedding) => {
     const here = embedding.left.filter((frame) => frame < endFrame);
-    if (here.length === 0) return [];
     embedding.left = embedding.left.slice(here.length);
-    return [{ embedding, here }];
+    const isOnly = embedding.sum.length === 0 && embedding.left.length <= here.length;
+    return here.length >= LEAST_FRAMES || (here.length > 0 && isOnly) ? [{ embedding, here }] : [];
   });
   if (found.length === 0) return;
   const values = new Float32Array(found.length * length);
