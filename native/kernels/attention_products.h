@@ -52,8 +52,8 @@ void block(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, i
 // begin at b + column * step. Whole rows have a step of 1. Panels, which lie one behind the other, have an
 // ldb of kPanel and the depth as their step; they stay in the first cache where rows of many columns would
 // not.
-inline void product(int64_t rows, const float* a, int64_t lda, const float* b, int64_t ldb, int64_t step,
-                    float* c, int64_t ldc, int64_t depth, int64_t columns) {
+inline void product(int64_t rows, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                    int64_t ldc, int64_t depth, int64_t columns, int64_t step = 1) {
   using Block = decltype(&block<1>);
   constexpr Block kBlocks[] = {nullptr, block<1>, block<2>, block<3>, block<4>, block<5>, block<6>};
   static_assert(kQueryBlock == 6);

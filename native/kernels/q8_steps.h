@@ -91,10 +91,9 @@ inline Integers add_step(Integers sums, Integers weights, Integers values) {
 #endif
 }
 
-// What the sums of a register of activations begin with.
+// What the sums of a register of activations begin with, where weights are raised.
 inline Integers offsets_of(Integers values) {
-  return kRaised != 0 ? negative(add_step(spread(0), spread(static_cast<int32_t>(0x80808080)), values))
-                      : spread(0);
+  return negative(add_step(spread(0), spread(static_cast<int32_t>(0x80808080)), values));
 }
 
 // What the sum of a whole block of activations begins with.

@@ -78,13 +78,13 @@ void attend(const Head& head, ggml_tensor* dst) {
         if (head.bias_v != nullptr)
           position_queries[row * depth + i] = value + head.bias_v[head.first + i];
       }
-    product(rows, content_queries, depth, keys, sizes.keys, 1, scores, sizes.keys, depth, sizes.keys);
+    product(rows, content_queries, depth, keys, sizes.keys, scores, sizes.keys, depth, sizes.keys);
     if (head.bias_v != nullptr) {
       // Row T - 1 - q + k of the positions is for query q and key k, so each query begins a row before the
       // last.
       const int64_t first = time - query - rows;
-      product(rows, position_queries, depth, positions + first, sizes.positions, 1, shifted, sizes.span,
-              depth, up_to(time + rows - 1, kColumnBlock));
+      product(rows, position_queries, depth, positions + first, sizes.positions, shifted, sizes.span, depth,
+              up_to(time + rows - 1, kColumnBlock));
     }
     float sums[kQueryBlock];
     for (int64_t row = 0; row < rows; ++row) {
@@ -94,7 +94,7 @@ void attend(const Head& head, ggml_tensor* dst) {
       const float highest = scale_scores(s, scale, head.mask, time);
       sums[row] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(time), s, s, highest));
     }
-    product(rows, scores, sizes.keys, values, sizes.values, 1, mixed, sizes.values, time, sizes.values);
+    product(rows, scores, sizes.keys, values, sizes.values, mixed, sizes.values, time, sizes.values);
     for (int64_t row = 0; row < rows; ++row) {
       float* out = row_of(dst, query + row) + head.first;
       for (int64_t i = 0; i < depth; ++i)

@@ -16,13 +16,6 @@
 namespace voxgate {
 namespace {
 
-// The registers of values that are read at once, for the sums of so many queries have room beside them.
-constexpr int64_t part_of(int64_t queries) {
-  constexpr int64_t kAll = kDepth / kLanes;
-  return queries == 1   ? std::min(kAll, kRegisters / 2)
-         : queries == 2 ? std::min(kAll, kRegisters / 4)
-                        : kRegisters / 8;
-}
 constexpr int64_t kFewQueries = 16; // for fewer it does not pay to lay out keys and values first
 
 bool is_unmasked(const ggml_tensor* dst) {
@@ -72,7 +65,8 @@ void attend_with(const UnmaskedHead& head, int64_t first, float* scores, int64_t
     const float highest = scale_scores(s, head.scale, head.offsets, head.keys);
     totals[query] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(head.keys), s, s, highest));
   }
-  constexpr int64_t kPart = part_of(kCount);
+  // The registers of values that are read at once: the sums of all queries have room beside them.
+  constexpr int64_t kPart = std::min(kDepth / kLanes, kRegisters / (kCount > 2 ? 8 : 2 * kCount));
   for (int64_t begin = 0; begin < kDepth; begin += kPart * kLanes) {
     Floats sums[kCount][kPart] = {};
     for (int64_t key = 0; key < head.keys; ++key) {
@@ -137,14 +131,14 @@ bool attend_in_floats(const UnmaskedHead& head, ThreadMemory& memory) {
   const auto stride = static_cast<int64_t>(head.dst->src[0]->nb[1] / sizeof(float));
   for (int64_t query = head.first; query < head.end; query += kQueryBlock) {
     const int64_t rows = std::min(kQueryBlock, head.end - query);
-    product(rows, head.query(query), stride, keys, kPanel, kDepth, scores, width, kDepth, width);
+    product(rows, head.query(query), stride, keys, kPanel, scores, width, kDepth, width, kDepth);
     float sums[kQueryBlock];
     for (int64_t row = 0; row < rows; ++row) {
       float* const s = scores + row * width;
       const float highest = scale_scores(s, head.scale, head.offsets, head.keys);
       sums[row] = static_cast<float>(ggml_vec_soft_max_f32(static_cast<int>(head.keys), s, s, highest));
     }
-    product(rows, scores, width, values, kDepth, 1, mixed, kDepth, head.keys, kDepth);
+    product(rows, scores, width, values, kDepth, mixed, kDepth, head.keys, kDepth);
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < kDepth; ++i)
         head.result(query + row)[i] = mixed[row * kDepth + i] / sums[row];

@@ -4,6 +4,8 @@
 // NEON's on 64-bit ARM. Each of ggml's CPU libraries is compiled for one level of instructions (cpu_level.h)
 // and has the widest of them. VOXGATE_HAS_VECTORS is not defined where a library has none of these, and ggml
 // computes there.
+#include "../unroll.h"
+
 #include <cstdint>
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -15,10 +17,6 @@
 #define VOXGATE_HAS_VECTORS
 #define VOXGATE_NEON
 #endif
-
-// For loops over registers. Gcc 12 keeps an array of them in memory unless they are unrolled first, and sets
-// it to zero by an instruction that takes longer than to store it (rep stos).
-#define VOXGATE_UNROLL _Pragma("GCC unroll 16")
 
 #ifdef VOXGATE_HAS_VECTORS
 

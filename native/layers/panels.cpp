@@ -1,6 +1,7 @@
 #include "layers/panels.h"
 
 #include "layers/panel_tiles.h"
+#include "unroll.h"
 
 #include <algorithm>
 #include <atomic>
@@ -23,9 +24,6 @@ struct Product {
   size_t stride; // of `out`
   size_t filled; // lanes that are outputs
 };
-
-// The vectors of some rows stay in registers. A loop over them must be unrolled for that.
-#define VOXGATE_UNROLL _Pragma("GCC unroll 16")
 
 template <size_t kBytes, size_t kRows, size_t kVectors>
 [[gnu::always_inline]] inline void multiply_rows(const Product& product, size_t row) {

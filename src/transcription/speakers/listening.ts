@@ -49,19 +49,16 @@ export function createListening(
     last = done.catch(() => undefined);
     return done;
   }
-  async function listen(stretch: Stretch | null): Promise<void> {
+  /** @param whole false to leave to the next stretch what that begins with */
+  async function listen(stretch: Stretch | null, whole: boolean): Promise<void> {
     if (stretch === null) return;
     signal.throwIfAborted();
     open.push(...(await windowsIn(stretch, model, signal)));
     signal.throwIfAborted();
-    const { firstFrame, windows, stepFrames, samples, isTail } = stretch;
-    // What the next stretch begins with is left to it.
-    const heard = atOnce || isTail ? Number.POSITIVE_INFINITY : windows * stepFrames;
-    const part = {
-      samples: samples.subarray(0, heard * FRAME_SAMPLES),
-      firstFrame,
-      endFrame: firstFrame + heard,
-    };
+    const { firstFrame, windows, stepFrames } = stretch;
+    const frames = whole ? Number.POSITIVE_INFINITY : windows * stepFrames;
+    const samples = stretch.samples.subarray(0, frames * FRAME_SAMPLES);
+    const part = { samples, firstFrame, endFrame: firstFrame + frames };
     await addPart(open.flatMap(embeddingsOf), part, model, signal);
     // No window ends before one that begins earlier.
     const waiting = open.findIndex((window) => !isHeard(window));
@@ -73,10 +70,11 @@ export function createListening(
       inTurn(async () => {
         signal.throwIfAborted();
         stretches.push(block);
-        for (let next = stretches.next(); next !== null; next = stretches.next()) await listen(next);
+        for (let next = stretches.next(); next !== null; next = stretches.next()) await listen(next, atOnce);
       }),
-    reach: (frame) => inTurn(async () => (stretches.covered > frame ? undefined : listen(stretches.tail()))),
-    finish: () => inTurn(() => listen(stretches.tail())),
+    reach: (frame) =>
+      inTurn(async () => (stretches.covered > frame ? undefined : listen(stretches.tail(), true))),
+    finish: () => inTurn(() => listen(stretches.tail(), true)),
   };
 }
 

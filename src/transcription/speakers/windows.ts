@@ -15,8 +15,6 @@ export interface Stretch {
   /** The frames of the stretch that begin before the end of the audio. */
   frames: number;
   samples: Float32Array;
-  /** True where it ends with the audio so far. */
-  isTail: boolean;
 }
 
 export interface Stretches {
@@ -45,12 +43,12 @@ export function createStretches(sizeAt: (firstFrame: number) => StretchSize): St
   let nextFrame = 0;
   let covered = 0;
 
-  function stretchAt(firstFrame: number, { stepFrames, windows }: StretchSize, isTail: boolean): Stretch {
+  function stretchAt(firstFrame: number, { stepFrames, windows }: StretchSize): Stretch {
     const from = firstFrame * FRAME_SAMPLES;
     const samples = audio.copy(from, from + lengthOf({ stepFrames, windows }));
     const frames = Math.min((windows - 1) * stepFrames + WINDOW_FRAMES, framesIn(samples.length));
     covered = Math.max(covered, firstFrame + frames);
-    return { firstFrame, windows, stepFrames, frames, samples, isTail };
+    return { firstFrame, windows, stepFrames, frames, samples };
   }
 
   return {
@@ -62,7 +60,7 @@ export function createStretches(sizeAt: (firstFrame: number) => StretchSize): St
     next() {
       const size = sizeAt(nextFrame);
       if (nextFrame * FRAME_SAMPLES + lengthOf(size) > audio.length) return null;
-      const stretch = stretchAt(nextFrame, size, false);
+      const stretch = stretchAt(nextFrame, size);
       nextFrame += size.windows * size.stepFrames;
       return stretch;
     },
@@ -72,9 +70,9 @@ export function createStretches(sizeAt: (firstFrame: number) => StretchSize): St
       if (end === 0 || covered >= Math.min(framesIn(end), lastFirst + WINDOW_FRAMES)) return null;
       const left = end - nextFrame * FRAME_SAMPLES;
       const { stepFrames } = sizeAt(nextFrame);
-      if (left <= WINDOW_SAMPLES) return stretchAt(lastFirst, { stepFrames, windows: 1 }, true);
+      if (left <= WINDOW_SAMPLES) return stretchAt(lastFirst, { stepFrames, windows: 1 });
       const windows = 1 + Math.ceil((left - WINDOW_SAMPLES) / (stepFrames * FRAME_SAMPLES));
-      return stretchAt(nextFrame, { stepFrames, windows }, true);
+      return stretchAt(nextFrame, { stepFrames, windows });
     },
     get covered() {
       return covered;
