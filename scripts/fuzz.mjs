@@ -5,10 +5,11 @@
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { describeMissing, missingTools, ROOT, run } from './tools.mjs';
+import { compile, configure } from './cmake.mjs';
+import { describeMissing, missingTools, ROOT } from './tools.mjs';
 
 const CORPUS = join(ROOT, 'native/fuzz/corpus');
 /** Each target has a folder of seeds (native/fuzz/make-corpus.mjs). */
@@ -49,24 +50,12 @@ process.exit(results.every(({ ok }) => ok) ? 0 : 1);
 
 function build() {
   // The tests' folder has ggml, and without sanitizers in it.
-  const asan = ['-S', '.', '-B', 'build-asan', '-DVOXGATE_TESTS=ON', '-DVOXGATE_SANITIZE=ON'];
-  run('configure ggml', 'cmake', [...asan, '-DCMAKE_BUILD_TYPE=Release', '--log-level=WARNING']);
-  const parallel = ['--parallel', String(availableParallelism())];
-  run('compile ggml', 'cmake', ['--build', 'build-asan', ...parallel, '--target', 'ggml']);
-  run('configure', 'cmake', [
-    '-S',
-    '.',
-    '-B',
-    'build-fuzz',
-    '-DCMAKE_C_COMPILER=clang',
-    '-DCMAKE_CXX_COMPILER=clang++',
-    '-DVOXGATE_FUZZ=ON',
-    '-DVOXGATE_SANITIZE=ON',
-    `-DVOXGATE_GGML=${join(ROOT, 'build-asan')}`,
-    '-DCMAKE_BUILD_TYPE=Release',
-    '--log-level=WARNING',
-  ]);
-  run('compile', 'cmake', ['--build', 'build-fuzz', ...parallel]);
+  configure('build-asan', ['-DVOXGATE_TESTS=ON', '-DVOXGATE_SANITIZE=ON'], { title: 'configure ggml' });
+  compile('build-asan', { title: 'compile ggml', target: 'ggml' });
+  const compilers = ['-DCMAKE_C_COMPILER=clang', '-DCMAKE_CXX_COMPILER=clang++'];
+  const ggml = `-DVOXGATE_GGML=${join(ROOT, 'build-asan')}`;
+  configure('build-fuzz', [...compilers, '-DVOXGATE_FUZZ=ON', '-DVOXGATE_SANITIZE=ON', ggml]);
+  compile('build-fuzz');
 }
 
 /** Runs one target for the time that was asked for, and prints how much it did. */

@@ -1,7 +1,8 @@
 /** Compiles one of ggml's backends for GPUs into a library, and puts it beside the addon, which loads it at run time. */
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { ROOT, run } from './tools.mjs';
+import { compile, configure } from './cmake.mjs';
+import { ROOT } from './tools.mjs';
 
 /** ggml's names of the backends that this project builds; `vulkan` is compiled in `build-vulkan/`. */
 const BACKENDS = ['cuda', 'vulkan'];
@@ -23,13 +24,12 @@ export function buildGpuLibrary(backend, definitions, { title, jobs, whisperSour
   const folder = gpuBuildFolder(backend, kind);
   const all = [
     `-DVOXGATE_${backend.toUpperCase()}=ON`,
-    '-DCMAKE_BUILD_TYPE=Release',
     `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, 'lib')}`,
     ...definitions,
     ...(whisperSource === '' ? [] : [`-DWHISPER_SOURCE_DIR=${resolve(whisperSource)}`]),
   ];
-  run('Configure', 'cmake', ['-S', '.', '-B', folder, ...all, '--log-level=WARNING']);
-  run(title, 'cmake', ['--build', folder, '--target', `ggml-${backend}`, '--parallel', jobs]);
+  configure(folder, all);
+  compile(folder, { title, target: `ggml-${backend}`, jobs });
   if (kind !== '') return;
   const beside = join(ROOT, 'build/Release');
   if (existsSync(beside)) putGpuLibrariesInto(beside);

@@ -5,17 +5,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { configure } from './cmake.mjs';
 import { ROOT, run } from './tools.mjs';
 
 const DIR = 'build-tidy';
 /** From the package index, because the versions of distributions need three times as long. */
 const VERSION = '23.1.4';
-const definitions = [
-  '-DVOXGATE_TESTS=ON',
-  '-DCMAKE_EXPORT_COMPILE_COMMANDS=ON',
-  '-DCMAKE_BUILD_TYPE=Release',
-];
-run('configure', 'cmake', ['-S', '.', '-B', DIR, ...definitions, '--log-level=WARNING']);
+configure(DIR, ['-DVOXGATE_TESTS=ON', '-DCMAKE_EXPORT_COMPILE_COMMANDS=ON']);
 
 const venv = join(ROOT, DIR, `clang-tidy-${VERSION}`);
 const clangTidy = join(venv, 'bin/clang-tidy');

