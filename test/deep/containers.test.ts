@@ -98,7 +98,7 @@ function runLine({ root, env, workdir }: Image, line: string): void {
   const settings = {
     ...{ PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' },
     ...{ NODE_EXTRA_CA_CERTS: '/lent-certificates.crt' },
-    ...{ CCACHE_DIR: '/lent-ccache', CCACHE_COMPILERCHECK: 'content' },
+    CCACHE_DIR: '/lent-ccache',
     ...env,
   };
   execFileSync(
