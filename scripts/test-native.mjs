@@ -12,7 +12,7 @@
  * under QEMU, without sanitizers.
  */
 import { compile, configure } from './cmake.mjs';
-import { describeMissing, missingTools, run } from './tools.mjs';
+import { describeMissing, missingTools, run, runSideBySide } from './tools.mjs';
 
 /** Processors of QEMU, with the level that each of them takes by itself. The last one has the others too. */
 const ARM_PROCESSORS = [
@@ -36,7 +36,7 @@ const NOT_UNDER_QEMU = ['the longest chunk', 'opening ends soon'].map((words) =>
 
 const [first, ...others] = process.argv.slice(2);
 if (first === '--arch=arm64') {
-  testArm64(others);
+  await testArm64(others);
   process.exit();
 }
 if (first === '--threads') {
@@ -81,7 +81,7 @@ function testThreads(names) {
 }
 
 /** @param names parts of the names of tests; all tests on one processor and those of the kernels on each when empty */
-function testArm64(names) {
+async function testArm64(names) {
   const missing = missingTools(['arm64-compiler', 'qemu-arm64']);
   if (missing.length > 0) {
     process.stderr.write(`${describeMissing(missing)}\n`);
@@ -90,7 +90,7 @@ function testArm64(names) {
   const folder = 'build-arm64';
   const toolchain = '-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake';
   build(folder, [toolchain, '-DVOXGATE_CPU=all'], process.env);
-  const test = (processor, level, words, settings = {}) => {
+  const step = (processor, level, words, settings = {}) => {
     // A test that needs weights would take minutes here.
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('VOXGATE_TEST_'));
     const env = {
@@ -98,18 +98,16 @@ function testArm64(names) {
       ...{ OMP_WAIT_POLICY: 'passive', VOXGATE_TEST_LEVEL: level },
       ...settings,
     };
-    const program = [
-      '-cpu',
-      processor,
-      '-L',
-      '/usr/aarch64-linux-gnu',
-      `${folder}/native/test/voxgate-tests`,
-    ];
-    run(`native tests on ${processor}, ${level}`, 'qemu-aarch64', [...program, ...words], { env });
+    const libraries = ['-L', '/usr/aarch64-linux-gnu'];
+    const args = ['-cpu', processor, ...libraries, `${folder}/native/test/voxgate-tests`, ...words];
+    return { title: `${processor}, ${level}`, command: 'qemu-aarch64', args, env };
   };
   const chosen = names.length > 0 ? names : ['kernels:'];
-  for (const { processor, level } of ARM_PROCESSORS) test(processor, level, chosen);
-  if (names.length > 0) return;
-  test('max', 'neon', ['kernels: they are those'], { SVC_CPU: 'neon' });
-  test('neoverse-n1', 'neon_dotprod', [...UNDER_QEMU, ...NOT_UNDER_QEMU]);
+  const onEach = ARM_PROCESSORS.map(({ processor, level }) => step(processor, level, chosen));
+  if (names.length > 0) return runSideBySide(onEach);
+  return runSideBySide([
+    step('neoverse-n1', 'neon_dotprod', [...UNDER_QEMU, ...NOT_UNDER_QEMU]),
+    ...onEach,
+    step('max', 'neon', ['kernels: they are those'], { SVC_CPU: 'neon' }),
+  ]);
 }

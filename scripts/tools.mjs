@@ -1,7 +1,10 @@
 /** The scripts that run before `npm ci` share this: it finds tools and runs steps, without any dependency. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -133,6 +136,29 @@ export function run(title, command, args, options = {}) {
     process.exit(status ?? 1);
   }
   process.stdout.write(`== ${title}: ${((Date.now() - startedAt) / 1000).toFixed(1)} s\n`);
+}
+
+/**
+ * Runs steps side by side, as many as there are processors, for programs that compute with one thread. Each line that
+ * they print has the step before it. The process ends with the status of the first step that fails.
+ * @param steps each with its title, command, arguments and environment
+ */
+export async function runSideBySide(steps) {
+  const waiting = [...steps];
+  const work = async () => {
+    for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
+      const { title, command, args, env } = step;
+      const startedAt = Date.now();
+      const child = spawn(command, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+      for (const input of [child.stdout, child.stderr])
+        createInterface({ input }).on('line', (line) => process.stdout.write(`${title}: ${line}\n`));
+      const [status] = await once(child, 'close');
+      const outcome = status === 0 ? `${((Date.now() - startedAt) / 1000).toFixed(1)} s` : 'failed';
+      process.stdout.write(`== ${title}: ${outcome}\n`);
+      if (status !== 0) process.exit(status ?? 1);
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
 }
 
 /** The files with tests, as sorted paths from the root, without those that packages bring. */
