@@ -2,9 +2,10 @@
  * Measures the cost of a transcription beside inference: a request of an 11 s wav through HTTP, less the time that
  * voice activity and recognition of the same samples take in this process, in turns.
  *
- *   node --import tsx bench/overhead.ts
+ *   node --import tsx bench/overhead.ts [--rounds 25]
  */
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { readConfig } from '../src/config.ts';
 import { loadNative } from '../src/engine/addon.ts';
 import { contextFor } from '../src/transcription/decoding.ts';
@@ -13,7 +14,8 @@ import { median, startGatewayProcess } from './gateway.ts';
 import { upload } from './peers/upload.ts';
 import { ggmlBase } from './peers/whisper-cpp.ts';
 
-const ROUNDS = 25;
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '25' } } });
+const rounds = Number(values.rounds);
 const { audio, seconds } = fileClip(SAMPLE, null);
 const { config } = readConfig();
 const engine = loadNative();
@@ -57,7 +59,7 @@ async function recognize(samples: Float32Array): Promise<void> {
 const samples = await readSamples();
 const overHttp: number[] = [];
 const inside: number[] = [];
-for (let round = -1; round < ROUNDS; round += 1) {
+for (let round = -1; round < rounds; round += 1) {
   const { wallMs } = await request();
   const begin = performance.now();
   await recognize(samples);
@@ -68,7 +70,7 @@ for (let round = -1; round < ROUNDS; round += 1) {
 }
 const [whole, inference] = [median(overHttp), median(inside)];
 process.stdout.write(
-  `${ROUNDS} rounds: ${whole.toFixed(0)} ms through HTTP, ${inference.toFixed(0)} ms of it voice activity and recognition, ${(whole - inference).toFixed(1)} ms all else\n`,
+  `${rounds} rounds: ${whole.toFixed(0)} ms through HTTP, ${inference.toFixed(0)} ms of it voice activity and recognition, ${(whole - inference).toFixed(1)} ms all else\n`,
 );
 await model.close();
 await voiceActivity.close();

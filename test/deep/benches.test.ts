@@ -75,7 +75,7 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     prints: /^\| 32 +\|/m,
     writes: 'docs/performance.md',
   },
-  'node --import tsx bench/overhead.ts': { options: '', prints: /ms/ },
+  'node --import tsx bench/overhead.ts': { options: '--rounds 2', prints: /^2 rounds: .* ms/m },
   'npm run bench:proxy': { options: '-- --rounds 1 --requests 20 --gigabytes 0.02', prints: /^\| nginx \|/m },
   'npm run bench:load-shedding': { options: '-- --rate 100 --seconds 3', prints: /503/ },
   'npm run bench:observability': { options: '-- --rounds 1 --requests 20', prints: /^watching costs/m },

@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import { fuzzRequests } from '../request-fuzz/fuzz.ts';
 
-for (const seed of [2, 3, 4])
+for (const seed of [2, 3])
   test(`whatever requests are made of, every answer is one that is meant, with seed ${seed}`, {
     timeout: 600_000,
   }, async (t) => {
