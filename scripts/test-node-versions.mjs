@@ -36,5 +36,6 @@ for (const [index, version] of VERSIONS.entries()) {
     run(`fetch Node ${version}`, 'npm', ['install', `--prefix=${folder}`, ...flags, `${name}@${version}`]);
   }
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` };
-  run(`tests on Node ${version}`, join(bin, 'node'), ['scripts/test.mjs', ...testsFor(index)], { env });
+  const args = ['--import', 'tsx', 'scripts/test.mjs', ...testsFor(index)];
+  run(`tests on Node ${version}`, join(bin, 'node'), args, { env });
 }

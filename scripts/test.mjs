@@ -4,7 +4,10 @@
  * alone; the rest share the cores.
  * The slow tests of `test/deep` run only when an argument names them, as `npm run check:deep` does.
  */
-import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
 import { ROOT, testFiles } from './tools.mjs';
 
 const wanted = process.argv.slice(2);
@@ -23,20 +26,15 @@ const alone = files.filter((path) => ALONE.test(path) && !SHARING.test(path));
 const together = files.filter((path) => !alone.includes(path));
 // The longest file begins first, so that a core does not wait for it at the end.
 together.sort((a, b) => Number(b.includes('schedules')) - Number(a.includes('schedules')));
-let failed = false;
-for (const [group, concurrency] of [
-  [together, 2],
-  [alone, 1],
-]) {
-  if (group.length === 0) continue;
-  const args = [
-    '--import',
-    'tsx',
-    '--test',
-    `--test-concurrency=${concurrency}`,
-    '--test-reporter=spec',
-    ...group,
-  ];
-  failed = spawnSync(process.execPath, args, { cwd: ROOT, stdio: 'inherit' }).status !== 0 || failed;
+await runFiles(together, 2);
+await runFiles(alone, 1);
+
+/** Runs files in this order. `node --test` would take them by their names. */
+async function runFiles(files, concurrency) {
+  if (files.length === 0) return;
+  const events = run({ files: files.map((path) => join(ROOT, path)), concurrency });
+  events.on('test:fail', () => {
+    process.exitCode = 1;
+  });
+  await pipeline(events.compose(new spec()), process.stdout, { end: false });
 }
-process.exit(failed ? 1 : 0);
