@@ -56,7 +56,12 @@ const level = /^--cpu=(\w+)$/.exec(first ?? '')?.[1];
 const folder = level === undefined ? 'build-asan' : `build-asan-${level}`;
 build(folder, ['-DVOXGATE_SANITIZE=ON', `-DVOXGATE_CPU=${level ?? 'native'}`], env);
 const names = level === undefined ? process.argv.slice(2) : others;
-run('native tests', `${folder}/native/test/voxgate-tests`, names, { env });
+const program = `${folder}/native/test/voxgate-tests`;
+if (names.length > 0) run('native tests', program, names, { env });
+else
+  await runSideBySide(
+    ['1/2', '2/2'].map((part) => ({ title: part, command: program, args: [`--part=${part}`], env })),
+  );
 
 function build(folder, options, env) {
   configure(folder, ['-DVOXGATE_TESTS=ON', ...options], { env });

@@ -55,6 +55,18 @@ bool is_chosen(const std::string& name, const std::vector<std::string>& words) {
          std::ranges::any_of(words, [&](const auto& word) { return !leaves_out(word) && has(word); });
 }
 
+// Takes `--part=1/2` out of the words, with one digit each: the first of two parts, each of which has every
+// second test. A run without it has all of them.
+std::pair<int, int> part_of(std::vector<std::string>& words) {
+  const auto found =
+      std::ranges::find_if(words, [](const auto& word) { return word.starts_with("--part="); });
+  if (found == words.end())
+    return {0, 1};
+  const std::string digits = found->substr(std::string("--part=").size());
+  words.erase(found);
+  return {digits.at(0) - '1', digits.at(2) - '0'};
+}
+
 } // namespace
 
 std::vector<Case>& cases() {
@@ -120,12 +132,14 @@ int main(int argc, char** argv) {
     const char* level = std::getenv("SVC_CPU");
     voxgate::use_cpu(level != nullptr ? level : "auto");
   }
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const auto [part, parts] = part_of(words);
   int failures = 0;
   int skips = 0;
   int ran = 0;
+  int chosen = 0;
   for (const auto& test : cases()) {
-    if (!is_chosen(test.name, words))
+    if (!is_chosen(test.name, words) || chosen++ % parts != part)
       continue;
     ++ran;
     run(test, failures, skips);
