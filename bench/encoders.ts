@@ -5,7 +5,8 @@
  *   npm run bench:encoders -- --parakeet FILE --sensevoice FILE [--threads 1,2] [--seconds 5,11,30] [--rounds N]
  *
  * The files come from test/native/generate-parakeet.py --full and test/native/generate-sensevoice.py full. voxgate's
- * time is that of a whole call: it computes the features and decodes too, which onnxruntime is not asked for.
+ * time is that of a whole call: it computes the features and decodes too, which onnxruntime is not asked for. With
+ * --layers N the encoders of onnxruntime have that many, which compares nothing but is soon made.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -94,10 +95,11 @@ async function onnxruntime(python: string, family: Family, path: string, threads
 }
 
 function models(python: string, family: Family): { fp32: string; int8: string } {
-  const folder = join(ROOT, 'build/encoders', family.network);
+  const layers = values.layers === undefined ? [] : [values.layers];
+  const folder = join(ROOT, 'build/encoders', [family.network, ...layers].join('-'));
   const made = { fp32: join(folder, 'fp32.onnx'), int8: join(folder, 'int8.onnx') };
   if (!existsSync(made.int8))
-    execFileSync(python, [join(ROOT, 'bench/peers/encoder_models.py'), family.network, folder], {
+    execFileSync(python, [join(ROOT, 'bench/peers/encoder_models.py'), family.network, folder, ...layers], {
       stdio: 'inherit',
     });
   return made;
@@ -111,6 +113,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '5,11,30' },
     rounds: { type: 'string', default: '5' },
     'without-fp32': { type: 'boolean', default: false },
+    layers: { type: 'string' },
   },
 });
 const python = ensureVenv(join(ROOT, 'build/encoder-venv'), PINS);

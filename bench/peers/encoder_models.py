@@ -1,6 +1,6 @@
 """Makes the encoders of Parakeet TDT 0.6b v3 and SenseVoice small as ONNX models, in floats and in int8.
 
-    encoder_models.py fastconformer|sanm FOLDER      writes fp32.onnx and int8.onnx there
+    encoder_models.py fastconformer|sanm FOLDER [LAYERS]      writes fp32.onnx and int8.onnx there
 
 The shapes are the published ones, the weights are random: they serve to compare speed. Both networks are written as
 their authors' code computes them (NeMo's ConformerEncoder, funasr's SenseVoiceEncoderSmall), and are exported by
@@ -136,6 +136,8 @@ def export(model, width, folder):
 if __name__ == "__main__":
     torch.manual_seed(1)
     network, target = sys.argv[1], Path(sys.argv[2])
+    if len(sys.argv) > 3:
+        LAYERS = BLOCKS = TP_BLOCKS = int(sys.argv[3])
     model, width = (FastConformer(), MELS) if network == "fastconformer" else (Sanm(), STACKED)
     plain, prepared, small = export(model, width, target)
     quant_pre_process(str(plain), str(prepared), skip_symbolic_shape=True, save_as_external_data=True)

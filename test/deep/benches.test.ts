@@ -81,7 +81,7 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
   'npm run bench:observability': { options: '-- --rounds 1 --requests 20', prints: /^watching costs/m },
   'npm run bench:words': { options: '', prints: /ms/ },
   'npm run bench:encoders': {
-    options: '--rounds 1 --seconds 5',
+    options: '--rounds 1 --seconds 5 --layers 2',
     prints: /parakeet [\s\S]*sensevoice .* onnxruntime int8/,
   },
 };
