@@ -82,6 +82,7 @@ test('the levels of this machine that have kernels write the same tokens', {
     assert.ok(ids.split(',').length > 20, ids);
     tokens.set(level, ids);
   }
-  assert.ok(tokens.size >= 2);
+  assert.ok(tokens.size >= 1);
+  if (tokens.size === 1) return t.skip('of the levels with kernels, this processor has one');
   assert.equal(new Set(tokens.values()).size, 1, JSON.stringify(Object.fromEntries(tokens)));
 });
