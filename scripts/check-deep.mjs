@@ -43,5 +43,5 @@ run('Node versions', 'npm', ['run', '--silent', 'test:node-versions', '--', '--s
   env,
 });
 run('64-bit ARM', 'npm', ['run', '--silent', 'test:arm64'], { env });
-run('fuzzing', 'npm', ['run', '--silent', 'fuzz', '--', '--seconds', '20'], { env });
-run('soak', 'npm', ['run', '--silent', 'soak', '--', '--seconds', '120', '--seed', '1'], { env });
+run('fuzzing', 'npm', ['run', '--silent', 'fuzz', '--', '--seconds', '10'], { env });
+run('soak', 'npm', ['run', '--silent', 'soak', '--', '--seconds', '60', '--seed', '1'], { env });
