@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
-import ts from 'typescript';
+import type { Node } from 'oxc-parser';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
 import { recognizerOf } from '../../src/transcription/recognizers/registry.ts';
+import { nodesOf, parsed } from '../syntax-tree.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const SRC = join(ROOT, 'src');
@@ -38,18 +39,16 @@ const roomOf = (path: string) => path.split('/')[0] ?? path;
 /** Lists what a file imports in any way: by name, for its effect, as a type, by re-export, or at run time. */
 function importsOf(path: string): { target: string; typeOnly: boolean }[] {
   const found: { target: string; typeOnly: boolean }[] = [];
-  const add = (target: ts.Node | undefined, typeOnly: boolean) => {
-    if (target !== undefined && ts.isStringLiteralLike(target)) found.push({ target: target.text, typeOnly });
+  const add = (target: Node | null, typeOnly: boolean) => {
+    if (target?.type === 'Literal') found.push({ target: String(target.value), typeOnly });
   };
-  const visit = (node: ts.Node): void => {
-    if (ts.isImportDeclaration(node)) add(node.moduleSpecifier, node.importClause?.isTypeOnly ?? false);
-    if (ts.isExportDeclaration(node)) add(node.moduleSpecifier, node.isTypeOnly);
-    if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) add(node.argument.literal, true);
-    if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword)
-      add(node.arguments[0], false);
-    ts.forEachChild(node, visit);
-  };
-  visit(ts.createSourceFile(path, readFileSync(join(SRC, path), 'utf8'), ts.ScriptTarget.Latest));
+  for (const node of nodesOf(parsed(path, readFileSync(join(SRC, path), 'utf8')))) {
+    if (node.type === 'ImportDeclaration') add(node.source, node.importKind === 'type');
+    if (node.type === 'ExportNamedDeclaration' || node.type === 'ExportAllDeclaration')
+      add(node.source, node.exportKind === 'type');
+    if (node.type === 'TSImportType') add(node.source, true);
+    if (node.type === 'ImportExpression') add(node.source, false);
+  }
   return found;
 }
 
