@@ -3,13 +3,12 @@
  * those that are named, two at a time. A run starts from the corpus in the repository and a fixed seed and leaves the
  * corpus alone. An input that fails is copied to build-fuzz/failures/, and the command that runs it again is printed.
  */
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compile, configure } from './cmake.mjs';
-import { describeMissing, missingTools, ROOT } from './tools.mjs';
+import { describeMissing, forEachAtOnce, missingTools, ROOT, runLines } from './tools.mjs';
 
 const CORPUS = join(ROOT, 'native/fuzz/corpus');
 /** Each target has a folder of seeds (native/fuzz/make-corpus.mjs). */
@@ -17,6 +16,12 @@ const TARGETS = readdirSync(CORPUS).sort();
 const AT_ONCE = 2;
 /** What one input may use. The decoders may take 32 MiB, and a model file as much as it is large. */
 const LIMITS = ['-timeout=20', '-rss_limit_mb=1024', '-malloc_limit_mb=256'];
+const SETTINGS = {
+  ...process.env,
+  ASAN_OPTIONS: 'detect_leaks=1:strict_string_checks=1:allocator_may_return_null=0',
+  UBSAN_OPTIONS: 'print_stacktrace=1',
+  OMP_NUM_THREADS: '1',
+};
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -37,14 +42,8 @@ build();
 const startedAt = Date.now();
 const failures = join(ROOT, 'build-fuzz/failures');
 mkdirSync(failures, { recursive: true });
-const waiting = [...wanted];
 const results = [];
-await Promise.all(
-  Array.from({ length: AT_ONCE }, async () => {
-    for (let name = waiting.shift(); name !== undefined; name = waiting.shift())
-      results.push(await fuzz(name));
-  }),
-);
+await forEachAtOnce(wanted, AT_ONCE, async (name) => results.push(await fuzz(name)));
 process.stdout.write(`== fuzz: ${((Date.now() - startedAt) / 1000).toFixed(1)} s\n`);
 process.exit(results.every(({ ok }) => ok) ? 0 : 1);
 
@@ -79,7 +78,11 @@ async function fuzz(name) {
     corpus,
   ];
   const before = new Set(readdirSync(failures));
-  const { status, output } = await collect(program, args);
+  let output = '';
+  const onLine = (line) => {
+    output = `${output}${line}\n`.slice(-200_000);
+  };
+  const { status } = await runLines(program, args, { env: SETTINGS, onLine });
   const count = /number_of_executed_units: (\d+)/.exec(output)?.[1] ?? '?';
   const memory = /peak_rss_mb: +(\d+)/.exec(output)?.[1] ?? '?';
   const coverage = [...output.matchAll(/ cov: (\d+)/g)].at(-1)?.[1] ?? '?';
@@ -97,26 +100,6 @@ async function fuzz(name) {
     process.stdout.write(`Again: ${program} --target=${name} ${join(failures, input)}\n`);
   }
   return { ok: false };
-}
-
-function collect(command, args) {
-  const env = {
-    ...process.env,
-    ASAN_OPTIONS: 'detect_leaks=1:strict_string_checks=1:allocator_may_return_null=0',
-    UBSAN_OPTIONS: 'print_stacktrace=1',
-    OMP_NUM_THREADS: '1',
-  };
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    let output = '';
-    const append = (data) => {
-      output = (output + data).slice(-200_000);
-    };
-    child.stdout.on('data', append);
-    child.stderr.on('data', append);
-    child.on('error', reject);
-    child.on('close', (status) => resolve({ status, output }));
-  });
 }
 
 function fail(message) {

@@ -4,11 +4,7 @@
  * alone; the rest share the cores.
  * The slow tests of `test/deep` run only when an argument names them, as `npm run check:deep` does.
  */
-import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
-import { run } from 'node:test';
-import { spec } from 'node:test/reporters';
-import { ROOT, testFiles } from './tools.mjs';
+import { forEachAtOnce, isLate, runLines, testFiles, turned } from './tools.mjs';
 
 const wanted = process.argv.slice(2);
 const files = testFiles().filter((path) =>
@@ -22,19 +18,52 @@ if (files.length === 0) {
 const ALONE = /^test\/(deep|model|native)\/|^test\/http\/(proxies|small-requests)\./;
 const SHARING =
   /^test\/deep\/(benches|clients|containers|cuda|documents|generated-sounds|macos|models-import|musl|package|package-arm64|recipes|recorded-requests|request-fuzz|schedules|site|vulkan)\./;
-const alone = files.filter((path) => ALONE.test(path) && !SHARING.test(path));
-const together = files.filter((path) => !alone.includes(path));
-// The longest file begins first, so that a core does not wait for it at the end.
-together.sort((a, b) => Number(b.includes('schedules')) - Number(a.includes('schedules')));
-await runFiles(together, 2);
-await runFiles(alone, 1);
+/** These begin first, so that a core does not wait for one of them at the end. */
+const LONGEST = /^test\/deep\/(benches|recipes|schedules)\./;
+/** What Node prints at the end of each file. */
+const SUMMARY = /^ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$/;
 
-/** Runs files in this order. `node --test` would take them by their names. */
-async function runFiles(files, concurrency) {
-  if (files.length === 0) return;
-  const events = run({ files: files.map((path) => join(ROOT, path)), concurrency });
-  events.on('test:fail', () => {
-    process.exitCode = 1;
-  });
-  await pipeline(events.compose(new spec()), process.stdout, { end: false });
+const isAlone = (path) => ALONE.test(path) && !SHARING.test(path);
+const isLongest = (path) => LONGEST.test(path);
+const byTurn = turned(files);
+const together = byTurn.filter((path) => !isAlone(path));
+together.sort((a, b) => Number(isLongest(b)) - Number(isLongest(a)));
+const sums = { pass: 0, skipped: 0, fail: 0 };
+const failed = [];
+const took = [];
+for (const [paths, atOnce] of turned([
+  [together, 2],
+  [byTurn.filter(isAlone), 1],
+]))
+  await forEachAtOnce(paths, files.length === 1 ? 1 : atOnce, (path) => runFile(path, atOnce === 1));
+
+const slowest = took.sort((a, b) => b.seconds - a.seconds).slice(0, 10);
+if (files.length > 1)
+  process.stdout.write(
+    `\n== the slowest of ${files.length} files\n${slowest.map(({ path, seconds }) => `${seconds.toFixed(1)} s ${path}\n`).join('')}`,
+  );
+process.stdout.write(`\n${sums.pass} tests passed, ${sums.skipped} were skipped, ${sums.fail} failed\n`);
+if (failed.length > 0) {
+  process.stdout.write(`Failed:\n${failed.map((path) => `  ${path}\n`).join('')}`);
+  process.exitCode = 1;
+}
+
+/**
+ * Prints what the tests of a file say when all have ended, or at once where no other file runs.
+ */
+async function runFile(path, atOnce) {
+  if (path.startsWith('test/deep/') && isLate(path)) return;
+  const lines = [];
+  const print = (line) => process.stdout.write(`${line}\n`);
+  const onLine = (line) => {
+    const [, what, count] = SUMMARY.exec(line) ?? [];
+    if (what in sums) sums[what] += Number(count);
+    if (what === undefined) (atOnce ? print : (text) => lines.push(text))(line);
+  };
+  if (atOnce) print(`\n== ${path}`);
+  const args = ['--import', 'tsx', '--test-reporter=spec', '--test-reporter-destination=stdout', path];
+  const { status, seconds } = await runLines(process.execPath, args, { onLine });
+  if (!atOnce) for (const line of [`\n== ${path}`, ...lines]) print(line);
+  if (status !== 0) failed.push(path);
+  took.push({ path, seconds });
 }

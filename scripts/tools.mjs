@@ -138,27 +138,69 @@ export function run(title, command, args, options = {}) {
   process.stdout.write(`== ${title}: ${((Date.now() - startedAt) / 1000).toFixed(1)} s\n`);
 }
 
+/** Does the work for each item, so many at a time, and begins it in their order. */
+export async function forEachAtOnce(items, count, work) {
+  const waiting = [...items];
+  const lane = async () => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: count }, lane));
+}
+
+/**
+ * Runs a program and gives each line that it prints, until it ends or its time is over.
+ * @returns its status, 1 where it was killed, and the seconds that it took
+ */
+export async function runLines(command, args, { env = process.env, onLine, limitMs = 30 * 60_000 }) {
+  const startedAt = Date.now();
+  const options = {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: limitMs,
+    killSignal: 'SIGKILL',
+  };
+  const child = spawn(command, args, options);
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', onLine);
+  const [status, signal] = await once(child, 'close');
+  const seconds = (Date.now() - startedAt) / 1000;
+  if (signal !== null) onLine(`${command} was ended by ${signal} after ${seconds.toFixed(0)} s`);
+  return { status: status ?? 1, seconds };
+}
+
 /**
  * Runs steps side by side, as many as there are processors, for programs that compute with one thread. Each line that
  * they print has the step before it. The process ends with the status of the first step that fails.
  * @param steps each with its title, command, arguments and environment
  */
 export async function runSideBySide(steps) {
-  const waiting = [...steps];
-  const work = async () => {
-    for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
-      const { title, command, args, env } = step;
-      const startedAt = Date.now();
-      const child = spawn(command, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
-      for (const input of [child.stdout, child.stderr])
-        createInterface({ input }).on('line', (line) => process.stdout.write(`${title}: ${line}\n`));
-      const [status] = await once(child, 'close');
-      const outcome = status === 0 ? `${((Date.now() - startedAt) / 1000).toFixed(1)} s` : 'failed';
-      process.stdout.write(`== ${title}: ${outcome}\n`);
-      if (status !== 0) process.exit(status ?? 1);
-    }
-  };
-  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  await forEachAtOnce(steps, availableParallelism(), async ({ title, command, args, env }) => {
+    const onLine = (line) => process.stdout.write(`${title}: ${line}\n`);
+    const { status, seconds } = await runLines(command, args, { env, onLine });
+    process.stdout.write(`== ${title}: ${status === 0 ? `${seconds.toFixed(1)} s` : 'failed'}\n`);
+    if (status !== 0) process.exit(status);
+  });
+}
+
+/** The Unix time after which the deep check begins nothing more, as CI sets it: CI ends what takes longer. */
+const UNTIL_SEC = Number(process.env.VOXGATE_CHECK_UNTIL || Number.POSITIVE_INFINITY);
+
+/** Whether it is too late to begin this part of the deep check. Then it says so. */
+export function isLate(what) {
+  const late = Date.now() / 1000 > UNTIL_SEC;
+  if (late) process.stdout.write(`\n== left out, as the time of VOXGATE_CHECK_UNTIL is over: ${what}\n`);
+  return late;
+}
+
+/**
+ * Turns the order of parts where the time is limited, by as much as the commit says, so that those which a slow machine
+ * leaves out are others the next time.
+ */
+export function turned(parts) {
+  if (UNTIL_SEC === Number.POSITIVE_INFINITY || parts.length === 0) return parts;
+  const { stdout } = spawnSync('git', ['rev-parse', '--short=8', 'HEAD'], { cwd: ROOT, encoding: 'utf8' });
+  const by = (Number.parseInt(stdout, 16) || 0) % parts.length;
+  return [...parts.slice(by), ...parts.slice(0, by)];
 }
 
 /** The files with tests, as sorted paths from the root, without those that packages bring. */
