@@ -1,7 +1,12 @@
-/** `npm run check:deep` tests what takes longer than a check before each commit should: CI runs it after the check. */
+/**
+ * `npm run check:deep` tests what takes longer than a check before each commit should: CI runs it after the check.
+ *
+ * With VOXGATE_CHECK_UNTIL, a Unix time, nothing is begun after that time, and what is left out is named. The parts are
+ * begun in an order that differs from commit to commit then, so that a slow machine leaves out others the next time.
+ */
 import { readFileSync } from 'node:fs';
 import { fetchWeights, installTools } from './steps.mjs';
-import { run, VULKAN_TOOLS } from './tools.mjs';
+import { isLate, run, turned, VULKAN_TOOLS } from './tools.mjs';
 
 installTools([
   ...VULKAN_TOOLS,
@@ -14,34 +19,40 @@ installTools([
 ]);
 run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
 run('build', 'npm', ['run', '--silent', 'build']);
-run('Vulkan library', 'npm', ['run', '--silent', 'build:vulkan', '--', '--floats']);
 const env = { ...process.env, ...fetchWeights() };
-run('deep tests', 'npm', ['run', '--silent', 'test', '--', 'test/deep/'], { env });
-run('threads', 'npm', ['run', '--silent', 'test:native', '--', '--threads'], { env });
-// These kernels differ most from the machine's own. test/deep/cpu-levels.test.ts compares the tokens of all levels.
-const flags =
-  readFileSync('/proc/cpuinfo', 'utf8')
-    .match(/^flags.*/m)?.[0]
-    .split(' ') ?? [];
-const hasNewer = flags.includes('avx512f') || flags.includes('avx_vnni');
-if (flags.includes('avx2') && hasNewer)
-  run('kernels of avx2', 'npm', ['run', '--silent', 'test:native', '--', '--cpu=avx2', 'kernels'], { env });
-else
-  process.stdout.write(
-    '\n== kernels of avx2: skipped, the processor has no newer ones, and the check tests its own\n',
-  );
+const npm = (title, script, ...args) =>
+  run(title, 'npm', ['run', '--silent', script, '--', ...args], { env });
+
 // These files meet most of Node's own code. All files of the addon and of HTTP would take eight minutes; with --spread
 // each of them runs on one of the versions.
-const onEachNode = [
+const ON_EACH_NODE = [
   'native/model',
   'native/whisper',
   'http/transcriptions',
   'http/streaming',
   'http/realtime.',
 ];
-run('Node versions', 'npm', ['run', '--silent', 'test:node-versions', '--', ...onEachNode], {
-  env,
-});
-run('64-bit ARM', 'npm', ['run', '--silent', 'test:arm64'], { env });
-run('fuzzing', 'npm', ['run', '--silent', 'fuzz', '--', '--seconds', '10'], { env });
-run('soak', 'npm', ['run', '--silent', 'soak', '--', '--seconds', '60', '--seed', '1'], { env });
+const PARTS = {
+  'deep tests': (title) => {
+    npm('Vulkan library', 'build:vulkan', '--floats');
+    npm(title, 'test', 'test/deep/');
+  },
+  threads: (title) => npm(title, 'test:native', '--threads'),
+  'kernels of avx2': testOlderKernels,
+  'Node versions': (title) => npm(title, 'test:node-versions', ...ON_EACH_NODE),
+  '64-bit ARM': (title) => npm(title, 'test:arm64'),
+  fuzzing: (title) => npm(title, 'fuzz', '--seconds', '10'),
+  soak: (title) => npm(title, 'soak', '--seconds', '60', '--seed', '1'),
+};
+for (const [title, test] of turned(Object.entries(PARTS))) if (!isLate(title)) test(title);
+
+/** These kernels differ most from the machine's own. test/deep/cpu-levels.test.ts compares the tokens of all levels. */
+function testOlderKernels(title) {
+  const [flags = ''] = readFileSync('/proc/cpuinfo', 'utf8').match(/^flags.*/m) ?? [];
+  if (/ avx2\b/.test(flags) && / (avx512f|avx_vnni)\b/.test(flags))
+    npm(title, 'test:native', '--cpu=avx2', 'kernels');
+  else
+    process.stdout.write(
+      `\n== ${title}: skipped, the processor has no newer ones, and the check tests its own\n`,
+    );
+}

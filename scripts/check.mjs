@@ -10,5 +10,4 @@ run('typecheck', 'npm', ['run', '--silent', 'typecheck']);
 run('build', 'npm', ['run', '--silent', 'build']);
 const env = { ...process.env, ...fetchWeights(), VOXGATE_TEST_WEIGHTS: '1' };
 run('native tests under sanitizers', 'npm', ['run', '--silent', 'test:native'], { env });
-run('fuzzing', 'npm', ['run', '--silent', 'fuzz', '--', '--seconds', '5']);
 run('tests', 'npm', ['run', '--silent', 'test'], { env });

@@ -81,8 +81,7 @@ function testThreads(names) {
     'log:',
     'models:',
   ];
-  for (const name of names.length > 0 ? names : where)
-    run(`native tests of ${name}`, 'build-tsan/native/test/voxgate-tests', [name], { env });
+  run('native tests', 'build-tsan/native/test/voxgate-tests', names.length > 0 ? names : where, { env });
 }
 
 /** @param names parts of the names of tests; all tests on one processor and those of the kernels on each when empty */

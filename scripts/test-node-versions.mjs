@@ -36,6 +36,5 @@ for (const [index, version] of VERSIONS.entries()) {
     run(`fetch Node ${version}`, 'npm', ['install', `--prefix=${folder}`, ...flags, `${name}@${version}`]);
   }
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` };
-  const args = ['--import', 'tsx', 'scripts/test.mjs', ...testsFor(index)];
-  run(`tests on Node ${version}`, join(bin, 'node'), args, { env });
+  run(`tests on Node ${version}`, join(bin, 'node'), ['scripts/test.mjs', ...testsFor(index)], { env });
 }

@@ -12,8 +12,8 @@ namespace {
 
 #ifdef __SANITIZE_THREAD__ // which makes computing many times slower; what the lanes share is the same
 constexpr int kRounds = 1;
-constexpr size_t kSeconds = 5;
-constexpr int kAudioContext = 320;
+constexpr size_t kSeconds = 2;
+constexpr int kAudioContext = 128;
 #else
 constexpr int kRounds = 3;
 constexpr size_t kSeconds = 12;

@@ -43,7 +43,7 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     prints: /^\| es +\| 1 .* [\d.]+ %/m,
   },
   'npm run bench:accuracy -- --forms json,detected': {
-    options: `--languages en,fr --most 1 ${TWO_PEERS}`,
+    options: '--languages en,fr --most 1 --peers voxgate',
     prints: /language given[\s\S]*^\| fr .*[\s\S]*detected[\s\S]*^\| fr /im,
   },
   'npm run bench:silence': {

@@ -9,19 +9,18 @@ import { wav } from '../wav.ts';
 /** One creak of a door sounds like a vowel to both models. */
 const MOST_WITH_TEXT = 3;
 
-for (const language of ['auto', 'en']) {
-  test(`of hundreds of sounds no more than ${MOST_WITH_TEXT} give text, language ${language}`, async (t) => {
-    if (!needsWeights(t)) return;
-    await using gateway = await startRealGateway();
-    const sounds = generatedSounds();
-    assert(sounds.length > 300);
-    const texts: string[] = [];
-    for (const { name, samples } of sounds) {
-      const body = form(wav(samples()), { model: MODEL, language });
-      const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body });
-      const { text } = await json(response);
-      if (text !== '') texts.push(`${name}: ${text}`);
-    }
-    assert(texts.length <= MOST_WITH_TEXT, texts.join('\n'));
-  });
-}
+test(`of hundreds of sounds no more than ${MOST_WITH_TEXT} give text`, async (t) => {
+  if (!needsWeights(t)) return;
+  await using gateway = await startRealGateway();
+  const sounds = generatedSounds();
+  assert(sounds.length > 300);
+  const texts: string[] = [];
+  for (const [i, { name, samples }] of sounds.entries()) {
+    const language = i % 2 === 0 ? 'auto' : 'en'; // by turns, as each takes half a second
+    const body = form(wav(samples()), { model: MODEL, language });
+    const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body });
+    const { text } = await json(response);
+    if (text !== '') texts.push(`${name}, ${language}: ${text}`);
+  }
+  assert(texts.length <= MOST_WITH_TEXT, texts.join('\n'));
+});

@@ -2,10 +2,9 @@
 import { test } from 'node:test';
 import { fuzzRequests } from '../request-fuzz/fuzz.ts';
 
-for (const seed of [2, 3])
-  test(`whatever requests are made of, every answer is one that is meant, with seed ${seed}`, {
-    timeout: 600_000,
-  }, async (t) => {
-    const { requests, statuses } = await fuzzRequests({ requests: 10_000, seed });
-    t.diagnostic(`${requests} requests; ${JSON.stringify(statuses)}`);
-  });
+test('whatever 10,000 requests are made of, every answer is one that is meant', {
+  timeout: 600_000,
+}, async (t) => {
+  const { requests, statuses } = await fuzzRequests({ requests: 10_000, seed: 2 });
+  t.diagnostic(`${requests} requests; ${JSON.stringify(statuses)}`);
+});

@@ -8,7 +8,7 @@ import { loadScripted } from '../faults/scripted-models.ts';
 import { weights } from '../native/fixtures.ts';
 import { JFK } from '../wav.ts';
 
-const COUNT = Number(process.env.VOXGATE_SCHEDULES ?? 4_000);
+const COUNT = Number(process.env.VOXGATE_SCHEDULES ?? 2_000);
 
 test(`after ${COUNT} schedules of requests and what may end them, nothing is left`, async (t) => {
   const report = await runSchedules({ first: 1000, count: COUNT, load: loadScripted, pauseMs: 12 });

@@ -86,8 +86,10 @@ for (const family of FAMILIES) {
     assert.equal(lanes, 1);
     assert(memoryBytes > 0.5 * bytes && memoryBytes < bytes + 2e9, `${memoryBytes} of a file of ${bytes}`);
     const heard = new Set<string>();
-    for (const options of ASKED[family]) {
-      for (const samples of [sweep(2), sweep(5, 3100), sweep(0.7, 900)]) {
+    const sounds = [sweep(2), sweep(5, 3100), sweep(0.7, 900)];
+    for (const [i, options] of ASKED[family].entries()) {
+      // The software device takes seconds for each, so that one option has all sounds and the others one.
+      for (const samples of i === 0 ? sounds : sounds.slice(i % 3, (i % 3) + 1)) {
         const expected = await onCpu.transcribe(samples, options);
         const given = await onDevice.transcribe(samples, options);
         assertSameTokens(family, options, tokensOf(given), tokensOf(expected));
