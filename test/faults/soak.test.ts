@@ -1,4 +1,4 @@
-/** Half a minute of mixed traffic with faults; `npm run check:deep` has three minutes of it. */
+/** Half a minute of mixed traffic with faults; `npm run check:deep` has a minute of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findFaults, soak, writeReport } from '../soak/soak.ts';
