@@ -17,11 +17,11 @@ test(`after ${COUNT} schedules of requests and what may end them, nothing is lef
 });
 
 const real = weights('VOXGATE_TEST_MODEL');
-test('after 200 schedules on a real model, nothing is left', { skip: real.skip }, async (t) => {
+test('after 80 schedules on a real model, nothing is left', { skip: real.skip }, async (t) => {
   const load = () =>
     loadNative().loadModel({ family: 'whisper', path: real.path, device: 'cpu', threads: 2 });
   const audio = readFileSync(JFK);
-  const report = await runSchedules({ first: 1, count: 200, load, audio, pauseMs: 300 });
+  const report = await runSchedules({ first: 1, count: 80, load, audio, pauseMs: 300 });
   t.diagnostic(JSON.stringify(report));
   for (const [what, count] of Object.entries(report)) assert(count > 2, `${what}: ${count}`);
 });
