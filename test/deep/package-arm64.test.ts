@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -33,9 +33,12 @@ function onArm64(args: string[], processor: keyof typeof LEVELS = 'max') {
   return spawnSync('qemu-aarch64', emulated, { cwd: dir, env, encoding: 'utf8', timeout: 300_000 });
 }
 
-/** npm of this machine installs what it would on the other one. Under QEMU it does the same in six minutes. */
+/**
+ * npm of this machine installs what it would on the other one; under QEMU it does the same in six minutes. A package for
+ * another processor that is named itself needs --force.
+ */
 function install(...args: string[]): void {
-  const machine = ['--os=linux', '--cpu=arm64', '--libc=glibc'];
+  const machine = ['--os=linux', '--cpu=arm64', '--libc=glibc', '--force'];
   execFileSync('npm', ['install', ...machine, '--ignore-scripts', '--no-audit', '--no-fund', ...args]);
 }
 
@@ -53,6 +56,9 @@ test('npm installs the packages for 64-bit ARM, and they transcribe there', asyn
   const files = readdirSync(packages).map((name) => join(packages, name));
   assert.equal(files.length, 2, files.join());
   install('-g', `--prefix=${prefix}`, ...files);
+  const engine = join(prefix, 'lib/node_modules/@voxgate/engine-linux-arm64/package.json');
+  const { os, cpu, libc } = JSON.parse(readFileSync(engine, 'utf8'));
+  assert.deepEqual({ os, cpu, libc }, { os: ['linux'], cpu: ['arm64'], libc: ['glibc'] });
 
   const clip = join(dir, 'clip.wav');
   execFileSync('ffmpeg', ['-v', 'error', '-i', JFK, '-t', '4', clip]);
