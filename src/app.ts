@@ -1,6 +1,5 @@
 /** The composition root of the server: it constructs the parts and joins them. */
 import { setMaxListeners } from 'node:events';
-import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Server as TcpServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -44,6 +43,7 @@ import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
 import { allowedModels, createTranscription, routable, servable } from './recognition.ts';
 import { createTurnDetection } from './transcription/live/turn-detection.ts';
 import { modelIdFor, route } from './transcription/routing.ts';
+import { VERSION } from './version.ts';
 import { infoOf } from './wyoming/info.ts';
 import { createWyoming } from './wyoming/server.ts';
 
@@ -77,10 +77,6 @@ export interface App {
 
 /** The time that the log and the captures have to reach the disk when the gateway stops. */
 const LAST_LINES_MS = 3000;
-
-export const VERSION: string = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-).version;
 
 export function buildApp(config: Config, deps: AppDeps): App {
   const { log, store } = deps;

@@ -1,12 +1,12 @@
 /** The command line. Each command has a file of its own; this one gives it the parts it needs. */
 import { Command } from 'commander';
 import type { Logger } from 'winston';
-import { VERSION } from '../app.ts';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { fullMessage } from '../errors.ts';
 import { ALL_WEIGHTS } from '../models/catalogue.ts';
 import { createLog } from '../observability/log.ts';
 import { modelIdFor } from '../transcription/routing.ts';
+import { VERSION } from '../version.ts';
 import { registerBuildCommand } from './build.ts';
 import { registerCompletionCommand } from './completion.ts';
 import { registerConfigCommand } from './config.ts';

@@ -1,6 +1,6 @@
 /** Lets a gateway listen: on HTTP, and on Wyoming where that has a port. */
 import type { AddressInfo, Server } from 'node:net';
-import { type App, type AppDeps, buildApp } from '../app.ts';
+import type { App, AppDeps } from '../app.ts';
 import type { Config } from '../config.ts';
 import { fullMessage } from '../errors.ts';
 
@@ -13,6 +13,8 @@ export interface Started {
 
 /** @throws Error that names the address, and the setting of a port that is in use */
 export async function startGateway(config: Config, deps: AppDeps): Promise<Started> {
+  // Most commands need no gateway, and loading it takes most of their time.
+  const { buildApp } = await import('../app.ts');
   const app = buildApp(config, deps);
   const { host, port, wyomingPort } = config;
   try {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { VERSION } from '../../src/app.ts';
 import { errorEnvelopeSchema, healthSchema, modelsListSchema } from '../../src/http/openapi.ts';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
+import { VERSION } from '../../src/version.ts';
 import {
   form,
   type Gateway,
