@@ -20,6 +20,8 @@ const SHARING =
   /^test\/deep\/(benches|clients|containers|cuda|documents|generated-sounds|macos|models-import|musl|package|package-arm64|recipes|recorded-requests|request-fuzz|schedules|site|vulkan)\./;
 /** These begin first, so that a core does not wait for one of them at the end. */
 const LONGEST = /^test\/deep\/(benches|recipes|schedules)\./;
+/** No file takes half of this. One that hangs ends, and fails. */
+const LIMIT_MS = 30 * 60_000;
 /** What Node prints at the end of each file. */
 const SUMMARY = /^ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$/;
 
@@ -35,7 +37,7 @@ for (const [paths, atOnce] of turned([
   [together, 2],
   [byTurn.filter(isAlone), 1],
 ]))
-  await forEachAtOnce(paths, files.length === 1 ? 1 : atOnce, (path) => runFile(path, atOnce === 1));
+  await forEachAtOnce(paths, atOnce, (path) => runFile(path, atOnce === 1 || files.length === 1));
 
 const slowest = took.sort((a, b) => b.seconds - a.seconds).slice(0, 10);
 if (files.length > 1)
@@ -48,22 +50,20 @@ if (failed.length > 0) {
   process.exitCode = 1;
 }
 
-/**
- * Prints what the tests of a file say when all have ended, or at once where no other file runs.
- */
-async function runFile(path, atOnce) {
+/** @param isOnly no other file runs, so that what the tests say is printed at once, and not when all have ended */
+async function runFile(path, isOnly) {
   if (path.startsWith('test/deep/') && isLate(path)) return;
   const lines = [];
   const print = (line) => process.stdout.write(`${line}\n`);
   const onLine = (line) => {
     const [, what, count] = SUMMARY.exec(line) ?? [];
     if (what in sums) sums[what] += Number(count);
-    if (what === undefined) (atOnce ? print : (text) => lines.push(text))(line);
+    if (what === undefined) (isOnly ? print : (text) => lines.push(text))(line);
   };
-  if (atOnce) print(`\n== ${path}`);
+  if (isOnly) print(`\n== ${path}`);
   const args = ['--import', 'tsx', '--test-reporter=spec', '--test-reporter-destination=stdout', path];
-  const { status, seconds } = await runLines(process.execPath, args, { onLine });
-  if (!atOnce) for (const line of [`\n== ${path}`, ...lines]) print(line);
+  const { status, seconds } = await runLines(process.execPath, args, { onLine, limitMs: LIMIT_MS });
+  if (!isOnly) for (const line of [`\n== ${path}`, ...lines]) print(line);
   if (status !== 0) failed.push(path);
   took.push({ path, seconds });
 }

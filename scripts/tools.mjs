@@ -149,9 +149,10 @@ export async function forEachAtOnce(items, count, work) {
 
 /**
  * Runs a program and gives each line that it prints, until it ends or its time is over.
+ * @param limitMs 0 for a program that may take any time
  * @returns its status, 1 where it was killed, and the seconds that it took
  */
-export async function runLines(command, args, { env = process.env, onLine, limitMs = 30 * 60_000 }) {
+export async function runLines(command, args, { env = process.env, onLine, limitMs = 0 }) {
   const startedAt = Date.now();
   const options = {
     cwd: ROOT,
