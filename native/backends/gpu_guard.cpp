@@ -60,8 +60,10 @@ std::string_view reason_of(std::string_view message) {
   return reason_is_logged ? logged : message;
 }
 
+// The second one is cuBLAS's.
 bool is_out_of_memory(std::string_view reason) {
-  return reason.ends_with("error: out of memory") || reason.ends_with("error: CUBLAS_STATUS_ALLOC_FAILED");
+  return reason.ends_with("error: out of memory") ||
+         reason.ends_with("error: the resource allocation failed");
 }
 
 // ggml calls this before it ends the process. Its C files are compiled so that an exception passes through
@@ -129,12 +131,19 @@ void abandon(Backend* backend) {
   abandoned->push_back(backend);
 }
 
+std::unique_ptr<Backend> guarded_from(const LaneFactory& make);
+
 class GuardedBackend final : public Backend {
  public:
   explicit GuardedBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)), info_(inner_->info()) {}
   ~GuardedBackend() override { release(); }
 
   const ModelInfo& info() const override { return info_; }
+
+  LaneFactory lane_factory() const override {
+    const auto make_lane = inner_ ? inner_->lane_factory() : LaneFactory();
+    return make_lane ? [make_lane] { return guarded_from(make_lane); } : LaneFactory();
+  }
 
   std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
                                   const ChunkEvents& events, const CancelToken& cancel) override {
@@ -182,6 +191,27 @@ class GuardedBackend final : public Backend {
   ModelInfo info_;
 };
 
+// A model, or a lane of one, behind the guard. Throws Failure{out_of_memory} or Failure{load_failed} where
+// the GPU fails.
+std::unique_ptr<Backend> guarded_from(const LaneFactory& make) {
+  if (g_lost)
+    throw Failure(StatusCode::load_failed, "The GPU failed in an earlier call");
+  Call call{t_call, true};
+  std::unique_ptr<Backend> made;
+  bool survived = false;
+  try {
+    survived = survives(call, [&] { made = make(); });
+  } catch (...) {
+    // A library may turn the exception into another failure.
+    if (call.out_of_memory)
+      throw failure(call, StatusCode::load_failed);
+    throw;
+  }
+  if (!survived)
+    throw failure(call, StatusCode::load_failed);
+  return std::make_unique<GuardedBackend>(std::move(made));
+}
+
 } // namespace
 
 void note_gpu_error(const char* line) {
@@ -205,22 +235,7 @@ std::unique_ptr<Backend> load_guarded(BackendFactory load, const LoadOptions& op
                                       const CancelToken& cancel) {
   if (options.device == "cpu")
     return load(options, cancel);
-  if (g_lost)
-    throw Failure(StatusCode::load_failed, "The GPU failed in an earlier call");
-  Call call{t_call, true};
-  std::unique_ptr<Backend> loaded;
-  bool survived = false;
-  try {
-    survived = survives(call, [&] { loaded = load(options, cancel); });
-  } catch (...) {
-    // A library may turn the exception into another failure.
-    if (call.out_of_memory)
-      throw failure(call, StatusCode::load_failed);
-    throw;
-  }
-  if (!survived)
-    throw failure(call, StatusCode::load_failed);
-  return std::make_unique<GuardedBackend>(std::move(loaded));
+  return guarded_from([&] { return load(options, cancel); });
 }
 
 } // namespace voxgate

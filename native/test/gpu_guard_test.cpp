@@ -1,3 +1,4 @@
+#include "apart.h"
 #include "harness.h"
 
 #include "backends/ggml_runtime.h"
@@ -5,9 +6,6 @@
 
 #include <ggml-backend-impl.h>
 #include <ggml-impl.h>
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 // The tests have no GPU, so a backend that ends as ggml's CUDA code does stands for one. A GPU is lost for
 // the whole process, so that each of these tests runs in a process of its own.
@@ -32,6 +30,7 @@ void end_as_ggml_does() {
 }
 
 constexpr auto kMemory = "out of memory";
+constexpr auto kMemoryOfCublas = "the resource allocation failed";
 constexpr auto kSticky = "an illegal memory access was encountered";
 
 // Memory on the GPU: once something has failed for good, it cannot even be freed.
@@ -52,6 +51,13 @@ class Failing final : public Backend {
  public:
   Failing() { info_.family = "failing"; }
   const ModelInfo& info() const override { return info_; }
+  LaneFactory lane_factory() const override {
+    return [] {
+      auto lane = std::make_unique<Failing>();
+      end_as_ggml_does();
+      return lane;
+    };
+  }
   std::vector<Segment> transcribe(std::span<const float>, const ChunkOptions&, const ChunkEvents&,
                                   const CancelToken&) override {
     const Buffer working_memory;
@@ -90,27 +96,6 @@ std::unique_ptr<Backend> load(const char* device = "cuda", BackendFactory factor
 
 StatusCode code_of(Backend& model) {
   return failure_of([&] { model.transcribe({}, {}, {}, CancelToken()); });
-}
-
-// Runs the body of a test in a child, and fails as it does.
-void apart(const std::function<void()>& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    int code = 1;
-    try {
-      body();
-      code = 0;
-    } catch (const Failed& failed) {
-      std::cerr << failed.what << '\n' << std::flush;
-    } catch (...) {
-      std::cerr << "threw " << current_status(StatusCode::closed).message << '\n' << std::flush;
-    }
-    _exit(code);
-  }
-  int status = 0;
-  CHECK(waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status)); // no signal ended it
-  CHECK(WEXITSTATUS(status) == 0);
 }
 
 } // namespace
@@ -159,6 +144,35 @@ TEST("gpu guard: after a failure no destructor of any model on the GPU runs, and
   });
 }
 
+TEST("gpu guard: a lane is guarded as its model is") {
+  apart([] {
+    auto model = load();
+    const auto make_lane = model->lane_factory();
+    auto lane = make_lane();
+    auto other = make_lane();
+    g_freed = 0;
+    g_failure = kMemory;
+    CHECK(failure_of([&] { make_lane(); }) == StatusCode::out_of_memory);
+    CHECK(g_freed == 1);
+    CHECK(code_of(*lane) == StatusCode::out_of_memory);
+    g_failure = nullptr;
+    CHECK(code_of(*lane) == StatusCode::inference_failed);
+    CHECK(other->transcribe({}, {}, {}, CancelToken()).size() == 1);
+    CHECK(model->transcribe({}, {}, {}, CancelToken()).size() == 1);
+    g_freed = 0;
+    g_failure = kSticky;
+    g_fails_when_freed = true;
+    CHECK(code_of(*other) == StatusCode::inference_failed);
+    g_failure = nullptr;
+    CHECK(code_of(*model) == StatusCode::inference_failed);
+    CHECK(failure_of([&] { make_lane(); }) == StatusCode::load_failed);
+    lane.reset();
+    other.reset();
+    model.reset();
+    CHECK(g_freed == 0);
+  });
+}
+
 TEST("gpu guard: a failure while loading frees nothing") {
   apart([] {
     g_failure = kSticky;
@@ -189,6 +203,16 @@ TEST("gpu guard: a lack of memory is out_of_memory and frees the model, and the 
     g_failure = nullptr;
     CHECK(code_of(*model) == StatusCode::inference_failed);
     CHECK(other->transcribe({}, {}, {}, CancelToken()).size() == 1);
+    CHECK(load()->transcribe({}, {}, {}, CancelToken()).size() == 1);
+  });
+}
+
+TEST("gpu guard: cuBLAS without memory is out_of_memory, too") {
+  apart([] {
+    const auto model = load();
+    g_failure = kMemoryOfCublas;
+    CHECK(code_of(*model) == StatusCode::out_of_memory);
+    g_failure = nullptr;
     CHECK(load()->transcribe({}, {}, {}, CancelToken()).size() == 1);
   });
 }

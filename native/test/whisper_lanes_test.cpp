@@ -60,6 +60,17 @@ TEST("whisper: the threads that lanes could have add up to 256") {
   CHECK(lane_count(1, 512) == 1);
 }
 
+TEST("whisper: on a GPU the lanes beside the first one take at most half of what the weights leave") {
+  const uint64_t lane = uint64_t{384} << 20; // and 128 MiB beside its buffers
+  const auto gigabytes = [](uint64_t count) { return count << 30; };
+  CHECK(gpu_lane_count(lane, gigabytes(0), 16) == 1);
+  CHECK(gpu_lane_count(lane, gigabytes(1) - 1, 16) == 1);
+  CHECK(gpu_lane_count(lane, gigabytes(1), 16) == 2);
+  CHECK(gpu_lane_count(lane, gigabytes(4), 16) == 5);
+  CHECK(gpu_lane_count(lane, gigabytes(140), 16) == 8);
+  CHECK(gpu_lane_count(lane, gigabytes(140), 3) == 3); // each keeps a thread of the CPU busy
+}
+
 TEST("whisper: lanes give side by side what one gives alone") {
   const auto first = load_synthetic(5, 5); // four lanes are at work, and share five threads
   const auto samples = noise(kSeconds * kSampleRate);

@@ -1,9 +1,15 @@
 /**
  * A model on a GPU that moves to the CPU when the GPU fails or has no memory left. That may happen while the model
- * loads, or in the middle of a chunk, which is then recognized again from its start. A cancelled call and an invalid
- * argument do not count as failures of the GPU.
+ * loads, or in the middle of a chunk, which is then recognized again from its start, as are the chunks of the other
+ * lanes. A cancelled call and an invalid argument do not count as failures of the GPU.
  */
-import { type DecodedSegment, type JobHooks, NativeError, type TranscriptionModel } from './types.ts';
+import {
+  type DecodedSegment,
+  type JobHooks,
+  type Lane,
+  NativeError,
+  type TranscriptionModel,
+} from './types.ts';
 
 export interface GpuFallbackOptions {
   /** `cuda:<n>` or `vulkan:<n>`, as `LoadOptions.device` takes it. */
@@ -14,59 +20,86 @@ export interface GpuFallbackOptions {
 }
 
 /**
- * Loads the model on the GPU, or on the CPU when that fails. The model returned has one lane while it is on the GPU.
+ * Loads the model on the GPU, or on the CPU when that fails.
  * @throws NativeError when the CPU fails too
  */
 export async function loadWithFallback(options: GpuFallbackOptions): Promise<TranscriptionModel> {
   let onGpu = true;
-  let model = await options.load(options.gpu).catch(moveToCpu);
+  let moving: Promise<void> | undefined;
+  let model = await options.load(options.gpu).catch(loadOnCpu);
 
-  /** Loads the model on the CPU. @throws `error` itself when it is not a failure of the GPU */
-  async function moveToCpu(error: unknown): Promise<TranscriptionModel> {
-    if (!onGpu || !isGpuFailure(error)) throw error;
+  /** @throws `error` itself when it is not a failure of the GPU */
+  async function loadOnCpu(error: unknown): Promise<TranscriptionModel> {
+    if (!isGpuFailure(error)) throw error;
     const onCpu = await options.load('cpu');
     onGpu = false;
     options.onFallback(error);
     return onCpu;
   }
 
-  async function run<T>(call: (model: TranscriptionModel) => Promise<T>): Promise<T> {
+  /** Closing the model ends what its other lanes compute, so that they come here as well. */
+  async function move(error: unknown): Promise<void> {
+    const failed = model;
+    model = await loadOnCpu(error);
+    await failed.close();
+  }
+
+  async function run<T>(index: number, call: (lane: Lane) => Promise<T>): Promise<T> {
+    const used = model;
+    const wasOnGpu = onGpu;
     try {
-      return await call(model);
+      return await call(await used.lane(index % used.info.lanes));
     } catch (error) {
-      const failed = model;
-      model = await moveToCpu(error);
-      await failed.close();
-      return await call(model);
+      const isLeaving = moving !== undefined || model !== used;
+      if (!wasOnGpu || !(isGpuFailure(error) || (isLeaving && isClosed(error)))) throw error;
+      if (model === used) {
+        moving ??= move(error).finally(() => {
+          moving = undefined; // a CPU that fails too may have memory later
+        });
+      }
+      await moving;
+      return await call(await model.lane(index % model.info.lanes));
     }
   }
 
-  const movable: TranscriptionModel = {
+  /** What moves with the model; the CPU may have fewer lanes. */
+  const lane = (index: number): Lane => ({
     get info() {
       return model.info;
     },
     transcribe: (samples, decoding, hooks = {}) =>
-      run((current) =>
+      run(index, (current) =>
         onGpu
           ? transcribeWhole(current, samples, decoding, hooks)
           : current.transcribe(samples, decoding, hooks),
       ),
     detectLanguage: (samples, detection, hooks) =>
-      run((current) => current.detectLanguage(samples, detection, hooks)),
-    lane: async (index) => (onGpu ? movable : model.lane(index)),
-    close: () => model.close(),
+      run(index, (current) => current.detectLanguage(samples, detection, hooks)),
+  });
+  const { transcribe, detectLanguage } = lane(0);
+  const movable: TranscriptionModel = {
+    get info() {
+      return model.info;
+    },
+    transcribe,
+    detectLanguage,
+    lane: async (index) => (index === 0 ? movable : lane(index)),
+    close: async () => {
+      await moving?.catch(() => undefined);
+      await model.close();
+    },
   };
   return movable;
 }
 
 /** Reports the segments only when the chunk is complete, so that a second attempt cannot report them twice. */
 async function transcribeWhole(
-  model: TranscriptionModel,
+  lane: Lane,
   samples: Float32Array,
-  decoding: Parameters<TranscriptionModel['transcribe']>[1],
+  decoding: Parameters<Lane['transcribe']>[1],
   { onSegment, ...hooks }: JobHooks,
 ): Promise<DecodedSegment[]> {
-  const segments = await model.transcribe(samples, decoding, hooks);
+  const segments = await lane.transcribe(samples, decoding, hooks);
   for (const segment of segments) onSegment?.(segment);
   return segments;
 }
@@ -76,4 +109,8 @@ function isGpuFailure(error: unknown): error is NativeError {
     error instanceof NativeError &&
     (error.code === 'out_of_memory' || error.code === 'inference_failed' || error.code === 'load_failed')
   );
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof NativeError && error.code === 'closed';
 }

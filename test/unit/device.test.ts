@@ -177,6 +177,60 @@ test('a chunk whose GPU is lost in its middle is recognized again on the CPU, an
   assert.equal(onCpu.closed, true);
 });
 
+test('the lanes of a GPU that is lost move together, and each chunk is recognized again', async () => {
+  const closed = new NativeError('closed', 'The model was closed');
+  let close: () => void = () => undefined;
+  const isClosed = new Promise<never>((_, reject) => {
+    close = () => reject(closed);
+  });
+  isClosed.catch(() => undefined);
+  const onGpu: ReturnType<typeof model> = {
+    ...model('gpu', { error: failed, after: 0 }),
+    async close() {
+      close();
+    },
+  };
+  onGpu.info.lanes = 4;
+  // The first lane fails, the second one too but later, and the others compute until the model is closed.
+  onGpu.lane = async (index) =>
+    index < 2
+      ? { ...model('gpu', { error: failed, after: index }), info: onGpu.info }
+      : { ...model('gpu'), info: onGpu.info, transcribe: () => isClosed };
+  const { wrapped, told } = await loaded(async () => onGpu);
+  const heard = await Promise.all(
+    [0, 1, 2, 3].map(async (index) => {
+      const [segment] = await (await wrapped.lane(index)).transcribe(new Float32Array(1), chunkOptions);
+      return segment?.language;
+    }),
+  );
+  assert.deepEqual(heard, ['cpu', 'cpu lane 1', 'cpu', 'cpu lane 1'], 'on the two lanes of the CPU');
+  assert.deepEqual(told, [failed]);
+});
+
+test('a model that is closed while it is on the GPU stays there', async () => {
+  const closed = new NativeError('closed', 'The model was closed');
+  const { wrapped, told } = await loaded(async () => model('gpu', { error: closed, after: 0 }));
+  await assert.rejects(wrapped.transcribe(new Float32Array(1), chunkOptions), closed);
+  assert.deepEqual(told, []);
+});
+
+test('a CPU that has no memory either fails the chunk, and the next one tries again', async () => {
+  const noMemory = new NativeError('out_of_memory', 'Not enough memory for the weights');
+  const onCpu = model('cpu');
+  let tries = 0;
+  const wrapped = await loadWithFallback({
+    gpu: 'cuda:0',
+    load: async (device) => {
+      if (device !== 'cpu') return model('gpu', { error: failed, after: 0 });
+      if (tries++ === 0) throw noMemory;
+      return onCpu;
+    },
+    onFallback: () => undefined,
+  });
+  await assert.rejects(wrapped.transcribe(new Float32Array(1), chunkOptions), noMemory);
+  assert.equal((await wrapped.transcribe(new Float32Array(1), chunkOptions)).length, 2);
+});
+
 test('a GPU lost while the language is detected is replaced by the CPU', async () => {
   const { wrapped, told } = await loaded(async () => model('gpu', { error: failed, after: 0 }));
   const guess = await wrapped.detectLanguage(new Float32Array(1), { audioContext: 0 });

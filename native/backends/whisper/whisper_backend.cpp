@@ -10,6 +10,7 @@
 #include <whisper.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace voxgate {
@@ -22,6 +23,9 @@ constexpr size_t kSamplesPerPosition = 320;
 constexpr int kMaxLanes = 8;
 constexpr int kMaxLaneThreads = 256; // of all lanes: each may be the only one that computes, with all threads
 constexpr uint64_t kMaxLaneBytes = uint64_t{1} << 30; // of all lanes but the first
+// Beside its buffers, a lane on a GPU has a stream, a workspace of cuBLAS and memory for single operations.
+constexpr uint64_t kGpuLaneBytes = uint64_t{128} << 20;
+constexpr uint64_t kMaxPartOfGpu = 2; // of the free memory, for all lanes but the first
 
 struct FreeState {
   void operator()(whisper_state* state) const { whisper_free_state(state); }
@@ -47,8 +51,8 @@ whisper_context_params context_params(int gpu) {
 
 class WhisperBackend final : public Backend {
  public:
-  WhisperBackend(ContextPtr context, std::shared_ptr<ThreadBudget> budget, bool on_gpu)
-      : context_(std::move(context)), budget_(std::move(budget)), on_gpu_(on_gpu) {
+  WhisperBackend(ContextPtr context, std::shared_ptr<ThreadBudget> budget, int gpu)
+      : context_(std::move(context)), budget_(std::move(budget)), gpu_(gpu) {
     whisper_internals::choose_alignment_heads(*context_);
     longest_token_ = whisper_internals::longest_token(*context_);
     info_.family = "whisper";
@@ -57,7 +61,7 @@ class WhisperBackend final : public Backend {
     info_.audio_context = whisper_n_audio_ctx(context_.get());
     info_.text_context = whisper_n_text_ctx(context_.get());
     const auto lane_bytes = whisper_internals::memory_bytes(state());
-    info_.lanes = on_gpu ? 1 : lane_count(lane_bytes, budget_->threads());
+    info_.lanes = gpu >= 0 ? lanes_on_gpu(lane_bytes) : lane_count(lane_bytes, budget_->threads());
     info_.memory_bytes = whisper_internals::memory_bytes(*context_) + lane_bytes;
   }
 
@@ -66,12 +70,12 @@ class WhisperBackend final : public Backend {
   LaneFactory lane_factory() const override {
     if (info_.lanes == 1)
       return {};
-    return [whole = std::weak_ptr(context_), budget = budget_]() -> std::unique_ptr<Backend> {
+    return [whole = std::weak_ptr(context_), budget = budget_, gpu = gpu_]() -> std::unique_ptr<Backend> {
       const auto weights = whole.lock();
       if (!weights)
         throw Failure(StatusCode::closed, "The model was closed");
-      auto lane = std::make_unique<WhisperBackend>(whisper_internals::view_of(weights, context_params(-1)),
-                                                   budget, false);
+      auto lane = std::make_unique<WhisperBackend>(whisper_internals::view_of(weights, context_params(gpu)),
+                                                   budget, gpu);
       lane->info_.memory_bytes -= whisper_internals::memory_bytes(*weights); // counted once
       return lane;
     };
@@ -85,7 +89,7 @@ class WhisperBackend final : public Backend {
     wanted.audio_context = audio_context(options.audio_context, padded.size());
     const bool encoded = std::exchange(encoded_, {}) == wanted && options.again;
     whisper_state& state = this->state();
-    prepare(state, wanted.audio_context);
+    whisper_internals::set_audio_context(state, wanted.audio_context);
     CallScope scope(state, *budget_, cancel);
     try {
       WhisperTranscript transcript(*context_, state, scope, cancel, options, events,
@@ -110,7 +114,7 @@ class WhisperBackend final : public Backend {
     whisper_state& state = this->state();
     const int audio_context = this->audio_context(options.audio_context, padded.size());
     encoded_ = {};
-    prepare(state, audio_context);
+    whisper_internals::set_audio_context(state, audio_context);
     CallScope scope(state, *budget_, cancel);
     scope.set_window(whisper_internals::window_of(*context_, state,
                                                   static_cast<int>(padded.size() / kSamplesPerPosition)));
@@ -154,6 +158,17 @@ class WhisperBackend final : public Backend {
     return result;
   }
 
+  // Other libraries than CUDA's were not seen to compute for several threads at once.
+  int lanes_on_gpu(uint64_t lane_bytes) {
+    const auto gpu = ggml_backend_sched_get_backend(whisper_internals::audio_graphs(state()).front(), 0);
+    if (!std::string_view(ggml_backend_name(gpu)).starts_with("CUDA"))
+      return 1;
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    ggml_backend_dev_memory(ggml_backend_get_device(gpu), &free_bytes, &total_bytes);
+    return gpu_lane_count(lane_bytes, free_bytes, budget_->threads());
+  }
+
   // It is made when the model is loaded, so that a machine too small fails the load and not the first
   // request, and again after a call that lost it.
   whisper_state& state() {
@@ -162,14 +177,6 @@ class WhisperBackend final : public Backend {
     if (!state_)
       throw Failure(StatusCode::out_of_memory, "Not enough memory for the model's working buffers");
     return *state_;
-  }
-
-  // Nothing of the audio of an earlier call may show in the next.
-  void prepare(whisper_state& state, int audio_context) {
-    if (on_gpu_ && last_context_ != audio_context)
-      whisper_internals::forget_audio(state);
-    last_context_ = audio_context;
-    whisper_internals::set_audio_context(state, audio_context);
   }
 
   static std::vector<float> pad(std::span<const float> samples) {
@@ -194,9 +201,8 @@ class WhisperBackend final : public Backend {
   ContextPtr context_; // outlives the state, which uses its weights
   std::shared_ptr<ThreadBudget> budget_;
   StatePtr state_;
-  int last_context_ = 0;
   Encoded encoded_;
-  bool on_gpu_;
+  int gpu_; // -1 for the CPU
   size_t longest_token_ = 0;
   ModelInfo info_;
 };
@@ -208,6 +214,12 @@ const FamilyRegistration registration{"whisper", load_whisper, whisper_log_set};
 int lane_count(uint64_t lane_bytes, int threads) {
   const auto affordable = static_cast<int>(std::min<uint64_t>(kMaxLaneBytes / lane_bytes, kMaxLanes));
   return std::max(1, std::min({1 + affordable, kMaxLanes, threads, kMaxLaneThreads / threads}));
+}
+
+int gpu_lane_count(uint64_t lane_bytes, uint64_t free_bytes, int threads) {
+  const auto affordable =
+      std::min<uint64_t>(free_bytes / kMaxPartOfGpu / (lane_bytes + kGpuLaneBytes), kMaxLanes);
+  return std::clamp(1 + static_cast<int>(affordable), 1, std::min(kMaxLanes, std::max(1, threads)));
 }
 
 std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelToken& cancel) {
@@ -222,7 +234,7 @@ std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelTo
     throw Failure(StatusCode::out_of_memory, "Not enough memory for the weights");
   cancel.check();
   return std::make_unique<WhisperBackend>(std::move(context), std::make_shared<ThreadBudget>(options.threads),
-                                          gpu >= 0);
+                                          gpu);
 }
 
 } // namespace voxgate

@@ -11,4 +11,7 @@ std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelTo
 // The number of lanes of a model on the CPU, 1 or more. `lane_bytes` is the working memory of one lane.
 int lane_count(uint64_t lane_bytes, int threads);
 
+// The same on a GPU, which has `free_bytes` of memory beside the weights.
+int gpu_lane_count(uint64_t lane_bytes, uint64_t free_bytes, int threads);
+
 } // namespace voxgate

@@ -5,8 +5,6 @@
 
 #include <ggml.h>
 
-#include <string_view>
-
 namespace voxgate {
 namespace {
 
@@ -32,12 +30,6 @@ size_t buffer_bytes(ggml_backend_sched_t scheduler) {
   return ggml_backend_sched_get_buffer_size(scheduler, ggml_backend_sched_get_backend(scheduler, last));
 }
 
-// CUDA's fast attention takes multiples of 256 positions only.
-bool wants_padding(ggml_backend_sched_t scheduler) {
-  return std::string_view(ggml_backend_name(ggml_backend_sched_get_backend(scheduler, 0)))
-      .starts_with("CUDA");
-}
-
 void keep_part(std::span<std::byte> memory, size_t part) {
   const auto spare = memory.subspan(memory.size() / part);
   give_back_pages(spare.data(), spare.size());
@@ -46,8 +38,7 @@ void keep_part(std::span<std::byte> memory, size_t part) {
 } // namespace
 
 CallScope::CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel)
-    : state_(&state), cancel_(cancel), turn_(budget), audio_graphs_(whisper_internals::audio_graphs(state)),
-      exact_positions_(!wants_padding(audio_graphs_.front())) {
+    : state_(&state), cancel_(cancel), turn_(budget), audio_graphs_(whisper_internals::audio_graphs(state)) {
   whisper_internals::set_graph_abort(state, should_abort, this);
   t_current = this;
 }

@@ -20,7 +20,7 @@ namespace voxgate {
 //
 //  - graphs are computed by as many threads as are this lane's share at that moment;
 //  - graphs stop between two operations when the call is cancelled (on a CPU);
-//  - attention sees the positions of the audio context and no others, but for CUDA;
+//  - attention sees the positions of the audio context and no others;
 //  - silence behind the audio is sparse, and reaches to the end of the whole window;
 //  - the audio is not encoded again after `skip_encoding(true)`;
 //  - memory that only a long window or a long text needs is given back.
@@ -60,14 +60,12 @@ class CallScope {
   const WhisperWindow& window() const { return window_; }
 
   int threads() const { return turn_.threads(); }
-  bool exact_positions() const { return exact_positions_; }
 
  private:
   whisper_state* state_;
   const CancelToken& cancel_;
   ThreadBudget::Turn turn_;
   std::array<ggml_backend_sched_t, 3> audio_graphs_;
-  bool exact_positions_;
   WhisperWindow window_;
   bool skips_encoding_ = false;
   bool was_audio_ = false; // of the last graph

@@ -35,9 +35,9 @@
 // padded_positions (2055, 2284, 2481)
 //   The positions without padding. whisper.cpp rounds the audio context up to a multiple of 256 and
 //   attends to the positions in between without a mask. They hold zeros at first, which takes weight from the
-//   speech, and later what an earlier call with a longer context left there: another caller's audio. CUDA
-//   wants them, so `forget_audio` clears them there. While a state is made they are rounded, so that its
-//   buffers are large enough for both. Test: "attention sees the positions of the audio and no others".
+//   speech, and later what an earlier call with a longer context left there: another caller's audio. While a
+//   state is made they are rounded, so that its buffers are those of whisper.cpp. Test: "attention sees the
+//   positions of the audio and no others".
 // places (2088)
 //   The places of the positions that are encoded, which may leave some out (whisper_window.h). whisper.cpp
 //   encodes the first ones. Test: native/test/whisper_window_test.cpp, "silence behind the audio is sparse".
@@ -274,11 +274,6 @@ void choose_alignment_heads(whisper_context& context) {
     return;
   params.dtw_aheads_preset = WHISPER_AHEADS_N_TOP_MOST;
   params.dtw_n_top = std::max(1, hparams.n_text_layer / 2);
-}
-
-void forget_audio(whisper_state& state) {
-  ggml_backend_buffer_clear(state.kv_cross.buffer, 0);
-  ggml_backend_buffer_clear(state.kv_pad.buffer, 0);
 }
 
 void set_audio_context(whisper_state& state, int audio_context) {

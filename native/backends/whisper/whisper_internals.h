@@ -33,10 +33,6 @@ std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> 
 // Finds the heads that align text with audio, from the shape of the model.
 void choose_alignment_heads(whisper_context& context);
 
-// Clears what the last call left in the attention caches for audio. This is needed with CUDA, where positions
-// are padded, whenever the audio context changes.
-void forget_audio(whisper_state& state);
-
 void set_audio_context(whisper_state& state, int audio_context);
 
 // The window of a state whose audio context is set, of which `audio` positions (20 ms) hold audio.

@@ -55,8 +55,7 @@ ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
 }
 
 int padded_positions(int positions) {
-  const auto* call = CallScope::current();
-  if (call == nullptr || !call->exact_positions())
+  if (CallScope::current() == nullptr)
     return GGML_PAD(positions, kPositionPadding);
   ++seam_counts.exact_positions;
   return positions;
