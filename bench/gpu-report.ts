@@ -5,14 +5,19 @@
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { hashFile } from '../src/models/disk.ts';
+import { createRecords } from '../src/models/records.ts';
 import { type DeviceRun, type Findings, GPU_QUERY, gpuPage, parseGpus, reasonOf } from './gpu-table.ts';
 import { gitRevision, packageVersion, ROOT } from './peers/peer.ts';
+import { baseCheckpoint, ensureVenv, VENV } from './peers/python.ts';
 import { describeMachine } from './report.ts';
 import { SHAPES, writeSyntheticModel } from './synthetic-model.ts';
 
 const FOLDER = join(ROOT, 'build/gpu-report');
-const PEERS = 'voxgate,faster-whisper,faster-whisper-batched,whisper-server';
+const PEERS = 'voxgate,faster-whisper,faster-whisper-beam-5,faster-whisper-batched';
+const CLASSES = ['commands', 'sentences', '60s', '6min', '60min'];
 const MINUTES = 60_000;
 
 const findings: Findings = { facts: [], steps: [], models: [], comparisons: '' };
@@ -57,11 +62,43 @@ for (const [name, textLayers] of [['large-v3-turbo', 4] as const, ['large-v3', 3
     }
   });
 
-for (const only of ['sentences', '60s', '6min'])
-  await step(`comparison with peers, ${only}`, () => {
-    const said = npm('bench', ['--device', 'cuda', '--only', only, '--peers', PEERS], 60);
-    findings.comparisons += `${said.slice(said.indexOf('###'))}\n\n`;
-  });
+for (const only of CLASSES)
+  await step(`comparison with peers, base, ${only}`, () =>
+    compareWithPeers(only, [`${PEERS},whisper-server`]),
+  );
+const WIDE = {
+  id: 'multilingual-large-v3-turbo',
+  file: 'ggml-large-v3-turbo.bin',
+  checkpoint: join(FOLDER, 'wide'),
+};
+const WIDE_MODELS = join(FOLDER, 'models');
+await step("base's words in the shape of large-v3-turbo", async () => {
+  mkdirSync(WIDE_MODELS, { recursive: true });
+  const python = ensureVenv(VENV);
+  const file = join(WIDE_MODELS, WIDE.file);
+  // Base has six layers in its decoder, turbo four.
+  const shape = ['1280', '32', '6'];
+  const script = join(ROOT, 'bench/peers/widened_whisper.py');
+  program(python, [
+    script,
+    pull('multilingual-base', 'cuda'),
+    baseCheckpoint(VENV),
+    ...shape,
+    file,
+    WIDE.checkpoint,
+  ]);
+  const sha256 = await hashFile(file, new AbortController().signal, () => undefined);
+  await createRecords(WIDE_MODELS).write(WIDE.file, sha256, 'import');
+  process.env.SVC_MODEL_DIR = WIDE_MODELS;
+  pull('voice-activity', 'cpu');
+  compare('base, widened', 'whisper', file);
+});
+for (const only of CLASSES)
+  await step(`comparison with peers, base widened, ${only}`, () =>
+    compareWithPeers(only, [PEERS, '--model', WIDE.checkpoint, '--gateway-model', WIDE.id]),
+  );
+rmSync(WIDE_MODELS, { recursive: true, force: true });
+rmSync(WIDE.checkpoint, { recursive: true, force: true });
 
 findings.facts.unshift(...machineFacts());
 const page = gpuPage(findings);
@@ -111,6 +148,17 @@ function pull(id: string, device: string): string {
 function compare(model: string, family: string, ...files: string[]): void {
   const said = program(process.execPath, ['--import', 'tsx', 'bench/gpu-model.ts', family, ...files]);
   findings.models.push({ model, ...(JSON.parse(said) as { cpu: DeviceRun; gpu: DeviceRun }) });
+}
+
+function compareWithPeers(only: string, peers: string[]): void {
+  // A lane on the GPU keeps a thread of the CPU busy.
+  const threads = String(Math.min(availableParallelism(), 16));
+  const said = npm(
+    'bench',
+    ['--device', 'cuda', '--threads', threads, '--only', only, '--peers', ...peers],
+    60,
+  );
+  findings.comparisons += `${said.slice(said.indexOf('###'))}\n\n`;
 }
 
 function machineFacts(): [string, string][] {

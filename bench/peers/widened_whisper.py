@@ -1,0 +1,282 @@
+"""Writes a Whisper of a larger shape that hears what base hears, for the gateway (ggml) and for CTranslate2, in f16.
+
+    widened_whisper.py BASE.bin CHECKPOINT STATE AUDIO_LAYERS TEXT_LAYERS OUT.bin OUT_FOLDER
+
+BASE.bin holds base (or any other size) for whisper.cpp, CHECKPOINT is the folder of the same size for faster-whisper.
+The large weights cannot always be fetched, and random ones write no words, so that nobody decodes as many tokens as with
+real ones. This model needs the time and the memory of a large one and writes the text of the small one:
+
+  - A row of the residual stream x of length d becomes M x of length D, where the columns of M are orthogonal, of the
+    same length, and add up to as much. Layer normalization then finds the mean and the variance of x in it. Its scale
+    and offset move into the weights behind it.
+  - In the decoder M is the identity on top of such rotated rows, and the text is the same (Chen et al. 2015, Net2Net,
+    arXiv 1511.05641, widens networks in this way).
+  - In the encoder, whose stem ends with a GELU, M can only copy. Where D is no multiple of d, some values have a copy
+    more than others, and the mean and the variance are estimates. Texts were the same where this was looked at.
+  - Further heads, hidden units and layers compute random numbers that then count for next to nothing.
+"""
+import json
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+import ctranslate2
+import numpy as np
+
+GGML_MAGIC, F32, F16, Q8_0 = 0x67676D6C, 0, 1, 8
+BLOCK, BLOCK_BYTES = 32, 34
+HEAD = 64
+# Weights that count for nothing are not zero: equal weights would share memory, and zeros need less power.
+INERT, SILENT = 0.02, 2e-6
+
+
+class Ggml:
+    """The numbers, the filters with the vocabulary as they are, and the tensors in float32."""
+
+    def __init__(self, path):
+        data = Path(path).read_bytes()
+        self.numbers = list(struct.unpack_from("<11i", data, 4))
+        begin = at = 48
+        mels, bins = struct.unpack_from("<2i", data, at)
+        at += 8 + 4 * mels * bins
+        (tokens,) = struct.unpack_from("<i", data, at)
+        at += 4
+        for _ in range(tokens):
+            at += 4 + struct.unpack_from("<i", data, at)[0]
+        self.filters_and_vocabulary = data[begin:at]
+        self.tensors = {}
+        while at < len(data):
+            dimensions, length, kind = struct.unpack_from("<3i", data, at)
+            shape = struct.unpack_from(f"<{dimensions}i", data, at + 12)[::-1]
+            at += 12 + 4 * dimensions
+            name = data[at : at + length].decode()
+            at += length
+            count = int(np.prod(shape))
+            if kind == Q8_0:
+                blocks = np.frombuffer(data, np.uint8, count // BLOCK * BLOCK_BYTES, at).reshape(-1, BLOCK_BYTES)
+                values = blocks[:, 2:].view(np.int8) * blocks[:, :2].copy().view("<f2").astype(np.float32)
+                at += blocks.size
+            else:
+                values = np.frombuffer(data, "<f4" if kind == F32 else "<f2", count, at).astype(np.float32)
+                at += count * (4 if kind == F32 else 2)
+            self.tensors[name] = values.reshape(shape)
+
+
+class Stream:
+    """A residual stream of `d` values in one of `D`: the matrix M of the text above, and how it is read."""
+
+    def __init__(self, matrix):
+        self.matrix = matrix
+        self.reader = matrix * (matrix.shape[1] / matrix.shape[0])
+
+    def written(self, weights):
+        return self.matrix @ weights
+
+    def read(self, weights):
+        return weights @ self.reader.T
+
+
+class Copies(Stream):
+    def __init__(self, d, D):
+        self.source = np.concatenate([np.arange(d)] * (D // d) + [np.arange(d)[:: max(1, d // (D % d or d))][: D % d]])
+        counts = np.bincount(self.source, minlength=d).astype(np.float32)
+        self.share = 1 / counts
+
+    def written(self, weights):
+        return weights[self.source]
+
+    def read(self, weights):
+        return (weights * self.share)[..., self.source]
+
+
+def rotated(d, D, random):
+    """M for the decoder: the identity, and below it an isometry that keeps sums."""
+    rows = D - d
+    if rows == 0:
+        return np.eye(d, dtype=np.float32)
+
+    def basis(count):
+        """`d` orthogonal columns of length 1, of which the first is constant."""
+        columns = random.standard_normal((count, d))
+        columns[:, 0] = 1
+        orthogonal, triangular = np.linalg.qr(columns)
+        return orthogonal * np.sign(triangular[0, 0])
+
+    below = np.sqrt(rows / d) * basis(rows) @ basis(d).T
+    return np.concatenate([np.eye(d), below]).astype(np.float32)
+
+
+def widened(small, state, audio_layers, text_layers, random):
+    """The tensors of the large model by OpenAI's names, in float32."""
+    d = small.numbers[2]
+    if state < 2 * d and state != d:
+        raise SystemExit(f"{state} is neither {d} nor at least {2 * d}")
+    old, new = small.tensors, {}
+    encoder, decoder = Copies(d, state), Stream(rotated(d, state, random))
+
+    def noise(*shape, scale=INERT):
+        return random.standard_normal(shape, dtype=np.float32) * np.float32(scale)
+
+    def bias(name):
+        return old[name].reshape(-1)
+
+    def normalization(name):
+        new[f"{name}.weight"], new[f"{name}.bias"] = np.ones(state, np.float32), np.zeros(state, np.float32)
+
+    def linear(name, weights, offset, rows, columns, scale):
+        full = noise(rows, columns, scale=scale)
+        full[: weights.shape[0], : weights.shape[1]] = weights
+        new[f"{name}.weight"] = full
+        if offset is not None:
+            new[f"{name}.bias"] = np.concatenate([offset, np.zeros(rows - len(offset), np.float32)])
+
+    def behind(norm, stream, weights, offset):
+        """Weights and offset of a layer behind a normalization that has no scale and no offset of its own."""
+        return stream.read(weights * bias(f"{norm}.weight")), offset + weights @ bias(f"{norm}.bias")
+
+    nothing, none = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
+
+    def attention(name, stream, norm, keys_from=None):
+        source, source_norm = keys_from or (stream, norm)
+        parts = {"query": (stream, norm), "key": (source, source_norm), "value": (source, source_norm)}
+        for part, (of, behind_norm) in parts.items():
+            # The offset that a key gets here adds the same to all scores of a query.
+            offset = 0 if part == "key" else bias(f"{name}.{part}.bias")
+            weights, moved = behind(behind_norm, of, old[f"{name}.{part}.weight"], offset)
+            linear(f"{name}.{part}", weights, None if part == "key" else moved, state, state, INERT)
+        out = stream.written(old[f"{name}.out.weight"]), stream.written(bias(f"{name}.out.bias"))
+        linear(f"{name}.out", *out, state, state, SILENT)
+
+    def inert_attention(name):
+        for part in ("query", "key", "value"):
+            linear(f"{name}.{part}", nothing, None if part == "key" else none, state, state, INERT)
+        linear(f"{name}.out", nothing, none, state, state, SILENT)
+
+    def feed_forward(name, stream, norm):
+        weights, offset = behind(norm, stream, old[f"{name}.0.weight"], bias(f"{name}.0.bias"))
+        linear(f"{name}.0", weights, offset, 4 * state, state, INERT)
+        out = stream.written(old[f"{name}.2.weight"]), stream.written(bias(f"{name}.2.bias"))
+        linear(f"{name}.2", *out, state, 4 * state, SILENT)
+
+    def inert_feed_forward(name):
+        linear(f"{name}.0", nothing, none, 4 * state, state, INERT)
+        linear(f"{name}.2", nothing, none, state, 4 * state, SILENT)
+
+    new["encoder.positional_embedding"] = encoder.written(old["encoder.positional_embedding"].T).T
+    new["decoder.positional_embedding"] = decoder.written(old["decoder.positional_embedding"].T).T
+    new["decoder.token_embedding.weight"] = decoder.written(old["decoder.token_embedding.weight"].T).T
+    first, second = old["encoder.conv1.weight"], old["encoder.conv2.weight"]
+    new["encoder.conv1.weight"] = noise(state, *first.shape[1:])
+    new["encoder.conv1.weight"][:d] = first
+    new["encoder.conv1.bias"] = np.concatenate([bias("encoder.conv1.bias"), np.zeros(state - d, np.float32)])
+    new["encoder.conv2.weight"] = noise(state, state, second.shape[2], scale=SILENT)
+    new["encoder.conv2.weight"][:, :d] = encoder.written(second)
+    new["encoder.conv2.bias"] = encoder.written(bias("encoder.conv2.bias"))
+    for i in range(audio_layers):
+        name = f"encoder.blocks.{i}"
+        for part in ("attn_ln", "mlp_ln"):
+            normalization(f"{name}.{part}")
+        if f"{name}.attn_ln.bias" in old:
+            attention(f"{name}.attn", encoder, f"{name}.attn_ln")
+            feed_forward(f"{name}.mlp", encoder, f"{name}.mlp_ln")
+        else:
+            inert_attention(f"{name}.attn")
+            inert_feed_forward(f"{name}.mlp")
+    normalization("encoder.ln_post")
+    for i in range(text_layers):
+        name = f"decoder.blocks.{i}"
+        for part in ("attn_ln", "cross_attn_ln", "mlp_ln"):
+            normalization(f"{name}.{part}")
+        if f"{name}.attn_ln.bias" in old:
+            attention(f"{name}.attn", decoder, f"{name}.attn_ln")
+            attention(f"{name}.cross_attn", decoder, f"{name}.cross_attn_ln", (encoder, "encoder.ln_post"))
+            feed_forward(f"{name}.mlp", decoder, f"{name}.mlp_ln")
+        else:
+            inert_attention(f"{name}.attn")
+            inert_attention(f"{name}.cross_attn")
+            inert_feed_forward(f"{name}.mlp")
+    # The logits read the first `d` values only: the embedding has more, which the scale leaves out.
+    for part in ("weight", "bias"):
+        new[f"decoder.ln.{part}"] = np.concatenate([bias(f"decoder.ln.{part}"), np.zeros(state - d, np.float32)])
+    return new
+
+
+def write_ggml(path, small, tensors, state, audio_layers, text_layers):
+    numbers = small.numbers[:]
+    numbers[2:5] = state, state // HEAD, audio_layers
+    numbers[6:9] = state, state // HEAD, text_layers
+    numbers[10] = F16
+    with open(path, "wb") as out:
+        out.write(struct.pack("<I11i", GGML_MAGIC, *numbers) + small.filters_and_vocabulary)
+        for name, values in tensors.items():
+            half = values.ndim > 1 and not name.endswith("positional_embedding")
+            if name in ("encoder.conv1.bias", "encoder.conv2.bias"):
+                values = values.reshape(-1, 1)
+            out.write(struct.pack("<3i", values.ndim, len(name), F16 if half else F32))
+            out.write(struct.pack(f"<{values.ndim}i", *values.shape[::-1]) + name.encode())
+            out.write(np.ascontiguousarray(values, "<f2" if half else "<f4").tobytes())
+
+
+def write_ctranslate2(folder, checkpoint, tensors, state, audio_layers, text_layers):
+    spec = ctranslate2.specs.WhisperSpec(audio_layers, state // HEAD, text_layers, state // HEAD)
+    half = {name: values.astype(np.float16) for name, values in tensors.items()}
+
+    def linear(target, *names):
+        target.weight = np.concatenate([half[f"{name}.weight"] for name in names])
+        missing = np.zeros(state, np.float16)  # keys have none
+        target.bias = np.concatenate([half.get(f"{name}.bias", missing) for name in names])
+
+    def normalization(target, name):
+        target.gamma, target.beta = half[f"{name}.weight"], half[f"{name}.bias"]
+
+    def feed_forward(target, name):
+        normalization(target.layer_norm, f"{name}.mlp_ln")
+        linear(target.linear_0, f"{name}.mlp.0")
+        linear(target.linear_1, f"{name}.mlp.2")
+
+    def self_attention(target, name):
+        normalization(target.layer_norm, f"{name}.attn_ln")
+        linear(target.linear[0], *(f"{name}.attn.{part}" for part in ("query", "key", "value")))
+        linear(target.linear[1], f"{name}.attn.out")
+
+    for part in ("conv1", "conv2"):
+        convolution = getattr(spec.encoder, part)
+        convolution.weight, convolution.bias = half[f"encoder.{part}.weight"], half[f"encoder.{part}.bias"]
+    spec.encoder.position_encodings.encodings = half["encoder.positional_embedding"]
+    normalization(spec.encoder.layer_norm, "encoder.ln_post")
+    for i, layer in enumerate(spec.encoder.layer):
+        self_attention(layer.self_attention, f"encoder.blocks.{i}")
+        feed_forward(layer.ffn, f"encoder.blocks.{i}")
+    spec.decoder.embeddings.weight = half["decoder.token_embedding.weight"]
+    spec.decoder.projection.weight = half["decoder.token_embedding.weight"]
+    spec.decoder.position_encodings.encodings = half["decoder.positional_embedding"]
+    spec.decoder.scale_embeddings = False
+    normalization(spec.decoder.layer_norm, "decoder.ln")
+    for i, layer in enumerate(spec.decoder.layer):
+        name = f"decoder.blocks.{i}"
+        self_attention(layer.self_attention, name)
+        normalization(layer.attention.layer_norm, f"{name}.cross_attn_ln")
+        linear(layer.attention.linear[0], f"{name}.cross_attn.query")
+        linear(layer.attention.linear[1], f"{name}.cross_attn.key", f"{name}.cross_attn.value")
+        linear(layer.attention.linear[2], f"{name}.cross_attn.out")
+        feed_forward(layer.ffn, name)
+    for key, value in json.loads((checkpoint / "config.json").read_text()).items():
+        setattr(spec.config, key, value)
+    spec.register_vocabulary((checkpoint / "vocabulary.txt").read_text("utf-8").removesuffix("\n").split("\n"))
+    spec.validate()
+    spec.optimize(quantization="float16")
+    folder.mkdir(parents=True, exist_ok=True)
+    spec.save(str(folder))
+    shutil.copy(checkpoint / "tokenizer.json", folder)
+
+
+def main(base, checkpoint, state, audio_layers, text_layers, ggml_file, folder):
+    small = Ggml(base)
+    shape = int(state), int(audio_layers), int(text_layers)
+    tensors = widened(small, *shape, np.random.default_rng(1))
+    write_ggml(ggml_file, small, tensors, *shape)
+    write_ctranslate2(Path(folder), Path(checkpoint), tensors, *shape)
+
+
+main(*sys.argv[1:])
