@@ -2,7 +2,6 @@
 #include "whisper_fixtures.h"
 
 #include <ggml-backend-impl.h>
-#include <ggml-cpu.h>
 
 // Other code of whisper_internals.cpp runs where a GPU is. Here a device that computes on the CPU stands for
 // one.
