@@ -87,7 +87,7 @@ await step("base's words in the shape of large-v3-turbo", async () => {
     file,
     WIDE.checkpoint,
   ]);
-  const sha256 = await hashFile(file, new AbortController().signal, () => undefined);
+  const sha256 = await hashFile(file, new AbortController().signal);
   await createRecords(WIDE_MODELS).write(WIDE.file, sha256, 'import');
   process.env.SVC_MODEL_DIR = WIDE_MODELS;
   pull('voice-activity', 'cpu');

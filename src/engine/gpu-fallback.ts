@@ -44,11 +44,11 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
     await failed.close();
   }
 
-  async function run<T>(index: number, call: (lane: Lane) => Promise<T>): Promise<T> {
+  async function run<T>(index: number, call: (lane: Lane, isGpu: boolean) => Promise<T>): Promise<T> {
     const used = model;
     const wasOnGpu = onGpu;
     try {
-      return await call(await used.lane(index % used.info.lanes));
+      return await call(await used.lane(index % used.info.lanes), wasOnGpu);
     } catch (error) {
       const isLeaving = moving !== undefined || model !== used;
       if (!wasOnGpu || !(isGpuFailure(error) || (isLeaving && isClosed(error)))) throw error;
@@ -58,7 +58,7 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
         });
       }
       await moving;
-      return await call(await model.lane(index % model.info.lanes));
+      return await call(await model.lane(index % model.info.lanes), false);
     }
   }
 
@@ -68,8 +68,8 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
       return model.info;
     },
     transcribe: (samples, decoding, hooks = {}) =>
-      run(index, (current) =>
-        onGpu
+      run(index, (current, isGpu) =>
+        isGpu
           ? transcribeWhole(current, samples, decoding, hooks)
           : current.transcribe(samples, decoding, hooks),
       ),
