@@ -22,6 +22,10 @@ const SHARING =
 const LONGEST = /^test\/deep\/(benches|recipes|schedules)\./;
 /** No file takes half of this. One that hangs ends, and fails. */
 const LIMIT_MS = 30 * 60_000;
+/** What fails is said again at the end, where a log that is cut still has it, with as many lines of each file. */
+const SAID_AGAIN = 60;
+/** What Node prints above the failures of a file, when all of its tests have ended. */
+const FAILURES = '✖ failing tests:';
 /** What Node prints at the end of each file. */
 const SUMMARY = /^ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$/;
 
@@ -46,7 +50,9 @@ if (files.length > 1)
   );
 process.stdout.write(`\n${sums.pass} tests passed, ${sums.skipped} were skipped, ${sums.fail} failed\n`);
 if (failed.length > 0) {
-  process.stdout.write(`Failed:\n${failed.map((path) => `  ${path}\n`).join('')}`);
+  for (const { path, lines } of failed)
+    process.stdout.write(`\n== failed: ${path}\n${lines.map((line) => `${line}\n`).join('')}`);
+  process.stdout.write(`\nFailed:\n${failed.map(({ path }) => `  ${path}\n`).join('')}`);
   process.exitCode = 1;
 }
 
@@ -58,12 +64,20 @@ async function runFile(path, isOnly) {
   const onLine = (line) => {
     const [, what, count] = SUMMARY.exec(line) ?? [];
     if (what in sums) sums[what] += Number(count);
-    if (what === undefined) (isOnly ? print : (text) => lines.push(text))(line);
+    if (what !== undefined) return;
+    lines.push(line);
+    if (isOnly) print(line);
   };
   if (isOnly) print(`\n== ${path}`);
   const args = ['--import', 'tsx', '--test-reporter=spec', '--test-reporter-destination=stdout', path];
   const { status, seconds } = await runLines(process.execPath, args, { onLine, limitMs: LIMIT_MS });
   if (!isOnly) for (const line of [`\n== ${path}`, ...lines]) print(line);
-  if (status !== 0) failed.push(path);
+  if (status !== 0) failed.push({ path, lines: failures(lines) });
   took.push({ path, seconds });
+}
+
+/** What a file printed of its failures; the end of what it printed where it ended otherwise. */
+function failures(lines) {
+  const at = lines.indexOf(FAILURES);
+  return at < 0 ? lines.slice(-SAID_AGAIN) : lines.slice(at + 1, at + 1 + SAID_AGAIN);
 }
