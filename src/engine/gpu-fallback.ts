@@ -19,53 +19,57 @@ export interface GpuFallbackOptions {
   onFallback(error: NativeError): void;
 }
 
+interface Placed {
+  model: TranscriptionModel;
+  isGpu: boolean;
+}
+
 /**
  * Loads the model on the GPU, or on the CPU when that fails.
  * @throws NativeError when the CPU fails too
  */
 export async function loadWithFallback(options: GpuFallbackOptions): Promise<TranscriptionModel> {
-  let onGpu = true;
   let moving: Promise<void> | undefined;
-  let model = await options.load(options.gpu).catch(loadOnCpu);
+  let placed = await options.load(options.gpu).then((model): Placed => ({ model, isGpu: true }), loadOnCpu);
 
   /** @throws `error` itself when it is not a failure of the GPU */
-  async function loadOnCpu(error: unknown): Promise<TranscriptionModel> {
+  async function loadOnCpu(error: unknown): Promise<Placed> {
     if (!isGpuFailure(error)) throw error;
-    const onCpu = await options.load('cpu');
-    onGpu = false;
+    const model = await options.load('cpu');
     options.onFallback(error);
-    return onCpu;
+    return { model, isGpu: false };
   }
 
   /** Closing the model ends what its other lanes compute, so that they come here as well. */
   async function move(error: unknown): Promise<void> {
-    const failed = model;
-    model = await loadOnCpu(error);
-    await failed.close();
+    const { model } = placed;
+    placed = await loadOnCpu(error);
+    await model.close();
   }
 
   async function run<T>(index: number, call: (lane: Lane, isGpu: boolean) => Promise<T>): Promise<T> {
-    const used = model;
-    const wasOnGpu = onGpu;
+    const used = placed;
+    const callOn = async ({ model, isGpu }: Placed) =>
+      call(await model.lane(index % model.info.lanes), isGpu);
     try {
-      return await call(await used.lane(index % used.info.lanes), wasOnGpu);
+      return await callOn(used);
     } catch (error) {
-      const isLeaving = moving !== undefined || model !== used;
-      if (!wasOnGpu || !(isGpuFailure(error) || (isLeaving && isClosed(error)))) throw error;
-      if (model === used) {
+      const isLeaving = moving !== undefined || placed !== used;
+      if (!used.isGpu || !(isGpuFailure(error) || (isLeaving && isClosed(error)))) throw error;
+      if (placed === used) {
         moving ??= move(error).finally(() => {
           moving = undefined; // a CPU that fails too may have memory later
         });
       }
       await moving;
-      return await call(await model.lane(index % model.info.lanes), false);
+      return await callOn(placed);
     }
   }
 
   /** What moves with the model; the CPU may have fewer lanes. */
   const lane = (index: number): Lane => ({
     get info() {
-      return model.info;
+      return placed.model.info;
     },
     transcribe: (samples, decoding, hooks = {}) =>
       run(index, (current, isGpu) =>
@@ -79,14 +83,14 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
   const { transcribe, detectLanguage } = lane(0);
   const movable: TranscriptionModel = {
     get info() {
-      return model.info;
+      return placed.model.info;
     },
     transcribe,
     detectLanguage,
     lane: async (index) => (index === 0 ? movable : lane(index)),
     close: async () => {
       await moving?.catch(() => undefined);
-      await model.close();
+      await placed.model.close();
     },
   };
   return movable;
