@@ -2,12 +2,12 @@
  * Runs a gateway in a process of its own under mixed traffic with faults, and counts what comes of it. Nothing may come
  * that no action expects, and at the end the process must be as large as it was when it had warmed up.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { json } from '../http/harness.ts';
-import { SCRIPTED, serve } from '../http/served.ts';
+import { SCRIPTED, type Served, serve } from '../http/served.ts';
 import { until } from '../until.ts';
 import { type Client, nextAction, type Outcome } from './actions.ts';
 import { createRandom } from './random.ts';
@@ -42,12 +42,34 @@ const CLIENTS = 6;
 /** What holds the slot in vain is cut after this time. */
 const UPSTREAM_SILENCE_SEC = '0.5';
 
-function sizeOf(pid: number): Size {
+/** The state of a connection in /proc/net/tcp (include/net/tcp_states.h of Linux). */
+const ESTABLISHED = '01';
+
+/** A connection that the fetch of this process keeps for its next request is nothing that the gateway has forgotten. */
+function descriptorsOf(pid: number, port: number): number {
+  const ofPort = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const rows = readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
+  const kept = rows
+    .filter(([, local, , state]) => local?.endsWith(ofPort) && state === ESTABLISHED)
+    .map((row) => `socket:[${row[9]}]`);
+  const open = readdirSync(`/proc/${pid}/fd`).filter((name) => {
+    try {
+      return !kept.includes(readlinkSync(`/proc/${pid}/fd/${name}`));
+    } catch {
+      return false; // closed since it was listed
+    }
+  });
+  return open.length;
+}
+
+function sizeOf({ child: { pid = 0 }, port }: Served): Size {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const value = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]);
   return {
     memoryMiB: Math.round(value('VmRSS') / 1024),
-    descriptors: readdirSync(`/proc/${pid}/fd`).length,
+    descriptors: descriptorsOf(pid, port),
     threads: value('Threads'),
   };
 }
@@ -74,7 +96,6 @@ export async function soak({ seconds, seed }: SoakOptions): Promise<SoakReport> 
     },
     SCRIPTED,
   );
-  const pid = served.child.pid ?? 0;
   const counts: SoakReport['counts'] = new Map();
   const unexpected: string[] = [];
   const endsAt = performance.now() + seconds * 1000;
@@ -97,18 +118,18 @@ export async function soak({ seconds, seed }: SoakOptions): Promise<SoakReport> 
       client({ base: served.base, random: createRandom(random.below(2 ** 31)) }),
     );
     await Promise.race([sleep(seconds * 200), served.ended]);
-    const warm = sizeOf(pid);
+    const warm = sizeOf(served);
     let peakMiB = warm.memoryMiB;
     const watch = setInterval(() => {
-      if (served.child.exitCode === null) peakMiB = Math.max(peakMiB, sizeOf(pid).memoryMiB);
+      if (served.child.exitCode === null) peakMiB = Math.max(peakMiB, sizeOf(served).memoryMiB);
     }, 500);
     await Promise.all(clients).finally(() => clearInterval(watch));
     if (served.child.exitCode !== null) throw new Error(`The gateway ended:\n${served.log().slice(-5000)}`);
     const isFree = async () => !(await json(await fetch(`${served.base}/admin/api/metrics`))).slot.held;
     await until('the slot is free', isFree, 20_000);
     await until('the spool is empty', () => filesBelow(spool).length === 0, 20_000);
-    await until('descriptors are closed', () => sizeOf(pid).descriptors <= warm.descriptors + 2, 20_000);
-    const end = sizeOf(pid);
+    await until('descriptors are closed', () => sizeOf(served).descriptors <= warm.descriptors + 2, 20_000);
+    const end = sizeOf(served);
     await served[Symbol.asyncDispose]();
     const log = served.log().slice(-5000);
     return { counts, unexpected, warm, end, peakMiB, exitCode: served.child.exitCode, log };
