@@ -4,6 +4,7 @@
 
 #include <ggml.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csetjmp>
@@ -16,6 +17,8 @@
 
 namespace voxgate {
 namespace {
+
+constexpr int kMaxGpuThreads = 32; // so that the eight lanes that there may be have 256
 
 using Text = std::array<char, 512>; // no memory is asked for on the way out
 
@@ -33,6 +36,9 @@ struct Call {
 struct OutOfMemory {};
 
 std::atomic<bool> g_lost{false};
+// Held while a model or a lane is made or freed. ggml's CUDA code does both with locks of its own, and a
+// thread that leaves by a jump never unlocks them: no other thread may wait for them then.
+std::mutex g_making_or_freeing;
 constinit thread_local Call* t_call = nullptr;
 constinit thread_local Text t_error{};
 std::atomic<ggml_abort_callback_t> g_abort_before{nullptr};
@@ -60,10 +66,11 @@ std::string_view reason_of(std::string_view message) {
   return reason_is_logged ? logged : message;
 }
 
-// The second one is cuBLAS's.
+// The last two are cuBLAS's, which says the second one of them where it has no memory for a handle.
 bool is_out_of_memory(std::string_view reason) {
   return reason.ends_with("error: out of memory") ||
-         reason.ends_with("error: the resource allocation failed");
+         reason.ends_with("error: the resource allocation failed") ||
+         reason.ends_with("error: the library was not initialized");
 }
 
 // ggml calls this before it ends the process. Its C files are compiled so that an exception passes through
@@ -182,6 +189,7 @@ class GuardedBackend final : public Backend {
     Backend* inner = inner_.release();
     if (inner == nullptr)
       return;
+    const std::lock_guard lock(g_making_or_freeing);
     Call call{t_call, false};
     if (g_lost || !survives(call, [inner] { delete inner; }))
       abandon(inner);
@@ -194,6 +202,7 @@ class GuardedBackend final : public Backend {
 // A model, or a lane of one, behind the guard. Throws Failure{out_of_memory} or Failure{load_failed} where
 // the GPU fails.
 std::unique_ptr<Backend> guarded_from(const LaneFactory& make) {
+  const std::lock_guard lock(g_making_or_freeing);
   if (g_lost)
     throw Failure(StatusCode::load_failed, "The GPU failed in an earlier call");
   Call call{t_call, true};
@@ -229,6 +238,10 @@ bool ask_gpu(const std::function<void()>& question) {
   } catch (const OutOfMemory&) {
     return false;
   }
+}
+
+int threads_on(const std::string& device, int threads) {
+  return device == "cpu" ? threads : std::min(threads, kMaxGpuThreads);
 }
 
 std::unique_ptr<Backend> load_guarded(BackendFactory load, const LoadOptions& options,

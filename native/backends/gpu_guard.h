@@ -9,14 +9,13 @@ namespace voxgate {
 // A GPU can run out of memory or be lost at any time, and ggml then ends the process. Here that becomes a
 // Failure, in one of two ways:
 //
-//  - Out of memory: an exception, which frees on its way what was being made, as a GPU that is only full
-//  still
-//    frees. The backend of the call is freed too and refuses every later call.
-//  - Anything else: the GPU is lost for the whole process, because CUDA then refuses every later call, that
-//  to
-//    free memory as well, and ggml ends the process for that again. No destructor may run: control comes back
-//    by a jump, all backends on a GPU are kept as they are until the process ends, and every later call of
-//    one and every load are refused.
+// Out of memory: an exception, which frees on its way what was being made, as a GPU that is only full still
+// frees. The backend of the call is freed too and refuses every later call.
+//
+// Anything else: the GPU is lost for the whole process, because CUDA then refuses every later call, that to
+// free memory as well, and ggml ends the process for that again. No destructor may run: control comes back by
+// a jump, all backends on a GPU are kept as they are until the process ends, and every later call of one and
+// every load are refused.
 //
 // ggml's CUDA code ends the process in both cases. Its Vulkan code throws vk::SystemError, and ends the
 // process where that would leave a destructor (cmake/vulkan.cmake).
@@ -25,6 +24,10 @@ namespace voxgate {
 // Failure{load_failed} if the GPU fails.
 std::unique_ptr<Backend> load_guarded(BackendFactory load, const LoadOptions& options,
                                       const CancelToken& cancel);
+
+// The number of threads for each lane of a model on `device`, of `threads` that it may have. A GPU computes
+// nearly everything itself, and each of its lanes has threads of its own.
+int threads_on(const std::string& device, int threads);
 
 // Asks a GPU something. False if it failed or was lost before; `question` may then have been left half way.
 bool ask_gpu(const std::function<void()>& question);

@@ -1,5 +1,6 @@
 #include "binding/convert.h"
 
+#include "backends/gpu_guard.h"
 #include "binding/errors.h"
 
 #include <algorithm>
@@ -129,8 +130,10 @@ int read_threads(Napi::Object options) {
 }
 
 LoadOptions read_load_options(Napi::Object options) {
-  return {read_string(options, "family"), read_string(options, "path"), read_string(options, "device"),
-          read_threads(options)};
+  LoadOptions result{read_string(options, "family"), read_string(options, "path"),
+                     read_string(options, "device"), read_threads(options)};
+  result.threads = threads_on(result.device, result.threads);
+  return result;
 }
 
 ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {

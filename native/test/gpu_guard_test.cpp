@@ -1,37 +1,21 @@
 #include "apart.h"
+#include "failing_gpu.h"
 #include "harness.h"
 
 #include "backends/ggml_runtime.h"
 #include "backends/gpu_guard.h"
 
 #include <ggml-backend-impl.h>
-#include <ggml-impl.h>
 
-// The tests have no GPU, so a backend that ends as ggml's CUDA code does stands for one. A GPU is lost for
-// the whole process, so that each of these tests runs in a process of its own.
+// A GPU is lost for the whole process, so that each of these tests runs in a process of its own.
 
 using namespace voxgate;
 using namespace voxgate::test;
 
 namespace {
 
-const char* g_failure = nullptr; // as the CUDA library names it
 bool g_fails_when_freed = false;
 int g_freed = 0;
-
-// These are the words of ggml_cuda_error() in ggml-cuda.cu: the reason is only in the log.
-void end_as_ggml_does() {
-  if (g_failure == nullptr)
-    return;
-  GGML_LOG_ERROR("CUDA error: %s\n", g_failure);
-  GGML_LOG_ERROR("  current device: %d, in function %s at %s:%d\n", 0, __func__, __FILE__, __LINE__);
-  GGML_LOG_ERROR("  %s\n", "cudaStreamSynchronize(cuda_ctx->stream())");
-  GGML_ABORT("CUDA error");
-}
-
-constexpr auto kMemory = "out of memory";
-constexpr auto kMemoryOfCublas = "the resource allocation failed";
-constexpr auto kSticky = "an illegal memory access was encountered";
 
 // Memory on the GPU: once something has failed for good, it cannot even be freed.
 struct Buffer {
@@ -209,11 +193,13 @@ TEST("gpu guard: a lack of memory is out_of_memory and frees the model, and the 
 
 TEST("gpu guard: cuBLAS without memory is out_of_memory, too") {
   apart([] {
-    const auto model = load();
-    g_failure = kMemoryOfCublas;
-    CHECK(code_of(*model) == StatusCode::out_of_memory);
-    g_failure = nullptr;
-    CHECK(load()->transcribe({}, {}, {}, CancelToken()).size() == 1);
+    for (const auto failure : {kMemoryOfCublas, kNoHandleOfCublas}) {
+      const auto model = load();
+      g_failure = failure;
+      CHECK(code_of(*model) == StatusCode::out_of_memory);
+      g_failure = nullptr;
+      CHECK(load()->transcribe({}, {}, {}, CancelToken()).size() == 1);
+    }
   });
 }
 

@@ -30,6 +30,7 @@ interface Placed {
  */
 export async function loadWithFallback(options: GpuFallbackOptions): Promise<TranscriptionModel> {
   let moving: Promise<void> | undefined;
+  let isClosing = false;
   let placed = await options.load(options.gpu).then((model): Placed => ({ model, isGpu: true }), loadOnCpu);
 
   /** @throws `error` itself when it is not a failure of the GPU */
@@ -54,6 +55,7 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
     try {
       return await callOn(used);
     } catch (error) {
+      if (isClosing) throw error; // nobody would close a model that were loaded now
       const isLeaving = moving !== undefined || placed !== used;
       if (!used.isGpu || !(isGpuFailure(error) || (isLeaving && isClosed(error)))) throw error;
       if (placed === used) {
@@ -89,6 +91,7 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
     detectLanguage,
     lane: async (index) => (index === 0 ? movable : lane(index)),
     close: async () => {
+      isClosing = true;
       await moving?.catch(() => undefined);
       await placed.model.close();
     },

@@ -218,6 +218,18 @@ test('the lanes of a GPU that is lost move together, and each chunk is recognize
   assert.deepEqual(told, [failed]);
 });
 
+test('a GPU that fails while its model is closed is replaced by nothing', async () => {
+  let fail: (error: Error) => void = () => undefined;
+  const isLost = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  const onGpu = { ...model('gpu'), transcribe: () => isLost, close: async () => fail(failed) };
+  const { wrapped, told } = await loaded(async () => onGpu);
+  const heard = wrapped.transcribe(new Float32Array(1), chunkOptions);
+  await Promise.all([wrapped.close(), assert.rejects(heard, failed)]);
+  assert.deepEqual(told, []);
+});
+
 test('a CPU that has no memory either fails the chunk, and the next one tries again', async () => {
   const noMemory = new NativeError('out_of_memory', 'Not enough memory for the weights');
   const onCpu = model('cpu');
