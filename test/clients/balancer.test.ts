@@ -135,8 +135,11 @@ test('requests that name a model go to the same gateway while it is free, and to
   const gateways = () =>
     [...scene.balancer.log().matchAll(/inference\/(gateway\d), /g)].map(([, name]) => name);
   const before = gateways().length;
-  for (let i = 0; i < 4; i++) assert.equal((await named(0)).status, 200);
-  await until('they are logged', () => gateways().length === before + 4);
+  for (let i = 1; i <= 4; i++) {
+    assert.equal((await named(0)).status, 200);
+    // The client has the answer a moment before the gateway counts as free, which it does when the line is written.
+    await until('it is logged', () => gateways().length === before + i);
+  }
   assert.equal(new Set(gateways().slice(before)).size, 1);
   const busy = named(1000);
   await holder();
