@@ -2,6 +2,7 @@
 
 #include "cancel.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -47,6 +48,14 @@ struct LoadOptions {
   std::string device; // "cpu", "cuda", "cuda:1", "vulkan:0" ...
   int threads = 1;
 };
+
+constexpr int kMaxGpuThreads = 32; // so that the eight lanes that there may be have 256
+
+// The number of threads for each lane of a model on `device`, of `threads` that it may have. A GPU computes
+// nearly everything itself, and each of its lanes has threads of its own.
+inline int threads_on(std::string_view device, int threads) {
+  return device == "cpu" ? threads : std::min(threads, kMaxGpuThreads);
+}
 
 struct ModelInfo {
   std::string family;

@@ -4,7 +4,6 @@
 
 #include <ggml.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csetjmp>
@@ -17,8 +16,6 @@
 
 namespace voxgate {
 namespace {
-
-constexpr int kMaxGpuThreads = 32; // so that the eight lanes that there may be have 256
 
 using Text = std::array<char, 512>; // no memory is asked for on the way out
 
@@ -238,10 +235,6 @@ bool ask_gpu(const std::function<void()>& question) {
   } catch (const OutOfMemory&) {
     return false;
   }
-}
-
-int threads_on(const std::string& device, int threads) {
-  return device == "cpu" ? threads : std::min(threads, kMaxGpuThreads);
 }
 
 std::unique_ptr<Backend> load_guarded(BackendFactory load, const LoadOptions& options,

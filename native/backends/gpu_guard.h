@@ -25,10 +25,6 @@ namespace voxgate {
 std::unique_ptr<Backend> load_guarded(BackendFactory load, const LoadOptions& options,
                                       const CancelToken& cancel);
 
-// The number of threads for each lane of a model on `device`, of `threads` that it may have. A GPU computes
-// nearly everything itself, and each of its lanes has threads of its own.
-int threads_on(const std::string& device, int threads);
-
 // Asks a GPU something. False if it failed or was lost before; `question` may then have been left half way.
 bool ask_gpu(const std::function<void()>& question);
 

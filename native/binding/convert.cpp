@@ -1,6 +1,5 @@
 #include "binding/convert.h"
 
-#include "backends/gpu_guard.h"
 #include "binding/errors.h"
 
 #include <algorithm>
