@@ -329,6 +329,7 @@ test('several files are transcribed one after the other in a table, with progres
   await row('a.wav')
     .getByText(/^0:0[01] of 0:05$/)
     .waitFor();
+  await hears('the other chunk is heard', 1);
   assert.match(await row('b.wav').innerText(), /Waiting/);
   assert.equal(gateway.running(), 1);
   await next();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { form, heard, json, post, startGateway, toneWav, until } from '../http/harness.ts';
-import { launchBrowser, openPage } from './browser.ts';
+import { launchBrowser, openPage, status } from './browser.ts';
 
 let browser: Browser;
 before(async () => {
@@ -89,7 +89,7 @@ test('the dashboard asks for the key once, then shows and steers the gateway', a
     headers: { Authorization: 'Bearer k1' },
   });
   await until('it runs', () => gateway.running() === 1);
-  await page.getByText(/Busy/).waitFor();
+  await status(page, /Busy/);
   await page.getByRole('button', { name: 'Stop the request that holds the slot' }).click();
   await page.locator('dialog[open]').getByRole('button', { name: /stop/i }).click();
   assert.equal((await stuck).status, 503);
