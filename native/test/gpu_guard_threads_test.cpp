@@ -25,7 +25,8 @@ bool reaches(const std::atomic<int>& count, int wanted, std::chrono::millisecond
   return count >= wanted;
 }
 
-// As ggml's CUDA code, this frees with a lock held, which nobody unlocks after the jump out of it.
+// The destructor takes a lock and fails while it holds it, as ggml's CUDA code does. The guard leaves it by a
+// jump, so that the lock stays locked.
 class Locking final : public Backend {
  public:
   ~Locking() override {

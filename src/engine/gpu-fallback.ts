@@ -55,7 +55,8 @@ export async function loadWithFallback(options: GpuFallbackOptions): Promise<Tra
     try {
       return await callOn(used);
     } catch (error) {
-      if (isClosing) throw error; // nobody would close a model that were loaded now
+      // The model is being closed. A model that is loaded on the CPU now would stay open.
+      if (isClosing) throw error;
       const isLeaving = moving !== undefined || placed !== used;
       if (!used.isGpu || !(isGpuFailure(error) || (isLeaving && isClosed(error)))) throw error;
       if (placed === used) {
