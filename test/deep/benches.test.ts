@@ -33,6 +33,10 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     options: '-- --only commands --peers voxgate,faster-whisper --rounds 1',
     prints: /^\| voxgate +\|/m,
   },
+  'npm run bench -- --only commands --peers faster-whisper': {
+    options: '--rounds 1',
+    prints: /^\| faster-whisper +\|/m,
+  },
   'npm run bench:accuracy -- --write': {
     options: `--forms timed --languages en --most 1 ${TWO_PEERS}`,
     prints: /^\| en +\| 1 .* [\d.]+ %/m,
@@ -85,9 +89,11 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     prints: /parakeet [\s\S]*sensevoice .* onnxruntime int8/,
   },
 };
+/** Tests themselves, and what cuda.test.ts runs: it needs a GPU. */
+const TESTED_ELSEWHERE = /^npm (test|run gpu-report)\b/;
 const commands = documentCommands(PAGE, markdown)
   .map(({ command }) => command)
-  .filter((command) => !command.startsWith('npm test'));
+  .filter((command) => !TESTED_ELSEWHERE.test(command));
 const beginnings = Object.keys(SHORT).sort((a, b) => b.length - a.length);
 
 let copy: WorkingCopy;
