@@ -67,11 +67,11 @@ Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
   const auto count = static_cast<size_t>(read_integer(options, "maxSamples", 1, kMaxBlockSamples));
   if (*reading_ && file_)
     throw make_error(env, {StatusCode::invalid_argument, "Expected one read at a time but received another"});
-  *reading_ = true;
   Callbacks callbacks;
   callbacks.place = std::string("decode audio: ") + audio_format_name(info_.format);
   callbacks.request = read_text(options, "request");
   callbacks.owner = Napi::Persistent(Value());
+  *reading_ = true;
   callbacks.holding = std::shared_ptr<void>(nullptr, [reading = reading_](void*) { *reading = false; });
   if (file_)
     pending_ = callbacks.cancel;

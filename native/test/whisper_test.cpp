@@ -35,6 +35,33 @@ TEST("whisper: random weights run through every path and keep the times in order
   }
 }
 
+TEST("whisper: a text ends with the model's positions, also behind the longest prompt") {
+  constexpr size_t kWindows = 4; // at most, of a second
+  for (const int text_context : {16, 64}) {
+    const auto path = temporary("positions.bin");
+    write_file(path, synthetic_whisper(1, {.text_context = text_context}));
+    const auto model = load_whisper({"whisper", path, "cpu", 1}, CancelToken());
+    for (const bool times : {false, true}) {
+      auto options = english();
+      options.max_tokens = 0;
+      options.audio_context = 60;
+      options.prompt = std::string(4096, ' ');
+      options.times = times;
+      options.temperature = 1;
+      // Half of the positions, without the last, are the prompt's. It begins with a mark, and the transcript
+      // with its own, its language, its task, and that it has no times. The last token needs no position.
+      const int marks = times ? 4 : 5;
+      const auto room = static_cast<size_t>(text_context - (text_context / 2 - 1 + marks) + 1);
+      const size_t count = count_tokens(model->transcribe(noise(16000), options, {}, CancelToken()));
+      // Random weights do not end a text by themselves.
+      CHECK(times ? count > 0 && count <= kWindows * room : count == room);
+      options.temperature = 0;
+      options.beams = 5;
+      CHECK(count_tokens(model->transcribe(noise(16000), options, {}, CancelToken())) > 0);
+    }
+  }
+}
+
 TEST("whisper: a call leaves nothing behind that shows in the next") {
   const auto model = load_synthetic(1);
   const auto samples = noise(40000);
@@ -133,4 +160,30 @@ TEST("whisper: real weights hear the speech, with and without words") {
     }
   }
   CHECK(moments > 15);
+}
+
+TEST("whisper: the words of a window that is cut end where the next window begins") {
+  const auto model = load_whisper({"whisper", weights_from("VOXGATE_TEST_MODEL"), "cpu", 1}, CancelToken());
+  const auto sentence = speech();
+  auto samples = sentence;
+  samples.resize(samples.size() + 8000);
+  samples.insert(samples.end(), sentence.begin(), sentence.begin() + 6 * 16000);
+  const auto end_ms = static_cast<double>(samples.size()) / 16;
+  auto options = english();
+  options.words = options.times = true;
+  options.max_tokens = 30; // the text ends in the second sentence, and the next window begins there
+  options.audio_context = 960;
+  int64_t last_ms = 0;
+  int cuts = 0;
+  const ChunkEvents events{[&](const Segment& segment) {
+                             for (const auto& token : segment.tokens)
+                               last_ms = std::max(last_ms, token.end_ms);
+                           },
+                           [&](double fraction) {
+                             const auto now_ms = std::llround(fraction * end_ms);
+                             CHECK(last_ms <= now_ms + 10); // frames are of 10 ms
+                             cuts += fraction > 0 && fraction < 1 ? 1 : 0;
+                           }};
+  check_times(model->transcribe(samples, options, events, CancelToken()), std::llround(end_ms));
+  CHECK(cuts > 0);
 }

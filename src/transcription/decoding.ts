@@ -41,6 +41,8 @@ const MAX_COMPRESSION = 2.4;
 const MAX_REPEATED_TOKENS_PER_SEC = 6;
 /** Shorter speech may be a word or two that are drawn out. */
 const SPARSE_FROM_SEC = 4;
+/** So many tokens fewer than half of the decoder's positions are free behind the longest prompt. */
+const TAKEN_BY_PROMPT = 3;
 /** A text of which the tokens are more probable in the mean is right more often than what another look finds. */
 const SURE_AVG_LOGPROB = -0.15;
 const MIN_AVG_LOGPROB = -1;
@@ -72,7 +74,8 @@ export function attemptsFor(
 ): Attempt[] {
   // No speaker reaches 14 tokens a second for long. A script with several bytes a character may, and is retried without
   // a cap.
-  const maxTokens = Math.min(Math.ceil(24 + 14 * durationSec), Math.floor(model.textContext / 2));
+  const most = Math.floor(model.textContext / 2) - TAKEN_BY_PROMPT;
+  const maxTokens = Math.min(Math.ceil(24 + 14 * durationSec), most);
   const audioContext = contextFor(durationSec, model.audioContext);
   const first: Attempt = { temperature, audioContext, maxTokens, beams: 1, times: false };
   if (draft) return [first];

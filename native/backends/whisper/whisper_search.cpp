@@ -145,8 +145,6 @@ class Sampling {
       Hypothesis& hypothesis = all_[live_[i]];
       const size_t row = row_of(i);
       std::vector<float> logprobs(rows[row].begin(), rows[row].end());
-      for (float& logit : logprobs)
-        logit /= options_.temperature;
       rules_.apply(hypothesis.tokens, logprobs);
       log_softmax(logprobs, logprobs);
       const int32_t token = drawn(logprobs);
@@ -162,14 +160,21 @@ class Sampling {
     return extensions;
   }
 
+  // The temperature decides what is drawn, and not how probable the model is said to find it. Without the
+  // highest one no quotient is above 0, however small the temperature is.
   int32_t drawn(std::span<const float> logprobs) {
+    const float highest = highest_of(logprobs);
+    at_temperature_.assign(logprobs.begin(), logprobs.end());
+    for (float& logprob : at_temperature_)
+      logprob = (logprob - highest) / options_.temperature;
+    log_softmax(at_temperature_, at_temperature_);
     double left = std::uniform_real_distribution<double>(0, 1)(random_);
     size_t last = 0;
-    for (size_t token = 0; token < logprobs.size(); ++token) {
-      if (std::isinf(logprobs[token]))
+    for (size_t token = 0; token < at_temperature_.size(); ++token) {
+      if (std::isinf(at_temperature_[token]))
         continue;
       last = token;
-      left -= std::exp(static_cast<double>(logprobs[token]));
+      left -= std::exp(static_cast<double>(at_temperature_[token]));
       if (left <= 0)
         break;
     }
@@ -181,6 +186,7 @@ class Sampling {
   std::mt19937 random_;
   std::vector<Hypothesis> all_;
   std::vector<size_t> live_; // indices in all_
+  std::vector<float> at_temperature_;
 };
 
 template <typename Steps>

@@ -62,23 +62,24 @@ int WhisperTranscript::decode_window(int frame, int frames) {
   const bool times =
       options_.times && windows_ <= kMostWindowsWithTimes && !whisper_internals::has_no_times(context_);
   const TokenRules rules(special_, {.times = times, .last_time = positions});
+  const auto prompt =
+      whisper_internals::decoder_prompt(context_, prompt_, options_.language, options_.translate, times);
+  const auto prompt_tokens = static_cast<int>(prompt.tokens.size());
+  const int text_context = whisper_n_text_ctx(&context_);
   SearchOptions search_options;
   search_options.temperature = options_.temperature;
   search_options.beams = options_.temperature > 0 ? kDrawnTexts : options_.beams;
-  const int text_context = whisper_n_text_ctx(&context_);
-  search_options.most_tokens = text_context / 2;
+  // The model has no position behind its context, and the last token needs none: nothing is decoded after it.
+  search_options.most_tokens = std::min(text_context / 2, text_context - prompt_tokens + 1);
   search_options.most_tokens_of_loop =
       times ? kMostRepeatedTokens * frames * static_cast<int>(kFrameMs) / 1000 : 0;
   if (options_.max_tokens > 0)
     search_options.most_tokens = std::min(search_options.most_tokens, options_.max_tokens);
-  const auto prompt =
-      whisper_internals::decoder_prompt(context_, prompt_, options_.language, options_.translate, times);
   whisper_internals::reserve_tokens(context_, state_,
-                                    static_cast<int>(prompt.tokens.size()) +
-                                        search_options.beams * search_options.most_tokens);
+                                    prompt_tokens + search_options.beams * search_options.most_tokens);
   const auto logits = whisper_internals::decode_prompt(context_, state_, prompt, scope_.threads());
   no_speech_probability_ = logits.no_speech_probability;
-  auto position = static_cast<int>(prompt.tokens.size());
+  int position = prompt_tokens;
   const auto text = search(rules, search_options, logits.last, [&](std::span<const Extension> extensions) {
     cancel_.check();
     return whisper_internals::decode_extensions(context_, state_, extensions, position++, scope_.threads());
@@ -89,11 +90,14 @@ int WhisperTranscript::decode_window(int frame, int frames) {
   for (const auto& piece : cut.pieces)
     segments_.push_back(segment_of(text, piece.first, piece.last, start_ms + piece.start * kPositionMs,
                                    start_ms + piece.end * kPositionMs));
-  if (options_.words)
-    align(first_segment, frame, frames);
-  emit(first_segment);
   // A window that ends where it began would be decoded again and again.
-  return cut.next >= positions || cut.next <= 0 ? frames : cut.next * kFramesPerPosition;
+  const bool is_whole = cut.next >= positions || cut.next <= 0;
+  const int next = is_whole ? frames : cut.next * kFramesPerPosition;
+  // The audio behind that is the next window's, whose words would have no time left if these took it.
+  if (options_.words)
+    align(first_segment, frame, next);
+  emit(first_segment);
+  return next;
 }
 
 int WhisperTranscript::align_window(int frame, int frames) {

@@ -36,6 +36,7 @@ class WhisperTranscript {
   void emit(size_t first_segment);
   Segment segment_of(const Hypothesis& text, size_t first, size_t last, int64_t start_ms,
                      int64_t end_ms) const;
+  // Aligns the tokens of the segments from this one on with so many frames of the window that begins there.
   void align(size_t first_segment, int frame, int frames);
   void progress(double fraction);
 
