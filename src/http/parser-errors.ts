@@ -23,6 +23,12 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
 /** The time that a client which does not close its side has to read the reason. */
 const LAST_WORDS_MS = 1000;
 
+/** Ends a connection after these words. A client that does not close its side loses it a little later. */
+export function endSoon(socket: Socket, words = ''): void {
+  socket.end(words);
+  setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
+}
+
 /**
  * Node tells only the response that has the connection when a client leaves. The responses behind it, of requests that
  * were sent without waiting, would never learn of it, and their work would go on.
@@ -70,9 +76,7 @@ export function createParserErrors(log: Logger): ParserErrors {
         `Content-Length: ${Buffer.byteLength(body)}`,
         'Connection: close',
       ];
-      socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => {
-        setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
-      });
+      endSoon(socket, `${head.join('\r\n')}\r\n\r\n${body}`);
     },
   };
 }

@@ -10,7 +10,7 @@ import type { Logger } from 'winston';
 import type { Budgets } from '../budgets.ts';
 import { setBodyDeadline } from './body-deadline.ts';
 import { boundConnections } from './connections.ts';
-import { createParserErrors } from './parser-errors.ts';
+import { createParserErrors, endSoon } from './parser-errors.ts';
 import { httpRefusal } from './refusals.ts';
 import { requestTarget } from './request-target.ts';
 import { isWebSocket, offerUpgrade, withoutUpgrade } from './upgrade.ts';
@@ -78,32 +78,44 @@ export function createHttpServer({ app, log, limits, arrival, onError }: HttpSer
   // The handler that reads the body sends `100 Continue`, so that a busy gateway can refuse before it.
   server.on('checkContinue', take);
   server.on('checkExpectation', take);
-  server.on('connect', (req, socket) => {
-    // Node has handed over the connection, so nothing else handles its errors or closes it.
+
+  /**
+   * Refuses a request for which Node has handed over the connection although earlier ones still wait for their answers,
+   * or have had the last one: a connection has one response at a time.
+   */
+  const isEarly = (socket: Socket): boolean => {
+    if (socket.writable && parserErrors.unanswered(socket) === 0) return false;
     socket.on('error', () => socket.destroy());
-    const res = new ServerResponse(req);
-    res.shouldKeepAlive = false;
-    res.assignSocket(socket as Socket);
-    res.once('finish', () => socket.end());
-    // The target of CONNECT is an authority. With a path the request reaches `wellFormed`, which refuses the method.
-    take(Object.assign(req, { originalUrl: req.url, url: '/' }), res);
-  });
-  server.on('upgrade', (req, socket: Socket, head) => {
-    if (parserErrors.unanswered(socket) > 0) {
+    if (socket.writable)
       parserErrors.answer(new Error('a wish to upgrade before the answer to an earlier request'), socket);
-      return;
-    }
-    if (!isWebSocket(req)) {
-      withoutUpgrade(server, req, socket, head);
-      return;
-    }
+    return true;
+  };
+  /** A response over a connection that Node has handed over: nothing else handles its errors, reads or closes it. */
+  const responseOver = (req: IncomingMessage, socket: Socket): ServerResponse => {
     socket.on('error', () => socket.destroy());
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
     res.assignSocket(socket);
     res.once('finish', () => {
-      if (res.socket !== null) socket.end(); // it was refused
+      if (res.socket === null) return; // it is a WebSocket now
+      socket.resume(); // with unread bytes the client's end would go unseen
+      endSoon(socket);
     });
+    return res;
+  };
+  server.on('connect', (req, duplex) => {
+    const socket = duplex as Socket;
+    if (isEarly(socket)) return;
+    // The target of CONNECT is an authority. With a path the request reaches `wellFormed`, which refuses the method.
+    take(Object.assign(req, { originalUrl: req.url, url: '/' }), responseOver(req, socket));
+  });
+  server.on('upgrade', (req, socket: Socket, head) => {
+    if (isEarly(socket)) return;
+    if (!isWebSocket(req)) {
+      withoutUpgrade(server, req, socket, head);
+      return;
+    }
+    const res = responseOver(req, socket);
     offerUpgrade(req, { socket, head });
     begin(req, res);
     take(req, res);

@@ -325,6 +325,16 @@ test('an address of sessions without a WebSocket is a 426, and an unknown model 
     'Connection: Upgrade',
   ]);
   assert.match(raw, /^HTTP\/1.1 400 [\s\S]*"bad_request"/);
+  for (const names of ['realtime, realtime', '', 'a,,b', 'a b'])
+    assert.match(
+      await rawAnswer(gateway, [
+        ...['GET /v1/realtime HTTP/1.1', 'Upgrade: websocket', 'Connection: Upgrade'],
+        ...['Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', 'Sec-WebSocket-Version: 13'],
+        `Sec-WebSocket-Protocol: ${names}`,
+      ]),
+      /^HTTP\/1.1 400 [\s\S]*"bad_request"/,
+      names,
+    );
 });
 
 async function rawAnswer(gateway: Gateway, head: string[]): Promise<string> {

@@ -103,10 +103,60 @@ for (const [what, bytes, status, kind, code] of [
   });
 }
 
-test('HTTP/1.0 needs no Host', async () => {
+test('HTTP/1.0 needs no Host, and has no interim answers', async () => {
   await using gateway = await startGateway();
   assert.match(await talk(gateway, 'GET /health HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
+  const body = 'request_id=none';
+  const form = `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}`;
+  const stop = `POST /admin/api/slot/stop HTTP/1.0\r\nExpect: 100-continue\r\n${form}\r\n\r\n${body}`;
+  assert.match(await talk(gateway, stop), /^HTTP\/1\.1 200 /);
 });
+
+const CONNECT = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n';
+const upgrading = (path: string, protocol: string, more = '') =>
+  get(path, `Host: localhost\r\nUpgrade: ${protocol}\r\n${more}`).replace('close', 'Upgrade');
+const WEBSOCKET = upgrading('/v1/realtime', 'websocket');
+const UNCLEAR = 'POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n';
+const CSS = 'GET /assets/voxgate.css HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
+for (const [first, before] of [
+  ['a request without an answer', CSS],
+  ['a refusal', UNCLEAR],
+] as const)
+  for (const [wish, bytes] of [
+    ['CONNECT', CONNECT],
+    ['a WebSocket', WEBSOCKET],
+    ['another protocol', upgrading('/health', 'h2c')],
+  ] as const)
+    test(`${wish} right behind ${first} ends its own connection and nothing else`, async () => {
+      await using gateway = await startGateway();
+      for (const reset of [false, true]) {
+        const begun = (socket: Socket) =>
+          socket.once('data', () => {
+            if (reset) socket.resetAndDestroy();
+          });
+        assert.match(await talk(gateway, before + bytes, { begun }), /^HTTP\/1\.1 (200|400) /);
+        assert.equal((await fetch(`${gateway.base}/health`)).status, 200);
+      }
+    });
+
+for (const [what, bytes] of [
+  ['CONNECT', CONNECT],
+  ['a WebSocket', WEBSOCKET],
+] as const)
+  test(`${what} that is refused leaves no connection, whatever its client does next`, async () => {
+    await using gateway = await startGateway();
+    const begun = (socket: Socket) =>
+      void setTimeout(() => {
+        if (!socket.destroyed) socket.write('more');
+      }, 50);
+    const held = Array.from({ length: 3 }, () => talk(gateway, bytes, { begun, lingering: true }));
+    for (const said of await Promise.all(held)) assert.match(said, /^HTTP\/1\.1 4\d\d /);
+    const count = () =>
+      new Promise<number>((resolve) => gateway.app.server.getConnections((_error, open) => resolve(open)));
+    await until('the connections are gone', async () => (await count()) === 0);
+    await until('they were observed', () => gateway.exchanges.length === 3);
+  });
 
 for (const [what, bytes, status, code] of [
   ['no HTTP at all', 'hello\r\n\r\n', 400, 'bad_request'],

@@ -38,6 +38,16 @@ const KEY = /^[+/0-9A-Za-z]{22}==$/;
 /** The subprotocols, of which a browser must be told one that it has named. */
 const SUBPROTOCOL = 'realtime';
 
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
+
+/** True for the names of different subprotocols, or none (RFC 6455, section 4.1). */
+function areSubprotocols(header: string | undefined): boolean {
+  if (header === undefined) return true;
+  const names = header.split(',').map((name) => name.trim());
+  const isList = /^[\t -~]+$/.test(header) && names.every((name) => TOKEN.test(name));
+  return isList && new Set(names).size === names.length;
+}
+
 export function createRealtime(deps: RealtimeDeps): Realtime {
   const open = new Set<Connection>();
   const accept = new WebSocketServer({
@@ -75,8 +85,11 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       res.setHeader('Upgrade', 'websocket');
       throw new GatewayError('upgrade_required', {});
     }
-    if (!KEY.test(req.get('Sec-WebSocket-Key') ?? '') || req.get('Sec-WebSocket-Version') !== '13')
-      throw httpRefusal(400);
+    const isHandshake =
+      KEY.test(req.get('Sec-WebSocket-Key') ?? '') &&
+      req.get('Sec-WebSocket-Version') === '13' &&
+      areSubprotocols(req.get('Sec-WebSocket-Protocol'));
+    if (!isHandshake) throw httpRefusal(400);
     const model = typeof req.query.model === 'string' ? req.query.model : undefined;
     deps.live.transcription.route(toLiveSettings(firstState(model)).request);
     if (deps.isFull()) throw new GatewayError('too_many_sessions', {});
