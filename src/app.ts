@@ -28,6 +28,7 @@ import { createRealtime } from './http/realtime/route.ts';
 import { requestId } from './http/request-id.ts';
 import { mountCategories, mountRoutes } from './http/routes.ts';
 import { createHttpServer } from './http/server.ts';
+import { endSlowReaders } from './http/slow-readers.ts';
 import { createUploadReceiver } from './http/upload.ts';
 import { wellFormed } from './http/well-formed.ts';
 import { createModelCaches } from './model-caches.ts';
@@ -148,7 +149,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
   app.disable('etag');
   app.enable('case sensitive routing');
   app.set('trust proxy', config.trustProxy);
-  const arrival = [gracefulStop.watch, requestId(), observer.watch, linger(budgets.linger)];
+  const slowReaders = endSlowReaders(budgets.forwarded, log);
+  const arrival = [gracefulStop.watch, requestId(), observer.watch, linger(budgets.linger), slowReaders];
   const onError = errorHandler(log);
   const server = createHttpServer({
     ...{ app, log, arrival, onError },

@@ -150,7 +150,7 @@ export const BUDGETS = {
   },
   /** Texts that Whisper may follow side by side. The memory of a lane grows with them. */
   whisper: { maxBeams: 8 },
-  /** Bodies and answers of speech and chat calls. */
+  /** Bodies of speech and chat calls, and how all answers are read. */
   forwarded: {
     /** The longest time that a client may send or read nothing while the call waits for it. */
     stallMs: 30_000,
@@ -158,10 +158,6 @@ export const BUDGETS = {
     leastBytesPerSec: 1024,
     /** The memory for incomplete bodies, of all clients together. */
     maxWaitingBytes: 64 * 1024 * 1024,
-  },
-  events: {
-    /** The longest wait for a client to read an event of a transcription. */
-    stallMs: 60_000,
   },
   /** The access log and the log of the process. */
   log: {

@@ -4,13 +4,12 @@
  */
 import { once } from 'node:events';
 import type { Response } from 'express';
-import { BUDGETS } from '../budgets.ts';
-import { GatewayError } from '../errors.ts';
 
 export interface EventStream extends Disposable {
   /**
-   * Sends `data` as JSON with `type` as the name of the event, and resolves when the client can take more.
-   * @throws `signal.reason` after an abort, and GatewayError `client_stalled` when the client does not read
+   * Sends `data` as JSON with `type` as the name of the event, and resolves when the client can take more. One that takes
+   * nothing is given up as the reader of any other answer is (slow-readers.ts).
+   * @throws `signal.reason` after an abort
    */
   send(data: { type: string }, signal: AbortSignal): Promise<void>;
   end(): void;
@@ -18,11 +17,8 @@ export interface EventStream extends Disposable {
 
 const KEEP_ALIVE_MS = 10_000;
 
-/** Sends the headers with status 200. @param options.stallMs the longest wait for the client to read an event */
-export function startEventStream(
-  res: Response,
-  { keepAliveMs = KEEP_ALIVE_MS, stallMs = BUDGETS.events.stallMs } = {},
-): EventStream {
+/** Sends the headers with status 200. */
+export function startEventStream(res: Response, { keepAliveMs = KEEP_ALIVE_MS } = {}): EventStream {
   res.status(200).set({
     'Content-Type': 'text/event-stream; charset=utf-8',
     'Cache-Control': 'no-cache',
@@ -36,7 +32,7 @@ export function startEventStream(
       quiet();
       signal.throwIfAborted();
       const more = res.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
-      if (!more) await drained(res, signal, stallMs);
+      if (!more) await drained(res, signal);
     },
     end() {
       quiet();
@@ -46,17 +42,10 @@ export function startEventStream(
   };
 }
 
-async function drained(res: Response, signal: AbortSignal, stallMs: number): Promise<void> {
-  const stalled = new AbortController();
-  const timer = setTimeout(() => {
-    stalled.abort(new GatewayError('client_stalled', { what: `read nothing for ${stallMs / 1000} s` }));
-  }, stallMs);
-  const either = AbortSignal.any([signal, stalled.signal]);
+async function drained(res: Response, signal: AbortSignal): Promise<void> {
   try {
-    await once(res, 'drain', { signal: either });
+    await once(res, 'drain', { signal });
   } catch (error) {
-    throw either.aborted ? either.reason : error;
-  } finally {
-    clearTimeout(timer);
+    throw signal.aborted ? signal.reason : error;
   }
 }

@@ -14,8 +14,8 @@ const LARGEST_WRITE_BYTES = 128 * 1024;
 const TICKS = 8;
 const LONGEST_TICK_MS = 1000;
 
-/** True while a part of the answer waits for the client to read it. */
-const isUntaken = (res: ServerResponse) => res.writableLength > 0;
+/** True while a part of the answer waits for the client to read it, and not for the answer to an earlier request. */
+const isUntaken = (res: ServerResponse) => res.socket !== null && res.writableLength > 0;
 
 export interface Watch {
   stop(): void;
@@ -68,7 +68,7 @@ export function watchReading(
   { stallMs, leastBytesPerSec }: PaceLimits,
   late: (error: GatewayError) => void,
 ): Watch {
-  const { socket } = res;
+  const { socket } = res.req;
   const tooSlow = () => late(new GatewayError('client_stalled', { what: 'read its answer too slowly' }));
   // Node's own timer of the connection also sees what the kernel has taken of an unfinished write.
   const silent = () => (isUntaken(res) ? tooSlow() : res.setTimeout(stallMs));
@@ -77,7 +77,7 @@ export function watchReading(
     limitMs: stallMs + (LARGEST_WRITE_BYTES / leastBytesPerSec) * 1000,
     leastBytesPerSec,
     isItsTurn: () => isUntaken(res),
-    bytes: () => (socket === null ? 0 : socket.bytesWritten - socket.writableLength),
+    bytes: () => socket.bytesWritten - socket.writableLength,
     late: tooSlow,
   });
   return {

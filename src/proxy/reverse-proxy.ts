@@ -11,7 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { withoutTrailingSlashes } from '../url-base.ts';
-import { type ClientLimits, isUpstreamsTurn, watchReading, watchSending } from './client-pace.ts';
+import { type ClientLimits, isUpstreamsTurn, watchSending } from './client-pace.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
 import { silentError, type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
 
@@ -72,7 +72,7 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
         const call = calls.get(req);
         if (call === undefined) return;
         call.answer = proxyRes;
-        answer(proxyRes, call, upstream, limits).then(call.resolve, call.reject);
+        answer(proxyRes, call, upstream).then(call.resolve, call.reject);
       },
       error(error, req) {
         const call = calls.get(req);
@@ -143,34 +143,28 @@ function supervise(
   });
 }
 
-async function answer(
-  proxyRes: IncomingMessage,
-  call: Call,
-  upstream: Upstream,
-  limits: ClientLimits,
-): Promise<void> {
-  const { res } = call;
+async function answer(proxyRes: IncomingMessage, call: Call, upstream: Upstream): Promise<void> {
+  const { res, signal } = call;
   const status = proxyRes.statusCode ?? 502;
-  const slow = new AbortController();
-  // The client is watched until it has read everything, which may be long after the upstream has ended.
-  const reading = watchReading(res, limits, (error) => {
-    proxyRes.destroy(error);
-    slow.abort(error);
-  });
-  const signal = AbortSignal.any([call.signal, slow.signal]);
   try {
     if (status >= 400 && res.req.method !== 'HEAD' && (await isEmpty(proxyRes, signal)))
       throw silentError(status, upstream);
+    if (status < 100) throw new Error(`the upstream answered with the status ${status}`);
     for (const [name, value] of responseHeaders(proxyRes)) res.appendHeader(name, value);
-    res.writeHead(status, proxyRes.statusMessage);
-    res.flushHeaders(); // the first event of a stream may come much later
+    res.writeHead(status, reasonPhrase(proxyRes));
+    // The first event of a stream may come much later. `flushHeaders` would send the head as UTF-8, and Node has read
+    // that of the upstream as Latin-1.
+    res.write(Buffer.alloc(0));
     await pipeline(proxyRes, res, { signal });
   } catch (error) {
     proxyRes.destroy();
     throw call.endedBy ?? (signal.aborted ? signal.reason : error);
-  } finally {
-    reading.stop();
   }
+}
+
+/** What the upstream says of its status, unless no HTTP/1.1 message may say it (RFC 9112, section 4). */
+function reasonPhrase({ statusMessage }: IncomingMessage): string | undefined {
+  return /^[\t -~\x80-\xff]+$/.test(statusMessage ?? '') ? statusMessage : undefined;
 }
 
 /** True when the answer ends with the end of its connection (RFC 9112, section 6.3). */

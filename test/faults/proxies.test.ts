@@ -124,6 +124,25 @@ const ROWS: Row[] = [
     ...{ class: '2xx', status: 200, body: 'ok' },
   },
   {
+    name: 'the upstream has a header in UTF-8',
+    upstream: (s) => s.end(Buffer.from('HTTP/1.1 200 OK\r\nX-Name: grüße\r\nContent-Length: 2\r\n\r\nok')),
+    ...{ class: '2xx', status: 200, body: 'ok' },
+    check: ({ headers }) =>
+      assert.equal(Buffer.from(String(headers['x-name']), 'latin1').toString(), 'grüße'),
+  },
+  {
+    name: 'the upstream says what no status line may say',
+    upstream: (s) => s.end('HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok'),
+    ...{ class: '2xx', status: 200, body: 'ok' },
+    check: ({ statusText }) => assert.equal(statusText, 'OK'),
+  },
+  {
+    name: 'the upstream answers with a status that there is not',
+    upstream: (s) => s.end('HTTP/1.1 000 No\r\nSet-Cookie: a=b\r\nContent-Length: 2\r\n\r\nok'),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+    check: ({ headers }) => assert.equal(headers['set-cookie'], undefined),
+  },
+  {
     name: 'the upstream claims two lengths',
     upstream: (s) => s.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc'),
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },

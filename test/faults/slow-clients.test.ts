@@ -281,6 +281,20 @@ for (const [category, path] of PATHS) {
   });
 }
 
+test('a client that reads nothing of an answer of the gateway itself is cut off, and others are not', async () => {
+  await using scene = await startScene({ stallMs: 400 });
+  const { port, hostname } = new URL(scene.gateway.base);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  socket.pause();
+  // The answers are more than the kernel takes. The last ones wait for those before them, and not for the client.
+  socket.write('GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(8));
+  await until('it is cut off', () => scene.gateway.exchanges.length === 8, 20_000);
+  const ends = scene.gateway.exchanges.map(({ status }) => status);
+  assert(ends.includes(499), ends.join());
+  socket.destroy();
+});
+
 test('bodies on their way share a bounded memory', async () => {
   await using scene = await startScene({ stallMs: 5000, maxWaitingBytes: MIB });
   const sockets = Array.from({ length: 3 }, () =>
