@@ -93,8 +93,8 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       },
     };
     res.locals.notes = notes;
-    // A request refused because of a busy slot was not read and is not worth a folder. A request without access is
-    // not captured either, because strangers must not be able to fill the disk.
+    // A request refused because of a busy slot is not worth a folder. A request without access is not captured either,
+    // because strangers must not be able to fill the disk.
     const isRefused = () =>
       notes.error?.code === 'slot_busy' || ['unauthorized', 'forbidden'].includes(notes.error?.kind ?? '');
     onResponseBody(res, (chunk) => {
@@ -117,7 +117,9 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
         ...{ speakers, diarizationSec, waitedMs },
         errorKind: left ? 'cancelled' : error?.kind,
       };
-      if (!isRefused()) {
+      if (isRefused()) {
+        capture?.abandon(); // the body may have been read by then
+      } else {
         const responseHeaders = res.getHeaders();
         const errorMessage = error?.message;
         captured()?.finish({ exchange, url: req.originalUrl, requestHeaders, responseHeaders, errorMessage });

@@ -29,6 +29,22 @@ test('only inference is captured', async () => {
   assert(!captures().some((path) => path.includes('no-inference')), captures().join(', '));
 });
 
+test('what is refused after its body was read is not captured', async () => {
+  const env = { SVC_OBS_PAYLOAD_ENABLED: '1', SVC_MODEL_ALLOW: 'multilingual-base' };
+  await using gateway = await startGateway({ env });
+  const send = async (id: string, model: string) => {
+    const answer = await post(gateway, form(toneWav(0.5), { model }), { headers: { 'X-Request-ID': id } });
+    await answer.text();
+    return answer.status;
+  };
+  assert.equal(await send('refused', 'multilingual-tiny'), 403);
+  assert.equal(await send('served', 'multilingual-base'), 200);
+  const { payloadDir } = gateway.config.observability;
+  const folders = () => readdirSync(payloadDir, { recursive: true }).map(String);
+  await until('the served one is captured', () => folders().some((path) => /served.meta\.json$/.test(path)));
+  await until('nothing is left of the other', () => !folders().some((path) => path.endsWith('refused')));
+});
+
 test('whatever was captured is replayed as it was, and a capture that is not whole is a 400', async () => {
   await using upstream = await startHostileUpstream();
   await using gateway = await startGateway({

@@ -169,7 +169,7 @@ test('the newest complete capture of a repeated id is found, in the newest day, 
     for (let n = 1; n <= count; n += 1) {
       const writer = capture.begin('same', at);
       writer.request(Buffer.alloc(n));
-      writer.finish(meta({ url: `/${n}` }));
+      writer.finish(meta({ url: `/${n}`, exchange: exchange({ requestId: 'same' }) }));
     }
   };
   const found = async () => {
@@ -180,6 +180,8 @@ test('the newest complete capture of a repeated id is found, in the newest day, 
   write(new Date(2026, 2, 3, 12), 1);
   write(AT, 11);
   capture.begin('same-12', AT).finish(meta());
+  const other = exchange({ requestId: 'same-13' }); // another id, whose folder looks like a repeat of this one
+  capture.begin('same-13', AT).finish(meta({ exchange: other }));
   await capture.close();
   rmSync(join(dir, DAY, 'same-12', 'meta.json')); // this is the highest number, but not complete
   assert.deepEqual(await found(), [join(DAY, 'same-11'), '/11', 11]);

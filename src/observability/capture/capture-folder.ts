@@ -75,14 +75,18 @@ const escaped = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCas
 export async function findCapture(dir: string, requestId: string): Promise<StoredCapture | null> {
   const days = await daysIn(dir).catch(() => []);
   for (const day of days.reverse()) {
-    const newest = await newestIn(join(dir, day), captureName(requestId));
+    const newest = await newestIn(join(dir, day), requestId);
     if (newest !== null) return newest;
   }
   return null;
 }
 
-/** A request id that was sent again gets `-2`, `-3` and so on; the highest number is the newest. */
-async function newestIn(day: string, name: string): Promise<StoredCapture | null> {
+/**
+ * A request id that was sent again gets `-2`, `-3` and so on; the highest number is the newest. Such a folder may also be
+ * that of another id, which ends like that by itself.
+ */
+async function newestIn(day: string, requestId: string): Promise<StoredCapture | null> {
+  const name = captureName(requestId);
   const repeatOf = (entry: string) => {
     if (entry === name) return 1;
     const [before, after = ''] = [entry.slice(0, name.length + 1), entry.slice(name.length + 1)];
@@ -93,7 +97,7 @@ async function newestIn(day: string, name: string): Promise<StoredCapture | null
     .sort((a, b) => repeatOf(b.name) - repeatOf(a.name));
   for (const { name } of entries) {
     const stored = await readStored(join(day, name)).catch(() => null);
-    if (stored !== null) return stored;
+    if (stored?.meta.request_id === requestId) return stored;
   }
   return null;
 }
