@@ -3,21 +3,25 @@ import express, { type Request, type Response } from 'express';
 import multer from 'multer';
 import { BUDGETS } from '../budgets.ts';
 import { formRefusal } from '../http/form-limits.ts';
+import { httpRefusal } from '../http/refusals.ts';
 import { continueIfAsked } from '../http/upload.ts';
 
 const LIMITS = BUDGETS.form.admin;
 const MAX_BYTES = LIMITS.fields * (LIMITS.fieldNameSize + LIMITS.fieldSize);
 
+const TYPES = ['multipart/form-data', 'application/x-www-form-urlencoded'];
 const parsers = [
   multer({ limits: LIMITS }).none(),
   express.urlencoded({ extended: false, limit: MAX_BYTES, parameterLimit: LIMITS.fields }),
 ];
 
 /**
- * The fields of a form by name; a field that was sent several times is an array. Empty for a body of another type.
- * @throws GatewayError `invalid_form` or `invalid_value` for a form that is damaged or too large
+ * The fields of a form by name; a field that was sent several times is an array. Empty without a body.
+ * @throws GatewayError `unsupported_media_type` for a body of another type, whose fields would else count as absent;
+ *   `invalid_form` or `invalid_value` for a form that is damaged or too large
  */
 export async function readForm(req: Request, res: Response): Promise<Readonly<Record<string, unknown>>> {
+  if (req.is(TYPES) === false && req.get('Content-Length') !== '0') throw httpRefusal(415);
   continueIfAsked(req, res);
   for (const parse of parsers) {
     try {

@@ -68,6 +68,11 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
       if (!refused && !parts.takeFieldMemory(BYTES_PER_CHARACTER * (name.length + value.length)))
         refuse(new GatewayError('overloaded', {}));
     });
+    // Multer would wait for the rest of the body, however slowly it comes, before it says why it refuses the form. It
+    // does not where the request looks read.
+    stream.once('unpipe', () => {
+      req.readable = false;
+    });
     req.pipe(stream);
   };
   const parse = multer({

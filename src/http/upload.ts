@@ -198,7 +198,9 @@ export function continueIfAsked(req: Request, res: Response): boolean {
   return true;
 }
 
-const asksToContinue = (req: Request) => req.get('Expect')?.toLowerCase() === '100-continue';
+/** HTTP/1.0 knows no interim answers, so there the wish is ignored (RFC 9110, section 10.1.1). */
+const asksToContinue = (req: Request) =>
+  req.httpVersion !== '1.0' && req.get('Expect')?.toLowerCase() === '100-continue';
 
 function refuseWithoutReading(
   req: Request,

@@ -122,7 +122,8 @@ test('a toggle that is missing or wrong is refused by its name', async () => {
   await refusal(await post(admin, path, { body: twice }), 400, 'value');
   await refusal(await post(admin, path), 400, 'key');
   const headers = { 'Content-Type': 'application/json' };
-  await refusal(await post(admin, path, { body: '{"key":"metrics","value":"on"}', headers }), 400, 'key');
+  const json = { body: '{"key":"metrics","value":"on"}', headers };
+  assert.equal((await refusal(await post(admin, path, json), 415)).code, 'unsupported_media_type');
   const broken = { 'Content-Type': 'multipart/form-data; boundary=x' };
   const { code } = await refusal(await post(admin, path, { body: '--x\r\nnonsense', headers: broken }), 400);
   assert.equal(code, 'invalid_form');
@@ -197,6 +198,8 @@ test('the slot shows who holds it, and stop ends only the request that is named'
   using hold = admin.slot.take('tts', 'abc:1');
   assert.match(await fragment(await get(admin, '/admin/fragments/slot')), /Busy: speech[\s\S]*abc:1/);
   assert.deepEqual(await stop(fields({ request_id: 'another' })), { stopped: false });
+  const asJson = { body: '{"request_id":"another"}', headers: { 'Content-Type': 'application/json' } };
+  await refusal(await post(admin, '/admin/api/slot/stop', asJson), 415);
   assert.equal(hold.signal.aborted, false);
   const body = fields({ request_id: 'abc:1' });
   const text = await fragment(await post(admin, '/admin/api/slot/stop', { body, headers: HTMX }));

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
 import { assertCheap } from '../cost.ts';
 import { form, type Gateway, json, post, type Script, startGateway, toneWav, until } from './harness.ts';
+import { rawClient, statusesIn } from './raw-client.ts';
 
 const speech = toneWav(1);
 /** This is for a few requests and their answers on both sides, because the client is in this process too. */
@@ -201,3 +202,20 @@ test('fields do not count as audio, so a file of the largest size is accepted wi
   ];
   assert.equal((await post(gateway, withFields(fields))).status, 200);
 });
+
+for (const [what, begins] of [
+  ['too many fields', '--x\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n'.repeat(200)],
+  ['a long name', `--x\r\nContent-Disposition: form-data; name="${'a'.repeat(200)}"\r\n\r\nx\r\n`],
+  ['nested brackets', '--x\r\nContent-Disposition: form-data; name="a[b][c][d]"\r\n\r\nx\r\n'],
+] as const)
+  test(`a form with ${what} is refused before its client has sent the rest`, async () => {
+    await using gateway = await startWarm();
+    const head = 'POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n';
+    const type = 'Content-Type: multipart/form-data; boundary=x\r\n\r\n';
+    using client = rawClient(gateway.base, `${head}${type}${begins}`);
+    client.write('--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n');
+    await until('it is answered', () => client.said() !== '', 2000);
+    assert.deepEqual(statusesIn(client.said()), [400]);
+    assert.match(client.said(), /"code":"invalid_form"/);
+    await until('no upload is left', () => gateway.uploads().length === 0);
+  });
