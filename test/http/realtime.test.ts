@@ -60,6 +60,7 @@ test('a client that ends its turns itself commits and clears, and an empty buffe
     ['invalid_request_error', 'input_audio_buffer_commit_empty', 'early'],
   );
   client.speak(tone(1));
+  client.send({ type: 'input_audio_buffer.append', audio: 'AA==' }); // half a sample
   client.send({ type: 'input_audio_buffer.clear' });
   await client.event('input_audio_buffer.cleared');
   client.speak(tone(2));
@@ -67,6 +68,29 @@ test('a client that ends its turns itself commits and clears, and an empty buffe
   const completed = await client.event(COMPLETED);
   assert.deepEqual([completed.transcript, completed.usage.seconds], ['Hello there.', 2]);
   assert(!client.events.some(({ type }) => type.includes('speech_')));
+});
+
+test('a commit in which the silence ends the turn commits once', async () => {
+  await using gateway = await startGateway();
+  const WINDOW = 512;
+  const spoken = new Float32Array(4 * 16_000);
+  spoken.set(tone(1), 16_000);
+  await using whole = await connectLive(gateway);
+  whole.send(at16kHz());
+  whole.speak(spoken);
+  const { audio_end_ms } = await whole.event('input_audio_buffer.speech_stopped');
+  const last = Math.round((audio_end_ms * 16) / WINDOW) - 1; // the window that completes the silence
+  await using client = await connectLive(gateway);
+  client.send(at16kHz());
+  client.speak(spoken.subarray(0, last * WINDOW + 100));
+  client.send({ type: 'input_audio_buffer.commit' });
+  client.send({ type: 'input_audio_buffer.commit', event_id: 'second' });
+  assert.equal((await client.event('error')).error.code, 'input_audio_buffer_commit_empty');
+  await client.event(COMPLETED);
+  assert.equal(client.events.filter(({ type }) => type === 'input_audio_buffer.committed').length, 1);
+  const lines = () => gateway.exchanges.filter(({ audioSec }) => audioSec !== undefined);
+  await until('they were observed', () => lines().length === 2);
+  assert(lines().every(({ audioSec = 0 }) => audioSec > 1));
 });
 
 test('with a model of OpenAI that detects no turns the client commits, unless it asks for turns', async () => {

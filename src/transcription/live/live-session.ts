@@ -251,7 +251,9 @@ export async function openLiveSession(
         throw new GatewayError('input_audio_buffer_commit_empty', {});
       const filled = await audio.fill(ended.signal);
       filled.probabilities.forEach(step);
-      end(open ?? begin(bufferStart), audio.windows, turns.said, filled.samples);
+      // The silence that was filled in may have ended the turn, and then nothing is left.
+      if (isManual || open !== null)
+        end(open ?? begin(bufferStart), audio.windows, turns.said, filled.samples);
       audio.forgetVoice();
       reset();
     },
