@@ -51,7 +51,8 @@ export function createModelCaches(
         expected(id) {
           const stored = store.list().find((model) => model.id === id);
           const file = stored?.files.find((entry) => entry.precision === precision);
-          return file?.bytes ?? (stored?.bytes || (publishedFile(catalogueModel(id), precision)?.bytes ?? 0));
+          // Weights in another precision are converted first.
+          return file?.bytes ?? publishedFile(catalogueModel(id), precision)?.bytes ?? stored?.bytes ?? 0;
         },
         taken: (model) => model.info.memoryBytes,
       },

@@ -79,7 +79,7 @@ export async function download(request: DownloadRequest): Promise<{ bytes: numbe
       if (error instanceof UnreachableError && !connected) throw error;
       const size = await sizeOf(part.path);
       failures = size > reached ? 1 : failures + 1;
-      reached = size;
+      reached = Math.max(reached, size); // what is fetched a second time is no progress
       if (failures >= limits.attempts) throw error;
       const asked = error instanceof DownloadError ? error.retryAfterMs : undefined;
       await sleep(Math.min(asked ?? limits.backoffMs * 2 ** (failures - 1), MAX_RETRY_AFTER_MS), undefined, {
@@ -212,7 +212,11 @@ async function receive(
         throw new DownloadError(`the hub sends more than the expected ${expected} bytes`, false);
       }
       hash.update(chunk);
-      await handle.write(chunk, 0, chunk.length, size);
+      // A disk that becomes full takes a part of what it is given, and says so only the next time.
+      for (let written = 0; written < chunk.length; ) {
+        const { bytesWritten } = await handle.write(chunk, written, chunk.length - written, size + written);
+        written += bytesWritten;
+      }
       size += chunk.length;
       request.onProgress?.(size, expected);
     }

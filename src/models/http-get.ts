@@ -46,7 +46,7 @@ export async function httpGet(url: string, options: GetOptions): Promise<GetAnsw
     if (!REDIRECTS.has(response.statusCode ?? 0) || location === undefined) {
       return { response, header: (name) => firstHeader(seen, name) };
     }
-    response.resume();
+    response.destroy(); // the body of a redirect may never end
     const next = new URL(location, target);
     if (next.protocol !== target.protocol && next.protocol !== 'https:') {
       throw new Error(`${target.host} redirects from ${target.protocol} to ${next.protocol}`);

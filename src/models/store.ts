@@ -43,10 +43,7 @@ export interface WaitOptions {
 }
 
 export interface EnsureOptions extends WaitOptions {
-  /**
-   * The precision to use instead of the store's own. If only a file of the other precision is on disk and the wanted
-   * one cannot be made from it, that file is used.
-   */
+  /** Used instead of the store's own. A file of the other precision serves where the wanted one cannot be made. */
   precision?: Precision | undefined;
 }
 
@@ -93,12 +90,13 @@ function fileNames(model: Weights): { file: string; precision: Precision }[] {
 }
 
 export function createModelStore(options: ModelStoreOptions): ModelStore {
-  const { dir, precision, log, catalogue = ALL_WEIGHTS } = options;
+  const { dir, precision, log, catalogue = ALL_WEIGHTS, quantize, lockTimes } = options;
   const records = createRecords(dir);
   const jobs = createSharedJobs<string, string>();
   const activity = createActivity(log);
-  const { quantize, lockTimes } = options;
   const folder = createModelFolder({ dir, records, quantize, log, lockTimes });
+  /** The models that could not be quantized, as in a folder that is read-only or full: another try would cost as much. */
+  const keptLarger = new Set<string>();
 
   function find(id: string): Weights {
     const model = catalogue.find((entry) => entry.id === id);
@@ -135,6 +133,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     report: ReportProgress,
   ): Promise<{ path: string } | { quantizeFrom: string } | null> {
     const other = precision === 'q8_0' ? 'f16' : 'q8_0';
+    const mayQuantize = folder.canQuantize(model) && !keptLarger.has(model.id);
     const complaints: string[] = [];
     for (const kind of [precision, other] as const) {
       const file = localFile(model, kind);
@@ -142,7 +141,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       const verdict = await records.verify(model, file, signal, report);
       if (verdict.state === 'mismatch') complaints.push(`${verdict.path}: ${verdict.explanation}`);
       if (verdict.state !== 'good') continue;
-      if (kind !== precision && kind === 'f16' && folder.canQuantize(model) && complaints.length === 0)
+      if (kind !== precision && kind === 'f16' && mayQuantize && complaints.length === 0)
         return { quantizeFrom: verdict.path };
       for (const complaint of complaints) log.warn(`Not used: ${complaint}`);
       return { path: verdict.path };
@@ -194,9 +193,11 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     signal: AbortSignal,
     report: ReportProgress,
   ): Promise<string> {
+    let larger: string | null = null;
     try {
       const found = await onDisk(model, precision, signal, report);
       if (found && 'path' in found) return found.path;
+      larger = found?.quantizeFrom ?? null;
       if (!found && !mayFetch) {
         throw new GatewayError(
           'model_not_installed',
@@ -214,11 +215,18 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
           found = await onDisk(model, precision, signal, report);
         }
         if (!found) throw new Error(`the source of ${model.id} left no file in ${dir}`);
-        return 'path' in found ? found.path : folder.quantize(model, found.quantizeFrom, work);
+        if ('path' in found) return found.path;
+        larger = found.quantizeFrom;
+        return folder.quantize(model, larger, work);
       });
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof GatewayError) throw error;
+      if (larger !== null) {
+        keptLarger.add(model.id);
+        log.warn(`${model.id} serves without being quantized: ${(error as Error).message}`);
+        return larger;
+      }
       throw new GatewayError(
         'download_failed',
         { model: model.id },

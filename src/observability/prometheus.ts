@@ -126,7 +126,7 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
   });
   const loaded = new Gauge({
     name: 'voxgate_model_loaded',
-    help: '1 while the model is in memory.',
+    help: 'Copies of the model in memory: 1, or 2 while one still serves and another takes its place.',
     labelNames: ['model'],
     registers,
   });
@@ -191,9 +191,9 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
     modelLoaded(id, tookSec) {
       const model = modelLabel(id);
       ifMeasured(tookSec, (sec) => loads.observe({ model }, sec));
-      loaded.set({ model }, 1);
+      loaded.inc({ model });
     },
-    modelUnloaded: (id) => loaded.set({ model: modelLabel(id) }, 0),
+    modelUnloaded: (id) => loaded.dec({ model: modelLabel(id) }),
     render: async () => (await registry.metrics()) + (await processRegistry().metrics()),
     close: () => registry.clear(),
   };

@@ -1,8 +1,8 @@
 /** A download that is cut, resumed, lied to or changed on the hub ends whole and verified, or fails. */
 import assert from 'node:assert/strict';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type DownloadRequest, download } from '../../src/models/download.ts';
 import { type HubServer, serveFile, sha256, someWeights, startHub } from '../model/hub-server.ts';
 import { until } from '../until.ts';
+import { onSmallDisk } from './observability-fixtures.ts';
 
 const content = someWeights();
 const limits = { connectTimeoutMs: 1000, stallTimeoutMs: 500, attempts: 3, backoffMs: 5 };
@@ -305,3 +306,20 @@ test('a hub that announces other content is refused before the download', async 
   });
   await assert.rejects(get(), /the hub offers sha256 c{64}/);
 });
+
+test('a hub that cuts the whole file and knows no ranges is given up after as many attempts as any other', async () => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
+    if (request.headers.range === undefined) cutAfter(1000)(request, response);
+    else response.writeHead(416).end();
+  };
+  hub.next.push(...new Array(100).fill(answer));
+  await assert.rejects(get());
+  assert(hub.requests.length <= 3 * limits.attempts, `${hub.requests.length} requests`);
+});
+
+test('a disk that becomes full while weights come is an error, also in the middle of a write', (t) =>
+  onSmallDisk(t, 64, async (small) => {
+    writeFileSync(join(small, 'other'), Buffer.alloc(64 * 1024 - 4096 - 20_000));
+    await assert.rejects(get({ target: join(small, 'weights.bin') }), { code: 'ENOSPC' });
+    assert.equal(existsSync(join(small, 'weights.bin')), false);
+  }));
