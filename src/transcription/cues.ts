@@ -12,20 +12,27 @@ export interface Cue {
   speaker?: string | undefined;
 }
 
-/** One cue for each sentence, or short cues for reading (`subtitle`), with every model. Times are in seconds. */
+/**
+ * One cue for each sentence, or short cues for reading (`subtitle`), with every model. Times are in seconds. On two
+ * channels, cues may overlap.
+ */
 export function toCues(segments: Segment[], granularity: SegmentGranularity): Cue[] {
   if (granularity === 'sentence')
     return segments.map(({ start, end, text, speaker }) => ({ start, end, text, speaker }));
   // A cue is of one speaker, so the words of each are cut by themselves.
   const runs = runsBySpeaker(segments.flatMap((segment) => segment.words));
-  return runs.flatMap((words, i) =>
-    toSubtitles(words, runs[i + 1]?.[0].start).map((cue) => ({
+  const cues = runs.flatMap((words, i) => {
+    const next = runs[i + 1]?.[0].start;
+    // Who speaks next on another channel may have begun before these words are over.
+    const until = next && Math.max(next, words.at(-1)?.end ?? 0);
+    return toSubtitles(words, until).map((cue) => ({
       start: cue.start,
       end: cue.end,
       text: cue.words.map((word) => word.text).join(''),
       speaker: words[0].speaker,
-    })),
-  );
+    }));
+  });
+  return cues.sort((a, b) => a.start - b.start);
 }
 
 /** SubRip text, whose cues are numbered from 1. */

@@ -51,9 +51,11 @@ export function createSegmentNumbering(): (segment: UnnumberedSegment) => Segmen
   let id = 0;
   let before = '';
   return (segment) => {
-    const text = spaceBetween(before, segment.text) + segment.text;
+    const space = spaceBetween(before, segment.text);
     before = segment.text;
-    return { ...segment, id: id++, text };
+    const [first, ...others] = segment.words;
+    const words = first === undefined ? [] : [{ ...first, text: space + first.text }, ...others];
+    return { ...segment, id: id++, text: space + segment.text, words };
   };
 }
 

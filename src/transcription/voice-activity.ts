@@ -62,6 +62,7 @@ export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): 
   const { threshold, endThreshold, minSpeech, minSilence, padding, maxSpeech } = options;
   let position = 0;
   let open: { start: number; probabilities: number[]; lastSpeech: number; continued: boolean } | null = null;
+  let lastSpeech = -minSilence; // of the last span that closed
   let previousEnd = 0; // the padded end of the last span returned; no later span begins before it
 
   /** Closes the open span. @param room the windows of silence after `end` that may become padding */
@@ -75,19 +76,22 @@ export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): 
     ];
   }
 
+  function closeAfterSpeech(span: NonNullable<typeof open>): SpeechSpan[] {
+    open = null;
+    lastSpeech = span.lastSpeech;
+    return close(span, lastSpeech + 1, Math.floor((position - 1 - lastSpeech) / 2));
+  }
+
   function cut(span: NonNullable<typeof open>): SpeechSpan[] {
     let at = Math.floor(maxSpeech / 2);
     span.probabilities.forEach((p, i) => {
       if (i > at && p < (span.probabilities[at] ?? 1)) at = i;
     });
     const here = span.start + at;
+    // The silence after the last word, which may not be long enough yet to end the span, is no speech to go on with.
+    if (here > span.lastSpeech) return closeAfterSpeech(span);
     const out = close(span, here, 0);
-    open = {
-      start: here,
-      probabilities: span.probabilities.slice(at),
-      lastSpeech: Math.max(span.lastSpeech, here),
-      continued: true,
-    };
+    open = { ...span, start: here, probabilities: span.probabilities.slice(at), continued: true };
     return out;
   }
 
@@ -95,16 +99,12 @@ export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): 
     const here = position++;
     if (open === null) {
       if (probability < threshold) return [];
-      open = { start: here, probabilities: [], lastSpeech: here, continued: false };
+      const continued = here - lastSpeech < minSilence; // it would be in the same span, but for a cut
+      open = { start: here, probabilities: [], lastSpeech: here, continued };
     }
     open.probabilities.push(probability);
     if (probability >= endThreshold) open.lastSpeech = here;
-    const silence = here - open.lastSpeech;
-    if (silence >= minSilence) {
-      const span = open;
-      open = null;
-      return close(span, span.lastSpeech + 1, Math.floor(silence / 2));
-    }
+    if (here - open.lastSpeech >= minSilence) return closeAfterSpeech(open);
     return open.probabilities.length >= maxSpeech ? cut(open) : [];
   }
 

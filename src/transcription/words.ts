@@ -53,6 +53,11 @@ export function spell(tokens: Token[], offsetSec: number): Word[] {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const pieces: Word[] = [];
   let pending: Token[] = [];
+  /** Bytes that never became a character are shown as the replacement character rather than lost. */
+  const showBroken = (broken: Token[]) => {
+    const bytes = Buffer.concat(broken.map((token) => token.bytes));
+    if (bytes.length > 0) pieces.push(toPiece(bytes.toString(), broken, offsetSec));
+  };
   for (const token of tokens) {
     const last = pieces.at(-1);
     if (token.bytes.length === 0 && pending.length === 0 && last !== undefined) {
@@ -61,14 +66,14 @@ export function spell(tokens: Token[], offsetSec: number): Word[] {
     }
     pending.push(token);
     const text = tryDecode(decoder, pending);
-    if (text === undefined || text === '') continue;
-    pieces.push(toPiece(text, pending, offsetSec));
+    const own = text === undefined ? tryDecode(decoder, [token]) : text;
+    if (own === undefined || own === '') continue;
+    // Bytes before a token that is whole by itself will never become a character.
+    if (text === undefined) showBroken(pending.splice(0, pending.length - 1));
+    pieces.push(toPiece(own, pending, offsetSec));
     pending = [];
   }
-  const spelled = pending.filter((token) => token.bytes.length > 0);
-  // Bytes that never became a character are shown as the replacement character rather than lost.
-  if (spelled.length > 0)
-    pieces.push(toPiece(Buffer.concat(spelled.map((t) => t.bytes)).toString(), pending, offsetSec));
+  showBroken(pending);
   return pieces;
 }
 

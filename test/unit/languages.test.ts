@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
+import { choicesOf } from '../../src/transcription/language-choice.ts';
 import { languageName, parseLanguage } from '../../src/transcription/languages.ts';
 
 for (const [text, code] of [
@@ -49,4 +50,13 @@ test('every language of every model is parsed to itself, by code and by name', (
     assert.equal(parseLanguage(code), code);
     assert.equal(parseLanguage(languageName(code)), code);
   }
+});
+
+test('a model that does not know Cantonese may choose Chinese for it, among the others', () => {
+  const found = CATALOGUE.find(({ id }) => id === 'multilingual-base');
+  assert(found && !found.languages.includes('yue'));
+  const base = { ...found, servable: true, installed: true };
+  assert.deepEqual([...choicesOf(base, ['yue', 'en'])].sort(), ['en', 'zh']);
+  assert.deepEqual(choicesOf(base, ['yue']), ['zh']);
+  assert.deepEqual(choicesOf(base, ['tlh']), base.languages);
 });

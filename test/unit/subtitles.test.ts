@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Word } from '../../src/transcription/segment.ts';
+import { toCues } from '../../src/transcription/cues.ts';
+import { createSegmentNumbering, type Word } from '../../src/transcription/segment.ts';
 import { toSubtitles } from '../../src/transcription/subtitles.ts';
 
 const EPSILON = 1e-6;
@@ -204,3 +205,28 @@ function fewestShort(words: Word[]): number {
   }
   return fewest;
 }
+
+test('two who speak at once on their channels each have cues as long as their words, in order of time', () => {
+  const number = createSegmentNumbering();
+  const said = (speaker: string, at: number, text: string) => {
+    const words = wordsOf(text).map((w) => ({ ...w, start: w.start + at, end: w.end + at, speaker }));
+    const [first, last] = [words[0], words.at(-1)];
+    const segment = { start: first?.start ?? 0, end: last?.end ?? 0, text: ` ${text}`, words, speaker };
+    return number(segment as never);
+  };
+  const long = 'publish and distribute and sublicense and sell copies of the software to all others';
+  const list = toCues([said('A', 0, long), said('B', 1, 'Drop the two.')], 'subtitle');
+  assert.deepEqual(
+    list.map(({ start }) => start),
+    list.map(({ start }) => start).sort((a, b) => a - b),
+  );
+  for (const { start, end } of list) assert(end - start > 0.5, `${start} to ${end}`);
+});
+
+test('a space that segments lack between them stands in the words too', () => {
+  const number = createSegmentNumbering();
+  const [one, two] = ['Yes.', 'No.'].map((text) =>
+    number({ text, words: [{ text, start: 0, end: 1, tokens: [] }] } as never),
+  );
+  assert.deepEqual([one?.words[0]?.text, two?.text, two?.words[0]?.text], ['Yes.', ' No.', ' No.']);
+});

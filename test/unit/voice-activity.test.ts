@@ -72,6 +72,18 @@ test('a long span is cut at its least speech-like window, without losing or doub
   assert.equal(spans[0]?.end, 600);
 });
 
+test('a long span that ends in silence is not cut there, and a word that follows soon goes on', () => {
+  const { maxSpeech, minSilence, minSpeech } = DEFAULT_SEGMENTER;
+  const pause = minSilence - 4;
+  const spoken = maxSpeech - pause;
+  const [only, ...none] = segment(probabilities([spoken, 0.9], [3 * minSilence, 0.01]));
+  assert.deepEqual([only?.start, none], [0, []]);
+  assert((only?.end ?? 0) >= spoken);
+  const short = minSpeech - 1;
+  const spans = segment(probabilities([spoken, 0.9], [pause, 0.01], [short, 0.9], [3 * minSilence, 0.01]));
+  assert.equal(spans.length, 2, 'the short word is heard');
+});
+
 const options = fc.record({
   threshold: fc.constant(0.5),
   endThreshold: fc.constant(0.35),

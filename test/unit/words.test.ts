@@ -166,3 +166,11 @@ test('no token and no character is lost or reordered', () => {
     }),
   );
 });
+
+test('bytes that never become a character take no other word along', () => {
+  assert.deepEqual(texts(segmentOf(' Hello', Uint8Array.of(0xe4), ' world', ' is')), [
+    ' Hello\ufffd',
+    ' world',
+    ' is',
+  ]);
+});
