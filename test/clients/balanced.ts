@@ -31,8 +31,16 @@ export async function startBalancedGateways(settings: NodeJS.ProcessEnv = {}): P
     return serve({ ...own, ...logs, ...settings, SVC_PORT: String(ports[number - 1]) }, SCRIPTED);
   };
   const running = new Map<GatewayNumber, Served>();
-  await Promise.all(NUMBERS.map(async (number) => running.set(number, await start(number))));
+  const stop = async () => {
+    await Promise.all([...running.values()].map((served) => served[Symbol.asyncDispose]()));
+    rmSync(dir, { recursive: true, force: true });
+  };
   const gateway = (number: GatewayNumber) => running.get(number) as Served;
+  const starts = NUMBERS.map(async (number) => running.set(number, await start(number)));
+  // A gateway that nobody stops would keep the test's process from its end.
+  const isFailed = (await Promise.allSettled(starts)).some(({ status }) => status === 'rejected');
+  if (isFailed) await stop();
+  await Promise.all(starts);
   const balancer = await startBalancer(ports);
   for (const number of NUMBERS) await balancer.becomes(number, 'UP');
   return {
@@ -58,8 +66,7 @@ export async function startBalancedGateways(settings: NodeJS.ProcessEnv = {}): P
         .map((line) => JSON.parse(line)),
     async [Symbol.asyncDispose]() {
       await balancer[Symbol.asyncDispose]();
-      await Promise.all([...running.values()].map((served) => served[Symbol.asyncDispose]()));
-      rmSync(dir, { recursive: true, force: true });
+      await stop();
     },
   };
 }

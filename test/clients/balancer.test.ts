@@ -22,7 +22,7 @@ let scene: BalancedGateways;
 before(async () => {
   scene = await startBalancedGateways();
 });
-after(() => scene[Symbol.asyncDispose]());
+after(() => scene?.[Symbol.asyncDispose]());
 
 interface Init extends RequestInit {
   fields?: Record<string, string>;
