@@ -211,15 +211,17 @@ export interface Config {
  * @throws ConfigError that names the setting, its value and what is allowed.
  */
 export function readConfig(around = process.env, own: Settings = {}): { config: Config; warnings: string[] } {
-  const texts = Object.entries(own).map(([name, value]) => [name, `${value}`]);
+  // A caller may hand on a variable of the environment that is not set.
+  const given = Object.entries(own).filter(([, value]) => value !== undefined);
+  const texts = given.map(([name, value]) => [name, `${value}`]);
   const env: NodeJS.ProcessEnv = { ...around, ...Object.fromEntries(texts) };
   const names = Object.keys(settings.shape);
-  const given = givenSettings(env);
-  const parsed = settings.safeParse(given);
+  const inTexts = givenSettings(env);
+  const parsed = settings.safeParse(inTexts);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const name = String(issue?.path[0]);
-    throw new ConfigError(`${name} cannot be "${given[name]}": ${issue?.message}`);
+    throw new ConfigError(`${name} cannot be "${inTexts[name]}": ${issue?.message}`);
   }
   const s = parsed.data;
   const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;

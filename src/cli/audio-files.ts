@@ -54,7 +54,9 @@ async function* watched(folders: readonly string[], signal: AbortSignal) {
   const taken = new Map<string, string>();
   while (!signal.aborted) {
     const there = new Set<string>();
-    for (const file of (await Promise.all(folders.map(below))).flat()) {
+    // A folder that goes while it is read, or that cannot be read just now, is looked at again.
+    const found = await Promise.all(folders.map(below)).catch(() => null);
+    for (const file of found?.flat() ?? []) {
       const info = await stat(file.path).catch(() => null);
       if (info === null) continue;
       there.add(file.path);
@@ -65,7 +67,7 @@ async function* watched(folders: readonly string[], signal: AbortSignal) {
       taken.set(file.path, shown);
       yield file;
     }
-    for (const path of looks.keys()) {
+    for (const path of found === null ? [] : looks.keys()) {
       if (there.has(path)) continue;
       looks.delete(path);
       taken.delete(path);

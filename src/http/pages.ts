@@ -53,6 +53,8 @@ export function pageHeaders({ inlineStyles = false } = {}): RequestHandler {
 }
 
 export function mountPages(app: Express): void {
+  // Who opens the address that the gateway prints when it starts is a person, and finds something to try.
+  app.get('/', pageHeaders(), (_req, res) => res.redirect('/playground'));
   for (const [path, file] of Object.entries(PAGES)) app.use(path, pageHeaders(), serve(join(ASSETS, file)));
   for (const path of VENDOR) {
     app.use(`/assets/vendor/${basename(path)}`, pageHeaders(), packed(path), serve(path));

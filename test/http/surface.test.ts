@@ -68,6 +68,18 @@ test('unknown paths, wrong methods and undecodable paths carry the envelope', as
   }
 });
 
+test('the bare address leads a browser to the playground', async () => {
+  await using gateway = await startGateway();
+  for (const method of ['GET', 'HEAD']) {
+    const response = await fetch(gateway.base, { method, redirect: 'manual' });
+    assert.equal(response.status, 302, method);
+    assert.equal(response.headers.get('location'), '/playground', method);
+    assert.equal(response.headers.get('x-content-type-options'), 'nosniff', method);
+  }
+  assert.equal((await fetch(gateway.base)).url, `${gateway.base}/playground`);
+  assert.equal((await fetch(gateway.base, { method: 'POST' })).status, 404);
+});
+
 /** Collects everything that the server sends until it closes the connection. */
 async function replyTo(gateway: Gateway, bytes: string): Promise<string> {
   const { port, hostname } = new URL(gateway.base);

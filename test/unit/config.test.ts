@@ -160,3 +160,9 @@ test('a user without a home folder names the folder of models, and that is enoug
   assert.equal(readConfig({ SVC_MODEL_DIR: '/models' }).config.modelDir, '/models');
   assert.equal(readConfig({ XDG_CACHE_HOME: '/cache' }).config.modelDir, '/cache/voxgate/models');
 });
+
+test('a setting of a program that is undefined is absent', () => {
+  const own = { SVC_API_KEY: undefined, SVC_PORT: '8001' } as never;
+  assert.deepEqual(readConfig({}, own).config.apiKeys, []);
+  assert.deepEqual(readConfig({ SVC_API_KEY: 'k' }, own).config.apiKeys, ['k']);
+});
