@@ -56,7 +56,11 @@ export function createGracefulStop(): GracefulStop {
       }, LOOK_EVERY_MS);
       await endsWithin(closed, drainMs);
       abort();
-      const late = setTimeout(() => server.closeAllConnections(), LAST_ANSWERS_MS);
+      const late = setTimeout(() => {
+        server.closeAllConnections();
+        // Node has forgotten the connections of requests that wished to upgrade.
+        for (const res of open) res.req.socket.destroy();
+      }, LAST_ANSWERS_MS);
       await closed;
       clearInterval(look);
       clearTimeout(late);

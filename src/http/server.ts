@@ -90,10 +90,11 @@ export function createHttpServer({ app, log, limits, arrival, onError }: HttpSer
       parserErrors.answer(new Error('a wish to upgrade before the answer to an earlier request'), socket);
     return true;
   };
-  /** A response over a connection that Node has handed over: nothing else handles its errors, reads or closes it. */
+  /** A response over a connection that Node has handed over: nothing else drains, reads or closes it. */
   const responseOver = (req: IncomingMessage, socket: Socket): ServerResponse => {
     socket.on('error', () => socket.destroy());
     const res = new ServerResponse(req);
+    socket.on('drain', () => res.emit('drain'));
     res.shouldKeepAlive = false;
     res.assignSocket(socket);
     res.once('finish', () => {

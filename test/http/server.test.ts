@@ -140,6 +140,15 @@ for (const [first, before] of [
       }
     });
 
+test('a wish for a WebSocket where there is none gets the whole answer, however large, and hinders no stop', async () => {
+  await using gateway = await startGateway();
+  const path = '/docs/swagger-ui-bundle.js';
+  const whole = (await (await fetch(gateway.base + path)).arrayBuffer()).byteLength;
+  assert(whole > 1_000_000);
+  const said = await talk(gateway, upgrading(path, 'websocket'));
+  assert.equal(said.length - said.indexOf('\r\n\r\n') - 4, whole);
+});
+
 for (const [what, bytes] of [
   ['CONNECT', CONNECT],
   ['a WebSocket', WEBSOCKET],
