@@ -9,8 +9,6 @@ import { GatewayError } from '../errors.ts';
 export type ClientLimits = Budgets['forwarded'];
 type PaceLimits = Pick<ClientLimits, 'stallMs' | 'leastBytesPerSec'>;
 
-/** The largest write to a client's connection. Progress within a write cannot be seen, so it needs a longer limit. */
-const LARGEST_WRITE_BYTES = 128 * 1024;
 const TICKS = 8;
 const LONGEST_TICK_MS = 1000;
 
@@ -26,14 +24,16 @@ export interface Watch {
  * never below zero. Time is counted in ticks, so that a delay of this process does not count against the client.
  */
 function watchPace(options: {
-  limitMs: number;
+  stallMs: number;
+  /** The debt that ends the call; at least `stallMs`. */
+  limitMs(): number;
   leastBytesPerSec: number;
   isItsTurn(): boolean;
   /** The number of bytes so far. */
   bytes(): number;
   late(): void;
 }): Watch {
-  const tickMs = Math.min(LONGEST_TICK_MS, options.limitMs / TICKS);
+  const tickMs = Math.min(LONGEST_TICK_MS, options.stallMs / TICKS);
   let owedMs = 0;
   let before = options.bytes();
   const timer = setInterval(() => {
@@ -41,7 +41,7 @@ function watchPace(options: {
     const paidMs = ((bytes - before) / options.leastBytesPerSec) * 1000;
     before = bytes;
     owedMs = options.isItsTurn() ? Math.max(0, owedMs + tickMs - paidMs) : 0;
-    if (owedMs < options.limitMs) return;
+    if (owedMs < options.limitMs()) return;
     clearInterval(timer);
     options.late();
   }, tickMs);
@@ -56,7 +56,7 @@ export function watchSending(
 ): Watch {
   const { socket } = req;
   return watchPace({
-    ...{ limitMs: stallMs, leastBytesPerSec, isItsTurn },
+    ...{ stallMs, limitMs: () => stallMs, leastBytesPerSec, isItsTurn },
     bytes: () => socket.bytesRead,
     late: () => late(new GatewayError('client_stalled', { what: 'sent its body too slowly' })),
   });
@@ -74,7 +74,9 @@ export function watchReading(
   const silent = () => (isUntaken(res) ? tooSlow() : res.setTimeout(stallMs));
   res.setTimeout(stallMs, silent);
   const pace = watchPace({
-    limitMs: stallMs + (LARGEST_WRITE_BYTES / leastBytesPerSec) * 1000,
+    stallMs,
+    // Progress within a write cannot be seen, and an answer of any size may be a single one.
+    limitMs: () => stallMs + (res.writableLength / leastBytesPerSec) * 1000,
     leastBytesPerSec,
     isItsTurn: () => isUntaken(res),
     bytes: () => socket.bytesWritten - socket.writableLength,

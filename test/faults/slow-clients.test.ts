@@ -4,10 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { createServer, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import type { OtherBudgets } from '../../src/budgets.ts';
+import { watchReading } from '../../src/proxy/client-pace.ts';
 import { type Gateway, json, startGateway, until } from '../http/harness.ts';
 import { type HostileUpstream, head, startHostileUpstream, wholeAnswer } from './hostile-upstream.ts';
 
@@ -293,6 +294,24 @@ test('a client that reads nothing of an answer of the gateway itself is cut off,
   const ends = scene.gateway.exchanges.map(({ status }) => status);
   assert(ends.includes(499), ends.join());
   socket.destroy();
+});
+
+test('a large answer in one piece may take as long as the least rate allows', async () => {
+  const whole = 16 * MIB;
+  const server = createServer((_req, res) => {
+    const watch = watchReading(res, { stallMs: 400, leastBytesPerSec: MIB }, (error) => res.destroy(error));
+    res.once('close', watch.stop);
+    res.end(Buffer.alloc(whole));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  let bytes = 0;
+  for await (const piece of response.body ?? []) {
+    bytes += piece.length;
+    await new Promise((resolve) => setTimeout(resolve, 8)); // 64 KiB each: some 7 MiB a second
+  }
+  assert.equal(bytes, whole);
+  server.close();
 });
 
 test('bodies on their way share a bounded memory', async () => {
