@@ -15,6 +15,15 @@ export async function startRecording(onLevel) {
   const stream = await navigator.mediaDevices.getUserMedia({
     audio: { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: true },
   });
+  try {
+    return record(stream, onLevel);
+  } catch (error) {
+    for (const track of stream.getTracks()) track.stop(); // else the microphone would stay on
+    throw error;
+  }
+}
+
+function record(stream, onLevel) {
   const recorder = new MediaRecorder(stream);
   const parts = [];
   recorder.addEventListener('dataavailable', ({ data }) => parts.push(data));

@@ -109,10 +109,10 @@ export function createTranscription(client, on) {
     clear();
     // The result is far below the button on a narrow screen.
     if (el('result').getBoundingClientRect().top > innerHeight - 100) el('player').scrollIntoView();
-    const fields = toFields(choices.read());
+    const chosen = choices.read(); // the boxes may change while it runs
     const isCurrent = await job.run((signal, served) =>
       served(() =>
-        attempt(fields, signal).finally(() => {
+        attempt(chosen, signal).finally(() => {
           el('progress').hidden = true;
           el('progress-note').textContent = '';
         }),
@@ -122,12 +122,12 @@ export function createTranscription(client, on) {
     el('take').hidden = transcript.segments.length === 0;
   }
 
-  async function attempt(fields, signal) {
+  async function attempt(chosen, signal) {
     const startedAt = performance.now();
     job.say(`Sending ${file.name}.`);
     el('progress').removeAttribute('value');
     el('progress').hidden = false;
-    await client.transcribe(file, fields, signal, (event) => {
+    await client.transcribe(file, toFields(chosen), signal, (event) => {
       if (signal.aborted) return;
       if (event.type === 'accepted') job.say('Transcribing.');
       if (event.type === 'warning') hint(`${event.message}.`);
@@ -137,7 +137,7 @@ export function createTranscription(client, on) {
           el('progress-note').textContent = `${shortTime(event.end)} of ${shortTime(player.durationSec)}`;
         }
       }
-      const said = partOf(event, choices.read().diarize);
+      const said = partOf(event, chosen.diarize);
       if (said !== null) {
         speakers.hear(said.speaker);
         transcript.add({ id: transcript.segments.length, ...said });
