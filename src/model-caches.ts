@@ -51,8 +51,7 @@ export function createModelCaches(
         expected(id) {
           const stored = store.list().find((model) => model.id === id);
           const file = stored?.files.find((entry) => entry.precision === precision);
-          // Weights in another precision are converted first.
-          return file?.bytes ?? publishedFile(catalogueModel(id), precision)?.bytes ?? stored?.bytes ?? 0;
+          return file?.bytes ?? (stored?.bytes || (publishedFile(catalogueModel(id), precision)?.bytes ?? 0));
         },
         taken: (model) => model.info.memoryBytes,
       },

@@ -24,7 +24,7 @@ export function toCues(segments: Segment[], granularity: SegmentGranularity): Cu
   const cues = runs.flatMap((words, i) => {
     const next = runs[i + 1]?.[0].start;
     // Who speaks next on another channel may have begun before these words are over.
-    const until = next && Math.max(next, words.at(-1)?.end ?? 0);
+    const until = next === undefined ? undefined : Math.max(next, words.at(-1)?.end ?? 0);
     return toSubtitles(words, until).map((cue) => ({
       start: cue.start,
       end: cue.end,

@@ -12,7 +12,8 @@ const LANGUAGES_NAMED = 5;
  */
 export function languageFor({ model, reason }: Route, hint: string | undefined): string | undefined {
   if (hint === undefined || model.languages.includes(hint) || model.languageHint === 'recorded') return hint;
-  if (reason !== 'requested') return relatedTo(hint);
+  const related = relatedTo(hint);
+  if (reason !== 'requested') return related && model.languages.includes(related) ? related : undefined;
   throw new GatewayError(
     'unsupported_language',
     { model: model.id, name: languageName(hint), language: hint, known: someOf(model.languages) },

@@ -43,7 +43,7 @@ function voicesIn(f: SpeakerFields): SpeakerRequest | null {
     const expected = `Expected one reference for each of the ${names.length} known_speaker_names`;
     throw invalidValue('known_speaker_references', references, expected);
   }
-  refuseTwice(names);
+  refuseTwice(names.map((name) => name.trim()));
   const asked =
     f.diarize ?? (f.model === DIARIZES || f.response_format === 'diarized_json' || names.length > 0);
   if (!asked && f.response_format === 'diarized_json')

@@ -191,6 +191,7 @@ test('a reference that cannot be used is a 400 that names it', async () => {
   assert.match(await refusal([good, good, good, good, good]), /at most 4/);
   assert.match(await refusal([good], ['a', 'b']), /one reference for each of the 2/);
   assert.match(await refusal([good, good], ['a', 'a']), /^known_speaker_names: .*each name once/);
+  assert.match(await refusal([good, good], ['a', 'a ']), /^known_speaker_names: .*each name once/);
   assert.match(await refusal([good], ['a\nb']), /^known_speaker_names: .*one line/);
   assert.match(await refusal([good], ['n'.repeat(101)]), /^known_speaker_names: .*at most 100/);
   assert.match(await refusal([`data:audio/wav;base64,${'A'.repeat(3 * 1024 * 1024)}`]), /at most 3145728/);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
-import { choicesOf } from '../../src/transcription/language-choice.ts';
+import { choicesOf, languageFor } from '../../src/transcription/language-choice.ts';
 import { languageName, parseLanguage } from '../../src/transcription/languages.ts';
 
 for (const [text, code] of [
@@ -58,5 +58,8 @@ test('a model that does not know Cantonese may choose Chinese for it, among the 
   const base = { ...found, servable: true, installed: true };
   assert.deepEqual([...choicesOf(base, ['yue', 'en'])].sort(), ['en', 'zh']);
   assert.deepEqual(choicesOf(base, ['yue']), ['zh']);
+  const english = { ...base, languages: ['en'] };
+  assert.equal(languageFor({ model: base, reason: 'language' } as never, 'yue'), 'zh');
+  assert.equal(languageFor({ model: english, reason: 'language' } as never, 'yue'), undefined);
   assert.deepEqual(choicesOf(base, ['tlh']), base.languages);
 });
