@@ -41,8 +41,9 @@ export async function openPage(
     void dialog.dismiss();
   });
   page.on('console', (message) => {
-    // Some tests make requests fail on purpose; htmx logs those too.
-    const failed = /^(Failed to load resource|Response Status Error|htmx:(sendError|afterRequest),)/;
+    // Some tests make requests fail on purpose, and a poll is aborted by what the reader does; htmx logs those too.
+    const failed =
+      /^(Failed to load resource|Response Status Error|htmx:(sendError|sendAbort|afterRequest),)/;
     if (message.type() === 'error' && !failed.test(message.text())) wrong.push(`console: ${message.text()}`);
   });
   page.on('request', (request) => {
