@@ -203,7 +203,7 @@ async function receive(
   const stalled = () =>
     response.destroy(new DownloadError(`no data for ${limits.stallTimeoutMs} ms after ${size} bytes`, true));
   const timer = setTimeout(stalled, limits.stallTimeoutMs);
-  const handle: FileHandle = await open(part.path, start > 0 ? 'r+' : 'w');
+  const handle: FileHandle = await open(part.path, start > 0 ? 'a' : 'w');
   try {
     await handle.truncate(start);
     for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -212,11 +212,8 @@ async function receive(
         throw new DownloadError(`the hub sends more than the expected ${expected} bytes`, false);
       }
       hash.update(chunk);
-      // A disk that becomes full takes a part of what it is given, and says so only the next time.
-      for (let written = 0; written < chunk.length; ) {
-        const { bytesWritten } = await handle.write(chunk, written, chunk.length - written, size + written);
-        written += bytesWritten;
-      }
+      // A disk that becomes full takes a part of a write, and only the next one fails. This writes until it does.
+      await handle.appendFile(chunk);
       size += chunk.length;
       request.onProgress?.(size, expected);
     }

@@ -29,10 +29,7 @@ export async function createHashedFile(path: string): Promise<HashedFile> {
   return {
     async write(data) {
       hash.update(data);
-      for (let done = 0; done < data.length; ) {
-        const { bytesWritten } = await handle.write(data, done, data.length - done);
-        done += bytesWritten;
-      }
+      await handle.appendFile(data);
       bytes += data.length;
     },
     async finish() {
