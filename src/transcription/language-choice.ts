@@ -12,8 +12,7 @@ const LANGUAGES_NAMED = 5;
  */
 export function languageFor({ model, reason }: Route, hint: string | undefined): string | undefined {
   if (hint === undefined || model.languages.includes(hint) || model.languageHint === 'recorded') return hint;
-  const related = relatedTo(hint);
-  if (reason !== 'requested') return related && model.languages.includes(related) ? related : undefined;
+  if (reason !== 'requested') return knownAs(model, hint);
   throw new GatewayError(
     'unsupported_language',
     { model: model.id, name: languageName(hint), language: hint, known: someOf(model.languages) },
@@ -26,13 +25,14 @@ export function languageFor({ model, reason }: Route, hint: string | undefined):
  * vocabulary of a model may have more, as that of Whisper distilled on English has.
  */
 export function choicesOf(model: Route['model'], allowed: readonly string[]): readonly string[] {
-  const asKnown = allowed.map((code) => (model.languages.includes(code) ? code : (relatedTo(code) ?? code)));
-  const known = model.languages.filter((code) => asKnown.includes(code));
+  const wanted = allowed.map((code) => knownAs(model, code));
+  const known = model.languages.filter((code) => wanted.includes(code));
   return known.length > 0 ? known : model.languages;
 }
 
-/** The language that a model writes for one that it does not know: Cantonese as Chinese. */
-const relatedTo = (code: string) => (code === 'yue' ? 'zh' : undefined);
+/** The code under which the model knows the language: its own or, for Cantonese, that of Chinese. */
+const knownAs = ({ languages }: Route['model'], code: string) =>
+  (code === 'yue' ? ['yue', 'zh'] : [code]).find((known) => languages.includes(known));
 
 /** The one language that is left to choose, which a model that takes a language is told instead of asked for. */
 export function onlyChoice(model: Route['model'], [first, ...others]: readonly string[]): string | undefined {
