@@ -31,20 +31,27 @@ export async function startBalancedGateways(settings: NodeJS.ProcessEnv = {}): P
     return serve({ ...own, ...logs, ...settings, SVC_PORT: String(ports[number - 1]) }, SCRIPTED);
   };
   const running = new Map<GatewayNumber, Served>();
+  let balancer: Balancer | undefined;
   const stop = async () => {
+    await balancer?.[Symbol.asyncDispose]();
     await Promise.all([...running.values()].map((served) => served[Symbol.asyncDispose]()));
     rmSync(dir, { recursive: true, force: true });
   };
   const gateway = (number: GatewayNumber) => running.get(number) as Served;
   const starts = NUMBERS.map(async (number) => running.set(number, await start(number)));
-  // A gateway that nobody stops would keep the test's process from its end.
-  const isFailed = (await Promise.allSettled(starts)).some(({ status }) => status === 'rejected');
-  if (isFailed) await stop();
-  await Promise.all(starts);
-  const balancer = await startBalancer(ports);
-  for (const number of NUMBERS) await balancer.becomes(number, 'UP');
+  try {
+    await Promise.all(starts);
+    balancer = await startBalancer(ports);
+    for (const number of NUMBERS) await balancer.becomes(number, 'UP');
+  } catch (error) {
+    // The process of the test runs for as long as one of its children does, so all that have started are stopped.
+    await Promise.allSettled(starts);
+    await stop();
+    throw error;
+  }
+  const { base, becomes } = balancer;
   return {
-    base: balancer.base,
+    base,
     balancer,
     gateway,
     async kill(number) {
@@ -53,7 +60,7 @@ export async function startBalancedGateways(settings: NodeJS.ProcessEnv = {}): P
     },
     async restart(number) {
       running.set(number, await start(number));
-      await balancer.becomes(number, 'UP');
+      await becomes(number, 'UP');
     },
     accessLog: () =>
       readdirSync(dir, { recursive: true })
@@ -64,9 +71,6 @@ export async function startBalancedGateways(settings: NodeJS.ProcessEnv = {}): P
             .slice(0, -1),
         )
         .map((line) => JSON.parse(line)),
-    async [Symbol.asyncDispose]() {
-      await balancer[Symbol.asyncDispose]();
-      await stop();
-    },
+    [Symbol.asyncDispose]: stop,
   };
 }

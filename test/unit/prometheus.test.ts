@@ -68,12 +68,12 @@ test('models come and go, and the slot is asked at every scrape', async () => {
     knownModels: ['m'],
     slot: () => ({ holder, heldForMs: holder ? 1500 : 0, waiting: holder ? WAITING : [] }),
   });
-  prometheus.modelLoaded('m', 0.2);
-  prometheus.modelLoaded('m', 0.1); // another takes its place
+  prometheus.modelLoaded('m', 0.25);
+  prometheus.modelLoaded('m', 0.05); // another takes its place
   prometheus.modelUnloaded('m');
   const first = await prometheus.render();
   assert(first.includes('voxgate_model_loaded{model="m"} 1\n'));
-  assert(first.includes('voxgate_model_load_seconds_sum{model="m"} 0.3'));
+  assert(first.includes('voxgate_model_load_seconds_sum{model="m"} 0.3\n'));
   assert(first.includes('voxgate_slot_held{category="llm"} 0\n'));
   holder = 'llm';
   prometheus.modelUnloaded('m');
