@@ -212,16 +212,17 @@ export interface Config {
  */
 export function readConfig(around = process.env, own: Settings = {}): { config: Config; warnings: string[] } {
   // A caller may hand on a variable of the environment that is not set.
-  const given = Object.entries(own).filter(([, value]) => value !== undefined);
-  const texts = given.map(([name, value]) => [name, `${value}`]);
+  const texts = Object.entries(own).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, `${value}`]],
+  );
   const env: NodeJS.ProcessEnv = { ...around, ...Object.fromEntries(texts) };
   const names = Object.keys(settings.shape);
-  const inTexts = givenSettings(env);
-  const parsed = settings.safeParse(inTexts);
+  const given = givenSettings(env);
+  const parsed = settings.safeParse(given);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const name = String(issue?.path[0]);
-    throw new ConfigError(`${name} cannot be "${inTexts[name]}": ${issue?.message}`);
+    throw new ConfigError(`${name} cannot be "${given[name]}": ${issue?.message}`);
   }
   const s = parsed.data;
   const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;

@@ -1,6 +1,7 @@
 /**
- * Ends every answer that its client stops reading, or reads too slowly, whoever computes it. Until then it holds memory
- * and a connection, and an answer that is computed meanwhile holds the slot.
+ * Ends an answer when its client stops reading it, or reads it too slowly. This holds for the answers of the gateway and
+ * for those of the upstreams. Such a client holds memory and a connection. It holds the slot, too, as long as the answer
+ * is being computed.
  */
 import type { RequestHandler } from 'express';
 import type { Logger } from 'winston';

@@ -41,7 +41,7 @@ const MAX_COMPRESSION = 2.4;
 const MAX_REPEATED_TOKENS_PER_SEC = 6;
 /** Shorter speech may be a word or two that are drawn out. */
 const SPARSE_FROM_SEC = 4;
-/** So many tokens fewer than half of the decoder's positions are free behind the longest prompt. */
+/** Behind the longest prompt the decoder has room for half of its positions, less these. */
 const TAKEN_BY_PROMPT = 3;
 /** A text of which the tokens are more probable in the mean is right more often than what another look finds. */
 const SURE_AVG_LOGPROB = -0.15;

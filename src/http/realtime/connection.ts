@@ -125,7 +125,7 @@ export function runConnection(options: ConnectionOptions): Connection {
       case 'commit':
         return (await opened()).commit();
       case 'clear':
-        decode = liveDecoder(toLiveFormat(state)); // the half of a sample that it may hold goes, too
+        decode = liveDecoder(toLiveFormat(state)); // it may hold half of a sample
         (await live)?.clear();
         return send({ type: 'input_audio_buffer.cleared' });
     }
