@@ -35,9 +35,11 @@ export interface Answers {
 }
 
 /** Without a `response_format` the answer is that of `json`. */
-export type AnswerTo<F extends Fields> = F extends { response_format: infer Format extends ResponseFormat }
-  ? Answers[Format]
+export type AnswerTo<F extends Fields> = 'response_format' extends keyof F
+  ? AnswerIn<F['response_format']>
   : Answers['json'];
+/** Where the type allows several formats, the answers in all of them. */
+type AnswerIn<Format> = Format extends ResponseFormat ? Answers[Format] : Answers['json'];
 
 export interface Gateway extends AsyncDisposable {
   /** Without a slash at the end, as `http://127.0.0.1:8000`. */

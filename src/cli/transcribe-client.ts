@@ -1,6 +1,7 @@
 /** Asks a gateway for the text of a file, as any client of the API does. */
 import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
+import { access, constants } from 'node:fs/promises';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { basename } from 'node:path';
@@ -44,9 +45,14 @@ export class RequestError extends Error {
   }
 }
 
-/** The body of the answer. @throws RequestError with the message of the gateway */
+/**
+ * The body of the answer.
+ * @throws RequestError with the message of the gateway
+ * @throws Error with the path of a file that cannot be read
+ */
 export async function askFor(asked: Asked): Promise<string> {
   const startedAt = performance.now();
+  if (typeof asked.audio === 'string') await access(asked.audio, constants.R_OK);
   for (;;) {
     const response = await send(asked);
     const body = await bodyOf(response);
