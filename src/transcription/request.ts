@@ -55,9 +55,9 @@ export interface TranscriptionRequest {
 }
 
 /** The most values of one list. */
-const MAX_VALUES = 100;
+export const MOST_VALUES = 100;
 /** The most keywords of a request, and the most characters of one. */
-export const KEYWORDS = { most: MAX_VALUES, characters: 200 };
+export const KEYWORDS = { most: MOST_VALUES, characters: 200 };
 
 /**
  * The most characters of one value. They are counted before any other check, because a pattern, a parser or a
@@ -102,7 +102,7 @@ function whole(min: number, max: number) {
 const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: `Expected ${values.join(', ')}` });
 
-const list = <T extends z.ZodType>(value: T, max = MAX_VALUES) =>
+const list = <T extends z.ZodType>(value: T, max = MOST_VALUES) =>
   z.array(value).max(max, `Expected at most ${max} values`);
 
 const speakers = whole(1, BUDGETS.speakers.most).optional();

@@ -129,6 +129,28 @@ test('garbage is an error event or a close code, and what comes after an event s
   await until('a frame that is none ends the session', () => client.closed() === 1002);
 });
 
+test('a message with millions of values is refused at once, and the session goes on', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway);
+  const update = (list: string) => `{"type":"session.update","session":{"type":"transcription",${list}}}`;
+  const lists = ['"include":[', '"audio":{"input":{"transcription":{"keywords":['];
+  const started = performance.now();
+  for (const list of lists) {
+    client.socket.send(update(`${list}${'1,'.repeat(120_000)}1]${'}'.repeat(list.split('{').length - 1)}`));
+    client.socket.send(update(`${list}${'1,'.repeat(4_000_000)}1]${'}'.repeat(list.split('{').length - 1)}`));
+  }
+  client.socket.send(`{"type":"input_audio_buffer.commit","x":${'['.repeat(4_000_000)}`);
+  await client.event('error', 5);
+  assert.ok(performance.now() - started < 5000, `${performance.now() - started} ms`);
+  assert.deepEqual(
+    new Set(client.events.filter(({ type }) => type === 'error').map(({ error }) => error.code)),
+    new Set(['invalid_value']),
+  );
+  client.send(at16kHz());
+  say(client);
+  await client.event(COMPLETED);
+});
+
 test('a message that is too large ends the session with 1009', async () => {
   await using gateway = await startGateway({ budgets: { live: { messageBytes: 1000 } } });
   await using client = await connectLive(gateway);
@@ -298,6 +320,18 @@ test('a session needs a key like every request, in a header or in the subprotoco
   await header.event('session.created');
   const protocols = ['realtime', 'openai-insecure-api-key.right'];
   await using page = await connectLive(gateway, { protocols });
+  assert.equal(page.socket.protocol, 'realtime');
+  await page.event('session.created');
+});
+
+test('a key that is no name of a subprotocol comes in base64url', async () => {
+  const key = 'a/b+c==, ü';
+  await using gateway = await startGateway({ env: { SVC_API_KEY: 'x"y/=' } });
+  const named = (given: string) => ({
+    protocols: ['realtime', `voxgate-api-key-base64url.${Buffer.from(given).toString('base64url')}`],
+  });
+  await assert.rejects(connectLive(gateway, named(key)), { status: 401 });
+  await using page = await connectLive(gateway, named('x"y/='));
   assert.equal(page.socket.protocol, 'realtime');
   await page.event('session.created');
 });

@@ -25,9 +25,17 @@ export class BadEvent extends Error {
 const event = z.looseObject({ type: z.string(), event_id: z.string().nullish() });
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const MAX_SHOWN = 64;
+/** What is longer is audio, which is one text. Many values of that length would take seconds to read, and gigabytes. */
+const LONG_EVENT = 256 * 1024;
+const MOST_IN_LONG_EVENT = 100;
 
 /** @throws BadEvent for everything that is no event, has a wrong field, or is unknown */
 export function parseClientEvent(text: string): ClientEvent {
+  if (text.length > LONG_EVENT && hasManyValues(text))
+    throw new BadEvent(
+      null,
+      invalidValue('event', excerpt(text, MAX_SHOWN), 'Expected audio in so long an event', 'event'),
+    );
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -45,6 +53,16 @@ export function parseClientEvent(text: string): ClientEvent {
     if (error instanceof GatewayError) throw new BadEvent(eventId, error);
     throw error;
   }
+}
+
+/** True where commas and brackets say so. Base64 has none. */
+function hasManyValues(text: string): boolean {
+  let count = 0;
+  for (const _ of text.matchAll(/[,[{]/g)) {
+    count += 1;
+    if (count > MOST_IN_LONG_EVENT) return true;
+  }
+  return false;
 }
 
 function readFields(type: string, fields: Record<string, unknown>) {

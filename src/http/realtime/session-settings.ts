@@ -8,7 +8,7 @@ import { invalidValue } from '../../errors.ts';
 import type { LiveSettings } from '../../transcription/live/live-session.ts';
 import { DELAYS } from '../../transcription/live/stable-text.ts';
 import { EAGERNESS } from '../../transcription/live/turn-detection.ts';
-import { parseRequest } from '../../transcription/request.ts';
+import { MOST_VALUES, parseRequest } from '../../transcription/request.ts';
 
 const RATES = `Expected one of ${LIVE_RATES.join(', ')}`;
 const oneOf = <const T extends readonly string[]>(values: T) =>
@@ -34,11 +34,14 @@ const format = z.discriminatedUnion(
   { error: 'Expected {"type": "audio/pcm", "rate": 24000}, audio/pcmu or audio/pcma' },
 );
 
+/** A list without a limit would have an issue for each wrong item, which takes more memory than there is. */
+const texts = z.array(z.string()).max(MOST_VALUES, `Expected at most ${MOST_VALUES} values`);
+
 const transcription = z.object({
   model: z.string().nullish(),
   language: z.string().nullish(),
-  languages: z.array(z.string()).nullish(),
-  keywords: z.array(z.string()).nullish(),
+  languages: texts.nullish(),
+  keywords: texts.nullish(),
   prompt: z.string().nullish(),
   delay: oneOf(DELAYS).nullish(),
 });
@@ -57,7 +60,7 @@ type TurnDetection = z.infer<typeof turnDetection>;
 
 const noiseReduction = z.object({ type: oneOf(['near_field', 'far_field']) });
 const INCLUDE = 'item.input_audio_transcription.logprobs';
-const include = z.array(z.string());
+const include = texts;
 
 const input = z.object({
   format: format.nullish(),
