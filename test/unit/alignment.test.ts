@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
 import { withUnsaid } from '../../src/transcription/alignment/aligning.ts';
+import { parseAlignment } from '../../src/transcription/alignment/fields.ts';
 import { matchWords } from '../../src/transcription/alignment/matching.ts';
 import { createPlacing, type HeardChunk, type Part } from '../../src/transcription/alignment/placing.ts';
 import { unitsOf } from '../../src/transcription/alignment/units.ts';
@@ -125,4 +126,14 @@ test('aligned words stand as in the text: pieces are joined, and what is not sai
       ['end', 2.5, 3],
     ],
   );
+});
+
+test('a text with more marks on a letter than any script has is refused before it is normalized', () => {
+  const field = (text: string) => () => parseAlignment({ text });
+  const started = performance.now();
+  const marks = (count: number) => `a${'\u0315\u0300'.repeat(count / 2)}`;
+  assert.throws(field(marks(200_000)), { code: 'invalid_value' });
+  assert.ok(performance.now() - started < 500);
+  assert.throws(field(`said ${marks(32)}`), { code: 'invalid_value' });
+  assert.doesNotThrow(field(`said ${marks(30)}`));
 });

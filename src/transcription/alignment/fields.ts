@@ -17,6 +17,13 @@ export const alignmentFields = {
 };
 
 /**
+ * The most combining marks in a row, as in Unicode's Stream-Safe Text Format (UAX 15, section 13). Normalization sorts
+ * them, in a time that grows with the square of their number.
+ */
+const MOST_MARKS = 30;
+const MARKS = /\p{M}{31}/u;
+
+/**
  * Parses the fields of a request.
  * @param body the multipart text fields by name; a field that was sent several times is an array
  * @throws GatewayError `invalid_value` that names the field, the value and what is allowed
@@ -27,6 +34,7 @@ export function parseAlignment(body: Readonly<Record<string, unknown>>): Transcr
   const { textBytes } = BUDGETS.alignment;
   if (Buffer.byteLength(text) > textBytes)
     throw invalidValue('text', text, `Expected at most ${textBytes} bytes`);
+  if (MARKS.test(text)) throw invalidValue('text', text, `Expected at most ${MOST_MARKS} marks on a letter`);
   if (unitsOf(text).length === 0) throw invalidValue('text', text, 'Expected the words that are said');
   // The model has only to hear enough to find its place in the text.
   const heard = { ...parseRequest({ model: body.model, language: body.language }), beamSize: 1 };
