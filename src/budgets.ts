@@ -156,6 +156,8 @@ export const BUDGETS = {
     stallMs: 30_000,
     /** A client that is slower than this rate uses up `stallMs` little by little. */
     leastBytesPerSec: 1024,
+    /** The time for which a body may keep the slot waiting for its client, in all. */
+    slotWaitsMs: 120_000,
     /** The memory for incomplete bodies, of all clients together. */
     maxWaitingBytes: 64 * 1024 * 1024,
   },

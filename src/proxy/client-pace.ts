@@ -28,6 +28,8 @@ function watchPace(options: {
   /** The debt that ends the call; at least `stallMs`. */
   limitMs(): number;
   leastBytesPerSec: number;
+  /** The time after which also a client that is fast enough is late. */
+  mostMs?: number;
   isItsTurn(): boolean;
   /** The number of bytes so far. */
   bytes(): number;
@@ -35,13 +37,16 @@ function watchPace(options: {
 }): Watch {
   const tickMs = Math.min(LONGEST_TICK_MS, options.stallMs / TICKS);
   let owedMs = 0;
+  let waitedMs = 0;
   let before = options.bytes();
   const timer = setInterval(() => {
     const bytes = options.bytes();
     const paidMs = ((bytes - before) / options.leastBytesPerSec) * 1000;
     before = bytes;
-    owedMs = options.isItsTurn() ? Math.max(0, owedMs + tickMs - paidMs) : 0;
-    if (owedMs < options.limitMs()) return;
+    const isItsTurn = options.isItsTurn();
+    owedMs = isItsTurn ? Math.max(0, owedMs + tickMs - paidMs) : 0;
+    waitedMs += isItsTurn ? tickMs : 0;
+    if (owedMs < options.limitMs() && waitedMs < (options.mostMs ?? Number.POSITIVE_INFINITY)) return;
     clearInterval(timer);
     options.late();
   }, tickMs);
@@ -52,11 +57,11 @@ function watchPace(options: {
 export function watchSending(
   req: IncomingMessage,
   { stallMs, leastBytesPerSec }: PaceLimits,
-  { isItsTurn, late }: { isItsTurn(): boolean; late(error: GatewayError): void },
+  { isItsTurn, late, mostMs }: { isItsTurn(): boolean; late(error: GatewayError): void; mostMs?: number },
 ): Watch {
   const { socket } = req;
   return watchPace({
-    ...{ stallMs, limitMs: () => stallMs, leastBytesPerSec, isItsTurn },
+    ...{ stallMs, limitMs: () => stallMs, leastBytesPerSec, isItsTurn, ...(mostMs && { mostMs }) },
     bytes: () => socket.bytesRead,
     late: () => late(new GatewayError('client_stalled', { what: 'sent its body too slowly' })),
   });

@@ -133,6 +133,7 @@ function supervise(
   const sending = watchSending(req, limits, {
     isItsTurn: () => !req.complete && !proxyReq.writableNeedDrain,
     late: end,
+    mostMs: limits.slotWaitsMs,
   });
   proxyReq.once('close', () => {
     connected();

@@ -127,9 +127,10 @@ for (const [category, path] of PATHS) {
   for (const [what, rest] of [
     ['falls silent', ''],
     ['goes on too slowly', 'x'],
+    ['goes on just fast enough', 'x'.repeat(1000)],
   ] as const)
     test(`${category}: a client that ${what} in the middle of a large body lets go of the slot`, async () => {
-      await using scene = await startScene({ stallMs: 400, leastBytesPerSec: 10_000 });
+      await using scene = await startScene({ stallMs: 400, leastBytesPerSec: 10_000, slotWaitsMs: 1000 });
       scene.upstream.behave(() => undefined);
       const socket = begin(scene, path, `Content-Length: ${3 * MIB}`);
       socket.write(Buffer.alloc(2 * MIB, 'x'));
