@@ -6,9 +6,10 @@
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import multer from 'multer';
-import { BUDGETS, type Budgets, byteBudget } from '../budgets.ts';
+import { BUDGETS, type Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { watchSending } from '../proxy/client-pace.ts';
+import { createFieldMemory } from './field-memory.ts';
 import { formRefusal } from './form-limits.ts';
 import { networkOf } from './network.ts';
 import { notesOf } from './observe.ts';
@@ -79,7 +80,7 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
     leastFreeBytes: limits.leastFreeBytes,
   });
   const places = createUploadPlaces({ maxUploads, lookMs: limits.lookMs });
-  const fieldMemory = byteBudget(limits.maxFieldBytes);
+  const fieldMemory = createFieldMemory(limits.maxFieldBytes);
   const mostBytes = maxBytes + MAX_BYTES_OF_FIELDS;
 
   async function receiveAt(reception: Reception) {
@@ -89,13 +90,12 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
     signal.throwIfAborted();
     if (continueIfAsked(req, res)) balance.restart(limits.lookMs); // the first bytes are a round trip away
     let storing: Promise<SpooledFile | null> = Promise.resolve(null);
-    let fieldBytes = 0;
+    const fields = fieldMemory.open(() => form.refuse(new GatewayError('overloaded', {})));
     const others: SpooledFile[] = [];
     const release = async () => {
       await storing.then((file) => file?.remove()).catch(() => undefined);
       for (const file of others.splice(0)) await file.remove();
-      fieldMemory.giveBack(fieldBytes);
-      fieldBytes = 0;
+      fields.release();
       place.release();
     };
     const form = readUploadForm(req, res, {
@@ -106,14 +106,11 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
         storing = file;
         return file;
       },
-      takeFieldMemory(bytes) {
-        if (!fieldMemory.take(bytes)) return false;
-        fieldBytes += bytes;
-        return true;
-      },
+      takeFieldMemory: fields.take,
     });
     try {
       await withinLimits(form, reception);
+      fields.arrived();
       const file = await storing;
       if (file === null) throw new GatewayError('missing_file', { field }, { param: field });
       if (file.bytes === head.length) throw new GatewayError('empty_file', {}, { param: field });

@@ -366,6 +366,23 @@ test('the text fields of all forms share a bounded memory', async () => {
   });
 });
 
+test('a form that holds most of the memory for text fields gives way to a small one', async () => {
+  await using gateway = await startGateway({ budgets: { upload: { maxFieldBytes: 300_000 } } });
+  const prompt = field('prompt', 'p'.repeat(60_000));
+  const greedy = begin(
+    gateway,
+    'Content-Length: 1000000',
+    `${prompt}${field('x', 'x'.repeat(60_000))}${FILE}xx`,
+  );
+  await until('its file is on disk', () => gateway.uploads().length === 1);
+  const response = await post(gateway, form(toneWav(0.5), { prompt: 'p'.repeat(40_000) }));
+  assert.equal((await json(response)).text, 'Hello there.');
+  await greedy.answered(503);
+  assert.match(greedy.said(), /"code":"overloaded"/);
+  greedy.socket.destroy();
+  await nothingIsLeft(gateway);
+});
+
 test('an upload is refused before a byte of its body when the disk has too little free space', async () => {
   await using gateway = await startGateway({ budgets: { upload: { leastFreeBytes: 2 ** 62 } } });
   const refused = begin(gateway, 'Content-Length: 1000\r\nExpect: 100-continue');
