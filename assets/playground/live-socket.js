@@ -9,6 +9,12 @@ const LAST_TEXT_MS = 20_000;
 
 const TRANSCRIPTION = 'conversation.item.input_audio_transcription.';
 
+/** A subprotocol is a token, and not every key is one (RFC 6455, section 4.1): base64url without padding (RFC 4648). */
+function toToken(key) {
+  const base64 = btoa(String.fromCharCode(...new TextEncoder().encode(key)));
+  return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
 /**
  * @param settings {model, language}; an empty language is detected
  * @param on ready(), partial(id, delta), final(id, text, latencyMs), failed(id, message), and once
@@ -16,7 +22,7 @@ const TRANSCRIPTION = 'conversation.item.input_audio_transcription.';
  */
 export function openLive({ model, language }, on) {
   const key = apiKey();
-  const protocols = ['realtime', ...(key === null ? [] : [`openai-insecure-api-key.${key}`])];
+  const protocols = ['realtime', ...(key === null ? [] : [`voxgate-api-key-base64url.${toToken(key)}`])];
   const address = `${location.origin.replace(/^http/, 'ws')}/v1/realtime?intent=transcription`;
   const socket = new WebSocket(address, protocols);
   /** When speech ended, in ms of `performance.now`, by the id of its utterance. */

@@ -1,6 +1,4 @@
 /** Listens to the microphone as the live protocol takes it: 16-bit PCM, mono, 24 kHz. */
-const RATE = 24_000;
-
 /**
  * @param onPiece (bytes: Uint8Array of 100 ms) => void
  * @param onGone () => void, called when the microphone is unplugged or its permission is taken back
@@ -16,7 +14,8 @@ export async function listen(onPiece, onGone) {
     if (context !== null && context.state !== 'closed') await context.close();
   };
   try {
-    context = new AudioContext({ sampleRate: RATE });
+    // It has the rate of the device: Firefox connects a microphone to no other.
+    context = new AudioContext();
     await context.audioWorklet.addModule('/assets/playground/pcm-worklet.js');
     const worklet = new AudioWorkletNode(context, 'pcm', {
       numberOfOutputs: 0,

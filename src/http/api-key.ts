@@ -116,12 +116,16 @@ function keyOfPassword(req: Request): string | undefined {
 }
 
 /**
- * A page cannot set headers for a WebSocket, so OpenAI's protocol has the key among the names of subprotocols. Only the
- * route that is a WebSocket takes it there.
+ * A page cannot set headers for a WebSocket, so OpenAI's protocol has the key among the names of subprotocols. A name is a
+ * token, and not every key is one, so a name of ours has it in base64url. Only the route that is a WebSocket takes it
+ * there.
  */
 function keyOfSubprotocol(req: Request): string | undefined {
   if (req.baseUrl + req.path !== '/v1/realtime') return undefined;
-  return /(?:^|,)\s*openai-insecure-api-key\.([^\s,]+)/.exec(req.get('Sec-WebSocket-Protocol') ?? '')?.[1];
+  const names = req.get('Sec-WebSocket-Protocol') ?? '';
+  const [, encoded] = /(?:^|,)\s*voxgate-api-key-base64url\.([\w-]+)/.exec(names) ?? [];
+  if (encoded !== undefined) return Buffer.from(encoded, 'base64url').toString();
+  return /(?:^|,)\s*openai-insecure-api-key\.([^\s,]+)/.exec(names)?.[1];
 }
 
 /** The browser sends the cookie to the dashboard only, and never with a request that began on another site. */
