@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <mutex>
 #include <string_view>
 
@@ -68,6 +69,17 @@ std::vector<std::string> cpu_features() {
   return names;
 }
 
+// On GPUs since Hopper ggml starts a kernel before the one whose results it reads has ended (programmatic
+// dependent launch), and some read too early: texts of Whisper on an H100 were wrong, and other ones each
+// time.
+void forbid_overlapping_kernels() {
+#ifdef _WIN32
+  _putenv_s("GGML_CUDA_PDL", "0");
+#else
+  setenv("GGML_CUDA_PDL", "0", 0);
+#endif
+}
+
 } // namespace
 
 void start_ggml(LogSink sink) {
@@ -87,6 +99,7 @@ void use_gpus() {
   // The folder is always named: by itself ggml would look beside the executable and in the working directory.
   std::call_once(once, [] {
     const auto folder = library_folder().string();
+    forbid_overlapping_kernels();
     ask_gpu([&] { ggml_backend_load_all_from_path(folder.c_str()); });
   });
 }
