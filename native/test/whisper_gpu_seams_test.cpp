@@ -1,7 +1,13 @@
 #include "apart.h"
 #include "whisper_fixtures.h"
 
+#include "backends/ggml_runtime.h"
+#include "backends/whisper/whisper_seams.h"
+
 #include <ggml-backend-impl.h>
+
+#include <cstdlib>
+#include <string>
 
 // Other code of whisper_internals.cpp runs where a GPU is. Here a device that computes on the CPU stands for
 // one.
@@ -64,5 +70,36 @@ TEST("whisper seams: with a GPU in front of the CPU the text is the same") {
     register_accelerator();
     CHECK(hear() == alone);
     CHECK(g_backends_made > 0);
+  });
+}
+
+TEST("whisper seams: with a GPU the graph of a step is kept") {
+  apart([] {
+    register_accelerator();
+    auto options = english();
+    options.audio_context = 300;
+    options.max_tokens = 12;
+    const auto model = load_synthetic(4);
+    for (const int beams : {1, 3}) {
+      options.beams = beams;
+      seam_counts = {};
+      const auto heard = model->transcribe(noise(40000), options, {}, CancelToken());
+      CHECK(count_tokens(heard) > 5);
+      CHECK(seam_counts.steps > 5);
+      CHECK(seam_counts.step_graphs < seam_counts.steps);
+      CHECK(beams > 1 || seam_counts.step_graphs == 1);
+    }
+    // The graph of the last step is still there, and other audio has other positions.
+    CHECK(!model->detect_language(noise(20000), {}, CancelToken()).empty());
+    options.audio_context = 200;
+    CHECK(count_tokens(model->transcribe(noise(20000), options, {}, CancelToken())) > 5);
+  });
+}
+
+TEST("CUDA's kernels do not overlap") {
+  apart([] {
+    use_gpus();
+    const char* overlap = std::getenv("GGML_CUDA_PDL");
+    CHECK(overlap != nullptr && std::string(overlap) == "0");
   });
 }

@@ -180,6 +180,20 @@ TEST("whisper seams: the cache for texts holds what a call needs, and nothing af
 }
 #endif
 
+TEST("whisper: what the cache for texts may grow by is known before") {
+  const Upstream upstream;
+  const auto before = whisper_internals::memory_bytes(*upstream.state);
+  const auto growth = whisper_internals::text_cache_growth(*upstream.context, *upstream.state);
+  CHECK(growth > 0);
+  const int half = whisper_n_text_ctx(upstream.context.get()) / 2;
+  const auto prompt =
+      whisper_internals::decoder_prompt(*upstream.context, std::vector<int32_t>(1000, 1), "en", false, true);
+  whisper_internals::reserve_tokens(*upstream.context, *upstream.state,
+                                    static_cast<int>(prompt.tokens.size()) + kMaxBeams * half);
+  CHECK(whisper_internals::memory_bytes(*upstream.state) == before + growth);
+  CHECK(whisper_internals::text_cache_growth(*upstream.context, *upstream.state) == 0);
+}
+
 TEST("whisper seams: the views of a model share its vocabulary") {
   const Upstream upstream;
   const std::shared_ptr<const whisper_context> whole(upstream.context.get(), [](const whisper_context*) {});

@@ -166,7 +166,8 @@ class WhisperBackend final : public Backend {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     ggml_backend_dev_memory(ggml_backend_get_device(gpu), &free_bytes, &total_bytes);
-    return gpu_lane_count(lane_bytes, free_bytes, budget_->threads());
+    const auto growth = whisper_internals::text_cache_growth(*context_, state());
+    return gpu_lane_count(lane_bytes + growth, free_bytes, budget_->threads());
   }
 
   // It is made when the model is loaded, so that a machine too small fails the load and not the first

@@ -83,6 +83,10 @@ void CallScope::give_back(std::span<const WorkingMemory> memories) const {
   }
 }
 
+int64_t CallScope::cache_head() const {
+  return whisper_internals::cache_head(*state_);
+}
+
 CallScope* CallScope::current() {
   return t_current;
 }

@@ -59,6 +59,8 @@ class CallScope {
   void set_window(const WhisperWindow& window) { window_ = window; }
   const WhisperWindow& window() const { return window_; }
 
+  int64_t cache_head() const;
+
   int threads() const { return turn_.threads(); }
 
  private:

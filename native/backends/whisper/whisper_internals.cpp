@@ -32,6 +32,11 @@
 //   ggml's function with the threads that the lane may use now; nothing where the audio is already encoded.
 //   Tests: "graphs are computed with the threads of the call", "what a detection has encoded is not encoded
 //   again, and nothing else is taken for it".
+// into_cache (2589, 2590), cache_padding (2876), whisper_state::step (878)
+//   With a GPU the rows of the cache that a step writes are an input, and attention sees a multiple of 256 of
+//   them. So the graph of a step is that of the step before: it is made once for them, and CUDA launches it
+//   as a whole. whisper.cpp makes and launches it anew for each token.
+//   Test: native/test/whisper_gpu_seams_test.cpp, "with a GPU the graph of a step is kept".
 // padded_positions (2055, 2284, 2481)
 //   The positions without padding. whisper.cpp rounds the audio context up to a multiple of 256 and
 //   attends to the positions in between without a mask. They hold zeros at first, which takes weight from the
@@ -61,6 +66,7 @@
 
 #include "backends/whisper/whisper_internals.h"
 
+#include "backend.h"
 #include "backends/backend_proc.h"
 #include "backends/large_pages.h"
 #include "backends/upstream_failure.h"
@@ -95,6 +101,9 @@ static ggml_tensor* attend_to_audio(ggml_context* graph, ggml_tensor* queries, g
                                     ggml_tensor* values, float scale);
 static ggml_tensor* wanted_rows(ggml_context* graph, ggml_tensor* rows, const whisper_batch& batch,
                                 bool worst_case);
+static ggml_tensor* into_cache(ggml_context* graph, const whisper_state& state, ggml_tensor* values,
+                               ggml_tensor* cache, ggml_tensor* place, int layer);
+static uint32_t cache_padding(const whisper_state& state);
 static void read_logits(const ggml_tensor* logits, std::vector<float>& values);
 struct whisper_sched;
 static whisper_sched& shared_memory(const whisper_state& state, whisper_sched& scheduler);
@@ -197,6 +206,28 @@ static ggml_tensor* wanted_rows(ggml_context* graph, ggml_tensor* rows, const wh
                       static_cast<size_t>(first) * rows->nb[1]);
 }
 
+// On a GPU the rows of the cache are an input, so that the graph of a step is that of the step before.
+static ggml_tensor* into_cache(ggml_context* graph, const whisper_state& state, ggml_tensor* values,
+                               ggml_tensor* cache, ggml_tensor* place, int layer) {
+  if (state.backends.size() == 1)
+    return ggml_cpy(graph, values, place);
+  auto* rows = ggml_get_tensor(graph, voxgate::kCacheRows);
+  if (rows == nullptr) {
+    rows = ggml_new_tensor_1d(graph, GGML_TYPE_I64, values->ne[1]);
+    ggml_set_name(rows, voxgate::kCacheRows);
+    ggml_set_input(rows);
+  }
+  const auto row = ggml_row_size(cache->type, values->ne[0]);
+  auto* of_layer = ggml_view_2d(graph, cache, values->ne[0], state.kv_self.size, row,
+                                row * state.kv_self.size * static_cast<size_t>(layer));
+  return ggml_set_rows(graph, of_layer, values, rows);
+}
+
+// What whisper.cpp itself takes where ggml's CUDA library is linked to it.
+static uint32_t cache_padding(const whisper_state& state) {
+  return state.backends.size() == 1 ? 1 : 256;
+}
+
 static void read_logits(const ggml_tensor* logits, std::vector<float>& values) {
   values.resize(static_cast<size_t>(ggml_nelements(logits)));
   ggml_backend_tensor_get(logits, values.data(), 0, ggml_nbytes(logits));
@@ -276,7 +307,19 @@ void choose_alignment_heads(whisper_context& context) {
   params.dtw_n_top = std::max(1, hparams.n_text_layer / 2);
 }
 
+namespace {
+
+void forget_step(whisper_state& state) {
+  if (state.step.graph == nullptr)
+    return;
+  state.step = {};
+  ggml_backend_sched_reset(state.sched_decode.sched);
+}
+
+} // namespace
+
 void set_audio_context(whisper_state& state, int audio_context) {
+  forget_step(state); // it attends to the positions of the audio before
   state.exp_n_audio_ctx = audio_context;
 }
 
@@ -303,6 +346,10 @@ std::span<std::byte> text_cache(const whisper_state& state) {
     return {};
   return {static_cast<std::byte*>(ggml_backend_buffer_get_base(buffer)),
           ggml_backend_buffer_get_size(buffer)};
+}
+
+uint32_t cache_head(const whisper_state& state) {
+  return state.kv_self.head;
 }
 
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data) {
@@ -360,11 +407,19 @@ bool encode_window(whisper_context& context, whisper_state& state, int frame, in
   return whisper_encode_internal(context, state, frame, threads, nullptr, nullptr);
 }
 
-void reserve_tokens(whisper_context& context, whisper_state& state, int tokens) {
+namespace {
+
+int cache_rows(const whisper_context& context, int tokens) {
   constexpr int kStep = 256; // as whisper.cpp rounds it
+  return GGML_PAD(std::max(tokens, context.model.hparams.n_text_ctx),
+                  kStep); // an alignment needs the context
+}
+
+} // namespace
+
+void reserve_tokens(whisper_context& context, whisper_state& state, int tokens) {
   const auto& hparams = context.model.hparams;
-  const int wanted =
-      GGML_PAD(std::max(tokens, hparams.n_text_ctx), kStep); // an alignment needs the whole context
+  const int wanted = cache_rows(context, tokens);
   if (static_cast<int>(state.kv_self.size) >= wanted)
     return;
   whisper_kv_cache_free(state.kv_self);
@@ -384,8 +439,54 @@ std::span<float> logits_row(const whisper_context& context, whisper_state& state
 }
 
 void decode_batch(whisper_context& context, whisper_state& state, int threads, bool aligns) {
+  forget_step(state);
   if (!whisper_decode_internal(context, state, state.batch, threads, aligns, nullptr, nullptr))
     throw voxgate::Failure(voxgate::StatusCode::inference_failed, "Whisper's decoder failed");
+}
+
+// Instead of whisper_decode_internal: the graph of a step on a GPU is kept for the next one. All texts have
+// as many tokens behind the same prompt, so each row of the cache that a text has is before its new token.
+void decode_step(whisper_context& context, whisper_state& state, int threads) {
+  if (state.backends.size() == 1)
+    return decode_batch(context, state, threads, false);
+  auto& cache = state.kv_self;
+  auto& batch = state.batch;
+  const auto fail = [&] {
+    forget_step(state);
+    throw voxgate::Failure(voxgate::StatusCode::inference_failed, "Whisper's decoder failed");
+  };
+  ++seam_counts.steps;
+  if (!whisper_kv_cache_find_slot(cache, batch))
+    fail();
+  cache.n = std::min<uint32_t>(cache.size, GGML_PAD(whisper_kv_cache_cell_max(cache), cache_padding(state)));
+  auto& step = state.step;
+  auto* scheduler = state.sched_decode.sched;
+  if (step.graph == nullptr || step.tokens != batch.n_tokens || step.rows != cache.n) {
+    forget_step(state);
+    ++seam_counts.step_graphs;
+    step = {whisper_build_graph_decoder(context, state, batch, false, false), batch.n_tokens, cache.n};
+    if (!ggml_backend_sched_alloc_graph(scheduler, step.graph))
+      fail();
+  }
+  const auto set = [&](const char* name, const auto* values) {
+    auto* tensor = ggml_graph_get_tensor(step.graph, name);
+    ggml_backend_tensor_set(tensor, values, 0, ggml_nbytes(tensor));
+  };
+  set("embd", batch.token);
+  set("position", batch.pos);
+  auto& mask = state.inp_mask;
+  mask.assign(static_cast<size_t>(cache.n) * static_cast<size_t>(batch.n_tokens), -INFINITY);
+  for (int token = 0; token < batch.n_tokens; ++token) {
+    float* row = mask.data() + static_cast<size_t>(token) * cache.n;
+    for (uint32_t cell = 0; cell < cache.n; ++cell) {
+      if (cache.cells[cell].has_seq_id(batch.seq_id[token][0]))
+        row[cell] = 0;
+    }
+  }
+  set("KQ_mask", mask.data());
+  if (voxgate::compute_graph(scheduler, step.graph) != GGML_STATUS_SUCCESS)
+    fail();
+  read_logits(ggml_graph_node(step.graph, -1), state.logits);
 }
 
 } // namespace
@@ -401,23 +502,34 @@ PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const
           voxgate::softmax_at(logits_row(context, state, 0), static_cast<size_t>(context.vocab.token_nosp))};
 }
 
+namespace {
+
+// A text goes on in the memory of its parent, which several may have. Its number is that of its extension.
+void follow_parents(whisper_kv_cache& cache, std::span<const Extension> extensions) {
+  if (extensions.size() == 1 && extensions.front().parent == 0)
+    return; // it keeps its number, and nobody asks for the others
+  const auto used = static_cast<size_t>(whisper_kv_cache_cell_max(cache));
+  for (auto& cell : std::span(cache.cells).first(used)) {
+    std::set<whisper_seq_id> children;
+    for (size_t i = 0; i < extensions.size(); ++i) {
+      if (cell.has_seq_id(static_cast<whisper_seq_id>(extensions[i].parent)))
+        children.insert(static_cast<whisper_seq_id>(i));
+    }
+    if (children.empty())
+      cell.pos = -1;
+    cell.seq_id = std::move(children);
+  }
+  cache.head = 0; // where a free row is looked for
+}
+
+} // namespace
+
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
                                                 std::span<const Extension> extensions, int position,
                                                 int threads) {
   auto& cache = state.kv_self;
-  // A text goes on in the memory of its parent, which several may have. So each gets a number of its own
-  // first.
   const auto count = static_cast<whisper_seq_id>(extensions.size());
-  constexpr whisper_seq_id kAside = WHISPER_MAX_DECODERS;
-  for (whisper_seq_id i = 0; i < count; ++i)
-    whisper_kv_cache_seq_cp(cache, static_cast<whisper_seq_id>(extensions[static_cast<size_t>(i)].parent),
-                            kAside + i, -1, -1);
-  for (whisper_seq_id i = 0; i < kAside; ++i)
-    whisper_kv_cache_seq_rm(cache, i, -1, -1);
-  for (whisper_seq_id i = 0; i < count; ++i) {
-    whisper_kv_cache_seq_cp(cache, kAside + i, i, -1, -1);
-    whisper_kv_cache_seq_rm(cache, kAside + i, -1, -1);
-  }
+  follow_parents(cache, extensions);
   auto& batch = state.batch;
   batch.n_tokens = count;
   std::vector<std::span<float>> rows;
@@ -429,7 +541,7 @@ std::vector<std::span<float>> decode_extensions(whisper_context& context, whispe
     batch.seq_id[i][0] = i;
     batch.logits[i] = 1;
   }
-  decode_batch(context, state, threads, false);
+  decode_step(context, state, threads);
   for (size_t i = 0; i < extensions.size(); ++i)
     rows.push_back(logits_row(context, state, i));
   return rows;
@@ -526,6 +638,13 @@ uint64_t memory_bytes(const whisper_state& state) {
       bytes += ggml_backend_sched_get_buffer_size(scheduler, backend);
   }
   return bytes;
+}
+
+uint64_t text_cache_growth(const whisper_context& context, const whisper_state& state) {
+  const int half = context.model.hparams.n_text_ctx / 2; // of a prompt, and of each text
+  const auto most = static_cast<uint64_t>(cache_rows(context, half + kMaxBeams * half));
+  const uint64_t row_bytes = ggml_backend_buffer_get_size(state.kv_self.buffer) / state.kv_self.size;
+  return (most - std::min<uint64_t>(most, state.kv_self.size)) * row_bytes;
 }
 
 } // namespace voxgate::whisper_internals

@@ -47,6 +47,9 @@ std::array<std::span<std::byte>, 4> scratch_memory(whisper_state& state);
 // The attention cache for texts, which holds something during a call only. Empty on a GPU.
 std::span<std::byte> text_cache(const whisper_state& state);
 
+// The first row of the cache for texts that the batch writes.
+uint32_t cache_head(const whisper_state& state);
+
 // Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data);
 
@@ -107,5 +110,8 @@ int language_count(const whisper_context& context);
 
 uint64_t memory_bytes(const whisper_context& context);
 uint64_t memory_bytes(const whisper_state& state);
+
+// What the cache for texts may get beside that: for the longest prompt and the most beams.
+uint64_t text_cache_growth(const whisper_context& context, const whisper_state& state);
 
 } // namespace voxgate::whisper_internals

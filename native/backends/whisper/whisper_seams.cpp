@@ -9,6 +9,9 @@
 #include <ggml-alloc.h>
 #include <ggml.h>
 
+#include <numeric>
+#include <vector>
+
 namespace voxgate {
 namespace {
 
@@ -30,6 +33,15 @@ void fill_score_offsets(ggml_cgraph* graph, const WhisperWindow& window) {
     ggml_backend_tensor_set(mask, offsets.data(), static_cast<size_t>(row) * mask->nb[1], mask->nb[1]);
 }
 
+void fill_cache_rows(ggml_cgraph* graph, int64_t first) {
+  ggml_tensor* rows = ggml_graph_get_tensor(graph, kCacheRows);
+  if (rows == nullptr)
+    return;
+  std::vector<int64_t> values(static_cast<size_t>(rows->ne[0]));
+  std::iota(values.begin(), values.end(), first);
+  ggml_backend_tensor_set(rows, values.data(), 0, ggml_nbytes(rows));
+}
+
 } // namespace
 
 ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
@@ -42,6 +54,8 @@ ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
     call->computing(scheduler);
     if (call->window().is_sparse())
       fill_score_offsets(graph, call->window());
+    if (ggml_backend_sched_get_n_backends(scheduler) > 1)
+      fill_cache_rows(graph, call->cache_head());
     const int threads = call->threads();
     for (int i = 0; i < ggml_backend_sched_get_n_backends(scheduler); ++i)
       set_backend_threads(ggml_backend_sched_get_backend(scheduler, i), threads);
