@@ -27,9 +27,12 @@ type EngineFor = (config: Config, log: Logger) => Engine;
  * @param engineFor tests give an engine of their own
  */
 export async function run(argv: string[], engineFor?: EngineFor): Promise<void> {
+  const program = createProgram(engineFor).hook('preAction', (_program, command) => {
+    if (command.name() !== 'serve') process.stdout.once('error', reportLostOutput);
+  });
   outliveReaders();
   try {
-    await createProgram(engineFor).parseAsync(argv);
+    await program.parseAsync(argv);
   } catch (error) {
     process.stderr.write(`voxgate: ${fullMessage(error)}\n`);
     process.exitCode = error instanceof ConfigError ? 2 : 1;
@@ -88,4 +91,14 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
  */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+}
+
+/**
+ * What a command prints is its result, so losing it is a failure, unless the reader wants no more, as `head` does. The
+ * commands that run long end their work at either.
+ */
+function reportLostOutput({ code, message }: NodeJS.ErrnoException): void {
+  if (code === 'EPIPE') return;
+  process.exitCode = 1;
+  process.stderr.write(`voxgate: the output cannot be written: ${message}\n`);
 }

@@ -59,7 +59,7 @@ export function registerTranscribeCommand(program: Command, deps: TranscribeDeps
     const fields = await fieldsIn(options);
     parseRequest(fields); // a wrong value is told before anything starts
     const code = await interruptible((signal) => transcribeAll(paths, options, { ...deps, fields, signal }));
-    process.exitCode = code;
+    process.exitCode ||= code; // an output that was lost has set it already
   });
 }
 
@@ -89,7 +89,7 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
   let failures = 0;
   const transcribe = async ({ path, name }: { path: string; name: string }) => {
     const asked = { ...gateway, audio: path, fields, signal };
-    if (!(await transcribeOne({ path, name }, asked, outputs))) failures += 1;
+    if (!(await transcribeOne({ path, name }, asked, outputs)) && !signal.aborted) failures += 1;
   };
   try {
     await pMap(all(), transcribe, { concurrency: options.jobs, signal });
@@ -115,21 +115,24 @@ async function transcribeOne(
   }
 }
 
-/** Runs a task that the first Ctrl-C stops, and the second one leaves. */
+/** Runs a task that stops at the first Ctrl-C, or when its output is lost; the second Ctrl-C leaves it. */
 async function interruptible(task: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const interrupt = new AbortController();
+  const stop = () => interrupt.abort(new Error('interrupted'));
   const onSignal = () => {
-    interrupt.abort(new Error('interrupted'));
-    process.once('SIGINT', () => process.exit(INTERRUPTED));
+    process.exitCode = INTERRUPTED;
+    stop();
+    process.once('SIGINT', () => process.exit());
   };
   process.once('SIGINT', onSignal);
   process.once('SIGTERM', onSignal);
+  process.stdout.once('error', stop);
   try {
-    const code = await task(interrupt.signal);
-    return interrupt.signal.aborted ? INTERRUPTED : code;
+    return await task(interrupt.signal);
   } finally {
     process.removeAllListeners('SIGINT');
     process.removeListener('SIGTERM', onSignal);
+    process.stdout.removeListener('error', stop);
   }
 }
 

@@ -1,7 +1,6 @@
 /** Writes one JSON line for every request to `access-YYYY-MM-DD.jsonl`, by the local day on which the request ended. */
 
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
 import type { Logger } from 'winston';
 import { BUDGETS } from '../budgets.ts';
 import { excerpt } from '../errors.ts';
@@ -18,7 +17,7 @@ export interface AccessLog {
 }
 
 export interface AccessLogOptions {
-  /** The folder of the log, which is created if it is missing. */
+  /** The folder of the log, which is made with a line where it is missing. */
   dir: string;
   log: Logger;
   /** Days, possibly with a fraction; files older than this are removed. */
@@ -35,15 +34,6 @@ const MAX_WAITING = 8 * 1024 * 1024;
 
 export function createAccessLog(options: AccessLogOptions): AccessLog {
   const { dir, log, now = () => new Date() } = options;
-  try {
-    mkdirSync(dir, { recursive: true });
-  } catch (error) {
-    log.error('Cannot create the folder of the access log; no access log is written', {
-      dir,
-      error: String(error),
-    });
-    return { write: () => undefined, close: async () => undefined };
-  }
   const { maxDays = Number.POSITIVE_INFINITY, maxGb = Number.POSITIVE_INFINITY } = options;
   const file = createLineFile({
     dir,

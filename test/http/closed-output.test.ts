@@ -1,8 +1,18 @@
-/** The output of a gateway may have no reader any more, or no room. Requests are served on. */
+/**
+ * The output of a gateway may have no reader any more, or no room. Requests are served on. The other commands fail where
+ * their result cannot be written, and end their work where nobody reads it.
+ */
 import assert from 'node:assert/strict';
-import { closeSync, openSync } from 'node:fs';
-import { test } from 'node:test';
+import { type StdioOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { startGateway, toneWav } from './harness.ts';
 import { type Served, serve } from './served.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
 
 /** Makes the gateway write lines to its log, and answers whether it still lives. */
 async function logs({ base }: Served): Promise<void> {
@@ -34,4 +44,44 @@ test('a gateway whose standard error has no room goes on, and stops in order', a
   served.child.kill('SIGTERM');
   await served.ended;
   assert.deepEqual([served.child.exitCode, served.child.signalCode], [0, null]);
+});
+
+/** Runs a command whose standard output is this file, or a pipe that nobody reads. */
+async function runInto(stdout: number | 'closed', args: readonly string[]) {
+  const stdio: StdioOptions = ['ignore', stdout === 'closed' ? 'pipe' : stdout, 'pipe'];
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts', ...args], { cwd: ROOT, stdio });
+  child.stdout?.destroy();
+  let stderr = '';
+  child.stderr?.on('data', (data) => (stderr += data));
+  const [status] = await once(child, 'close');
+  return { status, stderr };
+}
+
+function recordings(t: TestContext, count: number): string {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-output-test-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  for (let n = 0; n < count; n++) writeFileSync(join(dir, `${n}.wav`), toneWav(0.3));
+  return dir;
+}
+
+test('a command whose result cannot be written says so, fails, and ends its work', async (t) => {
+  const full = openSync('/dev/full', 'w');
+  t.after(() => closeSync(full));
+  await using gateway = await startGateway();
+  const transcribe = ['transcribe', '--server', gateway.base, recordings(t, 5)];
+  for (const args of [['config'], ['config', '--example'], ['completion', 'bash'], transcribe]) {
+    const { status, stderr } = await runInto(full, args);
+    assert.match(stderr, /^voxgate: the output cannot be written: ENOSPC[^\n]*\n$/, args[0]);
+    assert.equal(status, 1, args[0]);
+  }
+  assert(gateway.exchanges.length < 5, `${gateway.exchanges.length} files were heard`);
+});
+
+test('a reader that leaves ends a transcription of many files without a trace', async (t) => {
+  await using gateway = await startGateway();
+  const { status, stderr } = await runInto('closed', [
+    ...['transcribe', '--server', gateway.base, recordings(t, 5)],
+  ]);
+  assert.deepEqual([status, stderr], [0, '']);
+  assert(gateway.exchanges.length < 5, `${gateway.exchanges.length} files were heard`);
 });

@@ -220,14 +220,21 @@ test('lines that a stuck disk cannot take are bounded', async (t) => {
   await access.close();
 });
 
-test('a folder that cannot be made is one line in the log, and there is no access log', async (t) => {
+test('a folder that cannot be made is one line in the log, and is made when it can be', async (t) => {
   const dir = folder(t);
-  writeFileSync(join(dir, 'file'), '');
+  const file = join(dir, 'file');
+  writeFileSync(file, '');
   const { log, lines } = recordingLog();
-  const access = createAccessLog({ dir: join(dir, 'file', 'logs'), log });
-  access.write(exchange());
+  const access = createAccessLog({ dir: join(file, 'logs'), log, now: () => NOON, retryMs: 10 });
+  access.write(exchange({ requestId: 'one' }));
+  await until('the failure', () => lines.length > 0);
+  unlinkSync(file);
+  await until('the line is written', () => idsIn(join(file, 'logs', FILE)).includes('one'));
   await access.close();
-  assert.deepEqual(lines, ['error Cannot create the folder of the access log; no access log is written']);
+  assert.deepEqual(lines, [
+    'error Cannot write the access log; requests are still served',
+    'info The access log is being written again',
+  ]);
 });
 
 test('the day is the local one, and the file of today needs no clock to be handed in', async (t) => {
