@@ -21,9 +21,12 @@ import {
   list,
   number,
   onOff,
+  refusesPorts,
   secret,
   trustedProxies,
   unknownSettings,
+  upstreamUrl,
+  withoutLogin,
 } from './setting-kinds.ts';
 import { withoutTrailingSlashes } from './url-base.ts';
 
@@ -41,12 +44,12 @@ export const settings = z.object({
   SVC_WYOMING_KEYLESS: onOff
     .default(false)
     .describe('whether other machines may use Wyoming without a key while `SVC_API_KEY` is set'),
-  SVC_TTS_UPSTREAM_URL: httpUrl('http://127.0.0.1:8091').describe('the speech upstream'),
+  SVC_TTS_UPSTREAM_URL: upstreamUrl('http://127.0.0.1:8091').describe('the speech upstream'),
   SVC_TTS_MODEL_ID: z.string().min(1).max(128).default('tts').describe('its id in the models list'),
   SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
     .describe('seconds of silence after which a speech call is given up'),
-  SVC_LLM_BACKEND_URL: httpUrl('http://127.0.0.1:11434').describe('the chat daemon'),
+  SVC_LLM_BACKEND_URL: upstreamUrl('http://127.0.0.1:11434').describe('the chat daemon'),
   SVC_LLM_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
     .describe('seconds of silence after which a chat call is given up'),
@@ -216,13 +219,12 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
     value === undefined ? [] : [[name, `${value}`]],
   );
   const env: NodeJS.ProcessEnv = { ...around, ...Object.fromEntries(texts) };
-  const names = Object.keys(settings.shape);
   const given = givenSettings(env);
   const parsed = settings.safeParse(given);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const name = String(issue?.path[0]);
-    throw new ConfigError(`${name} cannot be "${given[name]}": ${issue?.message}`);
+    throw new ConfigError(`${name} cannot be "${withoutLogin(given[name] ?? '')}": ${issue?.message}`);
   }
   const s = parsed.data;
   const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
@@ -283,9 +285,9 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
     hubToken: s.HF_TOKEN,
     environment: childEnvironment(env),
   };
-  const refusal = refusesWyoming(config, s.SVC_WYOMING_KEYLESS);
+  const refusal = refusesPorts(config) ?? refusesWyoming(config, s.SVC_WYOMING_KEYLESS);
   if (refusal !== null) throw new ConfigError(refusal);
-  const warnings = [...unknownSettings(Object.keys(env), names), ...exposure(config)];
+  const warnings = [...unknownSettings(Object.keys(env), Object.keys(settings.shape)), ...exposure(config)];
   return { config: Object.freeze(config), warnings };
 }
 

@@ -30,8 +30,33 @@ export const onOff = z
   .pipe(z.enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no', 'y', 'n']))
   .transform((word) => isTruthy(word));
 
-export const httpUrl = (fallback: string) =>
-  z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' }).default(fallback);
+const anyHttpUrl = z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' });
+export const httpUrl = (fallback: string) => anyHttpUrl.default(fallback);
+/** Requests are forwarded with the headers of the client, so a login of the operator would not be sent. */
+export const upstreamUrl = (fallback: string) =>
+  anyHttpUrl
+    .refine((text) => !hasLogin(text), 'Expected a URL without a login, which would not be sent')
+    .default(fallback);
+
+function hasLogin(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return username !== '' || password !== '';
+}
+
+/** A value that may be shown. A URL may hold a password, also one that cannot be read. */
+export function withoutLogin(text: string): string {
+  const at = text.lastIndexOf('@');
+  if (!/:|\/\//.test(text.slice(0, at + 1))) return text;
+  const [scheme = ''] = /^[^/:@]*:\/+/.exec(text) ?? [];
+  return `${scheme}********${text.slice(at)}`;
+}
+
+/** Why the gateway cannot listen on its ports; null if it can. The system picks different ones for 0. */
+export function refusesPorts({ port, wyomingPort }: { port: number; wyomingPort: number | undefined }) {
+  if (port === 0 || port !== wyomingPort) return null;
+  return `SVC_PORT and SVC_WYOMING_PORT cannot both be ${port}: set one of them to another port`;
+}
 
 const MAX_PROXIES = 32;
 /** The names that Express gives to the address ranges which RFC 1122, 3927, 1918 and 4193 reserve. */

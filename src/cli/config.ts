@@ -1,7 +1,9 @@
 /** `voxgate config` shows every setting, and writes an example of them all from the same schema. */
 import type { Command } from 'commander';
 import { type Config, givenSettings, readConfig, settings } from '../config.ts';
+import { withoutLogin } from '../setting-kinds.ts';
 import { examples } from './examples.ts';
+import { checkModelSettings } from './model-settings.ts';
 
 type Source = 'environment' | 'default' | 'derived' | 'unset';
 
@@ -42,6 +44,7 @@ export function registerConfigCommand(
         return;
       }
       const { config, warnings } = readConfig();
+      checkModelSettings(config); // as `serve` does, which would not start
       const shown = showSettings(config, givenSettings());
       stdout.write(json ? `${JSON.stringify({ settings: shown, warnings }, null, 2)}\n` : table(shown));
       if (!json) for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
@@ -83,9 +86,6 @@ function asText(value: unknown): string {
   if (typeof value === 'boolean') return value ? 'on' : 'off';
   return typeof value === 'object' ? Object.values(value ?? {}).join(',') : String(value);
 }
-
-/** A URL may hold a password, which then is masked. */
-const withoutLogin = (text: string) => text.replace(/^(\w+:\/\/)[^/?#]*@/, `$1${MASK}@`);
 
 function table(shown: readonly ShownSetting[]): string {
   const width = Math.max(...shown.map(({ name }) => name.length));

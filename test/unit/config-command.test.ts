@@ -51,7 +51,7 @@ test('config shows no secret', () => {
   const secrets = {
     SVC_API_KEY: 'hush-1,hush-2',
     HF_TOKEN: 'hush-3',
-    SVC_LLM_BACKEND_URL: 'http://user:hush-4@127.0.0.1:1/v1',
+    HF_ENDPOINT: 'http://user:hush-4@127.0.0.1:1/v1',
   };
   for (const args of [[], ['--json']]) {
     const { status, stdout, stderr } = run(args, secrets);
@@ -65,6 +65,12 @@ test('a wrong setting is named, with exit status 2', () => {
   const { status, stderr } = run([], { SVC_PORT: 'http' });
   assert.equal(status, 2);
   assert.match(stderr, /^voxgate: SVC_PORT cannot be "http"/);
+});
+
+test('a name that is no model is a wrong setting, as at the start of the gateway', () => {
+  const { status, stdout, stderr } = run([], { SVC_MODEL_PRELOAD: 'multilingual-huge' });
+  assert.deepEqual([status, stdout], [2, '']);
+  assert.match(stderr, /^voxgate: SVC_MODEL_PRELOAD cannot hold "multilingual-huge"/);
 });
 
 test('the example holds every setting once, and its defaults mean what absence means', () => {

@@ -118,7 +118,7 @@ for (const [name, value] of [
   ['SVC_ALLOWED_HOSTS', 'https://speech.example'],
   ['SVC_OBS_METRICS_ENABLED', 'Truely'],
   ['HF_ENDPOINT', 'somewhere'],
-  ['HF_ENDPOINT', 'mailto:hub@example.org'],
+  ['HF_ENDPOINT', 'mailto:hub'],
 ] as const) {
   test(`${name}=${value} stops the start with a sentence naming it`, () => {
     assert.throws(
@@ -128,6 +128,38 @@ for (const [name, value] of [
     );
   });
 }
+
+test('a login in the URL of an upstream is refused, and no message repeats it', () => {
+  for (const [value, reason] of [
+    ['http://user:hush@127.0.0.1:1', /without a login/],
+    ['https://hush@127.0.0.1', /without a login/],
+    ['http:user:hush@127.0.0.1', /without a login|http or https/],
+    ['htp://user:hush@127.0.0.1', /Expected an http or https URL/],
+    ['htp://user:/hush@hush@127.0.0.1', /Expected an http or https URL/],
+    ['user:hush@127.0.0.1', /Expected an http or https URL/],
+    ['http//user:hush@127.0.0.1', /Expected an http or https URL/],
+    ['//hush@127.0.0.1', /Expected an http or https URL/],
+  ] as const)
+    for (const name of ['SVC_TTS_UPSTREAM_URL', 'SVC_LLM_BACKEND_URL'])
+      assert.throws(
+        () => readConfig({ [name]: value }),
+        (error: unknown) =>
+          error instanceof ConfigError &&
+          error.message.startsWith(`${name} cannot be`) &&
+          reason.test(error.message) &&
+          !error.message.includes('hush'),
+        `${name}=${value}`,
+      );
+  assert.equal(readConfig({ HF_ENDPOINT: 'http://user:pw@hub' }).config.hubEndpoint, 'http://user:pw@hub');
+});
+
+test('one port for both protocols is refused, and both settings are named', () => {
+  assert.throws(
+    () => readConfig({ SVC_WYOMING_PORT: '8000' }),
+    new ConfigError('SVC_PORT and SVC_WYOMING_PORT cannot both be 8000: set one of them to another port'),
+  );
+  assert.equal(readConfig({ SVC_PORT: '0', SVC_WYOMING_PORT: '0' }).config.wyomingPort, 0);
+});
 
 test('a gateway that others reach without a key says so at the start', () => {
   const warnings = (env: NodeJS.ProcessEnv) => readConfig(env).warnings;
