@@ -1,9 +1,10 @@
-/** docs/reliability.md lists every budget with its value and with a test that exists. */
+/** docs/reliability.md lists every budget with its value, with what the gateway answers, and with a test that exists. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { BUDGETS } from '../../src/budgets.ts';
+import { ERROR_CODES, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
 import { nativeLimits, nativeSources } from './native-limits.ts';
 import { titlesIn } from './test-titles.ts';
 
@@ -74,4 +75,19 @@ test('every test that the document names exists', () => {
     ({ file, title }) => !existsSync(join(ROOT, file)) || !titlesIn(file, read(file)).has(title),
   );
   assert.deepEqual(lost, []);
+});
+
+test('every error that the document names has the status that the gateway answers', () => {
+  const statusOf = (code: (typeof ERROR_CODES)[number]) => {
+    const { kind, status = STATUS_OF_KIND[kind] }: { kind: keyof typeof STATUS_OF_KIND; status?: number } =
+      ERRORS[code];
+    return status;
+  };
+  const answers = new Set(ERROR_CODES.map((code) => `${statusOf(code)} \`${code}\``));
+  const named = read('docs/reliability.md').match(/\b[1-5]\d\d `\w+`/g) ?? [];
+  assert(named.length > 20, `only ${named.length} were found`);
+  assert.deepEqual(
+    named.filter((answer) => !answers.has(answer)),
+    [],
+  );
 });
