@@ -4,6 +4,7 @@ import { access, constants, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { findFfmpeg } from '../audio/find-ffmpeg.ts';
+import { BUDGETS } from '../budgets.ts';
 import { type Config, settings } from '../config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import { howToGetAddon } from '../engine/prebuilt.ts';
@@ -12,7 +13,7 @@ import { baseUrl } from '../http/address.ts';
 import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
 import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
-import type { ModelStore } from '../models/store.ts';
+import type { ModelStore, VerifiedFile } from '../models/store.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
 
 export interface Finding {
@@ -53,10 +54,8 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('engine', async () => nativeEngine(engine)),
     check('CPU', async () => cpu(engine)),
     check('GPU', async () => gpu(patient)),
-    check('models', async () => models(patient)),
-    ...(verify ? store.list().filter(({ installed }) => installed) : []).map((model) =>
-      check(`hash of ${model.id}`, (signal) => hashes(store, model.id, signal)),
-    ),
+    check('models', (signal) => models(patient, signal)),
+    ...(verify ? [check('hashes', (signal) => hashes(store, signal))] : []),
     check('speech upstream', (signal) =>
       reachable(`${withoutTrailingSlashes(config.tts.url)}/health`, 'SVC_TTS_UPSTREAM_URL', signal),
     ),
@@ -109,8 +108,12 @@ function gpu({ config, engine, device }: Patient): Finding {
   return cpuOnly.level === 'warn' ? warning(cpuOnly.message) : ok(cpuOnly.message);
 }
 
-function models({ config, store }: Patient): Finding {
+async function models({ config, store }: Patient, signal: AbortSignal): Promise<Finding> {
   const installed = store.list().filter((model) => model.installed);
+  const others = store.list().filter((model) => !model.installed);
+  // Files of a model that is not installed have a wrong size, which costs no hashing. They keep it from being fetched.
+  const wrong = await verifyAll(store, others, signal);
+  if (wrong.length > 0) return problem(wrong.map(howToMend).join('; '));
   const speech = installed.filter(({ id }) => findModel(id) !== undefined);
   const pull = `run voxgate models pull multilingual-${config.modelDefaultSize}`;
   const hasVoiceActivity = installed.some(({ id }) => id === VOICE_ACTIVITY.id);
@@ -122,13 +125,23 @@ function models({ config, store }: Patient): Finding {
     : problem(`${lacks} in ${store.dir}, and SVC_MODEL_DOWNLOAD is off: ${pull}`);
 }
 
-async function hashes(store: ModelStore, id: string, signal: AbortSignal): Promise<Finding> {
-  const files = await store.verify(id, { signal });
-  const bad = files.find((file) => file.problem !== null);
-  return bad === undefined
-    ? ok(files.map(({ file }) => file).join(', '))
-    : problem(`${bad.path}: ${bad.problem}: run voxgate models rm ${id}, then voxgate models pull ${id}`);
+async function hashes(store: ModelStore, signal: AbortSignal): Promise<Finding> {
+  const files = await verifyAll(store, store.list(), signal);
+  const wrong = files.filter((file) => file.problem !== null);
+  return wrong.length === 0
+    ? ok(files.map(({ file }) => file).join(', ') || `no weights are in ${store.dir}`)
+    : problem(wrong.map(howToMend).join('; '));
 }
+
+async function verifyAll(store: ModelStore, models: readonly { id: string }[], signal: AbortSignal) {
+  const verified = models.map(async ({ id }) =>
+    (await store.verify(id, { signal })).map((file) => ({ id, ...file })),
+  );
+  return (await Promise.all(verified)).flat();
+}
+
+const howToMend = ({ id, path, problem }: VerifiedFile & { id: string }) =>
+  `${path}: ${problem}: run voxgate models rm ${id}, then voxgate models pull ${id}`;
 
 /**
  * Asks for the head of an answer, for as long as the signal and the limit of a probe allow. The timer is held here:
@@ -224,12 +237,14 @@ async function nearestExisting(path: string): Promise<string> {
 }
 
 async function space({ tmpDir, maxUploadBytes }: Config): Promise<Finding> {
-  const { bavail, bsize } = await statfs(await nearestExisting(tmpDir));
+  const { bavail, bsize, blocks } = await statfs(await nearestExisting(tmpDir));
+  if (blocks === 0) return ok(`${tmpDir} is in memory, without a limit`);
+  const { leastFreeBytes } = BUDGETS.upload;
   const free = bavail * bsize;
   const says = `${megabytes(free)} free in ${tmpDir}`;
-  return free >= maxUploadBytes
-    ? ok(says)
-    : warning(`${says} is less than one upload of SVC_MAX_UPLOAD_MB: free some, or lower the setting`);
+  if (free - leastFreeBytes >= maxUploadBytes) return ok(says);
+  const less = `less than one upload of SVC_MAX_UPLOAD_MB and the ${megabytes(leastFreeBytes)} that stay free`;
+  return warning(`${says} is ${less}: free some, or lower the setting`);
 }
 
 /** Node raises its own limit to the hard one, so the hard one counts. */

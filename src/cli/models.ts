@@ -67,18 +67,27 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     .command('verify')
     .argument('[ids...]', 'model ids or aliases (default: all that are on disk)')
     .option('--json', 'print JSON')
-    .description('read the weights on disk and compare their hashes; exit status 1 when one is wrong')
+    .description(
+      'read the weights on disk and compare their hashes; exit status 1 when one is wrong or none is there',
+    )
     .action((names: string[], { json }: { json?: true }) =>
       work(stderr, async (options) => {
         const store = await deps.openStore();
         const ids = names.length > 0 ? names.map(deps.modelId) : store.list().map(({ id }) => id);
         const files: (VerifiedFile & { id: string })[] = [];
-        for (const id of ids)
-          files.push(...(await store.verify(id, options)).map((file) => ({ id, ...file })));
+        const failures: string[] = [];
+        for (const id of ids) {
+          const verified = await store.verify(id, options);
+          files.push(...verified.map((file) => ({ id, ...file })));
+          if (names.length > 0 && verified.length === 0) failures.push(`${id} is not in ${store.dir}`);
+        }
         stdout.write(json ? `${JSON.stringify({ files }, null, 2)}\n` : files.map(verdict).join(''));
         const bad = files.filter(({ problem }) => problem !== null);
         if (bad.length > 0)
-          throw new Error(`${bad.length} of ${files.length} files are not what they should be`);
+          failures.push(`${bad.length} of ${files.length} files are not what they should be`);
+        if (names.length === 0 && files.length === 0)
+          failures.push(`no weights are in ${store.dir}: fetch some with voxgate models pull`);
+        if (failures.length > 0) throw new Error(failures.join('; '));
       }),
     );
 

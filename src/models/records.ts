@@ -131,7 +131,8 @@ function expectation(pins: readonly Pin[]): string {
   const values = pins.flatMap(({ bytes, sha256 }) =>
     sha256 ? [`${bytes} bytes with sha256 ${sha256}`] : [],
   );
-  return values.length > 0 ? `expected ${values.join(' or ')}` : 'and nothing is published to verify it with';
+  if (values.length === 0) return 'and nothing is published to verify it with';
+  return `expected ${[...new Set(values)].join(' or ')}`; // a record repeats the pin of its file
 }
 
 function parseRecord(text: string): FileRecord | null {

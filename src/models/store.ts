@@ -153,7 +153,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       {
         provider: model.provider,
         cause: new Error(
-          `${complaints.join('; ')}. Nothing was changed: move the file away, and it is downloaded again.`,
+          `${complaints.join('; ')}. Nothing was changed: run voxgate models rm ${model.id}, then voxgate models pull ${model.id}.`,
         ),
       },
     );

@@ -13,9 +13,10 @@ import { diagnose } from '../../src/cli/doctor.ts';
 import { checksOf } from '../../src/cli/doctor-checks.ts';
 import { readConfig } from '../../src/config.ts';
 import { missingEngine } from '../../src/engine/missing-engine.ts';
-import { DIARIZATION } from '../../src/models/catalogue.ts';
+import { DIARIZATION, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createRecords } from '../../src/models/records.ts';
 import { createModelStore } from '../../src/models/store.ts';
+import { onSmallDisk } from '../unit/observability-fixtures.ts';
 import { startGateway } from './harness.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -92,7 +93,7 @@ test('--verify finds weights whose content has changed, also where their size an
   writeFileSync(path, content);
   utimesSync(path, 1, 1);
   await createRecords(dir).write(file ?? '', createHash('sha256').update(content).digest('hex'), 'import');
-  const name = 'hash of diarization';
+  const name = 'hashes';
   assert.equal((await findings({ SVC_MODEL_DIR: dir }))[name], undefined);
   assert.equal((await findings({ SVC_MODEL_DIR: dir }, true))[name], `ok: ${file}`);
   content[0] = 0;
@@ -102,6 +103,18 @@ test('--verify finds weights whose content has changed, also where their size an
     (await findings({ SVC_MODEL_DIR: dir }, true))[name] ?? '',
     /^problem: .*found sha256 .*: run voxgate models rm diarization, then voxgate models pull diarization$/,
   );
+});
+
+test('a file of weights that was cut is a problem with what to do, and no download is promised', async (t) => {
+  const dir = folder(t);
+  const file = VOICE_ACTIVITY.files.f16?.file ?? '';
+  writeFileSync(join(dir, file), 'cut');
+  const mend = new RegExp(
+    `^problem: .*${file}: found 3 bytes, .*: run voxgate models rm ${VOICE_ACTIVITY.id}, then voxgate models pull ${VOICE_ACTIVITY.id}$`,
+  );
+  const found = await findings({ SVC_MODEL_DIR: dir }, true);
+  assert.match(found.models ?? '', mend);
+  assert.match(found.hashes ?? '', mend);
 });
 
 test('a port is free, a gateway’s, or another program’s', async (t) => {
@@ -154,6 +167,19 @@ test('an upstream that answers is ok, and one that fails or falls silent is not'
       'an upstream that no setting names is no warning',
     );
 });
+
+test('the space for uploads is what is left besides the space that stays free', (t) =>
+  onSmallDisk(t, 128 * 1024, async (dir) => {
+    const space = async (megabytes: string) =>
+      (await findings({ SVC_MODEL_DIR: dir, SVC_TMP_DIR: dir, SVC_MAX_UPLOAD_MB: megabytes }))[
+        'space for uploads'
+      ];
+    assert.match((await space('60')) ?? '', /^ok: \d+ MB free in/);
+    assert.match(
+      (await space('100')) ?? '',
+      /^warning: .*SVC_MAX_UPLOAD_MB and the 67 MB that stay free: free some/,
+    );
+  }));
 
 test('a check that hangs or throws is a problem, and the others are answered', async () => {
   const { found, late } = await diagnose(

@@ -160,6 +160,19 @@ test('verify names each file, and exits with 1 when one is wrong', async () => {
   assert.deepEqual(JSON.parse(out), { files: [{ id: 'multilingual-base', ...stored }] });
 });
 
+test('verify exits with 1 where nothing was verified, and says what is not there', async () => {
+  const list = () => [listed];
+  const verify: ModelStore['verify'] = async (id) => (id === 'cjk' ? [] : [stored]);
+  const named = await run(['verify', 'whisper-base', 'mine'], { list, verify });
+  assert.deepEqual(
+    [named.out, named.err, named.code],
+    [`ok     ${stored.path}\n`, 'cjk is not in /models\n', 1],
+  );
+  const none = await run(['verify'], { list, verify: async () => [] });
+  assert.deepEqual([none.out, none.code], ['', 1]);
+  assert.match(none.err, /^no weights are in \/models: .*voxgate models pull/);
+});
+
 test('rm tells what it removed, and that there was nothing', async () => {
   const remove: ModelStore['remove'] = async (id) =>
     id === 'cjk' ? [] : [{ file: stored.file, bytes: 81768585 }];
