@@ -5,6 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'winston';
 import { BUDGETS } from '../budgets.ts';
@@ -126,10 +127,18 @@ function report(
   const how = end.signal ?? (end.exitCode === null ? 'no start' : `exit code ${end.exitCode}`);
   const details = { pid, uptimeSec: Number(end.uptimeSec.toFixed(1)), pauseSec: pauseMs / 1000 };
   try {
-    const { requestId, place } = crashes.record(pid, end);
-    log.error(`the server has ended (${how}) and is started again`, { ...details, requestId, place });
+    const crash = isFailedStart(end, crashes.notePath(pid)) ? null : crashes.record(pid, end);
+    const where = crash && { requestId: crash.requestId, place: crash.place };
+    log.error(`the server has ended (${how}) and is started again`, { ...details, ...where });
   } catch (error) {
     log.error(`the server has ended (${how}) and is started again`, details);
     log.warn(`the crash is not recorded: ${(error as Error).message}`);
   }
 }
+
+/**
+ * A server that could not start, as where its port is taken, has said why and removed its note. It is tried for as long
+ * as that takes, and a record of each try would push out those of crashes.
+ */
+const isFailedStart = ({ exitCode, uptimeSec }: SeenEnd, note: string) =>
+  exitCode === 1 && uptimeSec * 1000 < STEADY_MS && !existsSync(note);

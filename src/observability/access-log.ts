@@ -1,6 +1,7 @@
 /** Writes one JSON line for every request to `access-YYYY-MM-DD.jsonl`, by the local day on which the request ended. */
 
 import { once } from 'node:events';
+import { join } from 'node:path';
 import type { Logger } from 'winston';
 import { BUDGETS } from '../budgets.ts';
 import { excerpt } from '../errors.ts';
@@ -32,25 +33,35 @@ export interface AccessLogOptions {
 /** The most characters that wait for the disk. Further lines are dropped, so that a stuck disk costs little memory. */
 const MAX_WAITING = 8 * 1024 * 1024;
 
+const SWEEP_EVERY_MS = 30 * 60_000;
+
+/** Removes what is too old or too much at once and every half hour, and makes no file before the first line. */
 export function createAccessLog(options: AccessLogOptions): AccessLog {
   const { dir, log, now = () => new Date() } = options;
   const { maxDays = Number.POSITIVE_INFINITY, maxGb = Number.POSITIVE_INFINITY } = options;
+  const retention = createLogRetention({
+    maxBytes: maxGb * 1024 ** 3,
+    maxAgeMs: maxDays * 86_400_000,
+    now: () => now().getTime(),
+    log,
+  });
   const file = createLineFile({
     dir,
     log,
-    makeRoom: createLogRetention({
-      maxBytes: maxGb * 1024 ** 3,
-      maxAgeMs: maxDays * 86_400_000,
-      now: () => now().getTime(),
-      log,
-    }).makeRoom,
+    makeRoom: retention.makeRoom,
     fileOf: createFileOfLine(),
     ...(options.retryMs === undefined ? {} : { retryMs: options.retryMs }),
   });
   let dropped = 0;
   let closing: Promise<void> | null = null;
+  const sweep = () => retention.sweep(join(dir, fileOfDay(now())));
+  const timer = setInterval(() => void sweep(), SWEEP_EVERY_MS);
+  timer.unref();
+  const firstSweep = sweep();
 
   async function shut(): Promise<void> {
+    clearInterval(timer);
+    await firstSweep;
     file.stopRetrying();
     file.stream.end();
     await once(file.stream, 'finish');
@@ -123,6 +134,8 @@ function toRecord(exchange: Exchange, level: string, endedAt: Date) {
   };
 }
 
+const fileOfDay = (date: Date) => `access-${localDay(date)}.jsonl`;
+
 const TS_PREFIX = '{"ts":"';
 const TO_THE_MINUTE = TS_PREFIX.length + '2026-01-31T23:59'.length;
 
@@ -134,7 +147,7 @@ function createFileOfLine(): (line: string) => string {
     const current = line.slice(TS_PREFIX.length, TO_THE_MINUTE);
     if (current !== minute) {
       minute = current;
-      name = `access-${localDay(new Date(`${current}Z`))}.jsonl`;
+      name = fileOfDay(new Date(`${current}Z`));
     }
     return name;
   };

@@ -1,6 +1,6 @@
 /** Joins the instruments that watch the traffic: each exchange goes to every instrument that is switched on. */
 import type { Logger } from 'winston';
-import { type AccessLog, createAccessLog } from './access-log.ts';
+import { createAccessLog } from './access-log.ts';
 import { type Capture, type CaptureWriter, createCapture } from './capture/capture.ts';
 import { createSweeper } from './capture/sweeper.ts';
 import { withoutVoices } from './capture/voices.ts';
@@ -65,8 +65,13 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
     maxGb: config.payloadMaxGb,
     log,
   });
-  // The log is made with its first line, so that a gateway with the log switched off leaves no empty folder.
-  let accessLog: AccessLog | null = null;
+  // Also with the log switched off, because it removes what is too old.
+  const accessLog = createAccessLog({
+    dir: config.logDir,
+    log,
+    maxDays: config.logMaxDays,
+    maxGb: config.logMaxGb,
+  });
 
   return {
     metrics,
@@ -78,19 +83,12 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
         metrics.record(exchange);
         prometheus.record(exchange);
       }
-      if (!toggles.get('access_log')) return;
-      accessLog ??= createAccessLog({
-        dir: config.logDir,
-        log,
-        maxDays: config.logMaxDays,
-        maxGb: config.logMaxGb,
-      });
-      accessLog.write(exchange);
+      if (toggles.get('access_log')) accessLog.write(exchange);
     },
     beginCapture: (requestId, at) =>
       toggles.get('payload') ? withoutVoices(capture.begin(requestId, at)) : null,
     async close() {
-      await Promise.all([sweeper.close(), capture.close(), accessLog?.close()]);
+      await Promise.all([sweeper.close(), capture.close(), accessLog.close()]);
       prometheus.close();
     },
   };

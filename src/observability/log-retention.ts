@@ -7,9 +7,12 @@ import { basename, dirname, join } from 'node:path';
 import type { Logger } from 'winston';
 import { endOfLocalDay } from './local-day.ts';
 
+/** Neither function ever rejects. */
 export interface LogRetention {
-  /** Makes room for bytes that are about to be appended to this file. It never rejects. */
+  /** Makes room for bytes that are about to be appended to this file. */
   makeRoom(path: string, bytes: number): Promise<void>;
+  /** Removes what has become too old or too much while nothing is written. This file, that of today, stays. */
+  sweep(path: string): Promise<void>;
 }
 
 export interface LogRetentionOptions {
@@ -41,7 +44,8 @@ export function createLogRetention({
   let used = 0;
   let failed = false;
 
-  async function trim(path: string, bytes: number): Promise<void> {
+  /** Begins a part where the file is large, and returns how many bytes are left. */
+  async function trim(path: string, bytes: number): Promise<number> {
     const files = await listLog(dirname(path));
     const current = files.find((file) => file.path === path);
     if (current !== undefined && current.bytes > 0 && current.bytes + bytes > maxBytes / PARTS) {
@@ -50,6 +54,10 @@ export function createLogRetention({
       current.path = path.replace(/\.jsonl$/, `.${current.part}.jsonl`);
       await rename(path, current.path);
     }
+    return await removeOldest(files, path, bytes);
+  }
+
+  async function removeOldest(files: LogFile[], path: string, bytes: number): Promise<number> {
     let total = files.reduce((sum, file) => sum + file.bytes, 0);
     const oldestFirst = files.sort((a, b) => a.day.localeCompare(b.day) || a.part - b.part);
     for (const file of oldestFirst) {
@@ -58,7 +66,13 @@ export function createLogRetention({
       await rm(file.path, { force: true });
       total -= file.bytes;
     }
-    used = total;
+    return total;
+  }
+
+  function warn(path: string, error: unknown): void {
+    // The log is more important than its size, and the next file or sweep tries again.
+    if (!failed) log.warn('Cannot remove old access logs', { file: basename(path), error: String(error) });
+    failed = true;
   }
 
   return {
@@ -71,13 +85,17 @@ export function createLogRetention({
         const isNew = path !== lastPath;
         lastPath = path;
         if (isNew || used + bytes > maxBytes || (size > 0 && size + bytes > maxBytes / PARTS))
-          await trim(path, bytes);
+          used = await trim(path, bytes);
         used += bytes;
       } catch (error) {
-        // The log is more important than its size, and the next file tries again.
-        if (!failed)
-          log.warn('Cannot remove old access logs', { file: basename(path), error: String(error) });
-        failed = true;
+        warn(path, error);
+      }
+    },
+    async sweep(path) {
+      try {
+        await removeOldest(await listLog(dirname(path)), path, 0);
+      } catch (error) {
+        warn(path, error);
       }
     },
   };

@@ -235,6 +235,7 @@ test('a server that cannot start is tried again with pauses, and its supervisor 
   served.child.kill('SIGTERM');
   await served.ended;
   assert.equal(served.child.exitCode, 0, served.log());
+  assert.deepEqual(readdirSync(dir), [], 'its failures would push out the records of crashes');
 });
 
 test('the pauses of a crash loop grow to 30 s', () => {

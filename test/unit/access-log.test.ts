@@ -12,7 +12,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { readConfig } from '../../src/config.ts';
 import { createAccessLog } from '../../src/observability/access-log.ts';
+import { createInstruments } from '../../src/observability/instruments.ts';
 import { localDay } from '../../src/observability/local-day.ts';
 import { until } from '../until.ts';
 import { exchange, folder, onSmallDisk, recordingLog } from './observability-fixtures.ts';
@@ -275,6 +277,41 @@ test('access logs of days that are too old are removed, and no other file', asyn
   access.write(exchange());
   await access.close();
   assert.deepEqual(readdirSync(dir).sort(), ['access-2026-02-28.jsonl', FILE, 'notes.jsonl'].sort());
+});
+
+test('what is too old is removed at the start and every half hour, without a line', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const dir = folder(t);
+  const old = join(dir, 'access-2026-02-01.jsonl');
+  const young = join(dir, 'access-2026-02-28.jsonl');
+  for (const path of [old, young, join(dir, FILE)]) writeFileSync(path, 'x');
+  let now = NOON;
+  const access = createAccessLog({ dir, log: recordingLog().log, now: () => now, maxDays: 30 });
+  await until('the old file is gone', () => !existsSync(old));
+  assert(existsSync(young));
+  now = new Date(2026, 3, 2, 12);
+  t.mock.timers.tick(30 * 60_000);
+  await until('the other one, too', () => !existsSync(young));
+  await access.close();
+  assert.deepEqual(readdirSync(dir), [FILE]);
+});
+
+test('while the access log is off, its old files are removed, and no folder is made', async (t) => {
+  const dir = folder(t);
+  const old = join(dir, 'access-2026-02-01.jsonl');
+  writeFileSync(old, 'x');
+  const begin = (logDir: string) => {
+    const env = { SVC_OBS_ACCESS_LOG_ENABLED: 'off', SVC_OBS_LOG_DIR: logDir, SVC_OBS_PAYLOAD_DIR: dir };
+    const { observability } = readConfig(env).config;
+    const slot = () => ({ holder: null, heldForMs: 0, waiting: [] });
+    return createInstruments(observability, { log: recordingLog().log, slot, knownModels: [] });
+  };
+  const [one, other] = [begin(dir), begin(join(dir, 'logs'))];
+  await until('the old file is gone', () => !existsSync(old));
+  one.finished(exchange());
+  other.finished(exchange());
+  await Promise.all([one.close(), other.close()]);
+  assert.deepEqual(readdirSync(dir), []);
 });
 
 test('the access log stays within its size, also on one day, and keeps its newest lines', async (t) => {
