@@ -34,7 +34,11 @@ export async function startPrivateGateway(
         })
         .finally(() => view.close()),
   };
-  const observability = { ...config.observability, metrics: false, accessLog: false, payload: false };
+  const off = { metrics: false, accessLog: false, payload: false };
+  // What is in the folders belongs to a gateway that serves, which may have other limits.
+  const forever = Number.POSITIVE_INFINITY;
+  const kept = { logMaxDays: forever, logMaxGb: forever, payloadMaxDays: forever, payloadMaxGb: forever };
+  const observability = { ...config.observability, ...off, ...kept };
   const own = { host: '127.0.0.1', port: 0, wyomingPort: undefined, apiKeys: [key], maxWaitSec: BUSY_SEC };
   const { app, address } = await startGateway(
     { ...config, ...own, observability },

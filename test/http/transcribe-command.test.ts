@@ -58,6 +58,14 @@ test('the text of one file is printed, and nothing else', async (t) => {
   assert.deepEqual([status, stdout], [0, `${TEXT}\n`], stderr);
 });
 
+test('records of a gateway in the same folder are left to it, however old', async (t) => {
+  const [dir, logs] = [recordings(t), folder(t)];
+  writeFileSync(join(logs, 'access-2020-01-01.jsonl'), 'x');
+  const { status, stderr } = await run([join(dir, 'b.wav')], { SVC_OBS_LOG_DIR: logs });
+  assert.equal(status, 0, stderr);
+  assert.deepEqual(readdirSync(logs), ['access-2020-01-01.jsonl']);
+});
+
 test('several texts have their paths above them, and a folder gives those of its audio files', async (t) => {
   const dir = recordings(t);
   const { status, stdout, stderr } = await run([dir]);
