@@ -57,9 +57,11 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('models', (signal) => models(patient, signal)),
     ...(verify ? [check('hashes', (signal) => hashes(store, signal))] : []),
     check('speech upstream', (signal) =>
-      reachable(`${withoutTrailingSlashes(config.tts.url)}/health`, 'SVC_TTS_UPSTREAM_URL', signal),
+      upstream(config.tts.url, ['/health'], 'SVC_TTS_UPSTREAM_URL', signal),
     ),
-    check('chat upstream', (signal) => reachable(config.llm.url, 'SVC_LLM_BACKEND_URL', signal)),
+    check('chat upstream', (signal) =>
+      upstream(config.llm.url, ['/v1/models', '/api/tags'], 'SVC_LLM_BACKEND_URL', signal),
+    ),
     check('port', (signal) => port(config, 'SVC_PORT', config.port, signal)),
     ...(config.wyomingPort === undefined
       ? []
@@ -159,17 +161,27 @@ async function probe(url: string, over: AbortSignal): Promise<Response> {
   }
 }
 
-/** Any answer shows that a server is there. Who names no upstream wants transcription alone. */
-async function reachable(
+/**
+ * Asks what GET /v1/models asks (proxy/inventory.ts), because an upstream that refuses all of it is not listed there.
+ * Who names no upstream wants transcription alone.
+ */
+async function upstream(
   url: string,
+  paths: readonly string[],
   setting: 'SVC_TTS_UPSTREAM_URL' | 'SVC_LLM_BACKEND_URL',
   over: AbortSignal,
 ): Promise<Finding> {
+  const base = withoutTrailingSlashes(url);
+  if (base.endsWith('/v1')) return warning(`${setting} ends in /v1, which the gateway adds: leave it out`);
   const { origin } = new URL(url);
+  const refusals: string[] = [];
   try {
-    const answer = await probe(url, over);
-    if (answer.status < 500) return ok(`${origin} answers`);
-    return warning(`${origin} answers with status ${answer.status}: look into its log`);
+    for (const path of paths) {
+      const { ok: answers, status } = await probe(`${base}${path}`, over);
+      if (answers) return ok(`${origin} answers`);
+      refusals.push(`${path} with status ${status}`);
+    }
+    return warning(`${base} answers ${refusals.join(', ')}: look into its log, or correct ${setting}`);
   } catch {
     return origin === new URL(settings.shape[setting].parse(undefined)).origin
       ? ok(`none: nothing answers at ${origin}, and ${setting} names no other`)

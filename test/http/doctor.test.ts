@@ -155,10 +155,23 @@ test('an upstream that answers is ok, and one that fails or falls silent is not'
   const one = await findings({
     ...{ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: at(failing), SVC_LLM_BACKEND_URL: at(silent) },
   });
-  assert.match(one['speech upstream'] ?? '', /^warning: .*status 503/);
+  assert.match(one['speech upstream'] ?? '', /^warning: .*\/health with status 503/);
   assert.match(one['chat upstream'] ?? '', /^warning: .*does not answer/);
   const two = await findings({ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: at(answering) });
   assert.equal(two['speech upstream'], `ok: ${at(answering)} answers`);
+  const ollama = await listening(
+    t,
+    createServer((req, res) => res.writeHead(req.url === '/api/tags' ? 200 : 404).end()),
+  );
+  const chat = async (url: string) =>
+    await findings({ SVC_MODEL_DIR: dir, SVC_LLM_BACKEND_URL: url, SVC_TTS_UPSTREAM_URL: at(ollama) });
+  const three = await chat(at(ollama));
+  assert.equal(three['chat upstream'], `ok: ${at(ollama)} answers`, 'as /v1/models lists it');
+  assert.match(three['speech upstream'] ?? '', /^warning: .*\/health with status 404/);
+  assert.match(
+    (await chat(`${at(answering)}/v1/`))['chat upstream'] ?? '',
+    /^warning: SVC_LLM_BACKEND_URL ends in \/v1, .*leave it out$/,
+  );
   const none = await findings({ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: '', SVC_LLM_BACKEND_URL: '' });
   for (const name of ['speech upstream', 'chat upstream'])
     assert.match(
