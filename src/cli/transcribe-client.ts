@@ -20,6 +20,8 @@ export interface Asked {
   audio: string | Uint8Array;
   fields: Fields;
   signal: AbortSignal;
+  /** Called with the message of the gateway each time that it is busy and will be asked again. */
+  onBusy?: ((message: string) => void) | undefined;
 }
 
 /** A gateway that is busy is asked again for this long: the slot may serve somebody else's long file. */
@@ -60,7 +62,9 @@ export async function askFor(asked: Asked): Promise<string> {
     if (statusCode === 200) return body;
     const restSec = Number(headers['retry-after']);
     const isBusy = statusCode === 503 && restSec > 0 && performance.now() - startedAt < BUSY_SEC * 1000;
-    if (!isBusy) throw new RequestError(statusCode, body);
+    const refusal = new RequestError(statusCode, body);
+    if (!isBusy) throw refusal;
+    asked.onBusy?.(refusal.message);
     await sleep(Math.min(restSec, LONGEST_REST_SEC) * 1000, undefined, { signal: asked.signal });
   }
 }

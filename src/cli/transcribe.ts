@@ -7,7 +7,7 @@ import { parseRequest } from '../transcription/request.ts';
 import { audioFiles } from './audio-files.ts';
 import { examples } from './examples.ts';
 import type { PrivateGateway } from './private-gateway.ts';
-import { type Asked, askFor } from './transcribe-client.ts';
+import { type Asked, askFor, BUSY_SEC } from './transcribe-client.ts';
 import { addFieldOptions, type Fields, fieldsIn, formatIn } from './transcribe-fields.ts';
 import { createOutputs, type Outputs } from './transcribe-outputs.ts';
 import { toUrl } from './url-option.ts';
@@ -87,8 +87,13 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
     yield* files;
   }
   let failures = 0;
+  let told = false;
+  const onBusy = (message: string) => {
+    if (!told) stderr.write(`${gateway.base}: ${message}: waiting for up to ${BUSY_SEC / 60} min\n`);
+    told = true;
+  };
   const transcribe = async ({ path, name }: { path: string; name: string }) => {
-    const asked = { ...gateway, audio: path, fields, signal };
+    const asked = { ...gateway, audio: path, fields, signal, onBusy };
     if (!(await transcribeOne({ path, name }, asked, outputs)) && !signal.aborted) failures += 1;
   };
   try {

@@ -168,15 +168,20 @@ test('a gateway that runs already gets the fields and the key', async (t) => {
   assert.match(keyless.stderr, /\(status 401\)/);
 });
 
-test('a busy gateway is asked again', async (t) => {
+test('a busy gateway is asked again, and what it says is told once', async (t) => {
   const dir = recordings(t);
   await using gateway = await startGateway();
   const hold = gateway.app.slot.take('tts', 'other');
   const running = run([join(dir, 'b.wav'), '--server', gateway.base]);
-  await until('it was refused', () => gateway.exchanges.some(({ status }) => status === 503), 20_000);
+  const refusals = () => gateway.exchanges.filter(({ status }) => status === 503).length;
+  await until('it was refused twice', () => refusals() === 2, 40_000);
   hold[Symbol.dispose]();
   const { status, stdout, stderr } = await running;
   assert.deepEqual([status, stdout], [0, `${TEXT}\n`], stderr);
+  assert.match(
+    stderr,
+    /^http:\S+: The inference slot is busy \(tts\); retry in \d+ s \(status 503\): waiting for up to 60 min\n$/,
+  );
 });
 
 test('a gateway that is not there, or that ends in the middle, is told', async (t) => {
