@@ -29,10 +29,15 @@ export function stripRequestHeaders(headers: IncomingHttpHeaders): void {
 /**
  * The headers of an upstream's answer in their order, including repeated ones. Three kinds are left out, because the
  * gateway sets them itself: the framing, the request id, and those for sites that may read the answer. With a second
- * `Access-Control-Allow-Origin` browsers would refuse the answer.
+ * `Access-Control-Allow-Origin` browsers would refuse the answer. A 204 must have no length (RFC 9110, section 8.6).
  */
-export function responseHeaders({ headers, rawHeaders }: IncomingMessage): [name: string, value: string][] {
+export function responseHeaders({
+  headers,
+  rawHeaders,
+  statusCode,
+}: IncomingMessage): [name: string, value: string][] {
   const dropped = hopByHop(headers.connection).add('transfer-encoding').add('x-request-id');
+  if (statusCode === 204) dropped.add('content-length');
   const pairs: [string, string][] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2)
     pairs.push([String(rawHeaders[i]), String(rawHeaders[i + 1])]);

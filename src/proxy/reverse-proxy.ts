@@ -148,9 +148,9 @@ async function answer(proxyRes: IncomingMessage, call: Call, upstream: Upstream)
   const { res, signal } = call;
   const status = proxyRes.statusCode ?? 502;
   try {
+    assertPassable(proxyRes);
     if (status >= 400 && res.req.method !== 'HEAD' && (await isEmpty(proxyRes, signal)))
       throw silentError(status, upstream);
-    if (status < 100) throw new Error(`the upstream answered with the status ${status}`);
     for (const [name, value] of responseHeaders(proxyRes)) res.appendHeader(name, value);
     res.writeHead(status, reasonPhrase(proxyRes));
     // The first event of a stream may come much later. `flushHeaders` would send the head as UTF-8, and Node has read
@@ -161,6 +161,17 @@ async function answer(proxyRes: IncomingMessage, call: Call, upstream: Upstream)
     proxyRes.destroy();
     throw call.endedBy ?? (signal.aborted ? signal.reason : error);
   }
+}
+
+/**
+ * Refuses an answer that the client would misread: one that is not final, or whose body has a coding of the connection
+ * besides the chunks. The name of that coding stays behind with the framing (RFC 9112, section 6.1).
+ */
+function assertPassable({ statusCode = 0, headers }: IncomingMessage): void {
+  if (statusCode < 200) throw new Error(`the upstream answered with the status ${statusCode}`);
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && !/^chunked$/i.test(coding))
+    throw new Error(`the upstream answered with the transfer coding ${coding}`);
 }
 
 /** What the upstream says of its status, unless no HTTP/1.1 message may say it (RFC 9112, section 4). */

@@ -165,6 +165,17 @@ const ROWS: Row[] = [
     ...{ class: '5xx', status: 502, code: 'upstream_failed' },
   },
   {
+    name: 'a 101 without an upgrade is a failure',
+    upstream: (s) => s.end(`${head('101 Switching Protocols')}not HTTP`),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  {
+    name: 'a 204 has no length, whatever its upstream says',
+    upstream: (s) => s.end(head('204 No Content', { 'Content-Length': '5' })),
+    ...{ class: '2xx', status: 204, body: '' },
+    check: ({ headers }) => assert.equal(headers['content-length'], undefined),
+  },
+  {
     name: 'a 204 passes on',
     upstream: (s) => s.end(head('204 No Content')),
     class: '2xx',
@@ -172,10 +183,10 @@ const ROWS: Row[] = [
     body: '',
   },
   {
-    name: 'a 304 passes on',
-    upstream: (s) => s.end(head('304 Not Modified', { ETag: '"a"' })),
-    class: '2xx',
-    status: 304,
+    name: 'a 304 passes on, with the length that a 200 would have',
+    upstream: (s) => s.end(head('304 Not Modified', { ETag: '"a"', 'Content-Length': '5' })),
+    ...{ class: '2xx', status: 304, body: '' },
+    check: ({ headers }) => assert.equal(headers['content-length'], '5'),
   },
   {
     name: 'a redirect is passed on, not followed',
@@ -221,6 +232,22 @@ const ROWS: Row[] = [
     ...{ class: '5xx', status: 502, code: 'upstream_timeout' },
   },
   // The body of its answer
+  {
+    name: 'a coding before the chunks is a failure, as its name would stay behind',
+    upstream: (s) =>
+      s.end(`${head('200 OK', { 'Transfer-Encoding': 'gzip, chunked' })}${chunk('\x1f\x8b')}${END}`),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  {
+    name: 'a coding without chunks is a failure',
+    upstream: (s) => s.end(`${head('200 OK', { 'Transfer-Encoding': 'gzip' })}\x1f\x8b`),
+    ...{ class: '5xx', status: 502, code: 'upstream_failed' },
+  },
+  {
+    name: 'chunks in capitals are chunks',
+    upstream: (s) => s.end(`${head('200 OK', { 'Transfer-Encoding': 'Chunked' })}${chunk('ok')}${END}`),
+    ...{ class: '2xx', status: 200, body: 'ok' },
+  },
   {
     name: 'the upstream stalls in its body',
     upstream: inPieces([OK_HEAD, chunk('data: 1\n\n')]),
