@@ -30,11 +30,12 @@ export function countSyllables(text: string): number {
   return count;
 }
 
+/** At least half a syllable, also for marks without a letter, so that no text of any length counts as nothing. */
 function syllablesIn(word: string): number {
   const characters = [...word].filter((character) => SYLLABLE.test(character)).length;
   if (characters > 0) return characters;
   const letters = word.normalize('NFD').replace(/\p{M}/gu, '');
-  if (!WITH_VOWELS.test(letters)) return letters.length * SYLLABLES_A_LETTER;
+  if (!WITH_VOWELS.test(letters)) return Math.max(1, letters.length) * SYLLABLES_A_LETTER;
   return Math.max(1, letters.match(VOWELS)?.length ?? 0);
 }
 

@@ -101,6 +101,7 @@ test('what an alignment cannot use is a 400 that says why, and holds nothing', a
       /German/i,
     ],
     [{ text: 'banana '.repeat(500) }, 'text_too_long', /1500 syllables for 2\.\d s/],
+    [{ text: `and so ${'\u0301 '.repeat(160_000)}` }, 'text_too_long', /80002 syllables for 2\.\d s/],
     [{ text: 'hi' }, 'no_speech', /no speech/, toneWav(2, 0)],
   ];
   for (const [fields, code, message, file = toneWav(2)] of refusals) {

@@ -137,3 +137,11 @@ test('a text with more marks on a letter than any script has is refused before i
   assert.throws(field(`said ${marks(32)}`), { code: 'invalid_value' });
   assert.doesNotThrow(field(`said ${marks(30)}`));
 });
+
+test('a text of any number of words is placed, and those that are not said have their times', () => {
+  const text = `and so ${'na '.repeat(200_000)}`;
+  const [part, ...others] = createPlacing(text).place([chunk('and so', 1e6)], true);
+  assert(part !== undefined && others.length === 0);
+  assert.equal(part.units.length, 200_002);
+  assert.equal(withUnsaid([], [{ ...part, said: false }], 1).length, 200_002);
+});

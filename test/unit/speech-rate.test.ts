@@ -16,6 +16,7 @@ test('syllables are counted in every script, near enough to compare with time', 
     ['2 4 6', 4.5],
     ['', 0],
     ['...!', 0],
+    ['\u0301 \u0301', 1],
   ];
   for (const [text, syllables] of cases) assert.equal(countSyllables(text), syllables, text);
   assert(countSyllables('नमस्ते दुनिया') > 3 && countSyllables('السلام عليكم') > 3);

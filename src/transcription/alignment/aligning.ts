@@ -134,7 +134,7 @@ export function withUnsaid(aligned: readonly Word[], parts: readonly Part[], sta
   let clock = startSec;
   for (const { units, said } of parts) {
     const group = said ? unitsTimed(rest, units, clock) : instants(units, clock);
-    words.push(...group);
+    for (const word of group) words.push(word); // a call with so many arguments would overflow the stack
     clock = words.at(-1)?.end ?? clock;
   }
   return words;

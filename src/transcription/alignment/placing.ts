@@ -108,8 +108,8 @@ function partsOf(units: readonly Unit[], wasHeard: (index: number) => boolean, s
   requireTime(syllables, speechSec);
   return runs.reduce<Part[]>((parts, { units: more, said }) => {
     const last = parts.at(-1);
-    if (last?.said === said) last.units.push(...more);
-    else parts.push({ units: more, said });
+    if (last?.said !== said) parts.push({ units: more, said });
+    else for (const unit of more) last.units.push(unit); // a call with so many arguments would overflow the stack
     return parts;
   }, []);
 }
