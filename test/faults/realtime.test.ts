@@ -151,6 +151,20 @@ test('a message with millions of values is refused at once, and the session goes
   await client.event(COMPLETED);
 });
 
+test('a value of 100,000 levels is an invalid_value, and the session goes on', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway);
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+  const updates = [deep, `{"type":"transcription","include":[${deep}]}`, `{"input_audio_format":${deep}}`];
+  for (const [i, session] of updates.entries()) {
+    client.socket.send(`{"type":"session.update","session":${session}}`);
+    assert.equal((await client.event('error', i + 1)).error.code, 'invalid_value', session.slice(0, 50));
+  }
+  client.send(at16kHz());
+  say(client);
+  await client.event(COMPLETED);
+});
+
 test('a message that is too large ends the session with 1009', async () => {
   await using gateway = await startGateway({ budgets: { live: { messageBytes: 1000 } } });
   await using client = await connectLive(gateway);

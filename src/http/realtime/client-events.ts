@@ -103,5 +103,5 @@ function checked<T>(schema: z.ZodType<T>, value: unknown): T {
   const { path = [], message = '' } = parsed.error.issues[0] ?? {};
   const field = ['session', ...path.map(String)].join('.');
   const at = path.reduce<unknown>((in_, key) => Object(in_)[key], value);
-  throw invalidValue(field, typeof at === 'object' ? JSON.stringify(at) : at, message, field);
+  throw invalidValue(field, at, message, field);
 }
