@@ -16,8 +16,13 @@ function toLine({ timestamp, level, message, ...rest }: winston.Logform.Transfor
   const details = Object.entries(rest)
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  return excerpt(
-    `${timestamp} ${level.padEnd(5)} ${message}${details.join('')}`,
-    BUDGETS.log.maxLineCharacters,
-  );
+  const line = `${timestamp} ${level.padEnd(5)} ${message}${details.join('')}`;
+  return excerpt(line.replace(CONTROL, escaped), BUDGETS.log.maxLineCharacters);
 }
+
+/** Control characters, but for the ends of the lines of a stack, which begin with spaces and so with no time. */
+const CONTROL = /(?!\n {4}at )\p{Cc}/gu;
+
+/** What clients send is quoted in the log. It must not look like an entry of its own, nor steer a terminal. */
+const escaped = (control: string) =>
+  control === '\n' ? '\\n' : `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -1,16 +1,38 @@
 /** The log of the process has lines for people, of bounded length. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { createLog } from '../../src/observability/log.ts';
 
-test('a line of the log has a bound, however long its details are', (t) => {
+/** What is written to the log from now on. */
+function written(t: TestContext): string[] {
   const lines: string[] = [];
   t.mock.method(process.stderr, 'write', (line: string) => lines.push(line) > 0);
   // The transport of the log writes to the console of Node, which writes to standard error.
-  const write = t.mock.method(console, 'error', (line: string) => void lines.push(line));
+  t.mock.method(console, 'error', (line: string) => void lines.push(line));
+  return lines;
+}
+
+test('a line of the log has a bound, however long its details are', (t) => {
+  const lines = written(t);
   createLog('info').warn('it failed', { reason: 'x'.repeat(1_000_000), short: 'seen' });
-  assert(lines.length + write.mock.callCount() > 0);
+  assert(lines.length > 0);
   const longest = Math.max(...lines.map((line) => line.length));
   assert(longest > 1000 && longest < 17_000, `${longest} characters`);
   assert.match(lines[0] ?? '', /^\S+ warn {2}it failed reason=x+…/);
+});
+
+test('what a client sent can neither begin a line of the log nor steer a terminal', (t) => {
+  const lines = written(t);
+  const reason = 'Unknown model "x\n2026-11-26T00:00:00.000Z error FAKE LINE\x1b[31m\r\x7f\x9b2J"';
+  createLog('debug').debug('request refused', { reason, list: ['\x9b'] });
+  createLog('debug').debug(reason);
+  for (const line of lines) assert.match(line, /^\S+ debug \P{Cc}+\n?$/u);
+  assert.match(lines.join(''), /"x\\n2026-11-26T\S+ error FAKE LINE\\u001b\[31m\\u000d\\u007f\\u009b2J"/);
+});
+
+test('the stack of an error keeps its lines, of which none looks like another entry', (t) => {
+  const lines = written(t);
+  const { stack } = new Error('no\nsuch model');
+  createLog('debug').error('request failed', { cause: stack });
+  assert.match(lines.join(''), /cause=Error: no\\nsuch model\n {4}at /);
 });
