@@ -22,6 +22,7 @@ import { createApiKeys } from './http/api-key.ts';
 import { errorHandler } from './http/error-handler.ts';
 import { createGracefulStop } from './http/graceful-stop.ts';
 import { linger } from './http/linger.ts';
+import { createLivePlaces } from './http/live-places.ts';
 import { createObserver } from './http/observe.ts';
 import { protection } from './http/protection.ts';
 import { createRealtime } from './http/realtime/route.ts';
@@ -134,8 +135,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
     turnDetection: createTurnDetection(caches.turnDetectors, store),
   };
   const models = () => servable(config, deps, caches).filter(isAllowed);
-  const isFull = () => realtime.open() + wyoming.open() >= config.maxLiveSessions;
-  const liveServer = { live, isFull, shutdown: shutdown.signal, log, onExchange: finished };
+  const places = createLivePlaces(config.maxLiveSessions);
+  const liveServer = { live, places, shutdown: shutdown.signal, log, onExchange: finished };
   const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
   const wyoming = createWyoming({
     ...liveServer,

@@ -114,7 +114,7 @@ export const BUDGETS = {
     unreadBytes: 1024 * 1024,
     /** The time between two pings. A client that has not answered the last one is gone. */
     pingMs: 20_000,
-    /** A session in which the client says nothing at all for this long is closed. */
+    /** A session in which the client sends no audio for this long is closed. */
     idleMs: 600_000,
     /** The longest session. */
     sessionMs: 86_400_000,

@@ -73,7 +73,7 @@ export const ERRORS = {
     says: 'The buffer holds {seconds} s of audio that was not committed; commit or clear it',
   },
   unknown_event: { kind: 'malformed', says: 'There is no client event "{event}" in a transcription session' },
-  session_idle: { kind: 'cancelled', says: 'The client sent nothing for {seconds} s' },
+  session_idle: { kind: 'cancelled', says: 'The client sent no audio for {seconds} s' },
   session_expired: {
     kind: 'cancelled',
     says: 'The session has lasted {hours} h, and no session lasts longer',

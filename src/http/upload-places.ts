@@ -12,6 +12,7 @@
  */
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
+import { givingWay, shares } from './network.ts';
 
 export interface Claim {
   /** The client, as `networkOf` names it. */
@@ -48,20 +49,10 @@ export function createUploadPlaces(options: { maxUploads: number; lookMs: number
     claim.giveUp(reason);
   }
 
-  /** How many places each network holds. */
-  function shares(): (claim: Claim) => number {
-    const held = new Map<string, number>();
-    for (const { network } of taken) held.set(network, (held.get(network) ?? 0) + 1);
-    return ({ network }) => held.get(network) ?? 0;
-  }
-
   /** Makes room for an address that holds much less than another one. */
   function share(claim: Claim): boolean {
-    const held = shares();
     const receiving = [...taken].filter((other) => other.behindMs() !== null);
-    const most = Math.max(...receiving.map(held));
-    if (most < held(claim) + 2) return false;
-    const furthest = furthestBehind(receiving.filter((other) => held(other) === most));
+    const furthest = furthestBehind(givingWay(receiving, shares(taken), claim));
     if (furthest !== null) replace(furthest.claim, new GatewayError('overloaded', {}));
     return furthest !== null;
   }
@@ -69,7 +60,7 @@ export function createUploadPlaces(options: { maxUploads: number; lookMs: number
   /** Makes room for an upload that keeps the least rate where another one does not. */
   function overtake(claim: Claim): boolean {
     if ((claim.behindMs() ?? 0) > 0) return false;
-    const held = shares();
+    const held = shares(taken);
     const furthest = furthestBehind([...taken].filter((other) => held(other) >= held(claim)));
     if (furthest === null || furthest.ms <= 0) return false;
     const what = 'sent too slowly while others waited';

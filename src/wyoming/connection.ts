@@ -9,6 +9,8 @@ import type { Logger } from 'winston';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { toGatewayError } from '../http/error-handler.ts';
+import type { LivePlaces } from '../http/live-places.ts';
+import { networkOf } from '../http/network.ts';
 import { utteranceExchange } from '../http/realtime/utterance-exchange.ts';
 import { newRequestId } from '../http/request-id.ts';
 import type { Exchange } from '../observability/exchange.ts';
@@ -24,8 +26,8 @@ export interface ConnectionDeps {
   limits: Budgets['wyoming'] & Budgets['live'];
   /** The data of `info`. */
   info(): object;
-  /** True when as many live sessions are open as may be. */
-  isFull(): boolean;
+  /** Those of the live sessions of all protocols together. */
+  places: LivePlaces;
   /** Aborts when the gateway may wait no longer. */
   shutdown: AbortSignal;
   log: Logger;
@@ -40,8 +42,6 @@ export interface ConnectionOptions extends ConnectionDeps {
 }
 
 export interface Connection {
-  /** True while a transcription is under way. */
-  readonly isTranscribing: boolean;
   /** Lets audio that has ended become text, and closes. */
   stop(): Promise<void>;
   readonly closed: Promise<void>;
@@ -60,7 +60,7 @@ export function runConnection(options: ConnectionOptions): Connection {
   /** When the client began what it has not finished yet; null when it has finished everything. */
   let begunAt: number | null = null;
   let request: TranscriptionRequest | null = null;
-  let current: { transcription: Transcription; work: EventEmitter } | null = null;
+  let current: { transcription: Transcription; work: EventEmitter; leave(): void } | null = null;
   /** Settles when audio that has ended has its text or its failure; null before its end. */
   let ending: Promise<void> | null = null;
   let late: NodeJS.Timeout | undefined;
@@ -105,20 +105,23 @@ export function runConnection(options: ConnectionOptions): Connection {
   }
 
   function begin(): void {
-    if (options.isFull()) throw new GatewayError('too_many_sessions', {});
+    const network = networkOf(clientIp ?? '');
+    options.places.makeRoom(network);
     const work = new EventEmitter();
     const asked = request ?? parseTranscribe({});
     const transcription = beginTranscription({
       ...{ id: newRequestId(), request: asked, live, limits, signal: gone.signal, send },
     });
     request = null;
-    current = { transcription, work };
+    const leave = options.places.enter({ network, idleMs: inbox.silentMs, giveUp: fail });
+    current = { transcription, work, leave };
     options.onWork(work);
   }
 
   function release(): Promise<void> {
     const over = current;
     current = null;
+    over?.leave();
     released = released.then(async () => {
       await over?.transcription[Symbol.asyncDispose]();
       over?.work.emit('close');
@@ -216,9 +219,6 @@ export function runConnection(options: ConnectionOptions): Connection {
   if (shutdown.aborted) stopNow();
 
   return {
-    get isTranscribing() {
-      return current !== null;
-    },
     closed,
     async stop() {
       await ending?.catch(() => undefined);

@@ -13,8 +13,6 @@ export interface WyomingDeps extends ConnectionDeps {
 export interface Wyoming {
   /** It does not listen yet. */
   server: Server;
-  /** The number of transcriptions under way. */
-  open(): number;
   /** Accepts nothing more, lets audio that has ended become text, and closes all connections. */
   stop(): Promise<void>;
 }
@@ -31,7 +29,6 @@ export function createWyoming({ sparedMs, ...deps }: WyomingDeps): Wyoming {
   });
   return {
     server,
-    open: () => [...open].filter(({ isTranscribing }) => isTranscribing).length,
     async stop() {
       const closed = new Promise((resolve) => server.close(resolve));
       await Promise.all([...open].map((connection) => connection.stop()));

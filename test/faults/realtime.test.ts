@@ -295,6 +295,23 @@ test('a session in which nothing is said for long is closed, and so is one that 
   }
 });
 
+test('a session is idle without samples, whatever else its client sends', async () => {
+  await using gateway = await startGateway({ budgets: { live: { pingMs: 30, idleMs: 1000 } } });
+  await using idle = await connectLive(gateway);
+  await using busy = await connectLive(gateway);
+  const sending = setInterval(() => {
+    for (const client of [idle, busy]) client.send(at16kHz());
+    idle.send({ type: 'input_audio_buffer.append', audio: '' });
+    busy.speak(silence(0.01));
+  }, 20);
+  try {
+    await until('it is closed', () => idle.closed() === 1008);
+    assert.equal(busy.closed(), null);
+  } finally {
+    clearInterval(sending);
+  }
+});
+
 test('a client that reads nothing is cut off, and one that closes no side is not waited for', async () => {
   await using gateway = await startGateway({ budgets: { live: { unreadBytes: 1000, closeMs: 50 } } });
   await using client = await connectLive(gateway);
@@ -323,6 +340,35 @@ test('only so many sessions are open at once', async () => {
   await until('its place is free', () => gateway.exchanges.some(({ status }) => status === 101));
   await using second = await connectLive(gateway);
   await second.event('session.created');
+});
+
+test('an address that holds all places gives up the session that is idle for longest', async () => {
+  await using gateway = await startGateway({
+    env: { SVC_MAX_LIVE_SESSIONS: '3', SVC_TRUST_PROXY: 'loopback' },
+  });
+  const from = (address: string) => connectLive(gateway, { headers: { 'X-Forwarded-For': address } });
+  const greedy = [await from('192.0.2.1'), await from('192.0.2.1'), await from('192.0.2.1')] as const;
+  for (const [i, client] of greedy.entries()) {
+    client.send(at16kHz({ turn_detection: null }));
+    if (i !== 1) client.speak(tone(0.1));
+    client.send({ type: 'input_audio_buffer.append', audio: '' });
+    client.send({ type: 'input_audio_buffer.clear' });
+    await client.event('input_audio_buffer.cleared');
+  }
+  await using other = await from('192.0.2.2');
+  await other.event('session.created');
+  assert.equal((await greedy[1].event('error')).error.code, 'too_many_sessions');
+  await until('it is closed', () => greedy[1].closed() === 1013);
+  await assert.rejects(from('192.0.2.2'), { status: 503, message: /too_many_sessions/ });
+  await assert.rejects(from('192.0.2.1'), { status: 503, message: /too_many_sessions/ });
+  assert.deepEqual([greedy[0].closed(), greedy[2].closed(), other.closed()], [null, null, null]);
+  greedy[0].socket.close();
+  await until(
+    'its place is free',
+    () => gateway.exchanges.filter(({ status }) => status === 101).length === 2,
+  );
+  await using last = await from('192.0.2.1');
+  await last.event('session.created');
 });
 
 test('a session needs a key like every request, in a header or in the subprotocol of browsers', async () => {

@@ -282,6 +282,22 @@ test('what is sent ahead of the text waits, is read up to a bound, and is heard 
   assert.equal(client.events.filter(({ type }) => type === 'transcript').length, 2);
 });
 
+test('a transcription gives way to a live session of an address that has none', async () => {
+  await using gateway = await start({ env: { SVC_MAX_LIVE_SESSIONS: '2', SVC_TRUST_PROXY: 'loopback' } });
+  await using first = await connectWyoming(gateway);
+  await using second = await connectWyoming(gateway);
+  for (const client of [first, second]) {
+    client.send('audio-start', FORMAT);
+    client.send('ping');
+    await client.event('pong');
+  }
+  await using other = await connectLive(gateway, { headers: { 'X-Forwarded-For': '192.0.2.2' } });
+  await other.event('session.created');
+  assert.equal((await first.event('error')).code, 'too_many_sessions');
+  second.send('audio-stop');
+  await second.event('transcript');
+});
+
 test('only so many transcriptions are under way at once, those of other live sessions included', async () => {
   await using gateway = await start({ env: { SVC_MAX_LIVE_SESSIONS: '1' } });
   await using first = await connectWyoming(gateway);

@@ -40,6 +40,10 @@ export interface ConnectionOptions {
 }
 
 export interface Connection {
+  /** The time for which the client has sent no audio. */
+  idleMs(): number;
+  /** Ends the session for another one. */
+  giveUp(why: GatewayError): void;
   /** Reads no more, finishes the utterances that have ended, and closes with 1001. */
   stop(): Promise<void>;
   readonly closed: Promise<void>;
@@ -60,8 +64,8 @@ const ownTurn = () => {
   return lastTurn;
 };
 
-/** Close codes of RFC 6455, section 7.4.1. */
-const CLOSE = { goingAway: 1001, policy: 1008, internal: 1011 };
+/** Close codes of RFC 6455, section 7.4.1, and of the registry of IANA. */
+const CLOSE = { goingAway: 1001, policy: 1008, internal: 1011, tryAgainLater: 1013 };
 
 export function runConnection(options: ConnectionOptions): Connection {
   const { socket, limits, log, requestId, shutdown } = options;
@@ -118,7 +122,9 @@ export function runConnection(options: ConnectionOptions): Connection {
         // piece is decoded at a time, all other work has its turn before the next, and a client that left ends it.
         for (let at = 0; at < event.audio.length; at += PIECE_BYTES) {
           gone.signal.throwIfAborted();
-          await (await opened()).append(decode(event.audio.subarray(at, at + PIECE_BYTES)));
+          const samples = decode(event.audio.subarray(at, at + PIECE_BYTES));
+          if (samples.length > 0) watch.heard();
+          await (await opened()).append(samples);
           await nextTurn();
         }
         return;
@@ -155,9 +161,14 @@ export function runConnection(options: ConnectionOptions): Connection {
     watch.close(code, why.message);
   }
 
+  /** Ends the session, and says why in an event. */
+  function endWithEvent(code: number, why: GatewayError): void {
+    send(errorEvent(why, null));
+    end(code, why);
+  }
+
   const inbox = createInbox(socket, (text) => (stopping ? Promise.resolve() : take(text)));
   socket.on('message', (data, isBinary) => {
-    watch.heard();
     if (isBinary) {
       const refusal = new GatewayError('unknown_event', { event: 'a binary message' });
       return send(errorEvent(refusal, null));
@@ -167,9 +178,8 @@ export function runConnection(options: ConnectionOptions): Connection {
   const stopNow = () => end(CLOSE.goingAway, new GatewayError('shutting_down', {}));
   shutdown.addEventListener('abort', stopNow);
   const expiry = setTimeout(() => {
-    const expired = new GatewayError('session_expired', { hours: limits.sessionMs / 3_600_000 });
-    send(errorEvent(expired, null));
-    end(CLOSE.goingAway, expired);
+    const hours = limits.sessionMs / 3_600_000;
+    endWithEvent(CLOSE.goingAway, new GatewayError('session_expired', { hours }));
   }, limits.sessionMs);
   const closed = new Promise<void>((resolve) => {
     socket.once('close', () => {
@@ -184,6 +194,11 @@ export function runConnection(options: ConnectionOptions): Connection {
   if (shutdown.aborted) stopNow();
 
   return {
+    idleMs: watch.idleMs,
+    giveUp(why) {
+      log.info('live session gave way', { requestId });
+      endWithEvent(CLOSE.tryAgainLater, why);
+    },
     closed,
     async stop() {
       stopping = true;

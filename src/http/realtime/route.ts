@@ -9,6 +9,8 @@ import type { Budgets } from '../../budgets.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import type { GracefulStop } from '../graceful-stop.ts';
+import type { LivePlaces } from '../live-places.ts';
+import { networkOf } from '../network.ts';
 import { notesOf } from '../observe.ts';
 import { httpRefusal } from '../refusals.ts';
 import { offeredUpgrade } from '../upgrade.ts';
@@ -18,8 +20,8 @@ import { utteranceExchange } from './utterance-exchange.ts';
 
 export interface RealtimeDeps extends Pick<ConnectionOptions, 'live' | 'shutdown' | 'log'> {
   limits: Budgets['live'];
-  /** True when as many sessions are open, of all protocols together, as may be. */
-  isFull(): boolean;
+  /** Those of the sessions of all protocols together. */
+  places: LivePlaces;
   gracefulStop: GracefulStop;
   /** Called with the record of each utterance. */
   onExchange(exchange: Exchange): void;
@@ -28,8 +30,6 @@ export interface RealtimeDeps extends Pick<ConnectionOptions, 'live' | 'shutdown
 
 export interface Realtime {
   handler: RequestHandler;
-  /** The number of sessions that are open. */
-  open(): number;
   /** Lets every session finish what was said, and closes it. */
   stop(): Promise<void>;
 }
@@ -70,9 +70,11 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
     });
     open.add(connection);
+    const leave = deps.places.enter({ ...connection, network: networkOf(req.ip ?? '') });
     deps.log.info('live session', { requestId, sessions: open.size });
     void connection.closed.then(() => {
       open.delete(connection);
+      leave();
       // The response has no connection any more; this is its end for all who watch it.
       res.emit('close');
     });
@@ -92,7 +94,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     if (!isHandshake) throw httpRefusal(400);
     const model = typeof req.query.model === 'string' ? req.query.model : undefined;
     deps.live.transcription.route(toLiveSettings(firstState(model)).request);
-    if (deps.isFull()) throw new GatewayError('too_many_sessions', {});
+    deps.places.makeRoom(networkOf(req.ip ?? ''));
     const { socket, head } = offer;
     res.status(101);
     res.detachSocket(socket);
@@ -103,7 +105,6 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 
   return {
     handler,
-    open: () => open.size,
     async stop() {
       await Promise.all([...open].map((connection) => connection.stop()));
     },

@@ -1,6 +1,6 @@
 /**
  * Ends the connections of clients that are gone or do not read: one that answers no ping (a half-open connection), one
- * that says nothing for long, one that leaves too much unread, and one that does not close its side.
+ * that sends no audio for long, one that leaves too much unread, and one that does not close its side.
  */
 import type { WebSocket } from 'ws';
 import type { Budgets } from '../../budgets.ts';
@@ -8,8 +8,10 @@ import { GatewayError } from '../../errors.ts';
 
 export interface SocketWatch {
   send(text: string): void;
-  /** To be called for every message of the client. */
+  /** To be called when the client has sent something to hear. */
   heard(): void;
+  /** The time since then; 0 while the messages of the client are not read. */
+  idleMs(): number;
   /** Begins the closing handshake, and does not wait for it for long. */
   close(code: number, reason: string): void;
 }
@@ -24,17 +26,18 @@ export function watchSocket(
 ): SocketWatch {
   let isAlive = true;
   let heardAt = performance.now();
+  const idleMs = () => (socket.isPaused ? 0 : performance.now() - heardAt);
   const beat = setInterval(() => {
     // The answer of a client whose messages are not read now cannot arrive.
     if (!isAlive && !socket.isPaused) return socket.terminate();
     isAlive = false;
     socket.ping();
-    if (performance.now() - heardAt > limits.idleMs && !socket.isPaused)
-      onIdle(new GatewayError('session_idle', { seconds: limits.idleMs / 1000 }));
+    if (idleMs() > limits.idleMs) onIdle(new GatewayError('session_idle', { seconds: limits.idleMs / 1000 }));
   }, limits.pingMs);
-  socket.on('pong', () => {
-    isAlive = true;
-  });
+  for (const sign of ['pong', 'message'])
+    socket.on(sign, () => {
+      isAlive = true;
+    });
   let late: NodeJS.Timeout | undefined;
   socket.once('close', () => {
     clearInterval(beat);
@@ -48,9 +51,9 @@ export function watchSocket(
       if (socket.bufferedAmount > limits.unreadBytes) socket.terminate();
     },
     heard() {
-      isAlive = true;
       heardAt = performance.now();
     },
+    idleMs,
     close(code, reason) {
       if (socket.isPaused) socket.resume(); // the client's answer must be read
       socket.close(code, Buffer.from(reason).subarray(0, REASON_BYTES).toString());
