@@ -1,5 +1,5 @@
 /**
- * `voxgate serve` starts the gateway and stops it on SIGINT or SIGTERM. With `--supervised` this process only starts
+ * `voxgate serve` starts the gateway and stops it on SIGINT, SIGTERM or SIGHUP. With `--supervised` this process only starts
  * another one that does so (supervise.ts).
  */
 import { type Command, Option } from 'commander';
@@ -127,6 +127,8 @@ function stopWhenAsked(app: App, { drainMs, isChild, log }: Stopping): void {
       stop(signal);
     });
   }
+  // The terminal was closed. Its shell may say so once more, so this is never a second signal.
+  process.on('SIGHUP', () => stop('SIGHUP'));
   if (!isChild) return;
   process.on('message', (message) => {
     if (message === STOP) stop('asked by the supervisor');

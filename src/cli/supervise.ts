@@ -34,17 +34,16 @@ export interface Supervised {
 export async function supervise({ command, crashes, log, stopMs }: Supervised): Promise<number> {
   const stop = new AbortController();
   let child: ChildProcess | null = null;
+  const begin = () => {
+    if (stop.signal.aborted) return;
+    stop.abort();
+    askToStop(child);
+    setTimeout(() => child?.kill('SIGKILL'), stopMs).unref();
+  };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      if (stop.signal.aborted) {
-        child?.kill('SIGKILL');
-        return;
-      }
-      stop.abort();
-      askToStop(child);
-      setTimeout(() => child?.kill('SIGKILL'), stopMs).unref();
-    });
+    process.on(signal, () => (stop.signal.aborted ? child?.kill('SIGKILL') : begin()));
   }
+  process.on('SIGHUP', begin); // a closed terminal says so to the server, too, and may say it again
   for (let failures = 0; ; ) {
     const life = startChild(command);
     child = life.child;

@@ -186,6 +186,23 @@ test('a supervisor that is told to stop lets the running request end, even if th
   assert.deepEqual(readdirSync(join(scene.dir, 'crashes')), [], 'a stop is no crash');
 });
 
+test('a closed terminal stops both as a service manager does, however often it says so', {
+  skip,
+}, async (t) => {
+  await using scene = await begin(t);
+  const running = scene.transcribe(scene.untilReleased);
+  await until('it holds the slot', () => holdsSlot(scene.base), LIMIT_MS);
+  const server = scene.server();
+  for (const pid of [scene.child.pid ?? 0, server]) process.kill(pid, 'SIGHUP');
+  await refusesConnections(scene.port);
+  for (const pid of [scene.child.pid ?? 0, server]) process.kill(pid, 'SIGHUP');
+  scene.release();
+  assert.equal((await json(await running)).text, 'Hello there.');
+  await scene.ended;
+  assert.equal(scene.child.exitCode, 0, scene.log());
+  assert.deepEqual(readdirSync(join(scene.dir, 'crashes')), [], 'a stop is no crash');
+});
+
 test('a second signal ends the supervisor and the server at once', { skip }, async (t) => {
   await using scene = await begin(t);
   const running = scene.transcribe(scene.untilReleased);
