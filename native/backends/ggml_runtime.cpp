@@ -76,6 +76,7 @@ void forbid_overlapping_kernels() {
 #ifdef _WIN32
   _putenv_s("GGML_CUDA_PDL", "0");
 #else
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the thread of JavaScript, which alone sets variables of a process
   setenv("GGML_CUDA_PDL", "0", 0);
 #endif
 }
