@@ -19,32 +19,8 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
     "                cur = attend_to_audio(ctx0, Q, K, V, KQscale);
 
                 cur = ggml_reshape_2d(ctx0, cur, n_state, n_ctx);"
-  1 "ggml_cpy(ctx0, Kcur, k));
-                ggml_build_forward_expand(gf, ggml_cpy(ctx0, Vcur, v));
-            }
-
-            // ------
-
-            struct ggml_tensor * Q =
-                ggml_permute(ctx0,
-                        ggml_reshape_3d(ctx0, Qcur, n_state_head, n_head, n_tokens),
-                        0, 2, 1, 3);
-
-            struct ggml_tensor * K =
-                ggml_view_3d(ctx0, kv_self.k,"
-    "into_cache(ctx0, wstate, Kcur, kv_self.k, k, il));
-                ggml_build_forward_expand(gf, into_cache(ctx0, wstate, Vcur, kv_self.v, v, il));
-            }
-
-            // ------
-
-            struct ggml_tensor * Q =
-                ggml_permute(ctx0,
-                        ggml_reshape_3d(ctx0, Qcur, n_state_head, n_head, n_tokens),
-                        0, 2, 1, 3);
-
-            struct ggml_tensor * K =
-                ggml_view_3d(ctx0, kv_self.k,"
+  1 "ggml_cpy(ctx0, Kcur, k)" "into_cache(ctx0, wstate, Kcur, kv_self.k, k, il)"
+  1 "ggml_cpy(ctx0, Vcur, v)" "into_cache(ctx0, wstate, Vcur, kv_self.v, v, il)"
   1 "const uint32_t pad = whisper_kv_cache_get_padding(wctx);" "const uint32_t pad = cache_padding(wstate);"
   1 "ggml_view_2d(ctx0, model.e_pe, model.e_pe->ne[0], n_ctx, e_pe_stride, e_pe_offset);"
     "places(ctx0, model.e_pe, n_ctx);"
