@@ -18,7 +18,13 @@ const format = z.object({
     .max(MAX_CHANNELS, `Expected 1 to ${MAX_CHANNELS}`),
 });
 
-const words = z.array(z.string('Expected texts'), 'Expected a list of texts').nullish();
+/** An array of the library would have an issue for each item that is wrong, and a message has room for many. */
+const words = z
+  .custom<string[]>(
+    (list) => Array.isArray(list) && list.every((word) => typeof word === 'string'),
+    'Expected a list of texts',
+  )
+  .nullish();
 const asked = z.object({ transcript_names: words, transcript_terms: words });
 
 /** The format in `audio-start` and `audio-chunk`. @throws GatewayError `invalid_value` */

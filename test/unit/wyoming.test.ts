@@ -117,6 +117,15 @@ test('whatever comes is a message or a refusal, and never anything else', () => 
   assert(read > 0 && refused > 0, `${read} parts, ${refused} refusals`);
 });
 
+test('a long list of wrong items is one refusal, and soon there', () => {
+  const begin = performance.now();
+  assert.throws(() => parseTranscribe({ transcript_terms: Array(130_000).fill(1) }), {
+    code: 'invalid_value',
+    param: 'transcript_terms',
+  });
+  assert.ok(performance.now() - begin < 150, `${performance.now() - begin} ms`);
+});
+
 test('what fields hold is what can be heard, or a refusal that names the field', () => {
   const refusal = (error: unknown) =>
     assert(error instanceof GatewayError && error.code === 'invalid_value' && error.param, String(error));
