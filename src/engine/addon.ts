@@ -201,7 +201,7 @@ function loadAddon(path: string): Addon {
               `What to do: ${howToGetAddon()}`,
             ]
           : [`What to do: install ${library} (Debian and Ubuntu: apt-get install ${library})`]),
-      ].join('\n'),
+      ].join('\n    '), // one entry of the log
       { cause },
     );
   }

@@ -20,8 +20,8 @@ function toLine({ timestamp, level, message, ...rest }: winston.Logform.Transfor
   return excerpt(line.replace(CONTROL, escaped), BUDGETS.log.maxLineCharacters);
 }
 
-/** Control characters, but for the ends of the lines of a stack, which begin with spaces and so with no time. */
-const CONTROL = /(?!\n {4}at )\p{Cc}/gu;
+/** Control characters, but for the ends of lines before one that is indented, as those of a stack, and so has no time. */
+const CONTROL = /(?!\n {4})\p{Cc}/gu;
 
 /** What clients send is quoted in the log. It must not look like an entry of its own, nor steer a terminal. */
 const escaped = (control: string) =>

@@ -222,7 +222,7 @@ test('an engine of another version is refused by name, and one without its syste
   const needs = readFileSync(addon, 'latin1').replaceAll('libgomp.so.1', 'libgomp.so.9');
   writeFileSync(addon, needs, 'latin1');
   const { stderr } = await run(join(bare, 'bin/voxgate'), ['doctor'], settings);
-  assert.match(stderr, /Reason: libgomp\.so\.9: cannot open .*\nWhat to do: install libgomp1 /);
+  assert.match(stderr, /Reason: libgomp\.so\.9: cannot open .*\n {4}What to do: install libgomp1 /);
 });
 
 test('voxgate build compiles the engine in the installed package, which then goes first', async (t) => {

@@ -35,4 +35,6 @@ test('the stack of an error keeps its lines, of which none looks like another en
   const { stack } = new Error('no\nsuch model');
   createLog('debug').error('request failed', { cause: stack });
   assert.match(lines.join(''), /cause=Error: no\\nsuch model\n {4}at /);
+  createLog('debug').error('It cannot be loaded.\n    What to do: build it');
+  assert.match(lines.join(''), / error It cannot be loaded\.\n {4}What to do: build it/);
 });
