@@ -14,6 +14,7 @@ import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
 import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, VerifiedFile } from '../models/store.ts';
+import { PROBES } from '../proxy/inventory.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
 
 export interface Finding {
@@ -57,10 +58,10 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('models', (signal) => models(patient, signal)),
     ...(verify ? [check('hashes', (signal) => hashes(store, signal))] : []),
     check('speech upstream', (signal) =>
-      upstream(config.tts.url, ['/health'], 'SVC_TTS_UPSTREAM_URL', signal),
+      upstream(config.tts.url, [PROBES.speech], 'SVC_TTS_UPSTREAM_URL', signal),
     ),
     check('chat upstream', (signal) =>
-      upstream(config.llm.url, ['/v1/models', '/api/tags'], 'SVC_LLM_BACKEND_URL', signal),
+      upstream(config.llm.url, [PROBES.openaiModels, PROBES.ollamaModels], 'SVC_LLM_BACKEND_URL', signal),
     ),
     check('port', (signal) => port(config, 'SVC_PORT', config.port, signal)),
     ...(config.wyomingPort === undefined

@@ -42,8 +42,11 @@ export function createInventory(
   };
 }
 
+/** The paths that tell what an upstream can serve. `voxgate doctor` asks them, too. */
+export const PROBES = { speech: '/health', openaiModels: '/v1/models', ollamaModels: '/api/tags' } as const;
+
 async function probeSpeech({ url, modelId }: Config['tts']): Promise<UpstreamModel[]> {
-  const answer = await get(url, '/health', AbortSignal.timeout(PROBE_LIMIT_MS));
+  const answer = await get(url, PROBES.speech, AbortSignal.timeout(PROBE_LIMIT_MS));
   await answer?.body?.cancel().catch(() => undefined);
   return answer?.ok ? [{ id: modelId, category: 'tts', created: undefined, ownedBy: undefined }] : [];
 }
@@ -63,12 +66,12 @@ const valid = <T>(entries: readonly unknown[], schema: z.ZodType<T>): T[] =>
 
 async function probeChat(url: string): Promise<UpstreamModel[]> {
   const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
-  const openai = openaiList.safeParse(await getJson(url, '/v1/models', signal));
+  const openai = openaiList.safeParse(await getJson(url, PROBES.openaiModels, signal));
   if (openai.success) {
     const models = valid(openai.data.data ?? [], openaiEntry);
     return models.map(({ id, created, owned_by }) => ({ id, category: 'llm', created, ownedBy: owned_by }));
   }
-  const ollama = ollamaList.safeParse(await getJson(url, '/api/tags', signal));
+  const ollama = ollamaList.safeParse(await getJson(url, PROBES.ollamaModels, signal));
   return valid(ollama.data?.models ?? [], ollamaEntry).map(({ name, modified_at }) => {
     const modifiedMs = Date.parse(modified_at ?? '');
     const created = Number.isNaN(modifiedMs) ? undefined : Math.floor(modifiedMs / 1000);
