@@ -1,4 +1,5 @@
 /** Listens to the microphone as the live protocol takes it: 16-bit PCM, mono, 24 kHz. */
+
 /**
  * @param onPiece (bytes: Uint8Array of 100 ms) => void
  * @param onGone () => void, called when the microphone is unplugged or its permission is taken back

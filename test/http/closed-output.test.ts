@@ -1,6 +1,6 @@
 /**
- * The output of a gateway may have no reader any more, or no room. Requests are served on. The other commands fail where
- * their result cannot be written, and end their work where nobody reads it.
+ * The output of a gateway may have no reader any more, or no room. Requests are served on. The other commands fail
+ * when their result cannot be written, and they stop working when the reader of their output has left.
  */
 import assert from 'node:assert/strict';
 import { type StdioOptions, spawn } from 'node:child_process';
@@ -46,7 +46,7 @@ test('a gateway whose standard error has no room goes on, and stops in order', a
   assert.deepEqual([served.child.exitCode, served.child.signalCode], [0, null]);
 });
 
-/** Runs a command whose standard output is this file, or a pipe that nobody reads. */
+/** Runs a command. Its standard output is the given file, or a pipe whose reader has left. */
 async function runInto(stdout: number | 'closed', args: readonly string[]) {
   const stdio: StdioOptions = ['ignore', stdout === 'closed' ? 'pipe' : stdout, 'pipe'];
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts', ...args], { cwd: ROOT, stdio });

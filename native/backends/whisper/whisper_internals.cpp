@@ -418,8 +418,8 @@ namespace {
 
 int cache_rows(const whisper_context& context, int tokens) {
   constexpr int kStep = 256; // as whisper.cpp rounds it
-  return GGML_PAD(std::max(tokens, context.model.hparams.n_text_ctx),
-                  kStep); // an alignment needs the context
+  // An alignment needs the whole context.
+  return GGML_PAD(std::max(tokens, context.model.hparams.n_text_ctx), kStep);
 }
 
 } // namespace
@@ -514,7 +514,7 @@ namespace {
 // A text goes on in the memory of its parent, which several may have. Its number is that of its extension.
 void follow_parents(whisper_kv_cache& cache, std::span<const Extension> extensions) {
   if (extensions.size() == 1 && extensions.front().parent == 0)
-    return; // it keeps its number, and nobody asks for the others
+    return; // The only text keeps its number. The others have ended and are not extended again.
   const auto used = static_cast<size_t>(whisper_kv_cache_cell_max(cache));
   for (auto& cell : std::span(cache.cells).first(used)) {
     std::set<whisper_seq_id> children;
