@@ -71,7 +71,7 @@ export function attemptsFor(
   durationSec: number,
   model: Pick<ModelInfo, 'audioContext' | 'textContext'>,
   { temperature, beams, draft = false }: { temperature: number; beams: number; draft?: boolean },
-): Attempt[] {
+): [Attempt, ...Attempt[]] {
   // No speaker reaches 14 tokens a second for long. A script with several bytes a character may, and is retried without
   // a cap.
   const most = Math.floor(model.textContext / 2) - TAKEN_BY_PROMPT;

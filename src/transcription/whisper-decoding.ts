@@ -55,8 +55,8 @@ export async function decode(
   let again = isEncoded;
   const hear = async (attempt: Attempt) => {
     const heard = known ?? (await look(lane, chunk, attempt, { language, isEncoded: again }, request));
+    again ||= known === undefined;
     known = undefined;
-    again = true;
     return heard;
   };
   let best: Decoded | null = null;
@@ -79,6 +79,17 @@ export async function decode(
   }
   if (best === null && incomplete !== null) throw incomplete; // a part of the text is not the text
   return best ?? 'repetition';
+}
+
+/** Makes the first attempt of those that `decode` makes. */
+export function firstLook(
+  lane: Lane,
+  chunk: Chunk,
+  decoding: Omit<Decoding, 'first'>,
+  request: ChunkRequest,
+): Promise<Look | NativeError> {
+  const [attempt] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
+  return look(lane, chunk, attempt, decoding, request);
 }
 
 /** Makes one attempt. It gives the error where the model repeated itself, or stopped before the end of the audio. */

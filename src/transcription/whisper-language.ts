@@ -35,7 +35,6 @@ export interface ToldLanguage {
  */
 export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<ToldLanguage> {
   const [attempt] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
-  if (attempt === undefined) throw new Error('There is always a first attempt');
   const { audioContext } = attempt;
   const { probabilities } = await lane.detectLanguage(
     chunk.samples,

@@ -141,18 +141,23 @@ const twice = {
 /** A lane that hears `together` in the whole chunk, and in its parts the texts of `apart` in turns. */
 function partsLane(together: string, ...apart: string[]) {
   const asked: number[] = [];
+  const looks: [beams: number, again: boolean][] = [];
   let parts = 0;
   const lane = {
     info: { languages: ['en'], audioContext: 1500, textContext: 448 },
-    transcribe: async (samples: Float32Array) => {
+    transcribe: async (samples: Float32Array, { beams, again }: ChunkOptions) => {
       const sec = samples.length / 16_000;
       asked.push(sec);
+      looks.push([beams, again]);
       const text = sec > 4 ? together : (apart[parts++ % apart.length] ?? '');
-      const tokens = text.split(/(?= )/).map((piece, id) => ({ ...said[0], id, bytes: Buffer.from(piece) }));
+      const logprob = sec > 4 ? -0.1 : -0.5; // the text of a part is in doubt
+      const tokens = text
+        .split(/(?= )/)
+        .map((piece, id) => ({ ...said[0], id, bytes: Buffer.from(piece), logprob }));
       return [{ startMs: 0, endMs: 1000 * sec, tokens, noSpeechProb: 0 }];
     },
   };
-  return { lane: lane as unknown as Lane, asked };
+  return { lane: lane as unknown as Lane, asked, looks };
 }
 
 test('a sentence that is said twice in a chunk, and written once, is heard in each span by itself', async () => {
@@ -209,6 +214,25 @@ test('a short text stays where the spans by themselves have no more', async () =
   const { lane, asked } = partsLane(' Ask what you can do.', ' Ask');
   assert.equal(textOf(await whisper.recognize(lane, twice, request)).trim(), 'Ask what you can do.');
   assert.deepEqual(asked, [5, 2, 2]);
+});
+
+test('spans are looked at once, and each again with beams only where they have more text together', async () => {
+  const doubtful = { ...request, beams: 4 };
+  const [none, more] = [partsLane(' Ask what you can do.', ' Ask'), partsLane(' Ask', ' Ask what you can.')];
+  await whisper.recognize(none.lane, twice, doubtful);
+  assert.deepEqual(none.looks, Array(3).fill([1, false]));
+  const { sentences } = await whisper.recognize(more.lane, twice, doubtful);
+  // The lane has encoded the second span last.
+  assert.deepEqual(more.looks, [...Array(3).fill([1, false]), [4, false], [4, false]]);
+  assert.equal(sentences.length, 2);
+});
+
+test('a span that repeats itself at the first look may have more text, so that all spans are heard in full', async () => {
+  const loop = ' no'.repeat(30);
+  const { lane, looks } = partsLane(' Ask what you can do.', ' Ask', loop, ' do what you can.');
+  const { sentences } = await whisper.recognize(lane, twice, request);
+  assert.deepEqual(looks.slice(3), [[request.beams, false]]);
+  assert.equal(sentences.map(({ text }) => text).join(''), ' Ask what you can do.');
 });
 
 test('who speaks slowly is heard apart once, and not again at the same pace', async () => {

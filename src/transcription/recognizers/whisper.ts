@@ -11,7 +11,15 @@ import type { UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech-rate.ts';
-import { type Decoded, type Decoding, decode, type Heard, speechSecOf } from '../whisper-decoding.ts';
+import {
+  type Decoded,
+  type Decoding,
+  decode,
+  firstLook,
+  type Heard,
+  type Look,
+  speechSecOf,
+} from '../whisper-decoding.ts';
 import { tellLanguage } from '../whisper-language.ts';
 import { isUnspaced, toWords } from '../words.ts';
 import { type ChunkRequest, type Dropped, GREEDY, type Recognizer, withoutText } from './recognizer.ts';
@@ -47,9 +55,8 @@ export const recognizer: Recognizer = {
     const text = textOf(together);
     const parts = !request.draft && (await mayLackText(text, chunk, request)) ? partsOf(chunk) : [];
     if (parts.length > 1) {
-      const apart = await heardApart(lane, parts, language, request);
-      const syllables = apart.reduce((sum, { heard }) => sum + countSyllables(textOf(heard)), 0);
-      if (syllables > MORE * countSyllables(text)) return { detected, ...joined(apart, language, request) };
+      const apart = await heardApart(lane, parts, MORE * countSyllables(text), language, request);
+      if (apart !== null) return { detected, ...joined(apart, language, request) };
     }
     if (together === 'repetition')
       return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
@@ -114,15 +121,36 @@ function partsOf(chunk: Chunk): Chunk[] {
 }
 
 /**
- * Hears parts of a chunk each by itself. In one chunk Whisper writes a sentence once that is said several times, or stops
- * after the first one.
+ * Hears parts of a chunk each by itself; null where they have no more syllables than `least`. In one chunk Whisper writes
+ * a sentence once that is said several times, or stops after the first one. Slow speech is the more common reason for a
+ * short text, so one look at each part tells first whether the parts are worth all attempts.
  */
-async function heardApart(lane: Lane, parts: Chunk[], language: string, request: ChunkRequest) {
+async function heardApart(
+  lane: Lane,
+  parts: Chunk[],
+  least: number,
+  language: string,
+  request: ChunkRequest,
+): Promise<Part[] | null> {
+  const firsts = [];
+  for (const part of parts) firsts.push(await firstLook(lane, part, { language, isEncoded: false }, request));
+  if (!firsts.some(isRejected) && syllablesOf(firsts.map(textOfLook)) <= least) return null;
   const all: Part[] = [];
-  for (const part of parts)
-    all.push({ part, heard: await decodeSpeech(lane, part, { language, isEncoded: false }, request) });
-  return all;
+  for (const [i, part] of parts.entries()) {
+    const decoding = { language, isEncoded: false, first: firsts[i] };
+    all.push({ part, heard: await decodeSpeech(lane, part, decoding, request) });
+  }
+  return syllablesOf(all.map(({ heard }) => textOf(heard))) > least ? all : null;
 }
+
+const syllablesOf = (texts: string[]): number => texts.reduce((sum, text) => sum + countSyllables(text), 0);
+
+/** True where another attempt may hear more. */
+const isRejected = (look: Look | NativeError): boolean =>
+  look instanceof NativeError || look.verdict === 'retry';
+
+const textOfLook = (look: Look | NativeError): string =>
+  look instanceof NativeError ? '' : look.decoded.outcome.text;
 
 function joined(parts: Part[], language: string, request: ChunkRequest) {
   const sentences: UnnumberedSegment[] = [];
