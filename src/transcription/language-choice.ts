@@ -1,6 +1,6 @@
 /** Fits the languages that a client names to those that a model knows. Pure. */
 import { GatewayError } from '../errors.ts';
-import { languageName } from './languages.ts';
+import { knownAs, languageName } from './languages.ts';
 import type { Route } from './routing.ts';
 
 /** The number of languages that a refusal lists; `GET /v1/models` has all of them. */
@@ -12,7 +12,7 @@ const LANGUAGES_NAMED = 5;
  */
 export function languageFor({ model, reason }: Route, hint: string | undefined): string | undefined {
   if (hint === undefined || model.languages.includes(hint) || model.languageHint === 'recorded') return hint;
-  if (reason !== 'requested') return knownAs(model, hint);
+  if (reason !== 'requested') return knownAs(model.languages, hint);
   throw new GatewayError(
     'unsupported_language',
     { model: model.id, name: languageName(hint), language: hint, known: someOf(model.languages) },
@@ -25,14 +25,10 @@ export function languageFor({ model, reason }: Route, hint: string | undefined):
  * vocabulary of a model may have more, as that of Whisper distilled on English has.
  */
 export function choicesOf(model: Route['model'], allowed: readonly string[]): readonly string[] {
-  const wanted = allowed.map((code) => knownAs(model, code));
+  const wanted = allowed.map((code) => knownAs(model.languages, code));
   const known = model.languages.filter((code) => wanted.includes(code));
   return known.length > 0 ? known : model.languages;
 }
-
-/** The code under which the model knows the language: its own or, for Cantonese, that of Chinese. */
-const knownAs = ({ languages }: Route['model'], code: string) =>
-  (code === 'yue' ? ['yue', 'zh'] : [code]).find((known) => languages.includes(known));
 
 /** The one language that is left to choose, which a model that takes a language is told instead of asked for. */
 export function onlyChoice(model: Route['model'], [first, ...others]: readonly string[]): string | undefined {

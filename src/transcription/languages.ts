@@ -176,3 +176,10 @@ function twoLetterCodes(): string[] {
   const letters = [...'abcdefghijklmnopqrstuvwxyz'];
   return letters.flatMap((a) => letters.map((b) => a + b)).filter((code) => cldrName(code) !== undefined);
 }
+
+/**
+ * The code under which a model of these languages knows the language; absent where it does not. The older Whisper models
+ * write Cantonese as Mandarin, because the two are close enough.
+ */
+export const knownAs = (languages: readonly string[], code: string): string | undefined =>
+  (code === 'yue' ? ['yue', 'zh'] : [code]).find((known) => languages.includes(known));

@@ -6,6 +6,7 @@ import { distance } from 'fastest-levenshtein';
 import { excerpt, GatewayError } from '../errors.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
 import type { CatalogueModel } from '../models/weights.ts';
+import { knownAs } from './languages.ts';
 
 export interface RoutableModel extends CatalogueModel {
   /** True when the native engine of this process can load the model's family. */
@@ -101,6 +102,8 @@ function autoRoute(
   const models = all.filter(isAllowed);
   // A language that no model knows is ignored in the choice, and the model then detects a language that it knows.
   const asked = request.language === undefined ? (request.languages ?? []) : [request.language];
+  const knows = ({ languages }: CatalogueModel, language: string) =>
+    knownAs(languages, language) !== undefined;
   const known = asked.filter((language) => models.some((model) => knows(model, language)));
   const knowsAll = (model: CatalogueModel) => known.every((language) => knows(model, language));
   const isKnown = models.some(knowsAll);
@@ -130,12 +133,6 @@ function preference(
   if (language === undefined) return { preferred: undefined, rule: 'no-hint' };
   const preferred = models.find((model) => model.preferredFor.includes(language));
   return { preferred, rule: preferred === undefined ? 'other-language' : `${preferred.id}-language` };
-}
-
-/** The older Whisper models write Cantonese as Mandarin, because the two are close enough. */
-function knows(model: CatalogueModel, language: string): boolean {
-  if (model.languages.includes(language)) return true;
-  return language === 'yue' && model.size !== undefined && model.languages.includes('zh');
 }
 
 /** The model of the default size, then smaller ones from large to small, then larger ones from small to large. */
