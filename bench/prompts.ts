@@ -41,8 +41,10 @@ export function prompts(language: string): Prompt[] {
 export function promptFiles(language: string): { name: string; file: string; text: string }[] {
   const texts = `asterisk-core-sounds-${language}`;
   const list = debianPackagePath(texts, `usr/share/doc/${texts}/core-sounds-${language}.txt.gz`);
-  const sounds = debianPackagePath(`${texts}-g722`, 'usr/share/asterisk/sounds');
-  if (list === null || sounds === null) return [];
+  // The folder of the sounds may be there without those of this language.
+  const documents = debianPackagePath(`${texts}-g722`, `usr/share/doc/${texts}-g722`);
+  if (list === null || documents === null) return [];
+  const sounds = join(documents, '../../asterisk/sounds');
   const voice = readdirSync(sounds).find((name) => name.startsWith(`${language}_`)) ?? '';
   return textsOf(list)
     .map(({ name, text }) => ({ name, text, file: join(sounds, voice, `${name}.g722`) }))
