@@ -70,6 +70,22 @@ test('a client that ends its turns itself commits and clears, and an empty buffe
   assert(!client.events.some(({ type }) => type.includes('speech_')));
 });
 
+test('a commit ends what is said at the moment, also where it is too short to be found as speech', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway);
+  client.send(at16kHz());
+  client.speak(silence(0.5));
+  client.send({ type: 'input_audio_buffer.commit', event_id: 'silent' });
+  assert.equal((await client.event('error')).error.event_id, 'silent');
+  client.speak(tone(0.2));
+  client.send({ type: 'input_audio_buffer.commit' });
+  client.send({ type: 'input_audio_buffer.commit', event_id: 'second' });
+  const { item_id } = await client.event('input_audio_buffer.committed');
+  assert.equal((await client.event(COMPLETED)).item_id, item_id);
+  assert.equal((await client.event('error', 2)).error.event_id, 'second');
+  assert(!client.events.some(({ type }) => type.includes('speech_')));
+});
+
 test('a commit in which the silence ends the turn commits once', async () => {
   await using gateway = await startGateway();
   const WINDOW = 512;
@@ -114,6 +130,16 @@ test('with a model of OpenAI that detects no turns the client commits, unless it
   assert.equal(shown(await client.event('session.updated')), null);
   client.send(at16kHz({ transcription: { model: 'gpt-4o-transcribe' } }));
   assert.equal(shown(await client.event('session.updated', 2)).type, 'server_vad');
+});
+
+test('a flat detection of turns is the beta’s, and is not lost', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway);
+  client.send({ type: 'session.update', session: { type: 'transcription', turn_detection: null } });
+  assert.equal((await client.event('transcription_session.updated')).session.turn_detection, null);
+  client.send({ type: 'input_audio_buffer.append', audio: Buffer.alloc(48_000).toString('base64') });
+  client.send({ type: 'input_audio_buffer.commit' });
+  await client.event('input_audio_buffer.committed');
 });
 
 test('the beta of the protocol has its own names and flat fields', async () => {

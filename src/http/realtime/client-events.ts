@@ -24,6 +24,8 @@ export class BadEvent extends Error {
 
 const event = z.looseObject({ type: z.string(), event_id: z.string().nullish() });
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+/** The names of the beta's flat fields that the API has at another place. */
+const FLAT = /^input_audio_|^turn_detection$/;
 const MAX_SHOWN = 64;
 /** What is longer is audio, which is one text. Many values of that length would take seconds to read, and gigabytes. */
 const LONG_EVENT = 256 * 1024;
@@ -69,7 +71,7 @@ function readFields(type: string, fields: Record<string, unknown>) {
   switch (type) {
     case 'session.update': {
       // A client of the beta sends the flat fields with this name, too.
-      const beta = Object.keys(Object(fields.session)).some((name) => name.startsWith('input_audio_'));
+      const beta = Object.keys(Object(fields.session)).some((name) => FLAT.test(name));
       return readUpdate(fields.session, beta);
     }
     case 'transcription_session.update':

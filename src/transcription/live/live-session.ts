@@ -60,7 +60,10 @@ export interface LiveSession extends AsyncDisposable {
    * @throws GatewayError `input_audio_buffer_full` when the client ends no utterance
    */
   append(samples: Float32Array): Promise<void>;
-  /** Ends the utterance now. @throws GatewayError `input_audio_buffer_commit_empty` when nothing was said */
+  /**
+   * Ends the utterance now, also one that is too short to be found. @throws GatewayError `input_audio_buffer_commit_empty`
+   * for less than 0.1 s of audio, and where the session finds the turns and nobody speaks
+   */
   commit(): Promise<void>;
   /** Forgets what is not committed. */
   clear(): void;
@@ -247,12 +250,13 @@ export async function openLiveSession(
     async commit() {
       const isManual = settings.turns === null;
       const length = (audio.windows - bufferStart) * WINDOW_SAMPLES + audio.rest;
-      if (isManual ? length < LEAST_COMMIT_SEC * SAMPLE_RATE : open === null)
+      if (length < LEAST_COMMIT_SEC * SAMPLE_RATE || !(isManual || turns.hasSpeech))
         throw new GatewayError('input_audio_buffer_commit_empty', {});
       const filled = await audio.fill(ended.signal);
+      const wasOpen = open !== null;
       filled.probabilities.forEach(step);
       // The silence that was filled in may have ended the turn, and then nothing is left.
-      if (isManual || open !== null)
+      if (open !== null || !wasOpen)
         end(open ?? begin(bufferStart), audio.windows, turns.said, filled.samples);
       audio.forgetVoice();
       reset();

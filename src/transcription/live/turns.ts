@@ -16,6 +16,8 @@ export interface Turns {
   readonly needed: number;
   /** True while an utterance goes on that was reported. */
   readonly isOpen: boolean;
+  /** True while there is speech, also speech that is too short to be reported. */
+  readonly hasSpeech: boolean;
   /** Windows of silence after the last speech; 0 while someone speaks or nothing was said. */
   readonly silence: number;
   /** Grows whenever there is more speech, so two equal values mean that nothing was said between them. */
@@ -69,6 +71,9 @@ export function createTurns(options: SegmenterOptions, { first = 0, prefix = opt
     },
     get isOpen() {
       return isOpen;
+    },
+    get hasSpeech() {
+      return segmenter.open !== null;
     },
     get silence() {
       return said === 0 ? 0 : position - lastSpeech;
