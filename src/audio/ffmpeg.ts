@@ -198,12 +198,15 @@ function readNotes(stderr: NodeJS.ReadableStream): Notes {
   });
   const notes: Notes = { durationSec: null, noStream: false, layout };
   stderr.on('close', () => setLayout(null));
+  // Raw AAC and a few others do not say how long they are. What ffmpeg then guesses may be many times too long.
+  let isGuess = false;
   let window = '';
   stderr.setEncoding('utf8');
   stderr.on('data', (text: string) => {
     window += text;
+    isGuess ||= window.includes('Estimating duration from bitrate');
     const [, hours, minutes, seconds] = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)/m.exec(window) ?? [];
-    if (hours !== undefined)
+    if (hours !== undefined && !isGuess)
       notes.durationSec ??= Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
     const [, named] = /^ {2}Stream #0:\d.*: Audio: .* Hz, ([^,\n]+),/m.exec(window) ?? [];
     if (named !== undefined) setLayout(named);

@@ -1,5 +1,6 @@
 /** Opening audio decides which decoder a file gets, and refuses files before they cost anything. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -113,6 +114,38 @@ test('tags in front of the audio and chained Ogg files are read', async () => {
   const chained = await collect(write('chained', Buffer.concat(links)), withBoth());
   assert.equal(chained.format, 'ogg');
   assert.ok(Math.abs(chained.samples.length - 4 * RATE) < 0.2 * RATE, `${chained.samples.length} samples`);
+});
+
+test('an mp3 behind another one is read too, and one that begins in a frame is an mp3', async () => {
+  const seconds = async (name: string, ...parts: Uint8Array[]) =>
+    (await collect(write(name, Buffer.concat(parts)), withBoth())).samples.length / RATE;
+  for (const [i, options] of [[], ['-write_xing', '0'], ['-ar', '16000', '-c:a', 'mp2']].entries()) {
+    const mp3 = readFileSync(makeTone(`part${i}.${options.includes('mp2') ? 'mp2' : 'mp3'}`, ...options));
+    const joined = await seconds('joined', mp3, mp3);
+    assert.ok(Math.abs(joined - 4) < 0.3, `${options}: ${joined} s`);
+    const cut = await seconds('cut', mp3.subarray(1500));
+    assert.ok(cut > 1 && cut < 2.1, `${options}: ${cut} s`);
+  }
+  const mp3 = readFileSync(makeTone('whole.mp3'));
+  const tail = Buffer.from(`TAG${'x'.repeat(125)}`);
+  for (const path of [write('whole', mp3), write('old tag', Buffer.concat([mp3, tail]))])
+    assert.equal((await collect(path, withBoth())).format, 'mp3');
+  await assert.rejects(
+    openAudio(write('joined', Buffer.concat([mp3, mp3])), withoutFfmpeg()),
+    refusal('unsupported_format'),
+  );
+});
+
+test('a length that ffmpeg guesses from the bit rate refuses nothing', async () => {
+  const path = join(folder, 'quiet-then-loud.aac');
+  const loud = 'anoisesrc=r=44100:a=0.3:d=20';
+  const quiet = 'anullsrc=r=44100,atrim=duration=5';
+  runFfmpeg('-f', 'lavfi', '-i', quiet, '-f', 'lavfi', '-i', loud, '-filter_complex', 'concat=v=0:a=1', path);
+  const guessed = spawnSync(ffmpeg.path, ['-hide_banner', '-i', path], { encoding: 'utf8' }).stderr;
+  const [, minutes = '0'] = /Duration: 00:(\d\d)/.exec(guessed) ?? [];
+  assert.ok(Number(minutes) >= 1, guessed);
+  const { samples } = await collect(path, withBoth({ maxAudioSec: 30 }));
+  assert.ok(Math.abs(samples.length / RATE - 25) < 0.2, `${samples.length} samples`);
 });
 
 test('a wav goes to the addon, and its blocks have the promised size', async () => {

@@ -3,7 +3,15 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { HEAD_BYTES, sniffAfterTag, sniffContainer, sniffOggEnd, tagLength } from '../../src/audio/sniff.ts';
+import {
+  firstMp3End,
+  HEAD_BYTES,
+  sniffAfterTag,
+  sniffContainer,
+  sniffOggEnd,
+  sniffSecondMp3,
+  tagLength,
+} from '../../src/audio/sniff.ts';
 import { makeTone } from '../audio-fixtures.ts';
 
 const head = (text: string) => Buffer.from(text, 'latin1');
@@ -106,7 +114,11 @@ test('any bytes give an answer from the table, the same one twice, and never an 
       assert.equal(sniffContainer(Uint8Array.from(bytes)), found);
       assert.ok(found === null || demuxers.has(found.demuxer));
       assert.ok(tagLength(bytes) >= 0 && tagLength(bytes) <= 20 + 2 ** 28);
-      if (found) assert.ok(demuxers.has(sniffOggEnd(found, bytes, tail).demuxer));
+      if (found === null) return;
+      assert.ok(demuxers.has(sniffOggEnd(found, bytes, tail).demuxer));
+      assert.ok(demuxers.has(sniffSecondMp3(found, tail).demuxer));
+      const end = firstMp3End(found, bytes);
+      assert.ok(end === null || (end >= 0 && end < 2 ** 32 + bytes.length));
     }),
     { numRuns: 2000 },
   );
