@@ -110,7 +110,7 @@ async function ask<F extends Fields>(
   fields: F | undefined,
   { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
 ): Promise<AnswerTo<F>> {
-  const given = Object.entries(fields ?? {}).filter(([, value]) => value !== undefined);
+  const given = Object.entries(fields ?? {}).filter(([, value]) => value !== undefined && value !== null);
   const texts = given.map(([name, value]) => [
     name,
     Array.isArray(value) ? value.map(String) : toText(value),

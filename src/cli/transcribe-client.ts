@@ -90,12 +90,23 @@ async function send({ base, key, audio, fields, signal }: Asked): Promise<Incomi
   request.on('error', () => undefined); // `once` below tells it, and after the answer or an abort nobody needs it
   request.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
   const answered = once(request, 'response', { signal });
+  let unread: unknown;
+  async function* content() {
+    try {
+      yield* Readable.fromWeb(encoded.body as ReadableStream);
+    } catch (error) {
+      unread = new Error(`${audio} cannot be read`, { cause: error });
+      throw error;
+    }
+  }
   // A refusal may come before the file is sent; what fails then is told by the answer or by the request itself.
-  pipeline(Readable.fromWeb(encoded.body as ReadableStream), request).catch((error) =>
-    request.destroy(error),
-  );
-  const [response] = await answered;
-  return response;
+  pipeline(content, request).catch((error) => request.destroy(error));
+  try {
+    const [response] = await answered;
+    return response;
+  } catch (error) {
+    throw unread ?? error; // the request only knows that it was not sent whole
+  }
 }
 
 async function bodyOf(response: IncomingMessage): Promise<string> {
