@@ -101,6 +101,11 @@ export const settings = z.object({
     .describe('longest wait for requests under way when the gateway stops, seconds'),
   SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled while they are needed'),
   SVC_API_KEY: list
+    .refine(
+      // What a header carries the same way from every client (RFC 9110, section 5.5).
+      (keys) => keys.every((key) => /^[\x20-\x7e]+$/.test(key)),
+      'Expected keys of ASCII characters',
+    )
     .default([])
     .meta(secret('keys of which a request must carry one, comma-separated; empty = open')),
   SVC_CORS_ORIGINS: list

@@ -9,9 +9,10 @@ const MAX_MESSAGES = 40;
 export function createConversation(list) {
   let messages = [];
   return {
-    /** The newest messages, as a request has them. */
+    /** The newest messages, as a request has them. Some models refuse those that do not begin with one of the user. */
     get messages() {
-      return messages.slice(-MAX_MESSAGES);
+      const newest = messages.slice(-MAX_MESSAGES);
+      return newest.slice(newest.findIndex(({ role }) => role === 'user'));
     },
     clear() {
       messages = [];
@@ -21,7 +22,7 @@ export function createConversation(list) {
     set isGrowing(value) {
       list.closest('[role="log"]').setAttribute('aria-busy', String(value));
     },
-    /** @returns the message, which grows by `append(text)`, and is taken away again by `remove()` */
+    /** @returns the message, which grows by `append(text)`; `remove()` tells whether it was still there to take away */
     add(role, content = '') {
       const message = { role, content };
       const row = document.createElement('li');
@@ -43,8 +44,10 @@ export function createConversation(list) {
           row.scrollIntoView({ block: 'nearest' });
         },
         remove() {
+          const wasThere = row.isConnected;
           messages = messages.filter((each) => each !== message);
           row.remove();
+          return wasThere;
         },
         get content() {
           return message.content;
@@ -55,11 +58,16 @@ export function createConversation(list) {
 }
 
 /**
- * Has the conversation answered, and shows the answer while it comes.
+ * Asks the model, and shows the answer while it comes. What got no answer does not stay in the conversation, because some
+ * models refuse two messages of the user in a row.
+ * @param content what the user says
  * @param before messages that the model reads first, and that are not shown
+ * @param onNothing called when there is no answer, unless the conversation was cleared
  * @returns the whole text
  */
-export async function answer(client, { model, conversation, before = [] }, { signal, served }, say) {
+export async function answer(client, asked, { signal, served }, say) {
+  const { model, conversation, content, before = [], onNothing } = asked;
+  const question = conversation.add('user', content);
   const messages = [...before, ...conversation.messages];
   const reply = conversation.add('assistant');
   conversation.isGrowing = true;
@@ -71,7 +79,10 @@ export async function answer(client, { model, conversation, before = [] }, { sig
     return reply.content;
   } finally {
     conversation.isGrowing = false;
-    if (reply.content === '') reply.remove();
+    if (reply.content === '') {
+      reply.remove();
+      if (question.remove()) onNothing?.();
+    }
   }
 }
 
@@ -85,12 +96,15 @@ export function createChat(parts, client) {
     event.preventDefault();
     const content = text.value.trim();
     if (content === '' || job.isRunning) return;
-    conversation.add('user', content);
     text.value = '';
     again.hidden = false;
+    const onNothing = () => {
+      text.value ||= content;
+    };
+    const asked = { model: model.value, conversation, content, onNothing };
     job.run(async (signal, served) => {
-      await answer(client, { model: model.value, conversation }, { signal, served }, job.say);
-      job.say('Done.');
+      const said = await answer(client, asked, { signal, served }, job.say);
+      job.say(said === '' ? 'The model wrote nothing.' : 'Done.');
     });
   });
   text.addEventListener('keydown', (event) => {

@@ -31,6 +31,8 @@ export class RequestFailed extends Error {
 }
 
 const KEY = 'voxgate-api-key';
+/** What a header can carry, as every key of a gateway. A typographic quote gets in where a text is pasted. */
+const SENDABLE = /^[\x20-\x7e]+$/;
 
 /** The key of this tab; null where none was given. */
 export const apiKey = () => sessionStorage.getItem(KEY);
@@ -46,7 +48,8 @@ export function createClient(askForKey) {
     if (response.ok) return response;
     const failure = await toFailure(response);
     if (response.status !== 401) throw failure;
-    const given = await askForKey(key !== null);
+    let given = await askForKey(key !== null);
+    while (given !== null && !SENDABLE.test(given)) given = await askForKey(true);
     if (given === null) throw failure;
     sessionStorage.setItem(KEY, given);
     return send(path, init);
@@ -73,9 +76,14 @@ export function createClient(askForKey) {
     async chat(request, signal, onText) {
       const init = { ...json({ ...request, stream: true }), signal };
       const response = await send('/v1/chat/completions', init);
+      if (!isEventStream(response)) {
+        const whole = await reach(() => response.json(), signal);
+        onText(whole.choices?.[0]?.message?.content ?? '');
+        return;
+      }
       let isWhole = false;
       for await (const { error, choices } of readEvents(response.body, signal)) {
-        if (error !== undefined) throw new RequestFailed(error);
+        if (error !== undefined) throw new RequestFailed(errorOf({ error }) ?? { message: CUT_SHORT });
         const [choice] = choices ?? [];
         if (choice?.delta?.content) onText(choice.delta.content);
         isWhole ||= Boolean(choice?.finish_reason);
@@ -96,8 +104,7 @@ export function createClient(askForKey) {
       body.append('file', file, file.name);
       const response = await send('/v1/audio/transcriptions', { method: 'POST', body, signal });
       onEvent({ type: 'accepted', model: response.headers.get('X-Voxgate-Model') ?? '' });
-      const whole = !response.headers.get('Content-Type')?.startsWith('text/event-stream');
-      if (whole) {
+      if (!isEventStream(response)) {
         const answer = await reach(() => response.json(), signal);
         onEvent({ ...answer, type: 'transcript.text.done' });
         return;
@@ -131,12 +138,44 @@ async function reach(attempt, signal) {
   }
 }
 
+const isEventStream = (response) =>
+  response.headers.get('Content-Type')?.startsWith('text/event-stream') ?? false;
+
 async function toFailure(response) {
   const retryAfterSec = Number(response.headers.get('Retry-After')) || null;
-  const body = await response.json().catch(() => null);
+  const text = await response.text().catch(() => '');
   const fallback = { message: `The gateway answered ${response.status} without saying why.` };
-  return new RequestFailed(body?.error ?? fallback, retryAfterSec);
+  return new RequestFailed(errorOf(parsed(text)) ?? plainError(response, text) ?? fallback, retryAfterSec);
 }
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The error in the answer of the gateway or of an upstream; null where none is found. OpenAI's servers and the gateway
+ * have an object `error`, Ollama has a text there, and servers made with FastAPI have `detail`: a text, an object, or a
+ * list of what is wrong.
+ */
+export function errorOf(body) {
+  const { error, detail } = body ?? {};
+  if (typeof error?.message === 'string') return error;
+  const said = [error, detail, detail?.message, detail?.[0]?.msg].find((each) => typeof each === 'string');
+  return said ? { message: said } : null;
+}
+
+/** The text of an upstream that answers errors in no format, such as `CUDA out of memory`. */
+function plainError({ headers }, text) {
+  const isText = headers.get('Content-Type')?.startsWith('text/plain') ?? false;
+  const shown = text.trim().slice(0, MOST_SHOWN);
+  return isText && shown !== '' ? { message: shown } : null;
+}
+
+const MOST_SHOWN = 300;
 
 async function* readEvents(body, signal) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -155,7 +194,11 @@ async function* readEvents(body, signal) {
         .map((line) => line.slice(5))
         .join('\n')
         .trim();
-      if (data !== '' && data !== '[DONE]') yield JSON.parse(data);
+      if (data === '' || data === '[DONE]') continue;
+      const event = parsed(data);
+      if (event === null)
+        throw new RequestFailed({ message: `The answer broke off: ${data.slice(0, MOST_SHOWN)}` });
+      yield event;
     }
   }
 }

@@ -110,10 +110,9 @@ export function createVoice(parts, client) {
       if (file === null) return job.say('Nobody spoke, so the microphone is off.');
       const heard = await transcribe(file, { signal, served });
       if (heard === '') continue;
-      conversation.add('user', heard);
       const reply = await answer(
         client,
-        { model: chatModel.value, conversation, before: [SYSTEM] },
+        { model: chatModel.value, conversation, content: heard, before: [SYSTEM] },
         { signal, served },
         job.say,
       );

@@ -76,8 +76,14 @@ interface Chat extends AsyncDisposable {
   left(): number;
 }
 
-/** A chat daemon that writes `reply(asked)`; null writes nothing more until the client leaves. */
-async function startScriptedChat(reply: (request: number) => (string | null)[]): Promise<Chat> {
+interface Refusal {
+  status: number;
+  type: string;
+  body: string;
+}
+
+/** A chat daemon that writes `reply(asked)`, or refuses; null writes nothing more until the client leaves. */
+async function startScriptedChat(reply: (request: number) => (string | null)[] | Refusal): Promise<Chat> {
   const asked: Chat['asked'] = [];
   let left = 0;
   const send = (res: ServerResponse, data: string) => res.write(`data: ${data}\n\n`);
@@ -88,8 +94,13 @@ async function startScriptedChat(reply: (request: number) => (string | null)[]):
     res.on('close', () => {
       if (!res.writableFinished) left++;
     });
+    const replied = reply(asked.length);
+    if (!Array.isArray(replied)) {
+      res.writeHead(replied.status, { 'Content-Type': replied.type }).end(replied.body);
+      return;
+    }
     res.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    for (const content of reply(asked.length)) {
+    for (const content of replied) {
       if (content === null) return;
       send(res, JSON.stringify({ choices: [{ delta: { content }, finish_reason: null }] }));
     }
@@ -217,6 +228,58 @@ test('a chat answer appears while it is written, and a stop keeps what came and 
   );
   await press(page, 'Begin again');
   assert.deepEqual(await said(), []);
+});
+
+test('a message without an answer comes back to be sent again, with what the daemon said', async () => {
+  const whole = { choices: [{ message: { content: 'All at once.' }, finish_reason: 'stop' }] };
+  const refusals: [Refusal, string][] = [
+    [
+      { status: 400, type: 'application/json', body: '{"detail":{"message":"No such voice"}}' },
+      'No such voice',
+    ],
+    [
+      { status: 404, type: 'application/json', body: '{"error":"try pulling it first"}' },
+      'try pulling it first',
+    ],
+    [{ status: 500, type: 'text/plain', body: 'CUDA out of memory' }, 'CUDA out of memory'],
+    [{ status: 200, type: 'text/event-stream', body: 'data: {"error":"too long"}\n\n' }, 'too long'],
+    [{ status: 200, type: 'text/event-stream', body: 'data: exploded\n\n' }, 'exploded'],
+  ];
+  const json = { status: 200, type: 'application/json', body: JSON.stringify(whole) };
+  await using daemon = await startScriptedChat((n) => refusals[n - 1]?.[0] ?? json);
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: daemon.base } });
+  await using opened = await open(gateway, 'chat');
+  const { page } = opened;
+  const box = page.getByLabel('Message', { exact: true });
+  await box.fill('Hi!');
+  for (const [, says] of refusals) {
+    await box.press('Enter');
+    await page.locator('#chat-problem').filter({ hasText: says }).waitFor();
+    assert.equal(await box.inputValue(), 'Hi!');
+    assert.equal(await page.locator('.message').count(), 0);
+  }
+  await box.press('Enter');
+  await page.getByText('All at once.').waitFor();
+  assert.deepEqual(daemon.asked.at(-1)?.length, 1);
+});
+
+test('what a long chat sends along begins with a message of the user', async () => {
+  await using daemon = await startScriptedChat((n) => [`Answer ${n}.`]);
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: daemon.base } });
+  await using opened = await open(gateway, 'chat');
+  const { page } = opened;
+  const box = page.getByLabel('Message', { exact: true });
+  for (let turn = 1; turn <= 22; turn += 1) {
+    await box.fill(`Question ${turn}?`);
+    await box.press('Enter');
+    await page.getByText(`Answer ${turn}.`, { exact: true }).waitFor();
+    await status(page, 'Done.');
+  }
+  assert.deepEqual(
+    daemon.asked.map((messages) => messages[0]?.role),
+    Array(22).fill('user'),
+  );
+  assert.equal(daemon.asked.at(-1)?.length, 39);
 });
 
 async function openListening(gateway: Gateway) {

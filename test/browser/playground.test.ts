@@ -424,6 +424,10 @@ test('an API key is asked for once, kept for the tab and never shown', async () 
   await page.getByRole('textbox', { name: 'API key' }).fill('wrong');
   await press(page, 'Use this key');
   await page.getByText('That key was not accepted.').waitFor();
+  // No header can carry it, so it is not tried at all.
+  await page.getByRole('textbox', { name: 'API key' }).fill('“right”');
+  await press(page, 'Use this key');
+  await page.getByText('That key was not accepted.').waitFor();
   await page.getByRole('textbox', { name: 'API key' }).fill('right');
   await page.keyboard.press('Enter');
   await page.locator('#model-note').filter({ hasText: 'Chooses by language' }).waitFor();

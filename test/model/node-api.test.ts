@@ -36,7 +36,7 @@ test('a gateway in a program serves at its address, transcribes, and is gone whe
     response_format: 'verbose_json',
     timestamp_granularities: ['word'],
     translate: true,
-    ...JSON.parse('{"prompt":null}'), // as "not given"
+    prompt: null as unknown as string, // a program in JavaScript; null means "not given"
     chunking_strategy: { type: 'server_vad', threshold: 0.4 },
   });
   assert.equal(segments, undefined);

@@ -106,6 +106,7 @@ for (const [name, value] of [
     'proxy',
     '::1/x',
   ].map((value) => ['SVC_TRUST_PROXY', value] as const),
+  ['SVC_API_KEY', 'right,ключ'],
   ['SVC_PORT', '70000'],
   ['SVC_PORT', 'http'],
   ['SVC_MODEL_DOWNLOAD', 'maybe'],
