@@ -9,7 +9,9 @@ import {
   NO_SUCH_RANGE,
   NOT_FOUND,
   type Operation,
+  PRECONDITION,
   pathsOf,
+  UNSUPPORTED,
 } from '../http/openapi-parts.ts';
 import { TRAFFIC_CLASSES } from '../observability/exchange.ts';
 import { TOGGLE_KEYS } from '../observability/toggles.ts';
@@ -84,16 +86,15 @@ export const crashSchema = z
   })
   .meta({ id: 'Crash' });
 
-const page = (summary: string, open = false): Operation => ({
-  ...{ summary, open, responses: { 200: answer('a page, or a part of one', 'text/html') } },
-});
+const PAGE = { 200: answer('a page, or a part of one', 'text/html') };
+const page = (summary: string, open = false): Operation => ({ summary, open, responses: PAGE });
 const ofCapture = (summary: string, contentType: string): Operation => ({
   summary,
   responses: { 200: answer('what was captured', contentType), 404: NOT_FOUND },
 });
 const body = (summary: string): Operation => {
   const { responses } = ofCapture(summary, 'application/octet-stream');
-  return { summary, responses: { ...responses, 416: NO_SUCH_RANGE } };
+  return { summary, responses: { ...responses, 412: PRECONDITION, 416: NO_SUCH_RANGE } };
 };
 
 /** JSON, and an HTML fragment for htmx (`HX-Request: true`). */
@@ -138,8 +139,9 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
     },
     '/admin/api/observability/toggle': {
       post: {
-        ...page('switches metrics, access log or payload capture until the next restart'),
+        summary: 'switches metrics, access log or payload capture until the next restart',
         body: bodyOf('multipart/form-data', toggleForm),
+        responses: { ...PAGE, 415: UNSUPPORTED },
       },
     },
     '/admin/api/observability/clear-payload': { post: page('deletes every capture') },
@@ -162,7 +164,7 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
             },
           },
         },
-        responses: { 200: either(z.looseObject({ stopped: z.boolean() })) },
+        responses: { 200: either(z.looseObject({ stopped: z.boolean() })), 415: UNSUPPORTED },
       },
     },
     '/admin/fragments/summary': { get: page('the figures') },

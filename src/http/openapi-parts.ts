@@ -9,7 +9,7 @@ import type {
 import { errorEnvelopeSchema } from './openapi.ts';
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
-type Status = 200 | 204 | 400 | 404 | 413 | 415 | 416 | 426 | 502 | 503 | 'default';
+type Status = 200 | 204 | 400 | 404 | 412 | 413 | 415 | 416 | 426 | 502 | 503 | 'default';
 
 export interface Operation {
   summary: string;
@@ -42,6 +42,7 @@ export const TOO_LARGE = failure(
   'too_large: more than SVC_MAX_UPLOAD_MB, or than a small body may have',
 );
 export const UNSUPPORTED = failure('UnsupportedMediaType', 'malformed: the encoding is not supported');
+export const PRECONDITION = failure('PreconditionFailed', 'malformed: If-Match does not hold');
 export const NO_SUCH_RANGE = failure('RangeNotSatisfiable', 'malformed: the file has no such range');
 export const NEEDS_UPGRADE = failure('UpgradeRequired', 'malformed: this address is a WebSocket');
 export const UPSTREAM = failure('UpstreamFailed', 'upstream: the upstream failed before its answer began');
@@ -73,11 +74,15 @@ const UNAUTHORIZED = failure(
   'unauthorized: SVC_API_KEY is set and the request has no valid key',
 );
 
+/** @param contentTypes one, or several of which the request chooses */
 export const answer = (
   description: string,
-  contentType: string,
+  contentTypes: string | readonly string[],
   schema: z.ZodType = z.string(),
-): ZodOpenApiResponseObject => ({ description, content: { [contentType]: { schema } } });
+): ZodOpenApiResponseObject => ({
+  description,
+  content: Object.fromEntries([contentTypes].flat().map((type) => [type, { schema }])),
+});
 
 export const json = (description: string, schema: z.ZodType) =>
   answer(description, 'application/json', schema);

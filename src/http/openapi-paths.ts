@@ -78,12 +78,12 @@ const OWN_ERRORS: ZodOpenApiResponseObject = {
 const WEB_SOCKET: ZodOpenApiResponseObject = { id: 'WebSocket', description: '101: the WebSocket is open' };
 
 /** An operation that the gateway forwards. It does not check the bodies, whose shapes are the upstream's (OpenAI's). */
-const passedOn = (summary: string, contentType: string, body?: z.ZodType): Operation => ({
+const passedOn = (summary: string, contentTypes: string | string[], body?: z.ZodType): Operation => ({
   summary,
   takesSlot: true,
   ...(body && { body: bodyOf('application/json', body) }),
   responses: {
-    200: answer('the answer of the upstream', contentType, z.unknown()),
+    200: answer('the answer of the upstream', contentTypes, z.unknown()),
     502: UPSTREAM,
     503: UNAVAILABLE,
     default: OWN_ERRORS,
@@ -206,7 +206,9 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
     },
   }),
   ...pathsOf('chat', {
-    '/v1/chat/completions': { post: passedOn('chat, by the chat daemon', 'application/json', chat) },
+    '/v1/chat/completions': {
+      post: passedOn('chat, by the chat daemon', ['application/json', 'text/event-stream'], chat),
+    },
   }),
   ...pathsOf('admin', {
     '/admin/session': {

@@ -119,6 +119,10 @@ function problem(
   { method: own, answers }: Operation,
 ): string | null {
   if (id === '') return 'no request id';
+  // A target made by chance may be no path of the operation.
+  const isDescribed =
+    method !== own.toUpperCase() || status in answers || 'default' in answers || status === 404;
+  if (status >= 400 && !isDescribed) return 'a failure that is not described';
   if (status >= 400) {
     if (!/^application\/json\b/.test(type)) return 'a failure that is no JSON';
     if (method === 'HEAD') return status < 500 || status === 503 ? null : 'a failure that is not meant';
