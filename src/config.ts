@@ -19,6 +19,7 @@ import {
   httpUrl,
   integer,
   list,
+  MASK,
   number,
   onOff,
   refusesPorts,
@@ -229,7 +230,9 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const name = String(issue?.path[0]);
-    throw new ConfigError(`${name} cannot be "${withoutLogin(given[name] ?? '')}": ${issue?.message}`);
+    const isSecret = settings.shape[name as keyof typeof settings.shape]?.meta()?.secret === true;
+    const shown = isSecret ? MASK : withoutLogin(given[name] ?? '');
+    throw new ConfigError(`${name} cannot be "${shown}": ${issue?.message}`);
   }
   const s = parsed.data;
   const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;

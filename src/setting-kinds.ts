@@ -44,12 +44,15 @@ function hasLogin(text: string): boolean {
   return username !== '' || password !== '';
 }
 
+/** What is shown in place of a secret. */
+export const MASK = '********';
+
 /** A value that may be shown. A URL may hold a password, also one that cannot be read. */
 export function withoutLogin(text: string): string {
   const at = text.lastIndexOf('@');
   if (!/:|\/\//.test(text.slice(0, at + 1))) return text;
   const [scheme = ''] = /^[^/:@]*:\/+/.exec(text) ?? [];
-  return `${scheme}********${text.slice(at)}`;
+  return `${scheme}${MASK}${text.slice(at)}`;
 }
 
 /** Why the gateway cannot listen on its ports; null if it can. The system picks different ones for 0. */

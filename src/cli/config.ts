@@ -1,7 +1,7 @@
 /** `voxgate config` shows every setting, and writes an example of them all from the same schema. */
 import type { Command } from 'commander';
 import { type Config, givenSettings, readConfig, settings } from '../config.ts';
-import { withoutLogin } from '../setting-kinds.ts';
+import { MASK, withoutLogin } from '../setting-kinds.ts';
 import { examples } from './examples.ts';
 import { checkModelSettings } from './model-settings.ts';
 
@@ -16,7 +16,6 @@ interface ShownSetting {
   description: string;
 }
 
-const MASK = '********';
 const MIB = 1024 * 1024;
 
 /** What the settings without a fixed default become when they are absent. */

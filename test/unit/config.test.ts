@@ -106,7 +106,6 @@ for (const [name, value] of [
     'proxy',
     '::1/x',
   ].map((value) => ['SVC_TRUST_PROXY', value] as const),
-  ['SVC_API_KEY', 'right,ключ'],
   ['SVC_PORT', '70000'],
   ['SVC_PORT', 'http'],
   ['SVC_MODEL_DOWNLOAD', 'maybe'],
@@ -129,6 +128,15 @@ for (const [name, value] of [
     );
   });
 }
+
+test('a key that no header can carry is refused, and no message repeats it', () => {
+  assert.throws(
+    () => readConfig({ SVC_API_KEY: 'right,ключ' }),
+    (error: unknown) =>
+      error instanceof ConfigError &&
+      error.message === 'SVC_API_KEY cannot be "********": Expected keys of ASCII characters',
+  );
+});
 
 test('a login in the URL of an upstream is refused, and no message repeats it', () => {
   for (const [value, reason] of [
