@@ -1,5 +1,5 @@
 /** The command line. Each command has a file of its own; this one gives it the parts it needs. */
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import type { Logger } from 'winston';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { fullMessage } from '../errors.ts';
@@ -28,12 +28,17 @@ type EngineFor = (config: Config, log: Logger) => Engine;
  */
 export async function run(argv: string[], engineFor?: EngineFor): Promise<void> {
   const program = createProgram(engineFor).hook('preAction', (_program, command) => {
-    if (command.name() !== 'serve') process.stdout.once('error', reportLostOutput);
+    if (command.name() === 'serve') process.stdout.removeListener('error', reportLostOutput);
   });
   outliveReaders();
+  process.stdout.once('error', reportLostOutput);
   try {
     await program.parseAsync(argv);
   } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.exitCode !== 0) process.exitCode = error.exitCode; // commander has said why
+      return;
+    }
     process.stderr.write(`voxgate: ${fullMessage(error)}\n`);
     process.exitCode = error instanceof ConfigError ? 2 : 1;
   }
@@ -41,6 +46,7 @@ export async function run(argv: string[], engineFor?: EngineFor): Promise<void> 
 
 export function createProgram(engineFor: EngineFor = openEngine): Command {
   const program = new Command('voxgate')
+    .exitOverride() // an exit of its own would not wait until its help is written
     .description('One HTTP gateway for speech-to-text, text-to-speech and chat, speaking the OpenAI API')
     .version(VERSION);
   registerServeCommand(program, {
