@@ -55,12 +55,19 @@ export function pageHeaders({ inlineStyles = false } = {}): RequestHandler {
 export function mountPages(app: Express): void {
   // Who opens the address that the gateway prints when it starts is a person, and finds something to try.
   app.get('/', pageHeaders(), (_req, res) => res.redirect('/playground'));
-  for (const [path, file] of Object.entries(PAGES)) app.use(path, pageHeaders(), serve(join(ASSETS, file)));
+  for (const [path, file] of Object.entries(PAGES))
+    app.use(path, pageHeaders(), withoutSlash, serve(join(ASSETS, file)));
   for (const path of VENDOR) {
     app.use(`/assets/vendor/${basename(path)}`, pageHeaders(), packed(path), serve(path));
   }
   app.use('/assets', pageHeaders(), serve(ASSETS));
 }
+
+/** Leads from `/playground/` to `/playground`: a file has nothing below it. */
+const withoutSlash: RequestHandler = (req, res, next) => {
+  if (req.path === '/' && /\/(\?|$)/.test(req.originalUrl)) res.redirect(req.baseUrl);
+  else next();
+};
 
 /** Serves the gzip copy in the package to clients that accept gzip. Otherwise the next handler serves the file. */
 function packed(path: string): RequestHandler {

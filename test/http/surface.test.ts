@@ -68,8 +68,9 @@ test('unknown paths, wrong methods and undecodable paths carry the envelope', as
   }
 });
 
-test('the bare address leads a browser to the playground', async () => {
+test('the bare address, and that with a slash behind it, lead a browser to the playground', async () => {
   await using gateway = await startGateway();
+  assert.equal((await fetch(`${gateway.base}/playground/`)).url, `${gateway.base}/playground`);
   for (const method of ['GET', 'HEAD']) {
     const response = await fetch(gateway.base, { method, redirect: 'manual' });
     assert.equal(response.status, 302, method);
