@@ -158,14 +158,35 @@ async function start(command: string, args: string[]) {
   }
 }
 
+/** A longer gap is an error in the file; ffmpeg would hold all of its silence in memory. */
+const LONGEST_GAP_SEC = 600;
+/** What `FROM_TIMES` remembers from frame to frame, in seconds. */
+const [END, BEGIN, TAKEN_OFF] = ['ld(0)', 'ld(1)', 'ld(2)'];
+/**
+ * Gives each frame of sound the time that it has in the file, but never one before the end of the sound so far: files that
+ * were joined begin again at 0, and nothing may be lost. The expression is one of ffmpeg's `asetpts`.
+ */
+const FROM_TIMES = [
+  `st(1,PTS*TB-${TAKEN_OFF})`,
+  `if(gt(${BEGIN}-${END},${LONGEST_GAP_SEC}),st(2,${TAKEN_OFF}+${BEGIN}-${END}))`,
+  `st(1,if(between(${BEGIN}-${END},0,${LONGEST_GAP_SEC}),${BEGIN},${END}))`, // no time at all is between nothing
+  `st(0,${BEGIN}+S/SR)`,
+  `${BEGIN}/TB`,
+].join(';');
+/** Writes silence where the sound begins late, as beside a picture, and where recorders left out what was silent. */
+const FILL_GAPS = 'aresample=async=1:first_pts=0';
+/** The demuxers whose times can be believed. Those of a broadcast jump where a packet was damaged. */
+const TIMED = new Set(['matroska', 'mov', 'ogg']);
+
 function ffmpegArguments(
   path: string,
   demuxer: string,
   { maxAudioSec, channel }: Pick<DecoderLimits, 'maxAudioSec' | 'channel'>,
 ): string[] {
-  // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
-  // clips.
-  const average = ['-ac', '1', '-rematrix_maxval', '1'];
+  const mono = channel === undefined ? 'aformat=channel_layouts=mono' : `pan=mono|c0=c${channel}`;
+  const decoded = [mono, `aformat=sample_rates=${SAMPLE_RATE}`];
+  // The gaps are filled last, because their silence is the smallest then.
+  const filters = TIMED.has(demuxer) ? [`asetpts='${FROM_TIMES}'`, ...decoded, FILL_GAPS] : decoded;
   return [
     // ffmpeg prints the duration only at the level "info".
     ...['-hide_banner', '-v', 'info', '-nostats', '-nostdin', '-threads', '1'],
@@ -173,8 +194,9 @@ function ffmpegArguments(
     // An mp4 may name another file as its media. ffmpeg's default is off, and here it must stay off.
     ...(demuxer === 'mov' ? ['-enable_drefs', '0', '-use_absolute_path', '0'] : []),
     ...['-i', `file:${absolute(path)}`, '-vn', '-sn', '-dn', '-map', '0:a:0'],
-    ...['-ar', String(SAMPLE_RATE)],
-    ...(channel === undefined ? average : ['-af', `pan=mono|c0=c${channel}`]),
+    // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
+    // clips.
+    ...['-rematrix_maxval', '1', '-af', filters.join()],
     // One second more than `open.ts` allows, so that it sees when a file is too long.
     ...['-t', String(maxAudioSec + 2), '-f', 'f32le', 'pipe:1'],
   ];

@@ -136,6 +136,28 @@ test('an mp3 behind another one is read too, and one that begins in a frame is a
   );
 });
 
+test('sound has the time that its file gives it: a late start and gaps are silence, and nothing is lost', async () => {
+  const gap = (sec: number, name: string) =>
+    makeTone(name, '-c:a', 'libopus', '-af', `asetpts='if(gt(T,1),PTS+${sec}/TB,PTS)'`);
+  const picture = ['-f', 'lavfi', '-i', 'testsrc=size=64x48:rate=5:duration=8'];
+  const late = join(folder, 'late.mp4');
+  runFfmpeg(...picture, '-itsoffset', '5', '-f', 'lavfi', '-i', TONE, '-c:v', 'mpeg4', '-c:a', 'aac', late);
+  const webm = readFileSync(makeTone('part.webm', '-c:a', 'libopus'));
+  for (const [path, seconds, silent] of [
+    [gap(10, 'gap.webm'), 12, 6],
+    [gap(7200, 'lost.webm'), 2, null], // as of a clock that was set
+    [late, 7, 4],
+    [write('joined.webm', Buffer.concat([webm, webm])), 4, null],
+  ] as const) {
+    const { samples } = await collect(path, withBoth({ maxAudioSec: 10_000 }));
+    assert.ok(Math.abs(samples.length / RATE - seconds) < 0.1, `${path}: ${samples.length / RATE} s`);
+    const loud = (sec: number) =>
+      measure(samples.subarray((sec - 0.4) * RATE, (sec + 0.4) * RATE)).decibel > -40;
+    if (silent !== null) assert.ok(!loud(silent) && loud(seconds - 0.5), path);
+    else assert.ok([0.5, seconds / 2 - 0.5, seconds / 2 + 0.5, seconds - 0.5].every(loud), path);
+  }
+});
+
 test('a length that ffmpeg guesses from the bit rate refuses nothing', async () => {
   const path = join(folder, 'quiet-then-loud.aac');
   const loud = 'anoisesrc=r=44100:a=0.3:d=20';
