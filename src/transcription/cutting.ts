@@ -7,6 +7,8 @@ import { DEFAULT_SEGMENTER, type SegmenterOptions, WINDOW_SEC } from './voice-ac
 const HYSTERESIS = 0.15;
 /** The least probability below which speech ends, because the model's probability for silence is never quite 0. */
 const LEAST_END = 0.01;
+/** The longest span with the silence that is kept around it: all models take a chunk of this length. */
+const MAX_PADDED_SEC = 28.4;
 /** A stream is cut into shorter chunks, so that the first words come soon and the rest without long waits. */
 const STREAM_MAX_SEC = 14;
 
@@ -20,14 +22,16 @@ export function cuttingFor(
 ): { segmenter: SegmenterOptions; limits: ChunkLimits } {
   const { threshold, prefixPaddingMs, silenceDurationMs } = voiceActivity;
   const windows = (ms: number) => Math.max(1, Math.round(ms / 1000 / WINDOW_SEC));
+  const padding = prefixPaddingMs === undefined ? DEFAULT_SEGMENTER.padding : windows(prefixPaddingMs);
+  const maxSpeech = stream ? windows(STREAM_MAX_SEC * 1000) : DEFAULT_SEGMENTER.maxSpeech;
   const segmenter: SegmenterOptions = {
     ...DEFAULT_SEGMENTER,
-    ...(stream && { maxSpeech: windows(STREAM_MAX_SEC * 1000) }),
+    padding,
+    maxSpeech: Math.min(maxSpeech, windows(MAX_PADDED_SEC * 1000) - 2 * padding),
     ...(threshold !== undefined && {
       threshold,
       endThreshold: Math.min(threshold, Math.max(LEAST_END, threshold - HYSTERESIS)),
     }),
-    ...(prefixPaddingMs !== undefined && { padding: windows(prefixPaddingMs) }),
     ...(silenceDurationMs !== undefined && { minSilence: windows(silenceDurationMs) }),
   };
   const limits = { ...DEFAULT_LIMITS, ...longest };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { cuttingFor } from '../../src/transcription/cutting.ts';
-import { createSegmenter } from '../../src/transcription/voice-activity.ts';
+import { createSegmenter, DEFAULT_SEGMENTER, WINDOW_SEC } from '../../src/transcription/voice-activity.ts';
 
 function segmenterAt(threshold: number) {
   const voiceActivity = { threshold, prefixPaddingMs: undefined, silenceDurationMs: undefined };
@@ -16,6 +16,21 @@ test('speech never needs more to go on than it needed to begin', () => {
       assert(segmenterAt(threshold).endThreshold <= threshold);
     }),
   );
+});
+
+test('a span is no longer than a model takes, however much silence is kept around it', () => {
+  // 27 s of speech, which is not cut without padding.
+  const speech = Float32Array.from({ length: 1600 }, (_, i) => (i > 400 && i < 1250 ? 0.9 : 0));
+  for (const stream of [false, true])
+    for (const prefixPaddingMs of [undefined, 0, 200, 1300, 5000]) {
+      const voiceActivity = { threshold: undefined, prefixPaddingMs, silenceDurationMs: 2000 };
+      const { segmenter } = cuttingFor({ voiceActivity, stream });
+      const { push, finish } = createSegmenter(segmenter);
+      const lengths = [...push(speech), ...finish()].map(({ start, end }) => (end - start) * WINDOW_SEC);
+      assert(lengths.length > 0 && Math.max(...lengths) < 28.5, `${stream} ${prefixPaddingMs}: ${lengths}`);
+    }
+  const { segmenter } = cuttingFor({ voiceActivity: { threshold: 0.5 } as never, stream: false });
+  assert.equal(segmenter.maxSpeech, DEFAULT_SEGMENTER.maxSpeech);
 });
 
 test('at a threshold of 0 all of the audio is speech, however little it sounds like it', () => {
