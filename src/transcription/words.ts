@@ -44,7 +44,7 @@ export function toWords(
   const words = joinSubwords(pieces, UNSPACED.has(language));
   const median = limitDurations(words);
   const merged = mergePunctuation(words).filter((word) => word.text.trim() !== '');
-  fitToSpeech(merged, speech, median);
+  fitToSpeech(merged, speech, { medianSec: median, beginSec: offsetSec });
   return merged;
 }
 
@@ -142,7 +142,7 @@ function limitDurations(words: Word[]): number {
 function fitToSpeech(
   words: Word[],
   speech: readonly { startSec: number; endSec: number }[],
-  medianSec: number,
+  { medianSec, beginSec }: { medianSec: number; beginSec: number },
 ): void {
   const bounds = { startSec: speech[0]?.startSec, endSec: speech.at(-1)?.endSec };
   for (const word of words) {
@@ -161,7 +161,9 @@ function fitToSpeech(
   }
   words.forEach((word, i) => {
     if (word.end - word.start >= MIN_WORD_SEC) return;
-    word.start = Math.max(words[i - 1]?.end ?? 0, Math.min(word.start, word.end - medianSec));
+    // What is before the chunk, or before its speech, belongs to the words of another one.
+    const free = words[i - 1]?.end ?? Math.min(word.start, Math.max(beginSec, bounds.startSec ?? 0));
+    word.start = Math.max(free, Math.min(word.start, word.end - medianSec));
   });
 }
 

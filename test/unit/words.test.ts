@@ -148,6 +148,18 @@ test('a word left without time takes some of the silence before it', () => {
   assert.deepEqual([word?.text, word?.start, word?.end], [' three', 0.9, 1]);
 });
 
+test('the first word begins with its chunk and its speech, however short that leaves it', () => {
+  const segment = segmentOf(' one', ' two', ' three');
+  const [one, two] = segment.tokens;
+  assert(one && two);
+  [one.startMs, one.endMs, two.startMs] = [0, 20, 20];
+  const startOfFirst = (offsetSec: number, startSec: number) =>
+    toWords([segment], 'en', offsetSec, [{ startSec, endSec: 20 }])[0]?.start;
+  assert.equal(startOfFirst(10, 10), 10);
+  assert.equal(startOfFirst(10, 10.01), 10.01);
+  assert.equal(startOfFirst(10, 10.5), 10, 'what is said softly before the speech stays there');
+});
+
 test('no token and no character is lost or reordered', () => {
   const piece = fc.oneof(
     fc.constantFrom(' the', ' qu', 'ick', ',', '.', ' "', '"', '-', '…', ' ', '', '你', ' (', ')', "'s"),
