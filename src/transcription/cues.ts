@@ -15,16 +15,17 @@ export interface Cue {
 /**
  * One cue for each sentence, or short cues for reading (`subtitle`), with every model. Times are in seconds. On two
  * channels, cues may overlap.
+ * @param durationSec the length of the audio, after which no short cue stays on
  */
-export function toCues(segments: Segment[], granularity: SegmentGranularity): Cue[] {
+export function toCues(segments: Segment[], granularity: SegmentGranularity, durationSec: number): Cue[] {
   if (granularity === 'sentence')
     return segments.map(({ start, end, text, speaker }) => ({ start, end, text, speaker }));
   // A cue is of one speaker, so the words of each are cut by themselves.
   const runs = runsBySpeaker(segments.flatMap((segment) => segment.words));
   const cues = runs.flatMap((words, i) => {
-    const next = runs[i + 1]?.[0].start;
+    const next = runs[i + 1]?.[0].start ?? durationSec;
     // Who speaks next on another channel may have begun before these words are over.
-    const until = next === undefined ? undefined : Math.max(next, words.at(-1)?.end ?? 0);
+    const until = Math.max(next, words.at(-1)?.end ?? 0);
     return toSubtitles(words, until).map((cue) => ({
       start: cue.start,
       end: cue.end,

@@ -22,14 +22,15 @@ export interface FormattedBody {
 }
 
 export function formatTranscript(transcript: Transcript, request: TranscriptionRequest): FormattedBody {
+  const cues = () => toCues(transcript.segments, request.segmentGranularity, transcript.summary.durationSec);
   const text = fullText(transcript.segments);
   switch (request.responseFormat) {
     case 'text':
       return plainText(`${showsSpeakers(request) ? textBySpeaker(transcript.segments) : text}\n`);
     case 'srt':
-      return plainText(toSrt(toCues(transcript.segments, request.segmentGranularity)));
+      return plainText(toSrt(cues()));
     case 'vtt':
-      return plainText(toVtt(toCues(transcript.segments, request.segmentGranularity)));
+      return plainText(toVtt(cues()));
     case 'json':
       return asJson({ text, usage: usage(transcript.summary), ...logprobs(transcript.segments, request) });
     case 'verbose_json':

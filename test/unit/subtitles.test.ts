@@ -206,6 +206,20 @@ function fewestShort(words: Word[]): number {
   return fewest;
 }
 
+test('the last subtitle does not stay longer than the audio, nor shorter than its words', () => {
+  const words = wordsOf('And so');
+  const [first, last] = [words[0], words.at(-1)];
+  assert(first && last && last.end < 1);
+  const segment = { start: first.start, end: last.end, text: ' And so', words };
+  const numbered = createSegmentNumbering()(segment as never);
+  for (const [durationSec, end] of [
+    [60, first.start + 1],
+    [0.9, 0.9],
+    [0, last.end],
+  ] as const)
+    assert.equal(toCues([numbered], 'subtitle', durationSec)[0]?.end, end);
+});
+
 test('two who speak at once on their channels each have cues as long as their words, in order of time', () => {
   const number = createSegmentNumbering();
   const said = (speaker: string, at: number, text: string) => {
@@ -216,7 +230,7 @@ test('two who speak at once on their channels each have cues as long as their wo
   };
   const long = 'publish and distribute and sublicense and sell copies of the software to all others';
   for (const at of [0, 1]) {
-    const list = toCues([said('A', 0, long), said('B', at, 'Drop the two.')], 'subtitle');
+    const list = toCues([said('A', 0, long), said('B', at, 'Drop the two.')], 'subtitle', 60);
     const starts = list.map(({ start }) => start);
     assert.deepEqual(
       starts,
