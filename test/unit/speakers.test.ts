@@ -160,6 +160,15 @@ test('a stream never has more speakers than the request allows', async () => {
   assert.equal(labelsOf(turns).length, 2);
 });
 
+test('known voices count among the speakers that a stream may have', async () => {
+  const known = [1, 2].map((speaker) => ({ name: `Known ${speaker}`, direction: unit(voiceOf(speaker)) }));
+  for (const max of [1, 2]) {
+    const options = { ...optionsWith({ max }), known };
+    const turns = await turnsIn(inTurns(3, 60), 60, { kind: 'stream', options });
+    assert.equal(labelsOf(turns).length, max, String(labelsOf(turns)));
+  }
+});
+
 test('a label that a stream has given stays: each part of the whole answer is the part that was sent', async () => {
   const random = seeded(3);
   const said: Said[] = [];

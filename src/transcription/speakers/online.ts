@@ -35,6 +35,8 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
     centroidOf({ direction, weight: REFERENCE_WEIGHT }, -1),
   );
   const heard = new Set<number>();
+  /** The speakers of whom something was said, also those heard too short to be learned from. */
+  const named = new Set<number>();
   const windows: LabeledWindow[] = [];
   const labels = createLabels(
     (speaker) => known[speaker]?.name,
@@ -46,7 +48,7 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
 
   /** True when a voice is none of the speakers so far, and is heard well enough to be one. */
   function isNew(voice: LocalVoice, local: number, window: WindowSpeakers): boolean {
-    if (heard.size >= clustering.count.max || voice.aloneSec < LEAST_NEW_SEC) return false;
+    if (named.size >= clustering.count.max || voice.aloneSec < LEAST_NEW_SEC) return false;
     const shares = sharesOf(window, local, windows.slice(-WINDOWS_BEFORE), speakers.length);
     return speakers.every(({ direction }, speaker) => {
       const lenience = (shares[speaker] ?? 0) >= CONTINUED.share ? CONTINUED.lenience : 0;
@@ -63,9 +65,10 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
     window.voices.forEach((voice, local) => {
       if (voice === null || !isNew(voice, local, window)) return;
       heard.add(speakers.length);
+      named.add(speakers.length);
       speakers.push(centroidOf(voice, window.firstFrame));
     });
-    const candidates = speakers.map((_, i) => i).filter((i) => heard.has(i) || isHeard(i, window));
+    const candidates = [...heard, ...arriving(window)].sort((a, b) => a - b);
     const directions = candidates.map((i) => (speakers[i] as Centroid).direction);
     const before = windows.slice(-WINDOWS_BEFORE).map((one) => ({
       ...one,
@@ -77,6 +80,7 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
     given.forEach((speaker, local) => {
       const voice = window.voices[local];
       if (speaker === UNKNOWN || !voice) return;
+      named.add(speaker);
       const before = speakers[speaker] as Centroid;
       const similarity = cosine(before.direction, voice.direction);
       if (voice.aloneSec < LEAST_LEARNED_SEC || similarity < thresholdOf(speaker)) return;
@@ -85,11 +89,22 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
     });
   }
 
-  const isHeard = (speaker: number, { voices }: WindowSpeakers) =>
-    voices.some(
-      (voice) =>
-        voice !== null && cosine(voice.direction, (speakers[speaker] as Centroid).direction) >= NAME_COSINE,
-    );
+  /** The known voices of which too little was heard so far. Those that had no label yet are as many as there may be. */
+  function arriving({ voices }: WindowSpeakers): number[] {
+    const likeness = ({ direction }: Centroid) =>
+      Math.max(...voices.map((voice) => (voice === null ? -1 : cosine(voice.direction, direction))));
+    const alike = speakers
+      .slice(0, known.length)
+      .map((centroid, speaker) => ({ speaker, likeness: likeness(centroid) }))
+      .filter(({ speaker, likeness }) => !heard.has(speaker) && likeness >= NAME_COSINE)
+      .sort((a, b) => b.likeness - a.likeness)
+      .map(({ speaker }) => speaker);
+    const room = Math.max(0, clustering.count.max - named.size);
+    return [
+      ...alike.filter((speaker) => named.has(speaker)),
+      ...alike.filter((speaker) => !named.has(speaker)).slice(0, room),
+    ];
+  }
 
   const reader = createListening(model, { signal, atOnce: true }, label);
   const settled: NumberedTurn[] = [];
