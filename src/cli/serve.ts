@@ -71,6 +71,7 @@ async function serve(
   { config, warnings, log, engine, device, store }: ServeDeps,
   isChild: boolean,
 ): Promise<void> {
+  const onSignal = exitWhenAsked();
   for (const warning of warnings) log.warn(warning);
   const crashes = createCrashes(config.crashDir);
   recordCrashes(crashes, engine, log);
@@ -88,19 +89,33 @@ async function serve(
     devices: engine.info.devices.map(({ name }) => name).join(',') || 'none',
     ...(wyoming && { wyoming: baseUrl(wyoming.address, wyoming.port, 'tcp') }),
   });
-  stopWhenAsked(app, { drainMs: config.drainMs, isChild, log });
+  stopWhenAsked(app, { drainMs: config.drainMs, isChild, log, onSignal });
   const audioProblem = await app.audioProblem();
   if (audioProblem !== null) log.warn(audioProblem);
   await preload(app, config, { log });
+}
+
+/**
+ * Until the gateway serves, a stop ends the process at once, and in order: it is no crash. The listeners stay, because a
+ * signal that has come and waits for the event loop is lost with them.
+ * @returns sets what a signal does from then on
+ */
+function exitWhenAsked(): (then: (signal: NodeJS.Signals) => void) => void {
+  let whenAsked = (_signal: NodeJS.Signals): void => process.exit(0);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => whenAsked(signal));
+  return (then) => {
+    whenAsked = then;
+  };
 }
 
 interface Stopping {
   drainMs: number;
   isChild: boolean;
   log: Logger;
+  onSignal: ReturnType<typeof exitWhenAsked>;
 }
 
-function stopWhenAsked(app: App, { drainMs, isChild, log }: Stopping): void {
+function stopWhenAsked(app: App, { drainMs, isChild, log, onSignal }: Stopping): void {
   let stopping = false;
   const stop = (why: string) => {
     if (stopping) return;
@@ -120,15 +135,13 @@ function stopWhenAsked(app: App, { drainMs, isChild, log }: Stopping): void {
   // A second signal exits at once. The supervisor's message is no signal: a service manager may signal both processes,
   // and either may arrive first.
   let signaled = false;
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      if (signaled) process.exit(1);
-      signaled = true;
-      stop(signal);
-    });
-  }
-  // The terminal was closed. Its shell may say so once more, so this is never a second signal.
-  process.on('SIGHUP', () => stop('SIGHUP'));
+  onSignal((signal) => {
+    // The terminal was closed. Its shell may say so once more, so this is never a second signal.
+    if (signal === 'SIGHUP') return stop(signal);
+    if (signaled) process.exit(1);
+    signaled = true;
+    stop(signal);
+  });
   if (!isChild) return;
   process.on('message', (message) => {
     if (message === STOP) stop('asked by the supervisor');

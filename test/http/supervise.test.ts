@@ -1,5 +1,6 @@
 /** `voxgate serve --supervised` is started again when it crashes, and says why. These tests kill real processes. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -22,6 +23,7 @@ import {
 
 /** The machine may be busy, so a process gets this long for what it does in less than a second. */
 const LIMIT_MS = 20_000;
+const ROOT = new URL('../../', import.meta.url).pathname;
 const skip = process.platform !== 'linux' && 'the children of a process are found in /proc';
 
 interface Scene extends Served {
@@ -184,6 +186,22 @@ test('a supervisor that is told to stop lets the running request end, even if th
   await scene.ended;
   assert.equal(scene.child.exitCode, 0, scene.log());
   assert.deepEqual(readdirSync(join(scene.dir, 'crashes')), [], 'a stop is no crash');
+});
+
+test('a server that is told to stop before it serves ends in order, and that is no crash', {
+  skip,
+}, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-early-stop-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const env = { ...process.env, SVC_PORT: '0', SVC_CRASH_DIR: dir, SVC_OBS_ACCESS_LOG_ENABLED: '0' };
+  const child = spawn(process.execPath, SCRIPTED, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] });
+  let log = '';
+  child.stdout.on('data', (data) => (log += data));
+  const ended = once(child, 'close');
+  await until('it runs', () => readdirSync(dir).length > 0, LIMIT_MS);
+  child.kill('SIGTERM');
+  assert.deepEqual(await ended, [0, null], log);
+  assert.deepEqual(readdirSync(dir), []);
 });
 
 test('a closed terminal stops both as a service manager does, however often it says so', {
