@@ -8,6 +8,10 @@ export interface AudioFile {
   path: string;
   /** The path below the folder that was given; of a file that was given, its name. */
   name: string;
+  /** Why the folder at this path cannot be read. */
+  problem?: Error;
+  /** Has the file come once more after a while, where the folder is watched. */
+  again?(): void;
 }
 
 /** Endings of audio and of video, whose sound is heard. In folders other files are left alone. */
@@ -20,15 +24,18 @@ const ENDINGS = new Set(
 const LOOK_MS = 1000;
 /** A file that is still being copied into a folder grows or is touched within this time. */
 const SETTLED_MS = 2000;
+/** The pause before a file that could not be sent comes once more. */
+const AGAIN_MS = 30_000;
 
 /**
  * The files that are given, and those below the folders that are given, in the order of their names. With `watch` it
- * goes on with files that come into the folders, as soon as they have not changed for 2 s, until the signal.
+ * goes on with files that come into the folders, as soon as they have not changed for 2 s, until the signal. A folder
+ * below them that cannot be read comes once, with its problem.
  * @throws Error when a path is not there, or when there is no folder to watch
  */
 export async function* audioFiles(
   paths: readonly string[],
-  { watch, signal }: { watch: boolean; signal: AbortSignal },
+  { watch, signal, againMs = AGAIN_MS }: { watch: boolean; signal: AbortSignal; againMs?: number },
 ): AsyncGenerator<AudioFile, void, undefined> {
   const given = await Promise.all(paths.map(async (path) => ({ path, info: await stat(path) })));
   const folders = given.filter(({ info }) => info.isDirectory()).map(({ path }) => path);
@@ -37,40 +44,63 @@ export async function* audioFiles(
     if (!info.isDirectory()) yield { path, name: relative(join(path, '..'), path) };
     else if (!watch) yield* await below(path);
   }
-  if (watch) yield* watched(folders, signal);
+  if (watch) yield* watched(folders, signal, againMs);
 }
 
 async function below(folder: string): Promise<AudioFile[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries
-    .filter((entry) => !entry.isDirectory() && ENDINGS.has(extname(entry.name).toLowerCase()))
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort()
-    .map((path) => ({ path, name: relative(folder, path) }));
+  const found = await inFolder(folder, folder);
+  return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-async function* watched(folders: readonly string[], signal: AbortSignal) {
+/** Symbolic links may lead to files. Pipes and devices, which may never end, are left alone. */
+async function inFolder(folder: string, root: string): Promise<AudioFile[]> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true });
+    const found = entries.map(async (entry): Promise<AudioFile[]> => {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) return await inFolder(path, root);
+      const isAudio = ENDINGS.has(extname(entry.name).toLowerCase());
+      const name = relative(root, path);
+      return isAudio && (entry.isFile() || entry.isSymbolicLink()) ? [{ path, name }] : [];
+    });
+    return (await Promise.all(found)).flat();
+  } catch (error) {
+    return [{ path: folder, name: relative(root, folder), problem: error as Error }];
+  }
+}
+
+async function* watched(folders: readonly string[], signal: AbortSignal, againMs: number) {
   const looks = new Map<string, ReturnType<typeof watchUnchanged>>();
   const taken = new Map<string, string>();
+  const againAt = new Map<string, number>();
+  const told = new Set<string>();
   while (!signal.aborted) {
     const there = new Set<string>();
-    // A folder that goes while it is read, or that cannot be read just now, is looked at again.
-    const found = await Promise.all(folders.map(below)).catch(() => null);
-    for (const file of found?.flat() ?? []) {
-      const info = await stat(file.path).catch(() => null);
-      if (info === null) continue;
-      there.add(file.path);
-      const shown = `${info.size} ${info.mtimeMs}`;
-      const look = looks.get(file.path) ?? watchUnchanged();
-      looks.set(file.path, look);
-      if (look(shown) < SETTLED_MS || taken.get(file.path) === shown) continue;
-      taken.set(file.path, shown);
-      yield file;
+    const found = (await Promise.all(folders.map(below))).flat();
+    const unread = found.filter(({ problem }) => problem !== undefined);
+    for (const folder of unread) {
+      // A folder that goes while it is read is looked at again.
+      if ((folder.problem as NodeJS.ErrnoException).code === 'ENOENT' || told.has(folder.path)) continue;
+      told.add(folder.path);
+      yield folder;
     }
-    for (const path of found === null ? [] : looks.keys()) {
-      if (there.has(path)) continue;
-      looks.delete(path);
-      taken.delete(path);
+    for (const { path, name } of found) {
+      const info = await stat(path).catch(() => null);
+      if (info === null || info.isDirectory()) continue;
+      there.add(path);
+      const shown = `${info.size} ${info.mtimeMs}`;
+      const look = looks.get(path) ?? watchUnchanged();
+      looks.set(path, look);
+      const isDue = performance.now() >= (againAt.get(path) ?? Number.POSITIVE_INFINITY);
+      if (look(shown) < SETTLED_MS || (taken.get(path) === shown && !isDue)) continue;
+      taken.set(path, shown);
+      againAt.delete(path);
+      yield { path, name, again: () => void againAt.set(path, performance.now() + againMs) };
+    }
+    const isUnread = (path: string) => unread.some((folder) => path.startsWith(join(folder.path, '/')));
+    for (const path of looks.keys()) {
+      if (there.has(path) || isUnread(path)) continue;
+      for (const known of [looks, taken, againAt]) known.delete(path);
     }
     await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);
   }

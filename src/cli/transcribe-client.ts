@@ -1,11 +1,12 @@
 /** Asks a gateway for the text of a file, as any client of the API does. */
 import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
-import { access, constants } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import { Socket } from 'node:net';
 import { basename } from 'node:path';
-import { Readable } from 'node:stream';
+import { addAbortSignal, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -54,9 +55,9 @@ export class RequestError extends Error {
  */
 export async function askFor(asked: Asked): Promise<string> {
   const startedAt = performance.now();
-  if (typeof asked.audio === 'string') await access(asked.audio, constants.R_OK);
+  const audio = typeof asked.audio === 'string' ? await readable(asked.audio, asked.signal) : asked.audio;
   for (;;) {
-    const response = await send(asked);
+    const response = await send({ ...asked, audio });
     const body = await bodyOf(response);
     const { statusCode = 0, headers } = response;
     if (statusCode === 200) return body;
@@ -67,6 +68,31 @@ export async function askFor(asked: Asked): Promise<string> {
     asked.onBusy?.(refusal.message);
     await sleep(Math.min(restSec, LONGEST_REST_SEC) * 1000, undefined, { signal: asked.signal });
   }
+}
+
+/** What a shell has opened for the command: `<(arecord …)` and `/dev/stdin`. */
+const OPENED = /^\/dev\/(?:stdin|fd\/(\d+))$/;
+
+/**
+ * The path, or the bytes of a pipe. A pipe is read once, although a busy gateway may be asked again. One that nobody
+ * has opened yet is refused: to open it would block the whole process.
+ */
+async function readable(path: string, signal: AbortSignal): Promise<string | Uint8Array> {
+  const info = await stat(path);
+  await access(path, constants.R_OK);
+  if (info.isFile()) return path;
+  const [, descriptor = 0] = OPENED.exec(path) ?? [];
+  if (!OPENED.test(path) || !info.isFIFO()) throw new Error(`${path} is no regular file`);
+  const pipe = new Socket({ fd: Number(descriptor), readable: true, writable: false });
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of addAbortSignal(signal, pipe)) {
+    parts.push(part);
+    bytes += part.length;
+    if (bytes > MOST_BYTES)
+      throw new Error(`${path} has more than ${MOST_BYTES / 1024 ** 2} MiB: give a file`);
+  }
+  return Buffer.concat(parts);
 }
 
 async function send({ base, key, audio, fields, signal }: Asked): Promise<IncomingMessage> {

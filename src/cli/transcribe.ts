@@ -4,10 +4,10 @@ import pMap from 'p-map';
 import type { Config } from '../config.ts';
 import { fullMessage } from '../errors.ts';
 import { parseRequest } from '../transcription/request.ts';
-import { audioFiles } from './audio-files.ts';
+import { type AudioFile, audioFiles } from './audio-files.ts';
 import { examples } from './examples.ts';
 import type { PrivateGateway } from './private-gateway.ts';
-import { type Asked, askFor, BUSY_SEC } from './transcribe-client.ts';
+import { type Asked, askFor, BUSY_SEC, RequestError } from './transcribe-client.ts';
 import { addFieldOptions, type Fields, fieldsIn, formatIn } from './transcribe-fields.ts';
 import { createOutputs, type Outputs } from './transcribe-outputs.ts';
 import { toUrl } from './url-option.ts';
@@ -92,9 +92,9 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
     if (!told) stderr.write(`${gateway.base}: ${message}: waiting for up to ${BUSY_SEC / 60} min\n`);
     told = true;
   };
-  const transcribe = async ({ path, name }: { path: string; name: string }) => {
-    const asked = { ...gateway, audio: path, fields, signal, onBusy };
-    if (!(await transcribeOne({ path, name }, asked, outputs)) && !signal.aborted) failures += 1;
+  const transcribe = async (file: AudioFile) => {
+    const asked = { ...gateway, audio: file.path, fields, signal, onBusy };
+    if (!(await transcribeOne(file, asked, outputs)) && !signal.aborted) failures += 1;
   };
   try {
     await pMap(all(), transcribe, { concurrency: options.jobs, signal });
@@ -104,20 +104,27 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
   return failures > 0 ? 1 : 0;
 }
 
-async function transcribeOne(
-  file: { path: string; name: string },
-  asked: Asked,
-  outputs: Outputs,
-): Promise<boolean> {
+async function transcribeOne(file: AudioFile, asked: Asked, outputs: Outputs): Promise<boolean> {
   try {
+    if (file.problem !== undefined) throw file.problem;
     const output = await outputs.open(file);
     if (output === null) return true;
     await output.write(await askFor(asked));
     return true;
   } catch (error) {
-    if (!asked.signal.aborted) outputs.fail(file, fullMessage(error));
+    if (asked.signal.aborted) return false;
+    outputs.fail(file, fullMessage(error));
+    if (isPassing(error)) file.again?.();
     return false;
   }
+}
+
+/** True where the gateway was not reached, or could not serve: that may be over soon. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof RequestError) return error.status >= 500;
+  return /^E(CONN|HOST|NET|PIPE|TIMEDOUT|AI_AGAIN|NOTFOUND)/.test(
+    (error as NodeJS.ErrnoException).code ?? '',
+  );
 }
 
 /** Runs a task that stops at the first Ctrl-C, or when its output is lost; the second Ctrl-C leaves it. */

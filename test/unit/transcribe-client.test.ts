@@ -1,10 +1,12 @@
 /** How `voxgate transcribe` and the Node API ask a gateway (src/cli/transcribe-client.ts). */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { askFor } from '../../src/cli/transcribe-client.ts';
 import type { Answers, AnswerTo, Fields } from '../../src/index.ts';
@@ -15,17 +17,30 @@ test('a file that is not there is named', async () => {
   await assert.rejects(askFor(asked), /ENOENT.*\/no\/such\.wav/);
 });
 
-test('a file that cannot be read to its end is named, and the gateway is left', async () => {
-  const server = createServer((req) => req.on('error', () => undefined).resume());
+test('what is no file is refused, also a pipe that nobody writes into, and a pipe of the shell is read', async () => {
+  let received = '';
+  const server = createServer(async (req, res) => {
+    received = (await buffer(req)).toString('latin1');
+    res.end('text');
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-unread-'));
+  const pipe = join(dir, 'pipe.wav');
+  execFileSync('mkfifo', [pipe]);
   const { signal } = new AbortController();
-  const asked = { base: `http://127.0.0.1:${port}`, key: undefined, audio: dir, fields: {}, signal };
+  const asked = { base: `http://127.0.0.1:${port}`, key: undefined, fields: {}, signal };
+  const writer = openSync(pipe, 'r+');
   try {
-    await assert.rejects(askFor(asked), { message: `${dir} cannot be read` });
+    for (const audio of [dir, pipe])
+      await assert.rejects(askFor({ ...asked, audio }), { message: `${audio} is no regular file` });
+    writeSync(writer, 'the sound');
+    const read = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+    closeSync(writer);
+    assert.equal(await askFor({ ...asked, audio: `/dev/fd/${read}` }), 'text');
+    assert.match(received, /the sound/);
   } finally {
-    rmdirSync(dir);
+    rmSync(dir, { recursive: true });
     await new Promise((resolve) => server.close(resolve));
   }
 });
