@@ -85,8 +85,12 @@ const isAdmin = (req: Request) => /^\/admin(\/|$)/i.test(req.path);
 
 /**
  * Compares the name and port only, because behind a proxy that ends TLS the scheme differs. `req.host` is the name
- * that the browser sees: a trusted proxy forwards it when it does not keep `Host`.
+ * that the browser sees: a trusted proxy forwards it when it does not keep `Host`. A browser leaves the usual port of a
+ * scheme out of `Origin`, and some proxies write it into `Host`.
  */
 function isOwn(origin: string, req: Request): boolean {
-  return origin.replace(/^https?:\/\//, '').toLowerCase() === req.host?.toLowerCase();
+  const [scheme] = /^https?:\/\//.exec(origin) ?? [];
+  const asked = `${scheme}${req.host}`;
+  if (scheme === undefined || !URL.canParse(origin) || !URL.canParse(asked)) return false;
+  return new URL(origin).host === new URL(asked).host;
 }

@@ -266,6 +266,21 @@ test('behind a trusted proxy the cookie is for TLS only, and the public name is 
   }
 });
 
+test('the usual port of a scheme says nothing, as some proxies write it into Host', async () => {
+  await using gateway = await startGateway();
+  const status = async (Host: string, Origin: string) =>
+    (await ask(gateway, '/admin/session', { method: 'POST', headers: { Host, Origin } })).status;
+  assert.notEqual(await status('localhost:80', 'http://localhost'), 403);
+  assert.notEqual(await status('LOCALHOST:443', 'https://localhost'), 403);
+  for (const [host, origin] of [
+    ['localhost:80', 'https://localhost'],
+    ['localhost:443', 'http://localhost'],
+    ['localhost:8080', 'http://localhost'],
+    ['localhost', 'chrome-extension://localhost'],
+  ] as const)
+    assert.equal(await status(host, origin), 403, `${host} ${origin}`);
+});
+
 test('a page of another site may change nothing, unless it is named', async () => {
   await using gateway = await startGateway({ env: { SVC_CORS_ORIGINS: 'https://friend.example' } });
   const { host } = new URL(gateway.base);
