@@ -55,6 +55,12 @@ interface Part {
   etagPath: string;
 }
 
+/** The files of a download that is not whole yet: what has come of it, and the ETag of that. */
+export const partsOf = (target: string): [path: string, etagPath: string] => [
+  `${target}.part`,
+  `${target}.part.etag`,
+];
+
 /**
  * Downloads a file to `request.target`, with retries.
  * @returns the size and the SHA-256 (hexadecimal) of the file, which were verified
@@ -62,7 +68,8 @@ interface Part {
  */
 export async function download(request: DownloadRequest): Promise<{ bytes: number; sha256: string }> {
   const limits = { ...LIMITS, ...request.limits };
-  const part: Part = { path: `${request.target}.part`, etagPath: `${request.target}.part.etag` };
+  const [path, etagPath] = partsOf(request.target);
+  const part: Part = { path, etagPath };
   let failures = 0;
   let reached = await sizeOf(part.path);
   let connected = false;

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { excerpt, fullMessage, GatewayError } from '../errors.ts';
 import { createActivity, type ProgressListener } from './activity.ts';
 import { ALL_WEIGHTS } from './catalogue.ts';
+import { partsOf } from './download.ts';
 import { publishedFile } from './hub.ts';
 import { importFolder } from './import/import-folder.ts';
 import { createModelFolder, type FileWork, type ModelFolderOptions } from './model-folder.ts';
@@ -283,11 +284,11 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
         }),
       ),
     async remove(id, waiting = {}) {
-      const names = fileNames(find(id));
-      if (!names.some(({ file }) => existsSync(join(dir, file)))) return [];
+      const names = fileNames(find(id)).flatMap(({ file }) => [file, ...partsOf(file)]);
+      if (!names.some((file) => existsSync(join(dir, file)))) return [];
       return await alone(id, waiting, async () => {
         const removed: { file: string; bytes: number }[] = [];
-        for (const { file } of names) {
+        for (const file of names) {
           const bytes = await folder.remove(file);
           if (bytes !== null) removed.push({ file, bytes });
         }

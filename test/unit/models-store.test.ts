@@ -547,6 +547,16 @@ test('verify reads every file again and tells which one is wrong', async () => {
   await assert.rejects(store(unpublished).verify('nope'), GatewayError);
 });
 
+test('remove takes what came of a download that was interrupted', async () => {
+  for (const file of ['ggml-base.bin.part', 'ggml-base.bin.part.etag'])
+    await writeFile(join(dir, file), 'part');
+  assert.deepEqual(await store(unpublished).remove(ID), [
+    { file: 'ggml-base.bin.part', bytes: 4 },
+    { file: 'ggml-base.bin.part.etag', bytes: 4 },
+  ]);
+  assert.deepEqual(await readdir(dir), []);
+});
+
 test('remove leaves nothing of a model, and the next one fetches it again', async () => {
   await store(unpublished).ensure(ID);
   const removing = store(unpublished);
