@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import { BUDGETS, type Budgets } from '../budgets.ts';
+import { withoutTrailingSlashes } from '../url-base.ts';
 import type { LiveInput } from './live-audio.ts';
 
 /** An event of the server; the fields depend on the type. */
@@ -142,7 +143,7 @@ function watch(
 }
 
 function connect({ base, key, model }: LiveClientOptions, handshakeTimeout: number): WebSocket {
-  const url = new URL('/v1/realtime?intent=transcription', base);
+  const url = new URL(`${withoutTrailingSlashes(base)}/v1/realtime?intent=transcription`);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   if (model !== undefined) url.searchParams.set('model', model);
   const headers = key === undefined ? {} : { Authorization: `Bearer ${key}` };

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import { baseUrl } from '../http/address.ts';
 import { replay } from '../observability/capture/replay.ts';
 import { examples } from './examples.ts';
+import { toUrl } from './url-option.ts';
 
 export function registerReplayCommand(program: Command, config: () => Config): void {
   program
@@ -17,7 +18,7 @@ export function registerReplayCommand(program: Command, config: () => Config): v
       ),
     )
     .argument('<dir>', 'a capture: <SVC_OBS_PAYLOAD_DIR>/<date>/<request id>')
-    .option('--url <url>', 'the gateway to send it to (default: the one at SVC_HOST and SVC_PORT)')
+    .option('--url <url>', 'the gateway to send it to (default: the one at SVC_HOST and SVC_PORT)', toUrl)
     .action(async (dir: string, options: { url?: string }) => {
       const { host, port, apiKeys } = config();
       const base = options.url ?? baseUrl(host, port);

@@ -66,6 +66,14 @@ test('a server that speaks something else is one sentence', async () => {
   assert(seen.stopped);
 });
 
+test('a gateway below a path is asked there', async () => {
+  await using other = await scripted((socket) => socket.send('hello'));
+  const asked: (string | undefined)[] = [];
+  other.server.on('connection', (_socket, { url }) => asked.push(url));
+  await assert.rejects(hear(`${other.base}/voice/`, spoken(10).input));
+  assert.deepEqual(asked, ['/voice/v1/realtime?intent=transcription']);
+});
+
 test('a server that falls silent, and one that reads no more, end the session', async () => {
   await using silent = await scripted(accept, { autoPong: false });
   const endless = spoken(Number.POSITIVE_INFINITY);

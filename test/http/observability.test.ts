@@ -231,6 +231,10 @@ test('a capture is replayed and compared from the page and by the replay itself'
   const { replay } = await import('../../src/observability/capture/replay.ts');
   const report = await replay(captureOf(gateway, 'again'), gateway.base);
   assert.match(report.summary, /differ from byte 4 on/);
+  await using below = await startHostileUpstream();
+  below.behave(wholeAnswer('one other'));
+  await replay(captureOf(gateway, 'again'), `${below.url}/voice/`);
+  assert.match(below.heads[0] ?? '', /^POST \/voice\/v1\/chat\/completions /);
   assert.equal((await fetch(`${gateway.base}/admin/captures/none`)).status, 404);
 });
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import { GatewayError } from '../../errors.ts';
+import { withoutTrailingSlashes } from '../../url-base.ts';
 import { CAPTURE_FILES } from './capture-folder.ts';
 
 export interface ReplayReport {
@@ -83,7 +84,8 @@ function send(base: URL, { body, ...options }: Sent): Promise<{ status: number; 
   const request = base.protocol === 'https:' ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     try {
-      const sent = request(base.origin, { ...options, agent: false }, (res) => {
+      const path = `${withoutTrailingSlashes(base.pathname)}${options.path}`;
+      const sent = request(base.origin, { ...options, path, agent: false }, (res) => {
         buffer(res).then((bytes) => resolve({ status: res.statusCode ?? 0, body: bytes }), reject);
       });
       sent.once('error', reject).end(body);
