@@ -69,7 +69,14 @@ test('a command whose result cannot be written says so, fails, and ends its work
   t.after(() => closeSync(full));
   await using gateway = await startGateway();
   const transcribe = ['transcribe', '--server', gateway.base, recordings(t, 5)];
-  for (const args of [['--help'], ['models', '--help'], ['config'], ['config', '--example'], ['completion', 'bash'], transcribe]) {
+  for (const args of [
+    ['--help'],
+    ['models', '--help'],
+    ['config'],
+    ['config', '--example'],
+    ['completion', 'bash'],
+    transcribe,
+  ]) {
     const { status, stderr } = await runInto(full, args);
     assert.match(stderr, /^voxgate: the output cannot be written: ENOSPC[^\n]*\n$/, args[0]);
     assert.equal(status, 1, args[0]);
