@@ -41,9 +41,11 @@ export async function openFfmpegDecoder(
   signal?.addEventListener('abort', kill, { once: true });
   if (signal?.aborted) kill();
 
-  const notes = readNotes(child.stderr);
+  const notes = readNotes(child.stderr, { timed: TIMED.has(container.demuxer) });
   const chunks = child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   let rest: Buffer = Buffer.alloc(0);
+  /** Bytes of silence that are still to come before the sound; null until ffmpeg has said when it begins. */
+  let silence: number | null = null;
   let delivered = 0;
   let waitedMs = 0;
   let closed = false;
@@ -58,9 +60,11 @@ export async function openFfmpegDecoder(
     }
   }
 
-  /** Fills `bytes` from the pipe. A chunk may end within a sample, so the bytes left over stay in `rest`. */
+  /** Fills `bytes`, which are 0, from the pipe. A chunk may end within a sample, so the bytes left over stay in `rest`. */
   async function fill(bytes: Buffer): Promise<number> {
-    let filled = 0;
+    silence ??= Math.round((await notes.beginSec) * SAMPLE_RATE) * Float32Array.BYTES_PER_ELEMENT;
+    let filled = Math.min(silence, bytes.length);
+    silence -= filled;
     while (filled < bytes.length) {
       if (rest.length === 0) {
         const next = await nextChunk();
@@ -164,17 +168,20 @@ const LONGEST_GAP_SEC = 600;
 const [END, BEGIN, TAKEN_OFF] = ['ld(0)', 'ld(1)', 'ld(2)'];
 /**
  * Gives each frame of sound the time that it has in the file, but never one before the end of the sound so far: files that
- * were joined begin again at 0, and nothing may be lost. The expression is one of ffmpeg's `asetpts`.
+ * were joined begin again at 0, and nothing may be lost. The expression is one of ffmpeg's `asetpts`, which begins anew
+ * where the rate or the channels change. It prints when the sound begins.
  */
 const FROM_TIMES = [
   `st(1,PTS*TB-${TAKEN_OFF})`,
   `if(gt(${BEGIN}-${END},${LONGEST_GAP_SEC}),st(2,${TAKEN_OFF}+${BEGIN}-${END}))`,
   `st(1,if(between(${BEGIN}-${END},0,${LONGEST_GAP_SEC}),${BEGIN},${END}))`, // no time at all is between nothing
+  `if(eq(N,0),print(${BEGIN}))`,
   `st(0,${BEGIN}+S/SR)`,
   `${BEGIN}/TB`,
 ].join(';');
-/** Writes silence where the sound begins late, as beside a picture, and where recorders left out what was silent. */
-const FILL_GAPS = 'aresample=async=1:first_pts=0';
+const PRINTED = /^(\d+\.\d{6})$/m;
+/** Writes silence where recorders left out what was silent. */
+const FILL_GAPS = 'aresample=async=1';
 /** The demuxers whose times can be believed. Those of a broadcast jump where a packet was damaged. */
 const TIMED = new Set(['matroska', 'mov', 'ogg']);
 
@@ -205,6 +212,8 @@ function ffmpegArguments(
 interface Notes {
   durationSec: number | null;
   noStream: boolean;
+  /** When the sound begins in the file, seconds; 0 where the times of the file do not count. */
+  beginSec: Promise<number>;
   /** ffmpeg's name of the channels of the audio, such as `stereo`; null when the process ends without naming them. */
   layout: Promise<string | null>;
 }
@@ -213,13 +222,21 @@ interface Notes {
  * Reads what ffmpeg says about the file. Its lines hold the metadata of the file, which has no bound, so only the last
  * `STDERR_WINDOW_CHARS` are kept.
  */
-function readNotes(stderr: NodeJS.ReadableStream): Notes {
+function readNotes(stderr: NodeJS.ReadableStream, { timed }: { timed: boolean }): Notes {
+  let setBegin: (beginSec: number) => void = () => undefined;
+  const beginSec = new Promise<number>((resolve) => {
+    setBegin = resolve;
+  });
+  if (!timed) setBegin(0);
   let setLayout: (layout: string | null) => void = () => undefined;
   const layout = new Promise<string | null>((resolve) => {
     setLayout = resolve;
   });
-  const notes: Notes = { durationSec: null, noStream: false, layout };
-  stderr.on('close', () => setLayout(null));
+  const notes: Notes = { durationSec: null, noStream: false, beginSec, layout };
+  stderr.on('close', () => {
+    setLayout(null);
+    setBegin(0);
+  });
   // Raw AAC and a few others do not say how long they are. What ffmpeg then guesses may be many times too long.
   let isGuess = false;
   let window = '';
@@ -232,6 +249,8 @@ function readNotes(stderr: NodeJS.ReadableStream): Notes {
       notes.durationSec ??= Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
     const [, named] = /^ {2}Stream #0:\d.*: Audio: .* Hz, ([^,\n]+),/m.exec(window) ?? [];
     if (named !== undefined) setLayout(named);
+    const [, begin] = PRINTED.exec(window) ?? [];
+    if (begin !== undefined) setBegin(Math.min(Number(begin), LONGEST_GAP_SEC));
     notes.noStream ||= window.includes('matches no streams');
     window = window.slice(-STDERR_WINDOW_CHARS);
   });

@@ -52,7 +52,8 @@ export function hasFrames(bytes: Buffer): boolean {
 }
 
 /**
- * The length of the audio in bytes by the tag in its first frame, which LAME and Xing write; null without one.
+ * The length of the audio in bytes by the tag in its first frame, which LAME and Xing write; null without one, and where
+ * it was never filled in.
  * @param bytes begin with that frame
  */
 export function taggedLength(bytes: Buffer): number | null {
@@ -61,5 +62,5 @@ export function taggedLength(bytes: Buffer): number | null {
   if (!['Xing', 'Info'].includes(bytes.toString('latin1', tag, tag + 4))) return null;
   const flags = bytes.readUInt32BE(tag + 4);
   const hasLength = (flags & 2) !== 0;
-  return hasLength ? bytes.readUInt32BE(tag + ((flags & 1) !== 0 ? 12 : 8)) : null;
+  return hasLength ? bytes.readUInt32BE(tag + ((flags & 1) !== 0 ? 12 : 8)) || null : null;
 }

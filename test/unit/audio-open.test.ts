@@ -128,7 +128,13 @@ test('an mp3 behind another one is read too, and one that begins in a frame is a
   }
   const mp3 = readFileSync(makeTone('whole.mp3'));
   const tail = Buffer.from(`TAG${'x'.repeat(125)}`);
-  for (const path of [write('whole', mp3), write('old tag', Buffer.concat([mp3, tail]))])
+  const unfinished = Buffer.from(mp3); // as an encoder leaves it that was killed
+  unfinished.writeUInt32BE(0, Math.max(mp3.indexOf('Xing'), mp3.indexOf('Info')) + 12);
+  for (const path of [
+    write('whole', mp3),
+    write('old tag', Buffer.concat([mp3, tail])),
+    write('unfinished', unfinished),
+  ])
     assert.equal((await collect(path, withBoth())).format, 'mp3');
   await assert.rejects(
     openAudio(write('joined', Buffer.concat([mp3, mp3])), withoutFfmpeg()),
@@ -143,11 +149,17 @@ test('sound has the time that its file gives it: a late start and gaps are silen
   const late = join(folder, 'late.mp4');
   runFfmpeg(...picture, '-itsoffset', '5', '-f', 'lavfi', '-i', TONE, '-c:v', 'mpeg4', '-c:a', 'aac', late);
   const webm = readFileSync(makeTone('part.webm', '-c:a', 'libopus'));
+  const ac3 = ['2', '6'].map((channels) =>
+    readFileSync(makeTone(`${channels}.ac3`, '-c:a', 'ac3', '-ac', channels)),
+  );
+  const changing = join(folder, 'changing.mkv');
+  runFfmpeg('-f', 'ac3', '-i', write('changing', Buffer.concat(ac3)), '-c', 'copy', changing);
   for (const [path, seconds, silent] of [
     [gap(10, 'gap.webm'), 12, 6],
     [gap(7200, 'lost.webm'), 2, null], // as of a clock that was set
     [late, 7, 4],
     [write('joined.webm', Buffer.concat([webm, webm])), 4, null],
+    [changing, 4, null],
   ] as const) {
     const { samples } = await collect(path, withBoth({ maxAudioSec: 10_000 }));
     assert.ok(Math.abs(samples.length / RATE - seconds) < 0.1, `${path}: ${samples.length / RATE} s`);
