@@ -140,6 +140,11 @@ test('a flat detection of turns is the beta’s, and is not lost', async () => {
   client.send({ type: 'input_audio_buffer.append', audio: Buffer.alloc(48_000).toString('base64') });
   client.send({ type: 'input_audio_buffer.commit' });
   await client.event('input_audio_buffer.committed');
+  await using mixed = await connectLive(gateway);
+  const { session } = at16kHz({ transcription: { language: 'de' } });
+  mixed.send({ type: 'session.update', session: { ...session, turn_detection: null } });
+  const { input } = (await mixed.event('session.updated')).session.audio;
+  assert.equal(input.transcription.language, 'de', 'a stray flat field loses nothing');
 });
 
 test('the beta of the protocol has its own names and flat fields', async () => {

@@ -71,7 +71,8 @@ function readFields(type: string, fields: Record<string, unknown>) {
   switch (type) {
     case 'session.update': {
       // A client of the beta sends the flat fields with this name, too.
-      const beta = Object.keys(Object(fields.session)).some((name) => FLAT.test(name));
+      const names = Object.keys(Object(fields.session));
+      const beta = !names.includes('audio') && names.some((name) => FLAT.test(name));
       return readUpdate(fields.session, beta);
     }
     case 'transcription_session.update':

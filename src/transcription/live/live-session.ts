@@ -253,10 +253,10 @@ export async function openLiveSession(
       if (length < LEAST_COMMIT_SEC * SAMPLE_RATE || !(isManual || turns.hasSpeech))
         throw new GatewayError('input_audio_buffer_commit_empty', {});
       const filled = await audio.fill(ended.signal);
-      const wasOpen = open !== null;
+      const before = previousId;
       filled.probabilities.forEach(step);
       // The silence that was filled in may have ended the turn, and then nothing is left.
-      if (open !== null || !wasOpen)
+      if (open !== null || previousId === before)
         end(open ?? begin(bufferStart), audio.windows, turns.said, filled.samples);
       audio.forgetVoice();
       reset();
