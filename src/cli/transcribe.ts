@@ -119,12 +119,13 @@ async function transcribeOne(file: AudioFile, asked: Asked, outputs: Outputs): P
   }
 }
 
-/** True where the gateway was not reached, or could not serve: that may be over soon. */
+/**
+ * True where the gateway was not reached, or could not serve: that may be over soon. A connection that breaks may be the
+ * fault of this very file, which would end the gateway each time.
+ */
 function isPassing(error: unknown): boolean {
-  if (error instanceof RequestError) return error.status >= 500;
-  return /^E(CONN|HOST|NET|PIPE|TIMEDOUT|AI_AGAIN|NOTFOUND)/.test(
-    (error as NodeJS.ErrnoException).code ?? '',
-  );
+  if (error instanceof RequestError) return error.status === 502 || error.status === 503;
+  return /^E(CONNREFUSED|HOST|NET|AI_AGAIN|NOTFOUND)/.test((error as NodeJS.ErrnoException).code ?? '');
 }
 
 /** Runs a task that stops at the first Ctrl-C, or when its output is lost; the second Ctrl-C leaves it. */

@@ -23,7 +23,9 @@ async function next(files: AsyncGenerator<AudioFile, void>) {
   return value;
 }
 
-test('files and links to files are taken, and what may never end is left alone', async (t) => {
+const skip = process.platform === 'win32' && 'Windows has no pipes with a path, nor folders that are locked';
+
+test('files and links to files are taken, and what may never end is left alone', { skip }, async (t) => {
   const dir = folderOf(t);
   mkdirSync(join(dir, 'b'));
   for (const name of ['c.wav', 'b/a.MP3', 'notes.txt']) writeFileSync(join(dir, name), 'x');
@@ -36,7 +38,9 @@ test('files and links to files are taken, and what may never end is left alone',
 });
 
 for (const watch of [false, true])
-  test(`a folder that cannot be read comes with its problem, and the others are read (watch: ${watch})`, async (t) => {
+  test(`a folder that cannot be read comes with its problem, and the others are read (watch: ${watch})`, {
+    skip,
+  }, async (t) => {
     const dir = folderOf(t);
     mkdirSync(join(dir, 'locked'), { mode: 0 });
     writeFileSync(join(dir, 'open.wav'), 'x');
