@@ -140,4 +140,4 @@ function report(
  * as that takes, and a record of each try would push out those of crashes.
  */
 const isFailedStart = ({ exitCode, uptimeSec }: SeenEnd, note: string) =>
-  exitCode === 1 && uptimeSec * 1000 < STEADY_MS && !existsSync(note);
+  (exitCode === 0 || exitCode === 1) && uptimeSec * 1000 < STEADY_MS && !existsSync(note);

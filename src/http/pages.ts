@@ -65,7 +65,7 @@ export function mountPages(app: Express): void {
 
 /** Leads from `/playground/` to `/playground`: a file has nothing below it. */
 const withoutSlash: RequestHandler = (req, res, next) => {
-  if (req.path === '/' && /\/(\?|$)/.test(req.originalUrl)) res.redirect(req.baseUrl);
+  if (req.path === '/' && /^[^?]*\/(\?|$)/.test(req.originalUrl)) res.redirect(req.baseUrl);
   else next();
 };
 
