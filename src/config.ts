@@ -18,16 +18,16 @@ import {
   defaultModelDir,
   httpUrl,
   integer,
+  keys,
   list,
-  MASK,
   number,
   onOff,
+  refusedSetting,
   refusesPorts,
   secret,
   trustedProxies,
   unknownSettings,
   upstreamUrl,
-  withoutLogin,
 } from './setting-kinds.ts';
 import { withoutTrailingSlashes } from './url-base.ts';
 
@@ -101,12 +101,7 @@ export const settings = z.object({
     .default(30)
     .describe('longest wait for requests under way when the gateway stops, seconds'),
   SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled while they are needed'),
-  SVC_API_KEY: list
-    .refine(
-      // What a header carries the same way from every client (RFC 9110, section 5.5).
-      (keys) => keys.every((key) => /^[\x20-\x7e]+$/.test(key)),
-      'Expected keys of ASCII characters',
-    )
+  SVC_API_KEY: keys
     .default([])
     .meta(secret('keys of which a request must carry one, comma-separated; empty = open')),
   SVC_CORS_ORIGINS: list
@@ -227,13 +222,7 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
   const env: NodeJS.ProcessEnv = { ...around, ...Object.fromEntries(texts) };
   const given = givenSettings(env);
   const parsed = settings.safeParse(given);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    const name = String(issue?.path[0]);
-    const isSecret = settings.shape[name as keyof typeof settings.shape]?.meta()?.secret === true;
-    const shown = isSecret ? MASK : withoutLogin(given[name] ?? '');
-    throw new ConfigError(`${name} cannot be "${shown}": ${issue?.message}`);
-  }
+  if (!parsed.success) throw refusedSetting(settings.shape, given, parsed.error);
   const s = parsed.data;
   const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
   const config: Config = {

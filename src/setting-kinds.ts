@@ -14,6 +14,11 @@ export const list = z.string().transform((text) =>
     .map((item) => item.trim())
     .filter((item) => item !== ''),
 );
+/** What a header carries the same way from every client (RFC 9110, section 5.5). */
+export const keys = list.refine(
+  (all) => all.every((key) => /^[\x20-\x7e]+$/.test(key)),
+  'Expected keys of ASCII characters',
+);
 /** Pairs of name=id. */
 export const aliases = list.transform((pairs, context): Record<string, string> => {
   const parts = pairs.map((pair) => pair.split('=').map((part) => part.trim()));
@@ -53,6 +58,17 @@ export function withoutLogin(text: string): string {
   if (!/:|\/\//.test(text.slice(0, at + 1))) return text;
   const [scheme = ''] = /^[^/:@]*:\/+/.exec(text) ?? [];
   return `${scheme}${MASK}${text.slice(at)}`;
+}
+
+/** Says which setting is wrong first. No secret is shown. */
+export function refusedSetting(
+  kinds: Readonly<Record<string, z.ZodType>>,
+  given: Readonly<Record<string, string | undefined>>,
+  { issues: [issue] }: z.ZodError,
+): ConfigError {
+  const name = String(issue?.path[0]);
+  const shown = kinds[name]?.meta()?.secret === true ? MASK : withoutLogin(given[name] ?? '');
+  return new ConfigError(`${name} cannot be "${shown}": ${issue?.message}`);
 }
 
 /** Why the gateway cannot listen on its ports; null if it can. The system picks different ones for 0. */
