@@ -168,13 +168,14 @@ const LONGEST_GAP_SEC = 600;
 const [END, BEGIN, TAKEN_OFF] = ['ld(0)', 'ld(1)', 'ld(2)'];
 /**
  * Gives each frame of sound the time that it has in the file, but never one before the end of the sound so far: files that
- * were joined begin again at 0, and nothing may be lost. The expression is one of ffmpeg's `asetpts`, which begins anew
- * where the rate or the channels change. It prints when the sound begins.
+ * were joined begin again at 0, and nothing may be lost. A frame without a time follows the last one, because NaN is
+ * between no two numbers. The expression is one of ffmpeg's `asetpts`, which begins anew where the rate or the channels
+ * change. It prints when the sound begins.
  */
 const FROM_TIMES = [
   `st(1,PTS*TB-${TAKEN_OFF})`,
   `if(gt(${BEGIN}-${END},${LONGEST_GAP_SEC}),st(2,${TAKEN_OFF}+${BEGIN}-${END}))`,
-  `st(1,if(between(${BEGIN}-${END},0,${LONGEST_GAP_SEC}),${BEGIN},${END}))`, // no time at all is between nothing
+  `st(1,if(between(${BEGIN}-${END},0,${LONGEST_GAP_SEC}),${BEGIN},${END}))`,
   `if(eq(N,0),print(${BEGIN}))`,
   `st(0,${BEGIN}+S/SR)`,
   `${BEGIN}/TB`,
