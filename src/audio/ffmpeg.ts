@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve as absolute } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
@@ -41,10 +42,10 @@ export async function openFfmpegDecoder(
   signal?.addEventListener('abort', kill, { once: true });
   if (signal?.aborted) kill();
 
-  const notes = readNotes(child.stderr, { timed: TIMED.has(container.demuxer) });
+  const notes = readNotes(child.stderr);
   const chunks = child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   let rest: Buffer = Buffer.alloc(0);
-  /** Bytes of silence that are still to come before the sound; null until ffmpeg has said when it begins. */
+  /** Bytes of silence that are still to come before the sound; null before the first of it is there. */
   let silence: number | null = null;
   let delivered = 0;
   let waitedMs = 0;
@@ -60,9 +61,15 @@ export async function openFfmpegDecoder(
     }
   }
 
+  async function silenceBefore(): Promise<number> {
+    rest = (await nextChunk()) ?? rest;
+    await setImmediate(); // then what ffmpeg has said before it wrote the sound is read, too
+    return Math.round((notes.beginSec ?? 0) * SAMPLE_RATE) * Float32Array.BYTES_PER_ELEMENT;
+  }
+
   /** Fills `bytes`, which are 0, from the pipe. A chunk may end within a sample, so the bytes left over stay in `rest`. */
   async function fill(bytes: Buffer): Promise<number> {
-    silence ??= Math.round((await notes.beginSec) * SAMPLE_RATE) * Float32Array.BYTES_PER_ELEMENT;
+    silence ??= await silenceBefore();
     let filled = Math.min(silence, bytes.length);
     silence -= filled;
     while (filled < bytes.length) {
@@ -213,8 +220,8 @@ function ffmpegArguments(
 interface Notes {
   durationSec: number | null;
   noStream: boolean;
-  /** When the sound begins in the file, seconds; 0 where the times of the file do not count. */
-  beginSec: Promise<number>;
+  /** When the sound begins in the file, seconds; null where the times of the file do not count. */
+  beginSec: number | null;
   /** ffmpeg's name of the channels of the audio, such as `stereo`; null when the process ends without naming them. */
   layout: Promise<string | null>;
 }
@@ -223,21 +230,13 @@ interface Notes {
  * Reads what ffmpeg says about the file. Its lines hold the metadata of the file, which has no bound, so only the last
  * `STDERR_WINDOW_CHARS` are kept.
  */
-function readNotes(stderr: NodeJS.ReadableStream, { timed }: { timed: boolean }): Notes {
-  let setBegin: (beginSec: number) => void = () => undefined;
-  const beginSec = new Promise<number>((resolve) => {
-    setBegin = resolve;
-  });
-  if (!timed) setBegin(0);
+function readNotes(stderr: NodeJS.ReadableStream): Notes {
   let setLayout: (layout: string | null) => void = () => undefined;
   const layout = new Promise<string | null>((resolve) => {
     setLayout = resolve;
   });
-  const notes: Notes = { durationSec: null, noStream: false, beginSec, layout };
-  stderr.on('close', () => {
-    setLayout(null);
-    setBegin(0);
-  });
+  const notes: Notes = { durationSec: null, noStream: false, beginSec: null, layout };
+  stderr.on('close', () => setLayout(null));
   // Raw AAC and a few others do not say how long they are. What ffmpeg then guesses may be many times too long.
   let isGuess = false;
   let window = '';
@@ -251,7 +250,7 @@ function readNotes(stderr: NodeJS.ReadableStream, { timed }: { timed: boolean })
     const [, named] = /^ {2}Stream #0:\d.*: Audio: .* Hz, ([^,\n]+),/m.exec(window) ?? [];
     if (named !== undefined) setLayout(named);
     const [, begin] = PRINTED.exec(window) ?? [];
-    if (begin !== undefined) setBegin(Math.min(Number(begin), LONGEST_GAP_SEC));
+    if (begin !== undefined) notes.beginSec ??= Math.min(Number(begin), LONGEST_GAP_SEC);
     notes.noStream ||= window.includes('matches no streams');
     window = window.slice(-STDERR_WINDOW_CHARS);
   });
