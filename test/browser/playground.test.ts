@@ -551,12 +551,18 @@ function speechLike(): Buffer {
 
 // These are texts, because code that runs in the page is no code of this program.
 const focused = (page: Page) => page.evaluate<string>('document.activeElement?.id');
+// `waitForFunction` would read its text again in the page, which the page's policy forbids.
 const inked = (page: Page) =>
-  page.waitForFunction(`(() => {
-    const canvas = document.querySelector('canvas');
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    return data.some((value, i) => i % 4 === 3 && value > 0);
-  })()`);
+  until(
+    'the waveform is drawn',
+    () =>
+      page.evaluate<boolean>(`(() => {
+      const canvas = document.querySelector('canvas');
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      return data.some((value, i) => i % 4 === 3 && value > 0);
+    })()`),
+    30_000,
+  );
 /** Lists the texts whose contrast with their background is too low. */
 const faint = (page: Page) =>
   page.evaluate<string[]>(readFileSync(new URL('contrast.js', import.meta.url), 'utf8'));
