@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { startHostileUpstream } from '../faults/hostile-upstream.ts';
 import { type Gateway, startGateway, until } from '../http/harness.ts';
@@ -147,6 +148,9 @@ for (const [where, originOf, rebound] of PLACES)
           route.fulfill({ contentType: 'text/html', body: '<body>' }),
         );
       await page.goto(`${origin}/`);
+      // The dashboard may have asked for its figures just before it was left.
+      await (await fetch(`${gateway.base}/health`)).text();
+      await sleep(100);
       const seen = gateway.exchanges.length;
       const target = rebound ? origin : gateway.base;
       const run = (script: string, what: unknown) =>
