@@ -42,13 +42,24 @@ function frameAt(bytes: Buffer, at: number): Frame | null {
   };
 }
 
-/** True where two frames of one stream follow each other, of which the first may begin at any byte. */
-export function hasFrames(bytes: Buffer): boolean {
-  for (let at = bytes.indexOf(0xff); at >= 0; at = bytes.indexOf(0xff, at + 1)) {
+/** The bytes of the longest frame: layer II of 384 kbit/s at 32 kHz. */
+const MAX_FRAME = 1728;
+/** Fewer bytes say little of what they are. */
+const FEW = 32;
+
+/** True where two frames of one stream follow each other, behind nothing but the rest of another one. */
+export function beginsInFrame(bytes: Buffer): boolean {
+  for (let at = bytes.indexOf(0xff); at >= 0 && at <= MAX_FRAME; at = bytes.indexOf(0xff, at + 1)) {
     const frame = frameAt(bytes, at);
-    if (frame !== null && frameAt(bytes, at + frame.length)?.kind === frame.kind) return true;
+    if (frame !== null && frameAt(bytes, at + frame.length)?.kind === frame.kind)
+      return at < FEW || isPacked(bytes.subarray(0, at));
   }
   return false;
+}
+
+/** True for bytes as chance would make them; half of those are no ASCII. A page or a zip before an mp3 is no audio. */
+function isPacked(bytes: Buffer): boolean {
+  return bytes.filter((byte) => byte >= 0x80).length > bytes.length / 4;
 }
 
 /**

@@ -4,7 +4,7 @@
  * a playlist (m3u8, ffconcat) would make it open other files and addresses.
  */
 
-import { hasFrames, taggedLength } from './mpeg-audio.ts';
+import { beginsInFrame, taggedLength } from './mpeg-audio.ts';
 
 export interface Container {
   /** The name that messages show. */
@@ -67,7 +67,7 @@ export function sniffContainer(head: Uint8Array): Container | null {
   // such as "The free ..." would pass.
   if (box === 'mdat' || (MP4_FIRST_BOXES.has(box) && bytes[0] === 0)) return MP4;
   // A recording of a stream, or a part that was cut out of a file, begins in the middle of a frame.
-  return sniffFrames(bytes) ?? (hasFrames(bytes) ? MP3 : null);
+  return sniffFrames(bytes) ?? (beginsInFrame(bytes) ? MP3 : null);
 }
 
 /**
