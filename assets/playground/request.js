@@ -138,8 +138,9 @@ async function reach(attempt, signal) {
   }
 }
 
-const isEventStream = (response) =>
-  response.headers.get('Content-Type')?.startsWith('text/event-stream') ?? false;
+const hasType = ({ headers }, type) => headers.get('Content-Type')?.startsWith(type) ?? false;
+
+const isEventStream = (response) => hasType(response, 'text/event-stream');
 
 async function toFailure(response) {
   const retryAfterSec = Number(response.headers.get('Retry-After')) || null;
@@ -161,7 +162,7 @@ function parsed(text) {
  * have an object `error`, Ollama has a text there, and servers made with FastAPI have `detail`: a text, an object, or a
  * list of what is wrong.
  */
-export function errorOf(body) {
+function errorOf(body) {
   const { error, detail } = body ?? {};
   if (typeof error?.message === 'string') return error;
   const said = [error, detail, detail?.message, detail?.[0]?.msg].find((each) => typeof each === 'string');
@@ -169,10 +170,9 @@ export function errorOf(body) {
 }
 
 /** The text of an upstream that answers errors in no format, such as `CUDA out of memory`. */
-function plainError({ headers }, text) {
-  const isText = headers.get('Content-Type')?.startsWith('text/plain') ?? false;
+function plainError(response, text) {
   const shown = text.trim().slice(0, MOST_SHOWN);
-  return isText && shown !== '' ? { message: shown } : null;
+  return hasType(response, 'text/plain') && shown !== '' ? { message: shown } : null;
 }
 
 const MOST_SHOWN = 300;

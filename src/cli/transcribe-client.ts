@@ -58,7 +58,7 @@ export async function askFor(asked: Asked): Promise<string> {
   const audio = typeof asked.audio === 'string' ? await readable(asked.audio, asked.signal) : asked.audio;
   for (;;) {
     const response = await send({ ...asked, audio });
-    const body = await bodyOf(response);
+    const body = (await bytesOf(response, 'The answer is too long')).toString();
     const { statusCode = 0, headers } = response;
     if (statusCode === 200) return body;
     const restSec = Number(headers['retry-after']);
@@ -74,25 +74,20 @@ export async function askFor(asked: Asked): Promise<string> {
 const OPENED = /^\/dev\/(?:stdin|fd\/(\d+))$/;
 
 /**
- * The path, or the bytes of a pipe. A pipe is read once, although a busy gateway may be asked again. One that nobody
- * has opened yet is refused: to open it would block the whole process.
+ * The path of a file, or the bytes of a pipe. A pipe can be read only once, and a busy gateway is asked several times,
+ * so its bytes are kept. A pipe that the shell has not opened is refused, because opening it may block the process.
  */
 async function readable(path: string, signal: AbortSignal): Promise<string | Uint8Array> {
   const info = await stat(path);
   await access(path, constants.R_OK);
   if (info.isFile()) return path;
-  const [, descriptor = 0] = OPENED.exec(path) ?? [];
-  if (!OPENED.test(path) || !info.isFIFO()) throw new Error(`${path} is no regular file`);
-  const pipe = new Socket({ fd: Number(descriptor), readable: true, writable: false });
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of addAbortSignal(signal, pipe)) {
-    parts.push(part);
-    bytes += part.length;
-    if (bytes > MOST_BYTES)
-      throw new Error(`${path} has more than ${MOST_BYTES / 1024 ** 2} MiB: give a file`);
-  }
-  return Buffer.concat(parts);
+  const opened = OPENED.exec(path);
+  if (opened === null || !info.isFIFO()) throw new Error(`${path} is no regular file`);
+  const pipe = new Socket({ fd: Number(opened[1] ?? 0), readable: true, writable: false });
+  return bytesOf(
+    addAbortSignal(signal, pipe),
+    `${path} has more than ${MOST_BYTES / 1024 ** 2} MiB: give a file`,
+  );
 }
 
 async function send({ base, key, audio, fields, signal }: Asked): Promise<IncomingMessage> {
@@ -135,15 +130,15 @@ async function send({ base, key, audio, fields, signal }: Asked): Promise<Incomi
   }
 }
 
-async function bodyOf(response: IncomingMessage): Promise<string> {
+async function bytesOf(stream: Readable, tooLong: string): Promise<Buffer> {
   const parts: Buffer[] = [];
   let bytes = 0;
-  for await (const part of response) {
+  for await (const part of stream) {
     bytes += part.length;
-    if (bytes > MOST_BYTES) throw new Error('The answer is too long');
+    if (bytes > MOST_BYTES) throw new Error(tooLong);
     parts.push(part);
   }
-  return Buffer.concat(parts).toString();
+  return Buffer.concat(parts);
 }
 
 function errorIn(body: string): { message: string; kind?: string } {

@@ -56,10 +56,10 @@ interface Part {
 }
 
 /** The files of a download that is not whole yet: what has come of it, and the ETag of that. */
-export const partsOf = (target: string): [path: string, etagPath: string] => [
-  `${target}.part`,
-  `${target}.part.etag`,
-];
+export const partOf = (target: string): Part => ({
+  path: `${target}.part`,
+  etagPath: `${target}.part.etag`,
+});
 
 /**
  * Downloads a file to `request.target`, with retries.
@@ -68,8 +68,7 @@ export const partsOf = (target: string): [path: string, etagPath: string] => [
  */
 export async function download(request: DownloadRequest): Promise<{ bytes: number; sha256: string }> {
   const limits = { ...LIMITS, ...request.limits };
-  const [path, etagPath] = partsOf(request.target);
-  const part: Part = { path, etagPath };
+  const part = partOf(request.target);
   let failures = 0;
   let reached = await sizeOf(part.path);
   let connected = false;

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withoutTrailingSlashes } from '../url-base.ts';
 import { requireSpace, syncFolder } from './disk.ts';
-import { type DownloadLimits, download } from './download.ts';
+import { type DownloadLimits, download, partOf } from './download.ts';
 import type { ModelSource } from './source.ts';
 import type { HubFile, Precision, Weights } from './weights.ts';
 
@@ -36,7 +36,7 @@ export function createHubSource({ endpoint = DEFAULT_HUB, token, limits }: HubOp
       const { repo, revision, file, bytes, sha256 } = published;
       const target = join(dir, file);
       if (bytes !== null) {
-        const partial = await stat(`${target}.part`).catch(() => null);
+        const partial = await stat(partOf(target).path).catch(() => null);
         await requireSpace(dir, Math.max(0, bytes - (partial?.size ?? 0)));
       }
       const written = await download({

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { excerpt, fullMessage, GatewayError } from '../errors.ts';
 import { createActivity, type ProgressListener } from './activity.ts';
 import { ALL_WEIGHTS } from './catalogue.ts';
-import { partsOf } from './download.ts';
+import { partOf } from './download.ts';
 import { publishedFile } from './hub.ts';
 import { importFolder } from './import/import-folder.ts';
 import { createModelFolder, type FileWork, type ModelFolderOptions } from './model-folder.ts';
@@ -284,7 +284,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
         }),
       ),
     async remove(id, waiting = {}) {
-      const names = fileNames(find(id)).flatMap(({ file }) => [file, ...partsOf(file)]);
+      const names = fileNames(find(id)).flatMap(({ file }) => [file, ...Object.values(partOf(file))]);
       if (!names.some((file) => existsSync(join(dir, file)))) return [];
       return await alone(id, waiting, async () => {
         const removed: { file: string; bytes: number }[] = [];

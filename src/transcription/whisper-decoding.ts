@@ -93,7 +93,7 @@ export function firstLook(
 }
 
 /** Makes one attempt. It gives the error where the model repeated itself, or stopped before the end of the audio. */
-export async function look(
+async function look(
   lane: Lane,
   chunk: Chunk,
   attempt: Attempt,

@@ -9,7 +9,7 @@ import type { Chunk } from './chunks.ts';
 import { attemptsFor } from './decoding.ts';
 import type { DetectedLanguage, LanguageTally } from './language-tally.ts';
 import type { ChunkRequest } from './recognizers/recognizer.ts';
-import { type Look, look } from './whisper-decoding.ts';
+import { firstLook, type Look } from './whisper-decoding.ts';
 
 /** A language is out of the question when the best one is more than this many times as probable. */
 const CLEAR = 50;
@@ -34,8 +34,7 @@ export interface ToldLanguage {
  * audio, so neither the looks at the text nor the decoding after it encode it again.
  */
 export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<ToldLanguage> {
-  const [attempt] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
-  const { audioContext } = attempt;
+  const [{ audioContext }] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
   const { probabilities } = await lane.detectLanguage(
     chunk.samples,
     { audioContext },
@@ -46,7 +45,7 @@ export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkReque
   const [top, ...others] = inDoubt(knowing((await request.before()).languages, sound));
   if (others.length === 0) return { detected: top };
   const hear = ({ language }: DetectedLanguage) =>
-    look(lane, chunk, attempt, { language, isEncoded: true }, request);
+    firstLook(lane, chunk, { language, isEncoded: true }, request);
   const first = await hear(top);
   if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first };
   const texts: Text[] = first.verdict === 'accept' ? [{ detected: top, first }] : [];

@@ -61,8 +61,9 @@ export interface LiveSession extends AsyncDisposable {
    */
   append(samples: Float32Array): Promise<void>;
   /**
-   * Ends the utterance now, also one that is too short to be found. @throws GatewayError `input_audio_buffer_commit_empty`
-   * for less than 0.1 s of audio, and where the session finds the turns and nobody speaks
+   * Ends the utterance now, also one that is too short to be found.
+   * @throws GatewayError `input_audio_buffer_commit_empty` when there is less than 0.1 s of audio, or when nobody speaks in
+   *   a session that finds the turns itself
    */
   commit(): Promise<void>;
   /** Forgets what is not committed. */
