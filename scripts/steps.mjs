@@ -39,6 +39,7 @@ const NEEDED = [
   'espeak-ng',
   'chromium',
   'curl',
+  'openssl',
   'haproxy',
   'nginx',
   'promtool',

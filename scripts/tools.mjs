@@ -44,6 +44,7 @@ const TOOLS = {
     why: 'to test the pages in a browser',
   },
   curl: { commands: ['curl'], package: 'curl', why: 'to run the examples of the README' },
+  openssl: { commands: ['openssl'], package: 'openssl', why: 'to test with certificates' },
   haproxy: {
     commands: ['haproxy'],
     package: 'haproxy',

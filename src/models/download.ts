@@ -7,7 +7,8 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type GetAnswer, httpGet, UnreachableError } from './http-get.ts';
+import { type GetAnswer, httpGet } from './http-get.ts';
+import { UnreachableError } from './proxy-connection.ts';
 
 export interface DownloadRequest {
   url: string;

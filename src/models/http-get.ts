@@ -3,8 +3,11 @@
  * from a slow answer, although a hub that cannot be reached must fail within seconds, and it hides the headers of the
  * first redirect.
  */
-import { type IncomingMessage, request as requestHttp } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import { isIP } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { connectThrough, proxyFor, requestFor, requestTo, UnreachableError } from './proxy-connection.ts';
 
 export interface GetOptions {
   headers: Record<string, string>;
@@ -23,11 +26,6 @@ export interface GetAnswer {
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-
-/** The host did not answer at all, so an immediate retry would only cost time. */
-export class UnreachableError extends Error {
-  override readonly name = 'UnreachableError';
-}
 
 /**
  * Resolves with the first answer that is not a redirect, with any status; the caller reads or destroys its body.
@@ -56,22 +54,40 @@ export async function httpGet(url: string, options: GetOptions): Promise<GetAnsw
   throw new Error(`${first.host} redirects more than ${MAX_REDIRECTS} times`);
 }
 
-function send(url: URL, headers: Record<string, string>, options: GetOptions): Promise<IncomingMessage> {
+async function send(
+  url: URL,
+  headers: Record<string, string>,
+  options: GetOptions,
+): Promise<IncomingMessage> {
+  const proxy = proxyFor(url);
+  const common = { headers, signal: options.signal, agent: false };
+  if (proxy === null) return answerOf(requestFor(url)(url, common), url, options);
+  if (url.protocol === 'https:') {
+    const socket = await connectThrough(proxy, url, options);
+    const servername = isIP(url.hostname) === 0 ? url.hostname : '';
+    const createConnection = () => connectTls({ socket, servername });
+    return answerOf(requestHttps(url, { ...common, agent: undefined, createConnection }), url, options);
+  }
+  const { headers: forProxy, ...peer } = requestTo(proxy);
+  const all = { ...common, ...peer, path: url.href, headers: { ...headers, ...forProxy, host: url.host } };
+  return answerOf(requestFor(proxy)(all), proxy, options);
+}
+
+/** @param peer the host that the request is sent to */
+function answerOf(request: ClientRequest, peer: URL, options: GetOptions): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const start = url.protocol === 'https:' ? requestHttps : requestHttp;
-    const request = start(url, { headers, signal: options.signal, agent: false });
     const timer = setTimeout(
-      () => request.destroy(new UnreachableError(`${url.host} did not accept a connection in time`)),
+      () => request.destroy(new UnreachableError(`${peer.host} did not accept a connection in time`)),
       options.connectTimeoutMs,
     );
     const connected = () => {
       clearTimeout(timer);
       request.setTimeout(options.answerTimeoutMs, () =>
-        request.destroy(new Error(`${url.host} did not answer within ${options.answerTimeoutMs} ms`)),
+        request.destroy(new Error(`${peer.host} did not answer within ${options.answerTimeoutMs} ms`)),
       );
     };
     request.on('socket', (socket) => {
-      socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', connected);
+      socket.once(peer.protocol === 'https:' ? 'secureConnect' : 'connect', connected);
     });
     request.on('response', (response) => {
       clearTimeout(timer);
@@ -81,7 +97,7 @@ function send(url: URL, headers: Record<string, string>, options: GetOptions): P
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
       clearTimeout(timer);
-      reject(options.signal.aborted ? options.signal.reason : namedError(url, error));
+      reject(options.signal.aborted ? options.signal.reason : namedError(peer, error));
     });
     request.end();
   });
@@ -89,12 +105,12 @@ function send(url: URL, headers: Record<string, string>, options: GetOptions): P
 
 const NO_CONNECTION = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH']);
 
-function namedError(url: URL, error: NodeJS.ErrnoException): Error {
+function namedError(peer: URL, error: NodeJS.ErrnoException): Error {
   if (error instanceof UnreachableError) return error;
   if (error.code && NO_CONNECTION.has(error.code)) {
-    return new UnreachableError(`${url.host} cannot be reached (${error.code})`, { cause: error });
+    return new UnreachableError(`${peer.host} cannot be reached (${error.code})`, { cause: error });
   }
-  return new Error(`${url.host}: ${error.message || error.code}`, { cause: error });
+  return new Error(`${peer.host}: ${error.message || error.code}`, { cause: error });
 }
 
 function firstHeader(responses: readonly IncomingMessage[], name: string): string | undefined {

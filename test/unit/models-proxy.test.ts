@@ -1,0 +1,170 @@
+/** Weights come through the proxy that the environment names, over TLS too. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { type GetOptions, httpGet } from '../../src/models/http-get.ts';
+import { UnreachableError } from '../../src/models/proxy-connection.ts';
+import { startForwardProxy } from '../model/forward-proxy.ts';
+import { startHub } from '../model/hub-server.ts';
+import { until } from '../until.ts';
+
+const VARIABLES = ['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy'].flatMap((name) => [
+  name,
+  name.toUpperCase(),
+]);
+const content = Buffer.from('weights');
+const kept = new Map(VARIABLES.map((name) => [name, process.env[name]]));
+beforeEach(() => {
+  for (const name of VARIABLES) delete process.env[name];
+});
+afterEach(() => {
+  for (const [name, value] of kept) {
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  }
+});
+
+function get(url: string, changes: Partial<GetOptions> = {}) {
+  const signal = new AbortController().signal;
+  return httpGet(url, { headers: {}, signal, connectTimeoutMs: 1000, answerTimeoutMs: 1000, ...changes });
+}
+
+async function textOf(url: string, changes?: Partial<GetOptions>): Promise<string> {
+  const { response } = await get(url, changes);
+  return Buffer.concat(await response.toArray()).toString();
+}
+
+test('http: the proxy is asked for the whole URL, with the credentials of its own', async () => {
+  const hub = await startHub(content);
+  const proxy = await startForwardProxy();
+  try {
+    const { port } = new URL(hub.url);
+    process.env.HTTP_PROXY = `http://me:p%40ss@${proxy.host}`;
+    assert.equal(await textOf(`http://hub.test:${port}/w.bin`, { token: 'secret' }), 'weights');
+    const credentials = Buffer.from('me:p@ss').toString('base64');
+    assert.deepEqual(proxy.asked, [`GET http://hub.test:${port}/w.bin Basic ${credentials}`]);
+    assert.equal(hub.requests[0]?.headers.host, `hub.test:${port}`);
+    assert.equal(hub.requests[0]?.headers.authorization, 'Bearer secret');
+  } finally {
+    await Promise.all([hub.close(), proxy.close()]);
+  }
+});
+
+test('no proxy is asked for a host of NO_PROXY, nor for this machine', async () => {
+  const hub = await startHub(content);
+  const proxy = await startForwardProxy();
+  try {
+    const { port } = new URL(hub.url);
+    process.env.all_proxy = proxy.host;
+    process.env.NO_PROXY = 'other.test, .intern.test';
+    assert.equal(await textOf(hub.url), 'weights');
+    assert.equal(await textOf(`http://localhost:${port}/`), 'weights');
+    await assert.rejects(
+      get(`http://models.intern.test:${port}/`),
+      /models\.intern\.test:\d+ cannot be reached/,
+    );
+    assert.deepEqual(proxy.asked, []);
+    assert.equal(await textOf(`http://hub.test:${port}/`), 'weights');
+    assert.equal(proxy.asked.length, 1);
+  } finally {
+    await Promise.all([hub.close(), proxy.close()]);
+  }
+});
+
+test('https: TLS goes through the proxy to the host, whose certificate is checked', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'voxgate-proxy-'));
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const subject = ['-subj', '/CN=hub.test', '-addext', 'subjectAltName=DNS:hub.test'];
+  const file = ['-nodes', '-keyout', key, '-out', cert, '-days', '2'];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'ed25519', ...file, ...subject], { stdio: 'ignore' });
+  const seen: string[] = [];
+  const hub = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, ({ headers }, response) => {
+    seen.push(`${headers.host} ${headers.authorization}`);
+    response.end(content);
+  });
+  await new Promise<void>((resolve) => hub.listen(0, '127.0.0.1', resolve));
+  const { port } = hub.address() as AddressInfo;
+  const proxy = await startForwardProxy();
+  try {
+    const url = `https://hub.test:${port}/w.bin`;
+    process.env.HTTPS_PROXY = `http://${proxy.host}`;
+    await assert.rejects(get(url), /self-signed certificate/);
+    await until('the proxy has no connection', () => proxy.open.size === 0);
+    // Node reads the certificates of an environment once, at its start.
+    const program = `
+      const { httpGet } = await import('./src/models/http-get.ts');
+      const limits = { connectTimeoutMs: 5000, answerTimeoutMs: 5000 };
+      const options = { headers: {}, token: 'secret', signal: AbortSignal.timeout(20000), ...limits };
+      const { response } = await httpGet('${url}', options);
+      process.stdout.write(Buffer.concat(await response.toArray()).toString());`;
+    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
+      env: { ...process.env, NODE_EXTRA_CA_CERTS: cert },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [output, [status]] = await Promise.all([child.stdout.toArray(), once(child, 'close')]);
+    assert.deepEqual([status, Buffer.concat(output).toString()], [0, 'weights']);
+    assert.deepEqual(seen, [`hub.test:${port} Bearer secret`]);
+    assert.deepEqual(proxy.asked, Array(2).fill(`CONNECT hub.test:${port} no credentials`));
+  } finally {
+    hub.close();
+    hub.closeAllConnections();
+    await proxy.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a proxy that refuses, is silent or is not there is named without its password, and left', async () => {
+  for (const [answer, says] of [
+    [407, /^the proxy 127\.0\.0\.1:\d+ refused to connect to hub\.test:443 \(407\)$/],
+    [null, /^the proxy 127\.0\.0\.1:\d+ did not answer in time$/],
+  ] as const) {
+    const proxy = await startForwardProxy(answer);
+    process.env.HTTPS_PROXY = `http://me:secret@${proxy.host}`;
+    try {
+      const failed = get('https://hub.test/', { connectTimeoutMs: 200 });
+      await assert.rejects(failed, (error) => error instanceof UnreachableError && says.test(error.message));
+      await until('the proxy has no connection', () => proxy.open.size === 0);
+    } finally {
+      await proxy.close();
+    }
+    await assert.rejects(
+      get('https://hub.test/'),
+      /^UnreachableError: the proxy 127\S+ cannot be reached \(ECONN/,
+    );
+  }
+});
+
+test('an abort ends the wait for a proxy with its reason', async () => {
+  const proxy = await startForwardProxy(null);
+  const controller = new AbortController();
+  const reason = new Error('the caller left');
+  process.env.HTTPS_PROXY = `http://${proxy.host}`;
+  try {
+    const failed = assert.rejects(
+      get('https://hub.test/', { signal: controller.signal }),
+      (error) => error === reason,
+    );
+    await until('the proxy is asked', () => proxy.asked.length === 1);
+    controller.abort(reason);
+    await failed;
+    await until('the proxy has no connection', () => proxy.open.size === 0);
+  } finally {
+    await proxy.close();
+  }
+});
+
+test('a proxy of another kind, or no URL, is refused by the name of its variable', async () => {
+  for (const named of ['socks5://me:secret@127.0.0.1:1', 'http://[bad', 'http://']) {
+    process.env.HTTPS_PROXY = named;
+    await assert.rejects(
+      get('https://hub.test/'),
+      ({ message }) => /^hub\.test: .*HTTPS_PROXY/.test(message) && !message.includes('secret'),
+    );
+  }
+});
