@@ -2,6 +2,7 @@
 
 #include "audio/decoder_limits.h"
 #include "audio/miniaudio_config.h"
+#include "audio/mp3_frames.h"
 #include "audio/resampler.h"
 #include "backend.h"
 
@@ -151,11 +152,11 @@ class AudioFile::Decoder {
                      " Hz; 2000 to 384000 can be read");
     channels = static_cast<int>(file_channels);
     rate = static_cast<int>(file_rate);
-    const bool is_one = channel >= 0 && channel < channels;
-    first_ = is_one ? static_cast<size_t>(channel) : 0;
-    mixed_ = is_one ? 1 : file_channels;
+    channel_ = channel;
+    is_mp3_ = format == AudioFormat::mp3;
+    block_rate_ = rate;
     resampler_ = std::make_unique<Resampler>(rate);
-    frames_.resize(kBlockFrames * file_channels);
+    frames_.resize(kBlockFrames * std::max<size_t>(file_channels, kMaxMp3Channels));
     mono_.reserve(kBlockFrames);
   }
   Decoder(const Decoder&) = delete;
@@ -178,33 +179,46 @@ class AudioFile::Decoder {
   // Appends one block of samples; false if there are no more.
   bool next(std::vector<float>& output, const CancelToken& cancel) {
     const DecoderLimits::Scope scope(limits_, cancel);
-    ma_uint64 read = 0;
-    ma_decoder_read_pcm_frames(&decoder_, frames_.data(), kBlockFrames, &read);
+    const auto block = is_mp3_ ? read_mp3(decoder_, frames_) : read_block();
     cancel.check(); // an aborted read must not pass for the end of the file
-    if (read == 0) {
-      resampler_->finish(output);
-      return false;
-    }
-    mono_.clear();
-    const auto width = static_cast<size_t>(channels);
-    for (size_t frame = 0; frame < read; ++frame) {
-      float sum = 0;
-      for (size_t channel = first_; channel < first_ + mixed_; ++channel)
-        sum += sane(frames_[frame * width + channel]);
-      mono_.push_back(sum / static_cast<float>(mixed_));
-    }
     const size_t before = output.size();
-    resampler_->process(mono_, output);
+    if (block.frames == 0 || block.rate != block_rate_)
+      resampler_->finish(output);
+    if (block.frames > 0) {
+      if (block.rate != block_rate_)
+        resampler_->begin(block.rate);
+      block_rate_ = block.rate;
+      to_mono(block);
+      resampler_->process(mono_, output);
+    }
     // The filter overshoots 1 at steps of full scale.
     for (size_t i = before; i < output.size(); ++i)
       output[i] = sane(output[i]);
-    return true;
+    return block.frames > 0;
   }
 
   int channels = 0;
   int rate = 0;
 
  private:
+  SampleBlock read_block() {
+    ma_uint64 read = 0;
+    ma_decoder_read_pcm_frames(&decoder_, frames_.data(), kBlockFrames, &read);
+    return {static_cast<size_t>(read), channels, rate};
+  }
+  void to_mono(const SampleBlock& block) {
+    const auto width = static_cast<size_t>(block.channels);
+    const bool is_one = channel_ >= 0 && channel_ < block.channels;
+    const size_t first = is_one ? static_cast<size_t>(channel_) : 0;
+    const size_t mixed = is_one ? 1 : width;
+    mono_.clear();
+    for (size_t frame = 0; frame < block.frames; ++frame) {
+      float sum = 0;
+      for (size_t channel = first; channel < first + mixed; ++channel)
+        sum += sane(frames_[frame * width + channel]);
+      mono_.push_back(sum / static_cast<float>(mixed));
+    }
+  }
   void close() {
     const CancelToken never;
     const DecoderLimits::Scope scope(limits_, never);
@@ -221,9 +235,9 @@ class AudioFile::Decoder {
   Input input_;
   ma_decoder decoder_{};
   bool open_ = false;
-  // The channels whose average is taken.
-  size_t first_ = 0;
-  size_t mixed_ = 1;
+  int channel_ = kAllChannels; // the one that is read
+  bool is_mp3_ = false;
+  int block_rate_ = 0; // of the last block
   std::unique_ptr<Resampler> resampler_;
   std::vector<float> frames_;
   std::vector<float> mono_;

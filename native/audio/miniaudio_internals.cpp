@@ -1,5 +1,7 @@
 // Compiles the decoders, once and without the warnings of this project. miniaudio finds Vorbis only if
 // stb_vorbis is declared first. The code of stb_vorbis is a hardened copy: see cmake/stb-vorbis.cmake.
+#include <algorithm>
+
 #define STB_VORBIS_HEADER_ONLY
 #include VOXGATE_STB_VORBIS // NOLINT(bugprone-suspicious-include): the decoder is one file
 
@@ -7,6 +9,24 @@
 #include "audio/miniaudio_config.h"
 
 #include "audio/decoder_limits.h"
+#include "audio/mp3_frames.h"
 
 #undef STB_VORBIS_HEADER_ONLY
 #include VOXGATE_STB_VORBIS // NOLINT(bugprone-suspicious-include): as above
+
+namespace voxgate {
+
+SampleBlock read_mp3(ma_decoder& decoder, std::span<float> output) {
+  auto& mp3 = static_cast<ma_mp3*>(decoder.pBackend)->dr;
+  if (mp3.pcmFramesRemainingInMP3Frame == 0 && ma_dr_mp3_decode_next_frame(&mp3) == 0)
+    return {};
+  // The reader takes this many samples of each moment, and looks at it nowhere else.
+  mp3.channels = mp3.mp3FrameChannels;
+  const ma_uint64 frames =
+      std::min<ma_uint64>(mp3.pcmFramesRemainingInMP3Frame, output.size() / kMaxMp3Channels);
+  const ma_uint64 read = ma_dr_mp3_read_pcm_frames_f32(&mp3, frames, output.data());
+  return {static_cast<size_t>(read), static_cast<int>(mp3.mp3FrameChannels),
+          static_cast<int>(mp3.mp3FrameSampleRate)};
+}
+
+} // namespace voxgate

@@ -5,6 +5,9 @@
 #ifdef __linux__
 #include <sys/resource.h>
 #endif
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
 
 namespace voxgate {
 
@@ -18,6 +21,21 @@ void let_the_event_loop_go_first() {
 #ifdef __linux__
   constexpr int kStep = 3;
   setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kStep);
+#endif
+}
+
+// A sound that fades into silence becomes numbers below 1e-38, with which a processor computes up to fifty
+// times as slowly. They are as good as 0. The threads that this one starts inherit it.
+void take_denormals_for_zero() {
+#if defined(__SSE2__)
+  constexpr unsigned kFlushToZero = 0x8000;
+  constexpr unsigned kDenormalsAreZero = 0x0040;
+  _mm_setcsr(_mm_getcsr() | kFlushToZero | kDenormalsAreZero);
+#elif defined(__aarch64__)
+  constexpr uint64_t kFlushToZero = uint64_t{1} << 24;
+  uint64_t control = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  asm volatile("msr fpcr, %0" : : "r"(control | kFlushToZero));
 #endif
 }
 
@@ -37,6 +55,7 @@ void Worker::start_thread() {
   try {
     threads_.emplace_back([this, index = threads_.size()] {
       let_the_event_loop_go_first();
+      take_denormals_for_zero();
       work(index);
     });
   } catch (const std::exception&) { // std::system_error or std::bad_alloc

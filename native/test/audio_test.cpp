@@ -90,9 +90,35 @@ TEST("audio: rates and channels become 16 kHz mono of the same length") {
   CHECK(mixed.size() == 8000 && std::fabs(mixed[4000] - 0.25F) < 0.001F);
 }
 
-TEST("audio: a tone above 8 kHz does not fold back") {
-  const auto samples = decode(wav({.rate = 48000}, sine(14000, 48000, 0.5)));
-  CHECK(loudness(samples) < 0.02F);
+// How loud one frequency is in the second half second of 16 kHz samples, over the loudness of `sine`, in dB.
+double level(std::span<const float> samples, double hertz) {
+  double real = 0;
+  double imaginary = 0;
+  constexpr int kCount = 8000;
+  for (int i = 0; i < kCount; ++i) {
+    const double angle = 2 * std::numbers::pi * hertz * i / 16000;
+    real += samples[8000 + i] * std::cos(angle);
+    imaginary += samples[8000 + i] * std::sin(angle);
+  }
+  return 20 * std::log10(2 * std::hypot(real, imaginary) / kCount / (16000.0 / 32768) + 1e-9);
+}
+
+TEST("audio: a tone keeps its level, and neither folds back from above 8 kHz nor has an image") {
+  struct Tone {
+    uint32_t rate;
+    double hertz;
+    double other; // the frequency of its alias or image
+  };
+  const Tone tones[] = {{8000, 2000, 6000},  {8000, 3400, 4600},   {11025, 4500, 6525},
+                        {22050, 7000, 5500}, {44100, 9000, 7000},  {44100, 10000, 6000},
+                        {44100, 7000, 2000}, {48000, 14000, 2000}, {96000, 10000, 6000},
+                        {44101, 7000, 2000}, {44101, 9000, 7000},  {383999, 9000, 7000}};
+  for (const auto& tone : tones) {
+    const auto samples = decode(wav({.rate = tone.rate}, sine(tone.hertz, tone.rate, 1.2)));
+    CHECK(level(samples, tone.other) < -65);
+    if (tone.hertz < 8000)
+      CHECK(std::fabs(level(samples, tone.hertz)) < 0.3);
+  }
 }
 
 TEST("audio: floats that are no numbers or too large become harmless") {

@@ -36,6 +36,19 @@ TEST("worker: runs tasks in order") {
   CHECK(order == "abc.");
 }
 
+TEST("worker: a number too small for a float's full precision is 0, which takes no longer than others") {
+  volatile float tiny = 1e-39F;
+  std::atomic<float> product{1};
+  {
+    Worker worker;
+    worker.submit({std::make_shared<CancelToken>(), [&] { product = tiny * 0.5F; }});
+    worker.stop([] {});
+    worker.join();
+  }
+  CHECK(product == 0.0F);
+  CHECK(tiny * 0.5F > 0.0F); // in other threads it is not
+}
+
 TEST("worker: a cancelled task that waits ends before the one that runs") {
   std::atomic<bool> open{false};
   std::atomic<int> first{0};

@@ -195,7 +195,7 @@ function createSource(container: Container, { decoder, first }: Opened, limits: 
         next = null; // the block belongs to the consumer, so nothing here keeps it in memory
         samples += block.length;
         if (samples > maxSamples) throw refuseLength(maxAudioSec);
-        yield silenceNonFinite(block);
+        yield withinFullScale(block);
         next = await decoder.read();
       }
     } finally {
@@ -218,10 +218,13 @@ function createSource(container: Container, { decoder, first }: Opened, limits: 
   };
 }
 
-/** A float file may hold NaN and infinities, and one of them would spoil a whole window of the model. */
-function silenceNonFinite(block: Float32Array): Float32Array {
-  for (let i = 0; i < block.length; i += 1) {
-    if (!Number.isFinite(block[i])) block[i] = 0;
+/**
+ * A float file may hold any value. One NaN would spoil a whole window of the model, and beside one click far above full
+ * scale all speech would be silence.
+ */
+function withinFullScale(block: Float32Array): Float32Array {
+  for (const [i, sample] of block.entries()) {
+    if (!(Math.abs(sample) <= 1)) block[i] = Number.isFinite(sample) ? Math.sign(sample) : 0;
   }
   return block;
 }

@@ -1,5 +1,6 @@
 /** These tests read audio files with the addon. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { setMaxListeners } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
@@ -62,6 +63,33 @@ test('an audio file of any rate becomes 16 kHz', async () => {
     assert.equal(samples.length, 16_000);
     const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
     assert.ok(Math.abs(Math.sqrt(power) - 0.345) < 0.02, `${rate}: ${Math.sqrt(power)}`);
+  }
+});
+
+test('the frames of an mp3 have channels and a rate of their own, where files were joined', async () => {
+  const tone = (hertz: number, ...how: string[]) =>
+    execFileSync('ffmpeg', [
+      ...['-v', 'error', '-f', 'lavfi', '-i', `sine=${hertz}:duration=2`, ...how],
+      ...['-write_xing', '0', '-f', 'mp3', '-'],
+    ]);
+  const mono = tone(440, '-ac', '1', '-ar', '44100');
+  const stereo = tone(1760, '-ac', '2', '-ar', '44100');
+  const slow = tone(880, '-ac', '1', '-ar', '22050');
+  const pitchAt = (samples: Float32Array, sec: number) => {
+    const second = samples.subarray(sec * 16_000, (sec + 1) * 16_000);
+    return second.filter((sample, i) => i > 0 && sample < 0 !== (second[i - 1] ?? 0) < 0).length / 2;
+  };
+  for (const [name, pitches, parts] of [
+    ['mono, then stereo', [440, 1760], [mono, stereo]],
+    ['stereo, then mono', [1760, 440], [stereo, mono]],
+    ['44.1, then 22.05 kHz', [440, 880], [mono, slow]],
+    ['22.05, then 44.1 kHz in stereo', [880, 1760], [slow, stereo]],
+  ] as const) {
+    const samples = await readAll(temporaryFile(Buffer.concat(parts)));
+    assert.ok(Math.abs(samples.length / 16_000 - 4) < 0.2, `${name}: ${samples.length / 16_000} s`);
+    const heard = [pitchAt(samples, 0.6), pitchAt(samples, 2.6)];
+    for (const [i, pitch] of pitches.entries())
+      assert.ok(Math.abs((heard[i] ?? 0) - pitch) < 5, `${name}: ${heard} instead of ${pitches}`);
   }
 });
 

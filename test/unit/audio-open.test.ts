@@ -216,8 +216,9 @@ test('10 ms are audio, no samples are a refusal, and a data size of 0 or of hour
   }
 });
 
-test('NaN and infinity become silence', async () => {
-  const raw = Buffer.from(Float32Array.of(Number.NaN, 0.5, Number.POSITIVE_INFINITY, -0.5).buffer);
+test('NaN and infinity become silence, and what is above full scale becomes full scale', async () => {
+  const given = [Number.NaN, 0.5, Number.POSITIVE_INFINITY, -0.5, 1e10, -1.5];
+  const raw = Buffer.from(Float32Array.from(given).buffer);
   const path = join(folder, 'nan.wav');
   runFfmpeg(
     '-f',
@@ -233,7 +234,7 @@ test('NaN and infinity become silence', async () => {
     path,
   );
   const { samples } = await collect(path, withBoth({ engine: refusingEngine }));
-  assert.deepEqual([...samples], [0, 0.5, 0, -0.5]);
+  assert.deepEqual([...samples], [0, 0.5, 0, -0.5, 1, -1]);
 });
 
 test('files without usable audio are refused before any decoder runs', async () => {
