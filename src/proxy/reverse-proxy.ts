@@ -8,12 +8,14 @@ import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
+import { TLSSocket } from 'node:tls';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { withoutTrailingSlashes } from '../url-base.ts';
 import { type ClientLimits, isUpstreamsTurn, watchSending } from './client-pace.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
 import { silentError, type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
+import { agentFor } from './upstream-connection.ts';
 
 export interface ForwardOptions {
   /** Ends the upstream call at once when the client leaves, the gateway stops or the operator stops the request. */
@@ -50,6 +52,7 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
 
   const proxy = createProxyMiddleware<Request, Response>({
     target: base.origin,
+    agent: agentFor(base),
     pathFilter: () => true,
     toProxy: true,
     changeOrigin: true,
@@ -122,7 +125,8 @@ function supervise(
   }, CONNECT_TIMEOUT_MS);
   const connected = () => clearTimeout(connecting);
   const socket = proxyReq.socket as Socket;
-  if (socket.connecting) socket.once('connect', connected);
+  if (socket instanceof TLSSocket) socket.once('secureConnect', connected);
+  else if (socket.connecting) socket.once('connect', connected);
   else connected();
   // The timeout limits the silence of the upstream, not the whole call. The client has limits of its own.
   proxyReq.setTimeout(timeoutMs);

@@ -1,0 +1,37 @@
+/** Connections on which the answer of an upstream is read, also where it answers before it has read the request. */
+import { Agent } from 'node:http';
+import { Socket, type SocketConstructorOpts, type TcpNetConnectOpts } from 'node:net';
+
+/** What a write fails with where the other side has closed. */
+const CLOSED = new Set(['EPIPE', 'ECONNRESET']);
+
+/**
+ * An upstream that refuses a request may answer and close at once (RFC 9112, section 9.6). Node destroys a socket on
+ * which a write fails, with the answer that waits in it. So such a write counts as done here, and what is read tells how
+ * the call ended: by the answer, or by the end of the connection.
+ */
+class AnsweredSocket extends Socket {
+  override _write(...[chunk, encoding, done]: Parameters<Socket['_write']>): void {
+    super._write(chunk, encoding, unlessClosed(done));
+  }
+
+  override _writev(...[chunks, done]: Parameters<NonNullable<Socket['_writev']>>): void {
+    super._writev?.(chunks, unlessClosed(done));
+  }
+}
+
+const unlessClosed =
+  (done: (error?: Error | null) => void) =>
+  (error?: NodeJS.ErrnoException | null): void =>
+    done(CLOSED.has(error?.code ?? '') ? null : error);
+
+/** Opens a connection for each call. Only those without TLS are `AnsweredSocket`s. */
+class UpstreamAgent extends Agent {
+  override createConnection(options: SocketConstructorOpts & TcpNetConnectOpts): Socket {
+    return new AnsweredSocket(options).connect(options);
+  }
+}
+
+/** The agent for an upstream; undefined for one over TLS, where Node makes the sockets. */
+export const agentFor = ({ protocol }: URL): Agent | undefined =>
+  protocol === 'http:' ? new UpstreamAgent() : undefined;
