@@ -18,6 +18,7 @@ import {
 import { parseRequest, type TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
+import type { SpeakerRequest } from '../transcription/speaker-fields.ts';
 import { turnOf } from './admission.ts';
 import { clientSignal } from './client-signal.ts';
 import { type Notes, notesOf } from './observe.ts';
@@ -79,7 +80,7 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
       // What the request held is free before the client sees the end, so its next request does not find it taken.
       const slot = { take: () => turnOf(res).take(signal) };
       const listening = listen(
-        { request, upload, signal },
+        { request, known: parsed.speakers?.known ?? [], upload, signal },
         answer,
         { ...deps, transcription: { ...deps.transcription, slot } },
         { notes, enoughSec: dialect.enoughSec ?? Number.POSITIVE_INFINITY },
@@ -93,8 +94,19 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
   };
 }
 
+/** @param known the voices that are given, which must be usable also where the answer shows no speakers */
 async function listen(
-  { request, upload, signal }: { request: TranscriptionRequest; upload: Upload; signal: AbortSignal },
+  {
+    request,
+    known,
+    upload,
+    signal,
+  }: {
+    request: TranscriptionRequest;
+    known: SpeakerRequest['known'];
+    upload: Upload;
+    signal: AbortSignal;
+  },
   answer: TranscriptionAnswer,
   deps: TranscriptionHandlerDeps,
   { notes, enoughSec }: { notes: Notes; enoughSec: number },
@@ -104,7 +116,7 @@ async function listen(
     deps.openAudio(path, opening, { requestId, channel });
   const input = {
     openAudio: (opening: AbortSignal, channel?: Channel) => open(upload.path, opening, channel),
-    references: await readReferences(request.speakers?.known ?? [], { upload, open, signal }),
+    references: await readReferences(known, { upload, open, signal }),
     requestId,
     timed: showsTimes(request) || Number.isFinite(enoughSec), // without times no segment has a length
     signal,

@@ -195,6 +195,8 @@ test('a reference that cannot be used is a 400 that names it', async () => {
   assert.match(await refusal([good], ['a\nb']), /^known_speaker_names: .*one line/);
   assert.match(await refusal([good], ['n'.repeat(101)]), /^known_speaker_names: .*at most 100/);
   assert.match(await refusal([`data:audio/wav;base64,${'A'.repeat(3 * 1024 * 1024)}`]), /at most 3145728/);
+  const unseen = { 'known_speaker_names[]': 'Anna', 'known_speaker_references[]': voice(0, 1.9) };
+  assert.equal((await ask(gateway, unseen)).status, 400, 'also where the answer shows no speakers');
   await until('the references are gone', () => gateway.uploads().length === 0);
   assert(
     gateway.logged.every((line) => !line.includes('UklG')),
@@ -266,6 +268,29 @@ test('a client that leaves while speakers are told apart frees the slot', async 
     await until('the slot is free', () => gateway.app.slot.status().holder === null);
     await leaving;
   }
+});
+
+test('no turn ends behind the audio', async () => {
+  await using gateway = await withSpeakers();
+  for (const seconds of [1.9, 2.87, 12]) {
+    const file = wav(conversation([{ speaker: 0, start: 0, end: seconds }], seconds));
+    const answer = await json(await ask(gateway, { response_format: 'verbose_json', diarize: '1' }, file));
+    const [{ end } = { end: 0 }] = answer.turns;
+    assert(end > seconds - 0.1 && end <= answer.duration, `${end} of ${answer.duration} s`);
+    assert(answer.speakers[0].seconds <= answer.duration);
+  }
+});
+
+test('no one gets the name of a known voice that was not heard', async () => {
+  const deaf = { ...scriptedVoices(), segmentation: async () => new Float32Array(7 * 589) };
+  await using gateway = await withSpeakers({ speakers: deaf, transcribe: async () => heard(' Yes.', 300) });
+  const known = { 'known_speaker_names[]': 'A', 'known_speaker_references[]': voice(1, 3) };
+  const file = wav(conversation([{ speaker: 0, start: 0, end: 1 }], 1));
+  const body = await json(await ask(gateway, { response_format: 'diarized_json', ...known }, file));
+  assert.deepEqual(
+    body.segments.map(({ speaker }: any) => speaker),
+    ['B'],
+  );
 });
 
 test('words that no turn covers still have a speaker', async () => {

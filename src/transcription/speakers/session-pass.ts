@@ -1,4 +1,5 @@
 /** The part of a session that tells speakers apart: it hears every block, and gives every segment its speaker. */
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { BUDGETS } from '../../budgets.ts';
 import type { ModelCache } from '../../engine/cache.ts';
 import type { SpeakerModel } from '../../engine/types.ts';
@@ -6,6 +7,7 @@ import { DIARIZATION } from '../../models/catalogue.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 import type { SpeakerRequest } from '../speaker-fields.ts';
 import { createDiarization, type Turn } from './diarization.ts';
+import { createLabels } from './names.ts';
 import { createOnlineDiarization } from './online.ts';
 import { unit } from './voice.ts';
 import { bySpeaker } from './words.ts';
@@ -94,26 +96,37 @@ async function passOver(
     known,
     signal,
   });
+  // Words are someone's, even where the networks heard no one.
+  const names = references.map(({ name }) => name);
+  const stranger = createLabels(() => undefined, names).of(0);
+  let samples = 0;
   let turns: Turn[] = [];
   let before: string | undefined;
 
+  /** The last frame of the segmentation may end behind the audio. */
+  function withinAudio(turn: Turn): Turn {
+    return { ...turn, end: Math.min(turn.end, samples / SAMPLE_RATE) };
+  }
+
   async function parts(segment: UnnumberedSegment): Promise<UnnumberedSegment[]> {
     const near = await timed(() => diarization.turnsBetween(segment.start - NEAR_SEC, segment.end));
-    // Words are someone's, even where the networks heard no one. The first speaker who has no name is A.
-    const found = bySpeaker(segment, near, before ?? near[0]?.speaker ?? 'A');
+    const found = bySpeaker(segment, near, before ?? near[0]?.speaker ?? stranger);
     before = found.at(-1)?.speaker;
     return found;
   }
 
   return {
-    push: (block) => timed(() => diarization.push(block)),
+    push(block) {
+      samples += block.length;
+      return timed(() => diarization.push(block));
+    },
     async *label(segments) {
       const waiting: UnnumberedSegment[] = [];
       for await (const segment of segments) {
         if (atOnce) yield* await parts(segment);
         else waiting.push(segment);
       }
-      turns = await timed(diarization.finish);
+      turns = (await timed(diarization.finish)).map(withinAudio);
       for (const segment of waiting) yield* await parts(segment);
     },
     summary: () => ({ ...summaryOf(turns), tookSec }),
