@@ -1,20 +1,27 @@
 /** What programs import: a gateway inside their process, and the text of a file. docs/node.md shows both. */
+import { fileURLToPath } from 'node:url';
+import { inspect, types } from 'node:util';
 import type { z } from 'zod';
+import { callLine } from './cli/call-line.ts';
 import { checkModelSettings } from './cli/model-settings.ts';
 import { openEngine, quietLog } from './cli/open-engine.ts';
 import { startPrivateGateway } from './cli/private-gateway.ts';
 import { preload, startGateway } from './cli/start-gateway.ts';
-import { askFor } from './cli/transcribe-client.ts';
-import { readConfig, type Settings } from './config.ts';
+import { type Asked, askFor, RequestError } from './cli/transcribe-client.ts';
+import { ConfigError, readConfig, type Settings } from './config.ts';
+import { GatewayError } from './errors.ts';
 import { ownBaseUrl } from './http/address.ts';
 import type { diarizedSchema, jsonSchema, verboseSchema } from './http/openapi.ts';
 import type { ResponseFormat, transcriptionFields } from './transcription/request.ts';
+import { isTruthy } from './truthy.ts';
 
-export { RequestError } from './cli/transcribe-client.ts';
-export { ConfigError, type Settings } from './config.ts';
+export { ConfigError, RequestError, type Settings };
 
-/** The path of a file of sound or video, or the bytes of one. The content decides how it is decoded. */
-export type Audio = string | Uint8Array;
+/**
+ * A file of sound or video: its path, its `file:` URL, or its bytes. The content decides how it is decoded. Bytes are
+ * copied at once.
+ */
+export type Audio = string | URL | Blob | ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 
 /**
  * The fields of `POST /v1/audio/transcriptions` (docs/api.md), but for `stream`. Switches are booleans, and lists are
@@ -46,15 +53,19 @@ export interface Gateway extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   /**
-   * The text of a file, as this gateway answers it over HTTP. A busy gateway is asked again for up to an hour.
-   * @throws RequestError with the status and the kind of the error that the API gives
+   * The text of a file, as this gateway answers it over HTTP. Many calls may be made at once: they are sent one after
+   * the other, in their order. A gateway that others keep busy is asked again for up to an hour.
+   * @throws RequestError with the status and the kind of the error that the API gives; after `close` that of a gateway
+   *   that is shutting down
+   * @throws TypeError for an argument of a wrong type
+   * @throws `signal.reason` after an abort
    */
   transcribe<F extends Fields = Record<never, never>>(
     audio: Audio,
     fields?: F,
     options?: { signal?: AbortSignal },
   ): Promise<AnswerTo<F>>;
-  /** Refuses new requests, gives those under way `SVC_DRAIN_SEC` to end, and frees the models. */
+  /** Refuses new requests and calls that wait, gives those under way `SVC_DRAIN_SEC` to end, and frees the models. */
   close(): Promise<void>;
 }
 
@@ -70,12 +81,19 @@ export async function createGateway(settings: Settings = {}): Promise<Gateway> {
   const { app, address } = await startGateway(config, { ...parts, crashes: { list: () => [] } });
   await preload(app, config, parts);
   const url = ownBaseUrl(app.server) ?? '';
+  const line = callLine();
   let closing: Promise<void> | undefined;
-  const close = () => (closing ??= app.close(config.drainMs));
+  const close = () => {
+    line.close(shuttingDown()); // another program may get the port, and must get neither the audio nor the key
+    closing ??= app.close(config.drainMs);
+    return closing;
+  };
   return {
     ...{ url, port: address.port, close, [Symbol.asyncDispose]: close },
-    transcribe: (audio, fields, options) =>
-      ask({ base: url, key: config.apiKeys[0] }, audio, fields, options),
+    async transcribe(audio, fields, { signal } = {}) {
+      const asked = { base: url, key: config.apiKeys[0], ...question(audio, fields, signal) };
+      return await line.inTurn(asked.signal, (until) => ask({ ...asked, until }));
+    },
   };
 }
 
@@ -85,39 +103,78 @@ export async function createGateway(settings: Settings = {}): Promise<Gateway> {
  * @param settings those of docs/configuration.md by name, which stand before those of the environment
  * @throws ConfigError for a wrong setting
  * @throws RequestError with the status and the kind of the error that the API gives
+ * @throws TypeError for an argument of a wrong type, before a model is loaded
+ * @throws `signal.reason` after an abort
  */
 export async function transcribe<F extends Fields = Record<never, never>>(
   audio: Audio,
   fields?: F,
   { settings = {}, signal }: { settings?: Settings; signal?: AbortSignal } = {},
 ): Promise<AnswerTo<F>> {
+  const asked = question(audio, fields, signal);
+  asked.signal.throwIfAborted();
   const { config, ...parts } = open(settings);
   await using gateway = await startPrivateGateway(config, parts);
-  return await ask(gateway, audio, fields, signal && { signal });
+  return await ask({ ...gateway, ...asked });
 }
 
 function open(settings: Settings) {
-  const { config, warnings } = readConfig(undefined, settings);
+  const texts = givenIn('settings', settings).map(([name, value]) => {
+    if (!isPlain(value)) throw new ConfigError(`${name} cannot be ${shown(value)}: ${EXPECTED}`);
+    return [name, value];
+  });
+  const { config, warnings } = readConfig(undefined, Object.fromEntries(texts));
   checkModelSettings(config);
   const log = quietLog(config);
   for (const warning of warnings) log.warn(warning);
   return { config, log, ...openEngine(config, log) };
 }
 
-async function ask<F extends Fields>(
-  gateway: { base: string; key: string | undefined },
-  audio: Audio,
-  fields: F | undefined,
-  { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
-): Promise<AnswerTo<F>> {
-  const given = Object.entries(fields ?? {}).filter(([, value]) => value !== undefined && value !== null);
-  const texts = given.map(([name, value]) => [
+/** What a program asks a gateway. One in JavaScript may give anything, and most things have a text that would be sent. */
+function question(audio: Audio, fields: Fields | undefined, signal = new AbortController().signal) {
+  const texts = givenIn('fields', fields).map(([name, value]) => [
     name,
-    Array.isArray(value) ? value.map(String) : toText(value),
+    Array.isArray(value) ? value.map((one) => textOf(name, one)) : textOf(name, value),
   ]);
-  const body = await askFor({ ...gateway, audio, fields: Object.fromEntries(texts), signal });
-  const isText = ['text', 'srt', 'vtt'].includes(fields?.response_format ?? 'json');
-  return (isText ? body : JSON.parse(body)) as AnswerTo<F>;
+  const { stream = 'off', ...sent } = Object.fromEntries(texts);
+  if (isTruthy(`${stream}`))
+    throw new TypeError('stream cannot be on: the answer comes as a whole, and in parts over HTTP only');
+  return { audio: contentOf(audio), fields: sent as Asked['fields'], signal };
 }
 
-const toText = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value));
+async function ask<Answer>(asked: Asked): Promise<Answer> {
+  const body = await askFor(asked);
+  const isText = ['text', 'srt', 'vtt'].includes(asked.fields.response_format as string);
+  return (isText ? body : JSON.parse(body)) as Answer;
+}
+
+/** The answer of a gateway that is closed, which cannot give it any more. */
+function shuttingDown(): RequestError {
+  const { status, kind, message } = new GatewayError('shutting_down', {});
+  return new RequestError(status, JSON.stringify({ error: { kind, message } }));
+}
+
+function contentOf(audio: Audio): Asked['audio'] {
+  if (typeof audio === 'string' || audio instanceof Blob) return audio;
+  if (audio instanceof URL) return fileURLToPath(audio);
+  if (types.isAnyArrayBuffer(audio) || ArrayBuffer.isView(audio)) return new Blob([audio as ArrayBuffer]);
+  throw new TypeError(`The audio cannot be ${shown(audio)}: expected a path, a file: URL, a Blob or bytes`);
+}
+
+/** What has a value. Null means "not given", as undefined does. */
+function givenIn(what: string, values: object | undefined): [string, unknown][] {
+  if (typeof (values ?? {}) !== 'object' || Array.isArray(values))
+    throw new TypeError(`The ${what} cannot be ${shown(values)}: expected an object`);
+  return Object.entries(values ?? {}).filter(([, value]) => value !== undefined && value !== null);
+}
+
+function textOf(field: string, value: unknown): string {
+  if (isPlain(value)) return String(value);
+  if (field === 'chunking_strategy' && typeof value === 'object') return JSON.stringify(value);
+  throw new TypeError(`${field} cannot be ${shown(value)}: ${EXPECTED}`);
+}
+
+const isPlain = (value: unknown) => ['string', 'number', 'boolean'].includes(typeof value);
+const EXPECTED = 'expected a text, a number or a boolean';
+/** A value in an error, where an object is only named. */
+const shown = (value: unknown) => inspect(value, { depth: -1 });

@@ -156,7 +156,7 @@ class AudioFile::Decoder {
     is_mp3_ = format == AudioFormat::mp3;
     block_rate_ = rate;
     resampler_ = std::make_unique<Resampler>(rate);
-    frames_.resize(kBlockFrames * std::max<size_t>(file_channels, kMaxMp3Channels));
+    frames_.resize(kBlockFrames * std::max<size_t>(file_channels, kMp3Channels));
     mono_.reserve(kBlockFrames);
   }
   Decoder(const Decoder&) = delete;

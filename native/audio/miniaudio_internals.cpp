@@ -23,7 +23,7 @@ SampleBlock read_mp3(ma_decoder& decoder, std::span<float> output) {
   // The reader takes this many samples of each moment, and looks at it nowhere else.
   mp3.channels = mp3.mp3FrameChannels;
   const ma_uint64 frames =
-      std::min<ma_uint64>(mp3.pcmFramesRemainingInMP3Frame, output.size() / kMaxMp3Channels);
+      std::min<ma_uint64>(mp3.pcmFramesRemainingInMP3Frame, output.size() / kMp3Channels);
   const ma_uint64 read = ma_dr_mp3_read_pcm_frames_f32(&mp3, frames, output.data());
   return {static_cast<size_t>(read), static_cast<int>(mp3.mp3FrameChannels),
           static_cast<int>(mp3.mp3FrameSampleRate)};

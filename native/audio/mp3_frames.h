@@ -7,7 +7,7 @@
 
 namespace voxgate {
 
-inline constexpr size_t kMaxMp3Channels = 2;
+inline constexpr size_t kMp3Channels = 2;
 
 // Samples that were decoded, those of all channels side by side.
 struct SampleBlock {

@@ -17,7 +17,7 @@ constexpr double kBeta = 7;
 constexpr double kPass = 0.92;
 // The phases of all common rates are fewer, so that those are exact. The error of interpolation between 512
 // is far below that of the window.
-constexpr uint64_t kMaxExactPhases = 640;
+constexpr uint64_t kExactPhases = 640;
 constexpr uint64_t kInterpolatedPhases = 512;
 constexpr size_t kVector = 16; // floats that are computed side by side
 
@@ -57,7 +57,7 @@ ResamplingFilters::ResamplingFilters(int rate) {
   const double scale = kPass * std::min(1.0, static_cast<double>(up_) / static_cast<double>(down_));
   half_ = static_cast<size_t>(std::ceil(kCrossings / scale));
   taps_ = (2 * half_ + kVector - 1) / kVector * kVector;
-  rows_ = up_ <= kMaxExactPhases ? up_ : kInterpolatedPhases;
+  rows_ = up_ <= kExactPhases ? up_ : kInterpolatedPhases;
   weights_.resize((rows_ + 1) * taps_);
   std::vector<double> filter(2 * half_);
   for (uint64_t row = 0; row <= rows_; ++row) {

@@ -6,9 +6,8 @@ import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
-import { addAbortSignal, Readable } from 'node:stream';
+import { addAbortSignal, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { ReadableStream } from 'node:stream/web';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withoutTrailingSlashes } from '../url-base.ts';
 import type { Fields } from './transcribe-fields.ts';
@@ -18,9 +17,11 @@ export interface Asked {
   base: string;
   key: string | undefined;
   /** The path of a file, or the bytes of one. */
-  audio: string | Uint8Array;
+  audio: string | Blob;
   fields: Fields;
   signal: AbortSignal;
+  /** After its abort nothing more is sent, but the request under way goes on; `signal` if it is absent. */
+  until?: AbortSignal | undefined;
   /** Called with the message of the gateway each time that it is busy and will be asked again. */
   onBusy?: ((message: string) => void) | undefined;
 }
@@ -31,6 +32,7 @@ const LONGEST_REST_SEC = 60;
 /** A connection whose other end is gone is noticed, also while a long file is heard and no byte is sent. */
 const KEEP_ALIVE_MS = 30_000;
 const MOST_BYTES = 256 * 1024 * 1024;
+const PIECE_BYTES = 1024 * 1024;
 
 /** A gateway answered with an error. The message is a sentence for people; programs look at `status` and `kind`. */
 export class RequestError extends Error {
@@ -52,12 +54,23 @@ export class RequestError extends Error {
  * The body of the answer.
  * @throws RequestError with the message of the gateway
  * @throws Error with the path of a file that cannot be read
+ * @throws the reason of `signal` or `until` after an abort
  */
 export async function askFor(asked: Asked): Promise<string> {
+  try {
+    return await askWhileBusy(asked);
+  } catch (error) {
+    asked.signal.throwIfAborted(); // what is thrown after an abort is mostly the AbortError of Node
+    throw error;
+  }
+}
+
+async function askWhileBusy(asked: Asked): Promise<string> {
+  const { signal, until = signal } = asked;
   const startedAt = performance.now();
-  const audio = typeof asked.audio === 'string' ? await readable(asked.audio, asked.signal) : asked.audio;
+  const audio = typeof asked.audio === 'string' ? await readable(asked.audio, signal) : asked.audio;
   for (;;) {
-    const response = await send({ ...asked, audio });
+    const response = await send({ ...asked, audio, until });
     const body = (await bytesOf(response, 'The answer is too long')).toString();
     const { statusCode = 0, headers } = response;
     if (statusCode === 200) return body;
@@ -66,7 +79,8 @@ export async function askFor(asked: Asked): Promise<string> {
     const refusal = new RequestError(statusCode, body);
     if (!isBusy) throw refusal;
     asked.onBusy?.(refusal.message);
-    await sleep(Math.min(restSec, LONGEST_REST_SEC) * 1000, undefined, { signal: asked.signal });
+    const restMs = Math.min(restSec, LONGEST_REST_SEC) * 1000;
+    await sleep(restMs, undefined, { signal: until }).catch(() => until.throwIfAborted());
   }
 }
 
@@ -77,26 +91,28 @@ const OPENED = /^\/dev\/(?:stdin|fd\/(\d+))$/;
  * The path of a file, or the bytes of a pipe. A pipe can be read only once, and a busy gateway is asked several times,
  * so its bytes are kept. A pipe that the shell has not opened is refused, because opening it may block the process.
  */
-async function readable(path: string, signal: AbortSignal): Promise<string | Uint8Array> {
+async function readable(path: string, signal: AbortSignal): Promise<string | Blob> {
   const info = await stat(path);
   await access(path, constants.R_OK);
   if (info.isFile()) return path;
   const opened = OPENED.exec(path);
   if (opened === null || !info.isFIFO()) throw new Error(`${path} is no regular file`);
   const pipe = new Socket({ fd: Number(opened[1] ?? 0), readable: true, writable: false });
-  return bytesOf(
-    addAbortSignal(signal, pipe),
-    `${path} has more than ${MOST_BYTES / 1024 ** 2} MiB: give a file`,
-  );
+  const tooLong = `${path} has more than ${MOST_BYTES / 1024 ** 2} MiB: give a file`;
+  return new Blob([await bytesOf(addAbortSignal(signal, pipe), tooLong)]);
 }
 
-async function send({ base, key, audio, fields, signal }: Asked): Promise<IncomingMessage> {
+async function send({ base, key, audio, fields, signal, until }: Asked): Promise<IncomingMessage> {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields))
     for (const one of [value].flat()) form.append(Array.isArray(value) ? `${name}[]` : name, one);
-  if (typeof audio === 'string') form.append('file', await openAsBlob(audio), basename(audio));
-  else form.append('file', new Blob([audio]), 'audio');
+  const [file, name] =
+    typeof audio === 'string' ? [await openAsBlob(audio), basename(audio)] : [audio, 'audio'];
+  form.append('file', new Blob([]), name); // the bytes of the file are put in below
   const encoded = new Response(form);
+  const parts = Buffer.from(await encoded.arrayBuffer());
+  const endOfFile = parts.lastIndexOf('\r\n--');
+  until?.throwIfAborted();
   const url = `${withoutTrailingSlashes(base)}/v1/audio/transcriptions`;
   // Fetch gives up when no header has come for 5 min, and a long file takes longer.
   const request = (url.startsWith('https:') ? requestHttps : requestHttp)(url, {
@@ -113,12 +129,16 @@ async function send({ base, key, audio, fields, signal }: Asked): Promise<Incomi
   const answered = once(request, 'response', { signal });
   let unread: unknown;
   async function* content() {
+    yield parts.subarray(0, endOfFile);
     try {
-      yield* Readable.fromWeb(encoded.body as ReadableStream);
+      yield* piecesOf(file);
     } catch (error) {
-      unread = new Error(`${audio} cannot be read`, { cause: error });
+      unread = new Error(`${typeof audio === 'string' ? audio : 'The audio'} cannot be read`, {
+        cause: error,
+      });
       throw error;
     }
+    yield parts.subarray(endOfFile);
   }
   // A refusal may come before the file is sent; what fails then is told by the answer or by the request itself.
   pipeline(content, request).catch((error) => request.destroy(error));
@@ -128,6 +148,12 @@ async function send({ base, key, audio, fields, signal }: Asked): Promise<Incomi
   } catch (error) {
     throw unread ?? error; // the request only knows that it was not sent whole
   }
+}
+
+/** The stream of a Blob that is left before its end would keep the file open until Node collects it. */
+async function* piecesOf(file: Blob): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < file.size; at += PIECE_BYTES)
+    yield new Uint8Array(await file.slice(at, at + PIECE_BYTES).arrayBuffer());
 }
 
 async function bytesOf(stream: Readable, tooLong: string): Promise<Buffer> {

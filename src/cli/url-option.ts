@@ -1,10 +1,14 @@
 /** The address of a gateway on the command line. */
 import { InvalidArgumentError } from 'commander';
+import { withoutTrailingSlashes } from '../url-base.ts';
 
-/** @throws InvalidArgumentError when it is no address of HTTP */
+/**
+ * The base of the paths. Clients of OpenAI's API want an address that ends in /v1, so it may end in it here, too.
+ * @throws InvalidArgumentError when it is no address of HTTP
+ */
 export function toUrl(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
     throw new InvalidArgumentError('Expected an address such as http://127.0.0.1:8000.');
-  return value;
+  return withoutTrailingSlashes(value).replace(/\/v1$/, '');
 }

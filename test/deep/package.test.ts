@@ -178,6 +178,12 @@ await using gateway = await createGateway({ SVC_PORT: 0 });
 const { words } = await gateway.transcribe('a', { response_format: 'verbose_json' });
 export const start: number | undefined = words?.[0]?.start;
 export const subtitles: string = await transcribe(new Uint8Array(1), { response_format: 'srt', diarize: true });
+for (const audio of [new URL('file:///a.wav'), new Blob([]), new ArrayBuffer(1), new SharedArrayBuffer(1)])
+  await gateway.transcribe(audio, { diarize: true }, { signal: AbortSignal.timeout(1000) });
+// @ts-expect-error: a number is no audio
+await transcribe(5);
+// @ts-expect-error: the answer comes as a whole
+await transcribe('a', { stream: true });
 // @ts-expect-error: a text is no number
 export const wrong: number = (await transcribe('a')).text;
 // @ts-expect-error: there is no such format

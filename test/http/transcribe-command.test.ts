@@ -159,7 +159,7 @@ test('a gateway that runs already gets the fields and the key', async (t) => {
       return [];
     },
   });
-  const args = [join(dir, 'b.wav'), '--server', gateway.base];
+  const args = [join(dir, 'b.wav'), '--server', `${gateway.base}/v1`];
   const fields = ['--model', 'multilingual-base', '--language', 'de', '--prompt', 'Grüße'];
   const fine = await run([...args, ...fields], { SVC_API_KEY: 'secret' });
   assert.deepEqual([fine.status, seen.slice(0, 2)], [0, ['de', 'Grüße']], fine.stderr);

@@ -1,15 +1,26 @@
 /** How `voxgate transcribe` and the Node API ask a gateway (src/cli/transcribe-client.ts). */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
-import { createServer } from 'node:http';
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { askFor } from '../../src/cli/transcribe-client.ts';
 import type { Answers, AnswerTo, Fields } from '../../src/index.ts';
+import { until } from '../until.ts';
 
 const skip = process.platform === 'win32' && 'Windows has no pipes with a path, nor folders that are locked';
 
@@ -47,6 +58,88 @@ test('what is no file is refused, also a pipe that nobody writes into, and a pip
     rmSync(dir, { recursive: true });
     await new Promise((resolve) => server.close(resolve));
   }
+});
+
+/** What asks a gateway that answers as the listener says, until the test is over. */
+async function asking(t: TestContext, listener: RequestListener) {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { base: `http://127.0.0.1:${port}`, key: undefined, audio: new Blob(['sound']), fields: {} };
+}
+
+test('the form holds the fields and all bytes of the file, whatever these are', async (t) => {
+  const bytes = Buffer.alloc(2.5 * 1024 * 1024, 'the end\r\n------formdata-undici--\r\n');
+  let form: FormData | undefined;
+  const asked = await asking(t, async (req, res) => {
+    const headers = { 'Content-Type': req.headers['content-type'] ?? '' };
+    form = await new Response(await buffer(req), { headers }).formData();
+    res.end('text');
+  });
+  const { signal } = new AbortController();
+  await askFor({ ...asked, audio: new Blob([bytes]), fields: { model: 'm', keywords: ['a', 'b'] }, signal });
+  const file = form?.get('file') as File;
+  assert.ok(bytes.equals(Buffer.from(await file.arrayBuffer())));
+  assert.deepEqual([form?.get('model'), form?.getAll('keywords[]')], ['m', ['a', 'b']]);
+});
+
+test('an abort gives its reason, before the answer and in the rest after a refusal', async (t) => {
+  const reason = new Error('no longer wanted');
+  for (const headers of [null, { 'Retry-After': '60' }]) {
+    const stop = new AbortController();
+    const asked = await asking(t, (_req, res) => {
+      if (headers === null) stop.abort(reason);
+      else res.writeHead(503, headers).end();
+    });
+    const onBusy = () => void setImmediate(() => stop.abort(reason));
+    await assert.rejects(askFor({ ...asked, signal: stop.signal, onBusy }), (error) => error === reason);
+    await assert.rejects(askFor({ ...asked, signal: stop.signal }), (error) => error === reason);
+  }
+});
+
+test('after its time nothing more is sent, and the request under way goes on', {
+  timeout: 20_000, // the rest between two requests would be longer
+}, async (t) => {
+  const closed = new Error('closed');
+  const { signal } = new AbortController();
+  for (const status of [200, 503]) {
+    const over = new AbortController();
+    let requests = 0;
+    const asked = await asking(t, (_req, res) => {
+      requests += 1;
+      over.abort(closed);
+      setTimeout(() => res.writeHead(status, { 'Retry-After': '60' }).end('text'), 50);
+    });
+    const answer = askFor({ ...asked, signal, until: over.signal });
+    if (status === 200) assert.equal(await answer, 'text');
+    else await assert.rejects(answer, (error) => error === closed);
+    await assert.rejects(askFor({ ...asked, signal, until: over.signal }), (error) => error === closed);
+    assert.equal(requests, 1);
+  }
+});
+
+test('the file of a call that was aborted is closed at once', {
+  skip: process.platform !== 'linux' && 'only Linux lists the open files of a process',
+}, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-aborted-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const audio = join(dir, 'long.wav');
+  writeFileSync(audio, Buffer.alloc(32 * 1024 * 1024));
+  const stop = new AbortController();
+  const asked = await asking(t, (req) => void req.once('data', () => req.pause() && stop.abort()));
+  await assert.rejects(askFor({ ...asked, audio, signal: stop.signal }), { name: 'AbortError' });
+  const isOpen = (descriptor: string) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${descriptor}`) === audio;
+    } catch {
+      return false; // that of this very list
+    }
+  };
+  await until('the file is closed', () => !readdirSync('/proc/self/fd').some(isOpen));
 });
 
 test('the type of an answer follows what the type of the fields says of the format', () => {
