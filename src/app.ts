@@ -154,7 +154,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const arrival = [gracefulStop.watch, requestId(), observer.watch, linger(budgets.linger), slowReaders];
   const onError = errorHandler(log);
   const server = createHttpServer({
-    ...{ app, log, arrival, onError },
+    ...{ app, log, arrival, onError, finished },
     limits: { ...budgets.connection, maxConnections: config.maxConnections },
   });
   app.use(...arrival);

@@ -39,12 +39,13 @@ export function getModel(deps: ModelsDeps): RequestHandler {
   };
 }
 
+/** An id that comes again, of an upstream as well, is that of the first entry alone. */
 async function entries(deps: ModelsDeps) {
   const upstream = deps.upstreams();
   const own = recognitionEntries(deps);
-  const taken = new Set(own.map(({ id }) => id));
-  const others = (await upstream).filter(({ id }) => !taken.has(id));
-  return [...own, ...others.map((model) => upstreamEntry(model, deps.startedAtSec))];
+  const others = (await upstream).map((model) => upstreamEntry(model, deps.startedAtSec));
+  const taken = new Set<string>();
+  return [...own, ...others].filter(({ id }) => taken.size < taken.add(id).size);
 }
 
 function upstreamEntry({ id, category, created, ownedBy }: UpstreamModel, startedAtSec: number) {

@@ -107,15 +107,16 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       const { speakers, diarizationSec, waitedMs } = notes;
       const left = error === undefined && !delivered;
       const status = left ? 499 : (error?.status ?? res.statusCode);
+      const errorKind = left ? 'cancelled' : error?.kind;
       const exchange: Exchange = {
         ...{ requestId, at, method: req.method, path, category, model, route },
         provider: error?.provider ?? notes.provider,
         status,
-        class: classify(status, error?.code ?? null),
+        class: classify(status, errorKind, error?.code),
         ...{ latencyMs: sinceArrival(), slotWaitMs, bytesIn, bytesOut },
         ...{ clientIp, userAgent: requestHeaders['user-agent'], audioSec, rtf, language },
         ...{ speakers, diarizationSec, waitedMs },
-        errorKind: left ? 'cancelled' : error?.kind,
+        errorKind,
       };
       if (isRefused()) {
         capture?.abandon(); // the body may have been read by then

@@ -27,7 +27,12 @@ export function passthrough(
     notes.provider = category;
     continueIfAsked(req, res);
     await bodies.receive(req, { signal: left, onLost: notes.requestBody });
-    using held = await turnOf(res).take(left);
+    using held = await turnOf(res)
+      .take(left)
+      .catch((refusal) => {
+        if (req.readableLength > 0) notes.requestBody(req.read()); // it counts, although it goes nowhere
+        throw refusal;
+      });
     notes.slotTaken();
     const model = modelNameReader(req);
     req.once('end', () => {

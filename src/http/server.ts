@@ -8,6 +8,7 @@ import type { Socket } from 'node:net';
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import type { Budgets } from '../budgets.ts';
+import type { Exchange } from '../observability/exchange.ts';
 import { setBodyDeadline } from './body-deadline.ts';
 import { boundConnections } from './connections.ts';
 import { createParserErrors, endSoon } from './parser-errors.ts';
@@ -23,10 +24,13 @@ export interface HttpServerParts {
   arrival: readonly RequestHandler[];
   onError: ErrorRequestHandler;
   log: Logger;
+  /** Gets the exchange of each request that is refused before any handler sees it. */
+  finished(exchange: Exchange): void;
 }
 
-export function createHttpServer({ app, log, limits, arrival, onError }: HttpServerParts): Server {
-  const parserErrors = createParserErrors(log);
+export function createHttpServer(parts: HttpServerParts): Server {
+  const { app, log, limits, arrival, onError, finished } = parts;
+  const parserErrors = createParserErrors(log, finished);
   const server = createServer({
     requireHostHeader: false, // `wellFormed` refuses a request without Host, with the envelope
     headersTimeout: limits.headMs,
@@ -55,7 +59,7 @@ export function createHttpServer({ app, log, limits, arrival, onError }: HttpSer
     if (!socket.writable) return; // refused by an earlier request, and nothing after that counts
     if (!hasClearEnd(req)) {
       // As after an error of the parser, nothing that this connection brings can be trusted any more.
-      parserErrors.answer(new Error('the end of the request is not clear'), socket);
+      parserErrors.answer(new Error('the end of the request is not clear'), socket, req);
       return;
     }
     if (parserErrors.unanswered(socket) >= limits.unanswered) {

@@ -5,32 +5,35 @@
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { BUDGETS } from '../budgets.ts';
 import { isAlive } from '../process-alive.ts';
 import { type CrashNote, parseCrashNote } from './crash-note.ts';
 
 const { kept, lines: MOST_LINES, lineLength } = BUDGETS.crashes;
 const NOTE = /^(\d+)\.running$/;
-const RECORD = /^[\w-]+\.json$/;
+/** The names that `write` gives. A file of anyone else is neither shown nor removed. */
+const RECORD = /^[\dTZ-]+\.json$/;
 
-export interface CrashRecord {
+const crashRecord = z.object({
   /** When the end was seen, as an ISO 8601 date. */
-  at: string;
-  pid: number;
+  at: z.iso.datetime(),
+  pid: z.int(),
   /** Seconds; null when no supervisor saw the start. */
-  uptimeSec: number | null;
-  exitCode: number | null;
+  uptimeSec: z.number().nullable(),
+  exitCode: z.int().nullable(),
   /** `SIGKILL`, `SIGABRT` ...; null for an exit, and for an end that left no trace. */
-  signal: string | null;
+  signal: z.string().nullable(),
   /** The message of an abort or the stack of an exception; empty for other ends. */
-  message: string;
+  message: z.string(),
   /** The request of the call that failed, or else the one that held the slot. */
-  requestId: string | null;
+  requestId: z.string().nullable(),
   /** The native call that failed, or else those that ran; null for none. */
-  place: string | null;
+  place: z.string().nullable(),
   /** The last lines of the log; empty without a supervisor. */
-  lines: string[];
-}
+  lines: z.array(z.string()),
+});
+export type CrashRecord = z.infer<typeof crashRecord>;
 
 /** What a supervisor has seen of an end. */
 export interface SeenEnd {
@@ -47,7 +50,7 @@ export interface Crashes {
   record(pid: number, seen: SeenEnd): CrashRecord;
   /** Makes records of processes that ended without a supervisor. @throws Error of the file system */
   recordAbandoned(): CrashRecord[];
-  /** The records, newest first. A folder that cannot be read has none. */
+  /** The records, newest first. A folder that cannot be read has none, and a file of another kind is none. */
   list(): CrashRecord[];
 }
 
@@ -106,7 +109,7 @@ function readNote(path: string): CrashNote {
 
 function readRecord(path: string): CrashRecord | null {
   try {
-    return JSON.parse(readFileSync(path, 'utf8'));
+    return crashRecord.parse(JSON.parse(readFileSync(path, 'utf8')));
   } catch {
     return null;
   }

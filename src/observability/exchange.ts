@@ -13,9 +13,10 @@ export interface Exchange {
   requestId: string;
   /** When the request arrived. */
   at: Date;
-  method: string;
+  /** Absent, as the path is, when the head of the request could not be read. */
+  method?: string | undefined;
   /** The path without the query. */
-  path: string;
+  path?: string | undefined;
   /** Absent on requests that are not inference: models, health, pages, admin. */
   category?: Category | undefined;
   model?: string | undefined;
@@ -25,7 +26,7 @@ export interface Exchange {
   /** The HTTP status of the answer; 499 when the client left, and the status of the failure after a broken stream. */
   status: number;
   class: TrafficClass;
-  /** The time from arrival to the last byte. */
+  /** The time from arrival to the last byte; 0 when the head of the request could not be read. */
   latencyMs: number;
   /** The time from arrival to taking the slot: upload, validation, and a wait that was asked for. Absent when not taken. */
   slotWaitMs?: number | undefined;
@@ -52,10 +53,11 @@ export interface Exchange {
 /**
  * The class that a request counts in.
  * @param status the HTTP status of the answer; 1xx and 3xx count as success
- * @param code the code of the failure, if there was one
+ * @param kind the kind of the failure, if there was one; an upstream may answer 499 to a client that stays
+ * @param code the code of the failure
  */
-export function classify(status: number, code: string | null): TrafficClass {
-  if (status === 499) return 'client-disconnect';
+export function classify(status: number, kind?: ErrorKind, code?: string): TrafficClass {
+  if (kind === 'cancelled') return 'client-disconnect';
   if (code === 'slot_busy') return '503-busy';
   if (status >= 500) return '5xx';
   return status >= 400 ? '4xx' : '2xx';

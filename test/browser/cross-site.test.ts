@@ -166,7 +166,7 @@ for (const [where, originOf, rebound] of PLACES)
         [],
       );
       const served = attacks.filter(
-        ({ method, path, status }) =>
+        ({ method, path = '', status }) =>
           status < 400 &&
           !OPEN.includes(path) &&
           method !== 'OPTIONS' &&

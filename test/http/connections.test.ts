@@ -28,6 +28,12 @@ test('a head that trickles is a 408 at the deadline, on a used connection too', 
   await refusal(first, 408, 'request_timeout');
   await until('the other is closed', used.closed);
   assert.deepEqual(statusesIn(used.said()), [200, 408]);
+  const seen = gateway.exchanges.map((exchange) => [exchange.path, exchange.status]);
+  assert.deepEqual(seen, [
+    ['/health', 200],
+    [undefined, 408],
+    [undefined, 408],
+  ]);
 });
 
 test('a connection that never sends a byte is closed at the deadline of a head, without an answer', async () => {

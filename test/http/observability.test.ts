@@ -16,6 +16,7 @@ import { test } from 'node:test';
 import { metricsSchema } from '../../src/admin/openapi.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
+import { rawClient } from './raw-client.ts';
 
 const day = (at = new Date()) =>
   [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((n) => String(n).padStart(2, '0')).join('-');
@@ -104,6 +105,38 @@ test('every request has one line, with the decided fields', async () => {
   assert.equal(asr.extra.provider, 'multilingual');
   assert.deepEqual([models.path, models.status, 'category' in models], ['/v1/models', 200, false]);
   assert.deepEqual([tts.status, tts.extra.provider, tts.extra.error_kind], [503, 'tts', 'network']);
+});
+
+test('every request that the parser refuses has one line, whatever comes behind it, and is no inference', async () => {
+  await using gateway = await startGateway();
+  const unclear =
+    'POST /x HTTP/1.1\r\nHost: a\r\nUser-Agent: tests/1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n';
+  const expected: object[] = [];
+  for (const [bytes, status, known] of [
+    ['junk\r\n\r\n', 400, {}],
+    [`GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431, {}],
+    [unclear, 400, { method: 'POST', path: '/x', user_agent: 'tests/1' }],
+  ] as const) {
+    using client = rawClient(gateway.base, bytes);
+    await until('it is answered', () => client.said().endsWith('}'));
+    client.write('more\r\n\r\n'.repeat(100));
+    await until('it is closed', client.closed);
+    const [head = '', body = ''] = client.said().split('\r\n\r\n');
+    const [, id] = /^X-Request-ID: (.*)$/m.exec(head) ?? [];
+    expected.push({
+      ...{ level: 'warn', request_id: id, status, class: '4xx', latency_ms: 0, bytes_in: 0 },
+      ...{ bytes_out: body.length, client_ip: '127.0.0.1', ...known },
+      extra: { provider: 'voxgate', error_kind: 'malformed' },
+    });
+  }
+  const series = await (await fetch(`${gateway.base}/metrics`)).text();
+  assert.doesNotMatch(series, /^voxgate_requests_total\{/m);
+  const lines = await accessLog(gateway, 4);
+  assert.deepEqual(
+    lines.slice(0, 3).map(({ ts, ...line }) => line),
+    expected,
+  );
+  assert.deepEqual([lines.length, lines[3].path], [4, '/metrics']);
 });
 
 test('the line of a european transcription has the language of its words', async () => {

@@ -1,6 +1,7 @@
 /** Speech and chat are passed on unchanged at both ends, and the clients that have to wait meanwhile are told so. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
@@ -460,6 +461,49 @@ test('the requested model and the sizes of the bodies are noted', async () => {
   assert((exchange?.slotWaitMs ?? 1000) < 100);
 });
 
+test('the model is found in front of an image that is too large to be looked at', async () => {
+  await using echo = await startEcho();
+  await using gateway = await startGateway({ env: upstreams(echo.url) });
+  const body = JSON.stringify({ model: 'llama', messages: [{ content: 'x'.repeat(3_000_000) }] });
+  const headers = { 'Content-Type': 'application/json' };
+  await (await fetch(`${gateway.base}/v1/chat/completions`, { method: 'POST', body, headers })).text();
+  await until('it is over', () => gateway.exchanges.length === 1);
+  assert.deepEqual([gateway.exchanges[0]?.model, gateway.exchanges[0]?.bytesIn], ['llama', body.length]);
+});
+
+test('a body counts as far as it was read when the slot is taken while it comes', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({ env: upstreams(upstream.url), transcribe: untilAborted });
+  const { hostname, port } = new URL(gateway.base);
+  const options = { hostname, port, path: '/v1/chat/completions', method: 'POST', agent: false };
+  const sent = request({ ...options, headers: { 'Content-Length': 20 } });
+  const answer = once(sent, 'response');
+  sent.write('x'.repeat(10));
+  await until('the slot was free when it came', () => gateway.arrived() === 1);
+  const leave = new AbortController();
+  const held = post(gateway, form(toneWav(0.5)), { signal: leave.signal }).catch(() => undefined);
+  await until('the slot is held', () => gateway.app.slot.status().holder === 'asr');
+  sent.end('x'.repeat(10));
+  const [response] = await answer;
+  assert.equal(response.statusCode, 503);
+  response.resume();
+  await until('it is over', () => gateway.exchanges.length === 1);
+  assert.deepEqual([gateway.exchanges[0]?.class, gateway.exchanges[0]?.bytesIn], ['503-busy', 20]);
+  leave.abort();
+  await held;
+});
+
+test('a 499 of the upstream is its answer, and no client that left', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave((socket) => socket.end(`${head('499 Gone', { 'Content-Length': '2' })}no`));
+  await using gateway = await startGateway({ env: upstreams(upstream.url) });
+  const response = await fetch(`${gateway.base}/v1/chat/completions`, { method: 'POST', body: '{}' });
+  assert.deepEqual([response.status, await response.text()], [499, 'no']);
+  await until('it is over', () => gateway.exchanges.length === 1);
+  const [{ status, class: as, errorKind } = {}] = gateway.exchanges;
+  assert.deepEqual([status, as, errorKind], [499, '4xx', undefined]);
+});
+
 async function startDaemon(routes: Record<string, unknown>): Promise<AsyncDisposable & { url: string }> {
   const server = createServer((req, res) => {
     const answer = routes[req.url ?? ''];
@@ -513,6 +557,24 @@ test('the list of models has the speech upstream and the chat daemon’s models 
   await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: ollama.url } });
   for (const path of ['hf.co/x/y:Q4', encodeURIComponent('hf.co/x/y:Q4')])
     assert.equal((await json(await fetch(`${gateway.base}/v1/models/${path}`))).id, 'hf.co/x/y:Q4');
+});
+
+test('an id that an upstream lists again, or that is not its own, is listed once, as what it is asked for', async () => {
+  const models = ['twice', 'twice', 'tts', 'auto'].map((id, created) => ({ id, created }));
+  await using daemon = await startDaemon({ '/health': {}, '/v1/models': { data: models } });
+  await using gateway = await startGateway({ env: upstreams(daemon.url) });
+  const { data } = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
+  assert.equal(new Set(data.map(({ id }) => id)).size, data.length);
+  for (const entry of data)
+    assert.deepEqual(await json(await fetch(`${gateway.base}/v1/models/${entry.id}`)), entry);
+  const theirs = data.filter(({ owned_by }) => owned_by !== 'voxgate');
+  assert.deepEqual(
+    theirs.map((model) => [model.id, model.capabilities[0]]),
+    [
+      ['tts', 'tts'],
+      ['twice', 'llm'],
+    ],
+  );
 });
 
 test('an odd entry of an upstream’s list costs itself or its odd field, never the list', async () => {

@@ -194,6 +194,26 @@ test('a body that breaks the rules is answered under the request’s own id', as
   assert.deepEqual([gateway.exchanges[0]?.status, gateway.exchanges[0]?.class], [400, '4xx']);
 });
 
+for (const [what, rest] of [
+  ['breaks the rules', 'no chunk\r\n'],
+  ['never comes', null],
+] as const)
+  test(`a request that was answered has one answer and one line, also when the rest of its body ${what}`, async () => {
+    await using gateway = await startGateway();
+    const refused = 'POST /nowhere HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const begun = (socket: Socket) =>
+      socket.once('data', () => {
+        if (rest === null) socket.end();
+        else socket.write(rest);
+      });
+    const { status, id } = refusalIn(await talk(gateway, refused, { begun, lingering: true }));
+    assert.equal(status, 404);
+    assert.deepEqual(
+      gateway.exchanges.map((exchange) => exchange.requestId),
+      [id],
+    );
+  });
+
 test('no second answer is written into a running one: it is broken off, and never looks whole', async () => {
   await using upstream = await startHostileUpstream();
   upstream.behave((socket) => {

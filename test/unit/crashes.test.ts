@@ -103,6 +103,32 @@ test('a folder that is not there has no records, and foreign or broken files are
   assert.equal(readFileSync(join(dir, 'notes.txt'), 'utf8'), 'mine');
 });
 
+test('files of others are neither shown nor removed, whatever they hold, and take no place of a record', (t) => {
+  const { dir } = folder(t);
+  const crashes = createCrashes(dir);
+  const { at } = crashes.record(DEAD, seen);
+  const [own = ''] = readdirSync(dir);
+  const record = JSON.parse(readFileSync(join(dir, own), 'utf8'));
+  for (const [i, odd] of [
+    {},
+    [],
+    null,
+    'text',
+    { ...record, pid: 'x' },
+    { ...record, lines: null },
+  ].entries())
+    writeFileSync(join(dir, own.replace('Z-', `Z-${i}`)), JSON.stringify(odd));
+  for (let i = 0; i < BUDGETS.crashes.kept; i++)
+    writeFileSync(join(dir, `x${i}.json`), JSON.stringify(record));
+  crashes.record(DEAD + 1, seen);
+  assert.deepEqual(
+    crashes.list().map(({ pid }) => pid),
+    [DEAD + 1, DEAD],
+  );
+  assert.equal(crashes.list()[1]?.at, at);
+  assert.equal(readdirSync(dir).filter((name) => name.startsWith('x')).length, BUDGETS.crashes.kept);
+});
+
 test('a note of any bytes is read without an error, and an ending that is too long is cut', (t) => {
   for (const bytes of [Buffer.alloc(0), Buffer.alloc(5000, 0xff), Buffer.alloc(100, '\t')])
     assert.equal(typeof parseCrashNote(bytes).message, 'string');

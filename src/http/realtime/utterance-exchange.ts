@@ -19,13 +19,13 @@ export function utteranceExchange(
   };
   if (event.type === 'failed') {
     const { status, code, kind, provider } = toGatewayError(event.error);
-    return { ...common, provider, status, class: classify(status, code), errorKind: kind };
+    return { ...common, provider, status, class: classify(status, kind, code), errorKind: kind };
   }
   const { route, summary, slotWaitMs } = event.outcome;
   return {
     ...common,
     ...{ provider: route.model.provider, model: route.model.id, route: route.reason },
-    ...{ status: 200, class: classify(200, null), slotWaitMs: round(slotWaitMs, 2) },
+    ...{ status: 200, class: classify(200), slotWaitMs: round(slotWaitMs, 2) },
     ...{ language: summary.language, rtf: round(summary.tookSec / audioSec, 4) },
   };
 }
