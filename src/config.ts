@@ -22,6 +22,7 @@ import {
   list,
   number,
   onOff,
+  origins,
   refusedSetting,
   refusesPorts,
   secret,
@@ -104,7 +105,7 @@ export const settings = z.object({
   SVC_API_KEY: keys
     .default([])
     .meta(secret('keys of which a request must carry one, comma-separated; empty = open')),
-  SVC_CORS_ORIGINS: list
+  SVC_CORS_ORIGINS: origins
     .default([])
     .describe('sites whose pages may use the API, comma-separated; `*` = all'),
   SVC_ALLOWED_HOSTS: list
@@ -261,7 +262,7 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
     drainMs: s.SVC_DRAIN_SEC * 1000,
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
     apiKeys: s.SVC_API_KEY,
-    corsOrigins: s.SVC_CORS_ORIGINS.map(withoutTrailingSlashes),
+    corsOrigins: s.SVC_CORS_ORIGINS,
     allowedHosts: s.SVC_ALLOWED_HOSTS,
     trustProxy: s.SVC_TRUST_PROXY,
     observability: {

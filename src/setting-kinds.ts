@@ -19,6 +19,27 @@ export const keys = list.refine(
   (all) => all.every((key) => /^[\x20-\x7e]+$/.test(key)),
   'Expected keys of ASCII characters',
 );
+/**
+ * Sites, as browsers name them in `Origin`: in lower case, and without the usual port of the scheme. Pages of a file
+ * or in a sandbox send `null`.
+ */
+export const origins = list.transform((sites, context) =>
+  sites.map((site) => {
+    if (site === '*' || site === 'null') return site;
+    const origin = originOf(site.toLowerCase());
+    if (origin === null) context.addIssue('Expected origins such as https://example.org, or *');
+    return origin ?? site;
+  }),
+);
+
+/** Null for what is no origin. Apps have schemes of their own, which `URL.origin` does not know. */
+function originOf(site: string): string | null {
+  if (!URL.canParse(site)) return null;
+  const { protocol, host, href } = new URL(site);
+  const origin = `${protocol}//${host}`;
+  return !host.includes('*') && [origin, `${origin}/`].includes(href) ? origin : null;
+}
+
 /** Pairs of name=id. */
 export const aliases = list.transform((pairs, context): Record<string, string> => {
   const parts = pairs.map((pair) => pair.split('=').map((part) => part.trim()));
@@ -80,6 +101,7 @@ export function refusesPorts({ port, wyomingPort }: { port: number; wyomingPort:
 const MAX_PROXIES = 32;
 /** The names that Express gives to the address ranges which RFC 1122, 3927, 1918 and 4193 reserve. */
 const SUBNET_NAMES = ['loopback', 'linklocal', 'uniquelocal'];
+const PROXIES = `Expected a number of proxies up to ${MAX_PROXIES}, or subnets such as 10.0.0.0/8 (or ${SUBNET_NAMES.join(', ')})`;
 
 function isSubnet(text: string): boolean {
   const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
@@ -98,9 +120,9 @@ export const trustedProxies = z.union(
       .regex(/^\d+$/)
       .transform(Number)
       .refine((hops) => hops <= MAX_PROXIES),
-    list.refine((subnets) => subnets.every(isSubnet)),
+    list.refine((subnets) => subnets.every(isSubnet), PROXIES),
   ],
-  `Expected a number of proxies up to ${MAX_PROXIES}, or subnets such as 10.0.0.0/8 (or ${SUBNET_NAMES.join(', ')})`,
+  PROXIES,
 );
 
 /** A sentence for each name that looks like a setting and is none. */

@@ -1,5 +1,6 @@
 #include "binding/worker.h"
 
+#include <cstdint>
 #include <exception>
 #include <utility>
 #ifdef __linux__

@@ -25,6 +25,9 @@ export function fieldSizeOf(name: string, limits: FormLimits): number {
     : limits.fieldSize;
 }
 
+/** @param field the part that should hold the file */
+export const missingFile = (field: string) => new GatewayError('missing_file', { field }, { param: field });
+
 /**
  * The error for a form that breaks a limit. It names the field at fault and the limit.
  * @param error the error that the form parser raised

@@ -58,7 +58,14 @@ const logprobs = z
   .array(z.looseObject({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()) }))
   .optional();
 
-export const jsonSchema = z.looseObject({ text: z.string(), usage, logprobs }).meta({ id: 'Transcription' });
+const languages = z
+  .array(z.looseObject({ code: z.string() }))
+  .optional()
+  .describe('for the model name `gpt-transcribe`: the language of most of the speech; empty when unsure');
+
+export const jsonSchema = z
+  .looseObject({ text: z.string(), usage, languages, logprobs })
+  .meta({ id: 'Transcription' });
 
 const speaker = z.string().describe('with diarize: a known name, or A, B, C ...');
 
@@ -196,6 +203,7 @@ export const doneSchema = z
     route: z.string(),
     segments: z.array(segmentSchema),
     ...spoken,
+    languages,
     logprobs,
   })
   .meta({ id: 'TranscriptTextDone' });

@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import multer from 'multer';
 import { BUDGETS } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
-import { fieldSizeOf } from './form-limits.ts';
+import { fieldSizeOf, missingFile } from './form-limits.ts';
 
 const LIMITS = BUDGETS.form.transcription;
 /** A character of a string takes up to two bytes of memory. */
@@ -45,6 +45,9 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
     // The parser may be in the middle of a chunk, and goes on with it after its listeners have returned.
     process.nextTick(() => parser?.destroy(reason as Error));
   };
+  // A file that is sent without a name comes as a text field.
+  const tooLong = (name: string) =>
+    name === parts.field && !hasFile ? missingFile(name) : new multer.MulterError('LIMIT_FIELD_VALUE', name);
   const storage: multer.StorageEngine = {
     _handleFile(_req, { stream }, stored) {
       hasFile = true;
@@ -63,8 +66,7 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
     // A field without a name has `undefined` for it.
     stream.prependListener('field', (name = '', value = '') => {
       // The parser has one limit for all fields, and this field may have a smaller one.
-      if (!refused && Buffer.byteLength(value) > fieldSizeOf(name, LIMITS))
-        refuse(new multer.MulterError('LIMIT_FIELD_VALUE', name));
+      if (!refused && Buffer.byteLength(value) > fieldSizeOf(name, LIMITS)) refuse(tooLong(name));
       if (!refused && !parts.takeFieldMemory(BYTES_PER_CHARACTER * (name.length + value.length)))
         refuse(new GatewayError('overloaded', {}));
     });

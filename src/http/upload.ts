@@ -10,7 +10,7 @@ import { BUDGETS, type Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { watchSending } from '../proxy/client-pace.ts';
 import { createFieldMemory } from './field-memory.ts';
-import { formRefusal } from './form-limits.ts';
+import { formRefusal, missingFile } from './form-limits.ts';
 import { networkOf } from './network.ts';
 import { notesOf } from './observe.ts';
 import { createSpool, type SpooledFile } from './spool.ts';
@@ -112,7 +112,7 @@ export function createUploadReceiver(options: UploadReceiverOptions): UploadRece
       await withinLimits(form, reception);
       fields.arrived();
       const file = await storing;
-      if (file === null) throw new GatewayError('missing_file', { field }, { param: field });
+      if (file === null) throw missingFile(field);
       if (file.bytes === head.length) throw new GatewayError('empty_file', {}, { param: field });
       return {
         path: file.path,

@@ -5,7 +5,7 @@
 import { toCues, toSrt, toVtt } from './cues.ts';
 import { languageName } from './languages.ts';
 import type { TranscriptionRequest } from './request.ts';
-import type { Route } from './routing.ts';
+import { openAiModel, type Route, TELLS_LANGUAGES } from './routing.ts';
 import type { Segment, Word } from './segment.ts';
 import type { Summary } from './session.ts';
 import { runsBySpeaker } from './speakers/runs.ts';
@@ -32,7 +32,12 @@ export function formatTranscript(transcript: Transcript, request: TranscriptionR
     case 'vtt':
       return plainText(toVtt(cues()));
     case 'json':
-      return asJson({ text, usage: usage(transcript.summary), ...logprobs(transcript.segments, request) });
+      return asJson({
+        text,
+        usage: usage(transcript.summary),
+        ...languages(transcript.summary, request),
+        ...logprobs(transcript.segments, request),
+      });
     case 'verbose_json':
       return asJson(verbose(transcript, request, text));
     case 'diarized_json':
@@ -112,6 +117,7 @@ export function toDone({ route, segments, summary }: Transcript, request: Transc
     route: route.reason,
     segments: segments.map((segment) => toWireSegment(segment, request)),
     ...spokenBy(summary),
+    ...languages(summary, request),
     ...logprobs(segments, request),
   };
 }
@@ -174,6 +180,15 @@ export function usage(summary: Pick<Summary, 'durationSec'>) {
 
 function languageShown(summary: Summary, request: TranscriptionRequest): string {
   return request.translate ? 'english' : languageName(summary.language);
+}
+
+/** OpenAI sends the languages of one model only, and an empty list where it is unsure. Clients of others expect none. */
+function languages(
+  { language, languageProbability }: Summary,
+  { model = '' }: Pick<TranscriptionRequest, 'model'>,
+) {
+  if (openAiModel(model) !== TELLS_LANGUAGES) return {};
+  return { languages: languageProbability > 0 ? [{ code: language }] : [] };
 }
 
 /** The log probability of each token, when the request asks for them; else nothing. */

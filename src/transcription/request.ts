@@ -112,7 +112,7 @@ const CHUNKING =
 
 const serverVad = z.strictObject(
   {
-    type: z.literal('server_vad'),
+    type: z.literal('server_vad', CHUNKING),
     threshold: numeric(0, 1)
       .optional()
       .describe('probability at which speech begins (0.5); at 0 all of the audio is speech'),
@@ -195,7 +195,7 @@ export function parseRequest(body: Readonly<Record<string, unknown>>): Transcrip
   const sent = Object.fromEntries([...singles, ...lists]);
   const parsed = schema.safeParse(sent);
   if (!parsed.success) {
-    const { path = [], message = '' } = parsed.error.issues[0] ?? {};
+    const { path, message } = firstFault(parsed.error);
     throw badField(path, path.reduce(memberOf, sent), message);
   }
   const f = parsed.data;
@@ -228,12 +228,23 @@ export function parseRequest(body: Readonly<Record<string, unknown>>): Transcrip
 function singleOf(body: Readonly<Record<string, unknown>>, name: string): unknown {
   const value = body[name];
   if (value === '' || value === null) return undefined;
-  if (name !== 'chunking_strategy' || typeof value !== 'string') return value;
+  return name === 'chunking_strategy' ? withoutEmptyMembers(fromJson(value)) : value;
+}
+
+function fromJson(value: unknown): unknown {
+  if (typeof value !== 'string') return value;
   try {
-    return JSON.parse(value) ?? undefined;
+    return JSON.parse(value);
   } catch {
     return value;
   }
+}
+
+/** An empty member counts as absent, as an empty field does, and so does an object without members. */
+function withoutEmptyMembers(value: unknown): unknown {
+  if (typeof value !== 'object' || Array.isArray(value)) return value;
+  const members = Object.entries(value ?? {}).filter(([, member]) => member !== '' && member !== null);
+  return members.length === 0 ? undefined : Object.fromEntries(members);
 }
 
 function listOf(body: Readonly<Record<string, unknown>>, name: string): unknown[] {
@@ -252,6 +263,14 @@ function refuseLongValues(body: Readonly<Record<string, unknown>>): void {
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   return Object.values(value ?? {}).filter((member) => typeof member === 'string');
+}
+
+/** What is wrong first. Where a field may be a word or an object, a fault of a member is the one to tell. */
+function firstFault({ issues: [issue] }: z.ZodError): { path: PropertyKey[]; message: string } {
+  if (issue === undefined) return { path: [], message: '' };
+  const inner =
+    issue.code === 'invalid_union' ? issue.errors.flat().find(({ path }) => path.length > 0) : undefined;
+  return { path: [...issue.path, ...(inner?.path ?? [])], message: (inner ?? issue).message };
 }
 
 /** @param path the field, then the place in it that is at fault: an index of a list or a member of an object */

@@ -35,12 +35,14 @@ export interface RouteRequest {
 
 /** OpenAI's model that tells speakers apart. */
 export const DIARIZES = 'gpt-4o-transcribe-diarize';
+/** OpenAI's model that says which languages it heard. */
+export const TELLS_LANGUAGES = 'gpt-transcribe';
 
 /** Names of OpenAI's models, which clients send when they leave the choice to the server. */
-const MEANS_AUTO = [
-  ...['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', DIARIZES],
+export const MEANS_AUTO: readonly string[] = [
+  ...['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', DIARIZES, TELLS_LANGUAGES],
   // Live sessions. Clients name a model of conversations in the address, also where they only transcribe.
-  ...['gpt-transcribe', 'gpt-live-transcribe', 'gpt-realtime-whisper', 'gpt-realtime', 'gpt-realtime-mini'],
+  ...['gpt-live-transcribe', 'gpt-realtime-whisper', 'gpt-realtime', 'gpt-realtime-mini'],
   ...['gpt-4o-realtime-preview', 'gpt-4o-mini-realtime-preview'],
 ];
 
@@ -49,9 +51,20 @@ const BUILT_IN_ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
   ...CATALOGUE.flatMap(({ id, aliases }) => aliases.map((name) => [name, id])),
 ]);
 
+/**
+ * The name of OpenAI's model without its owner, the day of its release and the number of its generation. OpenAI
+ * releases new ones often, and here all of them mean the same.
+ */
+export const openAiModel = (name: string): string =>
+  name
+    .replace(/^openai\//, '')
+    .replace(/-\d{4}-\d\d-\d\d$/, '')
+    .replace(/^gpt-realtime-\d{1,3}(\.\d{1,3})?(?=-mini$|$)/, 'gpt-realtime');
+
 /** The id that an alias stands for. Any other name is returned as it is. A `further` alias may name a built-in one. */
 export function resolveAlias(name: string, further: Readonly<Record<string, string>>): string {
   const meant = new Map(Object.entries(further)).get(name) ?? name;
+  if (MEANS_AUTO.includes(openAiModel(meant))) return 'auto';
   return new Map(Object.entries(BUILT_IN_ALIASES)).get(meant) ?? meant;
 }
 

@@ -2,7 +2,7 @@
 import { BUDGETS } from '../budgets.ts';
 import { invalidValue } from '../errors.ts';
 import type { ChannelLabels } from './channels.ts';
-import { DIARIZES } from './routing.ts';
+import { DIARIZES, openAiModel } from './routing.ts';
 
 /** What a client says about the speakers that are to be told apart by their voices. */
 export interface SpeakerRequest {
@@ -45,7 +45,8 @@ function voicesIn(f: SpeakerFields): SpeakerRequest | null {
   }
   refuseTwice(names.map((name) => name.trim()));
   const asked =
-    f.diarize ?? (f.model === DIARIZES || f.response_format === 'diarized_json' || names.length > 0);
+    f.diarize ??
+    (openAiModel(f.model ?? '') === DIARIZES || f.response_format === 'diarized_json' || names.length > 0);
   if (!asked && f.response_format === 'diarized_json')
     throw invalidValue('diarize', 'off', 'Expected it on for diarized_json');
   if (!asked) return null;

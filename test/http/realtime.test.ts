@@ -112,7 +112,11 @@ test('a commit in which the silence ends the turn commits once', async () => {
 test('with a model of OpenAI that detects no turns the client commits, unless it asks for turns', async () => {
   await using gateway = await startGateway();
   const shown = ({ session }: Received) => session.audio.input.turn_detection;
-  for (const model of ['gpt-realtime-whisper', 'gpt-live-transcribe']) {
+  for (const model of [
+    'gpt-realtime-whisper',
+    'gpt-live-transcribe',
+    'openai/gpt-live-transcribe-2026-01-31',
+  ]) {
     await using client = await connectLive(gateway, { query: `?intent=transcription&model=${model}` });
     assert.equal(shown(await client.event('session.created')), null);
     client.send(at16kHz({ transcription: { model } })); // as LiveKit's agents, which then commit

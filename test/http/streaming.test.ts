@@ -43,6 +43,17 @@ async function slotIsFree(gateway: Gateway) {
   assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
 }
 
+test('the last event for gpt-transcribe has the languages, and for other models it has none', async () => {
+  await using gateway = await startGateway();
+  for (const [model, languages] of [
+    ['openai/gpt-transcribe', [{ code: 'en' }]],
+    ['whisper-1', undefined],
+  ] as const) {
+    const body = form(toneWav(2), { stream: 'true', model, language: 'en' });
+    assert.deepEqual((await all(await post(gateway, body))).at(-1).languages, languages, model);
+  }
+});
+
 test('a stream is deltas, then done, and the joined deltas are the text', async () => {
   let n = 0;
   await using gateway = await startGateway({

@@ -38,6 +38,20 @@ test('json is text and usage, with the route in the headers', async () => {
   assert.match(response.headers.get('content-type') ?? '', /^application\/json/);
 });
 
+for (const [language, silent, languages] of [
+  ['de', false, [{ code: 'de' }]],
+  [undefined, true, []],
+] as const)
+  test(`json for gpt-transcribe has the languages ${JSON.stringify(languages)}`, async () => {
+    await using gateway = await startGateway();
+    const body = form(silent ? toneWav(2, 0) : speech, {
+      model: 'gpt-transcribe',
+      ...(language && { language }),
+    });
+    const answer = jsonSchema.parse(await json(await post(gateway, body)));
+    assert.deepEqual(answer.languages, languages);
+  });
+
 test('text is plain text', async () => {
   await using gateway = await startGateway();
   const response = await post(gateway, form(speech, { response_format: 'text' }));
@@ -233,6 +247,36 @@ for (const [what, file, code] of badFiles) {
     await assertIdle(gateway);
   });
 }
+
+for (const bytes of [1000, 100_000, 4_000_000])
+  test(`a file of ${bytes} bytes that is sent without a name is a missing file`, async () => {
+    await using gateway = await startGateway();
+    for (const [path, param] of [
+      ['/v1/audio/transcriptions', 'file'],
+      ['/asr', 'audio_file'],
+    ] as const) {
+      const body = new FormData();
+      body.append(param, 'x'.repeat(bytes));
+      const response = await fetch(`${gateway.base}${path}`, { method: 'POST', body });
+      await assertRefused(response, 400, { kind: 'malformed', param, code: 'missing_file' });
+    }
+    await assertIdle(gateway);
+  });
+
+test('a text beside the file that has its name is refused only for its length', async () => {
+  await using gateway = await startGateway();
+  for (const [bytes, status] of [
+    [1000, 200],
+    [100_000, 400],
+  ] as const) {
+    const body = form(speech);
+    body.append('file', 'x'.repeat(bytes));
+    const response = await post(gateway, body);
+    if (status === 200) assert.equal(response.status, status);
+    else await assertRefused(response, status, { param: 'file', code: 'invalid_value' });
+  }
+  await assertIdle(gateway);
+});
 
 const badFields: [Record<string, string>, string][] = [
   [{ model: 'multilingual-bas' }, 'model'],

@@ -116,6 +116,16 @@ for (const [name, value] of [
   ['SVC_WYOMING_PORT', '65536'],
   ['SVC_LOG_LEVEL', 'loud'],
   ['SVC_ALLOWED_HOSTS', 'https://speech.example'],
+  ...[
+    'app.example',
+    'app.example:8080',
+    'https://d.example/ui',
+    'https://d.example/?ui',
+    'https://*.d.example',
+    'https://',
+    'mailto:hub',
+    '*, d.example',
+  ].map((value) => ['SVC_CORS_ORIGINS', value] as const),
   ['SVC_OBS_METRICS_ENABLED', 'Truely'],
   ['HF_ENDPOINT', 'somewhere'],
   ['HF_ENDPOINT', 'mailto:hub'],
@@ -128,6 +138,28 @@ for (const [name, value] of [
     );
   });
 }
+
+test('the sites that may use the API are spelled as browsers spell them', () => {
+  const sites = 'https://a.example/, https://b.example:443, HTTPS://C.example, http://d.example:8080';
+  const apps = 'capacitor://localhost, chrome-extension://abc, null, *';
+  assert.deepEqual(readConfig({ SVC_CORS_ORIGINS: `${sites}, ${apps}` }).config.corsOrigins, [
+    ...['https://a.example', 'https://b.example', 'https://c.example', 'http://d.example:8080'],
+    ...['capacitor://localhost', 'chrome-extension://abc', 'null', '*'],
+  ]);
+});
+
+for (const [name, value, expected] of [
+  ['SVC_TRUST_PROXY', 'foo', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
+  ['SVC_TRUST_PROXY', '10.0.0.0/99', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
+  ['SVC_TRUST_PROXY', '99', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
+  ['SVC_CORS_ORIGINS', 'app.example', 'origins such as https://example.org, or *'],
+] as const)
+  test(`${name}=${value} is refused with what is expected`, () => {
+    assert.throws(
+      () => readConfig({ [name]: value }),
+      ({ message }: Error) => message.startsWith(`${name} cannot be "${value}": Expected ${expected}`),
+    );
+  });
 
 test('a key that no header can carry is refused, and no message repeats it', () => {
   assert.throws(

@@ -8,6 +8,7 @@ import { ERROR_CODES, ERROR_KINDS, ERRORS, STATUS_OF_KIND } from '../../src/erro
 import * as api from '../../src/http/openapi.ts';
 import { PROVIDERS } from '../../src/models/catalogue.ts';
 import { transcriptionFields } from '../../src/transcription/request.ts';
+import { MEANS_AUTO } from '../../src/transcription/routing.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -108,6 +109,19 @@ test('the table of settings is what `npm run docs:cli` makes of the schema', () 
   const made = withSettingsTable(document);
   const changed = made.split('\n').filter((line) => !document.split('\n').includes(line));
   assert(document === made, `npm run docs:cli changes the lines\n${changed.join('\n')}`);
+});
+
+test('the docs have every name of OpenAI’s models that means auto', () => {
+  const rows = read('docs/models.md')
+    .split('\n')
+    .map((line) => line.split('|').map((cell) => cell.trim()));
+  const named = rows
+    .filter(([, , means]) => means === '`auto`')
+    .flatMap(([, names = '']) => names.split(', '));
+  same(
+    named,
+    MEANS_AUTO.map((name) => `\`${name}\``),
+  );
 });
 
 test('every command of the README’s figures exists as a script', () => {

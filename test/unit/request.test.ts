@@ -87,6 +87,35 @@ test('chunking_strategy is taken as a word, as JSON and as members', () => {
   assert.deepEqual(parseRequest({ chunking_strategy: 'auto' }), parseRequest({}));
 });
 
+test('empty members of chunking_strategy are members not sent', () => {
+  const empty = { type: 'server_vad', threshold: null, prefix_padding_ms: '', silence_duration_ms: '200' };
+  for (const value of [empty, JSON.stringify(empty)])
+    assert.equal(parseRequest({ chunking_strategy: value }).voiceActivity.silenceDurationMs, 200);
+  for (const value of [{ type: '', threshold: '' }, '{"type":null}', '{}', 'null'])
+    assert.deepEqual(parseRequest({ chunking_strategy: value }), parseRequest({}));
+});
+
+for (const [value, fault] of [
+  [
+    '{"type":"server_vad","threshold":"loud"}',
+    '[threshold]" cannot be "loud": Expected a number from 0 to 1',
+  ],
+  [
+    '{"type":"server_vad","threshold":[]}',
+    '[threshold]" cannot be a list of 0: Expected a number from 0 to 1',
+  ],
+  ['{"type":"server_vad","threshold":7}', '[threshold]" cannot be 7: Expected a number from 0 to 1'],
+  ['{"type":"semantic_vad"}', '[type]" cannot be "semantic_vad": Expected auto or {"type": "server_vad"}'],
+  ['{"threshold":0.5}', '[type]" cannot be absent: Expected auto or {"type": "server_vad"}'],
+  ['{"type":"server_vad","color":"red"}', '" cannot be an object: Expected auto or {"type": "server_vad"}'],
+  ['[null]', '" cannot be a list of 1: Expected auto or {"type": "server_vad"}'],
+] as const)
+  test(`chunking_strategy ${value} is refused for the member at fault`, () => {
+    const { message, param } = refusal({ chunking_strategy: value });
+    assert(message.startsWith(`Field "chunking_strategy${fault}`), message);
+    assert.equal(param, 'chunking_strategy');
+  });
+
 for (const [body, field, allowed] of [
   [{ num_speakers: '1.5' }, 'num_speakers', 'from 1 to 20'],
   [{ max_speakers: '21' }, 'max_speakers', 'from 1 to 20'],
@@ -243,6 +272,7 @@ for (const [body, speakers] of [
     { model: 'gpt-4o-transcribe-diarize', min_speakers: 2 },
     { count: { min: 2, max: 20 }, known: [] },
   ],
+  [{ model: 'openai/gpt-4o-transcribe-diarize-2025-10-15' }, { count: { min: 1, max: 20 }, known: [] }],
   [
     { 'known_speaker_names[]': ' Anna ', 'known_speaker_references[]': 'data:x' },
     { count: { min: 1, max: 20 }, known: [{ name: 'Anna', reference: 'data:x' }] },

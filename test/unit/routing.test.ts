@@ -177,12 +177,26 @@ test('an id and its aliases mean the same model', () => {
   }
 });
 
-test('an alias from the settings wins over a built-in one', () => {
-  const chosen = route({ model: 'whisper-1', language: undefined, translate: false }, models(), {
-    ...settings,
-    aliases: { 'whisper-1': 'multilingual-tiny' },
+for (const name of [
+  ...['gpt-transcribe', 'gpt-4o-mini-transcribe-2025-12-15', 'gpt-4o-transcribe-2025-03-20'],
+  ...['openai/whisper-1', 'openai/gpt-4o-mini-transcribe-2025-12-15', 'gpt-live-transcribe'],
+  ...['gpt-realtime-1.5', 'gpt-realtime-2', 'gpt-realtime-2.1', 'gpt-realtime-2.1-mini'],
+  ...['gpt-realtime-2025-08-28', 'gpt-realtime-mini-2025-10-06', 'gpt-realtime-mini-2025-12-15'],
+  ...['gpt-4o-realtime-preview-2024-10-01', 'gpt-4o-mini-realtime-preview-2024-12-17'],
+])
+  test(`${name}, a release of OpenAI's, means auto`, () => {
+    const { reason } = route({ model: name, language: undefined, translate: false }, models(), settings);
+    assert.equal(reason, 'auto:no-hint');
   });
-  assert.equal(chosen.model.id, 'multilingual-tiny');
+
+test('an alias from the settings wins over a built-in one', () => {
+  for (const model of ['whisper-1', 'gpt-4o-transcribe-2025-03-20', 'openai/whisper-1']) {
+    const chosen = route({ model, language: undefined, translate: false }, models(), {
+      ...settings,
+      aliases: { [model]: 'multilingual-tiny' },
+    });
+    assert.equal(chosen.model.id, 'multilingual-tiny', model);
+  }
 });
 
 test('an alias from the settings may stand for a built-in one', () => {
@@ -197,6 +211,11 @@ for (const [asked, nearest] of [
   ['multilingual-bse', 'multilingual-base'],
   ['wisper-1', 'whisper-1'],
   ['Multilingual-Small', 'multilingual-small'],
+  ['gpt-4o-transcribe-2025', 'gpt-4o-transcribe'],
+  ['gpt-4o-transcribe-2', 'gpt-4o-transcribe'],
+  ['gpt-realtime-2.', 'gpt-realtime'],
+  ['gpt-realtime-2-large', 'gpt-realtime'],
+  ['azure/whisper-1', 'whisper-1'],
   ['constructor', ''],
   ['__proto__', ''],
 ] as const) {

@@ -9,6 +9,7 @@ import type { LiveSettings } from '../../transcription/live/live-session.ts';
 import { DELAYS } from '../../transcription/live/stable-text.ts';
 import { EAGERNESS } from '../../transcription/live/turn-detection.ts';
 import { MOST_VALUES, parseRequest } from '../../transcription/request.ts';
+import { openAiModel } from '../../transcription/routing.ts';
 
 const RATES = `Expected one of ${LIVE_RATES.join(', ')}`;
 const oneOf = <const T extends readonly string[]>(values: T) =>
@@ -108,7 +109,9 @@ const COMMITTED_BY_CLIENTS = ['gpt-realtime-whisper', 'gpt-live-transcribe'];
 /** The turn detection that holds, which depends on the model as long as the client has not set it. */
 function detectionOf(state: SessionState): TurnDetection | null {
   if (state.turnDetection !== undefined) return state.turnDetection;
-  return COMMITTED_BY_CLIENTS.includes(state.transcription?.model ?? '') ? null : { type: 'server_vad' };
+  return COMMITTED_BY_CLIENTS.includes(openAiModel(state.transcription?.model ?? ''))
+    ? null
+    : { type: 'server_vad' };
 }
 
 export const firstState = (model: string | undefined): SessionState => ({
