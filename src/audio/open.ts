@@ -223,7 +223,8 @@ function createSource(container: Container, { decoder, first }: Opened, limits: 
  * scale all speech would be silence.
  */
 function withinFullScale(block: Float32Array): Float32Array {
-  for (const [i, sample] of block.entries()) {
+  for (let i = 0; i < block.length; i += 1) {
+    const sample = block[i] as number;
     if (!(Math.abs(sample) <= 1)) block[i] = Number.isFinite(sample) ? Math.sign(sample) : 0;
   }
   return block;
