@@ -5,9 +5,15 @@
  */
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { connectThrough, proxyFor, requestFor, requestTo, UnreachableError } from './proxy-connection.ts';
+import {
+  connectThrough,
+  identityOf,
+  proxyFor,
+  requestFor,
+  requestTo,
+  UnreachableError,
+} from './proxy-connection.ts';
 
 export interface GetOptions {
   headers: Record<string, string>;
@@ -64,8 +70,7 @@ async function send(
   if (proxy === null) return answerOf(requestFor(url)(url, common), url, options);
   if (url.protocol === 'https:') {
     const socket = await connectThrough(proxy, url, options);
-    const servername = isIP(url.hostname) === 0 ? url.hostname : '';
-    const createConnection = () => connectTls({ socket, servername });
+    const createConnection = () => connectTls({ socket, ...identityOf(url) });
     return answerOf(requestHttps(url, { ...common, agent: undefined, createConnection }), url, options);
   }
   const { headers: forProxy, ...peer } = requestTo(proxy);

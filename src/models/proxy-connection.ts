@@ -37,12 +37,18 @@ export function proxyFor(url: URL): URL | null {
 /** How a request to a URL is begun. */
 export const requestFor = ({ protocol }: URL) => (protocol === 'https:' ? requestHttps : requestHttp);
 
+/** Whose certificate TLS asks for and checks. Node would take the name of the `Host` header, or of the proxy. */
+export function identityOf(url: URL): { host: string; servername: string } {
+  const host = hostOf(url);
+  return { host, servername: isIP(host) === 0 ? host : '' };
+}
+
 /** The options of a request to the proxy itself. */
 export function requestTo(proxy: URL) {
   const credentials = [proxy.username, proxy.password].map((part) => percentDecoded(part)).join(':');
   const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
   return {
-    host: hostOf(proxy),
+    ...identityOf(proxy),
     port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
     headers: credentials === ':' ? {} : { 'proxy-authorization': authorization },
   };

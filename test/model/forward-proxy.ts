@@ -1,5 +1,6 @@
 /** A forward proxy for tests (RFC 9110, sections 3.7 and 9.3.6): each name that it is asked for is on this machine. */
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -13,8 +14,14 @@ export interface ForwardProxy {
   close(): Promise<void>;
 }
 
-/** @param answer the status of its answers to CONNECT; null for none */
-export async function startForwardProxy(answer: number | null = 200): Promise<ForwardProxy> {
+/**
+ * @param answer the status of its answers to CONNECT; null for none
+ * @param tls the key and certificate of a proxy that speaks TLS itself
+ */
+export async function startForwardProxy(
+  answer: number | null = 200,
+  tls?: { key: Buffer; cert: Buffer },
+): Promise<ForwardProxy> {
   const asked: string[] = [];
   const open = new Set<Duplex>();
   const note = ({ method, url, headers }: IncomingMessage) =>
@@ -23,14 +30,15 @@ export async function startForwardProxy(answer: number | null = 200): Promise<Fo
     open.add(socket);
     return socket.on('error', () => undefined).on('close', () => open.delete(socket));
   };
-  const server = createServer((message: IncomingMessage, response: ServerResponse) => {
+  const onRequest = (message: IncomingMessage, response: ServerResponse) => {
     note(message);
     const { port, pathname } = new URL(message.url ?? '');
     const onward = request({ host: '127.0.0.1', port, path: pathname, headers: message.headers });
     onward.on('response', (got) => got.pipe(response.writeHead(got.statusCode ?? 502, got.headers)));
     onward.on('error', () => response.destroy());
     onward.end();
-  });
+  };
+  const server = tls === undefined ? createServer(onRequest) : createSecureServer(tls, onRequest);
   server.on('connection', keep<Socket>);
   server.on('connect', (message: IncomingMessage, client: Duplex) => {
     note(message);

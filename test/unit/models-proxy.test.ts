@@ -77,47 +77,70 @@ test('no proxy is asked for a host of NO_PROXY, nor for this machine', async () 
   }
 });
 
-test('https: TLS goes through the proxy to the host, whose certificate is checked', async () => {
+/** A key and a certificate for these names. */
+function certificateFor(names: string) {
   const folder = mkdtempSync(join(tmpdir(), 'voxgate-proxy-'));
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const subject = ['-subj', '/CN=hub.test', '-addext', 'subjectAltName=DNS:hub.test'];
-  const file = ['-nodes', '-keyout', key, '-out', cert, '-days', '2'];
+  const [key, path] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const subject = ['-subj', '/CN=test', '-addext', `subjectAltName=${names}`];
+  const file = ['-nodes', '-keyout', key, '-out', path, '-days', '2'];
   execFileSync('openssl', ['req', '-x509', '-newkey', 'ed25519', ...file, ...subject], { stdio: 'ignore' });
-  const seen: string[] = [];
-  const hub = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, ({ headers }, response) => {
-    seen.push(`${headers.host} ${headers.authorization}`);
-    response.end(content);
-  });
-  await new Promise<void>((resolve) => hub.listen(0, '127.0.0.1', resolve));
-  const { port } = hub.address() as AddressInfo;
-  const proxy = await startForwardProxy();
-  try {
-    const url = `https://hub.test:${port}/w.bin`;
-    process.env.HTTPS_PROXY = `http://${proxy.host}`;
-    await assert.rejects(get(url), /self-signed certificate/);
-    await until('the proxy has no connection', () => proxy.open.size === 0);
-    // Node reads the certificates of an environment once, at its start.
-    const program = `
-      const { httpGet } = await import('./src/models/http-get.ts');
-      const limits = { connectTimeoutMs: 5000, answerTimeoutMs: 5000 };
-      const options = { headers: {}, token: 'secret', signal: AbortSignal.timeout(20000), ...limits };
+  const remove = () => rmSync(folder, { recursive: true });
+  return { path, key: readFileSync(key), cert: readFileSync(path), [Symbol.dispose]: remove };
+}
+
+/** What a process gets that trusts the certificate: Node reads those of an environment once, at its start. */
+async function trusting(path: string, url: string): Promise<string> {
+  const program = `
+    const { httpGet } = await import('./src/models/http-get.ts');
+    const limits = { connectTimeoutMs: 5000, answerTimeoutMs: 5000 };
+    const options = { headers: {}, token: 'secret', signal: AbortSignal.timeout(20000), ...limits };
+    try {
       const { response } = await httpGet('${url}', options);
-      process.stdout.write(Buffer.concat(await response.toArray()).toString());`;
-    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
-      env: { ...process.env, NODE_EXTRA_CA_CERTS: cert },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      process.stdout.write(Buffer.concat(await response.toArray()).toString());
+    } catch (error) {
+      process.stdout.write(error.message);
+    }`;
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: path },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [output] = await Promise.all([child.stdout.toArray(), once(child, 'close')]);
+  return Buffer.concat(output).toString();
+}
+
+for (const isSecure of [false, true])
+  test(`https: TLS goes through a proxy${isSecure ? ' over TLS' : ''} to the host, whose certificate is checked`, async () => {
+    using tls = certificateFor('DNS:hub.test,IP:127.0.0.1');
+    const seen: string[] = [];
+    const hub = createServer(tls, ({ headers }, response) => {
+      seen.push(`${headers.host} ${headers.authorization}`);
+      response.end(content);
     });
-    const [output, [status]] = await Promise.all([child.stdout.toArray(), once(child, 'close')]);
-    assert.deepEqual([status, Buffer.concat(output).toString()], [0, 'weights']);
-    assert.deepEqual(seen, [`hub.test:${port} Bearer secret`]);
-    assert.deepEqual(proxy.asked, Array(2).fill(`CONNECT hub.test:${port} no credentials`));
-  } finally {
-    hub.close();
-    hub.closeAllConnections();
-    await proxy.close();
-    rmSync(folder, { recursive: true });
-  }
-});
+    await new Promise<void>((resolve) => hub.listen(0, '127.0.0.1', resolve));
+    const { port } = hub.address() as AddressInfo;
+    const proxy = await startForwardProxy(200, isSecure ? tls : undefined);
+    try {
+      process.env.HTTPS_PROXY = `http${isSecure ? 's' : ''}://${proxy.host}`;
+      const url = `https://hub.test:${port}/w.bin`;
+      await assert.rejects(get(url), isSecure ? /cannot be reached \(DEPTH_ZERO/ : /self-signed certificate/);
+      await until('the proxy has no connection', () => proxy.open.size === 0);
+      assert.equal(await trusting(tls.path, url), 'weights');
+      assert.deepEqual(seen, [`hub.test:${port} Bearer secret`]);
+      assert.match(
+        await trusting(tls.path, `https://other.test:${port}/`),
+        /not match certificate's altnames/,
+      );
+      assert.match(
+        await trusting(tls.path, `https://10.0.0.1:${port}/`),
+        /IP: 10\.0\.0\.1 is not in the cert/,
+      );
+      assert.ok(proxy.asked.every((asked) => /^CONNECT \S+:\d+ no credentials$/.test(asked)));
+    } finally {
+      hub.close();
+      hub.closeAllConnections();
+      await proxy.close();
+    }
+  });
 
 test('a proxy that refuses, is silent or is not there is named without its password, and left', async () => {
   for (const [answer, says] of [
