@@ -8,6 +8,7 @@ import { request as requestHttps } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import {
   connectThrough,
+  credentialsOf,
   identityOf,
   proxyFor,
   requestFor,
@@ -71,11 +72,14 @@ async function send(
   if (url.protocol === 'https:') {
     const socket = await connectThrough(proxy, url, options);
     const createConnection = () => connectTls({ socket, ...identityOf(url) });
-    return answerOf(requestHttps(url, { ...common, agent: undefined, createConnection }), url, options);
+    // Without an agent Node takes 80 for the usual port, and names it in `Host`.
+    const own = { ...common, agent: undefined, defaultPort: 443, createConnection };
+    return answerOf(requestHttps(url, own), url, options);
   }
   const { headers: forProxy, ...peer } = requestTo(proxy);
-  const all = { ...common, ...peer, path: url.href, headers: { ...headers, ...forProxy, host: url.host } };
-  return answerOf(requestFor(proxy)(all), proxy, options);
+  const path = url.origin + url.pathname + url.search;
+  const all = { ...common, ...peer, path, headers: { ...headers, ...forProxy, host: url.host } };
+  return answerOf(requestFor(proxy)({ ...all, auth: credentialsOf(url) }), proxy, options);
 }
 
 /** @param peer the host that the request is sent to */

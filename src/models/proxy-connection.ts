@@ -43,14 +43,21 @@ export function identityOf(url: URL): { host: string; servername: string } {
   return { host, servername: isIP(host) === 0 ? host : '' };
 }
 
+/** The user and the password in a URL, as `Basic` has them; undefined for none. */
+export function credentialsOf({ username, password }: URL): string | undefined {
+  return username + password === ''
+    ? undefined
+    : [username, password].map((part) => percentDecoded(part)).join(':');
+}
+
 /** The options of a request to the proxy itself. */
 export function requestTo(proxy: URL) {
-  const credentials = [proxy.username, proxy.password].map((part) => percentDecoded(part)).join(':');
-  const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
+  const credentials = credentialsOf(proxy);
+  const authorization = `Basic ${Buffer.from(credentials ?? '').toString('base64')}`;
   return {
     ...identityOf(proxy),
     port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
-    headers: credentials === ':' ? {} : { 'proxy-authorization': authorization },
+    headers: credentials === undefined ? {} : { 'proxy-authorization': authorization },
   };
 }
 
@@ -89,7 +96,11 @@ export function connectThrough(
       socket.destroy();
       failed(`refused to connect to ${authority} (${statusCode})`);
     });
-    request.on('error', (error: NodeJS.ErrnoException) => failed(`cannot be reached (${error.code})`, error));
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      // A name without a scheme gets that of the URL that is asked for, and most proxies speak no TLS themselves.
+      const hint = error.code === 'EPROTO' ? ': name one that speaks no TLS with http://' : '';
+      failed(`cannot be reached (${error.code})${hint}`, error);
+    });
     request.end();
   });
 }

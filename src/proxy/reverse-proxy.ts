@@ -15,7 +15,7 @@ import { withoutTrailingSlashes } from '../url-base.ts';
 import { type ClientLimits, isUpstreamsTurn, watchSending } from './client-pace.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
 import { silentError, type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
-import { agentFor } from './upstream-connection.ts';
+import { agentFor, untilClosed } from './upstream-connection.ts';
 
 export interface ForwardOptions {
   /** Ends the upstream call at once when the client leaves, the gateway stops or the operator stops the request. */
@@ -160,7 +160,7 @@ async function answer(proxyRes: IncomingMessage, call: Call, upstream: Upstream)
     // The first event of a stream may come much later. `flushHeaders` would send the head as UTF-8, and Node has read
     // that of the upstream as Latin-1.
     res.write(Buffer.alloc(0));
-    await pipeline(proxyRes, res, { signal });
+    await pipeline(endsByClosing(proxyRes) ? untilClosed(proxyRes) : proxyRes, res, { signal });
   } catch (error) {
     proxyRes.destroy();
     throw call.endedBy ?? (signal.aborted ? signal.reason : error);

@@ -1,5 +1,5 @@
 /** Connections on which the answer of an upstream is read, also where it answers before it has read the request. */
-import { Agent } from 'node:http';
+import { Agent, type IncomingMessage } from 'node:http';
 import { Socket, type SocketConstructorOpts, type TcpNetConnectOpts } from 'node:net';
 
 /** What a write fails with where the other side has closed. */
@@ -11,19 +11,32 @@ const CLOSED = new Set(['EPIPE', 'ECONNRESET']);
  * the call ended: by the answer, or by the end of the connection.
  */
 class AnsweredSocket extends Socket {
+  /** What a write failed with. An answer that only the end of the connection ends may have been cut short then. */
+  broken: Error | undefined;
+
   override _write(...[chunk, encoding, done]: Parameters<Socket['_write']>): void {
-    super._write(chunk, encoding, unlessClosed(done));
+    super._write(chunk, encoding, this.#unlessClosed(done));
   }
 
   override _writev(...[chunks, done]: Parameters<NonNullable<Socket['_writev']>>): void {
-    super._writev?.(chunks, unlessClosed(done));
+    super._writev?.(chunks, this.#unlessClosed(done));
+  }
+
+  #unlessClosed(done: (error?: Error | null) => void) {
+    return (error?: NodeJS.ErrnoException | null): void => {
+      const isClosed = CLOSED.has(error?.code ?? '');
+      if (isClosed) this.broken ??= error ?? undefined;
+      done(isClosed ? null : error);
+    };
   }
 }
 
-const unlessClosed =
-  (done: (error?: Error | null) => void) =>
-  (error?: NodeJS.ErrnoException | null): void =>
-    done(CLOSED.has(error?.code ?? '') ? null : error);
+/** The rest of an answer that ends with its connection. @throws the error of a connection that broke */
+export async function* untilClosed(answer: IncomingMessage): AsyncGenerator<Buffer> {
+  const { socket } = answer;
+  yield* answer;
+  if (socket instanceof AnsweredSocket && socket.broken !== undefined) throw socket.broken;
+}
 
 /** Opens a connection for each call. Only those without TLS are `AnsweredSocket`s. */
 class UpstreamAgent extends Agent {

@@ -7,6 +7,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { OtherBudgets } from '../../src/budgets.ts';
 import type { TrafficClass } from '../../src/observability/exchange.ts';
 import { type Gateway, startGateway, until } from '../http/harness.ts';
@@ -444,6 +445,23 @@ for (const [category, path] of [
   }
 }
 
+test('an answer that its end would end is no whole one when the connection breaks while the body is sent', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({ env: settings(upstream) });
+  upstream.behave((socket) => {
+    socket.write(`${head('200 OK')}${'half '.repeat(400)}`);
+    setTimeout(() => socket.resetAndDestroy(), 60);
+  });
+  const scene = { gateway, upstream, path: '/v1/chat/completions' };
+  for (let i = 1; i <= 12; i += 1) {
+    const seen = await ask(scene, { body: BIG, inPieces: true }).catch(() => null);
+    if (seen !== null) assert.equal(seen.broken, true); // else the client's own writing failed before the answer
+    await until('it is over', () => gateway.exchanges.length === i, 5000);
+    assert.equal(gateway.exchanges.at(-1)?.class, '5xx');
+  }
+  await nothingStays(scene);
+});
+
 test('an upstream that takes the connection but no TLS is unreachable after 5 s', async () => {
   await using silent = await startHostileUpstream();
   await using gateway = await startGateway({
@@ -500,7 +518,10 @@ function open({ gateway, path }: Scene, headers: Record<string, string>, method 
   });
 }
 
-function ask(scene: Scene, { body = Buffer.from('{"model":"m"}'), onData = () => {} } = {}): Promise<Seen> {
+function ask(
+  scene: Scene,
+  { body = Buffer.from('{"model":"m"}'), inPieces = false, onData = () => {} } = {},
+): Promise<Seen> {
   return new Promise((resolve, reject) => {
     const req = open(scene, { 'Content-Length': String(body.length) });
     let answered = false;
@@ -519,8 +540,17 @@ function ask(scene: Scene, { body = Buffer.from('{"model":"m"}'), onData = () =>
         resolve({ ...seen, body: Buffer.concat(chunks), broken: !complete });
       });
     });
-    req.end(body);
+    if (inPieces) void sendInPieces(req, body);
+    else req.end(body);
   });
+}
+
+/** Sends a body with pauses, so that the gateway is about to write the next piece at any moment. */
+async function sendInPieces(req: ClientRequest, body: Buffer): Promise<void> {
+  for (let at = 0; at < body.length && !req.destroyed; at += 262_144) {
+    req.write(body.subarray(at, at + 262_144));
+    await sleep(1);
+  }
 }
 
 /** Asks, and runs `act` when a part of the answer has come. */

@@ -9,6 +9,8 @@ export interface ForwardProxy {
   host: string;
   /** What it was asked for: the method, the target, and the credentials. */
   asked: string[];
+  /** Where it reaches a port that this machine has not. */
+  ports: Map<number, number>;
   /** The connections that it has open, to clients and to hosts. */
   open: Set<Duplex>;
   close(): Promise<void>;
@@ -23,6 +25,7 @@ export async function startForwardProxy(
   tls?: { key: Buffer; cert: Buffer },
 ): Promise<ForwardProxy> {
   const asked: string[] = [];
+  const ports = new Map<number, number>();
   const open = new Set<Duplex>();
   const note = ({ method, url, headers }: IncomingMessage) =>
     asked.push([method, url, headers['proxy-authorization'] ?? 'no credentials'].join(' '));
@@ -47,7 +50,8 @@ export async function startForwardProxy(
       client.on('end', () => client.destroy()).resume();
       return;
     }
-    const host = keep(connect(Number(message.url?.split(':').at(-1)), '127.0.0.1'));
+    const port = Number(message.url?.split(':').at(-1));
+    const host = keep(connect(ports.get(port) ?? port, '127.0.0.1'));
     client.pipe(host).pipe(client);
     client.on('close', () => host.destroy());
     host.on('close', () => client.destroy());
@@ -56,6 +60,7 @@ export async function startForwardProxy(
   return {
     host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
+    ports,
     open,
     close: () =>
       new Promise((resolve) => {

@@ -51,6 +51,12 @@ test('http: the proxy is asked for the whole URL, with the credentials of its ow
     assert.deepEqual(proxy.asked, [`GET http://hub.test:${port}/w.bin Basic ${credentials}`]);
     assert.equal(hub.requests[0]?.headers.host, `hub.test:${port}`);
     assert.equal(hub.requests[0]?.headers.authorization, 'Bearer secret');
+    await textOf(`http://us%40er:pass@hub.test:${port}/w.bin?a=b#c`);
+    assert.equal(proxy.asked[1], `GET http://hub.test:${port}/w.bin?a=b Basic ${credentials}`);
+    assert.equal(
+      hub.requests[1]?.headers.authorization,
+      `Basic ${Buffer.from('us@er:pass').toString('base64')}`,
+    );
   } finally {
     await Promise.all([hub.close(), proxy.close()]);
   }
@@ -126,6 +132,10 @@ for (const isSecure of [false, true])
       await until('the proxy has no connection', () => proxy.open.size === 0);
       assert.equal(await trusting(tls.path, url), 'weights');
       assert.deepEqual(seen, [`hub.test:${port} Bearer secret`]);
+      // The usual port, behind which the proxy reaches the same host, is not named.
+      proxy.ports.set(443, port);
+      assert.equal(await trusting(tls.path, 'https://hub.test/w.bin'), 'weights');
+      assert.equal(seen[1], 'hub.test Bearer secret');
       assert.match(
         await trusting(tls.path, `https://other.test:${port}/`),
         /not match certificate's altnames/,
@@ -177,6 +187,16 @@ test('an abort ends the wait for a proxy with its reason', async () => {
     controller.abort(reason);
     await failed;
     await until('the proxy has no connection', () => proxy.open.size === 0);
+  } finally {
+    await proxy.close();
+  }
+});
+
+test('a proxy that speaks no TLS, named without a scheme, is refused with the way to name it', async () => {
+  const proxy = await startForwardProxy();
+  process.env.HTTPS_PROXY = proxy.host;
+  try {
+    await assert.rejects(get('https://hub.test/'), /EPROTO\): name one that speaks no TLS with http:\/\/$/);
   } finally {
     await proxy.close();
   }
