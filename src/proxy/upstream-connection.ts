@@ -11,7 +11,10 @@ const CLOSED = new Set(['EPIPE', 'ECONNRESET']);
  * the call ended: by the answer, or by the end of the connection.
  */
 class AnsweredSocket extends Socket {
-  /** What a write failed with. An answer that only the end of the connection ends may have been cut short then. */
+  /**
+   * What a write on a connection failed with that was reset. An answer that only its end would end may have been cut
+   * short then. After an orderly end the first write fails with EPIPE.
+   */
   broken: Error | undefined;
 
   override _write(...[chunk, encoding, done]: Parameters<Socket['_write']>): void {
@@ -25,7 +28,7 @@ class AnsweredSocket extends Socket {
   #unlessClosed(done: (error?: Error | null) => void) {
     return (error?: NodeJS.ErrnoException | null): void => {
       const isClosed = CLOSED.has(error?.code ?? '');
-      if (isClosed) this.broken ??= error ?? undefined;
+      if (error?.code === 'ECONNRESET') this.broken ??= error;
       done(isClosed ? null : error);
     };
   }

@@ -454,7 +454,7 @@ test('an answer that its end would end is no whole one when the connection break
   });
   const scene = { gateway, upstream, path: '/v1/chat/completions' };
   for (let i = 1; i <= 12; i += 1) {
-    const seen = await ask(scene, { body: BIG, inPieces: true }).catch(() => null);
+    const seen = await ask(scene, { body: BIG, pieceBytes: 262_144 }).catch(() => null);
     if (seen !== null) assert.equal(seen.broken, true); // else the client's own writing failed before the answer
     await until('it is over', () => gateway.exchanges.length === i, 5000);
     assert.equal(gateway.exchanges.at(-1)?.class, '5xx');
@@ -520,7 +520,7 @@ function open({ gateway, path }: Scene, headers: Record<string, string>, method 
 
 function ask(
   scene: Scene,
-  { body = Buffer.from('{"model":"m"}'), inPieces = false, onData = () => {} } = {},
+  { body = Buffer.from('{"model":"m"}'), pieceBytes = 0, onData = () => {} } = {},
 ): Promise<Seen> {
   return new Promise((resolve, reject) => {
     const req = open(scene, { 'Content-Length': String(body.length) });
@@ -540,15 +540,15 @@ function ask(
         resolve({ ...seen, body: Buffer.concat(chunks), broken: !complete });
       });
     });
-    if (inPieces) void sendInPieces(req, body);
+    if (pieceBytes > 0) void sendInPieces(req, body, pieceBytes);
     else req.end(body);
   });
 }
 
 /** Sends a body with pauses, so that the gateway is about to write the next piece at any moment. */
-async function sendInPieces(req: ClientRequest, body: Buffer): Promise<void> {
-  for (let at = 0; at < body.length && !req.destroyed; at += 262_144) {
-    req.write(body.subarray(at, at + 262_144));
+async function sendInPieces(req: ClientRequest, body: Buffer, bytes: number): Promise<void> {
+  for (let at = 0; at < body.length && !req.destroyed; at += bytes) {
+    req.write(body.subarray(at, at + bytes));
     await sleep(1);
   }
 }
