@@ -20,7 +20,8 @@ SampleBlock read_mp3(ma_decoder& decoder, std::span<float> output) {
   auto& mp3 = static_cast<ma_mp3*>(decoder.pBackend)->dr;
   if (mp3.pcmFramesRemainingInMP3Frame == 0 && ma_dr_mp3_decode_next_frame(&mp3) == 0)
     return {};
-  // The reader takes this many samples of each moment, and looks at it nowhere else.
+  // The reader copies as many samples of each moment as `channels` says, and uses the number for nothing
+  // else.
   mp3.channels = mp3.mp3FrameChannels;
   const ma_uint64 frames =
       std::min<ma_uint64>(mp3.pcmFramesRemainingInMP3Frame, output.size() / kMp3Channels);

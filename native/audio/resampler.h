@@ -2,15 +2,14 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <vector>
 
 namespace voxgate {
 
 // The low-pass filters of a polyphase resampler to 16 kHz: a sinc under a Kaiser window (J. O. Smith,
-// "Digital Audio Resampling Home Page", CCRMA). The pass band ends at 92 % of the lower Nyquist frequency,
-// and images and aliases are 70 dB down.
+// "Digital Audio Resampling Home Page", CCRMA). Amplitudes are kept up to 85 % of the lower Nyquist
+// frequency and halved at 92 % of it. Above 108 % of it images and aliases are 65 dB down.
 class ResamplingFilters {
  public:
   // `rate` is from 2000 to 384000 Hz. The filters take 3.5 MB at most.
@@ -43,9 +42,9 @@ class Resampler {
 
   // Appends the samples of 16 kHz that are known by now.
   void process(std::span<const float> input, std::vector<float>& output);
-  // Ends the input and appends the samples that are still in the filter. The next input begins a recording of
-  // its own, whose rate may be another one.
+  // Ends the input and appends the samples that are still in the filter.
   void finish(std::vector<float>& output);
+  // Begins another recording after `finish`. Its rate may be another one.
   void begin(int rate);
 
  private:

@@ -1,7 +1,10 @@
 /** Reads the model name from a copy of a forwarded JSON body, so that the body itself is not delayed or changed. */
 import type { Request } from 'express';
 
-/** Of a longer body only the members that end within its beginning are read: an image in a chat is as long as this. */
+/**
+ * A chat with an image is longer than this. Of such a body only the beginning is kept, and only the members of the object
+ * that end in it are read.
+ */
 const MAX_BYTES = 256 * 1024;
 const MAX_NAME = 128;
 

@@ -39,13 +39,14 @@ export function getModel(deps: ModelsDeps): RequestHandler {
   };
 }
 
-/** An id that comes again, of an upstream as well, is that of the first entry alone. */
+/** Each id is listed once. Where several entries have it, in one list or in several, the first one counts. */
 async function entries(deps: ModelsDeps) {
   const upstream = deps.upstreams();
   const own = recognitionEntries(deps);
   const others = (await upstream).map((model) => upstreamEntry(model, deps.startedAtSec));
-  const taken = new Set<string>();
-  return [...own, ...others].filter(({ id }) => taken.size < taken.add(id).size);
+  const byId = new Map<string, (typeof own | typeof others)[number]>();
+  for (const entry of [...own, ...others]) if (!byId.has(entry.id)) byId.set(entry.id, entry);
+  return [...byId.values()];
 }
 
 function upstreamEntry({ id, category, created, ownedBy }: UpstreamModel, startedAtSec: number) {

@@ -1,7 +1,8 @@
 /**
  * Brings audio that arrives in pieces to 16 kHz. It is a polyphase filter: a sinc under a Kaiser window
- * (J. O. Smith, "Digital Audio Resampling"), whose pass band ends at 92 % of the lower Nyquist frequency and which is
- * 70 dB down where images and aliases begin. A linear interpolation would fold what is above 8 kHz into the speech.
+ * (J. O. Smith, "Digital Audio Resampling"). Amplitudes are kept up to 85 % of the lower Nyquist frequency and halved
+ * at 92 % of it. Above 108 % of it images and aliases are 65 dB down. A linear interpolation would fold what is above
+ * 8 kHz into the speech.
  */
 import { SAMPLE_RATE } from '../decoder.ts';
 

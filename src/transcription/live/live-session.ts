@@ -62,8 +62,8 @@ export interface LiveSession extends AsyncDisposable {
   append(samples: Float32Array): Promise<void>;
   /**
    * Ends the utterance now, also one that is too short to be found.
-   * @throws GatewayError `input_audio_buffer_commit_empty` when there is less than 0.1 s of audio, or when nobody speaks in
-   *   a session that finds the turns itself
+   * @throws GatewayError `input_audio_buffer_commit_empty` when there is less than 0.1 s of audio. A session that finds
+   *   the turns itself throws it also when nobody speaks.
    */
   commit(): Promise<void>;
   /** Forgets what is not committed. */
