@@ -32,20 +32,28 @@ struct Strip {
 thread_local Columns t_columns;
 thread_local Strip t_strip;
 
-void lay_out(const block_q8_0* columns, int64_t ldb, int64_t count, int64_t blocks) {
+// The address of a thread's memory, as a plain value. gcc would compute it by a call where it is used, and a call
+// in a loop puts the vectors of the loop on the stack.
+template <typename T> T* address_of(T& memory) {
+  T* address = &memory;
+  __asm__("" : "+r"(address));
+  return address;
+}
+
+void lay_out(Columns& to, const block_q8_0* columns, int64_t ldb, int64_t count, int64_t blocks) {
   for (int64_t block = 0; block < blocks; ++block) {
-    _mm512_store_ps(t_columns.scales[block], _mm512_setzero_ps());
+    _mm512_store_ps(to.scales[block], _mm512_setzero_ps());
     for (int64_t column = 0; column < count; ++column) {
       const block_q8_0& source = columns[column * ldb + block];
-      t_columns.scales[block][column] = _cvtsh_ss(source.d);
+      to.scales[block][column] = _cvtsh_ss(source.d);
       for (int64_t quad = 0; quad < kQuads; ++quad)
-        std::memcpy(&t_columns.quads[block][quad][column], &source.qs[4 * quad], 4);
+        std::memcpy(&to.quads[block][quad][column], &source.qs[4 * quad], 4);
     }
   }
 }
 
 // Sixteen scales at once: each is read with the two integers behind it.
-void read_scales(const block_q8_0* rows, int64_t lda, int64_t count, int64_t blocks) {
+void read_scales(Strip& to, const block_q8_0* rows, int64_t lda, int64_t count, int64_t blocks) {
   const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i places = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(sizeof(block_q8_0)));
   for (int64_t row = 0; row < count; ++row) {
@@ -53,7 +61,7 @@ void read_scales(const block_q8_0* rows, int64_t lda, int64_t count, int64_t blo
       const auto there = static_cast<__mmask16>((1U << std::min<int64_t>(kTile, blocks - block)) - 1);
       const __m512i read =
           _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), there, places, rows + row * lda + block, 1);
-      _mm512_store_ps(&t_strip.scales[row][block], _mm512_cvtph_ps(_mm512_cvtepi32_epi16(read)));
+      _mm512_store_ps(&to.scales[row][block], _mm512_cvtph_ps(_mm512_cvtepi32_epi16(read)));
     }
   }
 }
@@ -70,20 +78,21 @@ VOXGATE_AMX_INT8 void configure(int64_t rows) {
   __asm__ volatile("ldtilecfg %0" : : "m"(config));
 }
 
-[[gnu::always_inline]] inline void add(__m512 (&sums)[kTile], const int32_t (&products)[kTile][kTile],
-                                       int64_t block) {
-  const __m512 columns = _mm512_load_ps(t_columns.scales[block]);
+[[gnu::always_inline]] inline void add(__m512 (&sums)[kTile], const Columns& columns, const Strip& strip,
+                                       const int32_t (&products)[kTile][kTile], int64_t block) {
+  const __m512 column_scales = _mm512_load_ps(columns.scales[block]);
 #pragma GCC unroll 16
   for (int64_t row = 0; row < kTile; ++row) {
-    const __m512 scale = _mm512_mul_ps(columns, _mm512_set1_ps(t_strip.scales[row][block]));
+    const __m512 scale = _mm512_mul_ps(column_scales, _mm512_set1_ps(strip.scales[row][block]));
     sums[row] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(products[row])), scale, sums[row]);
   }
 }
 
-VOXGATE_AMX_INT8 void multiply(const block_q8_0* rows, int64_t lda, int64_t blocks, int64_t columns, float* c,
-                               int64_t ldc, __mmask16 stored) {
+VOXGATE_AMX_INT8 void multiply(const Columns& columns, Strip& strip, const block_q8_0* rows, int64_t lda,
+                               int64_t blocks, int64_t count, float* c, int64_t ldc, __mmask16 stored) {
   const int64_t stride = lda * static_cast<int64_t>(sizeof(block_q8_0));
   __m512 sums[kTile];
+#pragma GCC unroll 16
   for (__m512& sum : sums)
     sum = _mm512_setzero_ps();
   for (int64_t block = 0; block < blocks; block += 2) {
@@ -92,24 +101,25 @@ VOXGATE_AMX_INT8 void multiply(const block_q8_0* rows, int64_t lda, int64_t bloc
       _mm_prefetch(reinterpret_cast<const char*>(rows + kTile * (lda + block)) + line, _MM_HINT_T0);
     _tile_zero(0);
     _tile_loadd(2, rows[block].qs, stride);
-    _tile_loadd(4, t_columns.quads[block], kLine);
+    _tile_loadd(4, columns.quads[block], kLine);
     _tile_dpbssd(0, 2, 4);
-    _tile_stored(0, t_strip.products[0], kLine);
+    _tile_stored(0, strip.products[0], kLine);
     _tile_zero(1);
     _tile_loadd(3, rows[block + 1].qs, stride);
-    _tile_loadd(5, t_columns.quads[block + 1], kLine);
+    _tile_loadd(5, columns.quads[block + 1], kLine);
     _tile_dpbssd(1, 3, 5);
-    _tile_stored(1, t_strip.products[1], kLine);
-    add(sums, t_strip.products[0], block);
-    add(sums, t_strip.products[1], block + 1);
+    _tile_stored(1, strip.products[1], kLine);
+    add(sums, columns, strip, strip.products[0], block);
+    add(sums, columns, strip, strip.products[1], block + 1);
   }
   __m512i turned[kTile];
+#pragma GCC unroll 16
   for (int64_t row = 0; row < kTile; ++row)
     turned[row] = _mm512_castps_si512(sums[row]);
   transpose(turned);
 #pragma GCC unroll 16
   for (int64_t column = 0; column < kTile; ++column)
-    if (column < columns)
+    if (column < count)
       _mm512_mask_storeu_epi32(c + column * ldc, stored, turned[column]);
 }
 
@@ -120,20 +130,22 @@ bool q8_tiles(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
   if (n < kLeastColumns || n > kTile || k < 2 || k % 2 != 0 || k > kMaxBlocks || !may_use_tiles())
     return false;
   VOXGATE_TAKEN(q8_tiles);
-  lay_out(static_cast<const block_q8_0*>(b), ldb, n, k);
+  Columns& columns = *address_of(t_columns);
+  Strip& strip = *address_of(t_strip);
+  lay_out(columns, static_cast<const block_q8_0*>(b), ldb, n, k);
   const auto* rows = static_cast<const block_q8_0*>(a);
   const int64_t strips = (m + kTile - 1) / kTile;
   const int64_t first = strips * params->ith / params->nth;
   const int64_t end = strips * (params->ith + 1) / params->nth;
   int64_t configured = 0;
-  for (int64_t strip = first; strip < end; ++strip) {
-    const int64_t row = strip * kTile;
+  for (int64_t number = first; number < end; ++number) {
+    const int64_t row = number * kTile;
     const int64_t count = std::min(kTile, m - row);
     if (count != configured)
       configure(count);
     configured = count;
-    read_scales(rows + row * lda, lda, count, k);
-    multiply(rows + row * lda, lda, k, n, c + row, ldc, static_cast<__mmask16>((1U << count) - 1));
+    read_scales(strip, rows + row * lda, lda, count, k);
+    multiply(columns, strip, rows + row * lda, lda, k, n, c + row, ldc, static_cast<__mmask16>((1U << count) - 1));
   }
   release();
   return true;
