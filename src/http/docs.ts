@@ -62,7 +62,11 @@ export function mountDocs(app: Express): void {
 
 async function loadDocs(): Promise<{ page: string; assets: RequestHandler }> {
   const { default: swaggerUi } = await import('swagger-ui-express');
-  const options = { swaggerOptions: { url: '/openapi.json', validatorUrl: null } };
+  const options = {
+    swaggerOptions: { url: '/openapi.json', validatorUrl: null },
+    customSiteTitle: 'voxgate API',
+    customCss: '', // without it the page's style ends in the word `undefined`
+  };
   const page = swaggerUi.generateHTML(undefined, options).replaceAll('"./', '"/docs/');
   return { page, assets: caseSensitiveRouter().use(...swaggerUi.serveFiles(undefined, options)) };
 }

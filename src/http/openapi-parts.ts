@@ -7,6 +7,17 @@ import type {
   ZodOpenApiResponseObject,
 } from 'zod-openapi';
 import { errorEnvelopeSchema } from './openapi.ts';
+import {
+  ALLOW,
+  ANY_ANSWER,
+  ANY_REQUEST,
+  type Headers,
+  PREFERENCE,
+  RETRY_AFTER,
+  SHOULD_RETRY,
+  WAIT,
+} from './openapi-headers.ts';
+import { operationId } from './openapi-ids.ts';
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 type Status = 200 | 204 | 400 | 404 | 412 | 413 | 415 | 416 | 426 | 502 | 503 | 'default';
@@ -15,6 +26,8 @@ export interface Operation {
   summary: string;
   /** The answers of this operation; the answers that every operation may give are added. */
   responses: Partial<Record<Status, ZodOpenApiResponseObject>>;
+  /** The headers of its success, besides those that every answer has. */
+  headers?: Headers;
   query?: z.ZodObject;
   body?: ZodOpenApiRequestBodyObject;
   /** True when the operation takes the slot, so that its client may ask to wait for it. */
@@ -28,8 +41,15 @@ export type Operations = Readonly<Record<string, Partial<Record<Method, Operatio
 /** The name of the scheme in `components.securitySchemes`. */
 export const BEARER = 'bearerAuth';
 
-const failure = (id: string, description: string): ZodOpenApiResponseObject => ({
-  ...{ id, description },
+const headersOf = (headers: Headers) => z.object({ ...ANY_ANSWER, ...headers });
+
+/** An answer that several operations share, with its headers. */
+export const shared = (id: string, description: string, headers: Headers = {}): ZodOpenApiResponseObject => ({
+  ...{ id, description, headers: headersOf(headers) },
+});
+
+const failure = (id: string, description: string, headers: Headers = {}): ZodOpenApiResponseObject => ({
+  ...shared(id, description, headers),
   content: { 'application/json': { schema: errorEnvelopeSchema } },
 });
 
@@ -45,11 +65,20 @@ export const UNSUPPORTED = failure('UnsupportedMediaType', 'malformed: the encod
 export const PRECONDITION = failure('PreconditionFailed', 'malformed: If-Match does not hold');
 export const NO_SUCH_RANGE = failure('RangeNotSatisfiable', 'malformed: the file has no such range');
 export const NEEDS_UPGRADE = failure('UpgradeRequired', 'malformed: this address is a WebSocket');
-export const UPSTREAM = failure('UpstreamFailed', 'upstream: the upstream failed before its answer began');
+export const UPSTREAM = failure('UpstreamFailed', 'upstream: the upstream failed before its answer began', {
+  ...SHOULD_RETRY,
+  ...PREFERENCE,
+});
 export const STOPPING = failure('Stopping', 'network: the gateway is going to stop');
 export const UNAVAILABLE = failure(
   'Unavailable',
   'network: the slot is busy (then with Retry-After), or a backend, its weights or an upstream is not available',
+  { ...RETRY_AFTER, ...SHOULD_RETRY, ...PREFERENCE },
+);
+export const NO_SESSION = failure(
+  'NoSession',
+  'network: all places for live sessions are taken, or a backend or its weights are not available',
+  SHOULD_RETRY,
 );
 
 /** The answers that every operation may give, because they are decided before the operation runs. */
@@ -59,15 +88,20 @@ const ANYWHERE = {
     'Forbidden',
     'forbidden: the request comes from a page of another site, or Host has a wrong name',
   ),
-  405: failure('MethodNotAllowed', 'method_not_allowed: Allow lists the methods of this path'),
+  405: failure('MethodNotAllowed', 'method_not_allowed: Allow lists the methods of this path', ALLOW),
   408: failure('RequestTimeout', 'malformed: the request did not arrive in time'),
   417: failure('ExpectationFailed', 'malformed: the only supported expectation is 100-continue'),
   431: failure('HeadersTooLarge', 'malformed: the address and the headers are longer than Node reads'),
-  500: failure('Internal', 'internal: the gateway failed; the log has the reason under request_id'),
+  500: failure(
+    'Internal',
+    'internal: the gateway failed; the log has the reason under request_id',
+    SHOULD_RETRY,
+  ),
 };
 const TOO_MANY_KEYS = failure(
   'TooManyKeys',
   'unauthorized: too many wrong keys came from this address; Retry-After says when to come back',
+  RETRY_AFTER,
 );
 const UNAUTHORIZED = failure(
   'Unauthorized',
@@ -99,21 +133,17 @@ export function pathsOf(tag: string, operations: Operations): ZodOpenApiPathsObj
     Object.entries(operations).map(([path, methods]) => [
       path,
       Object.fromEntries(
-        Object.entries(methods).map(([method, operation]) => [method, complete(tag, path, operation)]),
+        Object.entries(methods).map(([method, operation]) => [
+          method,
+          { operationId: operationId(method, path), ...complete(tag, path, operation) },
+        ]),
       ),
     ]),
   );
 }
 
-const WAIT = z.object({
-  Prefer: z
-    .string()
-    .optional()
-    .describe('`wait=N`: wait for a busy slot for at most N seconds (RFC 7240; SVC_MAX_WAIT_SEC allows it)'),
-});
-
 function complete(tag: string, path: string, operation: Operation): ZodOpenApiOperationObject {
-  const { summary, responses, query, body, takesSlot, open = false } = operation;
+  const { summary, responses, headers, query, body, takesSlot = false, open = false } = operation;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, z.string()] as const);
   return {
     tags: [tag],
@@ -122,9 +152,22 @@ function complete(tag: string, path: string, operation: Operation): ZodOpenApiOp
     requestParams: {
       ...(names.length > 0 && { path: z.object(Object.fromEntries(names)) }),
       ...(query && { query }),
-      ...(takesSlot && { header: WAIT }),
+      header: z.object({ ...ANY_REQUEST, ...(takesSlot && WAIT) }),
     },
     ...(body && { requestBody: body }),
-    responses: { ...ANYWHERE, ...(open ? {} : { 401: UNAUTHORIZED, 429: TOO_MANY_KEYS }), ...responses },
+    responses: {
+      ...ANYWHERE,
+      ...(open ? {} : { 401: UNAUTHORIZED, 429: TOO_MANY_KEYS }),
+      ...withHeaders(responses, { ...(takesSlot && PREFERENCE), ...headers }),
+    },
   };
 }
+
+/** Adds the headers to those answers that are of one operation alone. A shared one has its own. */
+const withHeaders = (responses: Operation['responses'], headers: Headers): Operation['responses'] =>
+  Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => [
+      status,
+      response.id === undefined ? { ...response, headers: headersOf(headers) } : response,
+    ]),
+  );

@@ -20,16 +20,19 @@ import {
   warningSchema,
   whisperSchema,
 } from './openapi.ts';
+import { PREFERENCE, RECOGNIZED } from './openapi-headers.ts';
 import {
   answer,
   bodyOf,
   DONE,
   json,
   NEEDS_UPGRADE,
+  NO_SESSION,
   NOT_FOUND,
   type Operation,
   pathsOf,
   STOPPING,
+  shared,
   TOO_LARGE,
   UNAVAILABLE,
   UNSUPPORTED,
@@ -53,6 +56,7 @@ const audioFile = z.object({ audio_file: file });
 const transcription = (summary: string): Operation => ({
   summary,
   takesSlot: true,
+  headers: RECOGNIZED,
   body: bodyOf('multipart/form-data', form),
   responses: {
     200: {
@@ -70,10 +74,7 @@ const transcription = (summary: string): Operation => ({
   },
 });
 
-const OWN_ERRORS: ZodOpenApiResponseObject = {
-  id: 'OfTheUpstream',
-  description: 'the answer or error of the upstream, unchanged',
-};
+const OWN_ERRORS = shared('OfTheUpstream', 'the answer or error of the upstream, unchanged', PREFERENCE);
 
 const WEB_SOCKET: ZodOpenApiResponseObject = { id: 'WebSocket', description: '101: the WebSocket is open' };
 
@@ -101,6 +102,13 @@ const speech = z.looseObject({
 });
 const batch = z.looseObject({ items: z.array(z.unknown()).optional() });
 const voice = z.looseObject({ name: z.string().optional() });
+/** The upstream takes either, and the gateway passes on what comes. */
+const voiceForm = voice.extend({
+  audio_sample: z
+    .string()
+    .meta({ type: 'string', format: 'binary', description: 'audio of the voice' })
+    .optional(),
+});
 const chat = z.looseObject({
   model: z.string(),
   messages: z.array(z.looseObject({ role: z.string() })),
@@ -149,7 +157,7 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
     '/v1/realtime': {
       get: {
         summary: 'live transcription over a WebSocket, by the events of OpenAI’s transcription sessions',
-        responses: { 426: NEEDS_UPGRADE, 503: UNAVAILABLE, default: WEB_SOCKET },
+        responses: { 426: NEEDS_UPGRADE, 503: NO_SESSION, default: WEB_SOCKET },
       },
     },
     '/v1/audio/translations': { post: transcription('speech in any language to English text') },
@@ -157,6 +165,7 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
       post: {
         summary: 'when each word of a given text is spoken',
         takesSlot: true,
+        headers: RECOGNIZED,
         body: bodyOf('multipart/form-data', alignmentForm),
         responses: { 200: json('the words', alignmentSchema), 413: TOO_LARGE, 503: UNAVAILABLE },
       },
@@ -167,6 +176,7 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
       post: {
         summary: 'speech to text, as whisper-asr-webservice and Bazarr have it',
         takesSlot: true,
+        headers: RECOGNIZED,
         query: asrQuery,
         body: bodyOf('multipart/form-data', audioFile),
         responses: {
@@ -186,6 +196,7 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
       post: {
         summary: 'the language of the first 30 s of speech',
         takesSlot: true,
+        headers: RECOGNIZED,
         query: detectQuery,
         body: bodyOf('multipart/form-data', audioFile),
         responses: { 200: json('the language', detectedSchema), 413: TOO_LARGE, 503: UNAVAILABLE },
@@ -198,7 +209,16 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
     '/v1/audio/speech/batch': { post: passedOn('several texts at once', 'application/json', batch) },
     '/v1/audio/voices': {
       get: passedOn('the voices', 'application/json'),
-      post: passedOn('registers a voice', 'application/json', voice),
+      post: {
+        ...passedOn('registers a voice', 'application/json'),
+        body: {
+          required: true,
+          content: {
+            'application/json': { schema: voice },
+            'multipart/form-data': { schema: voiceForm },
+          },
+        },
+      },
     },
     '/v1/audio/voices/{name}': { delete: passedOn('removes a registered voice', 'application/json') },
     '/v1/audio/{path}': {

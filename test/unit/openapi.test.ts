@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adminPaths } from '../../src/admin/openapi.ts';
 import { describeApi } from '../../src/http/docs.ts';
+import { OPERATION_IDS, operationId } from '../../src/http/openapi-ids.ts';
 import { SERVED } from '../route-rows.ts';
 
 /** These are known paths of the speech upstream, which the gateway passes on without a row of their own. */
@@ -14,6 +15,13 @@ const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]
 );
 const described = new Set(operations.map(({ method, path }) => `${method} ${path}`));
 const served = SERVED.map(({ method, template }) => `${method} ${template}`);
+
+/** The names of the headers of an answer, which may be a reference. */
+function headersOf(answer: unknown): string[] {
+  const { $ref = '' } = Object(answer) as { $ref?: string };
+  const shared = document.components?.responses?.[$ref.split('/').at(-1) ?? ''];
+  return Object.keys(Object(shared ?? answer).headers ?? {});
+}
 
 test('every route of the tables is described', () => {
   assert(served.length > 25);
@@ -57,6 +65,76 @@ test('a key goes where keys are asked for, and may be left out where none is set
     'get /ready',
     'post /admin/session',
   ]);
+});
+
+test('every operation has a name that no other has, and OpenAI’s operations have OpenAI’s names', () => {
+  const ids = operations.map(({ operation }) => String(operation.operationId));
+  for (const id of ids) assert.match(id, /^[a-z]+[A-Za-z0-9]+$/);
+  assert.deepEqual([...new Set(ids)], ids);
+  for (const operation of Object.keys(OPERATION_IDS)) assert(described.has(operation), operation);
+  assert.equal(operationId('get', '/v1/slot/{id}'), 'getSlotById', 'one without a name in the table');
+  const named = Object.fromEntries(operations.map(({ path, method }, i) => [`${method} ${path}`, ids[i]]));
+  for (const [operation, id] of [
+    ['get /v1/models', 'listModels'],
+    ['get /v1/models/{id}', 'retrieveModel'],
+    ['post /v1/audio/transcriptions', 'createTranscription'],
+    ['post /v1/audio/translations', 'createTranslation'],
+    ['post /v1/audio/speech', 'createSpeech'],
+    ['post /v1/chat/completions', 'createChatCompletion'],
+  ] as const)
+    assert.equal(named[operation], id);
+});
+
+test('every request may carry an id, and every answer but the open WebSocket does', () => {
+  const parameter = { $ref: '#/components/parameters/X-Request-ID' };
+  for (const { method, path, operation } of operations) {
+    const sent = (operation.parameters ?? []).filter(
+      ({ $ref }: { $ref?: string }) => $ref === parameter.$ref,
+    );
+    assert.deepEqual(sent, [parameter], `${method} ${path}`);
+    for (const [status, answer] of Object.entries(operation.responses)) {
+      const where = `${method} ${path} ${status}`;
+      if (where === 'get /v1/realtime default') continue;
+      assert(headersOf(answer).includes('X-Request-ID'), where);
+    }
+  }
+});
+
+test('an answer is described with the headers that it may have', () => {
+  const own = (path: string, method: 'get' | 'post', status: number | string) =>
+    headersOf(document.paths?.[path]?.[method]?.responses?.[status])
+      .filter((name) => name !== 'X-Request-ID')
+      .sort();
+  const recognized = ['OpenAI-Processing-Ms', 'Preference-Applied', 'X-Voxgate-Model', 'X-Voxgate-Route'];
+  for (const path of [
+    '/v1/audio/transcriptions',
+    '/v1/audio/translations',
+    '/v1/audio/alignments',
+    '/asr',
+    '/detect-language',
+  ]) {
+    assert.deepEqual(own(path, 'post', 200), recognized, path);
+    assert.deepEqual(own(path, 'post', 503), ['Preference-Applied', 'Retry-After', 'X-Should-Retry'], path);
+  }
+  for (const [path, method, status, headers] of [
+    ['/v1/chat/completions', 'post', 200, ['Preference-Applied']],
+    ['/v1/chat/completions', 'post', 502, ['Preference-Applied', 'X-Should-Retry']],
+    ['/v1/realtime', 'get', 503, ['X-Should-Retry']],
+    ['/ready', 'get', 503, []],
+    ['/v1/models', 'get', 200, []],
+    ['/v1/models', 'get', 405, ['Allow']],
+    ['/v1/models', 'get', 429, ['Retry-After']],
+    ['/v1/models', 'get', 500, ['X-Should-Retry']],
+  ] as const)
+    assert.deepEqual(own(path, method, status), headers, `${method} ${path} ${status}`);
+});
+
+test('a voice is registered with JSON or with a form that has its file', () => {
+  const body = document.paths?.['/v1/audio/voices']?.post?.requestBody;
+  assert(body !== undefined && 'content' in body);
+  assert.deepEqual(Object.keys(body.content).sort(), ['application/json', 'multipart/form-data']);
+  const { properties } = Object(body.content['multipart/form-data']?.schema);
+  assert.equal(properties.audio_sample.format, 'binary');
 });
 
 test('every reference leads to a definition', () => {
