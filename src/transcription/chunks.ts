@@ -60,7 +60,7 @@ export const DEFAULT_LIMITS: ChunkLimits = { maxSec: 29, maxGapSec: 1.5, heardGa
  * Windows (0.2 s) that are heard before and behind the padded spans of a chunk, up to the middle of the silence there.
  * Words that are spoken softly or in a room begin and end in them. The times of speech do not reach there.
  */
-const HEARD_AROUND = 6;
+export const HEARD_AROUND = 6;
 
 /** The spans of one chunk, and the first window after them in which there may be speech again. */
 interface Group {

@@ -1,7 +1,7 @@
 /** One transcription of a client, from `audio-start` to its transcript: a live session whose one turn the client ends. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SAMPLE_RATE } from '../audio/decoder.ts';
-import { type PcmFormat, pcmDecoder } from '../audio/live/encodings.ts';
+import { type LiveDecoder, type PcmFormat, pcmDecoder } from '../audio/live/encodings.ts';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { fullText } from '../transcription/formats.ts';
@@ -49,7 +49,7 @@ const PIECE_BYTES = 8000;
 
 export function beginTranscription(options: TranscriptionOptions): Transcription {
   const { id, request, limits, signal, send } = options;
-  let decode: { format: PcmFormat; bytes: ReturnType<typeof pcmDecoder> } | null = null;
+  let decoder: { format: PcmFormat; decode: LiveDecoder } | null = null;
   let samples = 0;
   let bytes = 0;
   let endedAt: number | null = null;
@@ -76,11 +76,11 @@ export function beginTranscription(options: TranscriptionOptions): Transcription
   );
   opening.catch(() => undefined); // the first audio says so
 
-  function decoderFor(format: PcmFormat) {
-    const { rate, width, channels } = decode?.format ?? {};
-    if (decode === null || rate !== format.rate || width !== format.width || channels !== format.channels)
-      decode = { format, bytes: pcmDecoder(format) };
-    return decode.bytes;
+  function decoderFor(format: PcmFormat): LiveDecoder {
+    const { rate, width, channels } = decoder?.format ?? {};
+    if (decoder === null || rate !== format.rate || width !== format.width || channels !== format.channels)
+      decoder = { format, decode: pcmDecoder(format) };
+    return decoder.decode;
   }
 
   async function append(heard: Float32Array): Promise<void> {
@@ -103,17 +103,18 @@ export function beginTranscription(options: TranscriptionOptions): Transcription
       return samples / SAMPLE_RATE;
     },
     async hear(payload, format) {
-      const decoded = decoderFor(format);
+      const decoder = decoderFor(format);
       bytes += payload.length;
       for (let at = 0; at < payload.length; at += PIECE_BYTES) {
         signal.throwIfAborted();
-        await append(decoded(payload.subarray(at, at + PIECE_BYTES)));
+        await append(decoder.take(payload.subarray(at, at + PIECE_BYTES)));
         await nextTurn();
       }
     },
     async end() {
       endedAt = performance.now();
       const live = await opening;
+      if (decoder !== null) await append(decoder.decode.end());
       // In less time nothing can be said; a client that sent nothing gets the empty text of silence.
       const missing = Math.ceil(LEAST_COMMIT_SEC * SAMPLE_RATE) - samples;
       if (missing > 0) await append(new Float32Array(missing));

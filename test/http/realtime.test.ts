@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { heard, startGateway, until } from './harness.ts';
+import { wav } from '../wav.ts';
+import { form, heard, post, startGateway, until } from './harness.ts';
 import { append, at16kHz, COMPLETED, connectLive, DELTA, type Received, silence, tone } from './realtime.ts';
 
 test('an utterance has the events of the protocol, in their order, with their fields', async () => {
@@ -283,4 +284,62 @@ test('a text of speech that goes on is decoded once, however doubtful it is, and
   client.speak(silence(1));
   await client.event(COMPLETED);
   assert(calls.some((times) => times));
+});
+
+test('speech has as much silence before it as in a file, whatever prefix the client wants', async () => {
+  const leads: number[] = [];
+  await using gateway = await startGateway({
+    transcribe: async (samples) => {
+      leads.push(samples.findIndex((sample) => sample !== 0));
+      return heard(' Hello there.');
+    },
+  });
+  const all = new Float32Array(3 * 16_000);
+  all.set(tone(1), 16_000);
+  await (await post(gateway, form(wav(all)))).text();
+  const [inFile = 0] = leads.splice(0);
+  assert(inFile > 5000, `${inFile}`);
+  for (const prefix_padding_ms of [0, 300]) {
+    await using client = await connectLive(gateway);
+    client.send(
+      at16kHz({
+        transcription: { delay: 'xhigh' },
+        turn_detection: { type: 'server_vad', prefix_padding_ms },
+      }),
+    );
+    client.speak(all);
+    await client.event(COMPLETED);
+    for (const lead of leads.splice(0))
+      assert(Math.abs(lead - inFile) <= 512, `${lead} samples, ${inFile} in a file`);
+  }
+});
+
+test('the times of turns are those of all audio that was sent, also after commits and clears', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway);
+  client.send(at16kHz({ turn_detection: null }));
+  for (let i = 0; i < 20; i += 1) {
+    client.speak(tone(0.11));
+    client.send({ type: i % 2 === 0 ? 'input_audio_buffer.commit' : 'input_audio_buffer.clear' });
+  }
+  client.send(at16kHz({ turn_detection: { type: 'server_vad', prefix_padding_ms: 0 } }));
+  client.speak(silence(1));
+  client.speak(tone(1));
+  client.speak(silence(1));
+  const { audio_start_ms } = await client.event('input_audio_buffer.speech_started');
+  assert(Math.abs(audio_start_ms - (20 * 110 + 1000)) <= 64, `${audio_start_ms}`);
+});
+
+test('a tenth of a second can be committed at every rate', async () => {
+  await using gateway = await startGateway();
+  for (const rate of [8000, 12_000, 16_000, 24_000, 44_100, 48_000]) {
+    await using client = await connectLive(gateway);
+    const format = { type: 'audio/pcm', rate };
+    const input = { format, turn_detection: null };
+    client.send({ type: 'session.update', session: { type: 'transcription', audio: { input } } });
+    const audio = Buffer.alloc((2 * rate) / 10, 1).toString('base64');
+    client.send({ type: 'input_audio_buffer.append', audio });
+    client.send({ type: 'input_audio_buffer.commit' });
+    await client.event('input_audio_buffer.committed');
+  }
 });

@@ -22,34 +22,44 @@ export interface PcmFormat {
   channels: number;
 }
 
-/**
- * Decodes bytes as they come to 16 kHz mono float32. A sample may be spread over two pieces.
- * @throws nothing: every byte sequence is a sound
- */
-export function liveDecoder(format: LiveFormat): (bytes: Uint8Array) => Float32Array {
+/** Decodes bytes as they come to 16 kHz mono float32. It throws nothing: every byte sequence is a sound. */
+export interface LiveDecoder {
+  /** A sample may be spread over two pieces. */
+  take(bytes: Uint8Array): Float32Array;
+  /** Returns the last samples, and drops half of one. The next bytes begin something new. */
+  end(): Float32Array;
+}
+
+export function liveDecoder(format: LiveFormat): LiveDecoder {
   if (format.encoding === 'pcm16') return pcmDecoder({ rate: format.rate, width: 2, channels: 1 });
-  const resample = createResampler(format.rate);
+  const { take, end } = createResampler(format.rate);
   const table = format.encoding === 'mulaw' ? MU_LAW : A_LAW;
-  return (bytes) => resample(Float32Array.from(bytes, (byte) => table[byte] as number));
+  return { take: (bytes) => take(Float32Array.from(bytes, (byte) => table[byte] as number)), end };
 }
 
 /** As `liveDecoder`, for PCM of every width and number of channels. */
-export function pcmDecoder({ rate, width, channels }: PcmFormat): (bytes: Uint8Array) => Float32Array {
-  const resample = createResampler(rate);
+export function pcmDecoder({ rate, width, channels }: PcmFormat): LiveDecoder {
+  const resampler = createResampler(rate);
   const frame = width * channels;
   const scale = channels * 2 ** (8 * width - 1);
   let odd = new Uint8Array(0);
-  return (bytes) => {
-    const all = Buffer.concat([odd, bytes]);
-    const frames = Math.floor(all.length / frame);
-    odd = new Uint8Array(all.subarray(frames * frame));
-    const read = (at: number) => (width === 1 ? all.readUInt8(at) - 128 : all.readIntLE(at, width));
-    const mono = Float32Array.from({ length: frames }, (_, i) => {
-      let sum = 0;
-      for (let at = i * frame; at < (i + 1) * frame; at += width) sum += read(at);
-      return sum / scale;
-    });
-    return resample(mono);
+  return {
+    take(bytes) {
+      const all = Buffer.concat([odd, bytes]);
+      const frames = Math.floor(all.length / frame);
+      odd = new Uint8Array(all.subarray(frames * frame));
+      const read = (at: number) => (width === 1 ? all.readUInt8(at) - 128 : all.readIntLE(at, width));
+      const mono = Float32Array.from({ length: frames }, (_, i) => {
+        let sum = 0;
+        for (let at = i * frame; at < (i + 1) * frame; at += width) sum += read(at);
+        return sum / scale;
+      });
+      return resampler.take(mono);
+    },
+    end() {
+      odd = new Uint8Array(0);
+      return resampler.end();
+    },
   };
 }
 

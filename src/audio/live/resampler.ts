@@ -11,21 +11,27 @@ const CROSSINGS = 32;
 const BETA = 7;
 const PASS = 0.92;
 
-/** Takes the next samples and returns those of 16 kHz that are known by now; about 2 ms more are held back. */
-export type Resample = (samples: Float32Array) => Float32Array;
+export interface Resampler {
+  /** Takes the next samples and returns those of 16 kHz that are known by now; 2 to 4 ms more are held back. */
+  take(samples: Float32Array): Float32Array;
+  /** Returns what is held back, as if silence followed. The next samples are the first of something new. */
+  end(): Float32Array;
+}
 
 /** @param rate of the samples that come, 8000 to 48000 Hz */
-export function createResampler(rate: number): Resample {
-  if (rate === SAMPLE_RATE) return (samples) => samples;
+export function createResampler(rate: number): Resampler {
+  if (rate === SAMPLE_RATE) return { take: (samples) => samples, end: () => new Float32Array(0) };
   const common = greatestDivisor(rate, SAMPLE_RATE);
   const [up, down] = [SAMPLE_RATE / common, rate / common];
   const scale = PASS * Math.min(1, up / down);
   const half = Math.ceil(CROSSINGS / scale);
   const phases = filtersOf(rate, up, half, scale);
   // Before the first sample is silence, so the output begins with the input.
-  let held: Float32Array = new Float32Array(half - 1);
+  const silence = new Float32Array(half - 1);
+  let held: Float32Array = silence;
   let phase = 0;
-  return (samples) => {
+
+  function take(samples: Float32Array): Float32Array {
     const input = new Float32Array(held.length + samples.length);
     input.set(held);
     input.set(samples, held.length);
@@ -42,6 +48,15 @@ export function createResampler(rate: number): Resample {
     }
     held = input.slice(at);
     return Float32Array.from(out);
+  }
+
+  return {
+    take,
+    end() {
+      const last = take(new Float32Array(half));
+      [held, phase] = [silence, 0];
+      return last;
+    },
   };
 }
 

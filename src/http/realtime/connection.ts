@@ -73,9 +73,11 @@ export function runConnection(options: ConnectionOptions): Connection {
   const gone = new AbortController();
   let state = firstState(options.model);
   let settings = toLiveSettings(state);
-  let decode = liveDecoder(toLiveFormat(state));
+  let decoder = liveDecoder(toLiveFormat(state));
   let beta = options.beta;
   let stopping = false;
+  /** Whether the client had asked for log probabilities when an utterance ended, by its id, until it has its text. */
+  const withLogprobs = new Map<string, boolean>();
   let live: ReturnType<typeof openLiveSession> | null = null;
 
   const watch = watchSocket(socket, limits, (why) => end(CLOSE.policy, why));
@@ -86,7 +88,10 @@ export function runConnection(options: ConnectionOptions): Connection {
 
   function emit(event: LiveEvent): void {
     if (event.type === 'completed' || event.type === 'failed') options.onUtterance(event);
-    for (const shown of toServerEvents(event, { beta, logprobs: settings.request.logprobs })) send(shown);
+    if (event.type === 'committed') withLogprobs.set(event.id, settings.request.logprobs);
+    const logprobs = withLogprobs.get(event.id) ?? settings.request.logprobs;
+    if (event.type === 'completed' || event.type === 'failed') withLogprobs.delete(event.id);
+    for (const shown of toServerEvents(event, { beta, logprobs })) send(shown);
   }
 
   /** The domain's session begins with the first audio, because its weights may have to be fetched. */
@@ -112,7 +117,7 @@ export function runConnection(options: ConnectionOptions): Connection {
           throw invalidValue(field, 'semantic_vad', NO_TURN_DETECTION);
         }
         if (JSON.stringify(next.format) !== JSON.stringify(state.format))
-          decode = liveDecoder(toLiveFormat(next));
+          decoder = liveDecoder(toLiveFormat(next));
         [state, settings, beta] = [next, nextSettings, beta || event.beta];
         (await live)?.configure(settings);
         return sendSession('updated');
@@ -122,25 +127,28 @@ export function runConnection(options: ConnectionOptions): Connection {
         // piece is decoded at a time, all other work has its turn before the next, and a client that left ends it.
         for (let at = 0; at < event.audio.length; at += PIECE_BYTES) {
           gone.signal.throwIfAborted();
-          const samples = decode(event.audio.subarray(at, at + PIECE_BYTES));
+          const samples = decoder.take(event.audio.subarray(at, at + PIECE_BYTES));
           if (samples.length > 0) watch.heard();
           await (await opened()).append(samples);
           await nextTurn();
         }
         return;
       case 'commit':
+        await (await opened()).append(decoder.end());
         return (await opened()).commit();
       case 'clear':
-        decode = liveDecoder(toLiveFormat(state)); // it may hold half of a sample
+        decoder.end(); // it may hold half of a sample
         (await live)?.clear();
         return send({ type: 'input_audio_buffer.cleared' });
     }
   }
 
-  async function take(text: string): Promise<void> {
+  /** @param text null for a binary message */
+  async function take(text: string | null): Promise<void> {
     let eventId: string | null = null;
-    if (text.length > LARGE) await ownTurn();
+    if ((text?.length ?? 0) > LARGE) await ownTurn();
     try {
+      if (text === null) throw new GatewayError('unknown_event', { event: 'a binary message' });
       const event = parseClientEvent(text);
       eventId = event.eventId;
       await handle(event);
@@ -168,13 +176,7 @@ export function runConnection(options: ConnectionOptions): Connection {
   }
 
   const inbox = createInbox(socket, (text) => (stopping ? Promise.resolve() : take(text)));
-  socket.on('message', (data, isBinary) => {
-    if (isBinary) {
-      const refusal = new GatewayError('unknown_event', { event: 'a binary message' });
-      return send(errorEvent(refusal, null));
-    }
-    inbox.push(String(data));
-  });
+  socket.on('message', (data, isBinary) => inbox.push(isBinary ? null : String(data)));
   const stopNow = () => end(CLOSE.goingAway, new GatewayError('shutting_down', {}));
   shutdown.addEventListener('abort', stopNow);
   const expiry = setTimeout(() => {
@@ -211,8 +213,8 @@ export function runConnection(options: ConnectionOptions): Connection {
 }
 
 /** Handles one message after the other, and lets the socket rest while one is handled. */
-function createInbox(socket: WebSocket, take: (text: string) => Promise<void>) {
-  const waiting: string[] = [];
+function createInbox(socket: WebSocket, take: (text: string | null) => Promise<void>) {
+  const waiting: (string | null)[] = [];
   let running: Promise<void> = Promise.resolve();
   let isRunning = false;
   async function run(): Promise<void> {
@@ -222,7 +224,7 @@ function createInbox(socket: WebSocket, take: (text: string) => Promise<void>) {
     if (socket.isPaused) socket.resume();
   }
   return {
-    push(text: string) {
+    push(text: string | null) {
       waiting.push(text);
       if (!isRunning) running = run();
       else if (!socket.isPaused) socket.pause();

@@ -39,11 +39,15 @@ export function watchSocket(
       isAlive = true;
     });
   let late: NodeJS.Timeout | undefined;
+  const endSoon = () => {
+    late ??= setTimeout(() => socket.terminate(), limits.closeMs);
+  };
   socket.once('close', () => {
     clearInterval(beat);
     clearTimeout(late);
   });
-  socket.on('error', () => socket.terminate()); // what broke the protocol was answered with a close code
+  // What broke the protocol was answered with a close code. A client that is still sending would lose that with a reset.
+  socket.on('error', endSoon);
   return {
     send(text) {
       if (socket.readyState !== socket.OPEN) return;
@@ -57,7 +61,7 @@ export function watchSocket(
     close(code, reason) {
       if (socket.isPaused) socket.resume(); // the client's answer must be read
       socket.close(code, Buffer.from(reason).subarray(0, REASON_BYTES).toString());
-      late ??= setTimeout(() => socket.terminate(), limits.closeMs);
+      endSoon();
     },
   };
 }

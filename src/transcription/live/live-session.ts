@@ -6,6 +6,7 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { Budgets } from '../../budgets.ts';
 import type { VoiceActivityModel } from '../../engine/types.ts';
 import { GatewayError } from '../../errors.ts';
+import { HEARD_AROUND } from '../chunks.ts';
 import { cuttingFor } from '../cutting.ts';
 import type { TranscriptionRequest } from '../request.ts';
 import { WINDOW_SAMPLES, WINDOW_SEC } from '../voice-activity.ts';
@@ -94,10 +95,17 @@ export async function openLiveSession(
   const audio = createLiveAudio(vad);
   const ended = new AbortController();
   let settings = first;
+  const prefix = () => Math.round((settings.turns?.prefixPaddingMs ?? 0) / 1000 / WINDOW_SEC);
+  /** Windows before the prefix that are heard, so that the speech has as much before it as in a file. */
+  const heardBefore = () => Math.max(0, segmenter().padding + HEARD_AROUND - prefix());
   let turns = newTurns();
   let open: Utterance | null = null;
   /** The first window that is in no utterance yet. */
   let bufferStart = 0;
+  /** The window from which the client has heard that the open utterance goes on. */
+  let openFrom = 0;
+  /** The samples that the client sent and that are in no window, less those of silence that were filled in. */
+  let unplaced = 0;
   let previousId: string | null = null;
   let pendingSec = 0;
   let last: Promise<unknown> = Promise.resolve();
@@ -122,23 +130,20 @@ export async function openLiveSession(
   }
 
   function newTurns() {
-    const prefixMs = settings.turns?.prefixPaddingMs ?? 0;
     const minSilence = patience()?.longestSilence ?? segmenter().minSilence;
-    return createTurns(
-      { ...segmenter(), minSilence },
-      {
-        first: audio.windows,
-        prefix: Math.round(prefixMs / 1000 / WINDOW_SEC),
-      },
-    );
+    const options = { first: audio.windows, prefix: prefix(), heard: prefix() + heardBefore() };
+    return createTurns({ ...segmenter(), minSilence }, options);
   }
 
-  function begin(start: number): Utterance {
+  /** @param from the window with which it begins for the client */
+  function begin(from: number): Utterance {
     const { request, delay } = settings;
     const id = deps.newId();
     const { padding, minSilence } = segmenter();
     const trailing = Math.min(padding, Math.floor(minSilence / 2));
     const onDelta = (text: string) => deps.emit({ type: 'delta', id, text });
+    const start = Math.max(bufferStart, from - heardBefore());
+    openFrom = from;
     return createUtterance({ id, start, request, delay, trailing, signal: ended.signal, onDelta }, deps);
   }
 
@@ -148,7 +153,7 @@ export async function openLiveSession(
     deps.emit({ type: 'committed', id: utterance.id, previousId });
     previousId = utterance.id;
     const excerpt = audio.excerpt(utterance.start, endWindow);
-    const audioSec = (excerpt.samples.length - unheard) / SAMPLE_RATE;
+    const audioSec = ((endWindow - openFrom) * WINDOW_SAMPLES - unheard) / SAMPLE_RATE;
     const text = finish(utterance, { excerpt, said, audioSec }, last).finally(() => pending.delete(text));
     pending.add(text);
     last = text;
@@ -179,13 +184,16 @@ export async function openLiveSession(
       if (settings.turns === null) continue;
       if (event.type === 'started') {
         open = begin(event.start);
-        deps.emit({ type: 'started', id: open.id, startMs: toMs(event.start) });
+        deps.emit({ type: 'started', id: open.id, startMs: timeOf(event.start) });
       } else if (open !== null) {
-        deps.emit({ type: 'stopped', id: open.id, endMs: toMs(event.end) });
+        deps.emit({ type: 'stopped', id: open.id, endMs: timeOf(event.end) });
         end(open, event.end, turns.said);
       }
     }
   }
+
+  /** The time of a window in ms of all audio that the client has sent. */
+  const timeOf = (window: number) => toMs(window + unplaced / WINDOW_SAMPLES);
 
   const step = (probability: number) => follow(turns.push(probability));
 
@@ -240,8 +248,10 @@ export async function openLiveSession(
     async append(samples) {
       for (let at = 0; at < samples.length; at += SAMPLE_RATE) {
         while (pendingSec * 1000 > deps.limits.pendingMs) await Promise.race(pending);
-        if (toMs(audio.windows - (open?.start ?? bufferStart)) > deps.limits.utteranceMs)
+        if (toMs(audio.windows - (open?.start ?? bufferStart)) > deps.limits.utteranceMs) {
+          unplaced += samples.length - at;
           throw new GatewayError('input_audio_buffer_full', { seconds: deps.limits.utteranceMs / 1000 });
+        }
         const heard = await audio.append(samples.subarray(at, at + SAMPLE_RATE), ended.signal);
         await search(heard);
         ended.signal.throwIfAborted(); // nothing begins after the end
@@ -259,10 +269,12 @@ export async function openLiveSession(
       // The silence that was filled in may have ended the turn, and then nothing is left.
       if (open !== null || previousId === before)
         end(open ?? begin(bufferStart), audio.windows, turns.said, filled.samples);
+      unplaced -= filled.samples;
       audio.forgetVoice();
       reset();
     },
     clear() {
+      unplaced += audio.rest;
       audio.forgetVoice();
       audio.dropRest();
       reset();

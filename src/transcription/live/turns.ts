@@ -27,8 +27,12 @@ export interface Turns {
 /**
  * @param first the window at which the audio begins
  * @param prefix windows before the speech that belong to an utterance
+ * @param heard windows before the speech that are needed to hear it
  */
-export function createTurns(options: SegmenterOptions, { first = 0, prefix = options.padding } = {}): Turns {
+export function createTurns(
+  options: SegmenterOptions,
+  { first = 0, prefix = options.padding, heard }: { first?: number; prefix?: number; heard?: number } = {},
+): Turns {
   const segmenter = createSegmenter(options);
   let position = first;
   let previousEnd = first;
@@ -67,7 +71,7 @@ export function createTurns(options: SegmenterOptions, { first = 0, prefix = opt
       return segmenter.finish().flatMap((span) => [...start(first + span.start), ...stop(position)]);
     },
     get needed() {
-      return Math.max(previousEnd, first + (segmenter.open?.start ?? position - first) - prefix);
+      return Math.max(previousEnd, first + (segmenter.open?.start ?? position - first) - (heard ?? prefix));
     },
     get isOpen() {
       return isOpen;
