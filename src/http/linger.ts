@@ -44,5 +44,7 @@ function discard(req: Request, idleMs: number, totalMs: number): void {
     clearTimeout(idle);
     clearTimeout(total);
   });
+  // An upstream that has answered takes no more, and a pipe to it would hold the body up.
+  req.unpipe();
   req.resume();
 }

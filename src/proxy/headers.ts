@@ -30,6 +30,7 @@ export function stripRequestHeaders(headers: IncomingHttpHeaders): void {
  * The headers of an upstream's answer in their order, including repeated ones. Three kinds are left out, because the
  * gateway sets them itself: the framing, the request id, and those for sites that may read the answer. With a second
  * `Access-Control-Allow-Origin` browsers would refuse the answer. A 204 must have no length (RFC 9110, section 8.6).
+ * The length comes last, because Node changes the bytes of a `Content-Disposition` behind it.
  */
 export function responseHeaders({
   headers,
@@ -41,5 +42,7 @@ export function responseHeaders({
   const pairs: [string, string][] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2)
     pairs.push([String(rawHeaders[i]), String(rawHeaders[i + 1])]);
-  return pairs.filter(([name]) => !dropped.has(name.toLowerCase()) && !/^access-control-/i.test(name));
+  const kept = pairs.filter(([name]) => !dropped.has(name.toLowerCase()) && !/^access-control-/i.test(name));
+  const isLength = ([name]: [string, string]) => /^content-length$/i.test(name);
+  return [...kept.filter((pair) => !isLength(pair)), ...kept.filter(isLength)];
 }

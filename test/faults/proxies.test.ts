@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { test } from 'node:test';
@@ -444,6 +445,23 @@ for (const [category, path] of [
     });
   }
 }
+
+test('a client that reads when it has sent all sees why it was refused, also from an upstream that stays', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave((s) => s.end(`${head('413 Too Large', { 'Content-Length': '3' })}big`));
+  await using gateway = await startGateway({ env: settings(upstream) });
+  const bytes = 20_000_000;
+  const socket = connect(Number(new URL(gateway.base).port), '127.0.0.1').pause();
+  let answer = '';
+  socket.on('data', (data) => {
+    answer += data.toString('latin1');
+  });
+  const lines = ['POST /v1/chat/completions HTTP/1.1', 'Host: localhost', `Content-Length: ${bytes}`];
+  socket.write(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`);
+  socket.write(randomBytes(bytes), () => socket.resume());
+  await once(socket, 'close'); // it rejects where the connection is reset
+  assert.match(answer, /^HTTP\/1\.1 413 [\s\S]*\r\n\r\nbig$/);
+});
 
 test('an answer that its end would end is no whole one when the connection breaks while the body is sent', async () => {
   await using upstream = await startHostileUpstream();
