@@ -188,6 +188,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     bodies: createBodyReceiver(budgets.forwarded),
     prometheus: instruments.prometheus,
     admin: adminRoutes({
+      shutdown: shutdown.signal,
       version: VERSION,
       cpuLevel: deps.engine.info.cpuLevel,
       log,
@@ -222,7 +223,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     audioProblem: audio.problem,
     async preload(modelId) {
       const asked = { model: modelId, language: undefined, translate: false };
-      const { model } = route(asked, routable(store, deps.engine), names);
+      const { model } = route(asked, routable(store, deps.engine, caches), names);
       await transcription.ensureWeights(
         { modelId: model.id, speakers: false },
         shutdown.signal,

@@ -34,10 +34,12 @@ export function createCaptureActions(options: CaptureActionsOptions): CaptureAct
       return usage.answer;
     },
     find: (requestId) => findCapture(dir, requestId),
-    async replay(stored) {
+    async replay(stored, signal) {
       const base = options.base();
       if (base === null) throw new Error('The gateway does not listen yet');
-      return replay(stored.path, base, options.apiKey).catch((error: NodeJS.ErrnoException) => {
+      const { apiKey } = options;
+      return replay(stored.path, base, { apiKey, signal }).catch((error: NodeJS.ErrnoException) => {
+        signal.throwIfAborted();
         throw error.code === 'ENOENT' ? new GatewayError('capture_not_found', {}) : error;
       });
     },

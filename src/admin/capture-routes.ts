@@ -5,10 +5,11 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import { hasSession } from '../http/api-key.ts';
+import { clientSignal } from '../http/client-signal.ts';
 import { REQUEST_ID } from '../http/request-id.ts';
 import type { StoredCapture } from '../observability/capture/capture-folder.ts';
 import { sendEither, sendHtml } from './answer.ts';
-import type { CaptureActions } from './deps.ts';
+import type { AdminDeps, CaptureActions } from './deps.ts';
 import { capturePage, replayView } from './views/capture.ts';
 
 /** These request ids must never become a path, because they would lead to another folder. */
@@ -43,10 +44,14 @@ export function downloadBody(captures: CaptureActions, file: 'req.bin' | 'resp.b
   };
 }
 
-export function replayCapture(captures: CaptureActions): RequestHandler {
+export function replayCapture({
+  captures,
+  shutdown,
+}: Pick<AdminDeps, 'captures' | 'shutdown'>): RequestHandler {
   return async (req, res) => {
     const id = String(req.params.requestId);
-    const report = await captures.replay(await find(captures, id));
+    const signal = clientSignal(res, shutdown);
+    const report = await captures.replay(await find(captures, id), signal);
     sendEither(
       req,
       res,

@@ -10,6 +10,7 @@ import type { Metrics } from '../observability/metrics.ts';
 import type { Toggles } from '../observability/toggles.ts';
 
 export interface AdminDeps {
+  shutdown: AbortSignal;
   version: string;
   /** The level of the kernels on the CPU, such as `avx2`; '' without an engine. */
   cpuLevel: string;
@@ -70,5 +71,5 @@ export interface CaptureActions {
   /** The newest complete capture of a request; null when there is none. */
   find(requestId: string): Promise<StoredCapture | null>;
   /** Sends the captured request to this gateway again and compares the answers. */
-  replay(capture: StoredCapture): Promise<ReplayReport>;
+  replay(capture: StoredCapture, signal: AbortSignal): Promise<ReplayReport>;
 }

@@ -56,7 +56,7 @@ export function createModelActions({
         const entry = entries.get(model.id);
         return {
           id: model.id,
-          family: model.provider,
+          family: model.family,
           installed: stored.get(model.id)?.installed ?? false,
           bytes: stored.get(model.id)?.bytes || (publishedFile(model, 'q8_0')?.bytes ?? 0),
           state: entry?.state ?? 'absent',

@@ -59,7 +59,7 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
     get('/admin/captures/:requestId', showCapture(captures)),
     get('/admin/captures/:requestId/req.bin', downloadBody(captures, 'req.bin')),
     get('/admin/captures/:requestId/resp.bin', downloadBody(captures, 'resp.bin')),
-    post('/admin/captures/:requestId/replay', replayCapture(captures)),
+    post('/admin/captures/:requestId/replay', replayCapture(deps)),
   ];
 }
 

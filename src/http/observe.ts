@@ -110,7 +110,8 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       const errorKind = left ? 'cancelled' : error?.kind;
       const exchange: Exchange = {
         ...{ requestId, at, method: req.method, path, category, model, route },
-        provider: error?.provider ?? notes.provider,
+        // A client leaves the provider that works for it.
+        provider: (error?.kind === 'cancelled' ? undefined : error?.provider) ?? notes.provider,
         status,
         class: classify(status, errorKind, error?.code),
         ...{ latencyMs: sinceArrival(), slotWaitMs, bytesIn, bytesOut },
@@ -122,8 +123,10 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
         capture?.abandon(); // the body may have been read by then
       } else {
         const responseHeaders = res.getHeaders();
-        const errorMessage = error?.message;
-        captured()?.finish({ exchange, url: req.originalUrl, requestHeaders, responseHeaders, errorMessage });
+        captured()?.finish({
+          ...{ exchange, url: req.originalUrl, complete: req.complete, requestHeaders, responseHeaders },
+          errorMessage: error?.message,
+        });
       }
       instruments.finished(exchange);
     };

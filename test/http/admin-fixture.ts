@@ -55,6 +55,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const captured = new Set<string>();
   const log = winston.createLogger({ silent: true });
   const deps: AdminDeps = {
+    shutdown: new AbortController().signal,
     ...{ version: '0.1.0', cpuLevel: 'avx2', log, metrics, toggles, crashes: { list: () => crashes } },
     slot: { status: () => ({ ...slot.status(), waiting: line.waiting() }), stopHolder: slot.stopHolder },
     models: scriptedModels(models, asked),

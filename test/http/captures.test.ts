@@ -95,3 +95,48 @@ test('whatever was captured is replayed as it was, and a capture that is not who
     assert.deepEqual([refused.status, error.code], [status, code], String(text));
   }
 });
+
+test('a request that its client did not send whole is not replayed', async () => {
+  await using gateway = await startGateway({ env: { SVC_OBS_PAYLOAD_ENABLED: '1' } });
+  const headers = {
+    'X-Request-ID': 'half',
+    'Content-Type': 'multipart/form-data; boundary=b',
+    'Content-Length': 9999,
+  };
+  const sent = request(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', headers, agent: false });
+  sent.on('error', () => undefined);
+  sent.write('--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nau');
+  await until('it is there', () => gateway.app.server.listening && sent.socket?.bytesWritten !== 0);
+  setTimeout(() => sent.destroy(), 200);
+  await until('it is over', () => gateway.exchanges.length === 1);
+  const replay = () => fetch(`${gateway.base}/admin/captures/half/replay`, { method: 'POST' });
+  await until(
+    'it is captured',
+    async () => (await fetch(`${gateway.base}/admin/captures/half`)).status === 200,
+  );
+  const refused = await replay();
+  assert.equal(refused.status, 400);
+  assert.equal(errorEnvelopeSchema.parse(await refused.json()).error.code, 'not_replayable');
+});
+
+test('a replay ends with the operator who asked for it', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({
+    env: { SVC_TTS_UPSTREAM_URL: upstream.url, SVC_OBS_PAYLOAD_ENABLED: '1' },
+  });
+  const body = '{"input":"x"}';
+  const headers = { 'X-Request-ID': 'slow', 'Content-Type': 'application/json' };
+  await (await fetch(`${gateway.base}/v1/audio/speech`, { method: 'POST', headers, body })).text();
+  await until(
+    'it is captured',
+    async () => (await fetch(`${gateway.base}/admin/captures/slow`)).status === 200,
+  );
+  upstream.behave(() => undefined); // it says nothing more
+  const leaving = new AbortController();
+  const path = `${gateway.base}/admin/captures/slow/replay`;
+  const asked = fetch(path, { method: 'POST', signal: leaving.signal }).catch(() => undefined);
+  await until('it runs', () => gateway.app.slot.status().holder !== null);
+  leaving.abort();
+  await asked;
+  await until('the slot is free', () => gateway.app.slot.status().holder === null);
+});

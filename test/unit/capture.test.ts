@@ -41,6 +41,7 @@ const meta = (over: Partial<CaptureMeta> = {}): CaptureMeta => ({
   url: '/v1/audio/transcriptions?x=1',
   requestHeaders: {},
   responseHeaders: {},
+  complete: true,
   ...over,
 });
 const read = (...path: string[]) => readFileSync(join(...path), 'utf8');

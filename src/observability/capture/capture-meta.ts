@@ -8,15 +8,17 @@ export interface CaptureMeta {
   url: string;
   requestHeaders: Headers;
   responseHeaders: Headers;
+  /** False where the client did not send all of the body, or was answered before its end. */
+  complete: boolean;
   /** The message of the error envelope. */
   errorMessage?: string | undefined;
 }
 
 /**
  * The text of meta.json.
- * @param truncated true when a body was cut because the disk was too slow
+ * @param isCut true when not all of a body was kept, because the disk was too slow or the capture too large
  */
-export function renderMeta(meta: CaptureMeta, truncated: boolean): string {
+export function renderMeta(meta: CaptureMeta, isCut: boolean): string {
   const { exchange } = meta;
   const failed = exchange.errorKind !== undefined || meta.errorMessage !== undefined;
   return `${JSON.stringify(
@@ -36,7 +38,7 @@ export function renderMeta(meta: CaptureMeta, truncated: boolean): string {
       model: exchange.model,
       route: exchange.route,
       error: failed ? { kind: exchange.errorKind, message: meta.errorMessage } : undefined,
-      truncated: truncated || undefined,
+      truncated: isCut || !meta.complete || undefined,
     },
     null,
     2,

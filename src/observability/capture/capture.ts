@@ -175,8 +175,8 @@ export function createCapture(options: CaptureOptions): Capture {
     if (!open.has(capture)) return; // it was abandoned meanwhile, and its job is queued again
     if (BODIES.some((body) => !bodies[body].isEmpty)) queue.add(capture.job);
     else if (capture.meta !== null) {
-      const truncated = BODIES.some((body) => bodies[body].isCut);
-      const meta = renderMeta(capture.meta, truncated);
+      const isCut = BODIES.some((body) => bodies[body].isCut);
+      const meta = renderMeta(capture.meta, isCut);
       if (await room.take(Buffer.byteLength(meta))) await writeMeta(path, meta);
       else await removeCapture(path);
       forget(capture);

@@ -40,20 +40,25 @@ const NOT_SENT_AGAIN =
  * Replays one capture.
  * @param base the base URL of the gateway, such as `http://127.0.0.1:8000`
  * @param apiKey the key for a gateway that needs one, because captures hold no keys
+ * @param signal ends the replay, which then rejects with its reason
  * @throws GatewayError `not_replayable` for a folder without a complete capture, and for a request that no client sends;
  * Error for a folder that is not there and for a gateway that cannot be reached
  */
-export async function replay(folder: string, base: string, apiKey?: string): Promise<ReplayReport> {
+export async function replay(
+  folder: string,
+  base: string,
+  { apiKey, signal }: { apiKey?: string | undefined; signal?: AbortSignal | undefined } = {},
+): Promise<ReplayReport> {
   const text = await readFile(join(folder, CAPTURE_FILES.meta), 'utf8');
   const parsed = captureMeta.safeParse(jsonOf(text));
   if (!parsed.success) throw notReplayable(`it is not a capture (${parsed.error.issues[0]?.message})`);
   const meta = parsed.data;
-  if (meta.truncated) throw notReplayable('it is incomplete, because a body was cut');
+  if (meta.truncated) throw notReplayable('it is incomplete: not all of a body was read, or kept');
   const body = await readFile(join(folder, CAPTURE_FILES.request));
   const captured = await readFile(join(folder, CAPTURE_FILES.response));
   const startedAt = performance.now();
   const response = await send(new URL(base), {
-    ...{ method: meta.method, path: meta.url, body },
+    ...{ method: meta.method, path: meta.url, body, signal },
     headers: {
       ...headersOf(meta.request_headers, apiKey),
       ...(body.length > 0 && { 'content-length': String(body.length) }),
@@ -77,6 +82,7 @@ interface Sent {
   path: string;
   headers: Record<string, string | string[]>;
   body: Buffer;
+  signal: AbortSignal | undefined;
 }
 
 /** Sends what fetch refuses to send too, such as a GET with a body, and gives the bytes of the answer as they came. */
