@@ -32,8 +32,8 @@ struct Strip {
 thread_local Columns t_columns;
 thread_local Strip t_strip;
 
-// The address of a thread's memory, as a plain value. gcc would compute it by a call where it is used, and a call
-// in a loop puts the vectors of the loop on the stack.
+// The address of a thread's memory, as a plain value. gcc would compute it by a call where it is used, and a
+// call in a loop puts the vectors of the loop on the stack.
 template <typename T> T* address_of(T& memory) {
   T* address = &memory;
   __asm__("" : "+r"(address));
@@ -145,7 +145,8 @@ bool q8_tiles(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
       configure(count);
     configured = count;
     read_scales(strip, rows + row * lda, lda, count, k);
-    multiply(columns, strip, rows + row * lda, lda, k, n, c + row, ldc, static_cast<__mmask16>((1U << count) - 1));
+    multiply(columns, strip, rows + row * lda, lda, k, n, c + row, ldc,
+             static_cast<__mmask16>((1U << count) - 1));
   }
   release();
   return true;
