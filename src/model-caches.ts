@@ -49,9 +49,9 @@ export function createModelCaches(
         maxBytes: config.modelMemoryBytes,
         // The weights are most of what a model takes, and the size of their file is known before anything is loaded.
         expected(id) {
-          const stored = store.list().find((model) => model.id === id);
-          const file = stored?.files.find((entry) => entry.precision === precision);
-          return file?.bytes ?? (stored?.bytes || (publishedFile(catalogueModel(id), precision)?.bytes ?? 0));
+          const files = store.filesOf(id);
+          const stored = files.find((file) => file.precision === precision) ?? files[0];
+          return (stored ?? publishedFile(catalogueModel(id), precision))?.bytes ?? 0;
         },
         taken: (model) => model.info.memoryBytes,
       },

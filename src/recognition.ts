@@ -28,8 +28,10 @@ export function servable(config: Config, { store, engine }: Parts, caches: Cache
   const complete = store.isInstalled(VOICE_ACTIVITY.id);
   const tellsSpeakers =
     config.modelDownload || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id);
-  return routable(store, engine)
-    .filter((model) => model.servable && ((model.installed && complete) || config.modelDownload))
+  return routable(store, engine, caches)
+    .filter(
+      (model) => model.servable && model.fits && ((model.installed && complete) || config.modelDownload),
+    )
     .map((model) => ({ ...model, tellsSpeakers, loaded: loaded.has(model.id) }));
 }
 
@@ -40,7 +42,7 @@ export function createTranscription(
   caches: Caches,
 ): TranscriptionDeps {
   return {
-    route: (request) => route(request, routable(store, engine), names),
+    route: (request) => route(request, routable(store, engine, caches), names),
     hasWeights: ({ modelId, speakers }) =>
       (!speakers || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id)) &&
       (isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id) || store.isInstalled(VOICE_ACTIVITY.id)) &&
@@ -68,10 +70,15 @@ function isLoaded(cache: Pick<Caches['models'], 'entries'>, id: string): boolean
   return cache.entries().some((entry) => entry.key === id && entry.state === 'resident');
 }
 
-export function routable(store: ModelStore, engine: NativeEngine): RoutableModel[] {
+export function routable(
+  store: ModelStore,
+  engine: NativeEngine,
+  caches: Pick<Caches, 'models'>,
+): RoutableModel[] {
   return CATALOGUE.map((model) => ({
     ...model,
     servable: engine.info.families.includes(model.family),
+    fits: isLoaded(caches.models, model.id) || caches.models.fits(model.id),
     installed: store.isInstalled(model.id),
   }));
 }

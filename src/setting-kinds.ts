@@ -16,7 +16,8 @@ export const list = z.string().transform((text) =>
 );
 /** What a header carries the same way from every client (RFC 9110, section 5.5). */
 export const keys = list.refine(
-  (all) => all.every((key) => /^[\x20-\x7e]+$/.test(key)),
+  // No key would mean that everyone may use the gateway, and who sets the variable wants the contrary.
+  (all) => all.length > 0 && all.every((key) => /^[\x20-\x7e]+$/.test(key)),
   'Expected keys of ASCII characters',
 );
 /**
@@ -62,6 +63,10 @@ export const httpUrl = (fallback: string) => anyHttpUrl.default(fallback);
 export const upstreamUrl = (fallback: string) =>
   anyHttpUrl
     .refine((text) => !hasLogin(text), 'Expected a URL without a login, which would not be sent')
+    .refine(
+      (text) => !/[?#]/.test(text),
+      'Expected a URL without a query or a fragment, which would not be sent',
+    )
     .default(fallback);
 
 function hasLogin(text: string): boolean {

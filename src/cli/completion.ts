@@ -18,10 +18,17 @@ interface Values {
   files: boolean;
 }
 
-/** @param modelIds what is offered where a command wants the id of a model */
+/** What is offered where a command wants the id of a model. */
+interface ModelIds {
+  /** Of all weights, which can be stored. */
+  stored: readonly string[];
+  /** Of the models that requests may name. */
+  requested: readonly string[];
+}
+
 export function registerCompletionCommand(
   program: Command,
-  modelIds: readonly string[],
+  ids: ModelIds,
   stdout: NodeJS.WritableStream = process.stdout,
 ): void {
   program
@@ -30,7 +37,7 @@ export function registerCompletionCommand(
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
     .action((shell: string) => {
       const commands = [...shownCommands(program)];
-      stdout.write(shell === 'fish' ? fish(commands, modelIds) : bash(commands, modelIds, shell));
+      stdout.write(shell === 'fish' ? fish(commands, ids) : bash(commands, ids, shell));
     })
     .addHelpText(
       'after',
@@ -58,10 +65,11 @@ function wordsOf(command: Command): string[] {
   return [...inner.map((each) => each.name()), ...optionsOf(command).flatMap(({ long }) => long ?? [])];
 }
 
-function valuesOf(wanted: Option | Argument, modelIds: readonly string[]): Values {
+function valuesOf(wanted: Option | Argument, ids: ModelIds): Values {
   const name = wanted.name();
   if (wanted.argChoices !== undefined) return { words: wanted.argChoices, files: false };
-  if (['id', 'ids', 'model'].includes(name)) return { words: modelIds, files: false };
+  if (name === 'model') return { words: ids.requested, files: false };
+  if (['id', 'ids'].includes(name)) return { words: ids.stored, files: false };
   const value = 'flags' in wanted ? wanted.flags : name;
   return { words: [], files: /dir|file|audio/.test(value) };
 }
@@ -71,7 +79,7 @@ function takesValue({ required, optional }: Option): boolean {
 }
 
 /** zsh runs the script of bash by its own bashcompinit. */
-function bash(commands: readonly Shown[], modelIds: readonly string[], shell: string): string {
+function bash(commands: readonly Shown[], ids: ModelIds, shell: string): string {
   const inner = commands.filter(({ path }) => path !== '').map(({ path }) => `'voxgate ${path}'`);
   const reply = ({ words, files }: Values, more: readonly string[] = []) => {
     const all = [...words, ...more].join(' ');
@@ -83,12 +91,12 @@ function bash(commands: readonly Shown[], modelIds: readonly string[], shell: st
       .filter(takesValue)
       .map((option) => {
         const line = `'${`voxgate ${path}`.trim()} ${option.long}'`;
-        return `    ${line}) ${reply(valuesOf(option, modelIds))} ;;`;
+        return `    ${line}) ${reply(valuesOf(option, ids))} ;;`;
       }),
   );
   const words = commands.map(({ path, command }) => {
     const [argument] = command.registeredArguments;
-    const wanted = argument === undefined ? { words: [], files: false } : valuesOf(argument, modelIds);
+    const wanted = argument === undefined ? { words: [], files: false } : valuesOf(argument, ids);
     return `      '${`voxgate ${path}`.trim()}') ${reply(wanted, wordsOf(command))} ;;`;
   });
   return `${shell === 'zsh' ? 'autoload -U +X bashcompinit && bashcompinit\n' : ''}_voxgate() {
@@ -113,7 +121,7 @@ complete -o default -F _voxgate voxgate
 `;
 }
 
-function fish(commands: readonly Shown[], modelIds: readonly string[]): string {
+function fish(commands: readonly Shown[], ids: ModelIds): string {
   const quoted = (text: string) => `'${text.replaceAll(/[\\']/g, '\\$&')}'`;
   const offer = ({ words, files }: Values) =>
     words.length > 0 ? `-xa ${quoted(words.join(' '))}` : files ? '-rF' : '-x';
@@ -127,13 +135,13 @@ function fish(commands: readonly Shown[], modelIds: readonly string[]): string {
     ].join('; and ');
     const line = (rest: string) => `complete -c voxgate -n ${quoted(here || 'true')} ${rest}`;
     const [argument] = command.registeredArguments;
-    const wanted = argument === undefined ? { words: [], files: false } : valuesOf(argument, modelIds);
+    const wanted = argument === undefined ? { words: [], files: false } : valuesOf(argument, ids);
     return [
       line(wanted.files ? '-F' : '-f'),
       ...inner.map((each) => line(`-a ${each.name()} -d ${quoted(each.summary() || each.description())}`)),
       ...(wanted.words.length > 0 ? [line(`-a ${quoted(wanted.words.join(' '))}`)] : []),
       ...optionsOf(command).map((option) => {
-        const value = takesValue(option) ? ` ${offer(valuesOf(option, modelIds))}` : '';
+        const value = takesValue(option) ? ` ${offer(valuesOf(option, ids))}` : '';
         return line(`-l ${option.long?.slice(2)}${value} -d ${quoted(option.description)}`);
       }),
     ];

@@ -9,7 +9,7 @@ import { type Config, settings } from '../config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import { howToGetAddon } from '../engine/prebuilt.ts';
 import type { NativeEngine } from '../engine/types.ts';
-import { baseUrl } from '../http/address.ts';
+import { baseUrl, reachable } from '../http/address.ts';
 import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
 import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
@@ -215,9 +215,8 @@ async function port(
 
 /** Whether a gateway with these settings runs already. Its other ports do not speak HTTP, so they cannot tell. */
 async function isGateway({ host, port }: Config, over: AbortSignal): Promise<boolean> {
-  const to = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host;
   try {
-    const answer = await probe(`${baseUrl(to, port)}/health`, over);
+    const answer = await probe(`${baseUrl(reachable(host), port)}/health`, over);
     return answer.ok && answer.headers.has('X-Request-ID');
   } catch {
     return false;

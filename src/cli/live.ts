@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { LIVE_RATES } from '../audio/live/encodings.ts';
 import type { Config } from '../config.ts';
-import { baseUrl } from '../http/address.ts';
+import { baseUrl, reachable } from '../http/address.ts';
 import { DELAYS } from '../transcription/live/stable-text.ts';
 import { examples } from './examples.ts';
 import { type LiveInput, openContainer, openFile, openMicrophone, openSamples } from './live-audio.ts';
@@ -43,7 +43,7 @@ export function registerLiveCommand(program: Command, config: () => Config): voi
     .option('--json', 'write the events of the server, one line each')
     .action(async (audio: string | undefined, options: LiveOptions) => {
       const { host, port, apiKeys } = config();
-      const { model, language, delay, url = baseUrl(host, port) } = options;
+      const { model, language, delay, url = baseUrl(reachable(host), port) } = options;
       const input = openInput(audio, options.raw);
       const print = options.json ? createJsonPrinter() : createTextPrinter();
       const interrupt = () => {

@@ -4,11 +4,11 @@
  */
 import { type Config, ConfigError } from '../config.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
-import { type RoutableModel, route } from '../transcription/routing.ts';
+import { type RoutableModel, resolveAlias, route } from '../transcription/routing.ts';
 
 /** @throws ConfigError that names the setting, the value and the nearest known names */
 export function checkModelSettings(
-  config: Pick<Config, 'modelPreload' | 'modelAllow' | 'modelAliases' | 'modelDefaultSize'>,
+  config: Pick<Config, 'modelPreload' | 'modelAllow' | 'modelAliases' | 'modelDefaultSize' | 'tts'>,
 ): void {
   const check = (setting: string, value: string, name: string, aliases: Config['modelAliases']) => {
     const asked = { model: name, language: undefined, translate: false };
@@ -23,7 +23,13 @@ export function checkModelSettings(
     check('SVC_MODEL_ALIASES', `${alias}=${id}`, id, {});
   for (const name of config.modelPreload) check('SVC_MODEL_PRELOAD', name, name, config.modelAliases);
   for (const name of config.modelAllow) check('SVC_MODEL_ALLOW', name, name, config.modelAliases);
+  const { modelId } = config.tts;
+  const meant = resolveAlias(modelId, config.modelAliases);
+  if (meant === 'auto' || known().some(({ id }) => id === meant))
+    throw new ConfigError(
+      `SVC_TTS_MODEL_ID cannot be "${modelId}": the name is one of a model that transcribes`,
+    );
 }
 
 const known = (): RoutableModel[] =>
-  CATALOGUE.map((model) => ({ ...model, servable: true, installed: false }));
+  CATALOGUE.map((model) => ({ ...model, servable: true, fits: true, installed: false }));

@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander';
 import type { Logger } from 'winston';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { fullMessage } from '../errors.ts';
-import { ALL_WEIGHTS } from '../models/catalogue.ts';
+import { ALL_WEIGHTS, CATALOGUE } from '../models/catalogue.ts';
 import { createLog } from '../observability/log.ts';
 import { modelIdFor } from '../transcription/routing.ts';
 import { VERSION } from '../version.ts';
@@ -84,10 +84,10 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
   registerReplayCommand(program, () => readConfig().config);
   registerLiveCommand(program, () => readConfig().config);
   registerBuildCommand(program);
-  registerCompletionCommand(
-    program,
-    ALL_WEIGHTS.map(({ id }) => id),
-  );
+  registerCompletionCommand(program, {
+    stored: ALL_WEIGHTS.map(({ id }) => id),
+    requested: ['auto', ...CATALOGUE.map(({ id }) => id)],
+  });
   return program;
 }
 

@@ -1,7 +1,7 @@
 /** `voxgate replay <dir>` sends a captured request again, to compare answers between versions. */
 import type { Command } from 'commander';
 import type { Config } from '../config.ts';
-import { baseUrl } from '../http/address.ts';
+import { baseUrl, reachable } from '../http/address.ts';
 import { replay } from '../observability/capture/replay.ts';
 import { examples } from './examples.ts';
 import { toUrl } from './url-option.ts';
@@ -21,8 +21,8 @@ export function registerReplayCommand(program: Command, config: () => Config): v
     .option('--url <url>', 'the gateway to send it to (default: the one at SVC_HOST and SVC_PORT)', toUrl)
     .action(async (dir: string, options: { url?: string }) => {
       const { host, port, apiKeys } = config();
-      const base = options.url ?? baseUrl(host, port);
-      const report = await replay(dir, base, apiKeys[0]).catch((error: Error) => {
+      const base = options.url ?? baseUrl(reachable(host), port);
+      const report = await replay(dir, base, { apiKey: apiKeys[0] }).catch((error: Error) => {
         const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
         throw new Error(`Cannot replay ${dir} at ${base}: ${error.message}${cause}`);
       });

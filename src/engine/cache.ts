@@ -29,6 +29,8 @@ export interface ModelCache<M extends Closable> {
    * @throws GatewayError `model_too_large`; `out_of_memory` when the models in use leave no room
    */
   lease(key: string): Promise<Lease<M>>;
+  /** False for a model that would not have room alone. */
+  fits(key: string): boolean;
   /** @throws GatewayError `model_too_large` for a model that would not have room alone */
   assertFits(key: string): void;
   entries(): CacheEntry[];
@@ -227,6 +229,7 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
       }
       return chosen.length;
     },
+    fits: (key) => (memory?.expected(key) ?? 0) <= maxBytes,
     assertFits: (key) => refuseTooLarge(key, memory?.expected(key) ?? 0),
     lingering: () => lingering.size,
     async close() {

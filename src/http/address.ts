@@ -11,10 +11,12 @@ export function baseUrl(host: string, port: number, scheme = 'http'): string {
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
+/** The address to connect to, for one that is listened at: "any address" is reached at the loopback. */
+export const reachable = (host: string): string => ({ '0.0.0.0': '127.0.0.1', '::': '::1' })[host] ?? host;
+
 /** The base URL that the gateway sends its own requests to, as a replay does; null before it listens. */
 export function ownBaseUrl(server: Server): string | null {
   const address = server.address();
   if (address === null || typeof address === 'string') return null;
-  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.address] ?? address.address;
-  return baseUrl(host, address.port);
+  return baseUrl(reachable(address.address), address.port);
 }

@@ -1,6 +1,7 @@
 /** GET /v1/models and /v1/models/{id} list the models that can serve a request right now (contract 2.3, 4.2). */
 import type { RequestHandler } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
+import { CATALOGUE } from '../models/catalogue.ts';
 import type { Inventory, UpstreamModel } from '../proxy/inventory.ts';
 import { type RoutableModel, resolveAlias } from '../transcription/routing.ts';
 
@@ -31,7 +32,8 @@ export function getModel(deps: ModelsDeps): RequestHandler {
     const asked = [req.params.id].flat().join('/');
     const id = resolveAlias(asked, deps.aliases);
     const all = await entries(deps);
-    const entry = all.find((model) => model.id === id) ?? all.find((model) => model.id === asked);
+    // A name that is listed is that of the entry, also where it is an alias as well.
+    const entry = all.find((model) => model.id === asked) ?? all.find((model) => model.id === id);
     if (entry === undefined) {
       throw new GatewayError('model_not_found', { model: excerpt(asked) });
     }
@@ -39,11 +41,16 @@ export function getModel(deps: ModelsDeps): RequestHandler {
   };
 }
 
+/** The names of this gateway are never those of an upstream's model, also where nothing can be transcribed. */
+const OWN_IDS = new Set(['auto', ...CATALOGUE.map(({ id }) => id)]);
+
 /** Each id is listed once. Where several entries have it, in one list or in several, the first one counts. */
 async function entries(deps: ModelsDeps) {
   const upstream = deps.upstreams();
   const own = recognitionEntries(deps);
-  const others = (await upstream).map((model) => upstreamEntry(model, deps.startedAtSec));
+  const others = (await upstream)
+    .filter(({ id }) => !OWN_IDS.has(id))
+    .map((model) => upstreamEntry(model, deps.startedAtSec));
   const byId = new Map<string, (typeof own | typeof others)[number]>();
   for (const entry of [...own, ...others]) if (!byId.has(entry.id)) byId.set(entry.id, entry);
   return [...byId.values()];

@@ -120,14 +120,11 @@ async function listen(
     requestId,
     timed: showsTimes(request) || Number.isFinite(enoughSec), // without times no segment has a length
     signal,
-    onFetching(route: Route) {
-      noteRoute(notes, route);
-      answer.begin(route);
-    },
+    onRoute: (route: Route) => noteRoute(notes, route),
+    onFetching: (route: Route) => answer.begin(route),
   };
   await using session = await openTranscription(request, input, deps.transcription);
   notes.slotTaken();
-  noteRoute(notes, session.route);
   answer.begin(session.route);
   const segments: Transcript['segments'] = [];
   let speechSec = 0;

@@ -62,6 +62,8 @@ export interface VerifiedFile {
 export interface ModelStore {
   readonly dir: string;
   list(): StoredModel[];
+  /** The files of a model that are on disk. */
+  filesOf(id: string): StoredModel['files'];
   /** Checks by name and size only, which is cheap enough for every GET /v1/models. */
   isInstalled(id: string): boolean;
   /**
@@ -255,10 +257,8 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
         const bytes = files.reduce((sum, entry) => sum + entry.bytes, 0);
         return { id: model.id, family: model.family, installed: files.length > 0, bytes, files };
       }),
-    isInstalled(id) {
-      const model = catalogue.find((entry) => entry.id === id);
-      return model !== undefined && storedFiles(model).length > 0;
-    },
+    filesOf: (id) => catalogue.filter((model) => model.id === id).flatMap(storedFiles),
+    isInstalled: (id) => catalogue.some((model) => model.id === id && storedFiles(model).length > 0),
     ensure: (id, waiting = {}) => wait(id, options.download, waiting),
     pull: (id, waiting = {}) => wait(id, true, waiting),
     import: (source, { id, ...waiting } = {}) =>

@@ -11,6 +11,8 @@ import { knownAs } from './languages.ts';
 export interface RoutableModel extends CatalogueModel {
   /** True when the native engine of this process can load the model's family. */
   servable: boolean;
+  /** False when it needs more memory than models may take. */
+  fits: boolean;
   /** True when the weights are on disk. */
   installed: boolean;
 }
@@ -127,13 +129,14 @@ function autoRoute(
   const able = candidates.filter(
     (model) =>
       model.servable &&
+      model.fits &&
       (!isKnown || knowsAll(model)) &&
       (!translate || model.translates) &&
       (!aligns || model.aligns),
   );
-  // Without an engine the preferred model is returned as well, so that the error can name what is missing.
+  // Where none can serve, the preferred model is returned, so that the error can name what is missing.
   const model = able.find(({ installed }) => installed) ?? able[0] ?? candidates[0];
-  if (model === undefined) throw new Error('The catalogue holds no model');
+  if (model === undefined) throw new Error('SVC_MODEL_ALLOW allows no model of the catalogue');
   return { model, reason: `auto:${model === order[0] ? rule : `${rule}-fallback`}` };
 }
 

@@ -77,6 +77,8 @@ export interface TranscriptionInput {
   /** True for a text that is computed anew in a moment: it is greedy, and nothing is decoded again. */
   draft?: boolean;
   signal: AbortSignal;
+  /** Called once the model is chosen, before anything of the request can fail for that model. */
+  onRoute?(route: Route): void;
   /** Called, possibly several times, while the weights of a request without known faults are being downloaded. */
   onFetching(route: Route): void;
 }
@@ -118,6 +120,7 @@ export async function openTranscription(
 ): Promise<TranscriptionSession> {
   const route = deps.route(request);
   const { model } = route;
+  input.onRoute?.(route);
   requireAble(model, request);
   const languages = choicesOf(model, request.languages);
   const language = languageFor(route, request.language) ?? onlyChoice(model, languages);

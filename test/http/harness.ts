@@ -273,6 +273,8 @@ export function scriptedStore(script: Script, count: (change: number) => void = 
   const installed = new Set(script.installed ?? usual);
   return {
     isInstalled: (id: string) => installed.has(id),
+    filesOf: (id: string) =>
+      installed.has(id) ? [{ file: id, precision: 'q8_0', bytes: script.weightBytes?.(id) ?? 1000 }] : [],
     list: () =>
       [...installed].map((id) => {
         const bytes = script.weightBytes?.(id) ?? 1000;

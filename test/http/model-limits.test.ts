@@ -98,3 +98,19 @@ test('a model that is larger than the memory is refused before it is downloaded 
   assert.deepEqual(fetched, []);
   assert.equal((await ask(gateway, 'multilingual-base')).status, 200);
 });
+
+test('a model that is larger than the memory is not listed, and auto does not choose it', async () => {
+  const large = ['multilingual-small', 'multilingual-medium'];
+  await using gateway = await startGateway({
+    installed: INSTALLED,
+    weightBytes: (id) => (large.includes(id) ? 101 : 1) * MIB,
+    env: { SVC_MODEL_MEMORY_MB: '100', SVC_MODEL_DEFAULT_SIZE: 'small' },
+  });
+  const { data } = await json(await fetch(`${gateway.base}/v1/models`));
+  const ids = data.map((entry: any) => entry.id);
+  assert.deepEqual(ids.sort(), ['auto', ...ALL.filter((id) => !large.includes(id))].sort());
+  assert.deepEqual(await ask(gateway, 'auto'), { status: 200, served: 'multilingual-base' });
+  assert.deepEqual(await ask(gateway, 'multilingual-small'), { status: 503, code: 'model_too_large' });
+  const { model, status } = gateway.exchanges.at(-1) ?? {};
+  assert.deepEqual([model, status], ['multilingual-small', 503], 'who watches sees which model it is');
+});

@@ -98,3 +98,23 @@ test('auto and the models that align a given text say that they do, and no other
   );
   for (const id of ['cjk', 'european']) assert(cannot.includes(id), id);
 });
+
+test('the names of this gateway are never those of an upstream, and what is listed is what one gets', async () => {
+  const upstream = createServer((_req, res) => {
+    const data = ['auto', 'multilingual-base', 'whisper-1', 'llama'].map((id) => ({ id }));
+    res.end(JSON.stringify({ data }));
+  });
+  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
+  const { port } = upstream.address() as AddressInfo;
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: `http://127.0.0.1:${port}` } });
+  const { data } = await json(await fetch(`${gateway.base}/v1/models`));
+  const chat = data.filter(({ capabilities }: any) => capabilities[0] === 'llm');
+  assert.deepEqual(
+    chat.map(({ id }: any) => id),
+    ['whisper-1', 'llama'],
+  );
+  for (const entry of data)
+    assert.deepEqual(await json(await fetch(`${gateway.base}/v1/models/${entry.id}`)), entry);
+  upstream.close();
+  upstream.closeAllConnections();
+});

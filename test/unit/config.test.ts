@@ -170,6 +170,17 @@ test('a key that no header can carry is refused, and no message repeats it', () 
   );
 });
 
+test('a list of keys without a key is refused, because it would open the gateway to everyone', () => {
+  for (const value of [',', ' , ,'])
+    assert.throws(() => readConfig({ SVC_API_KEY: value }), ConfigError, value);
+  assert.deepEqual(readConfig({ SVC_API_KEY: '' }).config.apiKeys, []);
+});
+
+test('a query or a fragment in the URL of an upstream is refused', () => {
+  for (const value of ['http://127.0.0.1:1?x=1', 'http://127.0.0.1:1/v1?', 'http://127.0.0.1:1/#there'])
+    assert.throws(() => readConfig({ SVC_LLM_BACKEND_URL: value }), /without a query or a fragment/, value);
+});
+
 test('a login in the URL of an upstream is refused, and no message repeats it', () => {
   for (const [value, reason] of [
     ['http://user:hush@127.0.0.1:1', /without a login/],

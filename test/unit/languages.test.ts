@@ -55,7 +55,7 @@ test('every language of every model is parsed to itself, by code and by name', (
 test('a model that does not know Cantonese may choose Chinese for it, among the others', () => {
   const found = CATALOGUE.find(({ id }) => id === 'multilingual-base');
   assert(found && !found.languages.includes('yue'));
-  const base = { ...found, servable: true, installed: true };
+  const base = { ...found, servable: true, fits: true, installed: true };
   assert.deepEqual([...choicesOf(base, ['yue', 'en'])].sort(), ['en', 'zh']);
   assert.deepEqual(choicesOf(base, ['yue']), ['zh']);
   const english = { ...base, languages: ['en'] };

@@ -16,6 +16,15 @@ test('an alias may stand for an id, for auto or for a built-in alias', () => {
   check({ SVC_MODEL_ALIASES: 'a=multilingual-large-v3,b=auto,c=whisper-small,whisper-1=cjk' });
 });
 
+test('the speech model has no name of a model that transcribes', () => {
+  check({ SVC_TTS_MODEL_ID: 'tts-1' });
+  for (const id of ['auto', 'whisper-1', 'multilingual-small', 'whisper-small', 'mine'])
+    assert.throws(
+      () => check({ SVC_TTS_MODEL_ID: id, SVC_MODEL_ALIASES: 'mine=cjk' }),
+      new ConfigError(`SVC_TTS_MODEL_ID cannot be "${id}": the name is one of a model that transcribes`),
+    );
+});
+
 for (const [setting, value, nearest] of [
   ['SVC_MODEL_PRELOAD', 'multilingual-bse', /multilingual-base/],
   ['SVC_MODEL_PRELOAD', 'cjk,voice-activity', /nearest are/],

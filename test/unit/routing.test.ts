@@ -10,7 +10,12 @@ import { assertCheap } from '../cost.ts';
 const settings = { defaultSize: 'small', aliases: {} };
 
 function models(...installed: string[]): RoutableModel[] {
-  return CATALOGUE.map((model) => ({ ...model, servable: true, installed: installed.includes(model.id) }));
+  return CATALOGUE.map((model) => ({
+    ...model,
+    servable: true,
+    fits: true,
+    installed: installed.includes(model.id),
+  }));
 }
 
 function auto(language: string | undefined, installed: string[], translate = false) {
