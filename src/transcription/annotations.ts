@@ -4,6 +4,7 @@
  * decoding, but the decoder then writes invented words in their place. So they are decoded and removed here. Pure.
  */
 import type { Word } from './segment.ts';
+import { SENTENCE_MARK } from './sentences.ts';
 
 /** Replaces each removed character, so that the text keeps its length. */
 const CUT = '\0';
@@ -27,13 +28,18 @@ const KINDS = [
   { asked: /[(（]/, pattern: /[(（][^()（）]{1,80}(?:[)）]|$)/gu, isCertain: false },
 ] as const;
 
-/** Words for sounds. Text in parentheses within a sentence may be speech, unless it contains one of these. */
+/** What stands for a note, an item of a list or an index: `[1]`, `(A)`. */
+const NUMBERED = /^[[［【(（]\s*(?:\d[\d\s,;–-]*|[\p{Lu}\p{Ll}]\s*)[)）\]］】]$/u;
+
+/**
+ * Words for sounds. Text in parentheses within a sentence may be speech, unless it contains one of these. Where longer
+ * words begin like one, it is known to its end (`sobre`, `sight`, `Musikschule`).
+ */
 const SOUND =
-  /(?<!\p{L})(?:laugh|chuckl|giggl|sigh|gasp|sob|cough|sneez|sniff|groan|scream|cheer|applau|clapping|music|singing|humming|whistl|chirp|barking|beep|buzz|inaudible|indistinct|crosstalk|silence|musi[kq]|lach|gelächter|seufz|rires?(?!\p{L})|soupir|risas?(?!\p{L})|suspir|música|aplaus|risat|applaus|sospir|muzyk|śmiech|смех|музык|аплод|笑|音楽|拍手|掌声|音乐|웃음|음악|박수)/iu;
-const SENTENCE_MARK = /[.!?…。！？]/;
-/** The last character before an annotation that is outside a sentence, and the first one after it. */
-const ENDS = /[.!?…。！？)）\]】"'”’-]/;
-const BEGINS = /^[\p{Lu}\p{Lo}\p{Ps}\p{Pi}.!?…。！？*"'-]/u;
+  /(?<!\p{L})(?:(?:laugh|chuckle?|giggle?|sigh|gasp|sobb?|cough|sneeze?|sniff|sniffle?|groan|scream|cheer|applaud?|whistle?|chirp|beep|buzz)(?:s|es|ed|ing|ter|se)?(?!\p{L})|clapping|music(?!\p{L})|singing|humming|barking|inaudible|indistinct|crosstalk|silence(?!\p{L})|musik(?:k|en)?(?!\p{L})|musique(?!\p{L})|lach(?:t|te|en|end)?(?!\p{L})|gelächter|seufz(?:t|te|en|end|er)?(?!\p{L})|rires?(?!\p{L})|soupir|risas?(?!\p{L})|suspir|música|aplaus|risat|applaus|sospir|muzyk|śmiech|смех|музык|аплод|笑|音楽|拍手|掌声|音乐|웃음|음악|박수)/iu;
+/** The last character before an annotation that is outside a sentence, and the first one after it, besides its marks. */
+const ENDS = /[)）\]】"'”’-]/;
+const BEGINS = /^[\p{Lu}\p{Lo}\p{Ps}\p{Pi}*"'-]/u;
 
 /**
  * The words that are speech, with their own times and tokens; none if no letter and no digit is left.
@@ -60,6 +66,7 @@ function cutOut(text: string, prompt: string): string {
   for (const { asked, pattern, isCertain } of KINDS) {
     if (asked.test(prompt)) continue;
     cut = cut.replace(pattern, (found: string, at: number, whole: string) => {
+      if (NUMBERED.test(found)) return found;
       const goes = isCertain || SOUND.test(found) || isAlone(found, at, whole);
       return goes ? CUT.repeat(found.length) : found;
     });
@@ -75,7 +82,8 @@ function isAlone(found: string, at: number, whole: string): boolean {
     .slice(at + found.length)
     .replaceAll(CUT, ' ')
     .trimStart();
-  return (last === undefined || ENDS.test(last)) && (rest === '' || BEGINS.test(rest));
+  const ends = last === undefined || SENTENCE_MARK.test(last) || ENDS.test(last);
+  return ends && (rest === '' || SENTENCE_MARK.test(rest[0] ?? '') || BEGINS.test(rest));
 }
 
 /** Appends a sentence mark that followed an annotation to the word before, unless that word ends in a mark. */

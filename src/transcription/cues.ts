@@ -57,7 +57,10 @@ export function toVtt(list: Cue[]): string {
 
 /** The text on one line and without arrows, because a blank line or an arrow inside a cue would end it early. */
 function cueText(text: string): string {
-  return text.replace(/\s+/g, ' ').replaceAll('-->', '->').trim();
+  return text
+    .replace(/\s+/g, ' ')
+    .replace(/(?<!-)-{2,}>/g, '->')
+    .trim();
 }
 
 function escapeVtt(text: string): string {

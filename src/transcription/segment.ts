@@ -44,7 +44,8 @@ export interface Segment {
 /** A segment that has no number yet. */
 export type UnnumberedSegment = Omit<Segment, 'id'>;
 
-const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}。！？]/u;
+const UNSPACED_CHARACTER =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Myanmar}\u3000-\u303f\u3099-\u309c\u30fc\uff00-\uff65]/u;
 
 /** Numbers the segments from 0, and adds a space where two chunks of a spaced script would run together. */
 export function createSegmentNumbering(): (segment: UnnumberedSegment) => Segment {
@@ -62,5 +63,15 @@ export function createSegmentNumbering(): (segment: UnnumberedSegment) => Segmen
 /** A space if the two texts of a spaced script would run together, else the empty string. */
 export function spaceBetween(before: string, after: string): '' | ' ' {
   const runsTogether = /[\p{L}\p{N}\p{P}]$/u.test(before) && /^[\p{L}\p{N}]/u.test(after);
-  return runsTogether && !UNSPACED.test(before.slice(-1)) && !UNSPACED.test(after[0] ?? '') ? ' ' : '';
+  return runsTogether && !isUnspaced([...before.slice(-2)].at(-1)) && !isUnspaced([...after.slice(0, 2)][0])
+    ? ' '
+    : '';
+}
+
+/** True for text that begins inside a character as a reader sees it: with a combining mark, a vowel sign or a joiner. */
+export const continues = (text: string): boolean => /^[\p{M}\u0e33\u0eb3\u200d]/u.test(text);
+
+/** True for a character of a script that is written without spaces. */
+export function isUnspaced(character: string | undefined): boolean {
+  return character !== undefined && UNSPACED_CHARACTER.test(character);
 }

@@ -11,17 +11,25 @@ export const MAX_PAUSE_SEC = 1.5;
 /** When a sentence is too long, a comma counts like a pause that is this much longer. */
 const COMMA_SEC = 0.2;
 
+/** A mark that may end a sentence, in any script. */
+export const SENTENCE_MARK = /[\p{STerm}…]/u;
 /**
  * Marks, then closing quotes and brackets; German closes with the quote that opens in English. The pattern matches only
- * where a run of marks begins, because trying it at each mark would take quadratic time.
+ * where a run of marks begins, because trying it at each mark would take quadratic time. French has spaces in `! »`.
  */
-const ENDS_SENTENCE = /(?<![.!?…。！？])([.!?…。！？]+)([\p{Pe}\p{Pf}\p{Pi}"'」』]*)$/u;
-const CLAUSE_MARK = /[,;:，、；：]$/;
+const ENDS_SENTENCE = /(?<![\p{STerm}…])([\p{STerm}…]+)((?:\s*[\p{Pe}\p{Pf}\p{Pi}"'])*)$/u;
+/** The comma of Burmese, which Unicode counts among the marks that end sentences. */
+const BURMESE_COMMA = '၊';
+const CLAUSE_MARK = /(?:(?!\p{STerm})\p{Term}|၊)$/u;
+/** Quotes and brackets that close. A quote of ASCII with a space before it opens. */
+const ONLY_CLOSING = /^(?:["']|\s*[\p{Pe}\p{Pf}])["'\p{Pe}\p{Pf}]*$/u;
 const LOWER_CASE = /^[\p{P}\s]*\p{Ll}/u;
 const UPPER_CASE = /^\P{L}*\p{Lu}/u;
 const ELLIPSIS = /^(…|\.{2,})$/;
-/** Initials, and abbreviations of the same form. */
-const INITIALS = /^\p{L}(\.\p{L})*$/u;
+/** Initials, and abbreviations of the same form. A letter of a script without capitals is a word (`네.`). */
+const INITIALS = /^[\p{Lu}\p{Ll}]$|\.\p{L}$/u;
+const SMALL_LETTER = /^\p{Ll}$/u;
+const INITIAL = /^\s*\p{Lu}\./u;
 const NUMBER = /^\d+$/;
 const set = (words: string) => new Set(words.split(/\s+/));
 /** Abbreviations that never end a sentence, because a name, a number or an example follows them. */
@@ -40,10 +48,14 @@ const MONTHS = set('januar februar märz april mai juni juli august september ok
 export function toSentences(words: Word[]): Word[][] {
   const sentences: Word[][] = [];
   let open: Word[] = [];
+  let last: Word | undefined;
   words.forEach((word, i) => {
     const next = words[i + 1];
+    // A mark by itself ends what the word before it would have ended.
+    last =
+      last !== undefined && ONLY_CLOSING.test(word.text) ? { ...word, text: last.text + word.text } : word;
     open.push(word);
-    if (next === undefined || endsSentence(word, next)) {
+    if (next === undefined || endsSentence(last, next)) {
       sentences.push(...capped(open));
       open = [];
     }
@@ -53,10 +65,12 @@ export function toSentences(words: Word[]): Word[][] {
 
 /** True when `word` ends its sentence, given the word after it. */
 export function endsSentence(word: Word, next: Word): boolean {
+  if (ONLY_CLOSING.test(next.text)) return false;
   if (next.start - word.end > MAX_PAUSE_SEC) return true;
   const text = word.text.trim();
-  const [found, marks = '', closing = ''] = ENDS_SENTENCE.exec(text) ?? [];
-  if (found === undefined) return false;
+  const end = endOf(text);
+  if (end === null) return false;
+  const { marks, closing } = end;
   // "Stop!" he said. Well… perhaps.
   if ((closing !== '' || ELLIPSIS.test(marks)) && LOWER_CASE.test(next.text)) return false;
   if (marks !== '.' || closing !== '') return true;
@@ -64,32 +78,37 @@ export function endsSentence(word: Word, next: Word): boolean {
 }
 
 /**
- * True when `word` ends its sentence with any next word. That is not known of an abbreviation, a closing quote or an
- * ellipsis.
+ * True when `word` ends its sentence with any next word; a closing quote or bracket by itself is none. That is not known
+ * of an abbreviation, a closing quote or an ellipsis.
  */
 export function isFinished(word: Word): boolean {
   const text = word.text.trim();
-  const [found, marks = '', closing = ''] = ENDS_SENTENCE.exec(text) ?? [];
-  if (found === undefined || closing !== '' || ELLIPSIS.test(marks)) return false;
-  return marks !== '.' || !mayBeAbbreviation(bareWord(text));
+  const end = endOf(text);
+  if (end === null || end.closing !== '' || ELLIPSIS.test(end.marks)) return false;
+  return end.marks !== '.' || !mayBeAbbreviation(bareWord(text));
 }
 
-/** The word in lower case, without its full stop and without the marks before its first letter. */
+function endOf(text: string): { marks: string; closing: string } | null {
+  const [found, marks = '', closing = ''] = ENDS_SENTENCE.exec(text) ?? [];
+  return found === undefined || marks === BURMESE_COMMA ? null : { marks, closing };
+}
+
+/** The word without its full stop and without the marks before its first letter. */
 function bareWord(text: string): string {
-  return text
-    .slice(0, -1)
-    .toLowerCase()
-    .replace(/^\P{L}+(?=\p{L})/u, '');
+  return text.slice(0, -1).replace(/^\P{L}+(?=\p{L})/u, '');
 }
 
 function mayBeAbbreviation(bare: string): boolean {
-  const isInitial = INITIALS.test(bare) && bare !== 'i'; // "It was I."
-  return LEADING.has(bare) || ABBREVIATIONS.has(bare) || isInitial || NUMBER.test(bare);
+  const small = bare.toLowerCase();
+  const isInitial = INITIALS.test(bare) && small !== 'i'; // "It was I."
+  return LEADING.has(small) || ABBREVIATIONS.has(small) || isInitial || NUMBER.test(bare);
 }
 
 function isAbbreviation(bare: string, next: string): boolean {
   if (!mayBeAbbreviation(bare)) return false;
-  if (ABBREVIATIONS.has(bare)) return !UPPER_CASE.test(next);
+  // "z. B.", "a. m.", but "Это я. Потом".
+  if (SMALL_LETTER.test(bare)) return !UPPER_CASE.test(next) || INITIAL.test(next);
+  if (ABBREVIATIONS.has(bare.toLowerCase())) return !UPPER_CASE.test(next);
   if (!NUMBER.test(bare)) return true;
   const [follows = ''] = /^.*\p{L}/su.exec(next.trim().toLowerCase()) ?? [];
   return /^\d/.test(next) || (bare.length <= 2 && (LOWER_CASE.test(next) || MONTHS.has(follows)));

@@ -1,19 +1,20 @@
 /**
  * Joins tokens to words. The rules are those of the Whisper reference code (`split_to_word_tokens`,
  * `merge_punctuations` and the duration limits of `add_word_timestamps` in timing.py), so that word times can be
- * compared with those of other Whisper systems. Pure.
+ * compared with those of other Whisper systems. Words are joined further than there, once their times are known: no
+ * word is a piece of one or a mark by itself, because sentences, subtitles and speakers change between words. Pure.
  */
 import { TextDecoder } from 'node:util';
 import type { DecodedSegment, Token } from '../engine/types.ts';
-import type { Word } from './segment.ts';
+import { continues, isUnspaced, type Word } from './segment.ts';
 
 /** Languages that are written without spaces, where each token is a word. `mul` stands for a mix of languages. */
 const UNSPACED = new Set(['zh', 'ja', 'th', 'lo', 'my', 'yue', 'mul']);
-const UNSPACED_CHARACTER =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Myanmar}\u3000-\u303f\u30fc\uff00-\uff65]/u;
 
-const OPENING = new Set(['"', "'", '“', '¿', '(', '[', '{', '-']);
-const CLOSING = new Set([...'"\'.。,，!！?？:：”)]}、']);
+/** A word of punctuation that is not spoken; a percent sign and similar signs are. */
+const MARK = /^(?:\s|(?![%‰&@#*/§])\p{P})+$/u;
+/** Marks that belong to the word after them; quotes and dashes do where a space is before them. */
+const OPENS = /^(?:\s+["'\p{Pd}\p{Ps}\p{Pi}¿¡]+|[\p{Ps}\p{Pi}¿¡]+)$/u;
 const PUNCTUATION = new Set([...'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~']);
 const SENTENCE_END = new Set([...'.。!！?？']);
 /** A word is at most twice as long as the median word, and the median counts as at most this. */
@@ -43,7 +44,7 @@ export function toWords(
   const pieces = segments.flatMap((segment) => spell(segment.tokens, offsetSec));
   const words = joinSubwords(pieces, UNSPACED.has(language));
   const median = limitDurations(words);
-  const merged = mergePunctuation(words).filter((word) => word.text.trim() !== '');
+  const merged = joinPieces(joinBlanks(words));
   fitToSpeech(merged, speech, { medianSec: median, beginSec: offsetSec });
   return merged;
 }
@@ -101,19 +102,18 @@ function joinSubwords(pieces: Word[], unspaced: boolean): Word[] {
   for (const piece of pieces) {
     const last = words.at(-1);
     const begins =
-      piece.text.startsWith(' ') ||
-      PUNCTUATION.has(piece.text.trim()) ||
-      (unspaced && (isUnspaced([...piece.text][0]) || isUnspaced([...(last?.text ?? '')].at(-1))));
+      !continues(piece.text) &&
+      (piece.text.startsWith(' ') ||
+        PUNCTUATION.has(piece.text.trim()) ||
+        (unspaced && (isUnspaced(firstOf(piece)) || isUnspaced(lastOf(last)))));
     if (last === undefined || begins) words.push(piece);
     else words[words.length - 1] = join(last, piece);
   }
   return words;
 }
 
-/** True for a character of a script that is written without spaces. */
-export function isUnspaced(character: string | undefined): boolean {
-  return character !== undefined && UNSPACED_CHARACTER.test(character);
-}
+const firstOf = (word: Word | undefined) => [...(word?.text.slice(0, 2) ?? '')][0];
+const lastOf = (word: Word | undefined) => [...(word?.text.slice(-2) ?? '')].at(-1);
 
 function join(a: Word, b: Word): Word {
   return { text: a.text + b.text, start: a.start, end: b.end, tokens: [...a.tokens, ...b.tokens] };
@@ -167,24 +167,70 @@ function fitToSpeech(
   });
 }
 
-/** Joins opening marks to the word after them and closing marks to the word before, without the time of the marks. */
-function mergePunctuation(words: Word[]): Word[] {
-  const merged: Word[] = [];
-  let opening: Word | null = null;
+/**
+ * Joins a space that is a token by itself to the word after it. At the end of a chunk only its tokens are kept, because
+ * what follows has a space of its own where it needs one.
+ */
+function joinBlanks(words: Word[]): Word[] {
+  const joined: Word[] = [];
+  let blank: Word | null = null;
   for (const word of words) {
-    const mark = word.text.trim();
-    if (word.text.startsWith(' ') && OPENING.has(mark)) {
-      opening = opening === null ? word : join(opening, word);
-      continue;
-    }
-    const last = merged.at(-1);
-    if (opening === null && last !== undefined && CLOSING.has(mark) && !last.text.endsWith(' ')) {
-      merged[merged.length - 1] = { ...join(last, word), end: last.end };
-    } else {
-      merged.push(opening === null ? word : { ...join(opening, word), start: word.start });
-      opening = null;
+    if (word.text.trim() === '') blank = blank === null ? word : join(blank, word);
+    else if (blank === null) joined.push(word);
+    else {
+      joined.push({ ...join(blank, word), text: ` ${word.text.trimStart()}`, start: word.start });
+      blank = null;
     }
   }
-  if (opening !== null) merged.push(opening);
-  return merged;
+  const last = joined.at(-1);
+  if (blank !== null && last !== undefined) last.tokens = [...last.tokens, ...blank.tokens];
+  return joined;
+}
+
+/**
+ * Joins opening marks to the word after them and other marks to the word before, without the time of the marks. Beyond
+ * the reference code, a word without a space before it is joined to the word before (`$3` `.50`, `C` `'est`), with its
+ * time, unless a script without spaces is on either side.
+ */
+function joinPieces(words: Word[]): Word[] {
+  const joined: Word[] = [];
+  let opening: Word | null = null;
+  words.forEach((word, i) => {
+    const last = joined.at(-1);
+    const isMark = MARK.test(word.text);
+    if (isMark && opens(word, last, words[i + 1])) opening = opening === null ? word : attach(opening, word);
+    else if (isMark && last !== undefined) {
+      joined[joined.length - 1] = { ...attach(last, opening, word), end: last.end };
+      opening = null;
+    } else if (opening !== null) {
+      joined.push({ ...attach(opening, word), start: word.start });
+      opening = null;
+    } else if (last !== undefined && isGlued(last, word)) joined[joined.length - 1] = attach(last, word);
+    else joined.push(word);
+  });
+  const last = joined.at(-1);
+  if (opening !== null && last !== undefined)
+    joined[joined.length - 1] = { ...attach(last, opening), end: last.end };
+  else if (opening !== null) joined.push(opening);
+  return joined;
+}
+
+/** True for a mark that belongs to the word after it. Each mark before the first word does. */
+function opens(mark: Word, last: Word | undefined, next: Word | undefined): boolean {
+  if (last === undefined) return true;
+  // German closes with the quote that opens in English, and writes it without a space.
+  const isInside = !isGlued(last, mark) || isUnspaced(firstOf(next));
+  return isInside && OPENS.test(mark.text);
+}
+
+const isGlued = (before: Word, word: Word): boolean =>
+  !/^\s/.test(word.text) && !isUnspaced(lastOf(before)) && !isUnspaced(firstOf(word));
+
+/** Joins words, without the space between a mark and a character of a script without spaces. */
+function attach(first: Word, ...others: (Word | null)[]): Word {
+  return others.reduce<Word>((whole, word) => {
+    if (word === null) return whole;
+    const bare = { ...word, text: word.text.trimStart() };
+    return join(whole, isUnspaced(lastOf(whole)) && isUnspaced(firstOf(bare)) ? bare : word);
+  }, first);
 }

@@ -35,6 +35,10 @@ test('the units of a text are its words, with their marks, and single characters
     ['你', '好，', 'world', ' 世'],
   );
   assert.deepEqual(unitsOf(' … — !'), []);
+  assert.deepEqual(
+    unitsOf('สวัสดี か\u3099OK').map(({ text }) => text),
+    ['ส', 'วั', 'ส', 'ดี', ' か\u3099', 'OK'],
+  );
 });
 
 test('words are matched around those that were misheard, missed or invented', () => {

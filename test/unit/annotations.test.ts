@@ -57,6 +57,8 @@ for (const [text, expected] of [
   [' ♪ We will rock you ♪', ' We will rock you'],
   [' (lacht)Ja, genau.', ' Ja, genau.'],
   ['你好。（笑声）再见。', '你好。再见。'],
+  [' नमस्ते। (door slams) ठीक।', ' नमस्ते। ठीक।'],
+  [' Ja (Musik) oui (musique) yes (laughter, cheers).', ' Ja oui yes.'],
 ] as const) {
   test(`of: ${text.trim()}`, () => assert.equal(left(text), expected));
 }
@@ -71,6 +73,9 @@ for (const text of [
   ' Five * three * two is thirty.',
   ' What the f*** is a[0] or x*y*z?',
   ' He said f*ck and sh*t.',
+  ' See [1] and [2, 3], or a[0] = [1].',
+  ' (A) Paris (B) London',
+  ' Die (Musikschule Köln) ist gut, sagt er (sobre todo), at (sight).',
   ' C# in B♭ minor is 50% off.',
   ' 7.',
   ' (555) 123-4567',

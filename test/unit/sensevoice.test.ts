@@ -86,6 +86,7 @@ test('sentences end at the marks of every script, with the times of their tokens
 
 test('there are no spaces between Han and Kana, and spaces are kept in Latin and Hangul', async () => {
   assert.deepEqual(await texts(' 你', ' 好', ' ', '世界'), ['你好世界']);
+  assert.deepEqual(await texts('你', ' ', '。', ' ', '好'), ['你。', '好']);
   assert.deepEqual(await texts(' こん', 'にちは', ' 世', '界'), ['こんにちは世界']);
   assert.deepEqual(await texts(' he', 'llo', ' wor', 'ld'), [' hello world']);
   assert.deepEqual(await texts(' 안녕', '하세요', ' 세계'), [' 안녕하세요 세계']);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Word } from '../../src/transcription/segment.ts';
-import { toSentences } from '../../src/transcription/sentences.ts';
+import { endsClause, toSentences } from '../../src/transcription/sentences.ts';
 
 function wordsOf(text: string, gapSec = 0, wordSec = 0.3): Word[] {
   return text.split(' ').map((w, i) => {
@@ -44,6 +44,15 @@ for (const [text, expected] of [
     ['Tak np. Kraków (tj. Stare Miasto) itd.', 'Potem nic.'],
   ],
   ['¿Qué? ¡Nada! Vale.', ['¿Qué?', '¡Nada!', 'Vale.']],
+  ['नमस्ते। आप कैसे हैं? ठीक॥ अच्छा।', ['नमस्ते।', 'आप कैसे हैं?', 'ठीक॥', 'अच्छा।']],
+  ['كيف حالك؟ بخير۔ شكرا.', ['كيف حالك؟', 'بخير۔', 'شكرا.']],
+  ['ሰላም። እንዴት፧ Այո։ សួស្តី។ はい｡ いや．', ['ሰላም።', 'እንዴት፧', 'Այո։', 'សួស្តី។', 'はい｡', 'いや．']],
+  ['ဟုတ်၊ ကဲ။ ဟုတ်။', ['ဟုတ်၊ ကဲ။', 'ဟုတ်။']],
+  ['네. 알겠습니다. 好. 再见.', ['네.', '알겠습니다.', '好.', '再见.']],
+  ['Это я. Потом он. Это А. Блок.', ['Это я.', 'Потом он.', 'Это А. Блок.']],
+  ['Es gibt z. B. Autos um 5 a. m. oder so.', ['Es gibt z. B. Autos um 5 a. m. oder so.']],
+  ['Er sagte: Halt! ” Dann ging er.', ['Er sagte: Halt! ”', 'Dann ging er.']],
+  ['A Ph.D. student. Then', ['A Ph.D. student.', 'Then']],
 ] as const) {
   test(`sentences of: ${text}`, () => assert.deepEqual(split(text), expected));
 }
@@ -63,6 +72,22 @@ test('without pauses a run-on sentence is cut at its last comma within the cap, 
     [81, 69],
   );
   assert.equal(toSentences(wordsOf(Array(150).fill('word').join(' ')))[0]?.length, 100);
+});
+
+test('a sentence of French ends behind the space and the quote', () => {
+  const words = wordsOf('x y z').map((word, i) => ({
+    ...word,
+    text: [' « Arrête ! »', ' Dit', '-il.'][i] ?? '',
+  }));
+  assert.deepEqual(
+    toSentences(words).map((s) => s.length),
+    [1, 2],
+  );
+});
+
+test('a comma of any script is a place to cut', () => {
+  for (const mark of ',;:،؛፣、､，：၊')
+    assert(endsClause({ text: ` x${mark}`, start: 0, end: 1, tokens: [] }), mark);
 });
 
 test('a long pause ends a sentence without a mark', () => {

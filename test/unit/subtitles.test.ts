@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { toCues } from '../../src/transcription/cues.ts';
+import { toCues, toSrt, toVtt } from '../../src/transcription/cues.ts';
 import { createSegmentNumbering, type Word } from '../../src/transcription/segment.ts';
 import { toSubtitles } from '../../src/transcription/subtitles.ts';
 
@@ -238,6 +238,12 @@ test('two who speak at once on their channels each have cues as long as their wo
     );
     for (const { start, end } of list) assert(end - start > 0.5, `${start} to ${end}`);
   }
+});
+
+test('no arrow of any length is left in a cue', () => {
+  const cue = { start: 0, end: 1, text: ' a --> b ---> c -> d', speaker: 'A----->B' };
+  for (const text of [toSrt([cue]), toVtt([cue])]) assert.equal(text.split('-->').length, 2, text);
+  assert.match(toSrt([cue]), /^A->B: a -> b -> c -> d$/m);
 });
 
 test('a space that segments lack between them stands in the words too', () => {

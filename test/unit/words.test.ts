@@ -71,6 +71,59 @@ test('a script without spaces has a word for each token that spells characters',
   assert.deepEqual(texts(segmentOf('我', '们', '好', '。'), 'zh'), ['我', '们', '好。']);
 });
 
+test('a space that is a token by itself is kept before the next word, with that word’s time', () => {
+  const words = toWords([segmentOf('はい', ' ', 'そう', ' ')], 'ja', 0);
+  assert.deepEqual(
+    words.map((w) => [w.text, w.start, w.tokens.length]),
+    [
+      ['はい', 0, 1],
+      [' そう', 0.2, 3],
+    ],
+  );
+  assert.deepEqual(texts(segmentOf(' ', ' ก', ' ', ' ', 'ข', ' ', '。'), 'th'), [' ก', ' ข。']);
+  assert.deepEqual(texts(segmentOf(' ', ' '), 'ja'), []);
+});
+
+test('no word is a piece of one, in any language with spaces, and its time is that of all its pieces', () => {
+  const words = toWords([segmentOf(' $', '3', '.', '50', ' well', '-', 'known')], 'en', 0);
+  assert.deepEqual(
+    words.map((w) => [w.text, w.start, w.end]),
+    [
+      [' $3.50', 0, 0.4],
+      [' well-known', 0.4, 0.7],
+    ],
+  );
+  assert.deepEqual(texts(segmentOf(' C', "'", 'est', ' l', "'", 'instant', '.'), 'fr'), [
+    " C'est",
+    " l'instant.",
+  ]);
+  assert.deepEqual(texts(segmentOf('你', 'OK', '.', '5', '好'), 'zh'), ['你', 'OK.5', '好']);
+});
+
+for (const [language, pieces, expected] of [
+  ['fr', [' «', ' Arr', 'ête', ' !', ' »', ' dit', '-il', '.'], [' « Arrête ! »', ' dit-il.']],
+  ['fr', [' Oui', ' ;', ' non', ' …'], [' Oui ;', ' non …']],
+  ['de', [' Er', ' sagte', ':', ' „', 'Halt', '!', '“', ' Dann'], [' Er', ' sagte:', ' „Halt!“', ' Dann']],
+  ['es', [' ¡', 'No', '!', ' ¿', ' Qué', '?'], [' ¡No!', ' ¿ Qué?']],
+  ['en', [' he', ' -', ' she', ' —', ' "', ' yes', '"'], [' he', ' - she', ' — " yes"']],
+  ['en', [' ...', ' and', ' 50', ' %', ' off', ' (', ')', ' -'], [' ... and', ' 50', ' %', ' off () -']],
+  ['ja', ['「', '行', 'こう', '。', '」', 'と', '『', '本', '』'], ['「行', 'こう。」', 'と', '『本』']],
+  ['zh', ['《', '红楼', '》', '；', '他', '：', '“', '好', '”', '…', '…'], ['《红楼》；', '他：', '“好”……']],
+] as const) {
+  test(`marks are parts of words: ${language} ${pieces.join('')}`, () =>
+    assert.deepEqual(texts(segmentOf(...pieces), language), expected));
+}
+
+test('no word begins inside a character', () => {
+  assert.deepEqual(texts(segmentOf('ส', 'ว', 'ั', 'ส', 'ด', 'ี', 'น', 'ำ'), 'th'), ['ส', 'วั', 'ส', 'ดี', 'นำ']);
+  assert.deepEqual(texts(segmentOf('か', '\u3099', 'き', 'か', '\u3099', 'OK'), 'ja'), [
+    'か\u3099',
+    'き',
+    'か\u3099',
+    'OK',
+  ]);
+});
+
 test('a pause beside a full stop is given back to the silence', () => {
   const segment = segmentOf(' one', ' two', '.', ' three', ' four', ' five');
   const three = segment.tokens[3];
@@ -169,7 +222,7 @@ test('no token and no character is lost or reordered', () => {
     fc.property(fc.array(piece, { maxLength: 40 }), fc.constantFrom('en', 'zh', 'ja'), (pieces, language) => {
       const segment = segmentOf(...pieces);
       const words = toWords([segment], language, 0);
-      const visible = (text: string) => text.replace(/\s/g, '');
+      const visible = (text: string) => text.replace(/\s+/g, ' ').trim();
       assert.equal(
         visible(words.map((w) => w.text).join('')),
         visible(Buffer.from(pieces.join('')).toString()),

@@ -2,7 +2,7 @@
  * Cuts a text into units, which are aligned as a whole: words between spaces, and single characters of scripts that are
  * written without spaces. Pure; the units joined are the text, with one space in place of each run of them.
  */
-import { isUnspaced } from '../words.ts';
+import { continues, isUnspaced } from '../segment.ts';
 
 export interface Unit {
   /** With its punctuation, and with a leading space where the text has one before it. */
@@ -31,17 +31,15 @@ export function unitsOf(text: string): Unit[] {
 function* pieces(text: string): Generator<string> {
   for (const [word] of text.matchAll(/\S+/gu)) {
     let run = ' ';
+    let isAlone = false;
     for (const character of word) {
-      const isAlone = isUnspaced(character);
-      if (isAlone && run.trim() !== '') {
+      const isMore = continues(character); // a vowel sign or an accent stays with its letter
+      if (!isMore && (isAlone || isUnspaced(character)) && run.trim() !== '') {
         yield run;
         run = '';
       }
+      if (!isMore) isAlone = isUnspaced(character);
       run += character;
-      if (isAlone) {
-        yield run;
-        run = '';
-      }
     }
     if (run.trim() !== '') yield run;
   }

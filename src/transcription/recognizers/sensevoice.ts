@@ -5,10 +5,10 @@
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import type { DetectedLanguage } from '../language-tally.ts';
-import type { Word } from '../segment.ts';
+import { isUnspaced, type Word } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
-import { isUnspaced, toWords } from '../words.ts';
+import { toWords } from '../words.ts';
 import { type ChunkRequest, GREEDY, type Recognizer } from './recognizer.ts';
 
 /** The first language of the model, reported when no words were heard and the client gave no language. */

@@ -7,7 +7,7 @@ import { type Chunk, heardSec, withSilences } from '../chunks.ts';
 import { contextFor } from '../decoding.ts';
 import { isInvented } from '../invented-text.ts';
 import { betweenPauses } from '../pauses.ts';
-import type { UnnumberedSegment } from '../segment.ts';
+import { isUnspaced, type UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech-rate.ts';
@@ -21,7 +21,7 @@ import {
   speechSecOf,
 } from '../whisper-decoding.ts';
 import { tellLanguage } from '../whisper-language.ts';
-import { isUnspaced, toWords } from '../words.ts';
+import { toWords } from '../words.ts';
 import { type ChunkRequest, type Dropped, GREEDY, type Recognizer, withoutText } from './recognizer.ts';
 
 /** Longer chunks take no less time for each second of speech, and more memory. docs/performance.md has the figures. */

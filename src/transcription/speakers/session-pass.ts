@@ -46,7 +46,7 @@ export interface SpeakerPassOptions {
   signal: AbortSignal;
 }
 
-/** The turns within this time of a segment may be the nearest of a word that is in none. */
+/** A word in no turn gets the nearest one within this time; a segment that is labeled at once cannot look ahead. */
 const NEAR_SEC = 30;
 
 export async function openSpeakerPass(
@@ -109,7 +109,8 @@ async function passOver(
   }
 
   async function parts(segment: UnnumberedSegment): Promise<UnnumberedSegment[]> {
-    const near = await timed(() => diarization.turnsBetween(segment.start - NEAR_SEC, segment.end));
+    const until = atOnce ? segment.end : segment.end + NEAR_SEC;
+    const near = await timed(() => diarization.turnsBetween(segment.start - NEAR_SEC, until));
     const found = bySpeaker(segment, near, before ?? near[0]?.speaker ?? stranger);
     before = found.at(-1)?.speaker;
     return found;
