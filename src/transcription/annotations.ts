@@ -37,7 +37,7 @@ const NUMBERED = /^[[［【(（]\s*(?:\d[\d\s,;–-]*|[\p{Lu}\p{Ll}]\s*)[)）\]�
  */
 const SOUND =
   /(?<!\p{L})(?:(?:laugh|chuckle?|giggle?|sigh|gasp|sobb?|cough|sneeze?|sniff|sniffle?|groan|scream|cheer|applaud?|whistle?|chirp|beep|buzz)(?:s|es|ed|ing|ter|se)?(?!\p{L})|clapping|music(?!\p{L})|singing|humming|barking|inaudible|indistinct|crosstalk|silence(?!\p{L})|musik(?:k|en)?(?!\p{L})|musique(?!\p{L})|lach(?:t|te|en|end)?(?!\p{L})|gelächter|seufz(?:t|te|en|end|er)?(?!\p{L})|rires?(?!\p{L})|soupir|risas?(?!\p{L})|suspir|música|aplaus|risat|applaus|sospir|muzyk|śmiech|смех|музык|аплод|笑|音楽|拍手|掌声|音乐|웃음|음악|박수)/iu;
-/** The last character before an annotation that is outside a sentence, and the first one after it, besides its marks. */
+/** The last character before an annotation that is outside a sentence, and the first one after it, besides marks. */
 const ENDS = /[)）\]】"'”’-]/;
 const BEGINS = /^[\p{Lu}\p{Lo}\p{Ps}\p{Pi}*"'-]/u;
 

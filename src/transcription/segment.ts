@@ -68,7 +68,7 @@ export function spaceBetween(before: string, after: string): '' | ' ' {
     : '';
 }
 
-/** True for text that begins inside a character as a reader sees it: with a combining mark, a vowel sign or a joiner. */
+/** True for text that begins inside a character as a reader sees it: with a mark, a vowel sign or a joiner. */
 export const continues = (text: string): boolean => /^[\p{M}\u0e33\u0eb3\u200d]/u.test(text);
 
 /** True for a character of a script that is written without spaces. */

@@ -78,8 +78,8 @@ export function endsSentence(word: Word, next: Word): boolean {
 }
 
 /**
- * True when `word` ends its sentence with any next word; a closing quote or bracket by itself is none. That is not known
- * of an abbreviation, a closing quote or an ellipsis.
+ * True when `word` ends its sentence with any next word; a closing quote or bracket by itself is none. That is not
+ * known of an abbreviation, a closing quote or an ellipsis.
  */
 export function isFinished(word: Word): boolean {
   const text = word.text.trim();
