@@ -131,6 +131,20 @@ const ROWS: Row[] = [
       assert.equal(Buffer.from(String(headers['x-name']), 'latin1').toString(), 'grüße'),
   },
   {
+    name: 'the name of a file is in UTF-8, behind the length',
+    upstream: (s) =>
+      s.end(
+        Buffer.from(
+          'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Disposition: inline; filename="grüße"\r\n\r\nok',
+        ),
+      ),
+    ...{ class: '2xx', status: 200, body: 'ok' },
+    check({ headers }) {
+      const name = Buffer.from(String(headers['content-disposition']), 'latin1').toString();
+      assert.equal(name, 'inline; filename="grüße"');
+    },
+  },
+  {
     name: 'the upstream says what no status line may say',
     upstream: (s) => s.end('HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok'),
     ...{ class: '2xx', status: 200, body: 'ok' },
