@@ -2,8 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BUDGETS } from '../../src/budgets.ts';
+import type { ModelCache } from '../../src/engine/cache.ts';
+import type { SpeakerModel } from '../../src/engine/types.ts';
+import type { UnnumberedSegment } from '../../src/transcription/segment.ts';
 import { createDiarization, type Turn } from '../../src/transcription/speakers/diarization.ts';
 import { createOnlineDiarization } from '../../src/transcription/speakers/online.ts';
+import { openSpeakerPass } from '../../src/transcription/speakers/session-pass.ts';
 import { unit } from '../../src/transcription/speakers/voice.ts';
 import { blocksOf, conversation, inTurns, type Said, scriptedVoices, seeded, voiceOf } from '../voices.ts';
 
@@ -217,4 +221,39 @@ test('a quarter of an hour never compares all of its voices, and hears 30 s at m
   assert(model.calls.voices > BUDGETS.speakers.maxPoints);
   // The last window ends with the audio, and may begin before the end of what was heard.
   assert(model.calls.heardSec <= 910, `${model.calls.heardSec} s`);
+});
+
+test('in a file a word between two turns is said by the nearer speaker, also where that one speaks next', async () => {
+  const said = [
+    { speaker: 0, start: 0, end: 4 },
+    { speaker: 1, start: 12.2, end: 20 },
+  ];
+  const model = scriptedVoices();
+  const models = {
+    lease: async () => ({ model, [Symbol.asyncDispose]: async () => undefined }),
+  } as unknown as ModelCache<SpeakerModel>;
+  await using pass = await openSpeakerPass(models, {
+    request: { known: [], count: { min: 1, max: 15 } },
+    references: [],
+    atOnce: false,
+    signal: new AbortController().signal,
+  });
+  for (const block of blocksOf(conversation(said, 20))) await pass.push(block);
+  const of = (start: number, end: number): UnnumberedSegment => {
+    const text = ` from ${start}`;
+    const measures = { seek: 0, temperature: 0, avgLogprob: 0, compressionRatio: 1, noSpeechProb: 0 };
+    return { start, end, text, words: [{ text, start, end, tokens: [] }], language: 'en', ...measures };
+  };
+  async function* segments() {
+    for (const [start, end] of [
+      [1, 2],
+      [4.5, 5],
+      [11.6, 12.1],
+      [13, 14],
+    ] as const)
+      yield of(start, end);
+  }
+  const speakers: (string | undefined)[] = [];
+  for await (const { speaker } of pass.label(segments())) speakers.push(speaker);
+  assert.deepEqual(speakers, ['A', 'A', 'B', 'B']);
 });
