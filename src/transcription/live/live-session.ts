@@ -210,7 +210,7 @@ export async function openLiveSession(
   async function isComplete(windows: number): Promise<boolean> {
     const threshold = patience()?.threshold;
     if (open === null || threshold === undefined) return false;
-    const { samples } = audio.excerpt(Math.max(open.start, windows - HEARD_WINDOWS), windows);
+    const { samples } = audio.excerpt(Math.max(openFrom, windows - HEARD_WINDOWS), windows);
     return (await deps.turnDetection.probability(samples, ended.signal)) >= threshold;
   }
 
