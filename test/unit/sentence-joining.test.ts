@@ -295,7 +295,9 @@ test('a finished sentence stays finished before every word that follows within a
     ),
     fc.string({ maxLength: 5 }).map((text) => `${text}.`),
   );
-  const follows = fc.oneof(fc.constantFrom(' he', ' Smith', ' 5', ' Mai', ' “and', '字'), fc.string());
+  // Closing marks by themselves are no word: they belong to the sentence before.
+  const words = fc.string().filter((text) => !/^\s*["'\p{Pe}\p{Pf}]+$/u.test(text));
+  const follows = fc.oneof(fc.constantFrom(' he', ' Smith', ' 5', ' Mai', ' “and', '字'), words);
   fc.assert(
     fc.property(texts, follows, (text, next) => {
       const word = wordAt(text, 0, 1);
