@@ -121,6 +121,19 @@ test('the gateway’s key and session are not passed on, but any other Authoriza
   assert.doesNotMatch(upstream.heads[1] ?? '', /cookie/i, 'nor where no key is set any more');
 });
 
+test('no upstream gets the key of the gateway, whichever header a client puts it in as well', async () => {
+  await using upstream = await startHostileUpstream();
+  await using gateway = await startGateway({ env: { SVC_API_KEY: 'k1', SVC_LLM_BACKEND_URL: upstream.url } });
+  for (const name of ['Api-Key', 'X-Api-Key']) {
+    await ask(gateway, CHAT, {
+      method: 'POST',
+      headers: { Authorization: 'Bearer k1', [name]: 'k1' },
+      body: '{}',
+    });
+    assert.doesNotMatch(upstream.heads.pop() ?? 'k1', /k1/, name);
+  }
+});
+
 /** The cookie of a new session, as a browser sends it back. */
 async function signIn(gateway: Gateway, key: string): Promise<string> {
   const { headers } = await ask(gateway, '/admin/session', {

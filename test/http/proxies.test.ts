@@ -210,6 +210,7 @@ test('headers arrive, except those of the connection', async () => {
       ...{ Connection: 'keep-alive, X-Hop', 'X-Hop': '1', TE: 'trailers', 'Proxy-Authorization': 'Basic x' },
       ...{
         'Keep-Alive': 'timeout=5',
+        'Proxy-Connection': 'keep-alive',
         Upgrade: 'h2c',
         'X-Request-ID': 'mine',
         'Content-Type': 'application/json',
@@ -223,7 +224,7 @@ test('headers arrive, except those of the connection', async () => {
   assert.equal(headers.cookie, 'a=1; b=2');
   assert.equal(headers['x-request-id'], 'mine');
   assert.equal(headers.host, new URL(echo.url).host);
-  for (const name of ['x-hop', 'te', 'proxy-authorization', 'keep-alive', 'upgrade'])
+  for (const name of ['x-hop', 'te', 'proxy-authorization', 'proxy-connection', 'keep-alive', 'upgrade'])
     assert.equal(headers[name], undefined, name);
 });
 

@@ -323,3 +323,41 @@ test('a model that cannot be closed at once is closed a little later', async () 
   await lease[Symbol.asyncDispose]();
   assert.deepEqual([refusals, events], [[], ['loaded', 'unloaded']]);
 });
+
+test('an idle model that is evicted is closed once, also when its keep-alive would have ended', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { cache, events } = world(300);
+    await (await cache.lease('a'))[Symbol.asyncDispose]();
+    cache.evict();
+    await settle();
+    mock.timers.tick(300);
+    await settle();
+    assert.deepEqual(events, ['load a 1', 'close a 1']);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('the event of a load tells how long it took', async () => {
+  let nowMs = 5000;
+  const took: [string, number][] = [];
+  const cache = createModelCache({
+    keepAliveMs: 0,
+    now: () => nowMs,
+    load: async () => {
+      nowMs += 700;
+      return {
+        close: async () => {
+          nowMs += 30;
+        },
+      };
+    },
+    onEvent: (event, _key, ms) => void took.push([event, ms]),
+  });
+  await (await cache.lease('a'))[Symbol.asyncDispose]();
+  assert.deepEqual(took, [
+    ['loaded', 700],
+    ['unloaded', 30],
+  ]);
+});

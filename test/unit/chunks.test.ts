@@ -211,3 +211,11 @@ test('a chunk knows the silence behind it: to the next chunk, to the end, or lon
   assert.deepEqual(await silences([625, 0.9], [near, 0], [625, 0.9]), [near - 2 * padding, 0]);
   assert.deepEqual(await silences([1000, 0.9]), [0, 0], 'a cut in the middle of speech');
 });
+
+test('a short pause within a chunk is heard as a whole', async () => {
+  const { chunks } = await chunksOf(audioOf([60, 0.9], [46, 0], [60, 0.9], [60, 0]), 50);
+  assert.deepEqual(
+    chunks.map(({ samples, cuts }) => [samples.length / WINDOW_SAMPLES, cuts]),
+    [[60 + 46 + 60 + 2 * 6, undefined]],
+  );
+});

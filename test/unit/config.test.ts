@@ -250,3 +250,30 @@ test('a setting of a program that is undefined is absent', () => {
   assert.deepEqual(readConfig({}, own).config.apiKeys, []);
   assert.deepEqual(readConfig({ SVC_API_KEY: 'k' }, own).config.apiKeys, ['k']);
 });
+
+test('every level of instructions that the engine knows may be set', () => {
+  const x86 = ['sse2', 'avx', 'avx2', 'avx2_vnni', 'avx512', 'avx512_vnni', 'amx'];
+  for (const level of ['auto', ...x86, 'neon', 'neon_dotprod', 'neon_i8mm'])
+    assert.equal(readConfig({ SVC_CPU: level }).config.cpu, level);
+});
+
+test('every level of the log may be set', () => {
+  for (const level of ['error', 'warn', 'info', 'debug'])
+    assert.equal(readConfig({ SVC_LOG_LEVEL: level }).config.logLevel, level);
+});
+
+test('one wrong item in a list is refused, and an empty one is none', () => {
+  for (const [name, value] of [
+    ['SVC_TRUST_PROXY', '10.0.0.0/8, foo'],
+    ['SVC_API_KEY', 'good, kéy'],
+    ['SVC_API_KEY', 'keyé'],
+    ['SVC_ALLOWED_HOSTS', 'good.example, http://bad'],
+  ] as const)
+    assert.throws(() => readConfig({ [name]: value }), ConfigError, `${name}=${value}`);
+  const { config } = readConfig({ SVC_API_KEY: 'one,,two, ', SVC_MODEL_ALLOW: 'cjk,' });
+  assert.deepEqual([config.apiKeys, config.modelAllow], [['one', 'two'], ['cjk']]);
+});
+
+test('a password without a user is a login too', () => {
+  assert.throws(() => readConfig({ SVC_LLM_BACKEND_URL: 'http://:hush@127.0.0.1:1' }), /without a login/);
+});

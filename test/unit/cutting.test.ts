@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { DEFAULT_LIMITS } from '../../src/transcription/chunks.ts';
 import { cuttingFor } from '../../src/transcription/cutting.ts';
 import { createSegmenter, DEFAULT_SEGMENTER, WINDOW_SEC } from '../../src/transcription/voice-activity.ts';
 
@@ -37,4 +38,26 @@ test('at a threshold of 0 all of the audio is speech, however little it sounds l
   const segmenter = createSegmenter(segmenterAt(0));
   const spans = [...segmenter.push(new Float32Array(100)), ...segmenter.finish()];
   assert.deepEqual(spans, [{ start: 0, end: 100, certainty: 0 }]);
+});
+
+test('a file is cut by the limits of its family, and a stream by shorter ones', () => {
+  const voiceActivity = { threshold: undefined, prefixPaddingMs: undefined, silenceDurationMs: undefined };
+  const family = { maxSec: 20, maxGapSec: 4 };
+  const file = cuttingFor({ voiceActivity, stream: false }, family);
+  assert.deepEqual(file.limits, { ...DEFAULT_LIMITS, ...family });
+  assert.equal(file.segmenter.maxSpeech, DEFAULT_SEGMENTER.maxSpeech);
+  const stream = cuttingFor({ voiceActivity, stream: true }, family);
+  assert.deepEqual(stream.limits, { ...file.limits, maxSec: 14, firstGapSec: DEFAULT_LIMITS.maxGapSec });
+  const longestSec = stream.segmenter.maxSpeech * WINDOW_SEC;
+  assert(Math.abs(longestSec - 14) < WINDOW_SEC, `${longestSec} s`);
+  assert.equal(cuttingFor({ voiceActivity, stream: true }, { maxSec: 10 }).limits.maxSec, 10);
+});
+
+test('speech ends a little below the probability at which it begins', () => {
+  for (const [threshold, end] of [
+    [0.5, 0.35],
+    [0.9, 0.75],
+    [0.1, 0.01],
+  ] as const)
+    assert.equal(segmenterAt(threshold).endThreshold.toFixed(3), end.toFixed(3), `${threshold}`);
 });

@@ -113,3 +113,9 @@ test('a text in doubt gets a second look with beams, which needs no other window
   assert.equal(secondLook(unsure, first, 1), null);
   assert.equal(secondLook(unsure, { ...first, temperature: 0.2 }, 5), null);
 });
+
+test('a draft is decoded once', () => {
+  const settings = { temperature: 0, beams: 5 };
+  const [first] = attemptsFor(5, model, settings);
+  assert.deepEqual(attemptsFor(5, model, { ...settings, draft: true }), [first]);
+});

@@ -303,3 +303,20 @@ test('toggles are independent, known by name and copied out', () => {
   assert.equal(toggles.get('access_log'), true);
   assert(isToggleKey('payload') && !isToggleKey('toString') && !isToggleKey(undefined));
 });
+
+test('each percentile is of its own rank, in the snapshot and in the series', () => {
+  const { metrics, at } = world();
+  at(5);
+  for (let n = 1; n <= 100; n += 1) metrics.record(exchange({ latencyMs: n, slotWaitMs: n, rtf: n }));
+  const { latency_ms, slot_wait_ms, rtf, diarized } = metrics.snapshot(FREE).categories.asr ?? {};
+  const spread = { p50: 50, p95: 95, p99: 99, max: 100 };
+  assert.deepEqual(
+    [latency_ms, slot_wait_ms, rtf, diarized],
+    [spread, spread, { p50: 50, p95: 95 }, undefined],
+  );
+  const { latencyMs, rtfP50 } = metrics.series().categories.asr ?? {};
+  assert.deepEqual(
+    [latencyMs?.p50.at(-1), latencyMs?.p95.at(-1), latencyMs?.p99.at(-1), rtfP50?.at(-1)],
+    [50, 95, 99, 50],
+  );
+});

@@ -36,3 +36,7 @@ test('a piece is at least a second long, and silence around the speech makes non
   assert.deepEqual(cutsOf(new Float32Array(RATE)), [1]);
   assert.deepEqual(cutsOf(new Float32Array(0)), [0]);
 });
+
+test('what counts as loud does not depend on where it is', () => {
+  assert.deepEqual(cutsOf(speech([2, 0.4, 2, 1])), [2.2, 5.4]);
+});

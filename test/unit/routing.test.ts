@@ -273,3 +273,16 @@ test('auto takes only models that requests may use, also where others suit bette
   );
   assert.deepEqual(autoAmong(['european'], undefined, [], true), ['european', 'auto:translate-fallback']);
 });
+
+test('auto aligns with a model that can align, whatever else is on disk', () => {
+  const request = { model: 'auto', language: 'de', translate: false, text: 'Guten Tag.' };
+  const { model, reason } = route(request, models('european', 'cjk'), settings);
+  assert.deepEqual([model.id, model.aligns, reason], ['multilingual-small', true, 'auto:align']);
+});
+
+test('above the smallest size auto takes the next larger, not the largest', () => {
+  const installed = models('multilingual-large-v3', 'multilingual-medium', 'multilingual-base');
+  const request = { model: 'auto', language: 'ar', translate: false };
+  const { model } = route(request, installed, { ...settings, defaultSize: 'tiny' });
+  assert.equal(model.id, 'multilingual-base');
+});

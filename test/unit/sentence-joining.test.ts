@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import type { Chunk } from '../../src/transcription/chunks.ts';
 import type { ChunkRecognition } from '../../src/transcription/lanes.ts';
 import type { UnnumberedSegment, Word } from '../../src/transcription/segment.ts';
-import { toSegments } from '../../src/transcription/segments.ts';
+import { joinParts, toSegments } from '../../src/transcription/segments.ts';
 import { joinSentences } from '../../src/transcription/sentence-joining.ts';
 import { endsSentence, isFinished, toSentences } from '../../src/transcription/sentences.ts';
 
@@ -309,4 +309,30 @@ test('a finished sentence stays finished before every word that follows within a
     finished.map((text) => isFinished(wordAt(text, 0, 1))),
     [true, true, true, false, false, false, false, false],
   );
+});
+
+test('the parts of a sentence get a space between them only, and control tokens do not count', () => {
+  const part = (words: Word[]) => {
+    const [segment] = toSegments([words], { startSec: 0 } as Chunk, {} as never);
+    assert(segment);
+    return segment;
+  };
+  const control = { id: 1, bytes: Buffer.alloc(0), logprob: -9 };
+  const token = (text: string) => ({ id: 2, bytes: Buffer.from(text), logprob: -0.5 });
+  const word = (text: string, start: number): Word => ({
+    text,
+    start,
+    end: start + 1,
+    tokens: [token(text), control],
+  });
+  const whole = joinParts(
+    part([word(' One', 0), word(' two', 1)]),
+    part([word('three', 2), word('-four.', 3)]),
+  );
+  assert.equal(whole.text, ' One two three-four.');
+  assert.deepEqual(
+    whole.words.map(({ text }) => text),
+    [' One', ' two', ' three', '-four.'],
+  );
+  assert.equal(whole.avgLogprob, -0.5);
 });

@@ -129,3 +129,11 @@ test('every word is kept, in order, once, and no sentence of several words is lo
     }),
   );
 });
+
+test('a long sentence is cut at the same words wherever in the audio it is', () => {
+  const words = wordsOf(Array(150).fill('word').join(' '));
+  const later = words.map((word) => ({ ...word, start: word.start + 600, end: word.end + 600 }));
+  const lengths = (list: Word[]) => toSentences(list).map((sentence) => sentence.length);
+  assert.deepEqual(lengths(words), [100, 50]);
+  assert.deepEqual(lengths(later), lengths(words));
+});

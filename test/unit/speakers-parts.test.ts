@@ -1,9 +1,9 @@
 /** The parts of the diarization by themselves: windows, sets of speakers, what is embedded, clusters, words. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { labelsFor } from '../../src/transcription/speakers/assignment.ts';
+import { labelsFor, sharesOf } from '../../src/transcription/speakers/assignment.ts';
 import { clusterVoices, createVoicePool } from '../../src/transcription/speakers/clustering.ts';
-import { createLabels } from '../../src/transcription/speakers/names.ts';
+import { createLabels, matchKnown } from '../../src/transcription/speakers/names.ts';
 import { labeledByPiece, piecesOf, separated } from '../../src/transcription/speakers/pieces.ts';
 import { decodePowerset, expectedSpeakers } from '../../src/transcription/speakers/powerset.ts';
 import { heardOf } from '../../src/transcription/speakers/solo.ts';
@@ -372,4 +372,63 @@ test('a word outside of all turns belongs to the nearest, and without turns to t
   assert.equal(bySpeaker(segment(word(' x', 6, 7)), turns, 'A')[0]?.speaker, 'B');
   assert.equal(bySpeaker(segment(word(' x', 6, 7)), [], 'C')[0]?.speaker, 'C');
   assert.equal(bySpeaker(segment(), turns, 'A')[0]?.speaker, 'A');
+});
+
+test('a known voice names the speaker who is most like it, whoever comes first', () => {
+  const at = (degrees: number) =>
+    Float32Array.of(Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180));
+  const known = [
+    { name: 'Ann', direction: at(0) },
+    { name: 'Bob', direction: at(60) },
+  ];
+  assert.deepEqual(matchKnown([at(40), at(5)], known), ['Bob', 'Ann']);
+  assert.deepEqual(matchKnown([at(25), at(5)], known), ['Bob', 'Ann'], 'each voice names one speaker');
+  assert.deepEqual(matchKnown([at(180)], known), [undefined]);
+});
+
+test('the share of a speaker is of the frames that both windows have', () => {
+  const window = {
+    firstFrame: 0,
+    active: Uint8Array.of(1, 1, 1, 1),
+    expected: new Float32Array(4),
+    labels: [2],
+  };
+  const next = { ...window, firstFrame: 2, voices: [] };
+  assert.deepEqual(sharesOf(next, 0, [window], 3), [0, 0, 1]);
+  assert.deepEqual(sharesOf(next, 1, [window], 3), [0, 0, 0]);
+});
+
+test('where two speak at once, a word goes on with the speaker before it', () => {
+  const turns = [
+    { speaker: 'A', start: 0, end: 2.95 },
+    { speaker: 'B', start: 1, end: 3 },
+  ];
+  const word = { text: ' x', start: 2.5, end: 3, tokens: [] };
+  const of = (before: string, last = word) =>
+    bySpeaker({ start: 2, end: 3, words: [last] } as never, turns, before)[0]?.speaker;
+  assert.deepEqual([of('A'), of('B')], ['A', 'B']);
+  assert.equal(of('A', { ...word, start: 2.8 }), 'A');
+  assert.equal(of('A', { ...word, start: 2.8, end: 3.1 }), 'A');
+  assert.equal(of('A', { ...word, start: 2.9 }), 'A');
+});
+
+test('where the windows disagree about who speaks, the speaker before goes on', () => {
+  const window = (firstFrame: number, frames: number, label: number) => ({
+    ...{ firstFrame, labels: [label] },
+    active: new Uint8Array(frames).fill(1),
+    expected: new Float32Array(frames).fill(1),
+  });
+  for (const [first, second] of [
+    [1, 0],
+    [0, 1],
+  ] as const) {
+    const turns = turnsOf([window(0, 30, first), window(10, 50, second)]);
+    assert.deepEqual(
+      turns.map(({ speaker, start }) => [speaker, start.toFixed(2)]),
+      [
+        [first, '0.00'],
+        [second, '0.53'],
+      ],
+    );
+  }
 });

@@ -253,3 +253,31 @@ test('a space that segments lack between them stands in the words too', () => {
   );
   assert.deepEqual([one?.words[0]?.text, two?.text, two?.words[0]?.text], ['Yes.', ' No.', ' No.']);
 });
+
+test('a comma alone is no reason to cut', () => {
+  assert.deepEqual(cues(wordsOf('Well, I think, and you do, too.', 0.5)), [
+    'Well, I think, and you do, too.',
+  ]);
+});
+
+test('times have hours, minutes, seconds and milliseconds, in the form of each format', () => {
+  const cue = { start: 59.9996, end: 36_000 + 61 * 60 + 1.5, text: ' a  b\n\n c' };
+  assert.equal(toSrt([cue]), '1\n00:01:00,000 --> 11:01:01,500\na b c\n\n');
+  assert.equal(toVtt([cue]), 'WEBVTT\n\n00:01:00.000 --> 11:01:01.500\na b c\n\n');
+});
+
+test('each short cue has its speaker, and makes way for the next one', () => {
+  const number = createSegmentNumbering();
+  const said = (speaker: string, at: number, text: string) => {
+    const words = wordsOf(text).map((w) => ({ ...w, start: w.start + at, end: w.end + at, speaker }));
+    return number({ start: at, end: words.at(-1)?.end, text: ` ${text}`, words, speaker } as never);
+  };
+  const list = toCues([said('A', 0, 'Yes.'), said('B', 0.4, 'No. I said no.')], 'subtitle', 60);
+  assert.deepEqual(
+    list.map(({ speaker, start, end }) => [speaker, start, Number(end.toFixed(1))]),
+    [
+      ['A', 0, 0.4],
+      ['B', 0.4, 1.6],
+    ],
+  );
+});

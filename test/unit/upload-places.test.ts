@@ -149,3 +149,15 @@ test('a client that leaves before the decision takes no place', async () => {
   await assert.rejects(place, /left/);
   assert.deepEqual(ended, []);
 });
+
+test('an address whose uploads have all arrived does not shield another that holds too much', async () => {
+  const { begin, ended } = setUp(5);
+  for (const name of ['a1', 'a2', 'a3']) {
+    const upload = begin(name, A);
+    await upload.place;
+    upload.end();
+  }
+  for (const name of ['b1', 'b2']) await begin(name, B).place;
+  await begin('c', C).place;
+  assert.deepEqual(ended, ['b1 overloaded']);
+});

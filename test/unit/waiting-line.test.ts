@@ -1,6 +1,6 @@
 /** These tests say who is served next of those that wait for the slot, and how a wait ends. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 import { createSlot } from '../../src/engine/slot.ts';
 import { createWaitingLine } from '../../src/engine/waiting-line.ts';
 import { GatewayError } from '../../src/errors.ts';
@@ -232,4 +232,62 @@ test('the wait is read from Prefer as RFC 7240 writes it, and what has no meanin
     'x;wait=1',
   ])
     assert.equal(read(nothing), 0, nothing);
+});
+
+test('a request that may wait does not, where the slot is free and nobody is before it', async () => {
+  const { turn, ids } = world();
+  let isUp = false;
+  void turn('a', 500)
+    .comesUp(FOREVER)
+    .then(() => {
+      isUp = true;
+    });
+  await settled();
+  assert.deepEqual([isUp, ids()], [true, []]);
+});
+
+test('one that comes while the slot is free for a called one is behind those that wait', async () => {
+  const { slot, turn, come, ids, served } = world();
+  const held = slot.take('tts', 'holder');
+  const sending = turn('sending');
+  const called = sending.comesUp(FOREVER);
+  const before = come('before');
+  held[Symbol.dispose]();
+  await called;
+  const behind = come('behind');
+  await settled();
+  assert.deepEqual([ids(), served], [['before', 'behind'], []]);
+  sending.end();
+  (await before)[Symbol.dispose]();
+  (await behind)[Symbol.dispose]();
+  assert.deepEqual(served, ['before', 'behind']);
+});
+
+test('both waits together are no longer than was asked for, and the time waited so far is told', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    let nowMs = 0;
+    const pass = (ms: number) => {
+      nowMs += ms;
+      mock.timers.tick(ms);
+    };
+    const slot = createSlot();
+    const line = createWaitingLine(slot, { requests: 32, calledMs: 60_000 }, () => nowMs);
+    const own = line.turn({ category: 'asr', requestId: 'a', waitMs: 400, onWaited: () => undefined });
+    const first = slot.take('llm', 'holder');
+    const called = own.comesUp(FOREVER);
+    pass(100);
+    first[Symbol.dispose]();
+    await called;
+    using _second = slot.take('llm', 'holder');
+    const refused = assert.rejects(own.take(FOREVER), { code: 'slot_busy' });
+    assert.equal(line.waiting()[0]?.waitedMs, 100);
+    pass(299);
+    assert.equal(line.waiting()[0]?.waitedMs, 399);
+    pass(1);
+    assert.deepEqual(line.waiting(), []);
+    await refused;
+  } finally {
+    mock.timers.reset();
+  }
 });

@@ -239,3 +239,32 @@ test('bytes that never become a character take no other word along', () => {
     ' is',
   ]);
 });
+
+test('a word that ends before a silence keeps its own end', () => {
+  const segment = segmentOf(' one', ' two', ' three');
+  const [, , three] = segment.tokens;
+  assert(three);
+  [three.startMs, three.endMs] = [1300, 1400];
+  const speech = [
+    { startSec: 0, endSec: 0.5 },
+    { startSec: 1.2, endSec: 2 },
+  ];
+  assert.deepEqual(
+    toWords([segment], 'en', 0, speech).map(({ start, end }) => [start, end]),
+    [
+      [0, 0.1],
+      [0.1, 0.2],
+      [1.3, 1.4],
+    ],
+  );
+});
+
+test('a script without spaces is cut at its own characters only, and so is a mix of languages', () => {
+  for (const language of ['zh', 'mul'])
+    assert.deepEqual(
+      texts(segmentOf('用', ' Chat', 'GPT', '吧'), language),
+      ['用', ' ChatGPT', '吧'],
+      language,
+    );
+  assert.deepEqual(texts(segmentOf(' 北', '京')), [' 北京'], 'in English it is a word as any other');
+});
