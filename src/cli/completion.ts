@@ -20,9 +20,9 @@ interface Values {
 
 /** What is offered where a command wants the id of a model. */
 interface ModelIds {
-  /** Of all weights, which can be stored. */
+  /** The ids of all weights, which a folder may hold. */
   stored: readonly string[];
-  /** Of the models that requests may name. */
+  /** The ids that a request may name. */
   requested: readonly string[];
 }
 

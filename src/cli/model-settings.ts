@@ -4,7 +4,7 @@
  */
 import { type Config, ConfigError } from '../config.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
-import { type RoutableModel, resolveAlias, route } from '../transcription/routing.ts';
+import { MODEL_IDS, type RoutableModel, resolveAlias, route } from '../transcription/routing.ts';
 
 /** @throws ConfigError that names the setting, the value and the nearest known names */
 export function checkModelSettings(
@@ -24,8 +24,7 @@ export function checkModelSettings(
   for (const name of config.modelPreload) check('SVC_MODEL_PRELOAD', name, name, config.modelAliases);
   for (const name of config.modelAllow) check('SVC_MODEL_ALLOW', name, name, config.modelAliases);
   const { modelId } = config.tts;
-  const meant = resolveAlias(modelId, config.modelAliases);
-  if (meant === 'auto' || known().some(({ id }) => id === meant))
+  if (MODEL_IDS.includes(resolveAlias(modelId, config.modelAliases)))
     throw new ConfigError(
       `SVC_TTS_MODEL_ID cannot be "${modelId}": the name is one of a model that transcribes`,
     );

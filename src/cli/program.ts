@@ -3,9 +3,9 @@ import { Command, CommanderError } from 'commander';
 import type { Logger } from 'winston';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { fullMessage } from '../errors.ts';
-import { ALL_WEIGHTS, CATALOGUE } from '../models/catalogue.ts';
+import { ALL_WEIGHTS } from '../models/catalogue.ts';
 import { createLog } from '../observability/log.ts';
-import { modelIdFor } from '../transcription/routing.ts';
+import { MODEL_IDS, modelIdFor } from '../transcription/routing.ts';
 import { VERSION } from '../version.ts';
 import { registerBuildCommand } from './build.ts';
 import { registerCompletionCommand } from './completion.ts';
@@ -86,7 +86,7 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
   registerBuildCommand(program);
   registerCompletionCommand(program, {
     stored: ALL_WEIGHTS.map(({ id }) => id),
-    requested: ['auto', ...CATALOGUE.map(({ id }) => id)],
+    requested: MODEL_IDS,
   });
   return program;
 }

@@ -85,10 +85,11 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
   const closing = new Map<Promise<void>, Resident<M>>();
   const { memory } = options;
   const maxBytes = memory?.maxBytes ?? Number.POSITIVE_INFINITY;
+  const expected = (key: string) => memory?.expected(key) ?? 0;
 
   function begin(key: string): Resident<M> {
     const startedAt = now();
-    const bytes = memory?.expected(key) ?? 0;
+    const bytes = expected(key);
     refuseTooLarge(key, bytes);
     const held = { bytes: 0 };
     const resident: Resident<M> = {
@@ -229,8 +230,8 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
       }
       return chosen.length;
     },
-    fits: (key) => (memory?.expected(key) ?? 0) <= maxBytes,
-    assertFits: (key) => refuseTooLarge(key, memory?.expected(key) ?? 0),
+    fits: (key) => expected(key) <= maxBytes,
+    assertFits: (key) => refuseTooLarge(key, expected(key)),
     lingering: () => lingering.size,
     async close() {
       for (const resident of [...current.values(), ...lingering]) void shut(resident);

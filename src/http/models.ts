@@ -1,9 +1,8 @@
 /** GET /v1/models and /v1/models/{id} list the models that can serve a request right now (contract 2.3, 4.2). */
 import type { RequestHandler } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
-import { CATALOGUE } from '../models/catalogue.ts';
 import type { Inventory, UpstreamModel } from '../proxy/inventory.ts';
-import { type RoutableModel, resolveAlias } from '../transcription/routing.ts';
+import { MODEL_IDS, type RoutableModel, resolveAlias } from '../transcription/routing.ts';
 
 export interface ListedModel extends RoutableModel {
   loaded: boolean;
@@ -41,15 +40,15 @@ export function getModel(deps: ModelsDeps): RequestHandler {
   };
 }
 
-/** The names of this gateway are never those of an upstream's model, also where nothing can be transcribed. */
-const OWN_IDS = new Set(['auto', ...CATALOGUE.map(({ id }) => id)]);
-
-/** Each id is listed once. Where several entries have it, in one list or in several, the first one counts. */
+/**
+ * Each id is listed once. Where several entries have it, in one list or in several, the first one counts. The ids of
+ * this gateway are never those of an upstream's model, also where nothing can be transcribed.
+ */
 async function entries(deps: ModelsDeps) {
   const upstream = deps.upstreams();
   const own = recognitionEntries(deps);
   const others = (await upstream)
-    .filter(({ id }) => !OWN_IDS.has(id))
+    .filter(({ id }) => !MODEL_IDS.includes(id))
     .map((model) => upstreamEntry(model, deps.startedAtSec));
   const byId = new Map<string, (typeof own | typeof others)[number]>();
   for (const entry of [...own, ...others]) if (!byId.has(entry.id)) byId.set(entry.id, entry);

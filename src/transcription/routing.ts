@@ -17,6 +17,9 @@ export interface RoutableModel extends CatalogueModel {
   installed: boolean;
 }
 
+/** The ids that requests may name. An alias is none of them. */
+export const MODEL_IDS: readonly string[] = ['auto', ...CATALOGUE.map(({ id }) => id)];
+
 export interface Route {
   model: RoutableModel;
   /** The reason for the response headers and the log: `requested`, or `auto:` and the rule that decided. */

@@ -63,9 +63,7 @@ export function createSegmentNumbering(): (segment: UnnumberedSegment) => Segmen
 /** A space if the two texts of a spaced script would run together, else the empty string. */
 export function spaceBetween(before: string, after: string): '' | ' ' {
   const runsTogether = /[\p{L}\p{N}\p{P}]$/u.test(before) && /^[\p{L}\p{N}]/u.test(after);
-  return runsTogether && !isUnspaced([...before.slice(-2)].at(-1)) && !isUnspaced([...after.slice(0, 2)][0])
-    ? ' '
-    : '';
+  return runsTogether && !endsUnspaced(before) && !beginsUnspaced(after) ? ' ' : '';
 }
 
 /** True for text that begins inside a character as a reader sees it: with a mark, a vowel sign or a joiner. */
@@ -75,3 +73,6 @@ export const continues = (text: string): boolean => /^[\p{M}\u0e33\u0eb3\u200d]/
 export function isUnspaced(character: string | undefined): boolean {
   return character !== undefined && UNSPACED_CHARACTER.test(character);
 }
+
+export const beginsUnspaced = (text: string): boolean => isUnspaced([...text.slice(0, 2)][0]);
+export const endsUnspaced = (text: string): boolean => isUnspaced([...text.slice(-2)].at(-1));

@@ -6,7 +6,7 @@
  */
 import { TextDecoder } from 'node:util';
 import type { DecodedSegment, Token } from '../engine/types.ts';
-import { continues, isUnspaced, type Word } from './segment.ts';
+import { beginsUnspaced, continues, endsUnspaced, type Word } from './segment.ts';
 
 /** Languages that are written without spaces, where each token is a word. `mul` stands for a mix of languages. */
 const UNSPACED = new Set(['zh', 'ja', 'th', 'lo', 'my', 'yue', 'mul']);
@@ -105,15 +105,12 @@ function joinSubwords(pieces: Word[], unspaced: boolean): Word[] {
       !continues(piece.text) &&
       (piece.text.startsWith(' ') ||
         PUNCTUATION.has(piece.text.trim()) ||
-        (unspaced && (isUnspaced(firstOf(piece)) || isUnspaced(lastOf(last)))));
+        (unspaced && (beginsUnspaced(piece.text) || endsUnspaced(last?.text ?? ''))));
     if (last === undefined || begins) words.push(piece);
     else words[words.length - 1] = join(last, piece);
   }
   return words;
 }
-
-const firstOf = (word: Word | undefined) => [...(word?.text.slice(0, 2) ?? '')][0];
-const lastOf = (word: Word | undefined) => [...(word?.text.slice(-2) ?? '')].at(-1);
 
 function join(a: Word, b: Word): Word {
   return { text: a.text + b.text, start: a.start, end: b.end, tokens: [...a.tokens, ...b.tokens] };
@@ -183,7 +180,8 @@ function joinBlanks(words: Word[]): Word[] {
     }
   }
   const last = joined.at(-1);
-  if (blank !== null && last !== undefined) last.tokens = [...last.tokens, ...blank.tokens];
+  if (blank !== null && last !== undefined)
+    joined[joined.length - 1] = { ...last, tokens: [...last.tokens, ...blank.tokens] };
   return joined;
 }
 
@@ -219,18 +217,18 @@ function joinPieces(words: Word[]): Word[] {
 function opens(mark: Word, last: Word | undefined, next: Word | undefined): boolean {
   if (last === undefined) return true;
   // German closes with the quote that opens in English, and writes it without a space.
-  const isInside = !isGlued(last, mark) || isUnspaced(firstOf(next));
+  const isInside = !isGlued(last, mark) || beginsUnspaced(next?.text ?? '');
   return isInside && OPENS.test(mark.text);
 }
 
 const isGlued = (before: Word, word: Word): boolean =>
-  !/^\s/.test(word.text) && !isUnspaced(lastOf(before)) && !isUnspaced(firstOf(word));
+  !/^\s/.test(word.text) && !endsUnspaced(before.text) && !beginsUnspaced(word.text);
 
 /** Joins words, without the space between a mark and a character of a script without spaces. */
 function attach(first: Word, ...others: (Word | null)[]): Word {
   return others.reduce<Word>((whole, word) => {
     if (word === null) return whole;
     const bare = { ...word, text: word.text.trimStart() };
-    return join(whole, isUnspaced(lastOf(whole)) && isUnspaced(firstOf(bare)) ? bare : word);
+    return join(whole, endsUnspaced(whole.text) && beginsUnspaced(bare.text) ? bare : word);
   }, first);
 }

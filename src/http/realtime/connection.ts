@@ -133,9 +133,11 @@ export function runConnection(options: ConnectionOptions): Connection {
           await nextTurn();
         }
         return;
-      case 'commit':
-        await (await opened()).append(decoder.end());
-        return (await opened()).commit();
+      case 'commit': {
+        const open = await opened();
+        await open.append(decoder.end());
+        return open.commit();
+      }
       case 'clear':
         decoder.end(); // it may hold half of a sample
         (await live)?.clear();

@@ -5,7 +5,7 @@
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { Chunk } from '../chunks.ts';
 import type { DetectedLanguage } from '../language-tally.ts';
-import { isUnspaced, type Word } from '../segment.ts';
+import { beginsUnspaced, endsUnspaced, type Word } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { toWords } from '../words.ts';
@@ -71,8 +71,8 @@ async function detectedLanguage(
 function unspaced(words: Word[]): Word[] {
   return words.map((word, i) => {
     const text = word.text.trimStart();
-    const before = words[i - 1]?.text.at(-1);
-    const joined = isUnspaced([...text][0]) && (before === undefined || isUnspaced(before));
+    const before = words[i - 1];
+    const joined = beginsUnspaced(text) && (before === undefined || endsUnspaced(before.text));
     return joined ? { ...word, text } : word;
   });
 }

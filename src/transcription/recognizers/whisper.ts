@@ -7,7 +7,7 @@ import { type Chunk, heardSec, withSilences } from '../chunks.ts';
 import { contextFor } from '../decoding.ts';
 import { isInvented } from '../invented-text.ts';
 import { betweenPauses } from '../pauses.ts';
-import { isUnspaced, type UnnumberedSegment } from '../segment.ts';
+import { beginsUnspaced, type UnnumberedSegment } from '../segment.ts';
 import { toSegments } from '../segments.ts';
 import { toSentences } from '../sentences.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech-rate.ts';
@@ -71,7 +71,7 @@ export const recognizer: Recognizer = {
   async align(lane, chunk, { text, language, signal }) {
     const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
     // The model was trained on texts with a space before the first word, too.
-    const spaced = isUnspaced([...text.trimStart()][0]) ? text.trimStart() : ` ${text.trimStart()}`;
+    const spaced = beginsUnspaced(text.trimStart()) ? text.trimStart() : ` ${text.trimStart()}`;
     const options = { ...GREEDY, times: false, language, audioContext, text: spaced };
     const segments = await lane.transcribe(chunk.samples, options, { signal }).catch((error) => {
       const isTooLong = error instanceof NativeError && error.code === 'text_too_long';
