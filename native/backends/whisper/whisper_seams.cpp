@@ -54,8 +54,7 @@ ggml_status compute_graph(ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
     call->computing(scheduler);
     if (call->window().is_sparse())
       fill_score_offsets(graph, call->window());
-    if (ggml_backend_sched_get_n_backends(scheduler) > 1)
-      fill_cache_rows(graph, call->cache_head());
+    fill_cache_rows(graph, call->cache_head());
     const int threads = call->threads();
     for (int i = 0; i < ggml_backend_sched_get_n_backends(scheduler); ++i)
       set_backend_threads(ggml_backend_sched_get_backend(scheduler, i), threads);

@@ -10,10 +10,10 @@ namespace voxgate {
 // The name of a mask in the graphs of whisper.cpp: the score offsets of the call's window, in each row.
 constexpr const char* kScoreOffsets = "score_offsets";
 
-// The name of an input in the decoder's graphs with CUDA: the rows of the cache that the step writes.
+// The name of an input in the decoder's graphs: the rows of the cache that the step writes.
 constexpr const char* kCacheRows = "cache_rows";
 
-// The decoder's graph of a step with CUDA, which is kept for the next steps of the same shape.
+// The decoder's graph of a step, which is kept for the next steps of the same shape.
 struct StepGraph {
   ggml_cgraph* graph = nullptr; // null where there is none
   int tokens = 0;
@@ -49,7 +49,7 @@ struct SeamCounts {
   int sparse_windows = 0;
   int weights_in_large_pages = 0;
   int caches_in_large_pages = 0;
-  int steps = 0; // of the decoder with CUDA
+  int steps = 0; // of the decoder
   int step_graphs = 0;
 };
 inline constinit thread_local SeamCounts seam_counts;
