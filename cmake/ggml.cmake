@@ -183,11 +183,16 @@ voxgate_patched_source(ops.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ops.cpp"
   2 "ggml_compute_forward_flash_attn_ext_f16_one_chunk(" "attend("
   1 "static void ggml_compute_forward_flash_attn_ext_tiled(" "static void upstream_attend_many("
   1 "ggml_compute_forward_flash_attn_ext_tiled(" "attend_many("
+  1 "static void ggml_compute_forward_im2col_f16(" "static void upstream_im2col("
+  1 "ggml_compute_forward_im2col_f16(" "im2col("
   1 "ggml_vec_gelu_f32(" "gelu_row("
   1 "ggml_fp16_to_fp32_row(" "halves_to_floats(")
 # ggml leaves its own products of matrices out where ARM has those of 8-bit integers. Ours stand in the same place, and
-# are for them.
+# are for them. Nodes that follow each other are computed as one where that is possible.
 voxgate_patched_source(ggml-cpu.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggml-cpu.c"
+  1 "static int ggml_cpu_try_fuse_ops(" "int voxgate_fused(const struct ggml_cgraph * graph, int first, const struct ggml_compute_params * params);
+static int ggml_cpu_try_fuse_ops("
+  1 "const int n_fused = ggml_cpu_try_fuse_ops(cgraph, node_n, &params, cplan);" "const int n_fused = voxgate_fused(cgraph, node_n, &params);"
   1 "#if defined(__ARM_FEATURE_SVE) || defined(__ARM_FEATURE_MATMUL_INT8)" "#if defined(__ARM_FEATURE_SVE)")
 get_property(ggml_targets DIRECTORY "${WHISPER_SOURCE_DIR}/ggml/src" PROPERTY BUILDSYSTEM_TARGETS)
 set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/native/kernels")
@@ -196,7 +201,7 @@ foreach(target IN LISTS ggml_targets)
   if(sources MATCHES "ggml-cpu/llamafile/sgemm.cpp")
     list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp ggml-cpu/ggml-cpu.c)
     list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${VOXGATE_GENERATED}/patched/ggml-cpu.c" "${kernels}/sgemm_internals.cpp"
-         "${kernels}/ops_internals.cpp" "${kernels}/cpu_level.cpp" "${kernels}/found_by_name.cpp"
+         "${kernels}/ops_internals.cpp" "${kernels}/fused_ops.cpp" "${kernels}/im2col.cpp" "${kernels}/cpu_level.cpp" "${kernels}/found_by_name.cpp"
          "${kernels}/q8_gemm.cpp" "${kernels}/q8_few.cpp" "${kernels}/q8_tiles.cpp" "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
          "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp" "${kernels}/unmasked_attention.cpp"
          "${kernels}/unmasked_attention_tiles.cpp")

@@ -1,5 +1,5 @@
-// Compiles ggml's operations (ops.cpp of ggml 0.15.1), once for each CPU library, from a copy in which four
-// calls inside them arrive at functions of ours, and two functions are renamed to `upstream_...`
+// Compiles ggml's operations (ops.cpp of ggml 0.15.1), once for each CPU library, from a copy in which five
+// calls inside them arrive at functions of ours, and three functions are renamed to `upstream_...`
 // (cmake/ggml.cmake). Each row names what is called, the lines that call it, what happens instead and why,
 // and the test that fails where it does not happen:
 //
@@ -12,6 +12,9 @@
 // attend_many (9044)
 //   Attention of many queries without a mask (unmasked_attention.h). ggml turns keys and values to floats
 //   anew for each 64 queries. Tests: "attention of many queries is ours, in floats", "... on AMX tiles".
+// im2col (6403)
+//   What the taps of a convolution over time see, laid out by each thread for times of its own (im2col.h). In
+//   ggml both threads write to each line of the cache. Test: "what the taps of a convolution see is ours".
 // gelu_row (2132)
 //   GELU computed for a register of values at once. ggml looks every value up in a table of 16-bit floats.
 //   Test: "GELU is ours, its tanh form, ends of rows included".
@@ -21,16 +24,19 @@
 //
 // sgemm_internals.cpp does the same for the products of matrices ("quantized products are ours", "products on
 // AMX tiles are those of bfloat16 for every shape"). The tests are in native/test/attention_test.cpp and
-// kernels_test.cpp. ggml-cpu.cpp finds the operations of speech_ops.h by name (speech_ops_test.cpp).
+// kernels_test.cpp. ggml-cpu.cpp finds the operations of speech_ops.h by name (speech_ops_test.cpp), and
+// ggml-cpu.c calls fused_ops.cpp before it computes a node ("nodes that follow each other are computed as
+// one").
 
 // This comes first. Behind <new>, ops.h takes GCC's size of a cache line, which is 256 bytes on ARM.
 // ggml-cpu.c, which allocates the memory of these operations, takes 64, and they would write past its end.
 #include <ops.h>
 static_assert(CACHE_LINE_SIZE_F32 == 64 / sizeof(float));
 
+#include "gelu.h"
+#include "im2col.h"
 #include "taken.h"
 #include "unmasked_attention.h"
-#include "vectors.h"
 
 #include <ggml-cpu.h>
 #include <ggml-impl.h>
@@ -39,7 +45,8 @@ static_assert(CACHE_LINE_SIZE_F32 == 64 / sizeof(float));
 static void attend(const ggml_compute_params* params, ggml_tensor* dst, int64_t first_row, int64_t last_row,
                    int64_t first_position, int64_t last_position, float* partials, int64_t stride);
 static void attend_many(const ggml_compute_params* params, ggml_tensor* dst, int first_row, int last_row);
-static void gelu_row(int n, float* y, const float* x);
+static void im2col(const ggml_compute_params* params, ggml_tensor* dst);
+using voxgate::gelu_row;
 static void halves_to_floats(const ggml_fp16_t* halves, float* floats, int64_t count);
 
 #include <patched/ops.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
@@ -78,30 +85,10 @@ static void attend_many(const ggml_compute_params* params, ggml_tensor* dst, int
     upstream_attend_many(params, dst, first_row, last_row);
 }
 
-#ifdef VOXGATE_HAS_VECTORS
-// GELU in its tanh form (https://arxiv.org/abs/1606.08415), which is x * sigmoid(2u) with
-// u = sqrt(2 / pi) * (x + 0.044715 x^3), by the exponential that ggml has for vectors.
-static void gelu_row(int n, float* y, const float* x) {
-  VOXGATE_TAKEN(gelu);
-  using namespace voxgate;
-  const Floats one = spread(1.0F);
-  for (int64_t i = 0; i < n; i += kLanes) {
-    const int64_t left = n - i;
-    const Floats v = left >= kLanes ? load(x + i) : load_first(x + i, left);
-    const Floats cubic = multiply_add(v * v, spread(GELU_COEF_A), one);
-    const Floats minus_2u = spread(-2 * SQRT_2_OVER_PI) * (v * cubic);
-    const Floats result = v / (one + ggml_v_expf(minus_2u));
-    if (left >= kLanes)
-      store(y + i, result);
-    else
-      store_first(y + i, result, left);
-  }
+static void im2col(const ggml_compute_params* params, ggml_tensor* dst) {
+  if (!voxgate::im2col(params, dst))
+    upstream_im2col(params, dst);
 }
-#else
-static void gelu_row(int n, float* y, const float* x) {
-  ggml_vec_gelu_f32(n, y, x);
-}
-#endif
 
 static void halves_to_floats(const ggml_fp16_t* halves, float* floats, int64_t count) {
   VOXGATE_TAKEN(halves_to_floats);

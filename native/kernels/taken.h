@@ -33,6 +33,8 @@ struct KernelCalls {
   std::atomic<long> attention_on_tiles{0};
   std::atomic<long> whole_heads{0};
   std::atomic<long> gelu{0};
+  std::atomic<long> im2col{0};
+  std::atomic<long> fused_ops{0};
   std::atomic<long> halves_to_floats{0};
 };
 extern KernelCalls kernel_calls; // in found_by_name.cpp
