@@ -123,7 +123,8 @@ class Chain {
     case GGML_OP_NORM: {
       float sum = 0;
       ggml_vec_sum_f32(width, &sum, from);
-      const float variance = ggml_vec_cvar_f32(width, to, from, sum / static_cast<float>(width));
+      const auto variance =
+          static_cast<float>(ggml_vec_cvar_f32(width, to, from, sum / static_cast<float>(width)));
       ggml_vec_scale_f32(width, to, 1.0F / std::sqrt(variance + step.epsilon));
       return;
     }
