@@ -23,8 +23,8 @@ bool im2col(const ggml_compute_params* params, ggml_tensor* dst) {
   const int64_t stride = option(0), padding = option(2), dilation = option(4);
   const bool over_time = option(6) == 0;
   const int64_t taps = dst->src[0]->ne[0];
-  if (!over_time || dilation != 1 || stride > kMaxStride || taps > kMaxTaps || source->ne[2] != 1 ||
-      source->type != GGML_TYPE_F32 || source->nb[0] != sizeof(float))
+  if (!over_time || dilation != 1 || stride > kMaxStride || taps > kMaxTaps || padding >= taps ||
+      source->ne[2] != 1 || source->type != GGML_TYPE_F32 || source->nb[0] != sizeof(float))
     return false;
   VOXGATE_TAKEN(im2col);
   const int64_t length = source->ne[0], channels = source->ne[1], times = dst->ne[1];
