@@ -13,7 +13,7 @@
 #include <ggml.h>
 #include <parakeet.h>
 
-// A copy with one repair: family.cmake.
+// A copy with the changes of family.cmake.
 #include <patched/parakeet.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
 #include "backends/parakeet/parakeet_graph.h" // these need the structs of parakeet.cpp
