@@ -188,7 +188,7 @@ function loadAddon(path: string): Addon {
   try {
     return createRequire(import.meta.url)(path) as Addon;
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const [reason = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n'); // no "Require stack"
     const library = missingSystemPackage(reason);
     throw new Error(
       [
