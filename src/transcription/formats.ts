@@ -137,16 +137,10 @@ export function fullText(segments: Segment[]): string {
     .trim();
 }
 
-const joinedText = (segments: Segment[]) =>
-  segments
-    .map(({ text }) => text)
-    .join('')
-    .trim();
-
 /** A line for each change of the speaker: `Anna: Good morning.` */
 function textBySpeaker(segments: Segment[]): string {
   return runsBySpeaker(segments)
-    .map((run) => `${run[0].speaker ?? ''}: ${joinedText(run)}`)
+    .map((run) => `${run[0].speaker ?? ''}: ${fullText(run)}`)
     .join('\n');
 }
 
