@@ -16,64 +16,68 @@ double mel(double hz) {
   return 1127.0 * std::log(1.0 + hz / 700.0);
 }
 
-// [mels][bins] of a transform of `fft` samples. Kaldi leaves the Nyquist bin out.
-std::vector<float> filters(int mels, size_t fft) {
-  const size_t bins = fft / 2;
-  const double low = mel(kLowestHz);
-  const double step = (mel(kSampleRate / 2) - low) / (mels + 1);
-  std::vector<float> result;
-  for (int i = 0; i < mels; ++i) {
-    const double left = low + i * step;
-    for (size_t bin = 0; bin < bins; ++bin) {
-      const double at = mel(static_cast<double>(bin) * kSampleRate / static_cast<double>(fft)) - left;
-      result.push_back(static_cast<float>(std::max(0.0, std::min(at, 2 * step - at) / step)));
-    }
-  }
-  return result;
-}
-
 } // namespace
 
-Fbank::Fbank(int mels, const FbankRecipe& recipe)
-    : scale_(recipe.scale), bank_(filters(mels, kFft), static_cast<size_t>(mels)) {
+Fbank::Fbank(int mels, const FbankRecipe& recipe) : scale_(recipe.scale) {
   for (size_t i = 0; i < kFrame; ++i) {
     const double wave = std::cos(2 * std::numbers::pi * static_cast<double>(i) / (kFrame - 1));
     window_[i] = static_cast<float>(recipe.window == FbankWindow::hamming ? 0.54 - 0.46 * wave
                                                                           : std::pow(0.5 - 0.5 * wave, 0.85));
   }
+
+  const double low = mel(kLowestHz);
+  const double step = (mel(kSampleRate / 2) - low) / (mels + 1);
+  for (int i = 0; i < mels; ++i) {
+    const double left = low + i * step;
+    Filter filter;
+    for (size_t bin = 0; bin < kBins; ++bin) {
+      const double at = mel(static_cast<double>(bin) * kSampleRate / kFft) - left;
+      if (at <= 0 || at >= 2 * step)
+        continue;
+      if (filter.weights.empty())
+        filter.first_bin = bin;
+      filter.weights.push_back(static_cast<float>(at <= step ? at / step : (2 * step - at) / step));
+    }
+    filters_.push_back(std::move(filter));
+  }
 }
 
 std::vector<float> Fbank::operator()(std::span<const float> samples) const {
   const size_t frames = 1 + (samples.size() - kFrame) / kHop;
-  std::vector<float> rows(frames * bank_.bands());
+  std::vector<float> rows;
+  rows.reserve(frames * filters_.size());
   RealFft fft(kFft);
-  std::vector<RealFft::Values> windowed(kFrame);
-  std::vector<RealFft::Values> energies(bank_.bands());
-  for (size_t first = 0; first < frames; first += RealFft::kFrames) {
-    const size_t lanes = std::min(RealFft::kFrames, frames - first);
-    for (size_t lane = 0; lane < lanes; ++lane)
-      prepare(samples.subspan((first + lane) * kHop, kFrame), lane, windowed);
-    bank_.energies(fft.powers(windowed), energies);
-    for (size_t lane = 0; lane < lanes; ++lane)
-      for (size_t band = 0; band < energies.size(); ++band)
-        rows[(first + lane) * energies.size() + band] = std::log(std::max(energies[band][lane], kFloor));
+  std::array<float, kBins> power{};
+  for (size_t i = 0; i < frames; ++i) {
+    power_spectrum(samples.subspan(i * kHop, kFrame), fft, power);
+    for (const auto& filter : filters_) {
+      float energy = 0;
+      for (size_t j = 0; j < filter.weights.size(); ++j)
+        energy += filter.weights[j] * power[filter.first_bin + j];
+      rows.push_back(std::log(std::max(energy, kFloor)));
+    }
   }
   return rows;
 }
 
-void Fbank::prepare(std::span<const float> frame, size_t lane, std::span<RealFft::Values> windowed) const {
+void Fbank::power_spectrum(std::span<const float> frame, RealFft& fft,
+                           std::array<float, kBins>& power) const {
   double mean = 0;
   for (const float sample : frame)
     mean += sample;
   mean = mean / kFrame * scale_;
 
+  std::array<float, kFrame> windowed{};
   // The first sample is its own predecessor.
   auto before = static_cast<float>(frame[0] * scale_ - mean);
   for (size_t i = 0; i < kFrame; ++i) {
     const auto now = static_cast<float>(frame[i] * scale_ - mean);
-    windowed[i][lane] = (now - kPreemphasis * before) * window_[i];
+    windowed[i] = (now - kPreemphasis * before) * window_[i];
     before = now;
   }
+  const auto spectrum = fft(windowed);
+  for (size_t bin = 0; bin < kBins; ++bin)
+    power[bin] = std::norm(spectrum[bin]);
 }
 
 } // namespace voxgate

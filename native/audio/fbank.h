@@ -1,6 +1,6 @@
 #pragma once
 
-#include "audio/mel_bank.h"
+#include "audio/real_fft.h"
 
 #include <array>
 #include <cstddef>
@@ -32,12 +32,18 @@ class Fbank {
 
  private:
   static constexpr size_t kFft = 512;
-  // The samples of one of the frames that are transformed side by side.
-  void prepare(std::span<const float> frame, size_t lane, std::span<RealFft::Values> windowed) const;
+  static constexpr size_t kBins = kFft / 2; // Kaldi leaves the Nyquist bin out
+
+  struct Filter {
+    size_t first_bin = 0;
+    std::vector<float> weights;
+  };
+
+  void power_spectrum(std::span<const float> frame, RealFft& fft, std::array<float, kBins>& power) const;
 
   float scale_;
   std::array<float, kFrame> window_{};
-  MelBank bank_;
+  std::vector<Filter> filters_;
 };
 
 } // namespace voxgate

@@ -1,34 +1,27 @@
 #include "audio/real_fft.h"
 
-#include <algorithm>
 #include <array>
+#include <cmath>
 #include <numbers>
 #include <utility>
 
 namespace voxgate {
 namespace {
 
-using Complex = RealFft::Complex;
-using Turn = std::complex<float>;
+using Complex = std::complex<float>;
 
-Complex operator+(const Complex& a, const Complex& b) {
-  return {a.real + b.real, a.imaginary + b.imaginary};
+// The product is written out, because operator* of std::complex checks for infinities, which costs more than
+// the product.
+Complex times(Complex a, Complex b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
-Complex operator-(const Complex& a, const Complex& b) {
-  return {a.real - b.real, a.imaginary - b.imaginary};
-}
-Complex operator*(float factor, const Complex& a) {
-  return {factor * a.real, factor * a.imaginary};
-}
-Complex operator*(const Complex& a, Turn b) {
-  return {a.real * b.real() - a.imaginary * b.imag(), a.real * b.imag() + a.imaginary * b.real()};
-}
-Complex times_minus_i(const Complex& a) {
-  return {a.imaginary, -a.real};
+Complex times_minus_i(Complex a) {
+  return {a.imag(), -a.real()};
 }
 
 void transform(std::array<Complex, 2>& x) {
-  x = {x[0] + x[1], x[0] - x[1]};
+  const Complex a = x[0];
+  x = {a + x[1], a - x[1]};
 }
 
 void transform(std::array<Complex, 4>& x) {
@@ -56,9 +49,9 @@ void transform(std::array<Complex, 5>& x) {
 }
 
 // One pass of Stockham's transform, which also sorts the values. It makes `stride` transforms of `length`
-// each, one beside the other. `turns` holds exp(-2 pi i k / (length * unit)).
+// each, side by side. `turns` holds exp(-2 pi i k / (length * unit)).
 template <size_t kRadix>
-void pass(const Complex* in, Complex* out, size_t length, size_t stride, const Turn* turns, size_t unit) {
+void pass(const Complex* in, Complex* out, size_t length, size_t stride, const Complex* turns, size_t unit) {
   const size_t parts = length / kRadix;
   for (size_t part = 0; part < parts; ++part) {
     for (size_t lane = 0; lane < stride; ++lane) {
@@ -67,46 +60,14 @@ void pass(const Complex* in, Complex* out, size_t length, size_t stride, const T
         x[k] = in[lane + stride * (part + parts * k)];
       transform(x);
       for (size_t k = 0; k < kRadix; ++k)
-        out[lane + stride * (kRadix * part + k)] = x[k] * turns[part * k * unit];
+        out[lane + stride * (kRadix * part + k)] = times(x[k], turns[part * k * unit]);
     }
-  }
-}
-
-// Transforms the first of the two memories and returns the one that holds the result.
-Complex* transformed(std::span<const size_t> radices, size_t length, const Turn* turns, Complex* values,
-                     Complex* spare) {
-  size_t stride = 1;
-  for (const size_t radix : radices) {
-    if (radix == 5)
-      pass<5>(values, spare, length, stride, turns, 2 * stride);
-    else if (radix == 4)
-      pass<4>(values, spare, length, stride, turns, 2 * stride);
-    else
-      pass<2>(values, spare, length, stride, turns, 2 * stride);
-    std::swap(values, spare);
-    length /= radix;
-    stride *= radix;
-  }
-  return values;
-}
-
-// Of the transform of half the size, in which the even samples are the real and the odd ones the imaginary
-// parts:
-// https://en.wikipedia.org/wiki/Fast_Fourier_transform#FFT_algorithms_specialized_for_real_or_symmetric_data
-void take_powers(const Complex* values, size_t half, const Turn* turns, RealFft::Values* powers) {
-  for (size_t k = 0; k <= half; ++k) {
-    const Complex here = values[k < half ? k : 0];
-    const Complex& other = values[k > 0 ? half - k : 0];
-    const Complex mirror{other.real, -other.imaginary};
-    const Complex bin = 0.5F * (here + mirror + times_minus_i(here - mirror) * turns[k]);
-    powers[k] = bin.real * bin.real + bin.imaginary * bin.imaginary;
   }
 }
 
 } // namespace
 
-RealFft::RealFft(size_t size)
-    : half_(size / 2), turns_(size), values_(half_), spare_(half_), powers_(half_ + 1) {
+RealFft::RealFft(size_t size) : half_(size / 2), turns_(size), values_(half_ + 1), spare_(half_ + 1) {
   for (size_t k = 0; k < size; ++k)
     turns_[k] = std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(size));
   size_t rest = half_;
@@ -115,13 +76,29 @@ RealFft::RealFft(size_t size)
       radices_.push_back(radix);
 }
 
-std::span<const RealFft::Values> RealFft::powers(std::span<const Values> samples) {
-  const auto sample = [samples](size_t i) { return i < samples.size() ? samples[i] : Values{}; };
+// The even samples become the real and the odd ones the imaginary parts of a transform of half the size.
+// https://en.wikipedia.org/wiki/Fast_Fourier_transform#FFT_algorithms_specialized_for_real_or_symmetric_data
+std::span<const Complex> RealFft::operator()(std::span<const float> samples) {
+  const auto sample = [samples](size_t i) { return i < samples.size() ? samples[i] : 0; };
   for (size_t i = 0; i < half_; ++i)
     values_[i] = {sample(2 * i), sample(2 * i + 1)};
-  const Complex* spectrum = transformed(radices_, half_, turns_.data(), values_.data(), spare_.data());
-  take_powers(spectrum, half_, turns_.data(), powers_.data());
-  return powers_;
+
+  size_t length = half_;
+  size_t stride = 1;
+  for (const size_t radix : radices_) {
+    const auto run = radix == 5 ? pass<5> : radix == 4 ? pass<4> : pass<2>;
+    run(values_.data(), spare_.data(), length, stride, turns_.data(), 2 * stride);
+    std::swap(values_, spare_);
+    length /= radix;
+    stride *= radix;
+  }
+
+  for (size_t k = 0; k <= half_; ++k) {
+    const Complex here = values_[k % half_];
+    const Complex mirror = std::conj(values_[(half_ - k) % half_]);
+    spare_[k] = 0.5F * (here + mirror + times(turns_[k], times_minus_i(here - mirror)));
+  }
+  return spare_;
 }
 
 } // namespace voxgate

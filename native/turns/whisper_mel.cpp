@@ -1,5 +1,7 @@
 #include "turns/whisper_mel.h"
 
+#include "audio/real_fft.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -37,10 +39,18 @@ std::vector<float> normalized(std::span<const float> samples) {
 
 } // namespace
 
-WhisperMel::WhisperMel(std::span<const float> filters, size_t bands) : bank_(filters, bands) {
+WhisperMel::WhisperMel(std::vector<float> filters, size_t bands)
+    : bands_(bands), filters_(std::move(filters)), ranges_(bands) {
   for (size_t i = 0; i < kFrame; ++i)
     window_[i] = static_cast<float>(
         0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(i) / double{kFrame}));
+  for (size_t band = 0; band < bands_; ++band) {
+    const auto row = std::span(filters_).subspan(band * kBins, kBins);
+    const auto is_part = [](float weight) { return weight != 0; };
+    const auto first = std::ranges::find_if(row, is_part);
+    const auto last = std::find_if(row.rbegin(), row.rend(), is_part);
+    ranges_[band] = {static_cast<size_t>(first - row.begin()), static_cast<size_t>(row.rend() - last)};
+  }
 }
 
 void WhisperMel::operator()(std::span<const float> samples, float* rows, const Team& team) const {
@@ -49,7 +59,7 @@ void WhisperMel::operator()(std::span<const float> samples, float* rows, const T
   team.share((count + kShare - 1) / kShare, [&](size_t share) {
     frames(padded, share * kShare, std::min(kShare, count - share * kShare), rows);
   });
-  const std::span values(rows, count * bank_.bands());
+  const std::span values(rows, count * bands_);
   const float floor = *std::ranges::max_element(values) - kDynamicRange;
   for (float& value : values)
     value = (std::max(value, floor) + 4) / 4;
@@ -57,18 +67,20 @@ void WhisperMel::operator()(std::span<const float> samples, float* rows, const T
 
 void WhisperMel::frames(std::span<const float> padded, size_t first, size_t count, float* rows) const {
   RealFft fft(kFrame);
-  std::vector<RealFft::Values> windowed(kFrame);
-  std::vector<RealFft::Values> energies(bank_.bands());
-  for (size_t done = 0; done < count; done += RealFft::kFrames) {
-    const size_t lanes = std::min(RealFft::kFrames, count - done);
-    for (size_t lane = 0; lane < lanes; ++lane)
-      for (size_t i = 0; i < kFrame; ++i)
-        windowed[i][lane] = padded[(first + done + lane) * kHop + i] * window_[i];
-    bank_.energies(fft.powers(windowed), energies);
-    for (size_t lane = 0; lane < lanes; ++lane)
-      for (size_t band = 0; band < energies.size(); ++band)
-        rows[(first + done + lane) * energies.size() + band] =
-            std::log10(std::max(energies[band][lane], kPowerFloor));
+  std::array<float, kFrame> windowed{};
+  std::array<float, kBins> power{};
+  for (size_t frame = first; frame < first + count; ++frame) {
+    for (size_t i = 0; i < kFrame; ++i)
+      windowed[i] = padded[frame * kHop + i] * window_[i];
+    const auto spectrum = fft(windowed);
+    for (size_t bin = 0; bin < kBins; ++bin)
+      power[bin] = std::norm(spectrum[bin]);
+    for (size_t band = 0; band < bands_; ++band) {
+      float energy = 0;
+      for (size_t bin = ranges_[band].first; bin < ranges_[band].end; ++bin)
+        energy += filters_[band * kBins + bin] * power[bin];
+      rows[frame * bands_ + band] = std::log10(std::max(energy, kPowerFloor));
+    }
   }
 }
 

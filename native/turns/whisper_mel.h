@@ -1,6 +1,5 @@
 #pragma once
 
-#include "audio/mel_bank.h"
 #include "layers/team.h"
 
 #include <array>
@@ -20,15 +19,22 @@ class WhisperMel {
   static constexpr size_t kBins = kFrame / 2 + 1;
 
   // `filters` is [bands][kBins].
-  WhisperMel(std::span<const float> filters, size_t bands);
+  WhisperMel(std::vector<float> filters, size_t bands);
 
   // Writes rows of `bands` values, one for each kHop samples. There must be more than kFrame samples.
   void operator()(std::span<const float> samples, float* rows, const Team& team) const;
 
  private:
+  struct Range {
+    size_t first = 0;
+    size_t end = 0;
+  };
+
   void frames(std::span<const float> padded, size_t first, size_t count, float* rows) const;
 
-  MelBank bank_;
+  size_t bands_;
+  std::vector<float> filters_;
+  std::vector<Range> ranges_; // the bins of each band whose weights are not 0
   std::array<float, kFrame> window_{};
 };
 

@@ -1,10 +1,11 @@
 #include "backends/whisper/whisper_mel.h"
 
-#include "audio/mel_bank.h"
+#include "audio/real_fft.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <complex>
 #include <numbers>
 #include <vector>
 
@@ -16,6 +17,26 @@ constexpr size_t kHop = 160;
 constexpr size_t kBins = kFrame / 2 + 1;
 constexpr float kFloor = 1e-10F;
 constexpr float kRange = 8; // decades kept below the loudest
+
+// A row of the filterbank is a triangle; the rest of it is zeros.
+struct Triangle {
+  size_t first_bin = 0;
+  std::span<const float> weights;
+};
+
+std::vector<Triangle> triangles(std::span<const float> filters, size_t mels) {
+  std::vector<Triangle> result;
+  for (size_t mel = 0; mel < mels; ++mel) {
+    const auto row = filters.subspan(mel * kBins, kBins);
+    const auto set = [](float weight) { return weight != 0; };
+    const auto first = std::find_if(row.begin(), row.end(), set);
+    const auto last = std::find_if(row.rbegin(), row.rend(), set).base();
+    const auto width = first < last ? static_cast<size_t>(last - first) : 0;
+    const auto first_bin = static_cast<size_t>(first - row.begin());
+    result.push_back({first_bin, row.subspan(std::min(first_bin, kBins - width), width)});
+  }
+  return result;
+}
 
 std::array<float, kFrame> hann_window() {
   std::array<float, kFrame> window{};
@@ -37,32 +58,32 @@ std::vector<float> centered(std::span<const float> samples) {
 void whisper_log_mel(std::span<const float> samples, std::span<const float> filters, size_t mels,
                      std::span<float> out) {
   static const std::array<float, kFrame> window = hann_window();
-  const MelBank bank(filters.first(mels * kBins), mels);
+  const auto bank = triangles(filters, mels);
   const auto padded = centered(samples);
   const size_t frames = out.size() / mels;
   const size_t heard = std::min(frames, padded.size() / kHop + 1);
   std::fill(out.begin(), out.end(), std::log10(kFloor));
 
   RealFft fft(kFrame);
-  std::vector<RealFft::Values> windowed(kFrame);
-  std::vector<RealFft::Values> energies(mels);
+  std::array<float, kFrame> windowed{};
+  std::array<float, kBins> power{};
   float loudest = std::log10(kFloor);
-  for (size_t first = 0; first < heard; first += RealFft::kFrames) {
-    const size_t lanes = std::min(RealFft::kFrames, heard - first);
-    std::ranges::fill(windowed, RealFft::Values{});
-    for (size_t lane = 0; lane < lanes; ++lane) {
-      const size_t begin = std::min((first + lane) * kHop, padded.size());
-      const size_t count = std::min(kFrame, padded.size() - begin);
-      for (size_t i = 0; i < count; ++i)
-        windowed[i][lane] = window[i] * padded[begin + i];
-    }
-    bank.energies(fft.powers(windowed), energies);
+  for (size_t frame = 0; frame < heard; ++frame) {
+    const size_t begin = std::min(frame * kHop, padded.size());
+    const size_t count = std::min(kFrame, padded.size() - begin);
+    for (size_t i = 0; i < count; ++i)
+      windowed[i] = window[i] * padded[begin + i];
+    const auto spectrum = fft(std::span(windowed).first(count));
+    for (size_t bin = 0; bin < kBins; ++bin)
+      power[bin] = std::norm(spectrum[bin]);
     for (size_t mel = 0; mel < mels; ++mel) {
-      for (size_t lane = 0; lane < lanes; ++lane) {
-        const float value = std::log10(std::max(energies[mel][lane], kFloor));
-        out[mel * frames + first + lane] = value;
-        loudest = std::max(loudest, value);
-      }
+      const auto& [first_bin, weights] = bank[mel];
+      float energy = 0;
+      for (size_t i = 0; i < weights.size(); ++i)
+        energy += weights[i] * power[first_bin + i];
+      const float value = std::log10(std::max(energy, kFloor));
+      out[mel * frames + frame] = value;
+      loudest = std::max(loudest, value);
     }
   }
   for (float& value : out)
