@@ -20,8 +20,8 @@ constexpr int64_t kMaxWidth = 8192;
 
 struct Step {
   ggml_op op = GGML_OP_NONE;
-  float epsilon = 0;              // of a norm
-  const float* operand = nullptr; // of a sum or product
+  float epsilon = 0;                    // of a norm
+  const ggml_tensor* operand = nullptr; // of a sum or product
   int64_t stride = 0;     // floats from one row of the operand to the next; 0 for one that all rows share
   bool is_number = false; // whether a row of a summand is one number
 };
@@ -47,24 +47,24 @@ class Chain {
     input_ = begin->src[0];
     if (!is_dense(input_) || !ggml_are_same_shape(begin, input_))
       return;
-    while (count_ < kMaxSteps && first + count_ < graph->n_nodes && is_next() &&
-           take(graph->nodes[first + count_]))
-      result_ = graph->nodes[first + count_ - 1];
-    for (; count_ > 1 && !is_safe(); --count_)
-      result_ = graph->nodes[first + count_ - 2];
+    while (count_ < kMaxSteps && first + count_ < graph->n_nodes && is_next() && take(node(count_))) {
+    }
+    while (count_ > 1 && !is_safe())
+      --count_;
   }
 
   int count() const { return count_; }
 
   void compute(const ggml_compute_params* params) const {
-    const int64_t width = result_->ne[0], rows = ggml_nrows(result_);
+    const ggml_tensor* const result = node(count_ - 1);
+    const int64_t width = result->ne[0], rows = ggml_nrows(result);
     const int64_t share = (rows + params->nth - 1) / params->nth;
     const int64_t end = std::min(rows, share * (params->ith + 1));
     alignas(64) float scratch[kMaxWidth];
     for (int64_t row = share * params->ith; row < end; ++row) {
       const float* from = static_cast<const float*>(input_->data) + row * width;
       for (int i = 0; i < count_; ++i) {
-        float* const to = i + 1 < count_ ? scratch : static_cast<float*>(result_->data) + row * width;
+        float* const to = i + 1 < count_ ? scratch : static_cast<float*>(result->data) + row * width;
         apply(steps_[i], row, static_cast<int>(width), to, from);
         from = to;
       }
@@ -72,37 +72,38 @@ class Chain {
   }
 
  private:
+  const ggml_tensor* node(int step) const { return graph_->nodes[first_ + step]; }
+
   bool is_next() const {
     if (count_ == 0)
       return true;
-    const ggml_op ops[] = {graph_->nodes[first_ + count_ - 1]->op, graph_->nodes[first_ + count_]->op};
+    const ggml_op ops[] = {node(count_ - 1)->op, node(count_)->op};
     return ggml_can_fuse(graph_, first_ + count_ - 1, ops, 2);
   }
 
-  bool take(const ggml_tensor* node) {
-    if (!is_dense(node))
+  bool take(const ggml_tensor* next) {
+    if (!is_dense(next))
       return false;
-    Step step{node->op};
-    if (node->op == GGML_OP_NORM) {
+    Step step{next->op};
+    if (next->op == GGML_OP_NORM) {
       if (count_ > 0)
         return false;
-      step.epsilon = ggml_get_op_params_f32(node, 0);
-    } else if (node->op == GGML_OP_UNARY) {
-      if (ggml_get_unary_op(node) != GGML_UNARY_OP_GELU)
+      step.epsilon = ggml_get_op_params_f32(next, 0);
+    } else if (next->op == GGML_OP_UNARY) {
+      if (ggml_get_unary_op(next) != GGML_UNARY_OP_GELU)
         return false;
-    } else if (node->op == GGML_OP_ADD || node->op == GGML_OP_MUL) {
-      const ggml_tensor* const before = count_ == 0 ? input_ : graph_->nodes[first_ + count_ - 1];
-      const ggml_tensor* const operand = node->src[node->src[0] == before ? 1 : 0];
-      const bool is_full = ggml_are_same_shape(operand, node);
-      const bool is_row = operand->ne[0] == node->ne[0] && ggml_nrows(operand) == 1;
-      const bool is_column = node->op == GGML_OP_ADD && operand->ne[0] == 1 &&
-                             operand->ne[1] == node->ne[1] && ggml_nrows(node) == node->ne[1];
+    } else if (next->op == GGML_OP_ADD || next->op == GGML_OP_MUL) {
+      const ggml_tensor* const before = count_ == 0 ? input_ : node(count_ - 1);
+      const ggml_tensor* const operand = next->src[next->src[0] == before ? 1 : 0];
+      const bool is_full = ggml_are_same_shape(operand, next);
+      const bool is_row = operand->ne[0] == next->ne[0] && ggml_nrows(operand) == 1;
+      const bool is_column = next->op == GGML_OP_ADD && operand->ne[0] == 1 &&
+                             operand->ne[1] == next->ne[1] && ggml_nrows(next) == next->ne[1];
       if (!is_dense(operand) || (!is_full && !is_row && !is_column))
         return false;
-      step.operand = static_cast<const float*>(operand->data);
-      step.stride = is_full ? node->ne[0] : is_column ? 1 : 0;
+      step.operand = operand;
+      step.stride = is_full ? next->ne[0] : is_column ? 1 : 0;
       step.is_number = !is_full && !is_row;
-      operands_[count_] = operand;
     } else {
       return false;
     }
@@ -111,14 +112,15 @@ class Chain {
   }
 
   bool is_safe() const {
-    return may_follow(result_, input_) &&
-           std::all_of(operands_, operands_ + count_, [this](const auto* operand) {
-             return operand == nullptr || may_follow(result_, operand);
+    const ggml_tensor* const result = node(count_ - 1);
+    return may_follow(result, input_) && std::all_of(steps_, steps_ + count_, [result](const Step& step) {
+             return step.operand == nullptr || may_follow(result, step.operand);
            });
   }
 
   static void apply(const Step& step, int64_t row, int width, float* to, const float* from) {
-    const float* const operand = step.operand + row * step.stride;
+    const float* const operand =
+        step.operand == nullptr ? nullptr : static_cast<const float*>(step.operand->data) + row * step.stride;
     switch (step.op) {
     case GGML_OP_NORM: {
       float sum = 0;
@@ -141,8 +143,6 @@ class Chain {
   const ggml_cgraph* graph_;
   int first_;
   const ggml_tensor* input_ = nullptr;
-  const ggml_tensor* result_ = nullptr;
-  const ggml_tensor* operands_[kMaxSteps] = {};
   Step steps_[kMaxSteps];
   int count_ = 0;
 };
