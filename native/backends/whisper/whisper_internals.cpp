@@ -33,9 +33,9 @@
 //   Tests: "graphs are computed with the threads of the call", "what a detection has encoded is not encoded
 //   again, and nothing else is taken for it".
 // into_cache (2589, 2590), cache_padding (2876), whisper_state::step (878)
-//   The rows of the cache that a step writes are an input, and attention sees a multiple of 32 of them, with
-//   a GPU of 256. So the graph of a step is that of the step before: it is made once for them, and CUDA
-//   launches it as a whole. whisper.cpp makes and launches it anew for each token.
+//   On a CPU and with CUDA the rows of the cache that a step writes are an input, and attention sees a
+//   multiple of 32 or 256 of them. So the graph of a step is that of the step before: it is made once for
+//   them, and CUDA launches it as a whole. whisper.cpp makes and launches it anew for each token.
 //   Test: native/test/whisper_gpu_seams_test.cpp, "the graph of a step is kept".
 // padded_positions (2055, 2284, 2481)
 //   The positions without padding. whisper.cpp rounds the audio context up to a multiple of 256 and
@@ -207,9 +207,17 @@ static ggml_tensor* wanted_rows(ggml_context* graph, ggml_tensor* rows, const wh
                       static_cast<size_t>(first) * rows->nb[1]);
 }
 
+// With Vulkan attention rounds otherwise where it sees rows that no text has.
+static bool keeps_steps(const whisper_state& state) {
+  return state.backends.size() == 1 ||
+         std::string_view(ggml_backend_name(state.backends.front())).starts_with("CUDA");
+}
+
 // The rows of the cache are an input, so that the graph of a step is that of the step before.
 static ggml_tensor* into_cache(ggml_context* graph, const whisper_state& state, ggml_tensor* values,
-                               ggml_tensor* cache, ggml_tensor*, int layer) {
+                               ggml_tensor* cache, ggml_tensor* place, int layer) {
+  if (!keeps_steps(state))
+    return ggml_cpy(graph, values, place);
   auto* rows = ggml_get_tensor(graph, voxgate::kCacheRows);
   if (rows == nullptr) {
     rows = ggml_new_tensor_1d(graph, GGML_TYPE_I64, values->ne[1]);
@@ -222,9 +230,11 @@ static ggml_tensor* into_cache(ggml_context* graph, const whisper_state& state, 
   return ggml_set_rows(graph, of_layer, values, rows);
 }
 
-// With a GPU what whisper.cpp itself takes where ggml's CUDA library is linked to it. On a CPU each row takes
-// time, though nothing is read of those that no text has.
+// With CUDA what whisper.cpp itself takes where that library is linked to it. On a CPU each row takes time,
+// though nothing is read of those that no text has.
 static uint32_t cache_padding(const whisper_state& state) {
+  if (!keeps_steps(state))
+    return 1;
   return state.backends.size() == 1 ? 32 : 256;
 }
 
@@ -444,9 +454,12 @@ void decode_batch(whisper_context& context, whisper_state& state, int threads, b
     throw voxgate::Failure(voxgate::StatusCode::inference_failed, "Whisper's decoder failed");
 }
 
-// Instead of whisper_decode_internal: the graph of a step is kept for the next one. All texts have
-// as many tokens behind the same prompt, so each row of the cache that a text has is before its new token.
+// Instead of whisper_decode_internal: the graph of a step is kept for the next one, where it can be. All
+// texts have as many tokens behind the same prompt, so each row of the cache that a text has is before its
+// new token.
 void decode_step(whisper_context& context, whisper_state& state, int threads) {
+  if (!keeps_steps(state))
+    return decode_batch(context, state, threads, false);
   auto& cache = state.kv_self;
   auto& batch = state.batch;
   const auto fail = [&] {
