@@ -135,21 +135,21 @@ class AudioFile::Decoder {
     const DecoderLimits::Scope scope(limits_, cancel);
     // stb_vorbis opens the file itself, because otherwise it reads the whole header again and again.
     const auto result = format == AudioFormat::vorbis
-                            ? ma_decoder_init_file(path.c_str(), &config, &decoder_)
-                            : ma_decoder_init_vfs(&input_, path.c_str(), &config, &decoder_);
+                            ? ma_decoder_init_file(path.c_str(), &config, &opened_.decoder)
+                            : ma_decoder_init_vfs(&input_, path.c_str(), &config, &opened_.decoder);
+    opened_.is_open = result == MA_SUCCESS;
     cancel.check();
-    if (result != MA_SUCCESS)
+    if (!opened_.is_open)
       bad_audio(std::string("The file is broken or not ") + audio_format_name(format) + " audio");
-    open_ = true;
     ma_format sample_format = ma_format_unknown;
     ma_uint32 file_channels = 0;
     ma_uint32 file_rate = 0;
-    ma_decoder_get_data_format(&decoder_, &sample_format, &file_channels, &file_rate, nullptr, 0);
+    ma_decoder_get_data_format(&opened_.decoder, &sample_format, &file_channels, &file_rate, nullptr, 0);
     if (sample_format != ma_format_f32 || file_channels < 1 || file_channels > kMaxChannels)
-      close_and_fail("The audio has " + std::to_string(file_channels) + " channels; 1 to 32 can be read");
+      bad_audio("The audio has " + std::to_string(file_channels) + " channels; 1 to 32 can be read");
     if (file_rate < kMinRate || file_rate > kMaxRate)
-      close_and_fail("The audio has a sample rate of " + std::to_string(file_rate) +
-                     " Hz; 2000 to 384000 can be read");
+      bad_audio("The audio has a sample rate of " + std::to_string(file_rate) +
+                " Hz; 2000 to 384000 can be read");
     channels = static_cast<int>(file_channels);
     rate = static_cast<int>(file_rate);
     channel_ = channel;
@@ -159,16 +159,13 @@ class AudioFile::Decoder {
     frames_.resize(kBlockFrames * std::max<size_t>(file_channels, kMp3Channels));
     mono_.reserve(kBlockFrames);
   }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
-  ~Decoder() { close(); }
 
   // The duration in seconds if the header holds it, else -1. For MP3, miniaudio would decode the whole file.
   double header_duration(AudioFormat format, uint64_t file_bytes) {
     if (format != AudioFormat::wav && format != AudioFormat::flac)
       return -1;
     ma_uint64 frames = 0;
-    if (ma_decoder_get_length_in_pcm_frames(&decoder_, &frames) != MA_SUCCESS || frames == 0)
+    if (ma_decoder_get_length_in_pcm_frames(&opened_.decoder, &frames) != MA_SUCCESS || frames == 0)
       return -1;
     // Programs that write to a pipe leave a huge placeholder. No WAV coding has less than four bits a sample.
     if (format == AudioFormat::wav && frames > 4 * file_bytes)
@@ -179,7 +176,7 @@ class AudioFile::Decoder {
   // Appends one block of samples; false if there are no more.
   bool next(std::vector<float>& output, const CancelToken& cancel) {
     const DecoderLimits::Scope scope(limits_, cancel);
-    const auto block = is_mp3_ ? read_mp3(decoder_, frames_) : read_block();
+    const auto block = is_mp3_ ? read_mp3(opened_.decoder, frames_) : read_block();
     cancel.check(); // an aborted read must not pass for the end of the file
     const size_t before = output.size();
     if (block.frames == 0 || block.rate != block_rate_)
@@ -203,7 +200,7 @@ class AudioFile::Decoder {
  private:
   SampleBlock read_block() {
     ma_uint64 read = 0;
-    ma_decoder_read_pcm_frames(&decoder_, frames_.data(), kBlockFrames, &read);
+    ma_decoder_read_pcm_frames(&opened_.decoder, frames_.data(), kBlockFrames, &read);
     return {static_cast<size_t>(read), channels, rate};
   }
   void to_mono(const SampleBlock& block) {
@@ -219,22 +216,27 @@ class AudioFile::Decoder {
       mono_.push_back(sum / static_cast<float>(mixed));
     }
   }
-  void close() {
-    const CancelToken never;
-    const DecoderLimits::Scope scope(limits_, never);
-    if (open_)
-      ma_decoder_uninit(&decoder_);
-    open_ = false;
-  }
-  [[noreturn]] void close_and_fail(const std::string& reason) {
-    close(); // the destructor does not run for a constructor that throws
-    bad_audio(reason);
-  }
+
+  // A member of its own, so that the decoder is closed where a constructor throws, too.
+  struct Opened {
+    explicit Opened(DecoderLimits& of) : limits(of) {}
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+    ~Opened() {
+      const CancelToken never;
+      const DecoderLimits::Scope scope(limits, never);
+      if (is_open)
+        ma_decoder_uninit(&decoder);
+    }
+
+    DecoderLimits& limits;
+    ma_decoder decoder{};
+    bool is_open = false;
+  };
 
   DecoderLimits limits_;
   Input input_;
-  ma_decoder decoder_{};
-  bool open_ = false;
+  Opened opened_{limits_};
   int channel_ = kAllChannels; // the one that is read
   bool is_mp3_ = false;
   int block_rate_ = 0; // of the last block

@@ -14,12 +14,10 @@ import type { ProcessPlaces } from './process-places.ts';
 import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
 import {
   type Container,
-  firstMp3End,
   HEAD_BYTES,
   sniffAfterTag,
   sniffContainer,
   sniffOggEnd,
-  sniffSecondMp3,
   tagLength,
 } from './sniff.ts';
 
@@ -102,8 +100,6 @@ async function sniffFile(path: string): Promise<Container> {
         'the content is not audio or video in a known format (its name and declared type do not count)',
       );
     }
-    const end = firstMp3End(found, head);
-    if (end !== null) return sniffSecondMp3(found, await readAt(offset + end, HEAD_BYTES));
     return sniffOggEnd(found, head, await readAt(Math.max(0, size - OGG_TAIL_BYTES), OGG_TAIL_BYTES));
   } finally {
     await file.close();

@@ -4,7 +4,7 @@
  * a playlist (m3u8, ffconcat) would make it open other files and addresses.
  */
 
-import { beginsInFrame, taggedLength } from './mpeg-audio.ts';
+import { beginsInFrame } from './mpeg-audio.ts';
 
 export interface Container {
   /** The name that messages show. */
@@ -21,7 +21,6 @@ function container(name: string, demuxer: string, native = false): Container {
 
 const WAV = container('wav', 'wav', true);
 const MP3 = container('mp3', 'mp3', true);
-const JOINED_MP3 = container('joined mp3', 'mp3');
 const FLAC = container('flac', 'flac', true);
 const VORBIS = container('ogg vorbis', 'ogg', true);
 const OGG = container('ogg', 'ogg');
@@ -98,26 +97,6 @@ export function sniffOggEnd(start: Container, head: Uint8Array, tail: Uint8Array
   const page = end.lastIndexOf('OggS', end.length - 18, 'latin1');
   if (page < 0 || end.length < 18) return start;
   return end.subarray(page + 14, page + 18).equals(head.subarray(14, 18)) ? start : OGG;
-}
-
-/**
- * Where an mp3 ends by the tag of its first frame, in bytes after the start of `head`; null for other containers and
- * without that tag. What follows there tells `sniffSecondMp3` more.
- */
-export function firstMp3End(start: Container, head: Uint8Array): number | null {
-  if (start !== MP3) return null;
-  const zeros = Math.max(
-    0,
-    head.findIndex((byte) => byte !== 0),
-  );
-  const length = taggedLength(Buffer.from(head.subarray(zeros)));
-  return length === null ? null : zeros + length;
-}
-
-/** Sends an mp3 to ffmpeg behind which another one begins. The addon would stop where the tag of the first says. */
-export function sniffSecondMp3(start: Container, following: Uint8Array): Container {
-  const begins = tagLength(following) > 0 || sniffFrames(Buffer.from(following)) === MP3;
-  return begins ? JOINED_MP3 : start;
 }
 
 function sniffOgg(bytes: Buffer): Container {
