@@ -1,10 +1,34 @@
 # parakeet.cpp 1.9.1 picks the token and its duration from log(softmax) over both together. Beside a sure token the
 # durations' share is less than a float can hold: all of them become log(0), and the first one, 0 frames, wins. Most
-# words then end where they start, and each costs further steps of the decoder. The repair reads the values from before
-# the softmax; a version that has repaired itself fails here.
+# words then end where they start, and each costs further steps of the decoder. The repair ends the graph before the
+# softmax; a version that has repaired itself fails here.
 voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
-  1 "ggml_set_name(logits, \"logits\")" "ggml_set_name(logits, \"logits\")" # before the softmax, to be found by this name
-  1 "ggml_graph_node(gf, -1)" "ggml_graph_get_tensor(gf, \"logits\")"
+  1 "ggml_build_forward_expand(gf, log_probs)" "(void) log_probs; ggml_build_forward_expand(gf, logits)"
+  # the sum over the whole vocabulary is for a probability that is not read
+  1 "    float token_sum = 0.0f;
+    for (int i = 0; i < n_vocab_logits; ++i) {
+        token_sum += expf(pstate.logits[i]);
+    }
+    float token_p = expf(token_logit) / token_sum;" "    const float token_p = 0;"
+  # most weights of a filter are zero
+  1 "    const double eps = 5.960464477539063e-08;"
+    "    const double eps = 5.960464477539063e-08;
+    std::vector<std::pair<int, int>> groups; // of four bins, first and last, in which a filter has weights
+    for (int j = 0; j < mel.n_mel; j++) {
+        const auto row = filters.data.begin() + j * n_fb;
+        const auto is_part = [](float weight) { return weight != 0; };
+        const int first = std::find_if(row, row + n_fb, is_part) - row;
+        const int last = n_fb - (std::find_if(std::reverse_iterator(row + n_fb), std::reverse_iterator(row), is_part) -
+                                 std::reverse_iterator(row + n_fb));
+        groups.emplace_back(first / 4 * 4, last);
+    }"
+  1 "            int k = 0;
+            for (k = 0; k < n_fb - 3; k += 4) {"
+    "            int k = 0;
+            for (k = groups[j].first; k < std::min(n_fb - 3, groups[j].second); k += 4) {"
+  1 "            for (; k < n_fb; k++) {
+                sum += fft_out[k]" "            for (k = n_fb / 4 * 4; k < n_fb; k++) {
+                sum += fft_out[k]"
   # the encoder's graph is ours on a CPU: parakeet_graph.h
   1 "static struct ggml_cgraph * parakeet_build_graph_encode("
     "static struct ggml_cgraph * parakeet_build_graph_encode(parakeet_context &, parakeet_state &); static struct ggml_cgraph * upstream_build_graph_encode("
@@ -12,7 +36,6 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
   1 "            abort();" "            voxgate::upstream_failed(#x);"
   1 "ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft)"
     "voxgate::needed_for_weights(ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft))"
-  # a thread that the system refuses must not end the process: upstream_thread.h
   # what was made before a failure is freed
   1 "static struct parakeet_batch parakeet_batch_init(int32_t n_tokens) {
     parakeet_batch batch = { 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, };"
@@ -55,6 +78,7 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
             if"
     "        if (!choose_token(pctx, pstate, params, t, tokens_emitted, duration, best_token, max_logit)) return false; if (best_token == blank_id) {
             if"
+  # a thread that the system refuses must not end the process: upstream_thread.h
   1 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
   1 "] = std::thread(" "] = voxgate::UpstreamThread(")
 

@@ -219,17 +219,23 @@ std::vector<float> SenseVoiceEncoder::input(std::span<const float> frames,
   for (size_t i = 0; i < frames.size(); ++i)
     values.push_back((frames[i] + weights_.shift[i % width]) * weights_.scale[i % width]);
 
+  add_waves(values.size() / width);
+  const float scale = std::sqrt(static_cast<float>(shape_.width));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = values[i] * scale + waves_[i];
+  return values;
+}
+
+void SenseVoiceEncoder::add_waves(size_t positions) {
+  const auto width = static_cast<size_t>(shape_.input);
   const size_t half = width / 2;
   const float step = std::log(10000.0F) / (static_cast<float>(half) - 1);
-  const float scale = std::sqrt(static_cast<float>(shape_.width));
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i = waves_.size(); i < positions * width; ++i) {
     const size_t column = i % width;
-    const float rate = std::exp(static_cast<float>(column % half) * -step);
-    const size_t position = i / width + 1;
-    const float angle = static_cast<float>(position) * rate;
-    values[i] = values[i] * scale + (column < half ? std::sin(angle) : std::cos(angle));
+    const float angle =
+        static_cast<float>(i / width + 1) * std::exp(static_cast<float>(column % half) * -step);
+    waves_.push_back(column < half ? std::sin(angle) : std::cos(angle));
   }
-  return values;
 }
 
 std::vector<SenseVoicePeak> SenseVoiceEncoder::peaks(int32_t blank) const {

@@ -36,6 +36,7 @@ class SenseVoiceEncoder {
 
   void build(int positions);
   SenseVoiceScores tile_scores() const;
+  void add_waves(size_t positions); // up to so many
   std::vector<float> input(std::span<const float> frames,
                            const std::array<int32_t, kSenseVoiceQueries>& queries);
 
@@ -50,6 +51,7 @@ class SenseVoiceEncoder {
   ggml_tensor* logits_ = nullptr; // or scores (kernels/tile_ops.h)
   ggml_tensor* heard_ = nullptr;  // what those are computed of; null without tiles
   int positions_ = 0;
+  std::vector<float> waves_; // what tells the positions apart; rows of `shape.input` values
 };
 
 } // namespace voxgate
