@@ -45,13 +45,14 @@ struct SileroVad::Network {
   // `block` holds at most one batch of windows.
   void probabilities(std::span<const float> block, std::span<float> out) {
     place(block);
-    convolve(stft, samples, 1, 1, false, spectrum);
-    magnitudes(spectrum, magnitude);
-    convolve(encoder[0], magnitude, 0, 1, true, encoded[0]);
-    convolve(encoder[1], encoded[0], 0, 2, true, encoded[1]);
-    convolve(encoder[2], encoded[1], 0, 2, true, encoded[2]);
-    convolve(encoder[3], encoded[2], 0, 1, true, encoded[3]);
-    convolve(input, encoded[3], 1, 1, false, gates);
+    const size_t windows = out.size();
+    convolve(stft, samples, windows, 1, 1, false, spectrum);
+    magnitudes(spectrum, windows, magnitude);
+    convolve(encoder[0], magnitude, windows, 0, 1, true, encoded[0]);
+    convolve(encoder[1], encoded[0], windows, 0, 2, true, encoded[1]);
+    convolve(encoder[2], encoded[1], windows, 0, 2, true, encoded[2]);
+    convolve(encoder[3], encoded[2], windows, 0, 1, true, encoded[3]);
+    convolve(input, encoded[3], windows, 1, 1, false, gates);
     for (size_t window = 0; window < out.size(); ++window) {
       advance(recurrent, gates.at(window, 1), state);
       out[window] = probability(output.weight, output.bias[0], state);

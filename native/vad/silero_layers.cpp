@@ -37,11 +37,11 @@ SileroLayer::SileroLayer(const std::vector<float>& weight, const std::vector<flo
 }
 
 VOXGATE_VECTOR_CLONES
-void convolve(const SileroLayer& layer, const SileroFrames& in, size_t first, size_t stride, bool relu,
-              SileroFrames& out) {
+void convolve(const SileroLayer& layer, const SileroFrames& in, size_t windows, size_t first, size_t stride,
+              bool relu, SileroFrames& out) {
   for (size_t panel = 0; panel < layer.bias.size(); ++panel) {
     const Panel* weights = &layer.weights[panel * layer.depth];
-    for (size_t row = 0; row < kSileroBatch * out.count; row += kSums) {
+    for (size_t row = 0; row < windows * out.count; row += kSums) {
       const float* sources[kSums];
       float sums[kSums][kPanel];
       for (size_t i = 0; i < kSums; ++i) {
@@ -63,8 +63,8 @@ void convolve(const SileroLayer& layer, const SileroFrames& in, size_t first, si
 }
 
 VOXGATE_VECTOR_CLONES
-void magnitudes(const SileroFrames& spectrum, SileroFrames& out) {
-  for (size_t i = 0; i < kSileroBatch * out.count; ++i) {
+void magnitudes(const SileroFrames& spectrum, size_t windows, SileroFrames& out) {
+  for (size_t i = 0; i < windows * out.count; ++i) {
     const float* real = spectrum.at(i / out.count, 1 + i % out.count);
     const float* imaginary = real + out.width;
     float* target = out.at(i / out.count, 1 + i % out.count);

@@ -55,13 +55,13 @@ struct SileroState {
   std::array<float, kSileroHidden> cell{};
 };
 
-// Computes frame i of `out` from the frames of `in` that begin at first + i * stride. `out` must be as wide
-// as the panels together.
-void convolve(const SileroLayer& layer, const SileroFrames& in, size_t first, size_t stride, bool relu,
-              SileroFrames& out);
+// Computes frame i of `out` from the frames of `in` that begin at first + i * stride, for the first `windows`
+// windows and maybe some more. `out` must be as wide as the panels together.
+void convolve(const SileroLayer& layer, const SileroFrames& in, size_t windows, size_t first, size_t stride,
+              bool relu, SileroFrames& out);
 
 // Computes the magnitudes of frames that hold the real parts and then as many imaginary parts.
-void magnitudes(const SileroFrames& spectrum, SileroFrames& out);
+void magnitudes(const SileroFrames& spectrum, size_t windows, SileroFrames& out);
 
 // Advances the LSTM by one step. `input` holds what the window adds to the input, forget, cell and output
 // gates.
