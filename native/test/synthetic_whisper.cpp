@@ -128,7 +128,7 @@ std::string synthetic_whisper(unsigned seed, const SyntheticShape& shape) {
   out.tensor("encoder.conv2.weight", {3, width, width}, false, 0.1F);
   out.tensor("encoder.conv2.bias", {1, width}, true, 0.1F);
   out.norm("encoder.ln_post");
-  out.tensor("decoder.positional_embedding", {width, shape.text_context}, true, 1);
+  out.tensor("decoder.positional_embedding", {width, shape.text_context}, true, shape.places);
   out.embedding("decoder.token_embedding.weight");
   out.norm("decoder.ln");
   for (const std::string side : {"encoder", "decoder"}) {

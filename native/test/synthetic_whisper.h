@@ -11,6 +11,7 @@ struct SyntheticShape {
   int32_t audio_context = 1500;
   int32_t text_context = 448;
   int32_t words = 50257;
+  float places = 1; // how much a token depends on its place in the text; with 0 the text is a loop
 };
 
 // Makes a Whisper file with the shape of a very small multilingual model and random weights, as f16. It

@@ -1,8 +1,10 @@
 #include "harness.h"
 #include "resident_pages.h"
+#include "synthetic_whisper.h"
 #include "upstream_whisper.h"
 #include "whisper_fixtures.h"
 
+#include "backends/whisper/whisper_backend.h"
 #include "backends/whisper/whisper_call_scope.h"
 #include "backends/whisper/whisper_internals.h"
 #include "backends/whisper/whisper_seams.h"
@@ -269,4 +271,22 @@ TEST("whisper seams: audio that a detection has encoded is not encoded again, an
     CHECK(skipped_by(samples, again) == 0);
     CHECK(model->transcribe(samples, again, {}, CancelToken()) == plain);
   }
+}
+
+TEST("whisper seams: audio whose text is a loop is not encoded again for another attempt") {
+  const auto path = temporary("loop.bin");
+  write_file(path, synthetic_whisper(1, {.places = 0}));
+  const auto model = load_whisper({"whisper", path, "cpu", 1}, CancelToken());
+  const auto samples = noise(90000);
+  auto options = english();
+  options.audio_context = 400;
+  options.max_tokens = 100;
+  const auto hear = [&] {
+    CHECK(failure_of([&] { model->transcribe(samples, options, {}, CancelToken()); }) ==
+          StatusCode::repetition);
+  };
+  CHECK(counted_during(hear).graphs_skipped == 0);
+  options.again = true;
+  const auto counts = counted_during(hear);
+  CHECK(counts.graphs_skipped == 3 && counts.spectrograms_skipped == 1);
 }

@@ -91,15 +91,22 @@ class WhisperBackend final : public Backend {
     whisper_state& state = this->state();
     whisper_internals::set_audio_context(state, wanted.audio_context);
     CallScope scope(state, *budget_, cancel);
-    try {
-      WhisperTranscript transcript(*context_, state, scope, cancel, options, events,
-                                   prompt_tokens(prompt_tail(options.prompt)), prompt_tokens(options.text));
-      auto segments = transcript.run(padded, padded.size() - samples.size(), encoded);
+    WhisperTranscript transcript(*context_, state, scope, cancel, options, events,
+                                 prompt_tokens(prompt_tail(options.prompt)), prompt_tokens(options.text));
+    const size_t padding = padded.size() - samples.size();
+    // Another attempt at the same audio need not encode it again.
+    const auto keep_encoded = [&] {
       if (transcript.windows() == 1)
-        encoded_ = std::move(wanted); // another attempt at the same audio need not encode it again
+        encoded_ = std::move(wanted);
+    };
+    try {
+      auto segments = transcript.run(padded, padding, encoded);
+      keep_encoded();
       return segments;
-    } catch (const Failure&) {
+    } catch (const Failure& failure) {
       cancel.check(); // a decoder that was stopped has failed, too
+      if (failure.status().code == StatusCode::repetition)
+        keep_encoded();
       throw;
     }
   }

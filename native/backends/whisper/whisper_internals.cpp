@@ -329,7 +329,8 @@ void forget_step(whisper_state& state) {
 } // namespace
 
 void set_audio_context(whisper_state& state, int audio_context) {
-  forget_step(state); // it attends to the positions of the audio before
+  forget_step(state);                    // it attends to the positions of the audio before
+  whisper_kv_cache_clear(state.kv_self); // a GPU adds up the masked rows of earlier texts, too
   state.exp_n_audio_ctx = audio_context;
 }
 

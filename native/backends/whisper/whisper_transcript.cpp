@@ -165,6 +165,12 @@ void WhisperTranscript::align(size_t first_segment, int frame, int frames) {
   for (size_t i = first_segment; i < segments_.size(); ++i) {
     for (auto& token : segments_[i].tokens) {
       const bool is_text = token.id < special_.end_of_text;
+      if (is_text && ends.empty()) { // too little audio for a path: the tokens share the time of the segment
+        token.start_ms = std::max(token.start_ms, aligned_until_ms_);
+        token.end_ms = std::max(token.end_ms, token.start_ms);
+        aligned_until_ms_ = token.end_ms;
+        continue;
+      }
       const int64_t end_ms = is_text && next < ends.size()
                                  ? std::min<int64_t>(frame * kFrameMs + ends[next] * kPositionMs, limit_ms_)
                                  : aligned_until_ms_;
