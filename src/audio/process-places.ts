@@ -1,4 +1,7 @@
-/** Bounds the processes of ffmpeg. A request waits for a place, because most decode their first block in milliseconds. */
+/**
+ * Bounds the processes of ffmpeg. A request waits for a place, because most that hold one only look whether their file
+ * can be decoded: they have the slot soon, or close the file and wait for the slot without it.
+ */
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 

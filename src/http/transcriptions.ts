@@ -78,7 +78,8 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
       : wholeAnswer(res, (transcript) => dialect.answer(transcript, request, req));
     try {
       // What the request held is free before the client sees the end, so its next request does not find it taken.
-      const slot = { take: () => turnOf(res).take(signal) };
+      const { isFree } = deps.transcription.slot;
+      const slot = { isFree, take: () => turnOf(res).take(signal) };
       const listening = listen(
         { request, known: parsed.speakers?.known ?? [], upload, signal },
         answer,

@@ -9,7 +9,7 @@
 import { type Channel, SAMPLE_RATE } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
-import type { Hold, Slot } from '../engine/slot.ts';
+import type { Hold } from '../engine/slot.ts';
 import type { SpeakerModel, TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
 import { PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
@@ -22,6 +22,7 @@ import { spellingsOf } from './keywords.ts';
 import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './lanes.ts';
 import { choicesOf, languageFor, onlyChoice } from './language-choice.ts';
 import { createLanguageTally } from './language-tally.ts';
+import { type OpeningInput, openWithSlot, type SessionSlot } from './opening.ts';
 import { type Recognizer, withoutText } from './recognizers/recognizer.ts';
 import { recognizerOf } from './recognizers/registry.ts';
 import type { TranscriptionRequest } from './request.ts';
@@ -54,8 +55,7 @@ export interface TranscriptionDeps {
    * @param onFetching called when the first bytes of a download have arrived, and while the weights are made from them
    */
   ensureWeights(needed: NeededWeights, signal: AbortSignal, onFetching: () => void): Promise<void>;
-  /** Taking it may wait where the caller of the session asked for that. */
-  slot: { take(...request: Parameters<Slot['take']>): Hold | Promise<Hold> };
+  slot: SessionSlot;
   /** The beams of requests that do not say how many; 1..8. */
   beamSize: number;
   models: ModelCache<TranscriptionModel>;
@@ -63,20 +63,13 @@ export interface TranscriptionDeps {
   speakers: ModelCache<SpeakerModel>;
 }
 
-export interface TranscriptionInput {
-  /**
-   * Opens the audio from its beginning, before the slot is taken. It is called twice if weights must be downloaded. Of
-   * audio that is heard by channel, the right one is opened when the left one was heard, so one decoder runs at a time.
-   */
-  openAudio(signal: AbortSignal, channel?: Channel): Promise<AudioSource>;
-  requestId: string;
+export interface TranscriptionInput extends OpeningInput {
   /** The voices of the request's known speakers. */
   references?: readonly Reference[];
   /** True when the caller shows times. Words and sentences are then aligned; otherwise only the text matters. */
   timed: boolean;
   /** True for a text that is computed anew in a moment: it is greedy, and nothing is decoded again. */
   draft?: boolean;
-  signal: AbortSignal;
   /** Called once the model is chosen, before anything of the request can fail for that model. */
   onRoute?(route: Route): void;
   /** Called, possibly several times, while the weights of a request without known faults are being downloaded. */
@@ -133,14 +126,8 @@ export async function openTranscription(
     await using _checked = await input.openAudio(input.signal, channel);
   }
   await deps.ensureWeights(needed, input.signal, () => input.onFetching(route));
-  const audio = await input.openAudio(input.signal, channel);
-  try {
-    const hold = await deps.slot.take('asr', input.requestId);
-    return createSession({ request, route, language, languages, recognizer, audio, hold, input }, deps);
-  } catch (error) {
-    await audio.close();
-    throw error;
-  }
+  const { audio, hold } = await openWithSlot(input, channel, deps.slot);
+  return createSession({ request, route, language, languages, recognizer, audio, hold, input }, deps);
 }
 
 interface Opened {

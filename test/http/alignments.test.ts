@@ -44,6 +44,14 @@ function twoChunks(): Buffer {
   return wav(samples);
 }
 
+test('the name of the model that tells speakers apart asks an alignment for nothing', async () => {
+  await using gateway = await startGateway(scripted(['the first sentence', 'and the second']));
+  const text = 'The first sentence. And the second.';
+  const answer = await json(await align(gateway, twoChunks(), { text, model: 'gpt-4o-transcribe-diarize' }));
+  assert(answer.words.every((word: object) => !('speaker' in word)));
+  assert(!gateway.loads.includes('diarization'), `${gateway.loads}`);
+});
+
 test('an alignment has the words of the text, with the times at which they are said', async () => {
   const script = scripted(['the first sentence is hear', 'and the second one.']);
   await using gateway = await startGateway(script);

@@ -25,11 +25,11 @@ import type {
 import type { EnsureOptions, ModelStore } from '../../src/models/store.ts';
 import { createCrashes } from '../../src/observability/crashes.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
-
+/** Hardly any test of HTTP does without this. */
+import { until } from '../until.ts';
 import { wav } from '../wav.ts';
 
-/** Hardly any test of HTTP does without this. */
-export { until } from '../until.ts';
+export { until };
 
 export interface Script {
   /** Transcribes one chunk. */
@@ -318,3 +318,9 @@ export function post(gateway: Gateway, body: FormData, init: RequestInit = {}): 
 }
 
 export const json = (response: Response): Promise<any> => response.json();
+
+/** The requests that wait for the slot, in order. */
+export const waiting = async (gateway: Gateway) =>
+  (await json(await fetch(`${gateway.base}/admin/api/metrics`))).slot.waiting;
+export const untilWaiting = (gateway: Gateway, count: number) =>
+  until(`${count} wait`, async () => (await waiting(gateway)).length === count);

@@ -1,10 +1,23 @@
 /** `Prefer: wait=N`: a client that asks for it waits for the slot, and without the header nothing changes. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { BUDGETS } from '../../src/budgets.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
+import { makeTone } from '../audio-fixtures.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
-import { form, type Gateway, json, post, type Script, startGateway, toneWav, until } from './harness.ts';
-import { rawClient } from './raw-client.ts';
+import {
+  form,
+  json,
+  post,
+  type Script,
+  startGateway,
+  toneWav,
+  until,
+  untilWaiting,
+  waiting,
+} from './harness.ts';
+import { rawClient, statusesIn } from './raw-client.ts';
 
 const speech = toneWav(1);
 /** Long enough for a busy machine; the tests end the waits themselves. */
@@ -12,10 +25,6 @@ const WAIT = { Prefer: 'wait=60' };
 
 const start = (script: Script = {}) =>
   startGateway({ ...script, env: { SVC_MAX_WAIT_SEC: '60', ...script.env } });
-const waiting = async (gateway: Gateway) =>
-  (await json(await fetch(`${gateway.base}/admin/api/metrics`))).slot.waiting;
-const untilWaiting = (gateway: Gateway, count: number) =>
-  until(`${count} wait`, async () => (await waiting(gateway)).length === count);
 
 /** The head of a request whose body is announced but not sent. */
 const headOf = (path: string, fields: Record<string, string>) =>
@@ -215,6 +224,30 @@ test('a slow body of the one that was called does not keep the slot from the nex
   held[Symbol.dispose]();
   assert.equal((await next).status, 200);
   assert.equal(slow.said(), '');
+});
+
+test('those that have their body and wait hold no process of ffmpeg', async () => {
+  const ffmpeg = { ...BUDGETS.ffmpeg, maxProcesses: 1, maxWaitMs: 2000 };
+  await using gateway = await start({ env: { PATH: process.env.PATH ?? '' }, budgets: { ffmpeg } });
+  // Longer than one block, so that its decoder is open until all of it was heard.
+  const m4a = readFileSync(makeTone('long.m4a', '-af', 'aloop=loop=19:size=96000', '-c:a', 'aac'));
+  const request = new Response(form(m4a));
+  const body = Buffer.from(await request.arrayBuffer());
+  const fields = { 'Content-Type': request.headers.get('Content-Type') ?? '', ...WAIT };
+  const head = headOf('/v1/audio/transcriptions', { ...fields, 'Content-Length': String(body.length) });
+  const clients = [1, 2, 3].map(() =>
+    rawClient(gateway.base, Buffer.concat([Buffer.from(head), body.subarray(0, 2000)])),
+  );
+  await until('all send their bodies', () => gateway.uploads().length === clients.length);
+  const held = gateway.app.slot.take('tts', 'holder');
+  for (const client of clients) client.write(body.subarray(2000));
+  await untilWaiting(gateway, clients.length);
+  held[Symbol.dispose]();
+  for (const client of clients) {
+    await until('it is answered', () => statusesIn(client.said()).length === 1);
+    assert.deepEqual(statusesIn(client.said()), [200], client.said());
+    client.socket.destroy();
+  }
 });
 
 test('a gateway that stops ends all waits at once', async () => {

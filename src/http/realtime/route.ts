@@ -48,6 +48,11 @@ function areSubprotocols(header: string | undefined): boolean {
   return isList && new Set(names).size === names.length;
 }
 
+/** A page can send no headers of its own, so the beta's clients name a subprotocol there. */
+const asksForBeta = (req: Request) =>
+  /realtime=v1/.test(req.get('OpenAI-Beta') ?? '') ||
+  /(?:^|,)\s*openai-beta\.realtime-v1\s*(?:,|$)/.test(req.get('Sec-WebSocket-Protocol') ?? '');
+
 export function createRealtime(deps: RealtimeDeps): Realtime {
   const open = new Set<Connection>();
   const accept = new WebSocketServer({
@@ -66,7 +71,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     const connection = runConnection({
       ...{ socket, model, requestId },
       ...{ live: deps.live, limits: deps.limits, shutdown: deps.shutdown, log: deps.log },
-      beta: /realtime=v1/.test(req.get('OpenAI-Beta') ?? ''),
+      beta: asksForBeta(req),
       onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
     });
     open.add(connection);

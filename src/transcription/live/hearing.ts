@@ -36,8 +36,10 @@ export async function hear(
     signal,
     onFetching: () => undefined,
   };
-  const own = { ...deps, slot: { take: takeSlot }, voiceActivity: heardVoice(excerpt) };
-  await using session = await openTranscription(request, input, own);
+  const slot = { isFree: deps.slot.isFree, take: takeSlot };
+  const own = { ...deps, slot, voiceActivity: heardVoice(excerpt) };
+  // The events of live text name no speakers, also where the name of the model asks for them.
+  await using session = await openTranscription({ ...request, speakers: null }, input, own);
   const segments: Segment[] = [];
   for await (const segment of session.segments()) segments.push(segment);
   return { route: session.route, segments, summary: session.summary() };
