@@ -125,7 +125,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const live = {
     ...{ transcription, slot, waitMs: config.liveWaitMs },
     takeWaiting(requestId: string, waitMs: number, signal: AbortSignal) {
-      const turn = line.turn({ category: 'asr', requestId, waitMs, onWaited: () => undefined });
+      const how = { outlastsStop: true, onWaited: () => undefined };
+      const turn = line.turn({ category: 'asr', requestId, waitMs, ...how });
       return turn.take(signal).finally(turn.end);
     },
     async loadVoiceActivity(signal: AbortSignal) {
@@ -207,7 +208,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
         catalogue: CATALOGUE,
         store,
         cache: caches.models,
-        voiceActivity: caches.voiceActivity,
+        helpers: [caches.voiceActivity, caches.speakers, caches.turnDetectors],
         modelId: (name) => modelIdFor(name, config),
         signal: shutdown.signal,
         log,

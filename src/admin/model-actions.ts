@@ -11,7 +11,8 @@ export interface ModelActionsOptions {
   catalogue: readonly CatalogueModel[];
   store: Pick<ModelStore, 'list' | 'pull' | 'activity'>;
   cache: ModelCache<Closable>;
-  voiceActivity: Pick<ModelCache<Closable>, 'evict'>;
+  /** The models that recognition needs besides, which the API does not list. */
+  helpers: readonly Pick<ModelCache<Closable>, 'evict'>[];
   /** The id that a name stands for; an unknown name is returned as it is. */
   modelId(name: string): string;
   /** Ends the downloads that were started here. */
@@ -23,7 +24,7 @@ export function createModelActions({
   catalogue,
   store,
   cache,
-  voiceActivity,
+  helpers,
   modelId,
   signal,
   log,
@@ -80,7 +81,7 @@ export function createModelActions({
     unload: (id) => cache.evict(id) > 0,
     reset() {
       const evicted = cache.evict();
-      voiceActivity.evict(); // it belongs to speech recognition, but is not counted, because the API does not list it
+      for (const helper of helpers) helper.evict(); // they are not counted, because the API does not list them
       return { evicted, remaining: cache.lingering() };
     },
   };

@@ -39,6 +39,8 @@ export interface TurnRequest {
   requestId: string;
   /** The longest time to wait, in milliseconds, before and after the body together; 0 = not at all. */
   waitMs: number;
+  /** True for work that a gateway which stops still does, such as the text of speech that has ended. */
+  outlastsStop?: boolean;
   /** Called after each wait, however it ended, with its milliseconds. */
   onWaited(ms: number): void;
 }
@@ -47,12 +49,13 @@ export interface WaitingLine {
   turn(request: TurnRequest): Turn;
   /** The requests that wait now, in the order in which they will be served. */
   waiting(): Waiting[];
-  /** Ends all waits with `shutting_down`; nothing waits from then on. */
+  /** Ends the waits with `shutting_down`, and no new one begins, but for those that outlast the stop. */
   close(): void;
 }
 
 interface Place extends Omit<Waiting, 'waitedMs'> {
   arrival: number;
+  outlastsStop: boolean;
   /** False before the body; the request then needs some time between its turn and taking the slot. */
   ready: boolean;
   waitedMs(): number;
@@ -98,7 +101,8 @@ export function createWaitingLine(
     if (first !== next && called === null) first?.go();
   }
 
-  function createTurn({ category, requestId, waitMs, onWaited }: TurnRequest): Turn {
+  function createTurn(request: TurnRequest): Turn {
+    const { category, requestId, waitMs, outlastsStop = false, onWaited } = request;
     const arrival = arrivals++;
     let leftMs = waitMs;
 
@@ -115,7 +119,7 @@ export function createWaitingLine(
           how();
         };
         const place: Place = {
-          ...{ category, requestId, arrival, ready },
+          ...{ category, requestId, arrival, ready, outlastsStop },
           waitedMs: () => waitMs - leftMs + sinceMs(),
           go: () => settle(() => resolve(come())),
           fail: (reason) => settle(() => reject(reason)),
@@ -129,7 +133,7 @@ export function createWaitingLine(
         const behind = line.findIndex((other) => other.arrival > arrival);
         line.splice(behind < 0 ? line.length : behind, 0, place);
       });
-    const mayWait = () => leftMs > 0 && !isClosed && line.length < requests;
+    const mayWait = () => leftMs > 0 && (outlastsStop || !isClosed) && line.length < requests;
 
     const turn: Turn = {
       async comesUp(signal) {
@@ -163,7 +167,8 @@ export function createWaitingLine(
       })),
     close() {
       isClosed = true;
-      for (const place of [...line]) place.fail(new GatewayError('shutting_down', {}));
+      const ended = line.filter(({ outlastsStop }) => !outlastsStop);
+      for (const place of ended) place.fail(new GatewayError('shutting_down', {}));
     },
   };
 }

@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from '../http/harness.ts';
+import {
+  form,
+  type Gateway,
+  heard,
+  json,
+  post,
+  startGateway,
+  toneWav,
+  until,
+  untilWaiting,
+} from '../http/harness.ts';
 import {
   append,
   at16kHz,
@@ -282,6 +292,21 @@ test('a stop lets what was said have its text, and closes the session with 1001'
   await until('it is computed', () => release.length > 0);
   const closing = gateway.app.close(10_000);
   release[0]?.();
+  assert.equal((await client.event(COMPLETED)).transcript, 'The last words.');
+  await until('it is closed', () => client.closed() === 1001);
+  await closing;
+});
+
+test('a stop lets what waits for the slot have its text', async () => {
+  await using gateway = await startGateway({ transcribe: async () => heard(' The last words.') });
+  const held = gateway.app.slot.take('tts', 'holder');
+  await using client = await connectLive(gateway);
+  client.send(at16kHz({ transcription: { delay: 'xhigh' } }));
+  say(client);
+  await client.event('input_audio_buffer.committed');
+  await untilWaiting(gateway, 1);
+  const closing = gateway.app.close(10_000);
+  held[Symbol.dispose]();
   assert.equal((await client.event(COMPLETED)).transcript, 'The last words.');
   await until('it is closed', () => client.closed() === 1001);
   await closing;

@@ -11,6 +11,7 @@ import {
   startGateway,
   until,
   untilAborted,
+  untilWaiting,
 } from '../http/harness.ts';
 import { connectLive, silence, tone } from '../http/realtime.ts';
 import { connectWyoming, FORMAT, message, pcm16, type WyomingClient } from '../http/wyoming.ts';
@@ -394,6 +395,18 @@ test('a stop lets audio that has ended become text, and ends all else at once', 
   assert.equal((await spoken.event('transcript')).text, 'The last words.');
   await closing;
   await until('all are closed', () => [spoken, speaking, idle].every((client) => client.closed()));
+});
+
+test('a stop lets audio that has ended and waits for the slot become text', async () => {
+  await using gateway = await start({ transcribe: async () => heard(' The last words.') });
+  const held = gateway.app.slot.take('tts', 'holder');
+  await using client = await connectWyoming(gateway);
+  client.say(tone(0.24));
+  await untilWaiting(gateway, 1);
+  const closing = gateway.app.close(10_000);
+  held[Symbol.dispose]();
+  assert.equal((await client.event('transcript')).text, 'The last words.');
+  await closing;
 });
 
 test('a stop without time ends a text that is computed', async () => {

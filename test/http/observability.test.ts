@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { metricsSchema } from '../../src/admin/openapi.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
+import { scriptedVoices } from '../voices.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 import { rawClient } from './raw-client.ts';
 
@@ -415,13 +416,15 @@ test('reset-asr-state takes models out of memory, and a request under way keeps 
   assert.equal(await loaded(), true, 'the next request loads it again');
 });
 
-test('reset-asr-state takes the voice activity model out of memory too', async () => {
-  await using gateway = await startGateway();
+test('reset-asr-state takes the models of voice activity and of speakers out of memory too', async () => {
+  await using gateway = await startGateway({ speakers: scriptedVoices() });
   const reset = async () =>
     json(await fetch(`${gateway.base}/admin/api/reset-asr-state`, { method: 'POST' }));
   for (const round of [1, 2]) {
-    await (await post(gateway, form(toneWav(0.5)))).text();
-    assert.equal(gateway.loads.filter((id) => id === 'voice-activity').length, round);
+    const fields = { diarize: 'true', response_format: 'verbose_json' };
+    await (await post(gateway, form(toneWav(0.5), fields))).text();
+    for (const helper of ['voice-activity', 'diarization'])
+      assert.equal(gateway.loads.filter((id) => id === helper).length, round, helper);
     assert.deepEqual(await reset(), { evicted: 1, remaining: 0 }, 'recognition models are counted');
   }
 });

@@ -169,6 +169,23 @@ test('the stop of the gateway ends every wait, and nothing waits from then on', 
   await assert.rejects(come('c'), { code: 'slot_busy' });
 });
 
+test('what outlasts the stop waits on, and still may come, until its own time is over', async () => {
+  const { slot, line, come, ids } = world();
+  const held = slot.take('tts', 'holder');
+  const how = { category: 'asr', waitMs: 60_000, outlastsStop: true, onWaited: () => undefined } as const;
+  const ends = ['before', 'after'].map((requestId) => line.turn({ requestId, ...how }));
+  const before = ends[0]?.take(FOREVER);
+  const refused = assert.rejects(come('a'), { code: 'shutting_down' });
+  line.close();
+  await refused;
+  const after = ends[1]?.take(FOREVER);
+  assert.deepEqual(ids(), ['before', 'after']);
+  held[Symbol.dispose]();
+  (await before)?.[Symbol.dispose]();
+  (await after)?.[Symbol.dispose]();
+  assert.equal(slot.status().holder, null);
+});
+
 test('whatever comes, waits, leaves and ends, one holds the slot and nothing is forgotten', async () => {
   const { slot, turn, ids } = world({ calledMs: 1 });
   let holders = 0;
