@@ -14,7 +14,7 @@ const EXIT_CODES: readonly (readonly [number, string])[] = [
   [0, 'success'],
   [1, 'a failure, or a command line that cannot be understood'],
   [2, 'a setting is wrong, and the message names it'],
-  [130, 'interrupted with Ctrl-C'],
+  [130, 'interrupted with Ctrl-C; serve and live then end in order, with 0'],
 ];
 
 const MEANING_WIDTH = Math.max(...EXIT_CODES.map(([, meaning]) => meaning.length));

@@ -29,6 +29,8 @@ export interface Asked {
 /** A gateway that is busy is asked again for this long: the slot may serve somebody else's long file. */
 export const BUSY_SEC = 3600;
 const LONGEST_REST_SEC = 60;
+/** A gateway that is overloaded does not say when to come again. */
+const OVERLOADED_REST_SEC = 5;
 /** A connection whose other end is gone is noticed, also while a long file is heard and no byte is sent. */
 const KEEP_ALIVE_MS = 30_000;
 const MOST_BYTES = 256 * 1024 * 1024;
@@ -41,12 +43,15 @@ export class RequestError extends Error {
   readonly status: number;
   /** One of the error kinds of the API; undefined where something else than a gateway answered. */
   readonly kind: string | undefined;
+  /** The code of the API; undefined where something else than a gateway answered. */
+  readonly code: string | undefined;
 
   constructor(status: number, body: string) {
-    const { message, kind } = errorIn(body);
+    const { message, kind, code } = errorIn(body);
     super(`${message} (status ${status})`);
     this.status = status;
     this.kind = kind;
+    this.code = code;
   }
 }
 
@@ -74,9 +79,11 @@ async function askWhileBusy(asked: Asked): Promise<string> {
     const body = (await bytesOf(response, 'The answer is too long')).toString();
     const { statusCode = 0, headers } = response;
     if (statusCode === 200) return body;
-    const restSec = Number(headers['retry-after']);
-    const isBusy = statusCode === 503 && restSec > 0 && performance.now() - startedAt < BUSY_SEC * 1000;
     const refusal = new RequestError(statusCode, body);
+    const restSec = Number(
+      headers['retry-after'] ?? (refusal.code === 'overloaded' ? OVERLOADED_REST_SEC : 0),
+    );
+    const isBusy = statusCode === 503 && restSec > 0 && performance.now() - startedAt < BUSY_SEC * 1000;
     if (!isBusy) throw refusal;
     asked.onBusy?.(refusal.message);
     const restMs = Math.min(restSec, LONGEST_REST_SEC) * 1000;
@@ -167,10 +174,10 @@ async function bytesOf(stream: Readable, tooLong: string): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-function errorIn(body: string): { message: string; kind?: string } {
+function errorIn(body: string): { message: string; kind?: string; code?: string } {
   try {
-    const { message, kind } = JSON.parse(body).error;
-    return { message: String(message), kind };
+    const { message, kind, code } = JSON.parse(body).error;
+    return { message: String(message), kind, code };
   } catch {
     return { message: body.slice(0, 200) || 'The gateway said nothing' };
   }

@@ -87,6 +87,25 @@ test('the form holds the fields and all bytes of the file, whatever these are', 
   assert.deepEqual([form?.get('model'), form?.getAll('keywords[]')], ['m', ['a', 'b']]);
 });
 
+test('a gateway that is overloaded, which does not say when to come again, is asked again', async (t) => {
+  let asks = 0;
+  const refusals = [
+    { status: 503, code: 'overloaded' },
+    { status: 503, code: 'model_not_installed' },
+  ];
+  const asked = await asking(t, async (req, res) => {
+    await buffer(req);
+    const { status, code } = refusals[Math.min(asks, 1)] as (typeof refusals)[number];
+    asks += 1;
+    res.writeHead(status).end(JSON.stringify({ error: { message: code, kind: 'network', code } }));
+  });
+  const said: string[] = [];
+  const { signal } = new AbortController();
+  const asking_ = askFor({ ...asked, signal, onBusy: (message) => void said.push(message) });
+  await assert.rejects(asking_, { message: 'model_not_installed (status 503)' });
+  assert.deepEqual([asks, said], [2, ['overloaded (status 503)']]);
+});
+
 test('an abort gives its reason, before the answer and in the rest after a refusal', async (t) => {
   const reason = new Error('no longer wanted');
   for (const headers of [null, { 'Retry-After': '60' }]) {
