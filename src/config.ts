@@ -79,7 +79,7 @@ export const settings = z.object({
   SVC_THREADS: integer(1, 512).optional().describe('threads of one inference'),
   SVC_BEAM_SIZE: integer(1, BUDGETS.whisper.maxBeams)
     .default(5)
-    .describe('beams of Whisper where a text is in doubt, 1 to 8; 1 = greedy'),
+    .describe('beams of Whisper where a text is in doubt; 1 = greedy'),
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
   SVC_MAX_UPLOADS: integer(1, 4096)
     .default(16)
@@ -139,10 +139,7 @@ export const settings = z.object({
     .default(5)
     .describe('size within which captures stay, GiB; the oldest are removed; may be a fraction'),
   SVC_CRASH_DIR: z.string().min(1).default('crashes').describe('folder of the records of crashes'),
-  SVC_LOG_LEVEL: z
-    .enum(['error', 'warn', 'info', 'debug'])
-    .default('info')
-    .describe('detail of the log: `error`, `warn`, `info` or `debug`'),
+  SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
   HF_ENDPOINT: httpUrl('https://huggingface.co').describe('model hub'),
   HF_TOKEN: z.string().min(1).optional().meta(secret('access token for the model hub')),
 });

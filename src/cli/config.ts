@@ -1,5 +1,6 @@
 /** `voxgate config` shows every setting, and writes an example of them all from the same schema. */
 import type { Command } from 'commander';
+import { z } from 'zod';
 import { type Config, givenSettings, readConfig, settings } from '../config.ts';
 import { MASK, withoutLogin } from '../setting-kinds.ts';
 import { examples } from './examples.ts';
@@ -65,18 +66,29 @@ function showSettings(config: Config, given: Readonly<Record<string, string>>): 
 /** An environment file in which every setting is a comment with its default. */
 function exampleFile(): string {
   const entries = describedSettings().map(
-    ({ name, description, fallback }) => `# ${description}\n#${name}=${fallback}\n`,
+    ({ name, description, allowed, fallback }) =>
+      `# ${description}${allowed && ` (${allowed})`}\n#${name}=${fallback}\n`,
   );
   return `# Settings of voxgate. Every line is a comment: what is not set has its default.\n\n${entries.join('\n')}`;
 }
 
-/** Every setting of the schema, with its default as text. */
+/** Every setting of the schema, with what is allowed and its default as text. */
 export function describedSettings() {
   const absent: Record<string, unknown> = settings.parse({});
   return Object.entries(settings.shape).map(([name, kind]) => {
     const { description = '', secret = false } = kind.meta() ?? {};
-    return { name, description, secret: secret === true, fallback: asText(absent[name]) };
+    const fallback = absent[name];
+    const allowed = typeof fallback === 'boolean' ? 'on, off' : allowedBy(kind);
+    return { name, description, secret: secret === true, allowed, fallback: asText(fallback) };
   });
+}
+
+/** '' for what is no number and no choice. */
+function allowedBy(kind: z.ZodType): string {
+  const schema = z.toJSONSchema(kind, { unrepresentable: 'any' });
+  if (schema.enum !== undefined) return schema.enum.join(', ');
+  if (schema.minimum === undefined) return '';
+  return `${schema.minimum} to ${schema.maximum}${schema.type === 'integer' ? ', whole' : ''}`;
 }
 
 /** A value as its setting takes it. */

@@ -31,12 +31,13 @@ export function withSettingsTable(document: string): string {
 }
 
 function settingsTable(): string {
-  const rows = describedSettings().map(({ name, description, fallback }) => [
+  const rows = describedSettings().map(({ name, description, allowed, fallback }) => [
     `\`${name}\``,
     DERIVED[name] ?? (fallback === '' ? '' : `\`${fallback}\``),
+    allowed,
     name in SEE ? `${description}, see ${SEE[name]}` : description,
   ]);
-  return markdownTable([['Name', 'Default', 'Meaning'], ...rows]);
+  return markdownTable([['Name', 'Default', 'Allowed', 'Meaning'], ...rows]);
 }
 
 /** Pads the cells as Biome does. */

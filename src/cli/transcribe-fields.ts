@@ -11,6 +11,11 @@ export type Fields = Readonly<Record<string, string | string[]>>;
 const SWITCHES = ['translate', 'diarize'];
 const LEFT_OUT = ['stream', 'known_speaker_names', 'known_speaker_references'];
 const DEFAULT_FORMAT: ResponseFormat = 'text';
+/** What differs on a command line. */
+const OTHER_WORDS: Readonly<Record<string, string>> = {
+  response_format: 'json, text (default), srt, vtt, verbose_json or diarized_json',
+  chunking_strategy: 'voice activity detection: auto (default), or an object as JSON',
+};
 
 const fields = Object.entries(transcriptionFields as Record<string, z.ZodType>).filter(
   ([name]) => !LEFT_OUT.includes(name),
@@ -27,14 +32,7 @@ export function addFieldOptions(command: Command): void {
       command.addOption(
         new Option(`${toFlag(name)} <value>`, `${description}; may be repeated`).argParser(collect),
       );
-    else if (name === 'response_format')
-      command.addOption(
-        new Option(
-          `${toFlag(name)} <value>`,
-          'json, text (default), srt, vtt, verbose_json or diarized_json',
-        ),
-      );
-    else command.addOption(new Option(`${toFlag(name)} <value>`, description));
+    else command.addOption(new Option(`${toFlag(name)} <value>`, OTHER_WORDS[name] ?? description));
   }
   command.addOption(
     new Option('--speaker <name=file>', 'a speaker, and 2 to 10 s of the voice; may be repeated').argParser(

@@ -20,7 +20,7 @@ import {
 import { operationId } from './openapi-ids.ts';
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
-type Status = 200 | 204 | 400 | 404 | 412 | 413 | 415 | 416 | 426 | 502 | 503 | 'default';
+type Status = 200 | 204 | 400 | 401 | 404 | 412 | 413 | 415 | 416 | 426 | 429 | 502 | 503 | 'default';
 
 export interface Operation {
   summary: string;
@@ -86,7 +86,7 @@ const ANYWHERE = {
   400: failure('Malformed', 'malformed: the request or the file cannot be used'),
   403: failure(
     'Forbidden',
-    'forbidden: the request comes from a page of another site, or Host has a wrong name',
+    'forbidden: a page of another site asks, Host has a wrong name, or SVC_MODEL_ALLOW leaves the model out',
   ),
   405: failure('MethodNotAllowed', 'method_not_allowed: Allow lists the methods of this path', ALLOW),
   408: failure('RequestTimeout', 'malformed: the request did not arrive in time'),
@@ -98,12 +98,12 @@ const ANYWHERE = {
     SHOULD_RETRY,
   ),
 };
-const TOO_MANY_KEYS = failure(
+export const TOO_MANY_KEYS = failure(
   'TooManyKeys',
   'unauthorized: too many wrong keys came from this address; Retry-After says when to come back',
   RETRY_AFTER,
 );
-const UNAUTHORIZED = failure(
+export const UNAUTHORIZED = failure(
   'Unauthorized',
   'unauthorized: SVC_API_KEY is set and the request has no valid key',
 );

@@ -34,6 +34,8 @@ import {
   STOPPING,
   shared,
   TOO_LARGE,
+  TOO_MANY_KEYS,
+  UNAUTHORIZED,
   UNAVAILABLE,
   UNSUPPORTED,
   UPSTREAM,
@@ -157,6 +159,10 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
     '/v1/realtime': {
       get: {
         summary: 'live transcription over a WebSocket, by the events of OpenAI’s transcription sessions',
+        query: z.object({
+          model: z.string().optional().describe('the model, until an event names one'),
+          intent: z.string().optional().describe('not read; OpenAI’s clients send `transcription`'),
+        }),
         responses: { 426: NEEDS_UPGRADE, 503: NO_SESSION, default: WEB_SOCKET },
       },
     },
@@ -236,7 +242,10 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
         summary: 'a cookie for a key, for the dashboard',
         open: true,
         body: bodyOf('application/json', z.looseObject({ key: z.string() })),
-        responses: { 204: DONE, 413: TOO_LARGE, 415: UNSUPPORTED },
+        responses: {
+          ...{ 204: DONE, 413: TOO_LARGE, 415: UNSUPPORTED },
+          ...{ 401: UNAUTHORIZED, 429: TOO_MANY_KEYS },
+        },
       },
       delete: { summary: 'clears the cookie', open: true, responses: { 204: DONE } },
     },
