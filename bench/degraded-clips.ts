@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wav } from '../test/wav.ts';
-import { CLIP_FOLDER, HEADER_BYTES, storedClip } from './clips.ts';
+import { CLIP_FOLDER, type Clip, HEADER_BYTES, storedClip } from './clips.ts';
 import { PROMPT_LANGUAGES, type Prompt, prompts } from './prompts.ts';
 import { seededRandom } from './random.ts';
 
@@ -16,8 +16,8 @@ const BABBLING_VOICES = 6;
 const REVERBERATION_SEC = 0.5;
 
 /** @param decibels how much softer; 16-bit samples are rounded as a recorder would round them */
-export function quieter(prompt: Prompt, decibels: number): Prompt {
-  return degraded(prompt, `quiet-${decibels}dB`, () => scaled(samplesOf(prompt), 10 ** (-decibels / 20)));
+export function quieter<Heard extends Clip>(clip: Heard, decibels: number): Heard {
+  return degraded(clip, `quiet-${decibels}dB`, () => scaled(samplesOf(clip), 10 ** (-decibels / 20)));
 }
 
 /** Adds white noise. @param snrDb power of the whole clip over that of the noise */
@@ -78,9 +78,9 @@ export function mixed(speech: Float32Array, noise: Float32Array, snrDb: number):
 
 const RAW_OUTPUT = ['-ar', String(SAMPLE_RATE), '-ac', '1', '-f', 's16le', '-'];
 
-function degraded(prompt: Prompt, how: string, samples: () => Float32Array): Prompt {
+function degraded<Heard extends Clip>(clip: Heard, how: string, samples: () => Float32Array): Heard {
   const bytes = () => wav(samples()).subarray(HEADER_BYTES);
-  return { ...prompt, ...storedClip(`${prompt.name}-${how}`, bytes, prompt.text), text: prompt.text };
+  return { ...clip, ...storedClip(`${clip.name}-${how}`, bytes, ''), text: clip.text };
 }
 
 function babble(length: number, { name, spoken }: Prompt): Float32Array {
@@ -129,7 +129,7 @@ function whiteNoise(length: number, seed: number): Float32Array {
 }
 
 const seedOf = (name: string) => createHash('sha256').update(name).digest().readUInt32LE(0);
-const samplesOf = ({ audio }: Prompt) => floats(readFileSync(audio).subarray(HEADER_BYTES));
+const samplesOf = ({ audio }: Clip) => floats(readFileSync(audio).subarray(HEADER_BYTES));
 export const scaled = (samples: Float32Array, gain: number) => samples.map((sample) => sample * gain);
 
 export function rms(samples: Float32Array): number {

@@ -1,13 +1,14 @@
 /**
  * Counts the sounds without speech for which the gateway returns a text.
  *
- *   npm run bench:silence [-- --languages auto,en --kinds music,noises --tuning --write]
+ *   npm run bench:silence [-- --languages auto,en --kinds music,noises --softer 30 --tuning --write]
  *
  * Every text stands in build/accuracy/silence.tsv.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { quieter } from './degraded-clips.ts';
 import { findPlace, markdownTable } from './page.ts';
 import { ROOT } from './peers/peer.ts';
 import { startVoxgate } from './peers/voxgate.ts';
@@ -20,6 +21,8 @@ const { values: options } = parseArgs({
     languages: { type: 'string', default: 'auto,en,fr,ja' },
     /** Names kinds of formulas or packages; all when absent. */
     kinds: { type: 'string' },
+    /** Decibels by which each sound is made softer. */
+    softer: { type: 'string', default: '0' },
     /** Takes at most this many sounds of each kind. */
     most: { type: 'string', default: '1000' },
     /** Takes the half of the sounds on which rules may be tuned, not the one that judges them. */
@@ -35,7 +38,10 @@ const { values: options } = parseArgs({
 
 const languages = options.languages.split(',');
 const place = options.write ? findPlace('silence', join(ROOT, 'docs/accuracy.md')) : null;
-const clips = soundClips(options.kinds?.split(',')).filter(({ tuning }) => tuning === options.tuning);
+const softer = Number(options.softer);
+const clips = soundClips(options.kinds?.split(','))
+  .filter(({ tuning }) => tuning === options.tuning)
+  .map((clip) => (softer > 0 ? quieter(clip, softer) : clip));
 const kinds = [...new Set(clips.map(({ kind }) => kind))];
 
 await using gateway = await startVoxgate({

@@ -6,6 +6,7 @@
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { DecodedSegment, VoiceActivityModel } from '../engine/types.ts';
 import { type AudioWindow, createAudioWindow } from './audio-window.ts';
+import { createLeveller } from './level.ts';
 import { isNoise } from './loudness.ts';
 import {
   createSegmenter,
@@ -29,6 +30,8 @@ export interface Chunk {
   silentUntilSec: number;
   /** 16 kHz mono. */
   samples: Float32Array;
+  /** The factor with which the voice activity model heard soft `samples`; absent for 1. */
+  gain?: number;
   /** The silences that `samples` lack, in order; absent where they lack none. */
   cuts?: readonly Cut[];
   /** The spans of speech in the chunk, in seconds from the start of the audio, each with its `certainty`, 0 to 1. */
@@ -124,27 +127,37 @@ export async function* speechChunks(
     onBlock(block: Float32Array): void | Promise<void>;
     segmenter?: SegmenterOptions;
     limits?: ChunkLimits;
+    /** False where the voice activity was found before, in the audio as it is. */
+    levelled?: boolean;
   },
 ): AsyncGenerator<Chunk> {
+  const { levelled = true } = options;
   const segmentation = options.segmenter ?? DEFAULT_SEGMENTER;
   const segmenter = createSegmenter(segmentation);
   const limits = options.limits ?? DEFAULT_LIMITS;
   const packer = createPacker(limits);
   const audio = createAudioWindow();
+  const leveller = createLeveller();
   let first = true;
   let heardTo = 0; // the window at which the chunk before ended
   const chunkOf = (group: Group) => {
-    const chunk = toChunk(group, audio, { heardTo, heardGap: heardGapOf(limits) });
+    const gain = gainOf(group.spans[0]);
+    const chunk = toChunk(group, audio, { gain, heardTo, heardGap: heardGapOf(limits) });
     heardTo = chunk.end;
     return chunk.chunk;
   };
+  const gainOf = (span: Span | undefined) => leveller.gainAt((span?.start ?? 0) * WINDOW_SAMPLES);
   const isSpeech = (span: SpeechSpan) =>
-    !isNoise(span.certainty, segmentation.threshold, () => samplesOf(span, audio));
+    !isNoise(span.certainty, segmentation.threshold, () => samplesOf(span, audio), gainOf(span));
 
   for await (const block of blocks) {
     await options.onBlock(block);
     audio.append(block);
-    const probabilities = await vad.probabilities(block, { reset: first }, { signal: options.signal });
+    const probabilities = await vad.probabilities(
+      levelled ? leveller.level(block) : block,
+      { reset: first },
+      { signal: options.signal },
+    );
     first = false;
     const groups = segmenter.push(probabilities).filter(isSpeech).flatMap(packer.push);
     groups.push(...packer.settle(segmenter.settled));
@@ -157,6 +170,7 @@ export async function* speechChunks(
 }
 
 /**
+ * @param gain that of the voice activity
  * @param heardTo the window at which the chunk before ended
  * @param heardGap the windows that are heard of a pause
  * @returns the chunk, and the window at which it ends
@@ -164,7 +178,7 @@ export async function* speechChunks(
 function toChunk(
   { spans, silentUntil }: Group,
   audio: AudioWindow,
-  { heardTo, heardGap }: { heardTo: number; heardGap: number },
+  { gain, heardTo, heardGap }: { gain: number; heardTo: number; heardGap: number },
 ) {
   const [speechStart, speechEnd] = [spans[0]?.start ?? 0, spans.at(-1)?.end ?? 0];
   const start = Math.max(speechStart - HEARD_AROUND, Math.min(heardTo, speechStart));
@@ -177,6 +191,7 @@ function toChunk(
     endSec: Math.min(speechEnd * WINDOW_SAMPLES, audio.length) / SAMPLE_RATE,
     silentUntilSec: (silentUntil * WINDOW_SAMPLES) / SAMPLE_RATE,
     samples,
+    ...(gain > 1 && { gain }),
     ...(cuts.length > 0 && { cuts }),
     speech: spans.map(({ start, end, certainty }) => ({
       startSec: start * WINDOW_SEC,

@@ -16,10 +16,10 @@ const CERTAIN = 0.95;
 
 export function isInvented(
   { noSpeechProb, avgLogprob }: Pick<Outcome, 'noSpeechProb' | 'avgLogprob'>,
-  { speech, samples }: Pick<Chunk, 'speech' | 'samples'>,
+  { speech, samples, gain }: Pick<Chunk, 'speech' | 'samples' | 'gain'>,
 ): boolean {
   const certainty = Math.max(...speech.map((span) => span.certainty));
   const signs = Number(noSpeechProb > MAX_NO_SPEECH) + Number(avgLogprob < MIN_AVG_LOGPROB);
   const isDoubtful = (certainty < CERTAIN && signs === 2) || (certainty < DOUBTFUL && signs === 1);
-  return isDoubtful && isLoud(samples);
+  return isDoubtful && isLoud(samples, gain);
 }

@@ -1,8 +1,9 @@
 /**
  * Tells loud sounds without speech from speech, by the certainty of the voice activity model. The model is less sure
- * of speech the softer it is, so its doubt tells something only where the audio is loud. docs/accuracy.md has the
+ * of speech the softer it is, so its doubt tells something only where it heard loud audio. docs/accuracy.md has the
  * figures. Pure.
  */
+import { powerOf } from './level.ts';
 
 /** The root mean square of samples in -1..1; -30 dBFS. Telephone speech is at -26 dBFS (ITU-T P.56). */
 const LOUD = 0.03;
@@ -15,12 +16,17 @@ const OF_THRESHOLD = 1.2;
  * @param certainty of a span of speech, 0 to 1
  * @param threshold the probability at which speech begins
  * @param samples gives those of the span, and is called only where the certainty leaves a doubt
+ * @param gain that with which the model heard them
  */
-export function isNoise(certainty: number, threshold: number, samples: () => Float32Array): boolean {
-  return certainty < Math.min(LEAST_CERTAINTY, OF_THRESHOLD * threshold) && isLoud(samples());
+export function isNoise(
+  certainty: number,
+  threshold: number,
+  samples: () => Float32Array,
+  gain = 1,
+): boolean {
+  return certainty < Math.min(LEAST_CERTAINTY, OF_THRESHOLD * threshold) && isLoud(samples(), gain);
 }
 
-export function isLoud(samples: Float32Array): boolean {
-  const power = samples.reduce((sum, sample) => sum + sample * sample, 0);
-  return power > LOUD * LOUD * samples.length;
+export function isLoud(samples: Float32Array, gain = 1): boolean {
+  return gain ** 2 * powerOf(samples) > LOUD * LOUD * samples.length;
 }

@@ -70,6 +70,8 @@ export interface TranscriptionInput extends OpeningInput {
   timed: boolean;
   /** True for a text that is computed anew in a moment: it is greedy, and nothing is decoded again. */
   draft?: boolean;
+  /** False where `voiceActivity` tells what was found before, in the audio as it is. */
+  levelled?: boolean;
   /** Called once the model is chosen, before anything of the request can fail for that model. */
   onRoute?(route: Route): void;
   /** Called, possibly several times, while the weights of a request without known faults are being downloaded. */
@@ -174,8 +176,10 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     await using lease = await deps.models.lease(route.model.id);
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
+    const { draft = false, levelled = true } = input;
     const chunks = speechChunks(source.blocks(), vad.model, {
       signal: stopped,
+      levelled,
       onBlock: (block) => {
         heardSamples += block.length;
         samples = Math.max(samples, heardSamples);
@@ -183,7 +187,6 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       },
       ...cuttingFor(request, recognizer.limits(language)),
     });
-    const { draft = false } = input;
     const beams = draft ? 1 : (request.beamSize ?? deps.beamSize);
     const asked = {
       ...toChunkRequest(request),

@@ -16,6 +16,7 @@ test('only what is both loud and of little certainty is noise', () => {
   assert(isNoise(0.59, 0.5, () => tone(0.035)));
   assert(!isNoise(0.61, 0.5, () => tone(0.035)));
   assert(!isNoise(0.59, 0.5, () => tone(0.025)));
+  assert(isNoise(0.59, 0.5, () => tone(0.025), 2));
 });
 
 test('a client that lowers the threshold hears less certain speech', () => {
@@ -24,6 +25,7 @@ test('a client that lowers the threshold hears less certain speech', () => {
   assert(!isNoise(0, 0, () => tone(0.1)));
 });
 
+/** Spans of audio whose voice activity is known, so that its level matters. */
 async function chunksOf(level: number, probability: number, threshold?: number): Promise<number> {
   const vad = {
     probabilities: async (samples: Float32Array) =>
@@ -39,6 +41,7 @@ async function chunksOf(level: number, probability: number, threshold?: number):
   const options = {
     signal: new AbortController().signal,
     onBlock: () => undefined,
+    levelled: false,
     ...cuttingFor(request, { maxSec: 12 }),
   };
   let count = 0;

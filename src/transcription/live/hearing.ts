@@ -33,6 +33,7 @@ export async function hear(
     requestId,
     draft,
     timed: false,
+    levelled: false,
     signal,
     onFetching: () => undefined,
   };
