@@ -141,12 +141,16 @@ export async function* speechChunks(
   let first = true;
   let heardTo = 0; // the window at which the chunk before ended
   const chunkOf = (group: Group) => {
-    const gain = gainOf(group.spans[0]);
+    const gain = Math.min(...group.spans.map(gainOf));
     const chunk = toChunk(group, audio, { gain, heardTo, heardGap: heardGapOf(limits) });
     heardTo = chunk.end;
     return chunk.chunk;
   };
-  const gainOf = (span: Span | undefined) => leveller.gainAt((span?.start ?? 0) * WINDOW_SAMPLES);
+  /** The padding of a span may lie in a block that was heard with another gain, as a silent one before a loud voice. */
+  const gainOf = ({ start, end }: Span) => {
+    const last = Math.min(end * WINDOW_SAMPLES, audio.length) - 1;
+    return Math.min(leveller.gainAt(start * WINDOW_SAMPLES), leveller.gainAt(last));
+  };
   const isSpeech = (span: SpeechSpan) =>
     !isNoise(span.certainty, segmentation.threshold, () => samplesOf(span, audio), gainOf(span));
 

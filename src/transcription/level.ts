@@ -1,7 +1,7 @@
 /**
  * Brings soft audio to the level of clear speech for the voice activity model, which is less sure of speech the softer
- * it is. The models that write text hear the audio as it is: their features do not depend on its level.
- * docs/accuracy.md has the figures. Pure.
+ * it is. The models that write text hear the audio as it is: the features of Whisper and Parakeet do not depend on its
+ * level. docs/accuracy.md has the figures. Pure.
  */
 import { WINDOW_SAMPLES } from './voice-activity.ts';
 
@@ -48,7 +48,7 @@ function loudestIn(block: Float32Array): number {
     sum += power - (powers.at(-1 - LOUDEST_WINDOWS) ?? 0);
     most = Math.max(most, sum);
   }
-  return Math.sqrt(most / Math.min(block.length, LOUDEST_WINDOWS * WINDOW_SAMPLES));
+  return block.length === 0 ? 0 : Math.sqrt(most / Math.min(block.length, LOUDEST_WINDOWS * WINDOW_SAMPLES));
 }
 
 /** The sum of the squares. */

@@ -227,7 +227,7 @@ test('a slow body of the one that was called does not keep the slot from the nex
 });
 
 test('those that have their body and wait hold no process of ffmpeg', async () => {
-  const ffmpeg = { ...BUDGETS.ffmpeg, maxProcesses: 1, maxWaitMs: 2000 };
+  const ffmpeg = { ...BUDGETS.ffmpeg, maxProcesses: 1 };
   await using gateway = await start({ env: { PATH: process.env.PATH ?? '' }, budgets: { ffmpeg } });
   // Longer than one block, so that its decoder is open until all of it was heard.
   const m4a = readFileSync(makeTone('long.m4a', '-af', 'aloop=loop=19:size=96000', '-c:a', 'aac'));

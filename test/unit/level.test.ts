@@ -35,6 +35,7 @@ test('the gain has an end, and silence, a short rest and an empty block do no ha
   assert(Math.abs(levelOf(leveller.level(tone(0.0001))) - 0.01) < 0.0002);
   assert(leveller.level(new Float32Array(WINDOW)).every((sample) => sample === 0));
   assert.equal(leveller.level(new Float32Array(0)).length, 0);
+  assert(Math.abs(levelOf(leveller.level(tone(0.0001))) - 0.01) < 0.0002);
   const rest = tone(0.01).subarray(0, 100);
   assert(levelOf(createLeveller().level(rest)) <= 0.1001);
 });
@@ -87,6 +88,28 @@ test('a soft sound in doubt is none, but softer speech beside a loud voice may b
   assert.equal((await heardAt([0.01], 0.55)).spans, 0);
   assert.equal((await heardAt([0.3, 0.01], 0.55)).spans, 1);
   assert.equal((await heardAt([0.3, 0.01], 0.9)).spans, 2);
+});
+
+test('a span whose padding lies in a silent block before is as loud as its own block', async () => {
+  const heard: number[] = [];
+  const vad = {
+    probabilities: async (samples: Float32Array) => {
+      heard.push(samples.length);
+      return new Float32Array(samples.length / WINDOW).fill(heard.length === 1 ? 0 : 0.55).fill(0, -20);
+    },
+    close: async () => undefined,
+  };
+  const soft = new Float32Array(80 * WINDOW);
+  soft.set(tone(0.01, 20));
+  soft.set(tone(0.3, 10), 70 * WINDOW); // makes the gain of the block 1
+  async function* blocks() {
+    yield new Float32Array(40 * WINDOW);
+    yield soft;
+  }
+  let spans = 0;
+  for await (const { speech } of speechChunks(blocks(), vad, { signal: FOREVER, onBlock: () => undefined }))
+    spans += speech.length;
+  assert.equal(spans, 1);
 });
 
 test('where voice activity is known already, nothing is levelled', async () => {

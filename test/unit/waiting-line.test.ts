@@ -180,6 +180,8 @@ test('what outlasts the stop waits on, and still may come, until its own time is
   await refused;
   const after = ends[1]?.take(FOREVER);
   assert.deepEqual(ids(), ['before', 'after']);
+  const late = line.turn({ requestId: 'late', ...how, waitMs: 10 }).take(FOREVER);
+  await assert.rejects(late, { code: 'slot_busy' });
   held[Symbol.dispose]();
   (await before)?.[Symbol.dispose]();
   (await after)?.[Symbol.dispose]();

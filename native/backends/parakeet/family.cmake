@@ -9,19 +9,14 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
     for (int i = 0; i < n_vocab_logits; ++i) {
         token_sum += expf(pstate.logits[i]);
     }
-    float token_p = expf(token_logit) / token_sum;" "    const float token_p = 0;"
-  # most weights of a filter are zero
+    float token_p = expf(token_logit) / token_sum;" "    const float token_p = 0;
+
+
+
+"
+  # most weights of a filter are zero: parakeet_filters.h
   1 "    const double eps = 5.960464477539063e-08;"
-    "    const double eps = 5.960464477539063e-08;
-    std::vector<std::pair<int, int>> groups; // of four bins, first and last, in which a filter has weights
-    for (int j = 0; j < mel.n_mel; j++) {
-        const auto row = filters.data.begin() + j * n_fb;
-        const auto is_part = [](float weight) { return weight != 0; };
-        const int first = std::find_if(row, row + n_fb, is_part) - row;
-        const int last = n_fb - (std::find_if(std::reverse_iterator(row + n_fb), std::reverse_iterator(row), is_part) -
-                                 std::reverse_iterator(row + n_fb));
-        groups.emplace_back(first / 4 * 4, last);
-    }"
+    "    const double eps = 5.960464477539063e-08; const auto groups = voxgate::filter_groups(filters.data, n_fb);"
   1 "            int k = 0;
             for (k = 0; k < n_fb - 3; k += 4) {"
     "            int k = 0;

@@ -3,6 +3,7 @@
 #include "backends/parakeet/parakeet_internals.h"
 
 #include "backends/backend_proc.h"
+#include "backends/parakeet/parakeet_filters.h"
 #include "backends/upstream_failure.h"
 #include "backends/upstream_thread.h"
 #include "backends/upstream_undo.h"

@@ -230,12 +230,12 @@ void SenseVoiceEncoder::add_waves(size_t positions) {
   const auto width = static_cast<size_t>(shape_.input);
   const size_t half = width / 2;
   const float step = std::log(10000.0F) / (static_cast<float>(half) - 1);
-  for (size_t i = waves_.size(); i < positions * width; ++i) {
-    const size_t column = i % width;
-    const float angle =
-        static_cast<float>(i / width + 1) * std::exp(static_cast<float>(column % half) * -step);
-    waves_.push_back(column < half ? std::sin(angle) : std::cos(angle));
-  }
+  for (size_t position = waves_.size() / width + 1; position <= positions; ++position)
+    for (size_t column = 0; column < width; ++column) {
+      const float rate = std::exp(static_cast<float>(column % half) * -step);
+      const float angle = static_cast<float>(position) * rate;
+      waves_.push_back(column < half ? std::sin(angle) : std::cos(angle));
+    }
 }
 
 std::vector<SenseVoicePeak> SenseVoiceEncoder::peaks(int32_t blank) const {

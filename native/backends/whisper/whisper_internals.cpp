@@ -329,8 +329,10 @@ void forget_step(whisper_state& state) {
 } // namespace
 
 void set_audio_context(whisper_state& state, int audio_context) {
-  forget_step(state);                    // it attends to the positions of the audio before
-  whisper_kv_cache_clear(state.kv_self); // a GPU adds up the masked rows of earlier texts, too
+  forget_step(state); // it attends to the positions of the audio before
+  // A GPU adds up the masked rows of earlier texts, too. There is no cache where the last call got no memory.
+  if (state.kv_self.buffer != nullptr)
+    whisper_kv_cache_clear(state.kv_self);
   state.exp_n_audio_ctx = audio_context;
 }
 

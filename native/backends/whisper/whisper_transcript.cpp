@@ -165,7 +165,7 @@ void WhisperTranscript::align(size_t first_segment, int frame, int frames) {
   for (size_t i = first_segment; i < segments_.size(); ++i) {
     for (auto& token : segments_[i].tokens) {
       const bool is_text = token.id < special_.end_of_text;
-      if (is_text && ends.empty()) { // too little audio for a path: the tokens share the time of the segment
+      if (is_text && ends.empty()) { // too little audio for a path: the times of `segment_of` stay
         token.start_ms = std::max(token.start_ms, aligned_until_ms_);
         token.end_ms = std::max(token.end_ms, token.start_ms);
         aligned_until_ms_ = token.end_ms;
