@@ -6,7 +6,7 @@
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import type { DecodedSegment, VoiceActivityModel } from '../engine/types.ts';
 import { type AudioWindow, createAudioWindow } from './audio-window.ts';
-import { createLeveller } from './level.ts';
+import { createLeveler } from './level.ts';
 import { isNoise } from './loudness.ts';
 import {
   createSegmenter,
@@ -128,16 +128,16 @@ export async function* speechChunks(
     segmenter?: SegmenterOptions;
     limits?: ChunkLimits;
     /** False where the voice activity was found before, in the audio as it is. */
-    levelled?: boolean;
+    leveled?: boolean;
   },
 ): AsyncGenerator<Chunk> {
-  const { levelled = true } = options;
+  const { leveled = true } = options;
   const segmentation = options.segmenter ?? DEFAULT_SEGMENTER;
   const segmenter = createSegmenter(segmentation);
   const limits = options.limits ?? DEFAULT_LIMITS;
   const packer = createPacker(limits);
   const audio = createAudioWindow();
-  const leveller = createLeveller();
+  const leveler = createLeveler();
   let first = true;
   let heardTo = 0; // the window at which the chunk before ended
   const chunkOf = (group: Group) => {
@@ -149,7 +149,7 @@ export async function* speechChunks(
   /** The padding of a span may lie in a block that was heard with another gain, as a silent one before a loud voice. */
   const gainOf = ({ start, end }: Span) => {
     const last = Math.min(end * WINDOW_SAMPLES, audio.length) - 1;
-    return Math.min(leveller.gainAt(start * WINDOW_SAMPLES), leveller.gainAt(last));
+    return Math.min(leveler.gainAt(start * WINDOW_SAMPLES), leveler.gainAt(last));
   };
   const isSpeech = (span: SpeechSpan) =>
     !isNoise(span.certainty, segmentation.threshold, () => samplesOf(span, audio), gainOf(span));
@@ -158,7 +158,7 @@ export async function* speechChunks(
     await options.onBlock(block);
     audio.append(block);
     const probabilities = await vad.probabilities(
-      levelled ? leveller.level(block) : block,
+      leveled ? leveler.level(block) : block,
       { reset: first },
       { signal: options.signal },
     );

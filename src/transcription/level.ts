@@ -13,14 +13,14 @@ const LOUDEST_WINDOWS = 8;
 /** A block counts as at least half as loud as the one before, so that a pause does not become as loud as speech. */
 const KEPT = 0.5;
 
-export interface Leveller {
+export interface Leveler {
   /** Takes the next block of a stream. @returns it with a gain of 1 or more; samples may exceed -1..1 */
   level(block: Float32Array): Float32Array;
   /** The gain of the sample at this place of the stream; 1 behind the last block. */
   gainAt(sample: number): number;
 }
 
-export function createLeveller(): Leveller {
+export function createLeveler(): Leveler {
   /** One for each block: a day of audio has some thousands. */
   const gains: { end: number; gain: number }[] = [];
   let before = 0;

@@ -71,7 +71,7 @@ export interface TranscriptionInput extends OpeningInput {
   /** True for a text that is computed anew in a moment: it is greedy, and nothing is decoded again. */
   draft?: boolean;
   /** False where `voiceActivity` tells what was found before, in the audio as it is. */
-  levelled?: boolean;
+  leveled?: boolean;
   /** Called once the model is chosen, before anything of the request can fail for that model. */
   onRoute?(route: Route): void;
   /** Called, possibly several times, while the weights of a request without known faults are being downloaded. */
@@ -176,10 +176,10 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     await using lease = await deps.models.lease(route.model.id);
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
-    const { draft = false, levelled = true } = input;
+    const { draft = false, leveled = true } = input;
     const chunks = speechChunks(source.blocks(), vad.model, {
       signal: stopped,
-      levelled,
+      leveled,
       onBlock: (block) => {
         heardSamples += block.length;
         samples = Math.max(samples, heardSamples);

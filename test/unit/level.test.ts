@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { speechChunks } from '../../src/transcription/chunks.ts';
-import { createLeveller } from '../../src/transcription/level.ts';
+import { createLeveler } from '../../src/transcription/level.ts';
 
 const WINDOW = 512;
 const FOREVER = new AbortController().signal;
@@ -14,45 +14,45 @@ const levelOf = (samples: Float32Array) =>
 
 test('soft audio gets the level of clear speech, and what is louder stays as it is', () => {
   for (const level of [0.05, 0.01, 0.002])
-    assert(Math.abs(levelOf(createLeveller().level(tone(level))) - 0.1) < 0.002, `${level}`);
+    assert(Math.abs(levelOf(createLeveler().level(tone(level))) - 0.1) < 0.002, `${level}`);
   for (const level of [0.1, 0.3]) {
     const block = tone(level);
-    assert.equal(createLeveller().level(block), block);
+    assert.equal(createLeveler().level(block), block);
   }
 });
 
 test('a word in a long silence counts as much as speech that goes on', () => {
   const block = new Float32Array(500 * WINDOW);
   block.set(tone(0.004, 8), 100 * WINDOW);
-  const word = createLeveller()
+  const word = createLeveler()
     .level(block)
     .subarray(100 * WINDOW, 108 * WINDOW);
   assert(Math.abs(levelOf(word) - 0.1) < 0.002);
 });
 
 test('the gain has an end, and silence, a short rest and an empty block do no harm', () => {
-  const leveller = createLeveller();
-  assert(Math.abs(levelOf(leveller.level(tone(0.0001))) - 0.01) < 0.0002);
-  assert(leveller.level(new Float32Array(WINDOW)).every((sample) => sample === 0));
-  assert.equal(leveller.level(new Float32Array(0)).length, 0);
-  assert(Math.abs(levelOf(leveller.level(tone(0.0001))) - 0.01) < 0.0002);
+  const leveler = createLeveler();
+  assert(Math.abs(levelOf(leveler.level(tone(0.0001))) - 0.01) < 0.0002);
+  assert(leveler.level(new Float32Array(WINDOW)).every((sample) => sample === 0));
+  assert.equal(leveler.level(new Float32Array(0)).length, 0);
+  assert(Math.abs(levelOf(leveler.level(tone(0.0001))) - 0.01) < 0.0002);
   const rest = tone(0.01).subarray(0, 100);
-  assert(levelOf(createLeveller().level(rest)) <= 0.1001);
+  assert(levelOf(createLeveler().level(rest)) <= 0.1001);
 });
 
 test('a pause after loud speech becomes loud step by step, and speech after a pause is not too loud', () => {
-  const leveller = createLeveller();
-  const levels = [0.2, 0.001, 0.001, 0.001, 0.2].map((level) => levelOf(leveller.level(tone(level))));
+  const leveler = createLeveler();
+  const levels = [0.2, 0.001, 0.001, 0.001, 0.2].map((level) => levelOf(leveler.level(tone(level))));
   const expected = [0.2, 0.001, 0.002, 0.004, 0.2];
   for (const [i, level] of levels.entries())
     assert(Math.abs(level - (expected[i] ?? 0)) < 0.05 * level, `block ${i}: ${level}`);
-  const gains = [0, 1, 2, 3, 4].map((block) => leveller.gainAt((block + 0.5) * 40 * WINDOW));
+  const gains = [0, 1, 2, 3, 4].map((block) => leveler.gainAt((block + 0.5) * 40 * WINDOW));
   assert.deepEqual(gains.map(Math.round), [1, 1, 2, 4, 1]);
-  assert.equal(leveller.gainAt(200 * WINDOW), 1, 'behind the end');
+  assert.equal(leveler.gainAt(200 * WINDOW), 1, 'behind the end');
 });
 
 /** The chunks of some tones of 0.6 s, each in a block of its own, and the levels at which the model of voice heard them. */
-async function heardAt(levels: readonly number[], certainty: number, levelled?: boolean) {
+async function heardAt(levels: readonly number[], certainty: number, leveled?: boolean) {
   const heard: number[] = [];
   const vad = {
     probabilities: async (samples: Float32Array) => {
@@ -68,7 +68,7 @@ async function heardAt(levels: readonly number[], certainty: number, levelled?: 
       yield block;
     }
   }
-  const options = { signal: FOREVER, onBlock: () => undefined, ...(levelled === false && { levelled }) };
+  const options = { signal: FOREVER, onBlock: () => undefined, ...(leveled === false && { leveled }) };
   const chunks = [];
   for await (const chunk of speechChunks(blocks(), vad, options)) chunks.push(chunk);
   return { heard, chunks, spans: chunks.flatMap(({ speech }) => speech).length };
@@ -112,7 +112,7 @@ test('a span whose padding lies in a silent block before is as loud as its own b
   assert.equal(spans, 1);
 });
 
-test('where voice activity is known already, nothing is levelled', async () => {
+test('where voice activity is known already, nothing is leveled', async () => {
   const { heard, chunks, spans } = await heardAt([0.01], 0.55, false);
   assert(Math.abs((heard[0] ?? 0) - 0.01) < 0.0002);
   assert.deepEqual([spans, chunks[0]?.gain], [1, undefined]);

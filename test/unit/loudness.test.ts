@@ -41,7 +41,7 @@ async function chunksOf(level: number, probability: number, threshold?: number):
   const options = {
     signal: new AbortController().signal,
     onBlock: () => undefined,
-    levelled: false,
+    leveled: false,
     ...cuttingFor(request, { maxSec: 12 }),
   };
   let count = 0;

@@ -33,7 +33,7 @@ export async function hear(
     requestId,
     draft,
     timed: false,
-    levelled: false,
+    leveled: false,
     signal,
     onFetching: () => undefined,
   };
