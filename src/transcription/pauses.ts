@@ -1,5 +1,6 @@
 /** Finds the short pauses inside of speech, which voice activity detection leaves in a span. Pure. */
 import { SAMPLE_RATE } from '../audio/decoder.ts';
+import { powerOf } from './level.ts';
 
 const FRAME = SAMPLE_RATE / 50; // 20 ms
 /** A pause is this much softer than the loud parts, as an amplitude: 20 dB. */
@@ -35,6 +36,6 @@ export function betweenPauses(samples: Float32Array): { start: number; end: numb
 function levelsOf(samples: Float32Array): Float32Array {
   return Float32Array.from({ length: Math.floor(samples.length / FRAME) }, (_, i) => {
     const frame = samples.subarray(i * FRAME, (i + 1) * FRAME);
-    return Math.sqrt(frame.reduce((sum, sample) => sum + sample * sample, 0) / FRAME);
+    return Math.sqrt(powerOf(frame) / FRAME);
   });
 }
