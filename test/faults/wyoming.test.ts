@@ -6,7 +6,6 @@ import { promisify } from 'node:util';
 import {
   type Gateway,
   heard,
-  json,
   type Script,
   startGateway,
   until,
@@ -137,10 +136,7 @@ test('a transcription waits for a busy slot, and has its text when the slot is f
   await using client = await connectWyoming(gateway);
   const hold = gateway.app.slot.take('tts', 'other');
   client.say(tone(1));
-  const waits = async () => (await json(await fetch(`${gateway.base}/admin/api/metrics`))).slot.waiting;
-  let waiting: unknown[] = [];
-  for (let i = 0; i < 200 && waiting.length === 0; i += 1) waiting = await waits();
-  assert.equal(waiting.length, 1, 'the dashboard shows who waits');
+  await untilWaiting(gateway, 1); // the dashboard shows who waits
   assert.equal(gateway.begun(), 0);
   hold[Symbol.dispose]();
   assert.equal((await client.event('transcript')).text, 'Hello there.');

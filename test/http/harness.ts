@@ -25,10 +25,10 @@ import type {
 import type { EnsureOptions, ModelStore } from '../../src/models/store.ts';
 import { createCrashes } from '../../src/observability/crashes.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
-/** Hardly any test of HTTP does without this. */
 import { until } from '../until.ts';
 import { wav } from '../wav.ts';
 
+/** Hardly any test of HTTP does without this. */
 export { until };
 
 export interface Script {

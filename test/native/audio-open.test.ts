@@ -50,6 +50,33 @@ test('the addon alone decodes with the length, pitch and level that ffmpeg gives
   }
 });
 
+test('MP3s that were joined are heard whole by the addon, whatever their tags say', async () => {
+  const seconds = async (...parts: Uint8Array[]) => {
+    const { samples, format } = await collect(write('tagged', Buffer.concat(parts)), alone());
+    assert.equal(format, 'mp3');
+    return samples.length / RATE;
+  };
+  const mp3 = readFileSync(makeTone('whole.mp3'));
+  const whole = await seconds(mp3);
+  assert.ok(Math.abs(whole - 2) < 0.03, `what fills up the last frame is no audio: ${whole} s`);
+  const old = Buffer.from(`TAG${'x'.repeat(125)}`);
+  const tag = Math.max(mp3.indexOf('Xing'), mp3.indexOf('Info'));
+  const counted = Buffer.from(mp3); // its tag counts frames and no bytes
+  counted[tag + 7] = 1;
+  const unfinished = Buffer.from(mp3); // as an encoder leaves it that was killed
+  unfinished.writeUInt32BE(0, tag + 8);
+  for (const [name, parts, copies] of [
+    ['an old tag at the end', [mp3, old], 1],
+    ['an old tag between', [mp3, old, mp3, old], 2],
+    ['three', [mp3, mp3, mp3], 3],
+    ['frames alone are counted', [counted, mp3], 2],
+    ['nothing is counted', [unfinished, mp3], 2],
+  ] as const) {
+    const heard = await seconds(...parts);
+    assert.ok(Math.abs(heard - copies * whole) < 0.06 * copies, `${name}: ${heard} s`);
+  }
+});
+
 test('a wav or Ogg file that the addon cannot read goes to ffmpeg', async () => {
   for (const [name, ...encoding] of [
     ['mp3inwav', '-c:a', 'libmp3lame', '-f', 'wav'],

@@ -101,8 +101,8 @@ test('a gateway that is overloaded, which does not say when to come again, is as
   });
   const said: string[] = [];
   const { signal } = new AbortController();
-  const asking_ = askFor({ ...asked, signal, onBusy: (message) => void said.push(message) });
-  await assert.rejects(asking_, { message: 'model_not_installed (status 503)' });
+  const answer = askFor({ ...asked, signal, onBusy: (message) => void said.push(message) });
+  await assert.rejects(answer, { message: 'model_not_installed (status 503)' });
   assert.deepEqual([asks, said], [2, ['overloaded (status 503)']]);
 });
 
