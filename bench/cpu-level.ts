@@ -14,7 +14,7 @@ export const CPU_LEVELS = Object.keys(PEER_NAMES) as CpuLevel[];
 
 /** The others use what they were compiled for, and cannot be told to use less. */
 export function canBeLimited(peer: string): boolean {
-  return peer === 'voxgate' || peer.startsWith('faster-whisper');
+  return peer.startsWith('voxgate') || peer.startsWith('faster-whisper');
 }
 
 /** Gives the environment of the processes that may use this level and none above it. */

@@ -1,16 +1,23 @@
 /** Lists the peers by the names that `--peers` takes, in the order of the tables. */
-import { startFasterWhisper, startFasterWhisperBatched, startFasterWhisperBeam5 } from './faster-whisper.ts';
+import {
+  startFasterWhisper,
+  startFasterWhisperBatched,
+  startFasterWhisperBatchedBeam5,
+  startFasterWhisperBeam5,
+} from './faster-whisper.ts';
 import type { StartPeer } from './peer.ts';
 import { startSherpaOnnx } from './sherpa-onnx.ts';
-import { startVoxgate } from './voxgate.ts';
+import { startVoxgate, startVoxgateBeam1 } from './voxgate.ts';
 import { startWhisperCli, startWhisperServer } from './whisper-cpp.ts';
 import { startWhisperNode } from './whisper-node.ts';
 
 export const PEERS: Record<string, StartPeer> = {
   voxgate: startVoxgate,
+  'voxgate-beam-1': startVoxgateBeam1,
   'faster-whisper': startFasterWhisper,
   'faster-whisper-beam-5': startFasterWhisperBeam5,
   'faster-whisper-batched': startFasterWhisperBatched,
+  'faster-whisper-batched-beam-5': startFasterWhisperBatchedBeam5,
   'whisper-server': startWhisperServer,
   'whisper-cli': startWhisperCli,
   'whisper-node': startWhisperNode,
@@ -19,5 +26,7 @@ export const PEERS: Record<string, StartPeer> = {
 
 /** The others are installed without what a GPU needs. */
 export function canUseGpu(peer: string): boolean {
-  return peer === 'voxgate' || peer.startsWith('faster-whisper') || /^whisper-(server|cli)$/.test(peer);
+  return (
+    peer.startsWith('voxgate') || peer.startsWith('faster-whisper') || /^whisper-(server|cli)$/.test(peer)
+  );
 }

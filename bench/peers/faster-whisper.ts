@@ -26,6 +26,11 @@ export function startFasterWhisperBatched(options: PeerOptions): Promise<Peer> {
   return start('faster-whisper batched', options, { beam: 1, batched: true });
 }
 
+/** Its batched mode with the beams that it has by default. */
+export function startFasterWhisperBatchedBeam5(options: PeerOptions): Promise<Peer> {
+  return start('faster-whisper batched beam 5', options, { beam: 5, batched: true });
+}
+
 async function start(
   name: string,
   options: PeerOptions,

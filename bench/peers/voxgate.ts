@@ -13,12 +13,26 @@ import { upload } from './upload.ts';
 
 type Options = Pick<PeerOptions, 'threads' | 'device' | 'gatewayModel' | 'url'>;
 
+export function startVoxgate(options: Options): Promise<Peer> {
+  return start('voxgate', options);
+}
+
+/** Decodes greedily, as the peers with one beam do. By default texts in doubt are heard again with five. */
+export function startVoxgateBeam1(options: Options): Promise<Peer> {
+  return start('voxgate beam 1', options, { SVC_BEAM_SIZE: '1' });
+}
+
 /** Starts on a free port, unless `url` names a running gateway, whose processor time and memory are not known. */
-export async function startVoxgate({ threads, device = 'cpu', gatewayModel, url }: Options): Promise<Peer> {
-  const version = `${packageVersion(ROOT)} (${gitRevision()}), ${gatewayModel}, ${device === 'cuda' ? 'f16' : 'q8_0'}`;
+async function start(
+  name: string,
+  { threads, device = 'cpu', gatewayModel, url }: Options,
+  settings: Record<string, string> = {},
+): Promise<Peer> {
+  const beam = settings.SVC_BEAM_SIZE === undefined ? '' : `, beam ${settings.SVC_BEAM_SIZE}`;
+  const version = `${packageVersion(ROOT)} (${gitRevision()}), ${gatewayModel}, ${device === 'cuda' ? 'f16' : 'q8_0'}${beam}`;
   if (url !== undefined) {
     return {
-      name: 'voxgate',
+      name,
       version: `at ${url}, ${gatewayModel}`,
       transcribe: (task) => ask(url, gatewayModel, task),
       cpuSec: () => Number.NaN,
@@ -31,9 +45,10 @@ export async function startVoxgate({ threads, device = 'cpu', gatewayModel, url 
     SVC_DEVICE: device,
     // The turns of the others may take longer than an idle model is kept.
     SVC_MODEL_KEEP_ALIVE_SEC: '-1',
+    ...settings,
   });
   return {
-    name: 'voxgate',
+    name,
     version,
     transcribe: (task) => ask(child.base, gatewayModel, task),
     cpuSec: child.cpuSec,
