@@ -45,6 +45,8 @@ const SPARSE_FROM_SEC = 4;
 const TAKEN_BY_PROMPT = 3;
 /** A text of which the tokens are more probable in the mean is right more often than what another look finds. */
 const SURE_AVG_LOGPROB = -0.15;
+/** The mean over a long text hides a doubtful word, so it has to be higher there. Half of the beams find as much. */
+const LONG = { fromSec: 12, sureAvgLogprob: -0.1 };
 const MIN_AVG_LOGPROB = -1;
 const MAX_NO_SPEECH = 0.6;
 
@@ -86,14 +88,17 @@ export function attemptsFor(
 /**
  * A second look at an accepted text that is in doubt, with several beams; null for other texts. It costs little, because
  * the audio is encoded already. docs/accuracy.md has the figures.
+ * @param beams as many as the client asks for; 1 for no second look
  */
 export function secondLook(
   { avgLogprob }: Pick<Outcome, 'avgLogprob'>,
   first: Attempt,
-  beams: number,
+  { beams, durationSec }: { beams: number; durationSec: number },
 ): Attempt | null {
-  const inDoubt = first.temperature === 0 && avgLogprob < SURE_AVG_LOGPROB;
-  return inDoubt && beams > first.beams ? { ...first, beams } : null;
+  const isLong = durationSec >= LONG.fromSec;
+  const sure = isLong ? LONG.sureAvgLogprob : SURE_AVG_LOGPROB;
+  if (beams <= first.beams || first.temperature > 0 || avgLogprob >= sure) return null;
+  return { ...first, beams: isLong ? Math.max(2, Math.ceil(beams / 2)) : beams };
 }
 
 /** The bytes of the text over their zlib-compressed size, which shows how repetitive the text is; 0 for no text. */

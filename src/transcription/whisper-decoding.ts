@@ -71,7 +71,7 @@ export async function decode(
     const { verdict, decoded } = heard;
     if (verdict === 'silence') return 'silence';
     if (verdict === 'accept') {
-      const second = secondLook(decoded.outcome, attempt, request.beams);
+      const second = secondLook(decoded.outcome, attempt, { beams: request.beams, durationSec });
       return second === null ? decoded : surer(decoded, await hear(second));
     }
     const better = best === null || decoded.outcome.avgLogprob > best.outcome.avgLogprob;
