@@ -104,7 +104,8 @@ export function clipClasses(options: ClassOptions, only: string[]): ClipClass[] 
     },
     {
       ...long('60min', 3600, 1),
-      title: '60 min, pauses of 1 s, with the times of segments (faster-whisper with its voice activity filter)',
+      title:
+        '60 min, pauses of 1 s, with the times of segments (faster-whisper with its voice activity filter)',
       rounds: options.rounds ?? 1,
       vad: true,
       timed: true,

@@ -46,7 +46,7 @@ const TAKEN_BY_PROMPT = 3;
 /** A text of which the tokens are more probable in the mean is right more often than what another look finds. */
 const SURE_AVG_LOGPROB = -0.15;
 /** The mean over a long text hides a doubtful word, so it has to be higher there. Half of the beams find as much. */
-const LONG = { fromSec: 12, sureAvgLogprob: -0.1 };
+const LONG = { fromSec: 12, sureAvgLogprob: -0.12 };
 const MIN_AVG_LOGPROB = -1;
 const MAX_NO_SPEECH = 0.6;
 
