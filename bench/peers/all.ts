@@ -26,7 +26,5 @@ export const PEERS: Record<string, StartPeer> = {
 
 /** The others are installed without what a GPU needs. */
 export function canUseGpu(peer: string): boolean {
-  return (
-    peer.startsWith('voxgate') || peer.startsWith('faster-whisper') || /^whisper-(server|cli)$/.test(peer)
-  );
+  return /^(voxgate|faster-whisper|whisper-(server|cli)$)/.test(peer);
 }
