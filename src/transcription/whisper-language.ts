@@ -20,8 +20,11 @@ const MOST_OTHERS = 3;
  * two sounds alike would leave a doubt in a recording of one language.
  */
 const KEPT = 50;
-/** A lead of this much in the mean log probability of the tokens makes a language e times as probable. */
-const TEXT_LEAD = 0.1;
+/**
+ * A lead in the mean log probability of the tokens counts this many times, or once a second of speech, if that is more:
+ * the longer the text is, the less of its mean is chance.
+ */
+const LEAST_TEXT_WEIGHT = 10;
 
 /** A language, and the first look at the chunk in it where that was needed to tell. */
 export interface ToldLanguage {
@@ -34,7 +37,8 @@ export interface ToldLanguage {
  * audio, so neither the looks at the text nor the decoding after it encode it again.
  */
 export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<ToldLanguage> {
-  const [{ audioContext }] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
+  const durationSec = chunk.samples.length / SAMPLE_RATE;
+  const [{ audioContext }] = attemptsFor(durationSec, lane.info, request);
   const { probabilities } = await lane.detectLanguage(
     chunk.samples,
     { audioContext },
@@ -53,7 +57,7 @@ export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkReque
     const other = await hear(detected);
     if (!(other instanceof NativeError) && other.verdict === 'accept') texts.push({ detected, first: other });
   }
-  return texts.length > 0 ? bestOf(texts) : { detected: top, first };
+  return texts.length > 0 ? bestOf(texts, durationSec) : { detected: top, first };
 }
 
 interface Text extends ToldLanguage {
@@ -61,10 +65,11 @@ interface Text extends ToldLanguage {
 }
 
 /** Weighs the texts with their languages. That of the best one has its part of what the others had. */
-function bestOf(texts: Text[]): Text {
+function bestOf(texts: Text[], durationSec: number): Text {
+  const textWeight = Math.max(LEAST_TEXT_WEIGHT, durationSec);
   const mean = ({ first }: Text) => first.decoded.outcome.avgLogprob;
   const surest = Math.max(...texts.map(mean));
-  const weight = (text: Text) => text.detected.probability * Math.exp((mean(text) - surest) / TEXT_LEAD);
+  const weight = (text: Text) => text.detected.probability * Math.exp((mean(text) - surest) * textWeight);
   const sum = (of: (text: Text) => number) => texts.reduce((total, text) => total + of(text), 0);
   const best = texts.reduce((a, b) => (weight(b) > weight(a) ? b : a));
   const all = sum(({ detected }) => detected.probability);

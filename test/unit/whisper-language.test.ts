@@ -11,13 +11,13 @@ const LANGUAGES = ['en', 'es', 'it', 'pt', 'cy'];
 const SPANISH_IN_DOUBT = { it: 0.88, es: 0.1, pt: 0.01, en: 0.01 };
 const CLEARLY_SPANISH = { es: 0.97, it: 0.018, pt: 0.012 };
 
-const chunk = {
+const chunkOf = (seconds: number) => ({
   startSec: 0,
-  endSec: 5,
-  silentUntilSec: 5,
-  samples: new Float32Array(5 * 16000),
+  endSec: seconds,
+  silentUntilSec: seconds,
+  samples: new Float32Array(seconds * 16000),
   speech: [{ startSec: 0, endSec: 1, certainty: 1 }],
-};
+});
 
 interface Text {
   logprob: number;
@@ -33,10 +33,12 @@ interface Scene {
   heardBefore?: LanguageTally | null;
   languages?: string[];
   draft?: boolean;
+  seconds?: number;
 }
 
 /** The answer, and the calls in their order: `detect`, and the language of each transcription. */
-async function hear({ probabilities, texts, heardBefore, languages = LANGUAGES, draft = false }: Scene) {
+async function hear(scene: Scene) {
+  const { probabilities, texts, heardBefore, languages = LANGUAGES, draft = false, seconds = 5 } = scene;
   const calls: string[] = [];
   const encodings = new Set<string>();
   const lane = {
@@ -71,7 +73,7 @@ async function hear({ probabilities, texts, heardBefore, languages = LANGUAGES, 
       return { ...NOTHING_BEFORE, ...(heardBefore && { languages: heardBefore }) };
     },
   });
-  const { detected, sentences } = await whisper.recognize(lane as unknown as Lane, chunk, request);
+  const { detected, sentences } = await whisper.recognize(lane as unknown as Lane, chunkOf(seconds), request);
   assert.equal(encodings.size, 1, `all calls share one encoding: ${[...encodings]}`);
   return { detected, calls, text: sentences.map(({ text }) => text.trim()).join(' ') };
 }
@@ -102,6 +104,18 @@ test('in doubt the sound decides where no text is much more probable', async () 
   });
   assert.deepEqual([detected.language, text, calls], ['it', 'a text in it', ['detect', 'it', 'es']]);
   assert(detected.probability > 0.7 && detected.probability < 0.9, `${detected.probability}`);
+});
+
+test('the longer the speech is, the more its text says', async () => {
+  const texts = { it: { logprob: -0.35 }, es: { logprob: -0.17 } };
+  for (const [seconds, language] of [
+    [5, 'it'],
+    [10, 'it'],
+    [20, 'es'],
+  ] as const) {
+    const { detected } = await hear({ probabilities: SPANISH_IN_DOUBT, texts, seconds });
+    assert.equal(detected.language, language, `${seconds} s`);
+  }
 });
 
 const FIVE_IN_DOUBT = { it: 0.4, pt: 0.25, en: 0.2, es: 0.1, cy: 0.05 };
