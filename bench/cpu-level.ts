@@ -6,6 +6,7 @@ const PEER_NAMES = {
   avx2_vnni: { ctranslate2: 'AVX2', oneDnn: 'AVX2_VNNI', mkl: 'AVX2' },
   avx512: { ctranslate2: 'AVX512', oneDnn: 'AVX512_CORE', mkl: 'AVX512' },
   avx512_vnni: { ctranslate2: 'AVX512', oneDnn: 'AVX512_CORE_VNNI', mkl: 'AVX512' },
+  avx512_bf16: { ctranslate2: 'AVX512', oneDnn: 'AVX512_CORE_BF16', mkl: 'AVX512' },
 } as const;
 
 export type CpuLevel = keyof typeof PEER_NAMES;

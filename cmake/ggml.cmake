@@ -204,7 +204,7 @@ foreach(target IN LISTS ggml_targets)
          "${kernels}/ops_internals.cpp" "${kernels}/fused_ops.cpp" "${kernels}/im2col.cpp" "${kernels}/cpu_level.cpp" "${kernels}/found_by_name.cpp"
          "${kernels}/q8_gemm.cpp" "${kernels}/q8_few.cpp" "${kernels}/q8_tiles.cpp" "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
          "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp" "${kernels}/unmasked_attention.cpp"
-         "${kernels}/unmasked_attention_tiles.cpp")
+         "${kernels}/unmasked_attention_bfloat16.cpp")
     set_target_properties(${target} PROPERTIES SOURCES "${sources}")
     target_include_directories(${target} PRIVATE "${VOXGATE_GENERATED}" "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu")
     target_compile_options(${target} PRIVATE -w $<$<COMPILE_LANGUAGE:C>:-fexceptions>

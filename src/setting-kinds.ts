@@ -148,7 +148,7 @@ export class ConfigError extends Error {
 /** What `EngineInfo.cpuLevel` can be on x86 and on 64-bit ARM, and `auto`. */
 export const cpuLevel = z.enum([
   'auto',
-  ...(['sse2', 'avx', 'avx2', 'avx2_vnni', 'avx512', 'avx512_vnni', 'amx'] as const),
+  ...(['sse2', 'avx', 'avx2', 'avx2_vnni', 'avx512', 'avx512_vnni', 'avx512_bf16', 'amx'] as const),
   ...(['neon', 'neon_dotprod', 'neon_i8mm'] as const),
 ]);
 

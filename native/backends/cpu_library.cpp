@@ -18,6 +18,8 @@ namespace voxgate {
 namespace {
 
 constexpr const char* kAuto = "auto";
+// The levels of products in bfloat16, which the library has beside its own.
+constexpr const char* kBfloat16 = "avx512_bf16";
 constexpr const char* kTiles = "amx";
 
 // Why the libraries that were found cannot be used, by their names.
@@ -40,7 +42,7 @@ const CpuLevel* loaded_level() {
 
 struct CpuLibrary {
   std::filesystem::path path;
-  std::vector<std::string> levels; // with `amx` where it is one
+  std::vector<std::string> levels; // with those of bfloat16 where it has them
   int score;                       // how well this processor suits it: 0 if not at all
 };
 
@@ -60,7 +62,9 @@ CpuLibrary examined(const std::filesystem::path& path) {
   if (const auto get = reinterpret_cast<GetCpuLevel>(dlsym(handle, kGetCpuLevel)); get != nullptr) {
     const CpuLevel& level = *get();
     library.levels.emplace_back(level.name);
-    if (library.score > 0 && level.may_use_tiles())
+    if (library.score > 0 && level.bfloat16() >= Bfloat16::vectors)
+      library.levels.emplace_back(kBfloat16);
+    if (library.score > 0 && level.bfloat16() == Bfloat16::tiles)
       library.levels.emplace_back(kTiles);
   }
   dlclose(handle);
@@ -99,8 +103,8 @@ const CpuLibrary& library_of(const std::string& level, const std::vector<CpuLibr
   const auto found = std::ranges::find_if(libraries, has);
   if (found != libraries.end() && found->score > 0)
     return *found;
-  if (found != libraries.end() ||
-      (level == kTiles && names_of(libraries, false).find("avx512_vnni") != std::string::npos))
+  if (found != libraries.end() || ((level == kTiles || level == kBfloat16) &&
+                                   names_of(libraries, false).find("avx512_vnni") != std::string::npos))
     throw Failure(StatusCode::invalid_argument,
                   "This processor does not have " + level +
                       "; of this build it can use: " + names_of(libraries, true));
@@ -121,7 +125,7 @@ void load(const std::string& level) {
     ggml_backend_load(blas.c_str());
   const CpuLevel* const loaded = loaded_level();
   if (loaded != nullptr && level != kAuto && level != kTiles)
-    loaded->leave_out_tiles();
+    loaded->limit_bfloat16(level == kBfloat16 ? Bfloat16::vectors : Bfloat16::none);
 }
 
 #else
@@ -173,7 +177,14 @@ std::string cpu_level() {
   const CpuLevel* const level = loaded_level();
   if (level == nullptr)
     return "";
-  return level->may_use_tiles() ? kTiles : level->name;
+  switch (level->bfloat16()) {
+  case Bfloat16::tiles:
+    return kTiles;
+  case Bfloat16::vectors:
+    return kBfloat16;
+  default:
+    return level->name;
+  }
 }
 
 std::string missing_cpu_library() {

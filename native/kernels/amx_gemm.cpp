@@ -5,13 +5,7 @@
 #include "amx_tiles.h"
 #include "thread_memory.h"
 
-#ifdef VOXGATE_HAS_TILES
-
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <atomic>
+#ifdef VOXGATE_HAS_BFLOAT16
 
 namespace voxgate {
 namespace {
@@ -52,32 +46,6 @@ void multiply(Tiles& tiles, const Value* columns, int64_t blocks, int64_t count,
 Tiles& thread_tiles() {
   static thread_local Tiles tiles;
   return tiles;
-}
-
-static std::atomic<bool> g_left_out = false;
-
-void leave_out_tiles() {
-  g_left_out = true;
-}
-
-bool may_use_tiles() {
-#ifdef VOXGATE_TESTS
-  if (kernel_calls.without_amx)
-    return false;
-#endif
-  if (g_left_out.load(std::memory_order_relaxed))
-    return false;
-  static const bool allowed = [] {
-    constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kInt8 = 1U << 25, kVectorBf16 = 1U << 5;
-    constexpr long kRequest = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (~d & (kBf16 | kTiles | kInt8)) != 0)
-      return false;
-    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & kVectorBf16) == 0)
-      return false;
-    return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
-  }();
-  return allowed;
 }
 
 bool amx_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,

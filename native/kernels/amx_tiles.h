@@ -9,8 +9,9 @@
 #if defined(__x86_64__) && defined(__linux__) && defined(__AVX512VNNI__) && defined(__AVX512BW__) &&         \
     defined(__F16C__)
 
-#define VOXGATE_HAS_TILES
+#define VOXGATE_HAS_BFLOAT16
 
+#include "cpu_level.h"
 #include "taken.h"
 #include "transpose.h"
 
@@ -61,9 +62,11 @@ struct Tiles {
 Tiles& thread_tiles();
 
 // A virtual machine may advertise AMX while its kernel does not let a process use it; the kernel is asked.
-bool may_use_tiles();
-// From now on it may not. To be called before anything computes.
-void leave_out_tiles();
+Bfloat16 bfloat16_products();
+void limit_bfloat16(Bfloat16 most);
+inline bool may_use_tiles() {
+  return bfloat16_products() == Bfloat16::tiles;
+}
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};

@@ -2,17 +2,21 @@
 
 namespace voxgate {
 
+// What products in bfloat16 run on, from the least to the best: AVX-512's instructions for them, or AMX
+// tiles.
+enum class Bfloat16 { none, vectors, tiles };
+
 // What one of ggml's CPU libraries, with the kernels in it, is compiled for. Levels have the names of
 // SVC_CPU.
 struct CpuLevel {
   // sse2, avx, avx2, avx2_vnni, avx512, avx512_vnni; neon, neon_dotprod, neon_i8mm; generic on other
   // processors.
   const char* name;
-  // Whether kernels may compute on AMX tiles, which makes the level `amx`. The system is asked at the first
-  // call.
-  bool (*may_use_tiles)();
-  // From now on they may not. To be called before anything computes.
-  void (*leave_out_tiles)();
+  // What kernels may use beside it, which makes the level `avx512_bf16` or `amx`. The system is asked at the
+  // first call.
+  Bfloat16 (*bfloat16)();
+  // From now on they use no more than this. To be called before anything computes.
+  void (*limit_bfloat16)(Bfloat16 most);
 };
 
 // Each library has it under this name (backends/cpu_library.h).

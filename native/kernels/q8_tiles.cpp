@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#ifdef VOXGATE_HAS_TILES
+#ifdef VOXGATE_HAS_BFLOAT16
 
 #define VOXGATE_AMX_INT8 __attribute__((target("amx-tile,amx-int8")))
 

@@ -4,6 +4,8 @@
 // it. In every other build VOXGATE_TAKEN does nothing.
 #ifdef VOXGATE_TESTS
 
+#include "cpu_level.h"
+
 #include <atomic>
 
 namespace voxgate {
@@ -13,7 +15,7 @@ struct KernelCalls {
   std::atomic<long> q8_gemm_few{0}; // its variant for a few columns
   std::atomic<long> q8_tiles{0};
   std::atomic<long> amx_gemm{0};
-  std::atomic<bool> without_amx{false}; // set by tests of what computes where there is no AMX
+  std::atomic<Bfloat16> bfloat16{Bfloat16::tiles}; // set by tests to the most that kernels may use
   std::atomic<long> speech_norm{0};
   std::atomic<long> speech_attention{0};
   std::atomic<long> speech_convolution{0};
@@ -31,6 +33,7 @@ struct KernelCalls {
   std::atomic<long> attention_of_few{0};
   std::atomic<long> attention_in_floats{0};
   std::atomic<long> attention_on_tiles{0};
+  std::atomic<long> attention_on_vectors{0};
   std::atomic<long> whole_heads{0};
   std::atomic<long> gelu{0};
   std::atomic<long> im2col{0};

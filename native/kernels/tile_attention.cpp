@@ -3,7 +3,7 @@
 // it gives are the columns of the next product, whose rows are the channels of the values.
 #include "tile_kernels.h"
 
-#ifdef VOXGATE_HAS_TILES
+#ifdef VOXGATE_HAS_BFLOAT16
 
 #include <cmath>
 

@@ -5,7 +5,7 @@
 #include "speech_kernels.h"
 #include "tile_ops.h"
 
-#ifdef VOXGATE_HAS_TILES
+#ifdef VOXGATE_HAS_BFLOAT16
 
 #include "vec.h"
 

@@ -4,7 +4,7 @@
 // of positions or heads, and each number is computed by one of them in an order of its own.
 #include "tile_kernels.h"
 
-#ifdef VOXGATE_HAS_TILES
+#ifdef VOXGATE_HAS_BFLOAT16
 
 #include <cmath>
 

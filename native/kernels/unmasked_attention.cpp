@@ -165,10 +165,13 @@ bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end, float* res
   if (queries < kFewQueries) {
     attend = &attend_few;
     VOXGATE_TAKEN(attention_of_few);
-#ifdef VOXGATE_HAS_TILES
-  } else if (may_use_tiles()) {
+#ifdef VOXGATE_HAS_BFLOAT16
+  } else if (bfloat16_products() == Bfloat16::tiles) {
     attend = &attend_on_tiles;
     VOXGATE_TAKEN(attention_on_tiles);
+  } else if (bfloat16_products() == Bfloat16::vectors) {
+    attend = &attend_on_vectors;
+    VOXGATE_TAKEN(attention_on_vectors);
 #endif
   } else {
     VOXGATE_TAKEN(attention_in_floats);

@@ -15,9 +15,9 @@ inline void tell_same_rows(ggml_tensor* attention) {
 }
 
 // Attention that sees all keys, as Whisper asks ggml for it: softmax(scale * K q + offsets) v for each head,
-// of many queries in the encoder and of a query for each text in the decoder. Many queries are computed on
-// AMX tiles, where queries, keys, values and weights are rounded to bfloat16; all else is computed in floats.
-// Sums are floats.
+// of many queries in the encoder and of a query for each text in the decoder. Many queries are computed in
+// bfloat16 where the processor has that, on AMX tiles or with the instructions of AVX-512: queries, keys,
+// values and weights are rounded to it. All else is computed in floats. Sums are floats.
 //
 //   dst     what ggml_flash_attn_ext made: [64 values, heads, queries] floats
 //   src[0]  queries, [64, queries, heads] floats

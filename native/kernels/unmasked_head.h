@@ -43,8 +43,10 @@ struct UnmaskedHead {
   }
 };
 
-// Attends on AMX tiles. Returns false where there is no memory.
+// Attends in bfloat16, on AMX tiles or with the instructions of AVX-512. Returns false where there is no
+// memory.
 bool attend_on_tiles(const UnmaskedHead& head, ThreadMemory& memory);
+bool attend_on_vectors(const UnmaskedHead& head, ThreadMemory& memory);
 
 } // namespace voxgate
 

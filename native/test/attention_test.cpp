@@ -129,16 +129,11 @@ void check(const Shapes& shapes, double tolerance) {
   }
 }
 
-struct WithoutAmx {
-  WithoutAmx() { calls().without_amx = true; }
-  ~WithoutAmx() { calls().without_amx = false; }
-};
-
 } // namespace
 
 TEST("kernels: attention of many queries is ours, in floats") {
   needs_vectors();
-  const WithoutAmx without_amx;
+  const MostBfloat16 without(Bfloat16::none);
   const long before = calls().attention_in_floats;
   check(kManyQueries, 1e-3);
   CHECK(calls().attention_in_floats > before);
@@ -151,6 +146,26 @@ TEST("kernels: attention of many queries is ours, on AMX tiles") {
   CHECK(calls().attention_on_tiles > before);
 }
 
+TEST("kernels: attention of many queries is ours, in the bfloat16 of AVX-512") {
+  needs_bfloat16();
+  const MostBfloat16 without_tiles(Bfloat16::vectors);
+  const long before = calls().attention_on_vectors;
+  check(kManyQueries, 2e-2);
+  CHECK(calls().attention_on_vectors > before);
+}
+
+TEST("kernels: attention in the bfloat16 of AVX-512 is that on AMX tiles") {
+  needs_amx();
+  for (const auto& [queries, positions] : kManyQueries) {
+    const Attention attention{queries, positions};
+    const auto on_tiles = attention.computed(2);
+    const MostBfloat16 without_tiles(Bfloat16::vectors);
+    const auto on_vectors = attention.computed(2);
+    for (size_t i = 0; i < on_tiles.size(); ++i)
+      CHECK(std::abs(on_tiles[i] - on_vectors[i]) < 1e-3);
+  }
+}
+
 TEST("kernels: attention of a few queries is ours") {
   needs_vectors();
   const long before = calls().attention_of_few;
@@ -160,9 +175,12 @@ TEST("kernels: attention of a few queries is ours") {
 
 TEST("kernels: attention of other shapes than Whisper's is ggml's, with the processor's own instruction") {
   const long before = calls().halves_to_floats;
-  const long ours = calls().attention_in_floats + calls().attention_on_tiles;
+  const auto many = [] {
+    return calls().attention_in_floats + calls().attention_on_tiles + calls().attention_on_vectors;
+  };
+  const long ours = many();
   const Attention attention{100, 130, 32};
   CHECK(attention.worst_difference(2) < 5e-3);
   CHECK(calls().halves_to_floats > before);
-  CHECK(calls().attention_in_floats + calls().attention_on_tiles == ours);
+  CHECK(many() == ours);
 }

@@ -36,13 +36,23 @@ void needs_vectors() {
     throw Skipped{"ggml was built for " + level + ", where it computes by itself"};
 }
 
-void needs_amx() {
-  if (const auto level = cpu_level(); level != "amx" && level != "avx512_vnni")
+static void needs_instructions(const char* flag) {
+  const auto level = cpu_level();
+  if (level != "amx" && level != "avx512_bf16" && level != "avx512_vnni")
     throw Skipped{"ggml was built for " + level};
   std::ifstream file("/proc/cpuinfo");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (text.find(" amx_bf16") == text.npos || text.find(" avx512_bf16") == text.npos)
-    throw Skipped{"the processor has no AMX"};
+  if (text.find(flag) == text.npos)
+    throw Skipped{std::string("the processor has no") + flag};
+}
+
+void needs_bfloat16() {
+  needs_instructions(" avx512_bf16");
+}
+
+void needs_amx() {
+  needs_bfloat16();
+  needs_instructions(" amx_bf16");
 #if defined(__x86_64__) && defined(__linux__)
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0)

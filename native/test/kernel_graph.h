@@ -22,6 +22,16 @@ KernelCalls& calls();
 void needs_vectors();
 // Skips where the processor has no AMX, or the kernel does not let processes use it.
 void needs_amx();
+// Skips where the processor has no instructions for bfloat16.
+void needs_bfloat16();
+
+// Lets kernels use no more than this for products in bfloat16, as long as it lives.
+struct MostBfloat16 {
+  explicit MostBfloat16(Bfloat16 most) { calls().bfloat16 = most; }
+  MostBfloat16(const MostBfloat16&) = delete;
+  MostBfloat16& operator=(const MostBfloat16&) = delete;
+  ~MostBfloat16() { calls().bfloat16 = Bfloat16::tiles; }
+};
 
 // Holds one graph of ggml's on the CPU, built and computed as the backends do it.
 struct KernelGraph {

@@ -101,13 +101,6 @@ double worst_difference(const Product& shape, int threads, float scale = 1) {
   return worst_difference(shape, random_weights(shape, scale), threads, scale);
 }
 
-struct WithoutAmx {
-  WithoutAmx() { calls().without_amx = true; }
-  WithoutAmx(const WithoutAmx&) = delete;
-  WithoutAmx& operator=(const WithoutAmx&) = delete;
-  ~WithoutAmx() { calls().without_amx = false; }
-};
-
 // Integers are multiplied exactly, so only the order in which the blocks are added makes a difference.
 constexpr double kTolerance = 1e-5;
 
@@ -119,12 +112,13 @@ TEST("kernels: they are those of the level that the build asks for") {
     throw Skipped{"the build is for this machine, whichever level that is"};
   if (wanted == "all")
     wanted = setting("VOXGATE_TEST_LEVEL", "which level this processor has");
-  CHECK(cpu_level() == wanted || (cpu_level() == "amx" && wanted == "avx512_vnni"));
+  const auto level = cpu_level();
+  CHECK(level == wanted || ((level == "amx" || level == "avx512_bf16") && wanted == "avx512_vnni"));
 }
 
 TEST("kernels: quantized products are ours") {
   needs_vectors();
-  const WithoutAmx without_amx;
+  const MostBfloat16 without(Bfloat16::none);
   const long many = calls().q8_gemm;
   const long few = calls().q8_gemm_few;
   worst_difference({64, 16, 512}, 2);
@@ -135,7 +129,7 @@ TEST("kernels: quantized products are ours") {
 
 TEST("kernels: quantized products are those of plain loops for every shape") {
   needs_vectors();
-  const WithoutAmx without_amx;
+  const MostBfloat16 without(Bfloat16::none);
   for (const int64_t m : {1, 16, 31, 32, 33, 47, 64, 95, 160})
     for (const int64_t n : {1, 2, 5, 7, 8, 9, 12, 13, 50})
       for (const int64_t k : {32, 64, 96, 512})
@@ -144,7 +138,7 @@ TEST("kernels: quantized products are those of plain loops for every shape") {
 
 TEST("kernels: quantized products are the same to the last bit on any number of threads") {
   needs_vectors();
-  const WithoutAmx without_amx;
+  const MostBfloat16 without(Bfloat16::none);
   for (const Product shape : {Product{512, 1, 512}, Product{96, 40, 256}, Product{33, 9, 64}}) {
     const auto weights = random_weights(shape);
     const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2);
@@ -157,7 +151,7 @@ TEST("kernels: quantized products are the same to the last bit on any number of 
 TEST("kernels: quantized products are right with more columns than are prepared at once, and deeper than the "
      "kernel goes") {
   needs_vectors();
-  const WithoutAmx without_amx;
+  const MostBfloat16 without(Bfloat16::none);
   CHECK(worst_difference({32, 700, 2048}, 2) < kTolerance);
   CHECK(worst_difference({64, 12, 8192}, 2) < kTolerance);
   CHECK(worst_difference({64, 12, 8192 + 32}, 2) < kTolerance);
@@ -165,7 +159,7 @@ TEST("kernels: quantized products are right with more columns than are prepared 
 
 TEST("kernels: quantized products are right at the ends of the range of a scale") {
   needs_vectors();
-  const WithoutAmx without_amx;
+  const MostBfloat16 without(Bfloat16::none);
   for (const float scale : {1e-3F, 1e3F})
     CHECK(worst_difference({64, 16, 512}, 2, scale) < kTolerance);
   const Product shape{64, 16, 64};
@@ -176,8 +170,8 @@ TEST("kernels: quantized products are right at the ends of the range of a scale"
 
 TEST("kernels: a quantized weight may be -128, as programs other than ggml write it") {
   needs_vectors();
-  const WithoutAmx without_amx;           // its tiles are of bfloat16
-  constexpr int64_t kBlockBytes = 2 + 32; // a 16-bit scale and 32 integers
+  const MostBfloat16 without(Bfloat16::none); // its tiles are of bfloat16
+  constexpr int64_t kBlockBytes = 2 + 32;     // a 16-bit scale and 32 integers
   for (const int64_t n : {1, 3, 7, 8, 20})
     for (const int64_t count : {1, 2, 32}) {
       const Product shape{64, n, 2048};
@@ -244,7 +238,7 @@ TEST("kernels: products on AMX tiles are nearer to the exact ones than those of 
   const auto activations = random_values(static_cast<size_t>(shape.n * shape.k), 2);
   const auto exact = restored(weights, static_cast<size_t>(shape.m * shape.k));
   const double tiles = worst_difference(shape, exact, activations, product(shape, weights, activations, 2));
-  const WithoutAmx without_amx;
+  const MostBfloat16 without(Bfloat16::none);
   const double integers =
       worst_difference(shape, exact, activations, product(shape, weights, activations, 2));
   CHECK(tiles < integers);

@@ -150,7 +150,7 @@ TEST("sensevoice tiles: they are nearer to the exact products than 8-bit activat
   needs_amx();
   Model exact(widened(true));
   Model tiles(widened(false));
-  calls().without_amx = true;
+  calls().bfloat16 = Bfloat16::vectors;
   Model integers(widened(false));
   const auto error = [&](Model& model) {
     double sum = 0;
@@ -165,7 +165,7 @@ TEST("sensevoice tiles: they are nearer to the exact products than 8-bit activat
     return sum;
   };
   const double of_integers = error(integers);
-  calls().without_amx = false;
+  calls().bfloat16 = Bfloat16::tiles;
   const double of_tiles = error(tiles);
   std::cout << "     squared error " << of_tiles << ", of 8-bit activations " << of_integers << "\n";
   CHECK(of_tiles < of_integers);

@@ -68,7 +68,7 @@ test('the levels of this machine that have kernels write the same tokens', {
   for (const level of ['sse2', 'avx', 'avx2', 'avx2_vnni', 'avx512', 'avx512_vnni'])
     assert.ok(offered.split(', ').includes(level), `${level} is none of: ${offered}`);
   const tokens = new Map<string, string>();
-  for (const level of ['avx2', 'avx2_vnni', 'avx512', 'avx512_vnni']) {
+  for (const level of ['avx2', 'avx2_vnni', 'avx512', 'avx512_vnni', 'avx512_bf16']) {
     const ended = await run(process.execPath, script(level, MODEL)).catch(
       (error: { stderr: string }) => error,
     );

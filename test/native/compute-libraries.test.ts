@@ -63,7 +63,10 @@ const LEVEL = 'console.log(native.info.cpuLevel);';
 test('the level of instructions is that of the library, and another one than it has cannot be named', async () => {
   const folder = await addonWithout(dir);
   const level = (await inProcess(folder, { gpus: false }, LEVEL)).trim();
-  assert.match(level, /^(sse2|avx|avx2|avx2_vnni|avx512|avx512_vnni|amx|neon|neon_dotprod|neon_i8mm)$/);
+  assert.match(
+    level,
+    /^(sse2|avx|avx2|avx2_vnni|avx512|avx512_vnni|avx512_bf16|amx|neon|neon_dotprod|neon_i8mm)$/,
+  );
   assert.equal((await inProcess(folder, { gpus: false, cpu: level }, LEVEL)).trim(), level);
   const refused = `await import('node:assert/strict').then((assert) => assert.throws(
     () => loadNative(${JSON.stringify(join(folder, 'voxgate.node'))}, { cpu: 'sse9' }),

@@ -252,7 +252,7 @@ test('a setting of a program that is undefined is absent', () => {
 });
 
 test('every level of instructions that the engine knows may be set', () => {
-  const x86 = ['sse2', 'avx', 'avx2', 'avx2_vnni', 'avx512', 'avx512_vnni', 'amx'];
+  const x86 = ['sse2', 'avx', 'avx2', 'avx2_vnni', 'avx512', 'avx512_vnni', 'avx512_bf16', 'amx'];
   for (const level of ['auto', ...x86, 'neon', 'neon_dotprod', 'neon_i8mm'])
     assert.equal(readConfig({ SVC_CPU: level }).config.cpu, level);
 });

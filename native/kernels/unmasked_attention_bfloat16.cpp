@@ -1,8 +1,9 @@
-// Attention of Whisper's encoder on AMX tiles: unmasked_attention.h says what is computed.
+// Attention of Whisper's encoder in bfloat16: unmasked_attention.h says what is computed.
+#include "bfloat16_vectors.h"
 #include "tile_kernels.h"
 #include "unmasked_head.h"
 
-#ifdef VOXGATE_HAS_TILES
+#ifdef VOXGATE_HAS_BFLOAT16
 
 namespace voxgate {
 namespace {
@@ -58,10 +59,26 @@ VOXGATE_AMX void store(const UnmaskedHead& head, int64_t query, int64_t tile, co
     _mm512_storeu_si512(head.result(query + i) + tile * kTile, rows[i]);
 }
 
-} // namespace
+struct OnTiles {
+  VOXGATE_AMX static void begin() { configure(); }
+  VOXGATE_AMX static void end() { release(); }
+  VOXGATE_AMX static void multiply(const Value* w0, const Value* w1, const Value* c0, const Value* c1,
+                                   int64_t blocks, const std::array<float*, 4>& results) {
+    multiply_tiles(w0, w1, kTileValues, kLine, c0, c1, blocks, results);
+  }
+};
 
-// Attends on tiles, whose results have a row for each key and each channel, and a column for each query.
-VOXGATE_AMX bool attend_on_tiles(const UnmaskedHead& head, ThreadMemory& memory) {
+struct OnVectors {
+  static void begin() {}
+  static void end() {}
+  VOXGATE_BFLOAT16 static void multiply(const Value* w0, const Value* w1, const Value* c0, const Value* c1,
+                                        int64_t blocks, const std::array<float*, 4>& results) {
+    multiply_vectors(w0, w1, c0, c1, blocks, results);
+  }
+};
+
+// Attends with results that have a row for each key and each channel, and a column for each query.
+template <typename On> VOXGATE_AMX bool attend_in_bfloat16(const UnmaskedHead& head, ThreadMemory& memory) {
   const int64_t pairs = (head.keys + kBlock - 1) / kBlock; // of tiles of keys
   const int64_t head_values = pairs * 2 * kBlocks * kTileValues;
   const int64_t score_floats = pairs * kBlock * kTile;
@@ -77,7 +94,7 @@ VOXGATE_AMX bool attend_on_tiles(const UnmaskedHead& head, ThreadMemory& memory)
   lay_out_values(head, pairs, values);
   const auto stride = static_cast<int64_t>(head.dst->src[0]->nb[1] / sizeof(float));
   Tiles& t = thread_tiles();
-  configure();
+  On::begin();
   for (int64_t query = head.first; query < head.end; query += 2 * kTile) {
     const int64_t tiles = head.end - query > kTile ? 2 : 1;
     for (int64_t i = 0; i < tiles; ++i)
@@ -88,8 +105,8 @@ VOXGATE_AMX bool attend_on_tiles(const UnmaskedHead& head, ThreadMemory& memory)
     for (int64_t pair = 0; pair < pairs; ++pair) {
       const Value* const rows = keys + pair * 2 * kBlocks * kTileValues;
       float* const to = scores + pair * kBlock * kTile;
-      multiply_tiles(rows, rows + kBlocks * kTileValues, kTileValues, kLine, queries, more, kBlocks,
-                     {to, to + kTile * kTile, to + score_floats, to + score_floats + kTile * kTile});
+      On::multiply(rows, rows + kBlocks * kTileValues, queries, more, kBlocks,
+                   {to, to + kTile * kTile, to + score_floats, to + score_floats + kTile * kTile});
     }
     // Probabilities take half of the room of the scores they are made of, and begin where those do.
     __m512 factors[2] = {};
@@ -103,15 +120,25 @@ VOXGATE_AMX bool attend_on_tiles(const UnmaskedHead& head, ThreadMemory& memory)
     }
     for (int64_t tile = 0; tile < kChannelTiles; tile += 2) {
       const Value* const rows = values + tile * pairs * kTileValues;
-      multiply_tiles(rows, rows + pairs * kTileValues, kTileValues, kLine, weights[0], weights[1], pairs,
-                     {t.sums[0][0], t.sums[1][0], t.sums[2][0], t.sums[3][0]});
+      On::multiply(rows, rows + pairs * kTileValues, weights[0], weights[1], pairs,
+                   {t.sums[0][0], t.sums[1][0], t.sums[2][0], t.sums[3][0]});
       for (int64_t i = 0; i < tiles; ++i)
         for (int64_t half = 0; half < 2; ++half)
           store(head, query + i * kTile, tile + half, t.sums[2 * i + half][0], factors[i]);
     }
   }
-  release();
+  On::end();
   return true;
+}
+
+} // namespace
+
+bool attend_on_tiles(const UnmaskedHead& head, ThreadMemory& memory) {
+  return attend_in_bfloat16<OnTiles>(head, memory);
+}
+
+bool attend_on_vectors(const UnmaskedHead& head, ThreadMemory& memory) {
+  return attend_in_bfloat16<OnVectors>(head, memory);
 }
 
 } // namespace voxgate
