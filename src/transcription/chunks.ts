@@ -128,12 +128,14 @@ export async function* speechChunks(
     segmenter?: SegmenterOptions;
     limits?: ChunkLimits;
     /** False where the voice activity was found before, in the audio as it is. */
-    leveled?: boolean;
+    leveled?: boolean | undefined;
+    /** True where the audio begins with the rest of speech that was cut. */
+    continued?: boolean | undefined;
   },
 ): AsyncGenerator<Chunk> {
-  const { leveled = true } = options;
+  const { leveled = true, continued = false } = options;
   const segmentation = options.segmenter ?? DEFAULT_SEGMENTER;
-  const segmenter = createSegmenter(segmentation);
+  const segmenter = createSegmenter(segmentation, { continued });
   const limits = options.limits ?? DEFAULT_LIMITS;
   const packer = createPacker(limits);
   const audio = createAudioWindow();
@@ -199,7 +201,7 @@ function toChunk(
     ...(cuts.length > 0 && { cuts }),
     speech: spans.map(({ start, end, certainty }) => ({
       startSec: start * WINDOW_SEC,
-      endSec: end * WINDOW_SEC,
+      endSec: Math.min(end * WINDOW_SAMPLES, audio.length) / SAMPLE_RATE,
       certainty,
     })),
   };

@@ -4,6 +4,9 @@ import type { Segment } from './segment.ts';
 import { runsBySpeaker } from './speakers/runs.ts';
 import { toSubtitles } from './subtitles.ts';
 
+/** How long a cue is shown that has no time of its own. */
+const LEAST_SEC = 0.5;
+
 export interface Cue {
   start: number;
   end: number;
@@ -19,7 +22,7 @@ export interface Cue {
  */
 export function toCues(segments: Segment[], granularity: SegmentGranularity, durationSec: number): Cue[] {
   if (granularity === 'sentence')
-    return segments.map(({ start, end, text, speaker }) => ({ start, end, text, speaker }));
+    return withLength(segments.map(({ start, end, text, speaker }) => ({ start, end, text, speaker })));
   // A cue is of one speaker, so the words of each are cut by themselves.
   const runs = runsBySpeaker(segments.flatMap((segment) => segment.words));
   const cues = runs.flatMap((words, i) => {
@@ -35,6 +38,24 @@ export function toCues(segments: Segment[], granularity: SegmentGranularity, dur
   });
   return cues.sort((a, b) => a.start - b.start);
 }
+
+/**
+ * Players show no cue that ends where it begins, as that of a short sentence may between two quick ones. Its text goes
+ * to the cue of the same speaker that it touches; a cue without one overlaps what follows.
+ */
+function withLength(cues: Cue[]): Cue[] {
+  const shown: Cue[] = [];
+  for (const cue of cues) {
+    const last = shown.at(-1);
+    const touches = last !== undefined && last.speaker === cue.speaker && cue.start - last.end < 0.001;
+    if (touches && !(hasLength(last) && hasLength(cue)))
+      shown.splice(-1, 1, { ...last, end: Math.max(last.end, cue.end), text: last.text + cue.text });
+    else shown.push(cue);
+  }
+  return shown.map((cue) => (hasLength(cue) ? cue : { ...cue, end: cue.start + LEAST_SEC }));
+}
+
+const hasLength = ({ start, end }: Cue) => Math.round(end * 1000) > Math.round(start * 1000);
 
 /** SubRip text, whose cues are numbered from 1. */
 export function toSrt(list: Cue[]): string {

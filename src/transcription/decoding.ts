@@ -119,6 +119,11 @@ function isRepetitive(text: string): boolean {
   return compressionRatio(text) > MAX_COMPRESSION;
 }
 
+/** Whether the text is one that the reference code takes, as far as its log probability goes. */
+export function isSure({ avgLogprob }: Pick<Outcome, 'avgLogprob'>): boolean {
+  return avgLogprob >= MIN_AVG_LOGPROB;
+}
+
 /**
  * Judges an attempt. `silence` means no speech: an unsure text and a high probability of no speech.
  * @param durationSec the length of the chunk
@@ -129,7 +134,7 @@ export function judge(
   attempt: Attempt,
   { durationSec, speechSec }: { durationSec: number; speechSec: number },
 ): Verdict {
-  const unsure = outcome.avgLogprob < MIN_AVG_LOGPROB;
+  const unsure = !isSure(outcome);
   if (outcome.noSpeechProb > MAX_NO_SPEECH && unsure) return 'silence';
   const capped = attempt.maxTokens > 0 && outcome.tokens >= attempt.maxTokens;
   // Where the decoder writes times, a repetition at the pace of speech is real.

@@ -72,6 +72,8 @@ export interface TranscriptionInput extends OpeningInput {
   draft?: boolean;
   /** False where `voiceActivity` tells what was found before, in the audio as it is. */
   leveled?: boolean;
+  /** True where the audio begins with the rest of speech that was cut. */
+  continued?: boolean | undefined;
   /** Called once the model is chosen, before anything of the request can fail for that model. */
   onRoute?(route: Route): void;
   /** Called, possibly several times, while the weights of a request without known faults are being downloaded. */
@@ -176,10 +178,11 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     await using lease = await deps.models.lease(route.model.id);
     const stop = new AbortController();
     const stopped = AbortSignal.any([signal, stop.signal]);
-    const { draft = false, leveled = true } = input;
+    const { draft = false, leveled, continued } = input;
     const chunks = speechChunks(source.blocks(), vad.model, {
       signal: stopped,
       leveled,
+      continued,
       onBlock: (block) => {
         heardSamples += block.length;
         samples = Math.max(samples, heardSamples);

@@ -47,6 +47,12 @@ export const DEFAULT_SEGMENTER: SegmenterOptions = {
 /** As short as the shortest span, so that a word among other sounds is not averaged away. */
 const CERTAINTY_WINDOWS = windows(250);
 
+/** The speech that goes on now. */
+export interface OpenSpan extends Span {
+  /** Whether it is the rest of a span that was cut. */
+  continued: boolean;
+}
+
 export interface Segmenter {
   /** Takes the next probabilities, and returns the spans that can no longer change. */
   push(probabilities: Float32Array): SpeechSpan[];
@@ -55,20 +61,25 @@ export interface Segmenter {
   /** No later span starts before this window, so the audio before it is no longer needed. */
   readonly settled: number;
   /** The speech that goes on now: its first window, and the window after the last one with speech; null in silence. */
-  readonly open: Span | null;
+  readonly open: OpenSpan | null;
 }
 
-export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): Segmenter {
+/** @param continued true where the audio begins with the rest of a span that was cut */
+export function createSegmenter(
+  options: SegmenterOptions = DEFAULT_SEGMENTER,
+  { continued = false }: { continued?: boolean } = {},
+): Segmenter {
   const { threshold, endThreshold, minSpeech, minSilence, padding, maxSpeech } = options;
   let position = 0;
-  let open: { start: number; probabilities: number[]; lastSpeech: number; continued: boolean } | null = null;
+  let open: { start: number; probabilities: number[]; lastSpeech: number; continued: boolean } | null =
+    continued ? { start: 0, probabilities: [], lastSpeech: -1, continued } : null;
   let lastSpeech = -minSilence; // of the last span that closed
   let previousEnd = 0; // the padded end of the last span returned; no later span begins before it
 
   /** Closes the open span. @param room the windows of silence after `end` that may become padding */
   function close(span: NonNullable<typeof open>, end: number, room: number): SpeechSpan[] {
     // The rest of a span that was cut is speech, however short it is.
-    if (end - span.start < minSpeech && !span.continued) return [];
+    if (end - span.start < (span.continued ? 1 : minSpeech)) return [];
     const start = Math.max(previousEnd, span.start - padding);
     previousEnd = end + Math.min(padding, room);
     return [
@@ -121,7 +132,7 @@ export function createSegmenter(options: SegmenterOptions = DEFAULT_SEGMENTER): 
       return Math.max(previousEnd, (open?.start ?? position) - padding);
     },
     get open() {
-      return open && { start: open.start, end: open.lastSpeech + 1 };
+      return open && { start: open.start, end: open.lastSpeech + 1, continued: open.continued };
     },
   };
 }

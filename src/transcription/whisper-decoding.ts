@@ -6,6 +6,7 @@ import {
   type Attempt,
   attemptsFor,
   isLoop,
+  isSure,
   judge,
   type Outcome,
   secondLook,
@@ -69,7 +70,8 @@ export async function decode(
       continue;
     }
     const { verdict, decoded } = heard;
-    if (verdict === 'silence') return 'silence';
+    // Another attempt may write nothing. It does not make an earlier text silence of which the model was sure.
+    if (verdict === 'silence') return best !== null && isSure(best.outcome) ? best : 'silence';
     if (verdict === 'accept') {
       const second = secondLook(decoded.outcome, attempt, { beams: request.beams, durationSec });
       return second === null ? decoded : surer(decoded, await hear(second));

@@ -84,6 +84,12 @@ test('a commit ends what is said at the moment, also where it is too short to be
   const { item_id } = await client.event('input_audio_buffer.committed');
   assert.equal((await client.event(COMPLETED)).item_id, item_id);
   assert.equal((await client.event('error', 2)).error.event_id, 'second');
+  const longest = 'e'.repeat(512);
+  client.send({ type: 'input_audio_buffer.commit', event_id: longest });
+  assert.equal((await client.event('error', 3)).error.event_id, longest);
+  client.send({ type: 'input_audio_buffer.commit', event_id: `${longest}e` });
+  const { error } = await client.event('error', 4);
+  assert.deepEqual([error.event_id, error.code, error.param], [null, 'invalid_value', 'event_id']);
   assert(!client.events.some(({ type }) => type.includes('speech_')));
 });
 
@@ -329,6 +335,19 @@ test('speech has as much silence before it as in a file, whatever prefix the cli
     for (const lead of leads.splice(0))
       assert(Math.abs(lead - inFile) <= 512, `${lead} samples, ${inFile} in a file`);
   }
+});
+
+test('a word behind the cut in speech without a pause is heard', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway);
+  client.send(at16kHz({ turn_detection: { type: 'server_vad' } }));
+  const windows = (count: number) => tone((count * 512) / 16_000);
+  for (const part of [windows(870), silence(512 / 16_000), windows(7), silence(1)]) client.speak(part);
+  const texts = [await client.event(COMPLETED), await client.event(COMPLETED, 2)];
+  assert.deepEqual(
+    texts.map(({ transcript }) => transcript),
+    ['Hello there.', 'Hello there.'],
+  );
 });
 
 test('the times of turns are those of all audio that was sent, also after commits and clears', async () => {

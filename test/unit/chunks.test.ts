@@ -87,6 +87,13 @@ test('a chunk holds exactly the audio at its place, and a little of the silence 
   }
 });
 
+test('speech ends with the audio, also within a window', async () => {
+  const audio = audioOf([20, 0], [81, 0.9]).subarray(0, 100 * WINDOW_SAMPLES + 100);
+  const [chunk] = (await chunksOf(audio, 7)).chunks;
+  const end = audio.length / 16_000;
+  assert.deepEqual([chunk?.endSec, chunk?.speech.at(-1)?.endSec], [end, end]);
+});
+
 test('chunks do not depend on the blocks, stay within the limit and follow one another', async () => {
   const runs = fc.array(fc.tuple(fc.integer({ min: 1, max: 400 }), fc.constantFrom(0, 0.9)), {
     maxLength: 12,

@@ -70,9 +70,32 @@ test('speech without a pause is cut where a file would be cut', () => {
     events.slice(1).map(([, event]) => event),
     [
       { type: 'stopped', end: 700 },
-      { type: 'started', start: 700 },
+      { type: 'started', start: 700, continued: true },
     ],
   );
+  const { start, end } = createSegmenter(DEFAULT_SEGMENTER, { continued: true }).push(
+    Float32Array.from([...long.slice(700), ...windows([0, 30])]),
+  )[0] ?? { start: 0, end: 0 };
+  assert.deepEqual([start, end], [0, 307]);
+});
+
+test('the rest of speech that was cut is heard, however short or soft it is', () => {
+  for (const rest of [windows([0.2, 1], [0.9, 7]), windows([0.2, 1], [0.45, 20])]) {
+    const { events } = turnsIn([...windows([0.95, 870]), ...rest, ...windows([0, 40])]);
+    assert.deepEqual(
+      events.map(([, { type }]) => type),
+      ['started', 'stopped', 'started', 'stopped'],
+    );
+    const [, , [, second]] = events as [unknown, unknown, [number, TurnEvent]];
+    assert.deepEqual(second, { type: 'started', start: 870, continued: true });
+    const inExcerpt = (continued: boolean) =>
+      createSegmenter(DEFAULT_SEGMENTER, { continued }).push(
+        Float32Array.from([...rest, ...windows([0, 40])]),
+      );
+    assert.deepEqual([inExcerpt(true).length, inExcerpt(false).length], [1, 0]);
+  }
+  const nothing = createSegmenter(DEFAULT_SEGMENTER, { continued: true });
+  assert.deepEqual(nothing.push(Float32Array.from(windows([0.2, 40]))), []);
 });
 
 test('what was said grows with speech only', () => {

@@ -56,6 +56,23 @@ test('a cut without a comma is at a pause, else before a conjunction, else where
   );
 });
 
+test('a sentence without length is shown with the one that it touches, else for a moment', () => {
+  const at = (start: number, end: number, text: string, speaker?: string) =>
+    createSegmentNumbering()({ start, end, text: ` ${text}`, words: [], speaker } as never);
+  const shown = (...segments: ReturnType<typeof at>[]) =>
+    toCues(segments, 'sentence', 60).map(({ start, end, text }) => [start, end, text]);
+  assert.deepEqual(shown(at(0, 1.4, 'Hello there.'), at(1.4, 1.4, 'No.'), at(1.4, 1.9, 'Never.')), [
+    [0, 1.4, ' Hello there. No.'],
+    [1.4, 1.9, ' Never.'],
+  ]);
+  assert.deepEqual(shown(at(1.4, 1.4003, 'No.'), at(1.4003, 1.9, 'Never.')), [[1.4, 1.9, ' No. Never.']]);
+  assert.deepEqual(shown(at(0, 1, 'Yes?', 'A'), at(1, 1, 'No.', 'B'), at(2, 3, 'Fine.', 'B')), [
+    [0, 1, ' Yes?'],
+    [1, 1.5, ' No.'],
+    [2, 3, ' Fine.'],
+  ]);
+});
+
 test('seven seconds are a limit too', () => {
   const words = wordsOf('A B C D E F G H I J', 0.9);
   assert.deepEqual(

@@ -74,6 +74,26 @@ test('a model that repeats itself is asked in the next way, and at last the spee
   assert.equal(always.asked.length, 3);
 });
 
+test('another attempt that writes nothing does not make a sure text silence', async () => {
+  for (const [logprob, expected] of [
+    [-0.2, 'Yes.'],
+    [-4, ''],
+  ] as const) {
+    const tokens = [{ id: 0, bytes: Buffer.from(' Yes.'), logprob, startMs: 0, endMs: 500 }];
+    const asked: boolean[] = [];
+    const lane = {
+      info: { languages: ['en'], audioContext: 1500, textContext: 448 },
+      transcribe: async (_samples: Float32Array, { times }: ChunkOptions) => {
+        asked.push(times);
+        return [{ startMs: 0, endMs: 500, tokens: times ? [] : tokens, noSpeechProb: 0.1 }];
+      },
+    };
+    const speech = [{ startSec: 0, endSec: 5, certainty: 0.9 }];
+    const heard = await whisper.recognize(lane as unknown as Lane, { ...chunk, speech }, request);
+    assert.deepEqual([textOf(heard).trim(), asked], [expected, [false, true]]);
+  }
+});
+
 test('another failure of the engine is not tried again', async () => {
   const { lane, asked } = laneOf(['inference_failed']);
   await assert.rejects(recognize(lane), { name: 'NativeError', code: 'inference_failed' });

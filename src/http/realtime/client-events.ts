@@ -27,6 +27,8 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 /** The names of the beta's flat fields that the API has at another place. */
 const FLAT = /^input_audio_|^turn_detection$/;
 const MAX_SHOWN = 64;
+/** That of OpenAI's API reference for `event_id`. */
+const LONGEST_ID = 512;
 /** What is longer is audio, which is one text. Many values of that length would take seconds to read, and gigabytes. */
 const LONG_EVENT = 256 * 1024;
 const MOST_IN_LONG_EVENT = 100;
@@ -48,7 +50,12 @@ export function parseClientEvent(text: string): ClientEvent {
   if (!parsed.success)
     throw new BadEvent(null, invalidValue('type', '', 'Expected an object with a type', 'type'));
   const { type, event_id: id, ...fields } = parsed.data;
-  const eventId = id === undefined || id === null ? null : excerpt(id, MAX_SHOWN);
+  const eventId = id ?? null;
+  if (eventId !== null && eventId.length > LONGEST_ID)
+    throw new BadEvent(
+      null,
+      invalidValue('event_id', excerpt(eventId, MAX_SHOWN), `Expected at most ${LONGEST_ID} characters`),
+    );
   try {
     return { eventId, ...readFields(type, fields) };
   } catch (error) {

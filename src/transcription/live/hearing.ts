@@ -34,6 +34,7 @@ export async function hear(
     draft,
     timed: false,
     leveled: false,
+    continued: excerpt.continued,
     signal,
     onFetching: () => undefined,
   };

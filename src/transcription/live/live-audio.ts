@@ -13,6 +13,8 @@ export interface Excerpt {
   samples: Float32Array;
   /** One for each window of the samples. */
   probabilities: Float32Array;
+  /** True where it begins with the rest of speech that was too long and has been cut. */
+  continued?: boolean;
 }
 
 export interface LiveAudio {

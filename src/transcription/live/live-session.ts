@@ -104,6 +104,8 @@ export async function openLiveSession(
   let bufferStart = 0;
   /** The window from which the client has heard that the open utterance goes on. */
   let openFrom = 0;
+  /** Whether the open utterance goes on with speech that was cut. */
+  let isContinued = false;
   /** The samples that the client sent and that are in no window, less those of silence that were filled in. */
   let unplaced = 0;
   let previousId: string | null = null;
@@ -136,7 +138,7 @@ export async function openLiveSession(
   }
 
   /** @param from the window with which it begins for the client */
-  function begin(from: number): Utterance {
+  function begin(from: number, continued = false): Utterance {
     const { request, delay } = settings;
     const id = deps.newId();
     const { padding, minSilence } = segmenter();
@@ -144,15 +146,21 @@ export async function openLiveSession(
     const onDelta = (text: string) => deps.emit({ type: 'delta', id, text });
     const start = Math.max(bufferStart, from - heardBefore());
     openFrom = from;
+    isContinued = continued;
     return createUtterance({ id, start, request, delay, trailing, signal: ended.signal, onDelta }, deps);
   }
+
+  const excerptOf = ({ start }: Utterance, end: number): Excerpt => ({
+    ...audio.excerpt(start, end),
+    continued: isContinued,
+  });
 
   function end(utterance: Utterance, endWindow: number, said: number, unheard = 0): void {
     open = null;
     bufferStart = endWindow;
     deps.emit({ type: 'committed', id: utterance.id, previousId });
     previousId = utterance.id;
-    const excerpt = audio.excerpt(utterance.start, endWindow);
+    const excerpt = excerptOf(utterance, endWindow);
     const audioSec = ((endWindow - openFrom) * WINDOW_SAMPLES - unheard) / SAMPLE_RATE;
     const text = finish(utterance, { excerpt, said, audioSec }, last).finally(() => pending.delete(text));
     pending.add(text);
@@ -183,7 +191,7 @@ export async function openLiveSession(
     for (const event of events) {
       if (settings.turns === null) continue;
       if (event.type === 'started') {
-        open = begin(event.start);
+        open = begin(event.start, event.continued);
         deps.emit({ type: 'started', id: open.id, startMs: timeOf(event.start) });
       } else if (open !== null) {
         deps.emit({ type: 'stopped', id: open.id, endMs: timeOf(event.end) });
@@ -221,7 +229,7 @@ export async function openLiveSession(
       windows,
       silence: turns.silence,
       said: turns.said,
-      excerpt: () => audio.excerpt(utterance.start, windows),
+      excerpt: () => excerptOf(utterance, windows),
     });
     // Silence before the first speech is not kept: some clients send it without end, and commit after a turn.
     const kept = settings.turns === null ? KEPT_SILENCE : 0;

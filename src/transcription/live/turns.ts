@@ -5,7 +5,9 @@
 import { createSegmenter, type SegmenterOptions } from '../voice-activity.ts';
 
 /** What has happened at a window. `start` and `end` count windows from the beginning of the audio. */
-export type TurnEvent = { type: 'started'; start: number } | { type: 'stopped'; end: number };
+export type TurnEvent =
+  /** It is `continued` where it goes on with speech that was too long and has been cut. */
+  { type: 'started'; start: number; continued?: true } | { type: 'stopped'; end: number };
 
 export interface Turns {
   /** Takes the probability of the next window. */
@@ -39,11 +41,12 @@ export function createTurns(
   let isOpen = false;
   let said = 0;
   let lastSpeech = first;
+  let continued = false; // the span that is open
 
   function start(at: number): TurnEvent[] {
     if (isOpen) return [];
     isOpen = true;
-    return [{ type: 'started', start: Math.max(previousEnd, at - prefix) }];
+    return [{ type: 'started', start: Math.max(previousEnd, at - prefix), ...(continued && { continued }) }];
   }
 
   function stop(at: number): TurnEvent[] {
@@ -64,6 +67,7 @@ export function createTurns(
       // A span that was too long has been cut some time ago, and what follows the cut goes on.
       const end = open === null ? position : first + open.start;
       const events = spans.flatMap((span) => [...start(first + span.start), ...stop(end)]);
+      continued = open?.continued ?? false;
       const isSpeech = open !== null && open.end - open.start >= options.minSpeech;
       return isSpeech ? [...events, ...start(first + open.start)] : events;
     },
