@@ -1,6 +1,7 @@
 /**
  * A build for all levels of instructions (`--cpu=all`). QEMU stands for older processors: each takes its own library,
- * and no instruction that it does not have ends the process. The levels with kernels of ours write the same tokens.
+ * and no instruction that it does not have ends the process. The levels with kernels of ours write the same tokens, but
+ * for those that round to bfloat16.
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
@@ -35,6 +36,10 @@ const SCRIPT = `
     await whisper.close();
   }`;
 
+/** The levels with kernels of ours. */
+const INTEGERS = ['avx2', 'avx2_vnni', 'avx512', 'avx512_vnni'];
+const BFLOAT16 = ['avx512_bf16', 'amx'];
+
 const script = (level: string, model: string) => [
   ...['--input-type=module', '-e', SCRIPT, ADDON, level, model, JFK],
 ];
@@ -68,7 +73,7 @@ test('the levels of this machine that have kernels write the same tokens', {
   for (const level of ['sse2', 'avx', 'avx2', 'avx2_vnni', 'avx512', 'avx512_vnni'])
     assert.ok(offered.split(', ').includes(level), `${level} is none of: ${offered}`);
   const tokens = new Map<string, string>();
-  for (const level of ['avx2', 'avx2_vnni', 'avx512', 'avx512_vnni', 'avx512_bf16']) {
+  for (const level of [...INTEGERS, ...BFLOAT16]) {
     const ended = await run(process.execPath, script(level, MODEL)).catch(
       (error: { stderr: string }) => error,
     );
@@ -80,7 +85,7 @@ test('the levels of this machine that have kernels write the same tokens', {
     const [used, ids = ''] = ended.stdout.trim().split('\n');
     assert.equal(used, level);
     assert.ok(ids.split(',').length > 20, ids);
-    tokens.set(level, ids);
+    if (INTEGERS.includes(level)) tokens.set(level, ids);
   }
   if (!/^flags.* (avx512f|avx_vnni)\b/m.test(readFileSync('/proc/cpuinfo', 'utf8')))
     return t.skip('of the levels with kernels, this processor has one');
