@@ -18,6 +18,8 @@ export const STOP = 'stop';
 const STEADY_MS = 10_000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
+/** The exit code of a child that cannot use a setting (program.ts). Another one would not either. */
+const WRONG_SETTING = 2;
 /** After the end of a child, its last lines may still be on their way. */
 const LAST_LINES_MS = 200;
 
@@ -30,7 +32,10 @@ export interface Supervised {
   stopMs: number;
 }
 
-/** Resolves to the exit code for this process, when it was asked to stop and the child has ended. */
+/**
+ * Resolves to the exit code for this process, when the child has ended and this process was asked to stop or a setting
+ * is wrong.
+ */
 export async function supervise({ command, crashes, log, stopMs }: Supervised): Promise<number> {
   const stop = new AbortController();
   let child: ChildProcess | null = null;
@@ -51,6 +56,7 @@ export async function supervise({ command, crashes, log, stopMs }: Supervised): 
     const end = await life.ended;
     child = null;
     if (stop.signal.aborted) return end.exitCode ?? 1;
+    if (end.exitCode === WRONG_SETTING) return WRONG_SETTING;
     failures = end.uptimeSec * 1000 < STEADY_MS ? failures + 1 : 0;
     const pauseMs = pauseAfter(failures);
     report(life.child.pid ?? 0, end, pauseMs, { crashes, log });

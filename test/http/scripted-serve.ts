@@ -7,10 +7,13 @@
  * - `sleep MS`: it ends after this time
  * - `fail`: it fails
  * - anything else: it ends at once
+ *
+ * No processor has the level of instructions that `SVC_CPU` may name.
  */
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../src/cli/program.ts';
+import { ConfigError } from '../../src/config.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
 import { heard, type Script, scriptedEngine, scriptedStore } from './harness.ts';
 
@@ -36,6 +39,7 @@ const script: Script = {
 };
 
 await run(process.argv, (config) => {
+  if (config.cpu !== 'auto') throw new ConfigError(`SVC_CPU cannot be "${config.cpu}": the script has none`);
   const engine = scriptedEngine(script);
   return { engine, device: chooseDevice(config.device, engine.info.devices), store: scriptedStore(script) };
 });

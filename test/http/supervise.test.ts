@@ -273,6 +273,24 @@ test('a server that cannot start is tried again with pauses, and its supervisor 
   assert.deepEqual(readdirSync(dir), [], 'its failures would push out the records of crashes');
 });
 
+test('a setting that only the server can judge ends the supervisor with 2, and that is no crash', {
+  skip,
+}, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-supervise-test-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const env = { ...process.env, SVC_PORT: '0', SVC_CRASH_DIR: dir, SVC_CPU: 'neon' };
+  const child = spawn(process.execPath, SUPERVISED, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  t.after(() => child.kill('SIGKILL'));
+  let log = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (log += data));
+  let end: unknown[] = [];
+  child.once('close', (...how) => (end = how));
+  await until('it ends', () => end.length > 0, LIMIT_MS);
+  assert.deepEqual(end, [2, null], log);
+  assert.match(log, /^voxgate: SVC_CPU cannot be "neon": [^\n]+\n$/);
+  assert.deepEqual(readdirSync(dir), []);
+});
+
 test('the pauses of a crash loop grow to 30 s', () => {
   assert.deepEqual(
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 100].map(pauseAfter),
