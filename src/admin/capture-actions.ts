@@ -20,6 +20,7 @@ const NOTHING = { bytes: 0, captures: 0 };
 
 export function createCaptureActions(options: CaptureActionsOptions): CaptureActions {
   const { dir, capture, now = () => performance.now() } = options;
+  let replaying = false;
   let usage: { answer: ReturnType<Capture['usage']>; until: number } | null = null;
 
   return {
@@ -37,11 +38,19 @@ export function createCaptureActions(options: CaptureActionsOptions): CaptureAct
     async replay(stored, signal) {
       const base = options.base();
       if (base === null) throw new Error('The gateway does not listen yet');
-      const { apiKey } = options;
-      return replay(stored.path, base, { apiKey, signal }).catch((error: NodeJS.ErrnoException) => {
+      // Each one is a request of its own, with an upload of any size, and the slot serves one at a time anyway.
+      if (replaying) throw new GatewayError('overloaded', {});
+      replaying = true;
+      try {
+        return await replay(stored.path, base, { apiKey: options.apiKey, signal });
+      } catch (error) {
         signal.throwIfAborted();
-        throw error.code === 'ENOENT' ? new GatewayError('capture_not_found', {}) : error;
-      });
+        throw (error as NodeJS.ErrnoException).code === 'ENOENT'
+          ? new GatewayError('capture_not_found', {})
+          : error;
+      } finally {
+        replaying = false;
+      }
     },
   };
 }

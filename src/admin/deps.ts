@@ -70,6 +70,9 @@ export interface CaptureActions {
   usage(): Promise<{ bytes: number; captures: number }>;
   /** The newest complete capture of a request; null when there is none. */
   find(requestId: string): Promise<StoredCapture | null>;
-  /** Sends the captured request to this gateway again and compares the answers. */
+  /**
+   * Sends the captured request to this gateway again and compares the answers.
+   * @throws GatewayError `overloaded` while another one is replayed
+   */
   replay(capture: StoredCapture, signal: AbortSignal): Promise<ReplayReport>;
 }

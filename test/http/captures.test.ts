@@ -1,11 +1,23 @@
 /** These tests say which requests are captured; other tests say what a capture holds. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
-import { startHostileUpstream } from '../faults/hostile-upstream.ts';
+import { replay } from '../../src/observability/capture/replay.ts';
+import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, json, post, startGateway, toneWav, until } from './harness.ts';
 
 test('only inference is captured', async () => {
@@ -109,12 +121,11 @@ test('a request that its client did not send whole is not replayed', async () =>
   await until('it is there', () => gateway.app.server.listening && sent.socket?.bytesWritten !== 0);
   setTimeout(() => sent.destroy(), 200);
   await until('it is over', () => gateway.exchanges.length === 1);
-  const replay = () => fetch(`${gateway.base}/admin/captures/half/replay`, { method: 'POST' });
   await until(
     'it is captured',
     async () => (await fetch(`${gateway.base}/admin/captures/half`)).status === 200,
   );
-  const refused = await replay();
+  const refused = await fetch(`${gateway.base}/admin/captures/half/replay`, { method: 'POST' });
   assert.equal(refused.status, 400);
   assert.equal(errorEnvelopeSchema.parse(await refused.json()).error.code, 'not_replayable');
 });
@@ -136,7 +147,49 @@ test('a replay ends with the operator who asked for it', async () => {
   const path = `${gateway.base}/admin/captures/slow/replay`;
   const asked = fetch(path, { method: 'POST', signal: leaving.signal }).catch(() => undefined);
   await until('it runs', () => gateway.app.slot.status().holder !== null);
+  const second = await fetch(path, { method: 'POST' });
+  assert.equal(second.status, 503);
+  assert.equal(errorEnvelopeSchema.parse(await second.json()).error.code, 'overloaded');
   leaving.abort();
   await asked;
   await until('the slot is free', () => gateway.app.slot.status().holder === null);
+  upstream.behave(wholeAnswer('one other'));
+  const next = async () => (await fetch(path, { method: 'POST' })).status;
+  await until('the next one is replayed', async () => (await next()) === 200);
+});
+
+test('a replay holds neither the body of the request nor an answer in memory', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-replay-test-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const bytes = 150_000_000;
+  const meta = { method: 'POST', url: '/v1/x', request_headers: {}, status: 200, timings: { latency_ms: 1 } };
+  writeFileSync(join(dir, 'meta.json'), JSON.stringify(meta));
+  for (const body of ['req.bin', 'resp.bin']) {
+    writeFileSync(join(dir, body), '');
+    truncateSync(join(dir, body), bytes);
+  }
+  const before = process.memoryUsage().arrayBuffers;
+  let most = 0;
+  const watch = () => (most = Math.max(most, process.memoryUsage().arrayBuffers - before));
+  let received = 0;
+  let last = '';
+  const server = createServer(async (req, res) => {
+    for await (const chunk of req) received += chunk.length;
+    watch();
+    const piece = Buffer.alloc(1_000_000);
+    for (let sent = 0; sent < bytes; sent += piece.length) {
+      watch();
+      if (!res.write(piece)) await once(res, 'drain');
+    }
+    res.end(last);
+  });
+  t.after(() => server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const report = await replay(dir, base);
+  assert.deepEqual([report.same, received], [true, bytes]);
+  assert(most < bytes, `${most} bytes`);
+  last = 'and more';
+  const { summary } = await replay(dir, base);
+  assert.equal(summary, `The bodies differ from byte ${bytes} on (${bytes} bytes then, ${bytes + 8} now)`);
 });

@@ -1,9 +1,13 @@
-/** Sends a captured request to a gateway again, and compares the new answer with the captured one. */
-import { readFile } from 'node:fs/promises';
-import { request as httpRequest } from 'node:http';
+/**
+ * Sends a captured request to a gateway again, and compares the new answer with the captured one. Bodies may be as large
+ * as an upload, so neither of them is ever in memory as a whole.
+ */
+import { createReadStream } from 'node:fs';
+import { open, readFile, stat } from 'node:fs/promises';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
+import { pipeline } from 'node:stream';
 import { z } from 'zod';
 import { GatewayError } from '../../errors.ts';
 import { withoutTrailingSlashes } from '../../url-base.ts';
@@ -54,26 +58,32 @@ export async function replay(
   if (!parsed.success) throw notReplayable(`it is not a capture (${parsed.error.issues[0]?.message})`);
   const meta = parsed.data;
   if (meta.truncated) throw notReplayable('it is incomplete: not all of a body was read, or kept');
-  const body = await readFile(join(folder, CAPTURE_FILES.request));
-  const captured = await readFile(join(folder, CAPTURE_FILES.response));
+  const body = join(folder, CAPTURE_FILES.request);
+  const { size } = await stat(body);
+  const captured = join(folder, CAPTURE_FILES.response);
+  await stat(captured); // without the answer of then, there is no need to ask for another one
   const startedAt = performance.now();
-  const response = await send(new URL(base), {
-    ...{ method: meta.method, path: meta.url, body, signal },
-    headers: {
-      ...headersOf(meta.request_headers, apiKey),
-      ...(body.length > 0 && { 'content-length': String(body.length) }),
-    },
-  });
-  const same = response.status === meta.status && response.body.equals(captured);
-  return {
-    status: { captured: meta.status, now: response.status },
-    same,
-    latencyMs: {
-      captured: meta.timings.latency_ms,
-      now: Math.round((performance.now() - startedAt) * 100) / 100,
-    },
-    summary: same ? 'The same answer' : difference(meta.status, captured, response.status, response.body),
+  const headers = {
+    ...headersOf(meta.request_headers, apiKey),
+    ...(size > 0 && { 'content-length': String(size) }),
   };
+  const sent = { method: meta.method, path: meta.url, body, signal, headers };
+  return await send(new URL(base), sent, async (response) => {
+    const { difference, now, then } = await compare(captured, response);
+    const status = { captured: meta.status, now: response.statusCode ?? 0 };
+    const latencyMs = Math.round((performance.now() - startedAt) * 100) / 100;
+    const otherStatus = status.now !== status.captured;
+    return {
+      status,
+      same: !otherStatus && difference === null,
+      latencyMs: { captured: meta.timings.latency_ms, now: latencyMs },
+      summary: otherStatus
+        ? `Status ${status.captured} then, ${status.now} now`
+        : difference === null
+          ? 'The same answer'
+          : `The bodies differ from byte ${difference} on (${then} bytes then, ${now} now)`,
+    };
+  });
 }
 
 interface Sent {
@@ -81,24 +91,55 @@ interface Sent {
   /** The path and query, byte for byte as they were captured. */
   path: string;
   headers: Record<string, string | string[]>;
-  body: Buffer;
+  /** The path of the file that holds the body. */
+  body: string;
   signal: AbortSignal | undefined;
 }
 
-/** Sends what fetch refuses to send too, such as a GET with a body, and gives the bytes of the answer as they came. */
-function send(base: URL, { body, ...options }: Sent): Promise<{ status: number; body: Buffer }> {
+/** Sends what fetch refuses to send too, such as a GET with a body. @param read gets the answer, and may read it slowly */
+function send<Result>(
+  base: URL,
+  { body, ...options }: Sent,
+  read: (response: IncomingMessage) => Promise<Result>,
+): Promise<Result> {
   const request = base.protocol === 'https:' ? httpsRequest : httpRequest;
-  return new Promise((resolve, reject) => {
+  return new Promise<Result>((resolve, reject) => {
     try {
       const path = `${withoutTrailingSlashes(base.pathname)}${options.path}`;
+      let answered = false;
       const sent = request(base.origin, { ...options, path, agent: false }, (res) => {
-        buffer(res).then((bytes) => resolve({ status: res.statusCode ?? 0, body: bytes }), reject);
+        answered = true;
+        // An answer may come before the end of the body, the rest of which then need not be sent.
+        read(res)
+          .finally(() => sent.destroy())
+          .then(resolve, reject);
       });
-      sent.once('error', reject).end(body);
+      // From its first line on, the answer itself says how it ended.
+      const failed = (error: Error | null | undefined) => error && !answered && reject(error);
+      sent.on('error', failed);
+      pipeline(createReadStream(body), sent, failed);
     } catch (error) {
       throw notReplayable(String(error));
     }
   });
+}
+
+/** @returns the first byte that differs, or null; and how many there were then, and are now */
+async function compare(path: string, response: IncomingMessage) {
+  await using file = await open(path);
+  const then = (await file.stat()).size;
+  let difference: number | null = null;
+  let now = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    if (difference === null) {
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(chunk.length), 0, chunk.length, now);
+      let same = 0;
+      while (same < bytesRead && buffer[same] === chunk[same]) same += 1;
+      if (same < chunk.length) difference = now + same;
+    }
+    now += chunk.length;
+  }
+  return { difference: difference ?? (now < then ? now : null), now, then };
 }
 
 const notReplayable = (why: string) => new GatewayError('not_replayable', { why });
@@ -122,12 +163,4 @@ function headersOf(
   }
   if (apiKey !== undefined) headers.authorization = `Bearer ${apiKey}`;
   return headers;
-}
-
-function difference(statusThen: number, then: Buffer, statusNow: number, now: Buffer): string {
-  if (statusThen !== statusNow) return `Status ${statusThen} then, ${statusNow} now`;
-  const shorter = Math.min(then.length, now.length);
-  let at = 0;
-  while (at < shorter && then[at] === now[at]) at += 1;
-  return `The bodies differ from byte ${at} on (${then.length} bytes then, ${now.length} now)`;
 }
