@@ -30,8 +30,13 @@ export function createCaptureActions(options: CaptureActionsOptions): CaptureAct
       return capture.clear();
     },
     usage() {
-      if (usage === null || now() >= usage.until)
-        usage = { answer: capture.usage().catch(() => NOTHING), until: now() + USAGE_KEPT_MS };
+      if (usage === null || now() >= usage.until) {
+        const answer = capture.usage().catch(() => NOTHING);
+        // A large folder takes longer to read than the answer is kept, and is then not read twice at once.
+        const scan = { answer, until: Number.POSITIVE_INFINITY };
+        void answer.then(() => (scan.until = now() + USAGE_KEPT_MS));
+        usage = scan;
+      }
       return usage.answer;
     },
     find: (requestId) => findCapture(dir, requestId),

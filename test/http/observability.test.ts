@@ -446,7 +446,7 @@ test('the sweeper removes at the start what is too old, then the oldest above th
     await until('the old one is swept', () => !existsSync(join(dir, '2020-01-01')));
     assert.deepEqual(readdirSync(dir).sort(), [yesterday, day()]);
   }
-  const env = { SVC_OBS_PAYLOAD_DIR: dir, SVC_OBS_PAYLOAD_MAX_GB: '0.000001' };
+  const env = { SVC_OBS_PAYLOAD_DIR: dir, SVC_OBS_PAYLOAD_MAX_GB: '0.00002' };
   await using _gateway = await startGateway({ env });
   await until('the large one is swept', () => !existsSync(join(dir, yesterday)));
   assert(existsSync(join(dir, day(), 'new')));

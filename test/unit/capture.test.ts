@@ -13,7 +13,8 @@ import {
 import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { type CaptureOptions, createCapture } from '../../src/observability/capture/capture.ts';
+import { createCaptureActions } from '../../src/admin/capture-actions.ts';
+import { type Capture, type CaptureOptions, createCapture } from '../../src/observability/capture/capture.ts';
 import { captureName, findCapture, listCaptures } from '../../src/observability/capture/capture-folder.ts';
 import type { CaptureMeta } from '../../src/observability/capture/capture-meta.ts';
 import { scrubHeaders } from '../../src/observability/capture/scrub-headers.ts';
@@ -363,8 +364,8 @@ test('usage counts captures, and clear removes every one, open ones too, and not
     'it is open',
     () => statSync(join(dir, DAY, 'open', 'req.bin'), { throwIfNoEntry: false })?.size === 500,
   );
-  const metaBytes = statSync(join(dir, DAY, 'done', 'meta.json')).size;
-  assert.deepEqual(await capture.usage(), { bytes: 1500 + metaBytes, captures: 2 });
+  const blocks = 2 * 2 + 1 + 2; // the folders, two short bodies with something in them, and meta.json
+  assert.deepEqual(await capture.usage(), { bytes: blocks * 4096, captures: 2 });
   mkdirSync(join(dir, DAY, 'notes'));
   writeFileSync(join(dir, DAY, 'notes', 'mine.txt'), '');
   assert.equal(await capture.clear(), 2);
@@ -422,6 +423,49 @@ test('the captures never take more than their size, and the oldest go first', as
   assert.deepEqual(left.sort(), ['r17', 'r18', 'r19']);
   assert(most <= maxBytes && most > maxBytes / 2, `${most} bytes`);
   await capture.close();
+});
+
+test('small captures count with what they take on the disk, so that they stay within their size too', async (t) => {
+  const maxBytes = 400_000;
+  const { capture, dir } = world(t, { maxBytes });
+  for (let n = 0; n < 100; n++) {
+    const writer = capture.begin(`r${n}`, AT);
+    writer.request(Buffer.from('{}'));
+    writer.response(Buffer.from('{}'));
+    writer.finish(meta());
+  }
+  await capture.close();
+  const taken = readdirSync(dir, { recursive: true, encoding: 'utf8' }).map(
+    (path) => statSync(join(dir, path)).blocks * 512,
+  );
+  const sum = taken.reduce((all, bytes) => all + bytes, 0);
+  assert(sum <= maxBytes, `${sum} bytes in ${taken.length} files`);
+  assert(readdirSync(join(dir, DAY)).length > 10);
+});
+
+test('a folder of captures is measured once at a time, and the answer is kept from then on', async () => {
+  let scans = 0;
+  let ends: (found: { bytes: number; captures: number }) => void = () => undefined;
+  const usage = () => {
+    scans += 1;
+    return new Promise<{ bytes: number; captures: number }>((resolve) => (ends = resolve));
+  };
+  let at = 0;
+  const actions = createCaptureActions({
+    ...{ dir: '', base: () => null, apiKey: undefined, now: () => at },
+    capture: { usage } as Capture,
+  });
+  const first = actions.usage();
+  at = 60_000;
+  const second = actions.usage();
+  ends({ bytes: 1, captures: 1 });
+  assert.deepEqual(await Promise.all([first, second]), Array(2).fill({ bytes: 1, captures: 1 }));
+  at += 4000;
+  await actions.usage();
+  assert.equal(scans, 1);
+  at += 2000;
+  void actions.usage();
+  assert.equal(scans, 2);
 });
 
 test('one capture takes at most half of the size and is then cut, and says so', async (t) => {

@@ -94,7 +94,7 @@ test('a sweep at the start removes what is too old, and its empty day', async (t
 });
 
 test('days and gigabytes may be fractions', async (t) => {
-  const { dir, start } = world(t, { maxDays: 0.5, maxGb: 0.00001 });
+  const { dir, start } = world(t, { maxDays: 0.5, maxGb: 0.00003 });
   const paths = [
     put(dir, 'a', 0.6, 10),
     put(dir, 'b', 0.4, 6000),

@@ -27,6 +27,14 @@ export const CAPTURE_FILES = {
   unfinishedMeta: 'meta.json.tmp',
 } as const;
 
+/** Disks give out space in blocks, so that a short file takes as much as one of this size. */
+const BLOCK_BYTES = 4096;
+/** What a capture takes beside its files: the block of its folder, its name in that of the day, and four inodes. */
+export const FOLDER_BYTES = 2 * BLOCK_BYTES;
+
+/** What a file of this size takes on the disk. */
+export const onDisk = (size: number): number => Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
+
 export type Body = 'request' | 'response';
 export const BODIES: readonly Body[] = ['request', 'response'];
 
@@ -46,6 +54,7 @@ export interface CaptureFolder {
    * one moved to an old day counts as new.
    */
   at: number;
+  /** What it takes on the disk. */
   bytes: number;
 }
 
@@ -181,10 +190,10 @@ export async function listCaptures(dir: string): Promise<CaptureFolder[]> {
 
 async function measure(path: string, endOfDay: number): Promise<CaptureFolder | null> {
   const { mtimeMs } = await lstat(path);
-  let bytes = 0;
+  let bytes = FOLDER_BYTES;
   for (const entry of await readdir(path, { withFileTypes: true })) {
     if (!entry.isFile() || !KNOWN_FILES.has(entry.name)) return null;
-    bytes += (await lstat(join(path, entry.name))).size;
+    bytes += onDisk((await lstat(join(path, entry.name))).size);
   }
   return { path, at: Math.min(mtimeMs, endOfDay), bytes };
 }

@@ -5,7 +5,7 @@
 import { type CaptureFolder, listCaptures, removeCapture } from './capture-folder.ts';
 
 export interface CaptureRoom {
-  /** Makes room for bytes that are about to be written. False when there is none. */
+  /** Makes room for bytes that are about to be taken on the disk. False when there is none. */
   take(bytes: number): Promise<boolean>;
   /** Measures the folder again at the next call, because captures were removed meanwhile. */
   remeasure(): void;

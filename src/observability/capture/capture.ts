@@ -15,7 +15,9 @@ import {
   type Body,
   createBodies,
   createFolderMaker,
+  FOLDER_BYTES,
   listCaptures,
+  onDisk,
   removeCapture,
   removeEmptyDays,
   writeMeta,
@@ -76,6 +78,7 @@ interface Open {
   readonly bodies: Readonly<Record<Body, WaitingBody>>;
   meta: CaptureMeta | null;
   abandoned: boolean;
+  readonly sizes: Record<Body, number>;
   bytesOnDisk: number;
   /** Always the same function, so that the queue holds it only once. */
   readonly job: Job;
@@ -110,7 +113,8 @@ export function createCapture(options: CaptureOptions): Capture {
       bodies: { request: createWaitingBody(budget), response: createWaitingBody(budget) },
       meta: null,
       abandoned: false,
-      bytesOnDisk: 0,
+      sizes: { request: 0, response: 0 },
+      bytesOnDisk: FOLDER_BYTES,
       job: () => advance(capture),
     };
     open.add(capture);
@@ -151,6 +155,7 @@ export function createCapture(options: CaptureOptions): Capture {
       if (capture.abandoned && capture.path !== null) await removeCapture(capture.path);
       if (!open.has(capture)) return;
       if (capture.path === null) {
+        if (!(await room.take(FOLDER_BYTES))) return forget(capture);
         capture.path = await makeFolder(capture.requestId, capture.at);
         await createBodies(capture.path);
       }
@@ -167,9 +172,12 @@ export function createCapture(options: CaptureOptions): Capture {
     const { bodies } = capture;
     for (const body of BODIES)
       await bodies[body].flush(async (batch) => {
-        const fits = capture.bytesOnDisk + batch.length <= maxBytes / 2 && (await room.take(batch.length));
+        const size = capture.sizes[body];
+        const more = onDisk(size + batch.length) - onDisk(size);
+        const fits = capture.bytesOnDisk + more <= maxBytes / 2 && (await room.take(more));
         if (!fits) return bodies[body].cut();
-        capture.bytesOnDisk += batch.length;
+        capture.sizes[body] += batch.length;
+        capture.bytesOnDisk += more;
         await appendBody(path, body, batch);
       });
     if (!open.has(capture)) return; // it was abandoned meanwhile, and its job is queued again
@@ -177,7 +185,7 @@ export function createCapture(options: CaptureOptions): Capture {
     else if (capture.meta !== null) {
       const isCut = BODIES.some((body) => bodies[body].isCut);
       const meta = renderMeta(capture.meta, isCut);
-      if (await room.take(Buffer.byteLength(meta))) await writeMeta(path, meta);
+      if (await room.take(onDisk(Buffer.byteLength(meta)))) await writeMeta(path, meta);
       else await removeCapture(path);
       forget(capture);
     }
