@@ -16,7 +16,7 @@ export interface ModelFolderOptions {
   records: Pick<Records, 'write' | 'forget'>;
   /** Null when the native addon is missing; an f16 file then stays as it is. */
   quantize: ((job: { source: string; target: string; type: 'q8_0' }) => Promise<void>) | null;
-  log: { info(message: string): void };
+  log: { info(message: string): void; warn(message: string): void };
   lockTimes?: LockTimes | undefined;
 }
 
@@ -71,8 +71,10 @@ export function createModelFolder(options: ModelFolderOptions): ModelFolder {
         await mkdir(scratch);
         return await work({ scratch, signal, report });
       } finally {
-        await rm(scratch, { recursive: true, force: true });
-        await lock.release();
+        // What stays is swept by the next work on this model, and must not hide how this one has ended.
+        const stays = (error: Error) => log.warn(`Left behind by ${id}: ${error.message}`);
+        await rm(scratch, { recursive: true, force: true }).catch(stays);
+        await lock.release().catch(stays);
       }
     },
 

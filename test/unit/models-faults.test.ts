@@ -1,0 +1,61 @@
+/** These tests say what stays true of the weights where the disk fails, or a process ends, at the worst moment. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import fs, { mkdtemp, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { mock, type TestContext, test } from 'node:test';
+import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
+import { oneModel, someWeights } from '../model/hub-server.ts';
+
+const ID = 'multilingual-base';
+const weights = someWeights();
+/** What an import by name would give while it is replaced. */
+const { rm } = fs;
+
+/** A store whose f16 file is there already, and its q8_0 file is to be made. */
+async function scene(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), 'voxgate-models-faults-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  await writeFile(join(dir, 'ggml-base.bin'), weights);
+  const warnings: string[] = [];
+  const open = (quantize: ModelStoreOptions['quantize']) =>
+    createModelStore({
+      ...{ dir, download: false, precision: 'q8_0', sources: [], quantize },
+      log: { info() {}, warn: (line) => warnings.push(line) },
+      catalogue: [oneModel(weights)],
+    });
+  return { dir, warnings, open, made: join(dir, 'ggml-base-q8_0.bin') };
+}
+
+/** Replaces a function of the file system, also where it was imported by its name. */
+function replace<Name extends 'rename' | 'rm'>(t: TestContext, name: Name, by: (typeof fs)[Name]) {
+  mock.method(fs, name, by);
+  syncBuiltinESMExports();
+  const restore = () => {
+    mock.restoreAll();
+    syncBuiltinESMExports();
+  };
+  t.after(restore);
+  return restore;
+}
+
+test('work on a model that leaves its scratch folder behind gives the lock back, and ends as it ended', async (t) => {
+  const { dir, warnings, open, made } = await scene(t);
+  let begun = false;
+  const restore = replace(t, 'rm', async (path, options) => {
+    if (begun && String(path).endsWith('.tmp')) throw new Error('the folder is busy');
+    await rm(path, options);
+  });
+  const store = open(async ({ target }) => {
+    begun = true;
+    await writeFile(target, 'quantized');
+  });
+  assert.equal((await store.ensure(ID)).path, made);
+  assert.equal(existsSync(join(dir, `.${ID}.lock`)), false);
+  assert.deepEqual(warnings, [`Left behind by ${ID}: the folder is busy`]);
+  restore();
+  assert.equal((await store.remove(ID)).length, 2);
+  assert.equal(existsSync(join(dir, `.${ID}.tmp`)), false);
+});
