@@ -3,7 +3,8 @@
  * its process no longer runs on this host, or when it was not touched while this process watched it for long enough, as
  * after a crash on another host of a shared disk.
  */
-import { open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { link, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAlive } from '../process-alive.ts';
@@ -40,7 +41,7 @@ export async function acquireLock(
   times: LockTimes = TIMES,
 ): Promise<Lock> {
   const mark = JSON.stringify({ pid: process.pid, host: hostname(), nonce: Math.random() });
-  const isDead = createWatch(path, times.deadMs);
+  const findDead = createWatch(path, times.deadMs);
   for (;;) {
     signal.throwIfAborted();
     held.add(mark); // must come before the file exists, or a call in this process could take the lock for dead
@@ -50,11 +51,9 @@ export async function acquireLock(
     });
     if (created) return hold(path, mark, times);
     held.delete(mark);
-    if (await isDead()) {
-      // The dead lock is renamed first: of several processes that found it dead, only one can rename it.
-      const aside = `${path}.dead.${process.pid}`;
-      await rename(path, aside).catch(() => {});
-      await rm(aside, { force: true });
+    const dead = await findDead();
+    if (dead !== null) {
+      await takeAway(path, dead);
       continue;
     }
     onWait();
@@ -81,6 +80,22 @@ async function create(path: string, mark: string): Promise<boolean> {
   }
 }
 
+/**
+ * Removes the lock that was found dead, and no other one: the lock is renamed first, so that only one process has it. It
+ * may be that of a process which was faster, and is then put back, unless a third one has made its own meanwhile.
+ */
+async function takeAway(path: string, dead: string): Promise<void> {
+  const aside = `${path}.dead.${randomUUID()}`;
+  try {
+    await rename(path, aside);
+    if ((await look(aside)).shows !== dead) await link(aside, path);
+  } catch {
+    // Another process was faster again. The next try to create the lock shows who holds it.
+  } finally {
+    await rm(aside, { force: true });
+  }
+}
+
 function hold(path: string, mark: string, times: LockTimes): Lock {
   const timer = setInterval(() => {
     const now = new Date();
@@ -96,18 +111,25 @@ function hold(path: string, mark: string, times: LockTimes): Lock {
   };
 }
 
-/** Returns a function that looks at the lock file again and tells whether its owner is dead. */
-function createWatch(path: string, deadMs: number): () => Promise<boolean> {
+/** What a lock file shows is other for another lock, and after each touch. */
+async function look(path: string): Promise<{ text: string; shows: string }> {
+  const [{ ino, mtimeMs }, text] = await Promise.all([stat(path), readFile(path, 'utf8')]);
+  return { text, shows: `${ino} ${mtimeMs} ${text}` };
+}
+
+/** Returns a function that looks at the lock file again. It gives what the lock shows if its owner is dead, else null. */
+function createWatch(path: string, deadMs: number): () => Promise<string | null> {
   const unchangedMs = watchUnchanged();
   return async () => {
     try {
-      const [info, text] = await Promise.all([stat(path), readFile(path, 'utf8')]);
-      if (unchangedMs(`${info.mtimeMs} ${text}`) > deadMs) return true;
+      const { text, shows } = await look(path);
+      if (unchangedMs(shows) > deadMs) return shows;
       const owner = parseOwner(text);
-      if (owner === null || owner.host !== hostname()) return false;
-      return owner.pid === process.pid ? !held.has(text) : !isAlive(owner.pid);
+      if (owner === null || owner.host !== hostname()) return null;
+      const lives = owner.pid === process.pid ? held.has(text) : isAlive(owner.pid);
+      return lives ? null : shows;
     } catch {
-      return false; // the lock was released meanwhile
+      return null; // the lock was released meanwhile
     }
   };
 }

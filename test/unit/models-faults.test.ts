@@ -1,18 +1,19 @@
 /** These tests say what stays true of the weights where the disk fails, or a process ends, at the worst moment. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import fs, { mkdtemp, writeFile } from 'node:fs/promises';
+import fs, { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
+import { acquireLock } from '../../src/models/lock.ts';
 import { createModelStore, type ModelStoreOptions } from '../../src/models/store.ts';
 import { oneModel, someWeights } from '../model/hub-server.ts';
 
 const ID = 'multilingual-base';
 const weights = someWeights();
 /** What an import by name would give while it is replaced. */
-const { rm } = fs;
+const { rename, rm } = fs;
 
 /** A store whose f16 file is there already, and its q8_0 file is to be made. */
 async function scene(t: TestContext) {
@@ -58,4 +59,29 @@ test('work on a model that leaves its scratch folder behind gives the lock back,
   restore();
   assert.equal((await store.remove(ID)).length, 2);
   assert.equal(existsSync(join(dir, `.${ID}.tmp`)), false);
+});
+
+test('of two processes that find a lock dead, the slower one does not take that of the faster', async (t) => {
+  const { dir } = await scene(t);
+  const path = join(dir, `.${ID}.lock`);
+  // A container was restarted: the lock has the id of this process, but is not its own.
+  await writeFile(path, JSON.stringify({ pid: process.pid, host: hostname(), nonce: 1 }));
+  const faster = JSON.stringify({ pid: process.ppid, host: hostname(), nonce: 2 });
+  let raced = false;
+  replace(t, 'rename', async (from, to) => {
+    if (!raced) {
+      raced = true;
+      await rm(path);
+      await writeFile(path, faster);
+    }
+    await rename(from, to);
+  });
+  let waits = 0;
+  const slower = acquireLock(path, AbortSignal.timeout(300), () => (waits += 1), {
+    ...{ touchMs: 1000, deadMs: 60_000, pollMs: 10 },
+  });
+  await assert.rejects(slower, { name: /Abort|Timeout/ });
+  assert(raced && waits > 0);
+  assert.equal(await readFile(path, 'utf8'), faster);
+  assert.deepEqual((await readdir(dir)).sort(), [`.${ID}.lock`, 'ggml-base.bin']);
 });
