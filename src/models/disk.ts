@@ -33,6 +33,16 @@ export async function hashFile(
   return hash.digest('hex');
 }
 
+/** Syncs what was written to a file. */
+export async function syncFile(path: string): Promise<void> {
+  const handle = await open(path, 'r+');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
 /** Syncs a folder. Call it after a rename, because a crash could otherwise lose the new name of synced data. */
 export async function syncFolder(dir: string): Promise<void> {
   const handle = await open(dir, 'r');

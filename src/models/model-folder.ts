@@ -3,9 +3,9 @@
  * folder, and a file gets its final name only when all of it is on the disk, so a process that dies leaves no partial
  * file.
  */
-import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hashFile, syncFolder } from './disk.ts';
+import { hashFile, syncFile, syncFolder } from './disk.ts';
 import { acquireLock, type LockTimes } from './lock.ts';
 import type { Origin, Records } from './records.ts';
 import type { ReportProgress } from './source.ts';
@@ -38,7 +38,7 @@ export interface ModelFolder {
     context: Omit<FileWork, 'scratch'>,
     work: (context: FileWork) => Promise<Result>,
   ): Promise<Result>;
-  /** Moves a finished file out of the scratch folder, records its hash and returns its path. */
+  /** Records the hash of a finished file, moves it out of the scratch folder and returns its path. */
   settle(file: string, sha256: string, origin: Origin, scratch: string): Promise<string>;
   /** Removes a file and its record. Returns its size in bytes; null when there was none. */
   remove(file: string): Promise<number | null>;
@@ -79,10 +79,12 @@ export function createModelFolder(options: ModelFolderOptions): ModelFolder {
     },
 
     async settle(file, sha256, origin, scratch) {
-      await syncFile(join(scratch, file));
-      await rename(join(scratch, file), join(dir, file));
+      const made = join(scratch, file);
+      await syncFile(made);
+      // The catalogue need not know these bytes. Without a record nothing would vouch for them, and they would stay unused.
+      await records.write(file, sha256, origin, made);
+      await rename(made, join(dir, file));
       await syncFolder(dir);
-      await records.write(file, sha256, origin);
       return join(dir, file);
     },
 
@@ -110,13 +112,4 @@ export function createModelFolder(options: ModelFolderOptions): ModelFolder {
     },
   };
   return folder;
-}
-
-async function syncFile(path: string): Promise<void> {
-  const handle = await open(path, 'r+');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

@@ -6,7 +6,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { hashFile } from './disk.ts';
+import { hashFile, syncFile, syncFolder } from './disk.ts';
 import type { ReportProgress } from './source.ts';
 import type { Weights } from './weights.ts';
 
@@ -47,8 +47,12 @@ export interface Records {
     report: ReportProgress,
     options?: { anew: boolean },
   ): Promise<Verdict>;
-  /** Records a file that this program has just written and hashed. */
-  write(file: string, sha256: string, origin: Origin): Promise<void>;
+  /**
+   * Records a file that this program has just written and hashed.
+   * @param at its path until a rename, which keeps size, time and inode
+   * @throws Error when the record is not on the disk
+   */
+  write(file: string, sha256: string, origin: Origin, at?: string): Promise<void>;
   /** Removes the record of a file that is removed. */
   forget(file: string): Promise<void>;
   /** The size in bytes, by a cheap check of presence and size; null if the file is missing or has another size. */
@@ -70,9 +74,12 @@ export function createRecords(dir: string): Records {
     const aside = `${recordPath(file)}.${process.pid}`;
     try {
       await writeFile(aside, `${JSON.stringify(record, null, 2)}\n`);
+      await syncFile(aside);
       await rename(aside, recordPath(file));
-    } catch {
-      // The record stays in `known`.
+      await syncFolder(dir);
+    } catch (error) {
+      await rm(aside, { force: true }).catch(() => {});
+      throw new Error(`the record of ${file} cannot be written: ${(error as Error).message}`);
     }
   }
 
@@ -99,14 +106,15 @@ export function createRecords(dir: string): Records {
       }
       if (!unchanged) {
         const origin = record?.sha256 === sha256 ? record.origin : 'found';
-        await save(file, { sha256, bytes: info.size, origin, mtimeMs: info.mtimeMs, inode: info.ino });
+        const { size: bytes, mtimeMs, ino: inode } = info;
+        await save(file, { sha256, bytes, origin, mtimeMs, inode }).catch(() => {}); // it stays in `known`
       }
       return { state: 'good', path };
     },
 
-    async write(file, sha256, origin) {
-      const info = await stat(join(dir, file));
-      await save(file, { sha256, bytes: info.size, origin, mtimeMs: info.mtimeMs, inode: info.ino });
+    async write(file, sha256, origin, at = join(dir, file)) {
+      const { size: bytes, mtimeMs, ino: inode } = await stat(at);
+      await save(file, { sha256, bytes, origin, mtimeMs, inode });
     },
 
     async forget(file) {

@@ -168,7 +168,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       log.info(`Fetching ${model.id} from ${source.name}.`);
       try {
         const { file, sha256 } = await source.fetch({ model, precision, dir, ...work });
-        await records.write(file, sha256, 'hub');
+        await records.write(file, sha256, 'hub').catch((error: Error) => log.warn(error.message));
         log.info(`Fetched ${file} from ${source.name}, sha256 ${sha256}.`);
         return;
       } catch (error) {

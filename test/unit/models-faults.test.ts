@@ -1,7 +1,7 @@
 /** These tests say what stays true of the weights where the disk fails, or a process ends, at the worst moment. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import fs, { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
+import fs, { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -84,4 +84,25 @@ test('of two processes that find a lock dead, the slower one does not take that 
   assert(raced && waits > 0);
   assert.equal(await readFile(path, 'utf8'), faster);
   assert.deepEqual((await readdir(dir)).sort(), [`.${ID}.lock`, 'ggml-base.bin']);
+});
+
+test('a process that ends as soon as a quantized file has its name leaves a file that is used', async (t) => {
+  const { open, made } = await scene(t);
+  const restore = replace(t, 'rename', async (from, to) => {
+    await rename(from, to);
+    if (to === made) throw new Error('the process ends');
+  });
+  await open(({ target }) => writeFile(target, 'quantized')).ensure(ID);
+  restore();
+  const next = open(() => assert.fail('it is there already'));
+  assert.equal((await next.ensure(ID)).path, made);
+});
+
+test('a file that the catalogue does not know is made only with a record of it', async (t) => {
+  const { dir, warnings, open, made } = await scene(t);
+  await mkdir(`${made}.json`);
+  const { path } = await open(({ target }) => writeFile(target, 'quantized')).ensure(ID);
+  assert.equal(path, join(dir, 'ggml-base.bin'));
+  assert.match(warnings.join(), /the record of ggml-base-q8_0.bin cannot be written: EISDIR/);
+  assert.equal(existsSync(made), false);
 });

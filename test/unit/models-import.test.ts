@@ -337,3 +337,12 @@ test('an interrupted import leaves no file', async () => {
   assert.deepEqual(await readdir(models), []);
   assert.equal(existsSync(source), true);
 });
+
+test('an import whose record cannot be written is an error, and leaves no weights', async () => {
+  const source = await folder('float16', { zeros: true }, MULTILINGUAL_TINY);
+  const models = join(dir, 'unrecorded');
+  await mkdir(join(models, 'ggml-tiny.bin.json'), { recursive: true });
+  const store = offlineStore(models, { precision: 'f16', quantize: null });
+  await assert.rejects(store.import(source), /the record of ggml-tiny.bin cannot be written: EISDIR/);
+  assert.deepEqual(await readdir(models), ['ggml-tiny.bin.json']);
+});
