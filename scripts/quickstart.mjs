@@ -51,22 +51,29 @@ function build() {
 }
 
 async function serve() {
-  const port = process.env.SVC_PORT ?? String(await freePort(8000));
-  const host = process.env.SVC_HOST ?? '127.0.0.1';
-  const base = `http://${host}:${port}`;
+  const { readConfig } = await import('../dist/config.js');
+  const { baseUrl, reachable } = await import('../dist/http/address.js');
+  const { host, apiKeys } = readConfig().config;
+  const port = Number(process.env.SVC_PORT) || (await freePort(8000));
+  const base = baseUrl(reachable(host), port);
+  const headers = apiKeys[0] === undefined ? {} : { Authorization: `Bearer ${apiKeys[0]}` };
+  const post = (path, init) =>
+    fetch(base + path, { ...init, method: 'POST', headers: { ...init.headers, ...headers } });
+  const curl = apiKeys[0] === undefined ? 'curl' : "curl -H 'Authorization: Bearer <key>'";
   const upstreams = demo ? await startUpstreams() : {};
   const gateway = spawn(process.execPath, ['--max-semi-space-size=1', 'dist/main.js', 'serve'], {
     cwd: ROOT,
     stdio: 'inherit',
-    env: { ...process.env, ...upstreams, SVC_PORT: port },
+    env: { ...process.env, ...upstreams, SVC_PORT: String(port) },
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => gateway.kill(signal));
+  process.on('exit', () => gateway.kill()); // also where a step below fails
   gateway.on('exit', (code, signal) => process.exit(code ?? (signal === null ? 1 : 0)));
 
   await untilHealthy(base);
-  const text = await transcribeSample(base);
+  const text = await transcribeSample(base, { post, curl });
   if (text === '') gateway.kill('SIGTERM');
-  if (demo) await showUpstreams(base);
+  if (demo) await showUpstreams(base, { post, curl });
   if (!once) return process.stdout.write('\nCtrl-C stops the gateway.\n');
   gateway.kill('SIGTERM');
 }
@@ -85,22 +92,18 @@ async function startUpstreams() {
 }
 
 /** Lets the gateway speak a sentence and transcribe it, and asks the toy model a question. */
-async function showUpstreams(base) {
-  const post = (path, body) =>
-    fetch(base + path, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    });
+async function showUpstreams(base, { post, curl }) {
+  const postJson = (path, body) =>
+    post(path, { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
   const said = 'The gateway can speak, and it can hear what it has said.';
-  const speech = await post('/v1/audio/speech', { input: said, voice: 'alloy', model: 'tts' });
+  const speech = await postJson('/v1/audio/speech', { input: said, voice: 'alloy', model: 'tts' });
   const audio = await speech.blob();
   const form = new FormData();
   form.set('file', audio, 'speech.wav');
   form.set('model', MODEL);
   form.set('language', 'en');
-  const heard = await fetch(`${base}/v1/audio/transcriptions`, { method: 'POST', body: form });
-  const chat = await post('/v1/chat/completions', {
+  const heard = await post('/v1/audio/transcriptions', { body: form });
+  const chat = await postJson('/v1/chat/completions', {
     model: 'tiny',
     messages: [{ role: 'user', content: 'Say something.' }],
     max_tokens: 12,
@@ -112,8 +115,8 @@ async function showUpstreams(base) {
       `  heard        "${(await heard.json()).text}"`,
       `  chat         "${answer}" (random weights: the words mean nothing)`,
       '',
-      `  speak        curl ${base}/v1/audio/speech -H 'Content-Type: application/json' -d '{"input":"Hello"}' -o hello.wav`,
-      `  chat         curl -N ${base}/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"tiny","stream":true,"messages":[{"role":"user","content":"Hello"}]}'`,
+      `  speak        ${curl} ${base}/v1/audio/speech -H 'Content-Type: application/json' -d '{"input":"Hello"}' -o hello.wav`,
+      `  chat         ${curl} -N ${base}/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"tiny","stream":true,"messages":[{"role":"user","content":"Hello"}]}'`,
       '',
     ].join('\n'),
   );
@@ -132,13 +135,13 @@ async function untilHealthy(base) {
   throw new Error(`The gateway did not answer at ${base}/health within ${START_LIMIT_MS / 1000} s`);
 }
 
-async function transcribeSample(base) {
+async function transcribeSample(base, { post, curl }) {
   const form = new FormData();
   form.set('file', new Blob([readFileSync(SAMPLE)]), 'jfk.mp3');
   form.set('model', MODEL);
   form.set('response_format', 'verbose_json');
   const startedAt = performance.now();
-  const response = await fetch(`${base}/v1/audio/transcriptions`, { method: 'POST', body: form });
+  const response = await post('/v1/audio/transcriptions', { body: form });
   const took = (performance.now() - startedAt) / 1000;
   const body = await response.json();
   if (!response.ok) throw new Error(`The sample was refused: ${body.error?.message ?? response.status}`);
@@ -150,7 +153,7 @@ async function transcribeSample(base) {
       `  ${body.duration.toFixed(1)} s of ${body.language} in ${took.toFixed(2)} s by ${body.model}, model load included`,
       `  real-time factor ${(took / body.duration).toFixed(3)}`,
       '',
-      `  transcribe   curl ${base}/v1/audio/transcriptions -F file=@speech.mp3`,
+      `  transcribe   ${curl} ${base}/v1/audio/transcriptions -F file=@speech.mp3`,
       `  try it       ${base}/playground`,
       `  watch it     ${base}/admin`,
       `  explore      ${base}/docs`,

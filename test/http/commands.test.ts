@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { freePort } from '../../bench/gateway.ts';
@@ -11,7 +11,7 @@ import { loadNative } from '../../src/engine/addon.ts';
 import { type HostileUpstream, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { MODEL, needsWeights } from '../model/gateway.ts';
 import { type Gateway, json, startGateway, until } from './harness.ts';
-import { serve } from './served.ts';
+import { refusesConnections, serve } from './served.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 
@@ -32,6 +32,28 @@ test('npm run quickstart -- --once prints the text, the real-time factor and the
   assert.match(text, /ask not what your country can do for you/);
   assert.match(text, /real-time factor \d+\.\d+/);
   assert.match(text, /curl http:\/\/127\.0\.0\.1:\d+\/v1\/audio\/transcriptions/);
+});
+
+test('the quickstart reaches a gateway with keys, on IPv6, at a free port', async (t) => {
+  if (!needsWeights(t)) return;
+  if (!Object.values(networkInterfaces()).some((own) => own?.some(({ address }) => address === '::1')))
+    return t.skip('this machine has no IPv6');
+  const env = { ...process.env, SVC_PORT: '0', SVC_HOST: '::', SVC_API_KEY: 'one,two' };
+  const child = spawn(process.execPath, ['scripts/quickstart.mjs', '--once'], { cwd: ROOT, env });
+  const text = await output(child);
+  assert.equal(child.exitCode, 0, text);
+  assert.match(text, /curl -H 'Authorization: Bearer <key>' http:\/\/\[::1\]:\d+\/v1/);
+});
+
+test('a quickstart that fails leaves no gateway behind', async (t) => {
+  if (!needsWeights(t)) return;
+  const port = await freePort();
+  const env = { ...process.env, SVC_PORT: String(port), SVC_MODEL_ALLOW: 'cjk' };
+  const child = spawn(process.execPath, ['scripts/quickstart.mjs', '--once'], { cwd: ROOT, env });
+  const text = await output(child);
+  assert.equal(child.exitCode, 1, text);
+  assert.match(text, /The sample was refused/);
+  await refusesConnections(port);
 });
 
 test('npm start says where it listens, answers there, and ends on SIGTERM', async (t) => {
