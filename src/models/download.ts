@@ -6,14 +6,16 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { requireSpace } from './disk.ts';
 import { type GetAnswer, httpGet } from './http-get.ts';
 import { UnreachableError } from './proxy-connection.ts';
 
 export interface DownloadRequest {
   url: string;
   target: string;
-  /** The pinned size; null when it is unknown. Without a pinned `sha256` the server must send its LFS headers. */
+  /** The pinned size; null when it is unknown. The server must then send it, and its LFS headers without a `sha256`. */
   bytes: number | null;
   sha256: string | null;
   token?: string | undefined;
@@ -125,12 +127,12 @@ async function attempt(
   const { response } = answer;
   try {
     const start = await startOf(answer, request, part, offset);
-    const expected = expectations(answer, request, start);
+    const expected = await expectations(answer, request, start);
     const tag = response.headers.etag;
     await writeFile(part.etagPath, tag && !tag.startsWith('W/') ? tag : '');
     const hash = start > 0 ? await hashPrefix(part.path, start) : createHash('sha256');
     const size = await receive(answer, request, limits, part, hash, start, expected.bytes);
-    if (expected.bytes !== null && size < expected.bytes) {
+    if (size < expected.bytes) {
       throw new DownloadError(`the connection ended after ${size} of ${expected.bytes} bytes`, true);
     }
     return await finish(request, part, hash, size, expected.sha256, start > 0);
@@ -178,7 +180,7 @@ async function startOf(
 }
 
 /** The size and hash that the whole file must have: the pinned values, or else those in the LFS headers of the hub. */
-function expectations(answer: GetAnswer, request: DownloadRequest, start: number) {
+async function expectations(answer: GetAnswer, request: DownloadRequest, start: number) {
   const linked = answer.header('x-linked-etag')?.replaceAll('"', '').toLowerCase();
   const published = linked && /^[0-9a-f]{64}$/.test(linked) ? linked : null;
   if (request.sha256 !== null && published !== null && published !== request.sha256) {
@@ -193,7 +195,13 @@ function expectations(answer: GetAnswer, request: DownloadRequest, start: number
   if (request.bytes !== null && announced !== null && announced > request.bytes) {
     throw new DownloadError(`the hub offers ${announced} bytes, expected ${request.bytes}`, false);
   }
-  return { bytes: request.bytes ?? announced, sha256 };
+  const bytes = request.bytes ?? announced;
+  if (bytes === null) throw new DownloadError('the hub names no size for this file', false);
+  if (request.bytes === null)
+    await requireSpace(dirname(request.target), bytes - start).catch((error: Error) => {
+      throw new DownloadError(error.message, false);
+    });
+  return { bytes, sha256 };
 }
 
 async function receive(
@@ -203,7 +211,7 @@ async function receive(
   part: Part,
   hash: Hash,
   start: number,
-  expected: number | null,
+  expected: number,
 ): Promise<number> {
   const { response } = answer;
   let size = start;
@@ -215,7 +223,7 @@ async function receive(
     await handle.truncate(start);
     for await (const chunk of response as AsyncIterable<Buffer>) {
       timer.refresh();
-      if (expected !== null && size + chunk.length > expected) {
+      if (size + chunk.length > expected) {
         throw new DownloadError(`the hub sends more than the expected ${expected} bytes`, false);
       }
       hash.update(chunk);

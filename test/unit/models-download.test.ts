@@ -300,6 +300,23 @@ test('without a pinned hash the hub must name one, which the file has to match',
   await assertWhole();
 });
 
+test('without a pinned size the hub must name one, for which there is space', async () => {
+  const unpinned = { bytes: null, sha256: null };
+  const headers = { 'x-linked-etag': `"${sha256(content)}"` };
+  hub.next.push((_, response) => {
+    response.writeHead(200, headers); // without a length, the body is chunked and may never end
+    response.write(content);
+  });
+  await assert.rejects(get(unpinned), /names no size/);
+  hub.next.push((_, response) => {
+    response.writeHead(200, { ...headers, 'content-length': 2 ** 50 });
+    response.write(content);
+  });
+  await assert.rejects(get(unpinned), /Not enough space/);
+  assert.equal(hub.requests.length, 2);
+  assert.deepEqual([existsSync(target), existsSync(`${target}.part`)], [false, false]);
+});
+
 test('a hub that announces other content is refused before the download', async () => {
   hub.next.push((_, response) => {
     response.writeHead(200, { 'x-linked-etag': `"${'c'.repeat(64)}"` }).end(content);
