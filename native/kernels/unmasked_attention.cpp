@@ -48,14 +48,24 @@ Floats scores_of(const float* query, const float* keys) {
   return (Floats)rows[0];
 }
 
+// Keys and values of a head lie as far apart as those of all heads are long, which the processor does not
+// foresee: it is told what will be read some keys later.
+constexpr int64_t kAhead = 32;
+void fetch(const ggml_fp16_t* row) {
+  __builtin_prefetch(row);
+  __builtin_prefetch(row + kDepth / 2);
+}
+
 // Attends with `kCount` queries from `first` on, in floats, keys and values as they lie.
 template <int kCount>
 void attend_with(const UnmaskedHead& head, int64_t first, float* scores, int64_t width) {
   for (int64_t key = 0; key < head.keys; key += kLanes) {
     alignas(64) float keys[kLanes * kDepth];
-    for (int64_t row = 0; row < kLanes; ++row) // keys past the last repeat it
+    for (int64_t row = 0; row < kLanes; ++row) { // keys past the last repeat it
+      fetch(head.key(std::min(key + row + kAhead, head.keys - 1)));
       for (int64_t i = 0; i < kDepth; i += kLanes)
         store(keys + row * kDepth + i, from_halves(head.key(std::min(key + row, head.keys - 1)) + i));
+    }
     for (int64_t query = 0; query < kCount; ++query)
       store(scores + query * width + key, scores_of(head.query(first + query), keys));
   }
@@ -70,6 +80,7 @@ void attend_with(const UnmaskedHead& head, int64_t first, float* scores, int64_t
   for (int64_t begin = 0; begin < kDepth; begin += kPart * kLanes) {
     Floats sums[kCount][kPart] = {};
     for (int64_t key = 0; key < head.keys; ++key) {
+      fetch(head.value(std::min(key + kAhead, head.keys - 1)) + begin);
       Floats values[kPart];
       VOXGATE_UNROLL
       for (int i = 0; i < kPart; ++i)
