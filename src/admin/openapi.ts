@@ -11,6 +11,7 @@ import {
   type Operation,
   PRECONDITION,
   pathsOf,
+  REPLAYING,
   UNSUPPORTED,
 } from '../http/openapi-parts.ts';
 import { TRAFFIC_CLASSES } from '../observability/exchange.ts';
@@ -179,7 +180,11 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
     '/admin/captures/{requestId}/replay': {
       post: {
         summary: 'sends the request again and compares the answers',
-        responses: { 200: either(z.looseObject({ same: z.boolean(), summary: z.string() })), 404: NOT_FOUND },
+        responses: {
+          200: either(z.looseObject({ same: z.boolean(), summary: z.string() })),
+          404: NOT_FOUND,
+          503: REPLAYING,
+        },
       },
     },
   });

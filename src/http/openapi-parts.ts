@@ -57,6 +57,7 @@ export const NOT_FOUND = failure(
   'NotFound',
   'not_found: no entry has this name, or its model cannot serve now',
 );
+export const REPLAYING = failure('Replaying', 'network: another capture is being replayed');
 export const TOO_LARGE = failure(
   'TooLarge',
   'too_large: more than SVC_MAX_UPLOAD_MB, or than a small body may have',
