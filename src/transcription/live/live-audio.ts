@@ -14,7 +14,7 @@ export interface Excerpt {
   /** One for each window of the samples. */
   probabilities: Float32Array;
   /** True where it begins with the rest of speech that was too long and has been cut. */
-  continued?: boolean;
+  continued: boolean;
 }
 
 export interface LiveAudio {
@@ -27,7 +27,7 @@ export interface LiveAudio {
   /** The next window is the first of something new: the voice activity model forgets what it heard before. */
   forgetVoice(): void;
   /** Windows `start` to `end`, of which none may be forgotten. */
-  excerpt(start: number, end: number): Excerpt;
+  excerpt(start: number, end: number, continued?: boolean): Excerpt;
   /** Lets go of the windows before this one. */
   forget(before: number): void;
   /** The number of complete windows since the beginning. */
@@ -69,7 +69,7 @@ export function createLiveAudio(vad: VoiceActivityModel): LiveAudio {
     forgetVoice() {
       reset = true;
     },
-    excerpt(start, end) {
+    excerpt(start, end, continued = false) {
       const samples = new Float32Array((end - start) * WINDOW_SAMPLES);
       const probabilities = new Float32Array(end - start);
       for (const part of parts) {
@@ -80,7 +80,7 @@ export function createLiveAudio(vad: VoiceActivityModel): LiveAudio {
         const [first, last] = [(from - part.at) * WINDOW_SAMPLES, (to - part.at) * WINDOW_SAMPLES];
         samples.set(part.samples.subarray(first, last), (from - start) * WINDOW_SAMPLES);
       }
-      return { samples, probabilities };
+      return { samples, probabilities, continued };
     },
     forget(before) {
       parts = parts.filter((part) => part.at + part.probabilities.length > before);

@@ -150,17 +150,12 @@ export async function openLiveSession(
     return createUtterance({ id, start, request, delay, trailing, signal: ended.signal, onDelta }, deps);
   }
 
-  const excerptOf = ({ start }: Utterance, end: number): Excerpt => ({
-    ...audio.excerpt(start, end),
-    continued: isContinued,
-  });
-
   function end(utterance: Utterance, endWindow: number, said: number, unheard = 0): void {
     open = null;
     bufferStart = endWindow;
     deps.emit({ type: 'committed', id: utterance.id, previousId });
     previousId = utterance.id;
-    const excerpt = excerptOf(utterance, endWindow);
+    const excerpt = audio.excerpt(utterance.start, endWindow, isContinued);
     const audioSec = ((endWindow - openFrom) * WINDOW_SAMPLES - unheard) / SAMPLE_RATE;
     const text = finish(utterance, { excerpt, said, audioSec }, last).finally(() => pending.delete(text));
     pending.add(text);
@@ -229,7 +224,7 @@ export async function openLiveSession(
       windows,
       silence: turns.silence,
       said: turns.said,
-      excerpt: () => excerptOf(utterance, windows),
+      excerpt: () => audio.excerpt(utterance.start, windows, isContinued),
     });
     // Silence before the first speech is not kept: some clients send it without end, and commit after a turn.
     const kept = settings.turns === null ? KEPT_SILENCE : 0;
