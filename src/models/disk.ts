@@ -1,4 +1,4 @@
-/** Disk operations for weights: the check for free space, the hash of a file, and syncing a folder. */
+/** Disk operations for weights: the check for free space, the hash of a file, and syncing. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, statfs } from 'node:fs/promises';
@@ -34,18 +34,13 @@ export async function hashFile(
 }
 
 /** Syncs what was written to a file. */
-export async function syncFile(path: string): Promise<void> {
-  const handle = await open(path, 'r+');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
+export const syncFile = (path: string): Promise<void> => sync(path, 'r+');
 
 /** Syncs a folder. Call it after a rename, because a crash could otherwise lose the new name of synced data. */
-export async function syncFolder(dir: string): Promise<void> {
-  const handle = await open(dir, 'r');
+export const syncFolder = (dir: string): Promise<void> => sync(dir, 'r');
+
+async function sync(path: string, flags: 'r' | 'r+'): Promise<void> {
+  const handle = await open(path, flags);
   try {
     await handle.sync();
   } finally {
