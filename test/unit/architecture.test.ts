@@ -179,16 +179,3 @@ test('every file begins with a comment that says what it is for', () => {
     assert(source.startsWith('/**'), `${path} has no comment before its imports`);
   }
 });
-
-test('no file of src/ is longer than 300 lines, and none of native/ that does not give a reason', () => {
-  const below = (folder: string, kind: RegExp) =>
-    readdirSync(join(ROOT, folder), { recursive: true })
-      .map((path) => join(folder, String(path)))
-      .filter((path) => kind.test(path));
-  for (const path of [...below('src', /\.ts$/), ...below('native', /\.(cpp|h)$/)]) {
-    const source = readFileSync(join(ROOT, path), 'utf8');
-    const lines = source.split('\n').length - 1;
-    const excused = path.startsWith('native/') && /^\/\/ Over 300 lines because \S/m.test(source);
-    assert(lines <= 300 || excused, `${path} has ${lines} lines: two jobs in one?`);
-  }
-});

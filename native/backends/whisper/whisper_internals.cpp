@@ -61,7 +61,7 @@
 // cancelled graph stops between two operations", "sampling begins with the same random numbers in every
 // call".
 //
-// Over 300 lines because only this file sees the types that whisper.cpp keeps private.
+// Only this file sees the types that whisper.cpp keeps private.
 #include "backends/throwing_malloc_calls.h" // comes first
 
 #include "backends/whisper/whisper_internals.h"
