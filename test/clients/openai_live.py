@@ -6,15 +6,26 @@ import base64
 import sys
 
 from openai import AsyncOpenAI
+from openai.types.realtime import RealtimeServerEvent
+from pydantic import TypeAdapter
 
 base, key, model, path = sys.argv[1:]
 PIECE = 24_000 // 10 * 2  # bytes of 100 ms
+EVENTS = TypeAdapter(RealtimeServerEvent)
+
+
+def valid(event):
+    """The package builds its types without a check, so the check is made here. A type that it does not know is a
+    fault, too."""
+    checked = EVENTS.validate_python(event.to_dict())
+    assert checked.type == event.type and not checked.model_extra, checked
+    return event
 
 
 async def main():
     client = AsyncOpenAI(base_url=base, api_key=key, max_retries=0)
     async with client.realtime.connect(extra_query={"intent": "transcription"}) as connection:
-        assert (await connection.recv()).type == "session.created"
+        assert valid(await connection.recv()).type == "session.created"
         await connection.session.update(
             session={
                 "type": "transcription",
@@ -27,7 +38,7 @@ async def main():
                 },
             }
         )
-        updated = await connection.recv()
+        updated = valid(await connection.recv())
         assert updated.type == "session.updated", updated
 
         async def speak():
@@ -39,7 +50,7 @@ async def main():
         speaking = asyncio.create_task(speak())
         deltas = 0
         async for event in connection:
-            assert event.type != "error", event
+            assert valid(event).type != "error", event
             deltas += event.type == "conversation.item.input_audio_transcription.delta"
             if event.type == "conversation.item.input_audio_transcription.completed":
                 assert deltas > 0 and event.usage.seconds > 10, event

