@@ -208,7 +208,8 @@ export interface Config {
 }
 
 /**
- * Reads the settings. An empty value counts as absent, as in a compose file.
+ * Reads the settings. An empty value counts as absent, as in a compose file. One of spaces alone does not: a setting that
+ * protects, such as a key, must not be lost to a template that did not fill it in.
  * @param own settings that stand before those of the environment
  * @throws ConfigError that names the setting, its value and what is allowed.
  */
@@ -286,10 +287,18 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
   return { config: Object.freeze(config), warnings };
 }
 
-/** The settings that the environment holds, as text. */
+/**
+ * The settings that the environment holds, as text.
+ * @throws ConfigError for a value of spaces alone
+ */
 export function givenSettings(env: NodeJS.ProcessEnv = process.env): Record<string, string> {
-  const texts = Object.keys(settings.shape).map((name) => [name, env[name]?.trim() ?? ''] as const);
-  return Object.fromEntries(texts.filter(([, text]) => text !== ''));
+  const texts = Object.keys(settings.shape).flatMap((name) => {
+    const text = env[name] ?? '';
+    return text === '' ? [] : [[name, text.trim()] as const];
+  });
+  const blank = texts.find(([, text]) => text === '');
+  if (blank) throw new ConfigError(`${blank[0]} holds only spaces: give it a value, or leave it out`);
+  return Object.fromEntries(texts);
 }
 
 const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);

@@ -8,25 +8,31 @@ import { isTruthy } from './truthy.ts';
 
 export const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
 export const integer = (min: number, max: number) => number(min, max).int();
-export const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== ''),
-);
+/**
+ * Items between commas. Some lists restrict who may do what, and without an item they would restrict nothing, so a text
+ * of commas alone is refused.
+ */
+export const list = z
+  .string()
+  .transform((text) =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+  )
+  .refine((items) => items.length > 0, 'Expected at least one item');
 /** What a header carries the same way from every client (RFC 9110, section 5.5). */
 export const keys = list.refine(
-  // No key would mean that everyone may use the gateway, and who sets the variable wants the contrary.
-  (all) => all.length > 0 && all.every((key) => /^[\x20-\x7e]+$/.test(key)),
+  (all) => all.every((key) => /^[\x20-\x7e]+$/.test(key)),
   'Expected keys of ASCII characters',
 );
 /**
- * Sites, as browsers name them in `Origin`: in lower case, and without the usual port of the scheme. Pages of a file
- * or in a sandbox send `null`.
+ * Sites, as browsers name them in `Origin`: in lower case, and without the usual port of the scheme. `null` names no
+ * site: every page of a file or in a sandbox sends it, also one that another site has put there.
  */
 export const origins = list.transform((sites, context) =>
   sites.map((site) => {
-    if (site === '*' || site === 'null') return site;
+    if (site === '*') return site;
     const origin = originOf(site.toLowerCase());
     if (origin === null) context.addIssue('Expected origins such as https://example.org, or *');
     return origin ?? site;
@@ -109,14 +115,14 @@ const SUBNET_NAMES = ['loopback', 'linklocal', 'uniquelocal'];
 const PROXIES = `Expected a number of proxies up to ${MAX_PROXIES}, or subnets such as 10.0.0.0/8 (or ${SUBNET_NAMES.join(', ')})`;
 
 function isSubnet(text: string): boolean {
-  const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  const version = isIP(address);
-  return SUBNET_NAMES.includes(text) || (version > 0 && Number(prefix) <= (version === 4 ? 32 : 128));
+  const [, address = '', prefix = '1'] = /^([\d.]+|[\da-f:]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? [];
+  const most = isIP(address) === 4 ? 32 : 128;
+  return SUBNET_NAMES.includes(text) || (isIP(address) > 0 && Number(prefix) >= 1 && Number(prefix) <= most);
 }
 
 /**
- * The number of reverse proxies in front, or their subnets. Express also takes `true` for all, which is not offered:
- * a client could then claim any address as its own.
+ * The number of reverse proxies in front, or their subnets. All addresses (`true` in Express, or a prefix of 0) are not
+ * offered: a client could then claim any address as its own.
  */
 export const trustedProxies = z.union(
   [

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import { test } from 'node:test';
+import express from 'express';
+import fc from 'fast-check';
 import { ConfigError, readConfig } from '../../src/config.ts';
 
 const SEC = 1000;
@@ -35,7 +37,17 @@ test('the defaults are those of the contract', () => {
   assert(Object.isFrozen(config));
 });
 
-test('an empty value counts as absent', () => assert.equal(readConfig({ SVC_PORT: ' ' }).config.port, 8000));
+test('an empty value counts as absent', () => assert.equal(readConfig({ SVC_PORT: '' }).config.port, 8000));
+
+test('a value of spaces alone is refused, because a key that a template left out would open the gateway', () => {
+  for (const name of ['SVC_API_KEY', 'SVC_MODEL_ALLOW', 'SVC_PORT', 'HF_TOKEN'])
+    for (const value of [' ', '\t', ' \n '])
+      assert.throws(
+        () => readConfig({ [name]: value }),
+        (error: unknown) =>
+          error instanceof ConfigError && error.message.startsWith(`${name} holds only spaces`),
+      );
+});
 
 test('keep-alive -1 is forever, and 0 unloads at once', () => {
   assert.equal(
@@ -92,6 +104,31 @@ test('no proxy is trusted unless the settings tell how many there are or where t
   ]);
 });
 
+test('every subnet that is taken is one that Express takes', () => {
+  const addresses = fc.oneof(
+    fc.ipV4(),
+    fc.ipV6(),
+    fc.constant('fe80::1%eth0'),
+    fc.constant('::ffff:10.0.0.1'),
+  );
+  const prefixes = fc.option(fc.integer({ min: 0, max: 130 }), { nil: null });
+  fc.assert(
+    fc.property(addresses, prefixes, (address, prefix) => {
+      const subnet = prefix === null ? address : `${address}/${prefix}`;
+      const read = () => readConfig({ SVC_TRUST_PROXY: subnet }).config.trustProxy;
+      const given = (() => {
+        try {
+          return read();
+        } catch {
+          return null;
+        }
+      })();
+      if (given !== null) assert.doesNotThrow(() => express().set('trust proxy', given), subnet);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
 for (const [name, value] of [
   ...[
     'true',
@@ -103,6 +140,9 @@ for (const [name, value] of [
     '10.0.0/8',
     '10.0.0.0/',
     'fe80::/129',
+    '0.0.0.0/0',
+    '::/0',
+    'fe80::1%eth0',
     'proxy',
     '::1/x',
   ].map((value) => ['SVC_TRUST_PROXY', value] as const),
@@ -125,6 +165,7 @@ for (const [name, value] of [
     'https://',
     'mailto:hub',
     '*, d.example',
+    'null',
   ].map((value) => ['SVC_CORS_ORIGINS', value] as const),
   ['SVC_OBS_METRICS_ENABLED', 'Truely'],
   ['HF_ENDPOINT', 'somewhere'],
@@ -141,10 +182,10 @@ for (const [name, value] of [
 
 test('the sites that may use the API are spelled as browsers spell them', () => {
   const sites = 'https://a.example/, https://b.example:443, HTTPS://C.example, http://d.example:8080';
-  const apps = 'capacitor://localhost, chrome-extension://abc, null, *';
+  const apps = 'capacitor://localhost, chrome-extension://abc, *';
   assert.deepEqual(readConfig({ SVC_CORS_ORIGINS: `${sites}, ${apps}` }).config.corsOrigins, [
     ...['https://a.example', 'https://b.example', 'https://c.example', 'http://d.example:8080'],
-    ...['capacitor://localhost', 'chrome-extension://abc', 'null', '*'],
+    ...['capacitor://localhost', 'chrome-extension://abc', '*'],
   ]);
 });
 
@@ -152,6 +193,7 @@ for (const [name, value, expected] of [
   ['SVC_TRUST_PROXY', 'foo', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
   ['SVC_TRUST_PROXY', '10.0.0.0/99', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
   ['SVC_TRUST_PROXY', '99', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
+  ['SVC_TRUST_PROXY', '0.0.0.0/0', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
   ['SVC_CORS_ORIGINS', 'app.example', 'origins such as https://example.org, or *'],
 ] as const)
   test(`${name}=${value} is refused with what is expected`, () => {
@@ -170,9 +212,10 @@ test('a key that no header can carry is refused, and no message repeats it', () 
   );
 });
 
-test('a list of keys without a key is refused, because it would open the gateway to everyone', () => {
-  for (const value of [',', ' , ,'])
-    assert.throws(() => readConfig({ SVC_API_KEY: value }), ConfigError, value);
+test('a list without an item is refused, because it would open what it restricts to everyone', () => {
+  for (const name of ['SVC_API_KEY', 'SVC_MODEL_ALLOW', 'SVC_ALLOWED_HOSTS'])
+    for (const value of [',', ' , ,'])
+      assert.throws(() => readConfig({ [name]: value }), ConfigError, `${name}=${value}`);
   assert.deepEqual(readConfig({ SVC_API_KEY: '' }).config.apiKeys, []);
 });
 
