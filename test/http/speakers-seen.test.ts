@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
 import { modelEntrySchema } from '../../src/http/openapi.ts';
+import { withoutVoices } from '../../src/observability/capture/voices.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { wav } from '../wav.ts';
 import { form, type Gateway, heard, json, post, startGateway, until } from './harness.ts';
@@ -84,6 +85,47 @@ test('no log, capture or file holds a voice, and a request with references is no
       assert(!content.includes(String(voice[0]).slice(0, 9)), 'an embedding was written');
     }
   }
+});
+
+test('a voice is not captured under any spelling of its field, and the sounds of a chat are', () => {
+  const captured = (body: string, pieces: number) => {
+    const kept: Buffer[] = [];
+    let isAbandoned = false;
+    const writer = withoutVoices({
+      request: (chunk) => void kept.push(chunk),
+      response: () => undefined,
+      finish: () => undefined,
+      abandon: () => {
+        isAbandoned = true;
+      },
+    });
+    const bytes = Buffer.from(body, 'latin1');
+    const size = Math.ceil(bytes.length / pieces);
+    for (let at = 0; at < bytes.length; at += size) writer.request(bytes.subarray(at, at + size));
+    return isAbandoned ? null : Buffer.concat(kept).toString('latin1');
+  };
+  const inForm = (disposition: string, value: string) =>
+    `--b\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n${value}\r\n--b--\r\n`;
+  const voice = `data:audio/wav;base64,${VOICE.slice(0, 200)}`;
+  for (const disposition of [
+    'name="known_speaker_references[]"',
+    'name="known_speaker_references[0]"',
+    'name="Known-Speaker-References"',
+    'name="knownSpeakerReference"',
+    "name*=UTF-8''known%5Fspeaker%5Freferences",
+    'name="known\\_speaker\\_references"',
+    'name*0="known_"; name*1="speaker_references"',
+    'name="=?utf-8?B?a25vd25fc3BlYWtlcl9yZWZlcmVuY2Vz?="',
+    'name="voices"',
+  ])
+    for (const pieces of [1, 2, 3, 7, 1000])
+      assert.equal(captured(inForm(disposition, voice), pieces), null, `${disposition} in ${pieces}`);
+  for (const body of [
+    JSON.stringify({ model: 'm', messages: [{ content: [{ audio_url: { url: voice } }] }] }),
+    inForm('name="prompt"', 'They are known, and no speaker said so twice.'),
+  ])
+    for (const pieces of [1, 5, 1000]) assert.equal(captured(body, pieces), body);
+  assert.equal(captured(JSON.stringify({ known_speaker_references: [voice] }), 3), null);
 });
 
 test('a model says whether it can tell speakers apart, and a request that cannot be served says why', async () => {

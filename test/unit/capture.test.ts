@@ -377,6 +377,52 @@ test('usage counts captures, and clear removes every one, open ones too, and not
   assert.deepEqual(readdirSync(join(dir, DAY)).sort(), ['after', 'notes']);
 });
 
+test('a day that is a symbolic link is not written through, and a linked body is not a capture', async (t) => {
+  const elsewhere = folder(t);
+  const { capture, dir, failures } = world(t);
+  mkdirSync(dir, { recursive: true });
+  symlinkSync(elsewhere, join(dir, DAY));
+  capture.begin('r1', AT).finish(meta());
+  await capture.close();
+  assert.deepEqual(readdirSync(elsewhere), []);
+  assert.equal(failures.length, 1);
+
+  const other = world(t);
+  other.capture.begin('r2', AT).finish(meta({ exchange: exchange({ requestId: 'r2' }) }));
+  await other.capture.close();
+  assert.notEqual(await findCapture(other.dir, 'r2'), null);
+  writeFileSync(join(elsewhere, 'secret'), 'secret');
+  for (const file of ['req.bin', 'resp.bin', 'meta.json']) {
+    const path = join(other.dir, DAY, 'r2', file);
+    const content = readFileSync(path);
+    rmSync(path);
+    if (file === 'meta.json') writeFileSync(join(elsewhere, 'secret'), content);
+    symlinkSync(join(elsewhere, 'secret'), path);
+    assert.equal(await findCapture(other.dir, 'r2'), null, file);
+    rmSync(path);
+    writeFileSync(path, content);
+  }
+});
+
+test('what another gateway writes into a capture does not keep the captures from being cleared', async (t) => {
+  const { capture, dir } = world(t);
+  for (const name of ['r1', 'r2', 'r3']) capture.begin(name, AT).finish(meta());
+  await until('they are there', async () => (await capture.usage()).captures === 3);
+  const busy = join(dir, DAY, 'r2');
+  let isCleared = false;
+  const write = () => {
+    if (isCleared || !existsSync(busy)) return;
+    writeFileSync(join(busy, 'req.bin'), 'more');
+    setImmediate(write);
+  };
+  write();
+  const cleared = await capture.clear();
+  isCleared = true;
+  assert(cleared >= 2, `${cleared} were cleared`);
+  assert(!existsSync(join(dir, DAY, 'r1')) && !existsSync(join(dir, DAY, 'r3')));
+  assert.equal(await capture.clear(), 3 - cleared);
+});
+
 test('clear follows no symbolic link', async (t) => {
   const { capture, dir } = world(t);
   const outside = join(folder(t), DAY, 'r1');

@@ -4,18 +4,7 @@
  * is followed, so that nothing outside of the folder can be removed.
  */
 import { constants, type Dirent } from 'node:fs';
-import {
-  appendFile,
-  lstat,
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  rmdir,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import { appendFile, lstat, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { endOfLocalDay, localDay } from '../local-day.ts';
 
@@ -43,7 +32,8 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 /** The names that `captureName` makes, with the `-2` of a repeated id. */
 const NAME = /^[A-Za-z0-9\-_:.%]{1,400}$/;
 const REMEMBERED_REPEATS = 1000;
-const MAKE_ATTEMPTS = 5;
+const MAKE_ATTEMPTS = 50;
+const REMOVE_ATTEMPTS = 5;
 /** O_CREAT is left out, so that a capture whose folder or file was removed does not come back as half a capture. */
 const APPEND = constants.O_WRONLY | constants.O_APPEND;
 
@@ -112,7 +102,12 @@ async function newestIn(day: string, requestId: string): Promise<StoredCapture |
 }
 
 async function readStored(path: string): Promise<StoredCapture> {
-  const sizeOf = async (file: string) => (await stat(join(path, file))).size;
+  const sizeOf = async (file: string) => {
+    const info = await lstat(join(path, file));
+    if (!info.isFile()) throw new Error(`${file} is not a regular file`);
+    return info.size;
+  };
+  await sizeOf(CAPTURE_FILES.meta);
   return {
     path,
     meta: JSON.parse(await readFile(join(path, CAPTURE_FILES.meta), 'utf8')),
@@ -141,19 +136,25 @@ export function createFolderMaker(dir: string): (requestId: string, at: Date) =>
     for (let missing = 0; ; ) {
       const path = repeat === 1 ? wanted : `${wanted}-${repeat}`;
       try {
-        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+        await makeDay(dirname(path));
         await mkdir(path, { mode: 0o700 }); // fails when another capture has this name
         if (repeat > 1) remember(wanted, repeat);
         return path;
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException;
-        // The sweeper may remove the empty day between the two calls.
+        // A sweeper may remove the empty day between the calls.
         if (code === 'ENOENT' && missing < MAKE_ATTEMPTS) missing += 1;
         else if (code === 'EEXIST') repeat += 1;
         else throw error;
       }
     }
   };
+}
+
+/** @throws Error for a day that is a symbolic link: what is written below it could never be listed or removed */
+async function makeDay(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  if (!(await lstat(path)).isDirectory()) throw new Error(`${path} is not a folder`);
 }
 
 /** Creates the empty body files of a new capture, readable by the owner only. */
@@ -198,10 +199,22 @@ async function measure(path: string, endOfDay: number): Promise<CaptureFolder | 
   return { path, at: Math.min(mtimeMs, endOfDay), bytes };
 }
 
-/** Removes the files of a capture by name, then its folder. Rejects when the folder holds a file of someone else. */
+/**
+ * Removes the files of a capture by name, then its folder. Another gateway on the same folder may add to the capture
+ * meanwhile, so there are several attempts.
+ * @throws Error `ENOTEMPTY` when the folder holds a file of someone else, or is written to all the time
+ */
 export async function removeCapture(path: string): Promise<void> {
-  for (const name of KNOWN_FILES) await rm(join(path, name), { force: true });
-  await rmdir(path).catch(ignoreMissing);
+  for (let attempt = 1; ; attempt += 1) {
+    for (const name of KNOWN_FILES) await rm(join(path, name), { force: true });
+    try {
+      return await rmdir(path);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT') return;
+      if (code !== 'ENOTEMPTY' || attempt === REMOVE_ATTEMPTS) throw error;
+    }
+  }
 }
 
 /** Removes the folders of days without captures. */
