@@ -1,5 +1,6 @@
 /** CTranslate2 folders, generated from the format alone, are imported: values survive, and damage is refused. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -178,6 +179,55 @@ test('vocabularies as text, JSON array and tokenizer give the same tokens', asyn
   await writeFile(join(asText, 'vocabulary.txt'), `${'漢\n'.repeat(300)}<|endoftext|>\n`);
   await assert.rejects(readVocabulary(asText), refused(/not byte-level BPE/));
   await assert.rejects(readVocabulary(dir), refused(/has no vocabulary/));
+});
+
+test('a vocabulary made to waste memory or time is refused at its first fault', async () => {
+  const mebibyte = 1024 * 1024;
+  for (const [name, content, why] of [
+    ['vocabulary.json', `[${'1,'.repeat(7 * mebibyte)}1]`, /does not have the content/],
+    ['vocabulary.json', `["a",${'1,'.repeat(90_000)}1]`, /does not have the content/],
+    ['vocabulary.json', `[${'1,'.repeat(9 * mebibyte)}1]`, /not a vocabulary file/],
+    ['vocabulary.txt', '\n'.repeat(15 * mebibyte), /is not Whisper's/],
+    [
+      'tokenizer.json',
+      `{"model":{"vocab":{${Array.from({ length: 150_000 }, (_, i) => `"${i}":"x"`)}}}}`,
+      /does not have the content/,
+    ],
+    [
+      'tokenizer.json',
+      `{"model":{"vocab":{${Array.from({ length: 90_000 }, (_, i) => `"${i}":-1`)}}}}`,
+      /does not have the content/,
+    ],
+    [
+      'tokenizer.json',
+      `{"model":{"vocab":{}},"added_tokens":[${'1,'.repeat(90_000)}1]}`,
+      /not have the content/,
+    ],
+    ['tokenizer.json', '['.repeat(mebibyte), /does not have the content/],
+    ['tokenizer.json', 'null', /is not Whisper's/],
+  ] as const) {
+    const path = await mkdtemp(join(dir, 'hostile-'));
+    await writeFile(join(path, name), content);
+    const before = process.memoryUsage().heapUsed;
+    const startedAt = performance.now();
+    await assert.rejects(readVocabulary(path), refused(why), `${name}: ${content.slice(0, 40)}`);
+    const tookMs = performance.now() - startedAt;
+    assert.ok(tookMs < 5000, `${name}: ${content.slice(0, 40)} took ${tookMs} ms`);
+    assert.ok(process.memoryUsage().heapUsed - before < 500 * mebibyte, `${name}: ${content.slice(0, 40)}`);
+    await rm(path, { recursive: true });
+  }
+});
+
+test('a pipe in the place of a file is refused, and nobody waits for a writer', async () => {
+  const source = await folder();
+  for (const name of ['model.bin', 'vocabulary.txt']) {
+    const path = join(source, name);
+    await rm(path);
+    assert.equal(spawnSync('mkfifo', [path]).status, 0);
+    await assert.rejects(convert(source), refused(/is not a regular file/), name);
+    await rm(path);
+    if (name === 'model.bin') await writeTinyWhisper(source, TINY, 'float16', {});
+  }
 });
 
 test('a folder that is not a whole Whisper is refused with the reason', async () => {

@@ -2,6 +2,7 @@
  * Random access to a file whose contents are not trusted. No read goes past the end, and no memory is allocated for a
  * size that only a header claims.
  */
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { notImportable } from './failure.ts';
 
@@ -16,8 +17,9 @@ export class BoundedFile {
     this.#handle = handle;
   }
 
+  /** @throws GatewayError `not_importable` for a folder, a pipe or a device, which would keep the thread waiting */
   static async open(path: string): Promise<BoundedFile> {
-    const handle = await open(path, 'r');
+    const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
       const info = await handle.stat();
       if (!info.isFile()) throw notImportable(`${path} is not a regular file.`);
