@@ -15,7 +15,7 @@ import { VERSION } from '../version.ts';
 import { examples } from './examples.ts';
 import { recordCrashes } from './record-crashes.ts';
 import { preload, startGateway } from './start-gateway.ts';
-import { STOP, supervise } from './supervise.ts';
+import { STOP, sendHeartbeats, supervise } from './supervise.ts';
 
 export interface ServeSettings {
   config: Config;
@@ -143,6 +143,7 @@ function stopWhenAsked(app: App, { drainMs, isChild, log, onSignal }: Stopping):
     stop(signal);
   });
   if (!isChild) return;
+  sendHeartbeats();
   process.on('message', (message) => {
     if (message === STOP) stop('asked by the supervisor');
   });

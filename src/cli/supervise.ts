@@ -14,6 +14,12 @@ import type { Crashes, SeenEnd } from '../observability/crashes.ts';
 /** The message that asks a child to stop. Unlike a signal, a second one changes nothing. */
 export const STOP = 'stop';
 
+/** The message that a child sends every `HEARTBEAT_MS` while its event loop turns. */
+const HEARTBEAT = 'heartbeat';
+const HEARTBEAT_MS = 1000;
+/** The heartbeats that a child may miss in a row. Nothing that it does takes its event loop for a second. */
+const MISSED_HEARTBEATS = 20;
+
 /** A child that lived for less is a crash at the start, and after the second such crash there is a pause. */
 const STEADY_MS = 10_000;
 const FIRST_PAUSE_MS = 1000;
@@ -30,13 +36,16 @@ export interface Supervised {
   log: Logger;
   /** A child that was asked to stop and has not ended after this time is killed. */
   stopMs: number;
+  /** After as many heartbeats that did not come the child is killed. Tests do not wait as long. */
+  missedHeartbeats?: number;
 }
 
 /**
  * Resolves to the exit code for this process, when the child has ended and this process was asked to stop or a setting
  * is wrong.
  */
-export async function supervise({ command, crashes, log, stopMs }: Supervised): Promise<number> {
+export async function supervise(options: Supervised): Promise<number> {
+  const { command, crashes, log, stopMs, missedHeartbeats = MISSED_HEARTBEATS } = options;
   const stop = new AbortController();
   let child: ChildProcess | null = null;
   const begin = () => {
@@ -53,7 +62,9 @@ export async function supervise({ command, crashes, log, stopMs }: Supervised): 
     const life = startChild(command);
     child = life.child;
     if (stop.signal.aborted) askToStop(child);
+    const watchdog = watch(life.child, missedHeartbeats, log);
     const end = await life.ended;
+    clearInterval(watchdog);
     child = null;
     if (stop.signal.aborted) return end.exitCode ?? 1;
     if (end.exitCode === WRONG_SETTING) return WRONG_SETTING;
@@ -68,6 +79,33 @@ export async function supervise({ command, crashes, log, stopMs }: Supervised): 
 /** No pause after the first crash, so that one bad request costs less than a second; then 1 s, 2 s, 4 s up to 30 s. */
 export function pauseAfter(failures: number): number {
   return failures < 2 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 2));
+}
+
+/** Tells the supervisor, until the end of this process, that its event loop turns. */
+export function sendHeartbeats(): void {
+  const send = () => process.connected && process.send?.(HEARTBEAT, undefined, undefined, () => undefined);
+  send();
+  setInterval(send, HEARTBEAT_MS).unref();
+}
+
+/**
+ * The watchdog: kills a child whose event loop stands still, which answers nobody and would never end. It begins with
+ * the first heartbeat, however long the start takes. It counts its own turns and not the time, because a machine or
+ * container that is paused stops both processes.
+ */
+function watch(child: ChildProcess, mostMissed: number, log: Logger): NodeJS.Timeout | undefined {
+  let missed: number | null = null;
+  child.on('message', (message) => {
+    if (message === HEARTBEAT) missed = 0;
+  });
+  return setInterval(() => {
+    if (missed === null) return;
+    missed += 1;
+    if (missed !== mostMissed + 1) return;
+    const pid = child.pid;
+    log.error(`the event loop of the server has stood still for ${mostMissed} s: it is killed`, { pid });
+    child.kill('SIGKILL');
+  }, HEARTBEAT_MS);
 }
 
 /** A child that cannot be asked any more is about to end, or is killed when its time is over. */

@@ -291,6 +291,28 @@ test('a setting that only the server can judge ends the supervisor with 2, and t
   assert.deepEqual(readdirSync(dir), []);
 });
 
+test('a server whose event loop stands still is killed, recorded and started again', { skip }, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-supervise-test-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  await using served = await serve({ SVC_CRASH_DIR: dir }, [
+    '--import',
+    'tsx',
+    'test/http/impatient-supervisor.ts',
+    ...SCRIPTED,
+    '--child',
+  ]);
+  const first = childOf(served.child.pid ?? 0);
+  const startedAt = performance.now();
+  process.kill(first, 'SIGSTOP'); // it lives, and does nothing
+  const next = () => ![0, first].includes(childOf(served.child.pid ?? 0));
+  await until('another server', next, LIMIT_MS);
+  await until('it answers', () => answers(served.base), LIMIT_MS);
+  t.diagnostic(`from the standstill to the next answer: ${Math.round(performance.now() - startedAt)} ms`);
+  assert.match(served.log(), /error +the event loop of the server has stood still for 5 s: it is killed/);
+  const { crashes } = await json(await fetch(`${served.base}/admin/api/crashes`));
+  assert.deepEqual([crashes.length, crashes[0].signal, crashes[0].pid], [1, 'SIGKILL', first]);
+});
+
 test('the pauses of a crash loop grow to 30 s', () => {
   assert.deepEqual(
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 100].map(pauseAfter),
