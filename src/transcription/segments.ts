@@ -12,11 +12,17 @@ export function toSegments(groups: Word[][], chunk: Chunk, common: Common): Unnu
   return groups.map((words) => ({ seek, ...common, ...figuresOf(words) }));
 }
 
-/** Joins two parts of a sentence. Members that the words do not determine (`seek`, `language`) are the first part's. */
-export function joinParts(first: UnnumberedSegment, second: UnnumberedSegment): UnnumberedSegment {
-  const space = spaceBetween(first.text, second.text);
-  const rest = second.words.map((word, i) => (i === 0 ? { ...word, text: space + word.text } : word));
-  return { ...first, ...figuresOf([...first.words, ...rest]) };
+/** Joins the parts of a sentence. Members that the words do not determine (`seek`, `language`) are the first part's. */
+export function joinParts(first: UnnumberedSegment, ...others: UnnumberedSegment[]): UnnumberedSegment {
+  if (others.length === 0) return first;
+  const words = [...first.words];
+  let before = first.text;
+  for (const { text, words: more } of others) {
+    const space = spaceBetween(before, text);
+    words.push(...more.map((word, i) => (i === 0 ? { ...word, text: space + word.text } : word)));
+    before = text;
+  }
+  return withWords(first, words);
 }
 
 /** A segment with other words, such as a part of its own, and with the figures that follow from them. */

@@ -6,8 +6,8 @@ import type { Word } from './segment.ts';
 
 /** The longest sentence; a longer one is cut. */
 export const MAX_SENTENCE_SEC = 30;
-/** A longer silence ends a sentence also without a punctuation mark. */
-export const MAX_PAUSE_SEC = 1.5;
+/** A longer pause ends a sentence where the text is written without marks. */
+export const LONG_PAUSE_SEC = 1.5;
 /** When a sentence is too long, a comma counts like a pause that is this much longer. */
 const COMMA_SEC = 0.2;
 
@@ -44,7 +44,10 @@ const ABBREVIATIONS = set(
 /** The months in German dates: a number with a full stop before them is an ordinal. */
 const MONTHS = set('januar februar märz april mai juni juli august september oktober november dezember');
 
-/** The words of each sentence. A sentence of more than `MAX_SENTENCE_SEC` is cut. */
+/**
+ * The words of each sentence of a chunk. A sentence of more than `MAX_SENTENCE_SEC` is cut, and so is one with a long
+ * pause: whether it goes on behind the pause follows from the words of the next chunks, too, so `joinSentences` decides.
+ */
 export function toSentences(words: Word[]): Word[][] {
   const sentences: Word[][] = [];
   let open: Word[] = [];
@@ -55,7 +58,7 @@ export function toSentences(words: Word[]): Word[][] {
     last =
       last !== undefined && ONLY_CLOSING.test(word.text) ? { ...word, text: last.text + word.text } : word;
     open.push(word);
-    if (next === undefined || endsSentence(last, next)) {
+    if (next === undefined || endsSentence(last, next) || isLongPause(last, next)) {
       sentences.push(...capped(open));
       open = [];
     }
@@ -63,10 +66,33 @@ export function toSentences(words: Word[]): Word[][] {
   return sentences;
 }
 
-/** True when `word` ends its sentence, given the word after it. */
+/** The last word with the closing quotes and brackets behind it, which some engines write as words of their own. */
+export function lastWord(words: readonly Word[]): Word | undefined {
+  const at = words.findLastIndex((word) => !ONLY_CLOSING.test(word.text));
+  const word = words[Math.max(0, at)];
+  if (word === undefined || at === words.length - 1) return word;
+  const text = words.slice(Math.max(0, at)).map((part) => part.text);
+  return { ...word, end: words.at(-1)?.end ?? word.end, text: text.join('') };
+}
+
+/** True for a pause that ends a sentence where the text is written without marks. */
+export function isLongPause(word: Word, next: Word): boolean {
+  return next.start - word.end > LONG_PAUSE_SEC && !ONLY_CLOSING.test(next.text);
+}
+
+/**
+ * True when the writing shows that a sentence goes on behind a pause: a comma, or a small letter in a sentence that
+ * began with a capital one.
+ * @param next undefined while it is not known; then the answer is whether it may go on
+ */
+export function goesOnBehindPause(first: Word, last: Word, next?: Word): boolean {
+  if (endsClause(last)) return true;
+  return UPPER_CASE.test(first.text) && (next === undefined || LOWER_CASE.test(next.text));
+}
+
+/** True when `word` ends its sentence, given the word after it. Pauses only count where a mark may be either. */
 export function endsSentence(word: Word, next: Word): boolean {
   if (ONLY_CLOSING.test(next.text)) return false;
-  if (next.start - word.end > MAX_PAUSE_SEC) return true;
   const text = word.text.trim();
   const end = endOf(text);
   if (end === null) return false;
@@ -74,8 +100,11 @@ export function endsSentence(word: Word, next: Word): boolean {
   // "Stop!" he said. Well… perhaps.
   if ((closing !== '' || ELLIPSIS.test(marks)) && LOWER_CASE.test(next.text)) return false;
   if (marks !== '.' || closing !== '') return true;
-  return !isAbbreviation(bareWord(text), next.text);
+  return !isAbbreviation(bareWord(text), next.text, isLongPause(word, next));
 }
+
+/** True when the word has a mark with which sentences end, even if it does not end one here (`Dr.`). */
+export const hasEndMark = (word: Word): boolean => endOf(word.text.trim()) !== null;
 
 /**
  * True when `word` ends its sentence with any next word; a closing quote or bracket by itself is none. That is not
@@ -104,36 +133,50 @@ function mayBeAbbreviation(bare: string): boolean {
   return LEADING.has(small) || ABBREVIATIONS.has(small) || isInitial || NUMBER.test(bare);
 }
 
-function isAbbreviation(bare: string, next: string): boolean {
+/** @param paused true where people pause between the two, which they do behind "plan B." but not behind "J. Smith" */
+function isAbbreviation(bare: string, next: string, paused: boolean): boolean {
   if (!mayBeAbbreviation(bare)) return false;
   // "z. B.", "a. m.", but "Это я. Потом".
   if (SMALL_LETTER.test(bare)) return !UPPER_CASE.test(next) || INITIAL.test(next);
   if (ABBREVIATIONS.has(bare.toLowerCase())) return !UPPER_CASE.test(next);
-  if (!NUMBER.test(bare)) return true;
+  if (!NUMBER.test(bare)) return LEADING.has(bare.toLowerCase()) || !paused;
   const [follows = ''] = /^.*\p{L}/su.exec(next.trim().toLowerCase()) ?? [];
-  return /^\d/.test(next) || (bare.length <= 2 && (LOWER_CASE.test(next) || MONTHS.has(follows)));
+  return (
+    (/^\d/.test(next) && !paused) || (bare.length <= 2 && (LOWER_CASE.test(next) || MONTHS.has(follows)))
+  );
 }
 
 /** True when a comma or a similar mark follows the word. */
-export const endsClause = (word: Word): boolean => CLAUSE_MARK.test(word.text.trim());
+export const endsClause = (word: Pick<Word, 'text'>): boolean => CLAUSE_MARK.test(word.text.trim());
 
-/** Cuts a sentence that is too long at its longest pause. Of equal pauses, the last one before the maximum is taken. */
+/** Cuts a sentence that is too long. */
 function capped(words: Word[]): Word[][] {
   const first = words[0];
   const last = words.at(-1);
   if (first === undefined || last === undefined || last.end - first.start <= MAX_SENTENCE_SEC) return [words];
   if (words.length === 1) return [words];
+  const place = placeToCut(words);
+  return [words.slice(0, place), ...capped(words.slice(place))];
+}
+
+/**
+ * Where a sentence that is too long is cut: at its longest pause within the maximum, of equal pauses at the last one.
+ * @param parts the words of the sentence or longer parts of it, two at least
+ * @returns the index of the first part behind the cut
+ */
+export function placeToCut(parts: readonly Pick<Word, 'start' | 'end' | 'text'>[]): number {
+  const start = parts[0]?.start ?? 0;
   let best = 1;
   let bestScore = Number.NEGATIVE_INFINITY;
-  words.forEach((word, i) => {
-    const before = words[i - 1];
-    if (before === undefined || before.end - first.start > MAX_SENTENCE_SEC) return;
+  parts.forEach((part, i) => {
+    const before = parts[i - 1];
+    if (before === undefined || before.end - start > MAX_SENTENCE_SEC) return;
     // Pauses are compared in hundredths, because noise in the last digits must not choose among equal pauses.
-    const score = Math.round(100 * (word.start - before.end + (endsClause(before) ? COMMA_SEC : 0)));
+    const score = Math.round(100 * (part.start - before.end + (endsClause(before) ? COMMA_SEC : 0)));
     if (score >= bestScore) {
       best = i;
       bestScore = score;
     }
   });
-  return [words.slice(0, best), ...capped(words.slice(best))];
+  return best;
 }

@@ -23,7 +23,7 @@ import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './la
 import { choicesOf, languageFor, onlyChoice } from './language-choice.ts';
 import { createLanguageTally } from './language-tally.ts';
 import { type OpeningInput, openWithSlot, type SessionSlot } from './opening.ts';
-import { type Recognizer, withoutText } from './recognizers/recognizer.ts';
+import { type Recognizer, speechWithoutText } from './recognizers/recognizer.ts';
 import { recognizerOf } from './recognizers/registry.ts';
 import type { TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
@@ -165,10 +165,8 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
   }
 
   function note(recognition: ChunkRecognition): void {
-    const { chunk, sentences } = recognition;
     spoken = addLanguage(spoken, recognition);
-    const without = recognition.dropped ?? (sentences.length > 0 ? [] : [withoutText(chunk, 'no_text')]);
-    for (const { startSec, endSec, reason } of without)
+    for (const { startSec, endSec, reason } of speechWithoutText(recognition))
       dropped.push({ start: startSec, end: endSec, reason });
   }
 

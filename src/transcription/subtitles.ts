@@ -6,7 +6,7 @@
  * so dense that every way to cut leaves subtitles of less than 1 s, the way with the fewest of them is taken.
  */
 import type { Word } from './segment.ts';
-import { endsClause, endsSentence } from './sentences.ts';
+import { endsClause, endsSentence, isLongPause } from './sentences.ts';
 
 const MAX_CHARACTERS = 70;
 const MIN_SEC = 1;
@@ -94,7 +94,7 @@ function cut(words: Word[], nextStart: (i: number) => number): [from: number, to
 }
 
 function breakCost(word: Word, next: Word | undefined): number {
-  if (next === undefined || endsSentence(word, next)) return 0;
+  if (next === undefined || endsSentence(word, next) || isLongPause(word, next)) return 0;
   if (endsClause(word)) return COST.clause;
   if (next.start - word.end >= PAUSE_SEC - EPSILON) return COST.pause;
   return CONJUNCTIONS.has(next.text.trim()) ? COST.conjunction : COST.anywhere;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { joinWavs } from '../wav.ts';
 import { form, heard, json, post, type Script, startGateway, toneWav } from './harness.ts';
 
-/** The audio is too long for one chunk of any family, and its pause is too short to end a sentence. */
+/** The audio is too long for one chunk of any family, and has a short or a long pause. */
 const together = joinWavs(toneWav(16), toneWav(1, 0), toneWav(14));
 const apart = joinWavs(toneWav(16), toneWav(3, 0), toneWav(14));
 const MODELS = ['multilingual-small', 'european', 'cjk'];
@@ -48,11 +48,27 @@ for (const model of MODELS) {
     assert(across && across.start > 4 && across.end > 16.6 && across.end < 17, JSON.stringify(across));
   });
 
-  test(`${model}: no sentence goes on across a long pause`, async () => {
-    const all = await segments(speaker(' One. Two and', ' three. Four.'), apart, { model });
+  test(`${model}: a sentence goes on across a long pause, in segments and in cues`, async () => {
+    const script = speaker(' One. Two and', ' three. Four.');
+    const all = await segments(script, apart, { model });
     assert.deepEqual(
       all.map(({ text }) => text),
-      [' One.', ' Two and', ' three.', ' Four.'],
+      [' One.', ' Two and three.', ' Four.'],
+    );
+    assert(all[1] && all[1].start > 4 && all[1].end > 18.5, JSON.stringify(all[1]));
+    for (const response_format of ['srt', 'vtt']) {
+      await using gateway = await startGateway(speaker(' One. Two and', ' three. Four.'));
+      const cues = await (await post(gateway, form(apart, { model, response_format }))).text();
+      const shown = cues.split(/\n+/).filter((line) => /^[A-Z][a-z ]+\.$/.test(line));
+      assert.deepEqual(shown, ['One.', 'Two and three.', 'Four.'], response_format);
+    }
+  });
+
+  test(`${model}: text without marks has a segment for each side of a long pause`, async () => {
+    const all = await segments(speaker(' one two and', ' three four'), apart, { model });
+    assert.deepEqual(
+      all.map(({ text }) => text),
+      [' one two and', ' three four'],
     );
   });
 }
@@ -66,27 +82,27 @@ test('subtitles of european end with their chunk', async () => {
 });
 
 for (const model of ['multilingual-small', 'cjk']) {
-  const audio = joinWavs(toneWav(10), toneWav(1, 0), toneWav(10));
-
-  test(`${model}: a stream gives finished sentences before the next chunk, and the rest when it is known`, async () => {
-    let hear: () => void = () => undefined;
-    const second = new Promise<void>((resolve) => {
-      hear = resolve;
+  for (const pauseSec of [1, 8])
+    test(`${model}: a stream gives finished sentences before the next chunk, and the rest behind ${pauseSec} s when it is known`, async () => {
+      const audio = joinWavs(toneWav(10), toneWav(pauseSec, 0), toneWav(10));
+      let hear: () => void = () => undefined;
+      const second = new Promise<void>((resolve) => {
+        hear = resolve;
+      });
+      await using gateway = await startGateway(speaker(' One. Two and', ' three. Four.', second));
+      const { body } = await post(gateway, form(audio, { model, stream: 'true' }));
+      assert(body);
+      let text = '';
+      for await (const bytes of body.pipeThrough(new TextDecoderStream())) {
+        text += bytes;
+        if (text.includes('transcript.text.delta')) hear();
+      }
+      const events = [...text.matchAll(/^data: (.+)$/gm)].map((m) => JSON.parse(m[1] ?? ''));
+      assert.deepEqual(
+        events.map((event) => event.delta ?? event.text),
+        ['One.', ' Two and three.', ' Four.', 'One. Two and three. Four.'],
+      );
     });
-    await using gateway = await startGateway(speaker(' One. Two and', ' three. Four.', second));
-    const { body } = await post(gateway, form(audio, { model, stream: 'true' }));
-    assert(body);
-    let text = '';
-    for await (const bytes of body.pipeThrough(new TextDecoderStream())) {
-      text += bytes;
-      if (text.includes('transcript.text.delta')) hear();
-    }
-    const events = [...text.matchAll(/^data: (.+)$/gm)].map((m) => JSON.parse(m[1] ?? ''));
-    assert.deepEqual(
-      events.map((event) => event.delta ?? event.text),
-      ['One.', ' Two and three.', ' Four.', 'One. Two and three. Four.'],
-    );
-  });
 }
 
 test('without times a chunk is one segment, and the text is the same', async () => {

@@ -7,7 +7,7 @@ import type { ChunkRecognition } from '../../src/transcription/lanes.ts';
 import type { UnnumberedSegment, Word } from '../../src/transcription/segment.ts';
 import { joinParts, toSegments } from '../../src/transcription/segments.ts';
 import { joinSentences } from '../../src/transcription/sentence-joining.ts';
-import { endsSentence, isFinished, toSentences } from '../../src/transcription/sentences.ts';
+import { endsSentence, hasEndMark, isFinished, toSentences } from '../../src/transcription/sentences.ts';
 
 interface Heard {
   words: Word[];
@@ -70,16 +70,101 @@ test('a sentence that goes on in the next chunk, and in the one after it, is one
   ]);
 });
 
-test('a pause of 1.5 s joins, and a longer one does not', async () => {
+test('a sentence is one segment whatever pauses it has', async () => {
   const parts = (pause: number): Heard[] => [
-    { words: wordsFrom(0, ' One two'), until: 1 + pause },
-    { words: wordsFrom(1 + pause, ' three.'), until: 9 },
+    { words: wordsFrom(0, ' And so my fellow Americans'), until: 2.5 + Math.min(pause, 1.6) },
+    { words: wordsFrom(2.5 + pause, ' ask not. What'), until: 5 + pause },
+    { words: wordsFrom(20 + pause, ' then?'), until: 30 + pause },
   ];
-  assert.deepEqual(shown(await joined(...parts(1.5))), [[' One two three.', 0, 3]]);
-  assert.deepEqual(shown(await joined(...parts(1.6))), [
-    [' One two', 0, 1],
-    [' three.', 2.6, 3.1],
+  for (const pause of [0.3, 1.5, 1.6, 4, 26])
+    assert.deepEqual(shown(await joined(...parts(pause))), [
+      [' And so my fellow Americans ask not.', 0, 3.5 + pause],
+      [' What then?', 3.5 + pause, 20.5 + pause],
+    ]);
+  const within = wordsFrom(0, ' One two').concat(wordsFrom(9, ' three. Four.'));
+  assert.deepEqual(shown(await joined({ words: within, until: 20 })), [
+    [' One two three.', 0, 9.5],
+    [' Four.', 9.5, 10],
   ]);
+});
+
+/** Makes each text a chunk, with a pause of 3 s behind it. */
+const withPauses = (...texts: string[]): Heard[] => {
+  let clock = 0;
+  return texts.map((text) => {
+    const words = wordsFrom(clock, text);
+    const end = words.at(-1)?.end ?? clock;
+    clock = end + 3;
+    return { words, until: end + 1.504 };
+  });
+};
+
+test('text without marks is cut at its long pauses, unless the writing shows that it goes on', async () => {
+  const texts = async (...all: string[]) => (await joined(...withPauses(...all))).map(({ text }) => text);
+  assert.deepEqual(await texts(' hello there', ' hello', ' hello'), [' hello there', ' hello', ' hello']);
+  assert.deepEqual(await texts('你好', '你好'), ['你好', '你好']);
+  assert.deepEqual(await texts(' hello,', ' hello', ' hello'), [' hello, hello', ' hello']);
+  assert.deepEqual(await texts(' I love', ' you so', ' You know'), [' I love you so', ' You know']);
+  assert.deepEqual(await texts(' One. Two', ' three'), [' One.', ' Two three'], 'the writing has marks');
+});
+
+test('where there is no mark for 30 s, pauses cut from then on, until there are marks again', async () => {
+  const line = ' la la la la la la';
+  const song = withPauses(...Array(8).fill(line), ' This is it.', ' And so', ' on.');
+  assert.deepEqual(
+    (await joined(...song)).map(({ text }) => text),
+    [...Array(8).fill(line), ' This is it.', ' And so on.'],
+  );
+  // The sixth line ends the wait, and each later one leaves when its pause is over.
+  const left = (await leaving(...song)).map((texts) => texts.length);
+  assert.deepEqual(left, [0, 0, 0, 0, 0, 6, 7, 8, 9, 9, 10, 10]);
+});
+
+test('a sentence over 30 s is cut at its widest pause, not at each', async () => {
+  const long = (start: number): Word[] =>
+    Array.from({ length: 20 }, (_, i) => wordAt(' and', start + i / 2, start + (i + 1) / 2));
+  const segments = await joined(
+    { words: wordsFrom(0, ' Before.'), until: 1 },
+    { words: long(1), until: 12.5 },
+    { words: long(13), until: 24.5 },
+    { words: long(26).concat(wordAt(' on.', 36, 36.5)), until: 40 },
+  );
+  assert.deepEqual(
+    segments.map(({ start, end }) => [start, end]),
+    [
+      [0, 0.5],
+      [1, 23],
+      [26, 36.5],
+    ],
+  );
+});
+
+test('no sentence spans a long pause between two languages, or speech of which there is no text', async () => {
+  const parts = (second: Partial<Heard>): Heard[] => [
+    { words: wordsFrom(0, ' One two'), until: 2.6 },
+    { words: wordsFrom(5, ' drei.'), until: 9, ...second },
+  ];
+  assert.equal((await joined(...parts({}))).length, 1);
+  assert.equal((await joined(...parts({ language: 'de' }))).length, 2);
+  const [first, second] = parts({}).map(recognition);
+  assert(first && second);
+  const without = (endSec: number) => [{ startSec: 2.6, endSec, reason: 'no_text' as const }];
+  for (const [endSec, count] of [
+    [3, 1],
+    [4.5, 2],
+  ] as const) {
+    const inFirst = [{ ...first, dropped: without(endSec) }, second];
+    const between = [first, { ...first, sentences: [], dropped: without(endSec) }, second];
+    const inSecond = [first, { ...second, dropped: without(endSec) }];
+    for (const heard of [inFirst, between, inSecond]) {
+      const segments: UnnumberedSegment[] = [];
+      async function* source() {
+        yield* heard;
+      }
+      for await (const segment of joinSentences(source())) segments.push(segment);
+      assert.equal(segments.length, count);
+    }
+  }
 });
 
 test('parts of 30 s together join, and longer ones do not', async () => {
@@ -165,20 +250,17 @@ test('a finished sentence leaves at once, and one that may go on leaves when the
   ]);
 });
 
-test('a held sentence leaves without the next part where it is known that nothing joins', async () => {
-  const next = { words: wordsFrom(40, ' five.'), until: 50 };
+test('a sentence that may go on is held over chunks without words, and leaves when the next part is known', async () => {
   const held = wordsFrom(0, ' Two three');
-  assert.deepEqual((await leaving({ words: held, until: 2.51 }, next))[0], [' Two three'], 'a long pause');
-  const long = [wordAt(' On', 0, 29.5)];
-  assert.deepEqual((await leaving({ words: long, until: 30 }, next))[0], [' On'], '30 s are over');
-  // This is a chunk without any recognized words.
   const nothing = { words: [], until: 3 };
-  assert.deepEqual(await leaving({ words: held, until: 1.2 }, nothing, next), [
-    [],
-    [' Two three'],
-    [' Two three', ' five.'],
-    [' Two three', ' five.'],
-  ]);
+  assert.deepEqual(
+    await leaving({ words: held, until: 1.2 }, nothing, { words: wordsFrom(40, ' Five.'), until: 50 }),
+    [[], [], [' Two three', ' Five.'], [' Two three', ' Five.']],
+  );
+  assert.deepEqual(
+    await leaving({ words: held, until: 1.2 }, nothing, { words: wordsFrom(20, ' five.'), until: 50 }),
+    [[], [], [' Two three five.'], [' Two three five.']],
+  );
 });
 
 test('a consumer that leaves closes the source', async () => {
@@ -233,6 +315,17 @@ function chunksOf(list: { text: string; gap: number; length: number; ends: boole
   return chunks;
 }
 
+/** Splits words only where a mark ends a sentence. */
+function runsOf(words: Word[]): Word[][] {
+  const runs: Word[][] = [];
+  words.forEach((word, i) => {
+    const before = words[i - 1];
+    if (before === undefined || endsSentence(before, word)) runs.push([]);
+    runs.at(-1)?.push(word);
+  });
+  return runs;
+}
+
 const bare = (word: Word | undefined) => word && { ...word, text: word.text.trim() };
 
 test('no word is lost, moved or doubled, parts that join are joined, and no result is longer than 30 s', async () => {
@@ -243,20 +336,23 @@ test('no word is lost, moved or doubled, parts that join are joined, and no resu
       const segments = await joined(...heard);
       const words = segments.flatMap((segment) => segment.words);
       assert.deepEqual(words.map(bare), heard.flatMap((one) => one.words).map(bare));
-      segments.forEach((segment, i) => {
+      segments.forEach((segment) => {
         const part = parts.find(({ words: [first] }) => first?.tokens[0] === segment.words[0]?.tokens[0]);
         assert(part, 'it begins where a part begins');
         const lasts = segment.end - segment.start;
         assert(lasts <= 30 || segment.words.length === part.words.length, `${lasts} s`);
         assert.deepEqual([segment.seek, segment.start], [part.seek, part.start]);
         assert.equal(segment.text, segment.words.map(({ text }) => text).join(''));
-        const before = segments[i - 1];
-        const last = before?.words.at(-1);
-        const [first] = segment.words;
-        if (before === undefined || last === undefined || first === undefined) return;
-        const end = part.end;
-        assert(endsSentence(last, first) || end - before.start > 30, `${before.text} |${segment.text}`);
       });
+      // What ends with a mark within 30 s is a sentence, and none goes on behind its end.
+      const ends = new Set(segments.map(({ words }) => words.at(-1)?.tokens[0]));
+      for (const run of runsOf(words)) {
+        const [first, last] = [run[0], run.at(-1)];
+        assert(first && last);
+        assert(last === words.at(-1) || ends.has(last.tokens[0]));
+        if (last.end - first.start > 30 || !hasEndMark(last)) continue;
+        assert.equal(run.filter(({ tokens: [token] }) => ends.has(token)).length, 1, JSON.stringify(run));
+      }
     }),
     { numRuns: 500 },
   );
@@ -266,12 +362,13 @@ test('the cuts between chunks do not show, as long as no sentence is longer than
   const short = spoken.map((word) => ({ ...word, length: Math.min(word.length, 0.4) }));
   await fc.assert(
     fc.asyncProperty(fc.array(short, { maxLength: 40 }), async (list) => {
-      const whole = toSentences(chunksOf(list.map((word) => ({ ...word, ends: false })))[0]?.words ?? []);
-      fc.pre(whole.every((words) => (words.at(-1)?.end ?? 0) - (words[0]?.start ?? 0) < 30));
+      const [whole] = chunksOf(list.map((word) => ({ ...word, ends: false })));
+      const lasts = (words: Word[]) => (words.at(-1)?.end ?? 0) - (words[0]?.start ?? 0);
+      fc.pre(runsOf(whole?.words ?? []).every((words) => lasts(words) < 30));
       const segments = await joined(...chunksOf(list));
       assert.deepEqual(
         segments.map(({ words }) => words.length),
-        whole.map((words) => words.length),
+        (await joined(...(whole ? [whole] : []))).map(({ words }) => words.length),
       );
     }),
     { numRuns: 300 },

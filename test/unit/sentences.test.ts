@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Word } from '../../src/transcription/segment.ts';
-import { endsClause, toSentences } from '../../src/transcription/sentences.ts';
+import { endsClause, endsSentence, toSentences } from '../../src/transcription/sentences.ts';
 
 function wordsOf(text: string, gapSec = 0, wordSec = 0.3): Word[] {
   return text.split(' ').map((w, i) => {
@@ -86,12 +86,22 @@ test('a sentence of French ends behind the space and the quote', () => {
 });
 
 test('a comma of any script is a place to cut', () => {
-  for (const mark of ',;:،؛፣、､，：၊')
-    assert(endsClause({ text: ` x${mark}`, start: 0, end: 1, tokens: [] }), mark);
+  for (const mark of ',;:،؛፣、､，：၊') assert(endsClause({ text: ` x${mark}` }), mark);
 });
 
-test('a long pause ends a sentence without a mark', () => {
+test('a sentence is cut at its long pauses, behind which it may go on', () => {
   assert.equal(toSentences(wordsOf('one two three', 2)).length, 3);
+});
+
+test('a letter with a full stop may be an initial, but not where a long pause follows', () => {
+  const ends = (text: string, pauseSec: number) => {
+    const [word, next] = wordsOf(text, pauseSec).slice(-2);
+    assert(word && next);
+    return endsSentence(word, next);
+  };
+  assert.deepEqual([ends('B. Then', 0), ends('B. Then', 2)], [false, true]);
+  for (const text of ['Dr. Smith', 'Well… perhaps', 'etc. and', 'z. B.', '3. Mai'])
+    assert.deepEqual([ends(text, 0), ends(text, 2)], [false, false], text);
 });
 
 test('a run-on sentence is cut at its widest pause within the cap', () => {

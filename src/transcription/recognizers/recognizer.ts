@@ -70,6 +70,14 @@ export const withoutText = (
   reason,
 });
 
+/** All speech of a chunk that has no text. */
+export const speechWithoutText = ({
+  chunk,
+  sentences,
+  dropped,
+}: Pick<Recognition, 'sentences' | 'dropped'> & { chunk: Pick<Chunk, 'startSec' | 'endSec'> }): Dropped[] =>
+  dropped ?? (sentences.length > 0 ? [] : [withoutText(chunk, 'no_text')]);
+
 export interface Recognizer {
   /**
    * Spans of speech share a chunk within these limits, of which those of chunks.ts hold where none is given. `maxSec` is
