@@ -136,6 +136,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     turnDetection: createTurnDetection(caches.turnDetectors, store),
   };
   const models = () => servable(config, deps, caches).filter(isAllowed);
+  const forwarding = { limits: budgets.forwarded, isEmbeddable: config.corsOrigins.length > 0 };
   const places = createLivePlaces(config.maxLiveSessions);
   const liveServer = { live, places, shutdown: shutdown.signal, log, onExchange: finished };
   const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
@@ -184,8 +185,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
       log,
     },
     realtime: realtime.handler,
-    speech: createReverseProxy(speechUpstream(config.tts), budgets.forwarded),
-    chat: createReverseProxy(chatUpstream(config.llm), budgets.forwarded),
+    speech: createReverseProxy(speechUpstream(config.tts), forwarding),
+    chat: createReverseProxy(chatUpstream(config.llm), forwarding),
     bodies: createBodyReceiver(budgets.forwarded),
     prometheus: instruments.prometheus,
     admin: adminRoutes({

@@ -160,6 +160,9 @@ export const BUDGETS = {
     slotWaitsMs: 120_000,
     /** The memory for incomplete bodies, of all clients together. */
     maxWaitingBytes: 64 * 1024 * 1024,
+    /** What is read of an upstream's error, so that it can be completed or quoted, and the time that this may take. */
+    errorBytes: 256 * 1024,
+    errorMs: 5000,
   },
   /** The access log and the log of the process. */
   log: {

@@ -11,6 +11,7 @@ export const STATUS_OF_KIND = {
   not_found: 404,
   method_not_allowed: 405,
   too_large: 413,
+  rate_limited: 429,
   cancelled: 499,
   internal: 500,
   upstream: 502,
@@ -19,6 +20,20 @@ export const STATUS_OF_KIND = {
 
 export type ErrorKind = keyof typeof STATUS_OF_KIND;
 export const ERROR_KINDS = Object.keys(STATUS_OF_KIND) as [ErrorKind, ...ErrorKind[]];
+
+/** The statuses whose meaning is the same at an upstream and at the gateway. */
+const KIND_OF_ANSWER: Readonly<Record<number, ErrorKind>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  413: 'too_large',
+  429: 'rate_limited',
+  503: 'network',
+};
+
+/** The kind of an error that an upstream answered. @param status 400 or more */
+const kindOfAnswer = (status: number): ErrorKind =>
+  KIND_OF_ANSWER[status] ?? (status < 500 ? 'malformed' : 'upstream');
 
 interface Row {
   kind: ErrorKind;
@@ -179,6 +194,8 @@ export const ERRORS = {
   // The upstreams.
   upstream_unreachable: { kind: 'network', says: 'The {upstream} cannot be reached ({why}): {hint}' },
   upstream_failed: { kind: 'upstream', says: 'The {upstream} failed: {why}' },
+  /** Kind and status are those of the answer, and the members of a JSON object stay. */
+  upstream_error: { kind: 'upstream', says: 'The {upstream} answered {status}: {why}' },
   upstream_timeout: { kind: 'upstream', says: 'The {upstream} did not answer in time: {why}' },
   internal_error: {
     kind: 'internal',
@@ -196,6 +213,14 @@ type Blanks<Sentence> = Sentence extends `${string}{${infer Name}}${infer Rest}`
 /** The values for the `{names}` in a code's sentence. */
 type Values<Code extends ErrorCode> = Record<Blanks<(typeof ERRORS)[Code]['says']>, string | number>;
 
+/** An error that an upstream answered with. */
+export interface UpstreamAnswer {
+  /** 400 or more. */
+  status: number;
+  /** The members of its JSON object, which the client gets as well; those of `error` stand before the gateway's own. */
+  members: Readonly<Record<string, unknown>> & { readonly error: Readonly<Record<string, unknown>> };
+}
+
 export interface GatewayErrorOptions {
   /** Where the failure arose: `voxgate` itself (the default), a model's provider, or an upstream (contract 2.1.3). */
   provider?: string;
@@ -205,6 +230,8 @@ export interface GatewayErrorOptions {
   retryAfterSec?: number;
   /** Further members of the `error` object; `heldBy` is `held_by` on the wire. */
   details?: Record<string, string | number>;
+  /** What an upstream answered, in place of the kind and the status of the code. */
+  answered?: UpstreamAnswer;
   /** Only the log shows the cause, so it may name paths and quote a library. */
   cause?: unknown;
 }
@@ -223,6 +250,7 @@ export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly param: string | null;
   readonly retryAfterSec: number | undefined;
   readonly details: Readonly<Record<string, string | number>>;
+  readonly answered: UpstreamAnswer | undefined;
 
   constructor(code: Code, values: Values<Code>, options: GatewayErrorOptions = {}) {
     const { kind, says, status }: Row = ERRORS[code];
@@ -233,8 +261,10 @@ export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
     super(fill(says, values), options.cause === undefined ? undefined : { cause: options.cause });
     Error.stackTraceLimit = stackTraceLimit;
     this.code = code;
-    this.kind = kind;
-    this.status = status ?? STATUS_OF_KIND[kind];
+    const { answered } = options;
+    this.answered = answered;
+    this.kind = answered === undefined ? kind : kindOfAnswer(answered.status);
+    this.status = answered?.status ?? status ?? STATUS_OF_KIND[kind];
     this.provider = options.provider ?? 'voxgate';
     this.param = options.param ?? null;
     this.retryAfterSec = options.retryAfterSec;

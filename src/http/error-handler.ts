@@ -14,18 +14,23 @@ const OPENAI_TYPE: Record<ErrorKind, string> = {
   not_found: 'invalid_request_error',
   method_not_allowed: 'invalid_request_error',
   too_large: 'invalid_request_error',
+  rate_limited: 'rate_limit_error',
   cancelled: 'cancelled',
   internal: 'server_error',
   upstream: 'server_error',
   network: 'server_error',
 };
 
-/** The JSON body of an error (contract 2.1). @param res names the request of a 5xx; null before there is a request */
+/**
+ * The JSON body of an error (contract 2.1). The members that an upstream has given come first.
+ * @param res names the request of a 5xx; null before there is a request
+ */
 export function errorEnvelope(error: GatewayError, res: Response | null) {
-  const { kind, provider, message, param, code, details, status } = error;
+  const { kind, provider, message, param, code, details, status, answered } = error;
   const id = status >= 500 && res !== null ? { request_id: res.locals.requestId } : {};
   const type = OPENAI_TYPE[kind];
-  return { error: { kind, provider, message, type, param, code, ...wireNames(details), ...id } };
+  const own = { kind, provider, message, type, param, code, ...wireNames(details), ...id };
+  return { ...answered?.members, error: { ...own, ...answered?.members.error } };
 }
 
 /** `heldForMs` -> `held_for_ms`. */
@@ -62,18 +67,32 @@ export function noteFailure(log: Logger, error: GatewayError, res: Response): vo
   else log.debug('request refused', { ...context, kind, code, reason: message });
 }
 
-/** Headers that describe content. A handler may have set them before it failed, and the envelope is other content. */
+/**
+ * Headers that describe content (RFC 9110, section 8; RFC 9530). A handler or an upstream may have set them before it
+ * failed, and the envelope is other content.
+ */
 const OF_THE_CONTENT = [
   'Accept-Ranges',
+  'Content-Digest',
   'Content-Disposition',
   'Content-Encoding',
+  'Content-Language',
+  'Content-Length',
+  'Content-Location',
+  'Content-MD5',
+  'Content-Range',
   'Content-Type',
+  'Digest',
   'ETag',
   'Last-Modified',
+  'Repr-Digest',
 ];
 
-/** These are soon over, here or at another gateway. Yet `Retry-After` belongs to the busy slot alone (contract 7). */
-const PASSING = new Set(['overloaded', 'too_many_sessions', 'shutting_down']);
+/**
+ * These are soon over, here or at another gateway. Yet `Retry-After` belongs to the busy slot alone (contract 7). Whether
+ * the call of an upstream is worth another try, its own headers say.
+ */
+const PASSING = new Set(['overloaded', 'too_many_sessions', 'shutting_down', 'upstream_error']);
 
 /**
  * The error handler of Express. It answers with the envelope, `Retry-After` for back-pressure and `X-Should-Retry` for

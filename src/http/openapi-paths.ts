@@ -76,7 +76,11 @@ const transcription = (summary: string): Operation => ({
   },
 });
 
-const OWN_ERRORS = shared('OfTheUpstream', 'the answer or error of the upstream, unchanged', PREFERENCE);
+const OWN_ERRORS = shared(
+  'OfTheUpstream',
+  'another answer of the upstream; an error has the members of the envelope beside its own',
+  PREFERENCE,
+);
 
 const WEB_SOCKET: ZodOpenApiResponseObject = { id: 'WebSocket', description: '101: the WebSocket is open' };
 

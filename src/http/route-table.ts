@@ -13,8 +13,9 @@ export interface RouteRow {
   handler: RequestHandler;
 }
 
-/** The methods that `Allow` lists for a row with the method `all`. */
-export const ALL_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const ALL_VERBS = ['get', 'post', 'put', 'patch', 'delete'] as const;
+/** The methods of a row with the method `all`: none such as TRACE, which would send a client's own headers back. */
+export const ALL_METHODS = ALL_VERBS.map((name) => name.toUpperCase());
 
 /** A router that compares the case of paths, as the app does; Express alone would not. */
 export const caseSensitiveRouter = (): Router => Router({ caseSensitive: true });
@@ -27,7 +28,8 @@ export function mountRows(router: IRouter, rows: readonly RouteRow[]): void {
     router.options(path, (_req, res) => {
       res.set('Allow', methods.join(', ')).status(204).end();
     });
-    for (const { method, chain, handler } of here) router[method](path, ...chain, handler);
+    for (const { method, chain, handler } of here)
+      for (const name of method === 'all' ? ALL_VERBS : [method]) router[name](path, ...chain, handler);
     router.all(path, (req, res) => {
       res.setHeader('Allow', methods.join(', '));
       throw new GatewayError('method_not_allowed', { method: req.method, allowed: methods.join(' or ') });

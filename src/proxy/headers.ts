@@ -1,5 +1,10 @@
-/** Removes the headers that belong to one connection and are never forwarded (RFC 9110, section 7.6.1). */
+/**
+ * Which headers are forwarded, and how. Those of one connection never are (RFC 9110, section 7.6.1). What an upstream
+ * answers comes from the gateway's own origin, so its headers must not give it what belongs to that origin.
+ */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { withoutTrailingSlashes } from '../url-base.ts';
+import type { Upstream } from './upstream.ts';
 
 const HOP_BY_HOP = [
   'connection',
@@ -27,22 +32,110 @@ export function stripRequestHeaders(headers: IncomingHttpHeaders): void {
 }
 
 /**
- * The headers of an upstream's answer in their order, including repeated ones. Three kinds are left out, because the
- * gateway sets them itself: the framing, the request id, and those for sites that may read the answer. With a second
- * `Access-Control-Allow-Origin` browsers would refuse the answer. A 204 must have no length (RFC 9110, section 8.6).
- * The length comes last, because Node changes the bytes of a `Content-Disposition` behind it.
+ * Headers with which an answer changes what a browser keeps for the whole origin or does on its own: cookies and logins,
+ * service workers, policies of transport and reporting, other addresses of the service, another page after this one.
  */
-export function responseHeaders({
-  headers,
-  rawHeaders,
-  statusCode,
-}: IncomingMessage): [name: string, value: string][] {
-  const dropped = hopByHop(headers.connection).add('transfer-encoding').add('x-request-id');
+const OF_THE_ORIGIN = new Set([
+  'accept-ch',
+  'alt-svc',
+  'clear-site-data',
+  'critical-ch',
+  'expect-ct',
+  'nel',
+  'origin-agent-cluster',
+  'public-key-pins',
+  'refresh',
+  'report-to',
+  'reporting-endpoints',
+  'service-worker-allowed',
+  'set-cookie',
+  'set-login',
+  'sourcemap',
+  'speculation-rules',
+  'strict-transport-security',
+  'use-as-dictionary',
+  'www-authenticate',
+  'x-sourcemap',
+]);
+/** `Access-Control-*` and the sessions that are bound to a device. A page must ask for those with these prefixes. */
+const FAMILIES_OF_THE_ORIGIN = /^(access-control-|sec-session-|secure-session-)/;
+
+/** What the gateway sets itself, or what stands in the way of that. */
+const SET_HERE = [
+  'content-security-policy',
+  'content-security-policy-report-only',
+  'cross-origin-resource-policy',
+  'transfer-encoding',
+  'x-content-type-options',
+  'x-request-id',
+];
+
+export interface ResponseHeadersOptions {
+  /** The path of the request at the upstream, against which a reference is resolved. */
+  path: string;
+  upstream: Upstream;
+  /** True where pages of other sites may show the answer (SVC_CORS_ORIGINS). */
+  isEmbeddable: boolean;
+}
+
+/**
+ * The headers of an upstream's answer in their order, including repeated ones, and those with which a browser takes no
+ * answer for a page of the gateway: scripts in it never run, and have no part in the gateway's origin. A 204 must have
+ * no length (RFC 9110, section 8.6). The length comes last, because Node changes the bytes of a `Content-Disposition`
+ * behind it.
+ */
+export function responseHeaders(
+  { headers, rawHeaders, statusCode = 502 }: IncomingMessage,
+  { path, upstream, isEmbeddable }: ResponseHeadersOptions,
+): [name: string, value: string][] {
+  const dropped = new Set([...hopByHop(headers.connection), ...OF_THE_ORIGIN, ...SET_HERE]);
   if (statusCode === 204) dropped.add('content-length');
-  const pairs: [string, string][] = [];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2)
-    pairs.push([String(rawHeaders[i]), String(rawHeaders[i + 1])]);
-  const kept = pairs.filter(([name]) => !dropped.has(name.toLowerCase()) && !/^access-control-/i.test(name));
-  const isLength = ([name]: [string, string]) => /^content-length$/i.test(name);
-  return [...kept.filter((pair) => !isLength(pair)), ...kept.filter(isLength)];
+  if (statusCode === 503) dropped.add('retry-after'); // of all 503s only that of a busy slot has it
+  const lengths: [string, string][] = [];
+  const others: [string, string][] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const [name, value] = [String(rawHeaders[i]), String(rawHeaders[i + 1])];
+    const known = name.toLowerCase();
+    if (dropped.has(known) || FAMILIES_OF_THE_ORIGIN.test(known)) continue;
+    if (known === 'content-length') lengths.push([name, value]);
+    else if (known === 'location' || known === 'content-location')
+      others.push([name, addressHere(value, path, upstream)]);
+    else others.push([name, value]);
+  }
+  return [
+    ...others,
+    ['Content-Security-Policy', 'sandbox'],
+    ['X-Content-Type-Options', 'nosniff'],
+    ['Cross-Origin-Resource-Policy', isEmbeddable ? 'cross-origin' : 'same-origin'],
+    ...unbuffered(headers, statusCode),
+    ...lengths,
+  ];
+}
+
+/**
+ * Keeps nginx from collecting an answer whose end is not known, such as a stream of events. Its default is to buffer, and
+ * the reader would get all of it at once.
+ */
+function unbuffered(headers: IncomingHttpHeaders, statusCode: number): [string, string][] {
+  const hasBody = statusCode !== 204 && statusCode !== 304;
+  const isStream =
+    headers['content-length'] === undefined || /^text\/event-stream/i.test(headers['content-type'] ?? '');
+  return hasBody && isStream && headers['x-accel-buffering'] === undefined
+    ? [['X-Accel-Buffering', 'no']]
+    : [];
+}
+
+/**
+ * What a reference of an upstream means at the gateway: a path below those that lead to the upstream becomes the
+ * gateway's. Every other one keeps its meaning, so a path of the upstream alone becomes its whole address.
+ */
+function addressHere(reference: string, path: string, { url, takes }: Upstream): string {
+  const base = new URL(url);
+  const utf8 = Buffer.from(reference, 'latin1').toString();
+  if (!URL.canParse(utf8, base.origin + path)) return reference;
+  const { origin, pathname, search, hash, href } = new URL(utf8, base.origin + path);
+  if (origin !== base.origin) return reference;
+  const prefix = withoutTrailingSlashes(base.pathname);
+  const below = pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : '';
+  return takes(below) ? below + search + hash : href;
 }

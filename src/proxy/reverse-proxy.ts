@@ -4,17 +4,18 @@
  * upstream that stalls or fails in the middle of its answer, hop-by-hop headers, and bodies of DELETE.
  */
 
-import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { TLSSocket } from 'node:tls';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
+import { GatewayError } from '../errors.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
 import { type ClientLimits, isUpstreamsTurn, watchSending } from './client-pace.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
-import { silentError, type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
+import { type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
+import { answeredError, type ErrorLimits } from './upstream-answer.ts';
 import { agentFor, untilClosed } from './upstream-connection.ts';
 
 export interface ForwardOptions {
@@ -46,7 +47,16 @@ interface Call extends ForwardOptions {
 
 const CONNECT_TIMEOUT_MS = 5000;
 
-export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Forward {
+export interface ReverseProxyOptions {
+  limits: ClientLimits & ErrorLimits;
+  /** True where pages of other sites may show the answers (SVC_CORS_ORIGINS). */
+  isEmbeddable: boolean;
+}
+
+export function createReverseProxy(
+  upstream: Upstream,
+  { limits, isEmbeddable }: ReverseProxyOptions,
+): Forward {
   const calls = new WeakMap<IncomingMessage, Call>();
   const base = new URL(upstream.url);
 
@@ -62,7 +72,7 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
         const call = calls.get(req);
         if (call === undefined) return;
         // The engine would read the target again; these are the bytes that the routes were matched with.
-        proxyReq.path = withoutTrailingSlashes(base.pathname) + req.originalUrl;
+        proxyReq.path = pathAt(base, req);
         if (call.chunked) {
           // The engine assumes that a DELETE has no body, and would drop it.
           proxyReq.removeHeader('Content-Length');
@@ -75,7 +85,12 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
         const call = calls.get(req);
         if (call === undefined) return;
         call.answer = proxyRes;
-        answer(proxyRes, call, upstream).then(call.resolve, call.reject);
+        const path = pathAt(base, req);
+        const headers = responseHeaders(proxyRes, { path, upstream, isEmbeddable });
+        answer(proxyRes, headers, call, () => answeredError(proxyRes, upstream, limits)).then(
+          call.resolve,
+          call.reject,
+        );
       },
       error(error, req) {
         const call = calls.get(req);
@@ -102,6 +117,8 @@ export function createReverseProxy(upstream: Upstream, limits: ClientLimits): Fo
     });
   };
 }
+
+const pathAt = (base: URL, req: Request) => withoutTrailingSlashes(base.pathname) + req.originalUrl;
 
 /** Closes the upstream's connection when the call ends early for any reason, so that the upstream can stop its work. */
 function supervise(
@@ -148,15 +165,28 @@ function supervise(
   });
 }
 
-async function answer(proxyRes: IncomingMessage, call: Call, upstream: Upstream): Promise<void> {
+/** @param errorOf reads an answer with a status from 400 up, and resolves with the error for the client */
+async function answer(
+  proxyRes: IncomingMessage,
+  headers: [name: string, value: string][],
+  call: Call,
+  errorOf: () => Promise<GatewayError>,
+): Promise<void> {
   const { res, signal } = call;
   const status = proxyRes.statusCode ?? 502;
   try {
     assertPassable(proxyRes);
-    if (status >= 400 && res.req.method !== 'HEAD' && (await isEmpty(proxyRes, signal)))
-      throw silentError(status, upstream);
-    for (const [name, value] of responseHeaders(proxyRes)) res.appendHeader(name, value);
-    res.writeHead(status, reasonPhrase(proxyRes));
+    const error = status >= 400 ? await errorOf() : undefined;
+    // What the upstream has answered stands, also where it was silent or broke off before the end of its body.
+    if (error !== undefined && call.endedBy instanceof GatewayError) throw call.endedBy;
+    for (const [name, value] of headers) res.appendHeader(name, value);
+    const reason = reasonPhrase(proxyRes);
+    if (error !== undefined) {
+      if (reason !== undefined) res.statusMessage = reason;
+      call.endedBy = error;
+      throw error;
+    }
+    res.writeHead(status, reason);
     // The first event of a stream may come much later. `flushHeaders` would send the head as UTF-8, and Node has read
     // that of the upstream as Latin-1.
     res.write(Buffer.alloc(0));
@@ -186,11 +216,4 @@ function reasonPhrase({ statusMessage }: IncomingMessage): string | undefined {
 /** True when the answer ends with the end of its connection (RFC 9112, section 6.3). */
 function endsByClosing({ headers }: IncomingMessage): boolean {
   return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
-}
-
-/** Waits for the first bytes of the body, which stay unread; true when there are none. */
-async function isEmpty(proxyRes: IncomingMessage, signal: AbortSignal): Promise<boolean> {
-  if (proxyRes.headers['content-length'] === '0') return true;
-  await once(proxyRes, 'readable', { signal });
-  return proxyRes.readableLength === 0;
 }

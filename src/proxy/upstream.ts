@@ -6,6 +6,8 @@ import { GatewayError } from '../errors.ts';
 
 export interface Upstream extends UpstreamConfig {
   readonly category: Exclude<Category, 'asr'>;
+  /** True for a path of the gateway that leads to it. */
+  takes(path: string): boolean;
   /** The name in messages. */
   readonly name: string;
   /** What the operator can do when the upstream cannot be reached. */
@@ -14,12 +16,16 @@ export interface Upstream extends UpstreamConfig {
 
 export function speechUpstream(config: UpstreamConfig): Upstream {
   const hint = 'start the speech container, or set SVC_TTS_UPSTREAM_URL';
-  return { ...config, category: 'tts', name: 'speech upstream', hint };
+  const takes = (path: string) =>
+    /^\/v1\/audio\/(?!(transcriptions|translations|alignments)(\/|$))./.test(path);
+  return { ...config, category: 'tts', takes, name: 'speech upstream', hint };
 }
 
 export function chatUpstream(config: UpstreamConfig): Upstream {
   const hint = 'start the chat daemon, or set SVC_LLM_BACKEND_URL';
-  return { ...config, category: 'llm', name: 'chat daemon', hint };
+  const takes = (path: string) =>
+    /^\/v1\/(chat\/completions|completions|embeddings|responses)(\/|$)/.test(path);
+  return { ...config, category: 'llm', takes, name: 'chat daemon', hint };
 }
 
 /** Error codes that mean that nothing answered at the address, unlike an upstream that answers and fails. */
@@ -62,14 +68,5 @@ export function upstreamError(error: unknown, { category, name, hint }: Upstream
     code === 'ERR_SILENT' ? 'upstream_timeout' : 'upstream_failed',
     { upstream: name, why: `${code ?? type}: ${message}` },
     { provider: category, cause: error },
-  );
-}
-
-/** The error for an upstream's error status without a body, so that the client gets the envelope instead. */
-export function silentError(status: number, { category, name }: Upstream): GatewayError {
-  return new GatewayError(
-    'upstream_failed',
-    { upstream: name, why: `it answered ${status} without a body` },
-    { provider: category, details: { upstreamStatus: status } },
   );
 }

@@ -128,7 +128,7 @@ function problem(
     if (method === 'HEAD') return status < 500 || status === 503 ? null : 'a failure that is not meant';
     const { data } = errorEnvelopeSchema.safeParse(parsed(body));
     if (data === undefined) return 'a failure without the envelope';
-    return status < 500 || MEANT.includes(data.error.code ?? '') ? null : 'a failure that is not meant';
+    return status < 500 || MEANT.includes(String(data.error.code)) ? null : 'a failure that is not meant';
   }
   if (method !== own.toUpperCase()) return null;
   const described = answers[status];
