@@ -10,7 +10,7 @@ import { createModelActions } from './admin/model-actions.ts';
 import { adminPaths } from './admin/openapi.ts';
 import { adminRoutes } from './admin/routes.ts';
 import { createAudioOpener } from './audio/opener.ts';
-import { type OtherBudgets, withBudgets } from './budgets.ts';
+import { type Budgets, type OtherBudgets, withBudgets } from './budgets.ts';
 import type { Config } from './config.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
@@ -25,12 +25,16 @@ import { linger } from './http/linger.ts';
 import { createLivePlaces } from './http/live-places.ts';
 import { createObserver } from './http/observe.ts';
 import { protection } from './http/protection.ts';
+import { createBodyReceiver } from './http/proxied-body.ts';
 import { createRealtime } from './http/realtime/route.ts';
+import type { BodyStorage } from './http/request-body.ts';
 import { requestId } from './http/request-id.ts';
 import { mountCategories, mountRoutes } from './http/routes.ts';
 import { createHttpServer } from './http/server.ts';
 import { endSlowReaders } from './http/slow-readers.ts';
+import { createSpool } from './http/spool.ts';
 import { createUploadReceiver } from './http/upload.ts';
+import { createUploadPlaces } from './http/upload-places.ts';
 import { wellFormed } from './http/well-formed.ts';
 import { createModelCaches } from './model-caches.ts';
 import { CATALOGUE, VOICE_ACTIVITY } from './models/catalogue.ts';
@@ -39,7 +43,6 @@ import type { Crashes } from './observability/crashes.ts';
 import type { Exchange } from './observability/exchange.ts';
 import { createInstruments } from './observability/instruments.ts';
 import { createInventory } from './proxy/inventory.ts';
-import { createBodyReceiver } from './proxy/request-body.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
 import { allowedModels, createTranscription, routable, servable } from './recognition.ts';
@@ -95,14 +98,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     knownModels: [...CATALOGUE.map((model) => model.id), config.tts.modelId],
   });
   const caches = createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
-  const uploads = createUploadReceiver({
-    tmpDir: config.tmpDir,
-    log,
-    maxBytes: config.maxUploadBytes,
-    maxUploads: config.maxUploads,
-    maxSpoolBytes: config.maxSpoolBytes,
-    limits: budgets.upload,
-  });
+  const storage = bodyStorage(config, log, budgets.upload);
   const isAllowed = allowedModels(config);
   const names = { defaultSize: config.modelDefaultSize, aliases: config.modelAliases };
   const transcription = createTranscription(
@@ -136,7 +132,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     turnDetection: createTurnDetection(caches.turnDetectors, store),
   };
   const models = () => servable(config, deps, caches).filter(isAllowed);
-  const forwarding = { limits: budgets.forwarded, isEmbeddable: config.corsOrigins.length > 0 };
+  const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0 };
   const places = createLivePlaces(config.maxLiveSessions);
   const liveServer = { live, places, shutdown: shutdown.signal, log, onExchange: finished };
   const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
@@ -152,7 +148,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   app.disable('etag');
   app.enable('case sensitive routing');
   app.set('trust proxy', config.trustProxy);
-  const slowReaders = endSlowReaders(budgets.forwarded, log);
+  const slowReaders = endSlowReaders(budgets.answer, log);
   const arrival = [gracefulStop.watch, requestId(), observer.watch, linger(budgets.linger), slowReaders];
   const onError = errorHandler(log);
   const server = createHttpServer({
@@ -180,14 +176,14 @@ export function buildApp(config: Config, deps: AppDeps): App {
     transcriptions: {
       transcription,
       openAudio: audio.open,
-      uploads,
+      uploads: createUploadReceiver(storage),
       shutdown: shutdown.signal,
       log,
     },
     realtime: realtime.handler,
     speech: createReverseProxy(speechUpstream(config.tts), forwarding),
     chat: createReverseProxy(chatUpstream(config.llm), forwarding),
-    bodies: createBodyReceiver(budgets.forwarded),
+    bodies: createBodyReceiver(storage, budgets.proxied),
     prometheus: instruments.prometheus,
     admin: adminRoutes({
       shutdown: shutdown.signal,
@@ -241,9 +237,25 @@ export function buildApp(config: Config, deps: AppDeps): App {
       await realtime.stop();
       await stopped;
       await Promise.all(Object.values(caches).map((cache) => cache.close()));
-      uploads.close();
+      storage.spool.close();
       // This comes last, so that the requests that ended just now are written, unless the disk hangs.
       await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);
     },
+  };
+}
+
+/** What uploads and the bodies of speech and chat calls share. */
+function bodyStorage(config: Config, log: Logger, limits: Budgets['upload']): BodyStorage {
+  return {
+    spool: createSpool({
+      tmpDir: config.tmpDir,
+      log,
+      // It has room for the largest upload. The form parser sees by one byte more that a file is too large.
+      maxBytes: Math.max(config.maxSpoolBytes, config.maxUploadBytes + 1),
+      leastFreeBytes: limits.leastFreeBytes,
+    }),
+    places: createUploadPlaces({ maxUploads: config.maxUploads, lookMs: limits.lookMs }),
+    maxBytes: config.maxUploadBytes,
+    limits,
   };
 }

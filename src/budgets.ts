@@ -43,7 +43,10 @@ export const BUDGETS = {
     transcription: { ...NAMES, files: 16, fields: 128, parts: 144, fieldSize: 64 * 1024 },
     admin: { ...NAMES, files: 0, fields: 8, parts: 8, fieldSize: 1024 },
   },
-  /** Uploads of audio. How many may be there at once, and their bytes together, are settings. */
+  /**
+   * Uploads of audio, and all bodies that are received as they are. How many may be there at once, and their bytes
+   * together, are settings.
+   */
   upload: {
     /** An upload is ended when its client has sent nothing for this long. */
     stallMs: 60_000,
@@ -150,17 +153,22 @@ export const BUDGETS = {
   },
   /** Texts that Whisper may follow side by side. The memory of a lane grows with them. */
   whisper: { maxBeams: 8 },
-  /** Bodies of speech and chat calls, and how all answers are read. */
-  forwarded: {
-    /** The longest time that a client may send or read nothing while the call waits for it. */
+  /** Bodies of speech and chat calls. They are received by the limits of uploads. */
+  proxied: {
+    /** A body up to this size stays in memory; a larger one takes a place among the uploads, and goes to a file. */
+    memoryBytes: 1024 * 1024,
+    /** The bodies that may be in memory at once. */
+    inMemory: 64,
+  },
+  /** How clients read their answers. */
+  answer: {
+    /** An answer is ended when its client has read nothing of it for this long. */
     stallMs: 30_000,
     /** A client that is slower than this rate uses up `stallMs` little by little. */
     leastBytesPerSec: 1024,
-    /** The time for which a body may keep the slot waiting for its client, in all. */
-    slotWaitsMs: 120_000,
-    /** The memory for incomplete bodies, of all clients together. */
-    maxWaitingBytes: 64 * 1024 * 1024,
-    /** What is read of an upstream's error, so that it can be completed or quoted, and the time that this may take. */
+  },
+  /** What is read of an upstream's error, so that it can be completed or quoted, and the time that this may take. */
+  upstream: {
     errorBytes: 256 * 1024,
     errorMs: 5000,
   },

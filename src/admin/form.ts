@@ -4,7 +4,7 @@ import multer from 'multer';
 import { BUDGETS } from '../budgets.ts';
 import { formRefusal } from '../http/form-limits.ts';
 import { httpRefusal } from '../http/refusals.ts';
-import { continueIfAsked } from '../http/upload.ts';
+import { continueIfAsked } from '../http/request-body.ts';
 
 const LIMITS = BUDGETS.form.admin;
 const MAX_BYTES = LIMITS.fields * (LIMITS.fieldNameSize + LIMITS.fieldSize);

@@ -4,7 +4,7 @@
  * own on how slowly they come.
  */
 import type { Request, RequestHandler, Response } from 'express';
-import { hasBody } from '../proxy/request-body.ts';
+import { hasBody } from './request-body.ts';
 
 /** @param late called once, when the body is still incomplete `bodyMs` after the head of the request */
 export function setBodyDeadline(req: Request, res: Response, bodyMs: number, late: () => void): void {

@@ -109,9 +109,10 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     for (const name of OF_THE_CONTENT) res.removeHeader(name);
     if (error.retryAfterSec !== undefined) res.setHeader('Retry-After', error.retryAfterSec);
     else if (error.status >= 500 && !PASSING.has(error.code)) res.setHeader('X-Should-Retry', 'false');
-    // The rest of the body will not arrive when the client waits for `100 Continue`, and will not be read when the
-    // gateway shuts down. The next request could then not be found on the connection, so it is closed.
-    const bodyIsLeft = !req.complete && (req.get('Expect') !== undefined || error.code === 'shutting_down');
+    // The rest of the body will not arrive when the client waits for `100 Continue` or has stalled, and will not be
+    // read when the gateway shuts down. The next request could then not be found on the connection, so it is closed.
+    const isLast = error.code === 'shutting_down' || error.code === 'request_timeout';
+    const bodyIsLeft = !req.complete && (req.get('Expect') !== undefined || isLast);
     if (bodyIsLeft) res.setHeader('Connection', 'close');
     res.status(error.status).json(errorEnvelope(error, res));
   };

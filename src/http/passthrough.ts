@@ -3,13 +3,13 @@
  * the client is still sending its body.
  */
 import type { RequestHandler } from 'express';
-import type { BodyReceiver } from '../proxy/request-body.ts';
+import { GatewayError } from '../errors.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { turnOf } from './admission.ts';
 import { clientSignal } from './client-signal.ts';
 import { modelNameReader } from './model-name.ts';
 import { notesOf } from './observe.ts';
-import { continueIfAsked } from './upload.ts';
+import type { BodyReceiver } from './proxied-body.ts';
 
 export interface ProxiedDeps {
   bodies: BodyReceiver;
@@ -25,23 +25,24 @@ export function passthrough(
     const notes = notesOf(res);
     const left = clientSignal(res, shutdown);
     notes.provider = category;
-    continueIfAsked(req, res);
-    await bodies.receive(req, { signal: left, onLost: notes.requestBody });
-    using held = await turnOf(res)
-      .take(left)
-      .catch((refusal) => {
-        if (req.readableLength > 0) notes.requestBody(req.read()); // it counts, although it goes nowhere
-        throw refusal;
-      });
-    notes.slotTaken();
     const model = modelNameReader(req);
-    req.once('end', () => {
-      notes.model = model.name();
-    });
-    const onRequestBody = (chunk: Buffer) => {
+    const onChunk = (chunk: Buffer) => {
       notes.requestBody(chunk);
       model.read(chunk);
     };
-    await forward(req, res, { signal: AbortSignal.any([left, held.signal]), onRequestBody });
+    const received = await bodies.receive(req, res, { signal: left, onChunk });
+    try {
+      notes.model = model.name();
+      using held = await turnOf(res).take(left);
+      notes.slotTaken();
+      const unreadable = new AbortController();
+      const body = received?.open().once('error', (cause) => {
+        unreadable.abort(new GatewayError('storage_unavailable', {}, { cause }));
+      });
+      const signal = AbortSignal.any([left, held.signal, unreadable.signal]);
+      await forward(req, res, { signal, body });
+    } finally {
+      received?.release();
+    }
   };
 }

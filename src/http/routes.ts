@@ -4,7 +4,6 @@ import type { Slot } from '../engine/slot.ts';
 import type { WaitingLine } from '../engine/waiting-line.ts';
 import { excerpt, GatewayError } from '../errors.ts';
 import type { Prometheus } from '../observability/prometheus.ts';
-import type { BodyReceiver } from '../proxy/request-body.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
 import type { ApiKeys } from './api-key.ts';
@@ -16,6 +15,7 @@ import { getModel, listModels, type ModelsDeps } from './models.ts';
 import { countAs } from './observe.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
+import type { BodyReceiver } from './proxied-body.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
 import {
   alignmentDialect,

@@ -9,7 +9,7 @@ import type { Budgets } from '../budgets.ts';
 import { watchReading } from '../proxy/client-pace.ts';
 import { noteFailure } from './error-handler.ts';
 
-export function endSlowReaders(limits: Budgets['forwarded'], log: Logger): RequestHandler {
+export function endSlowReaders(limits: Budgets['answer'], log: Logger): RequestHandler {
   return (_req, res, next) => {
     const reading = watchReading(res, limits, (error) => {
       noteFailure(log, error, res);

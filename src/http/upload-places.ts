@@ -63,8 +63,7 @@ export function createUploadPlaces(options: { maxUploads: number; lookMs: number
     const held = shares(taken);
     const furthest = furthestBehind([...taken].filter((other) => held(other) >= held(claim)));
     if (furthest === null || furthest.ms <= 0) return false;
-    const what = 'sent too slowly while others waited';
-    replace(furthest.claim, new GatewayError('client_stalled', { what }));
+    replace(furthest.claim, new GatewayError('request_timeout', {}));
     return true;
   }
 

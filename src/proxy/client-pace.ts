@@ -2,12 +2,11 @@
  * Limits how slowly a client may send its body and read its answer. All clients share the inference slot, so the call
  * of a slower client is ended. The failure then names the client, never the upstream.
  */
-import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 
-export type ClientLimits = Budgets['forwarded'];
-type PaceLimits = Pick<ClientLimits, 'stallMs' | 'leastBytesPerSec'>;
+type PaceLimits = Budgets['answer'];
 
 const TICKS = 8;
 const LONGEST_TICK_MS = 1000;
@@ -28,8 +27,6 @@ function watchPace(options: {
   /** The debt that ends the call; at least `stallMs`. */
   limitMs(): number;
   leastBytesPerSec: number;
-  /** The time after which also a client that is fast enough is late. */
-  mostMs?: number;
   isItsTurn(): boolean;
   /** The number of bytes so far. */
   bytes(): number;
@@ -37,16 +34,13 @@ function watchPace(options: {
 }): Watch {
   const tickMs = Math.min(LONGEST_TICK_MS, options.stallMs / TICKS);
   let owedMs = 0;
-  let waitedMs = 0;
   let before = options.bytes();
   const timer = setInterval(() => {
     const bytes = options.bytes();
     const paidMs = ((bytes - before) / options.leastBytesPerSec) * 1000;
     before = bytes;
-    const isItsTurn = options.isItsTurn();
-    owedMs = isItsTurn ? Math.max(0, owedMs + tickMs - paidMs) : 0;
-    waitedMs += isItsTurn ? tickMs : 0;
-    if (owedMs < options.limitMs() && waitedMs < (options.mostMs ?? Number.POSITIVE_INFINITY)) return;
+    owedMs = options.isItsTurn() ? Math.max(0, owedMs + tickMs - paidMs) : 0;
+    if (owedMs < options.limitMs()) return;
     clearInterval(timer);
     options.late();
   }, tickMs);
@@ -57,13 +51,16 @@ function watchPace(options: {
 export function watchSending(
   req: IncomingMessage,
   { stallMs, leastBytesPerSec }: PaceLimits,
-  { isItsTurn, late, mostMs }: { isItsTurn(): boolean; late(error: GatewayError): void; mostMs?: number },
+  { isItsTurn, late }: { isItsTurn(): boolean; late(error: GatewayError): void },
 ): Watch {
   const { socket } = req;
   return watchPace({
-    ...{ stallMs, limitMs: () => stallMs, leastBytesPerSec, isItsTurn, ...(mostMs && { mostMs }) },
+    stallMs,
+    limitMs: () => stallMs,
+    leastBytesPerSec,
+    isItsTurn,
     bytes: () => socket.bytesRead,
-    late: () => late(new GatewayError('client_stalled', { what: 'sent its body too slowly' })),
+    late: () => late(new GatewayError('request_timeout', {})),
   });
 }
 
@@ -95,7 +92,5 @@ export function watchReading(
   };
 }
 
-/** True when the call waits for the upstream: all of the body so far was forwarded, and the client read the answer. */
-export function isUpstreamsTurn(req: IncomingMessage, res: ServerResponse, proxyReq: ClientRequest): boolean {
-  return !isUntaken(res) && (req.complete || proxyReq.writableNeedDrain);
-}
+/** True when the call waits for the upstream: the client has read all of the answer so far. */
+export const isUpstreamsTurn = (res: ServerResponse) => !isUntaken(res);

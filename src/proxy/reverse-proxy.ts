@@ -6,13 +6,14 @@
 
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { TLSSocket } from 'node:tls';
 import type { Request, Response } from 'express';
-import { createProxyMiddleware } from 'http-proxy-middleware';
+import { createProxyMiddleware, type Options } from 'http-proxy-middleware';
 import { GatewayError } from '../errors.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
-import { type ClientLimits, isUpstreamsTurn, watchSending } from './client-pace.ts';
+import { isUpstreamsTurn } from './client-pace.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
 import { type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
 import { answeredError, type ErrorLimits } from './upstream-answer.ts';
@@ -21,8 +22,8 @@ import { agentFor, untilClosed } from './upstream-connection.ts';
 export interface ForwardOptions {
   /** Ends the upstream call at once when the client leaves, the gateway stops or the operator stops the request. */
   signal: AbortSignal;
-  /** Called with every chunk of the request body that is forwarded. */
-  onRequestBody(chunk: Buffer): void;
+  /** The body of the request, which was received before; undefined when it has none. */
+  body: Readable | undefined;
 }
 
 /**
@@ -48,10 +49,13 @@ interface Call extends ForwardOptions {
 const CONNECT_TIMEOUT_MS = 5000;
 
 export interface ReverseProxyOptions {
-  limits: ClientLimits & ErrorLimits;
+  limits: ErrorLimits;
   /** True where pages of other sites may show the answers (SVC_CORS_ORIGINS). */
   isEmbeddable: boolean;
 }
+
+type EngineOptions = Options<Request, Response>;
+type Engine = Parameters<NonNullable<EngineOptions['plugins']>[number]>[0];
 
 export function createReverseProxy(
   upstream: Upstream,
@@ -59,11 +63,9 @@ export function createReverseProxy(
 ): Forward {
   const calls = new WeakMap<IncomingMessage, Call>();
   const base = new URL(upstream.url);
-
-  const proxy = createProxyMiddleware<Request, Response>({
+  const engine = createEngine({
     target: base.origin,
     agent: agentFor(base),
-    pathFilter: () => true,
     toProxy: true,
     changeOrigin: true,
     selfHandleResponse: true,
@@ -78,8 +80,7 @@ export function createReverseProxy(
           proxyReq.removeHeader('Content-Length');
           proxyReq.setHeader('Transfer-Encoding', 'chunked');
         }
-        req.on('data', call.onRequestBody);
-        supervise(proxyReq, req, call, upstream, limits);
+        supervise(proxyReq, call, upstream);
       },
       proxyRes(proxyRes, req) {
         const call = calls.get(req);
@@ -110,7 +111,7 @@ export function createReverseProxy(
       options.signal.throwIfAborted();
       calls.set(req, { ...options, res, chunked, answer: undefined, endedBy: undefined, resolve, reject });
       res.setMaxListeners(20); // the engine and the pipeline each add several listeners
-      proxy(req, res, reject);
+      engine(req, res, options.body);
     });
     return over.catch((error) => {
       throw upstreamError(error, upstream);
@@ -120,14 +121,22 @@ export function createReverseProxy(
 
 const pathAt = (base: URL, req: Request) => withoutTrailingSlashes(base.pathname) + req.originalUrl;
 
+/** The middleware itself has no way to be given a body that was read before. The proxy server inside of it does. */
+function createEngine(options: EngineOptions): (req: Request, res: Response, body?: Readable) => void {
+  let engine: Engine | undefined;
+  createProxyMiddleware<Request, Response>({
+    ...options,
+    plugins: [
+      (server) => {
+        engine = server;
+      },
+    ],
+  });
+  return (req, res, body) => engine?.web(req, res, { ...options, buffer: body });
+}
+
 /** Closes the upstream's connection when the call ends early for any reason, so that the upstream can stop its work. */
-function supervise(
-  proxyReq: ClientRequest,
-  req: Request,
-  call: Call,
-  { timeoutMs }: Upstream,
-  limits: ClientLimits,
-): void {
+function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream): void {
   const end = (reason: Error) => {
     call.endedBy ??= reason;
     // The answer comes first, or the parser would take the close for the end of an answer that is ended by closing.
@@ -148,17 +157,11 @@ function supervise(
   // The timeout limits the silence of the upstream, not the whole call. The client has limits of its own.
   proxyReq.setTimeout(timeoutMs);
   proxyReq.on('timeout', () => {
-    if (!isUpstreamsTurn(req, call.res, proxyReq)) proxyReq.setTimeout(timeoutMs);
+    if (!isUpstreamsTurn(call.res)) proxyReq.setTimeout(timeoutMs);
     else end(new UpstreamTimeout('ERR_SILENT', `nothing came for ${timeoutMs / 1000} s`));
-  });
-  const sending = watchSending(req, limits, {
-    isItsTurn: () => !req.complete && !proxyReq.writableNeedDrain,
-    late: end,
-    mostMs: limits.slotWaitsMs,
   });
   proxyReq.once('close', () => {
     connected();
-    sending.stop();
     call.signal.removeEventListener('abort', stop);
     // The stream of an answer reports how it ended. Without an answer, only this event ends the call.
     if (call.answer === undefined) call.reject(call.endedBy ?? new Error('closed without an answer'));

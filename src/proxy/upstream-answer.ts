@@ -10,7 +10,7 @@ import type { Budgets } from '../budgets.ts';
 import { excerpt, GatewayError, type UpstreamAnswer } from '../errors.ts';
 import type { Upstream } from './upstream.ts';
 
-export type ErrorLimits = Pick<Budgets['forwarded'], 'errorBytes' | 'errorMs'>;
+export type ErrorLimits = Budgets['upstream'];
 
 const QUOTED_CHARACTERS = 500;
 

@@ -138,8 +138,7 @@ const ENDS: [name: string, run: (gateway: Gateway) => Promise<unknown>, budgets?
   [
     'stalls',
     async (gateway) => {
-      const { socket } = await unfinished(gateway);
-      await until('it is given up', () => socket.destroyed);
+      await (await unfinished(gateway)).answered(408);
     },
     { upload: { stallMs: 300 } },
   ],
@@ -291,34 +290,34 @@ test('a client that pauses for longer than its lead loses its place to a new one
   const slow = [await unfinished(gateway, 500_000), await unfinished(gateway, 500_000)];
   assert.equal(await served(gateway), 503, 'its lead lasts');
   await untilServed(gateway);
-  await until('one is ended', () => slow.some(({ socket }) => socket.destroyed));
-  assert.equal(slow.filter(({ socket }) => socket.destroyed).length, 1, 'the other one was not in the way');
-  const ended = gateway.exchanges.filter(({ status }) => status === 499);
-  assert.deepEqual(
-    ended.map(({ errorKind }) => errorKind),
-    ['cancelled'],
-  );
+  await until('one is ended', () => slow.some(({ said }) => said() !== ''));
+  const ended = slow.filter(({ said }) => said() !== '');
+  assert.equal(ended.length, 1, 'the other one was not in the way');
+  assert.match(ended[0]?.said() ?? '', /^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/);
+  for (const { socket } of slow) socket.destroy();
 });
 
 test('a client that never stops but is slower than the least rate is ended', async () => {
   await using gateway = await startGateway({
     budgets: { upload: { stallMs: 400, leastBytesPerSec: 10_000 } },
   });
-  const { socket } = await unfinished(gateway);
-  const trickle = setInterval(() => socket.write('x'.repeat(50)), 20); // 2500 bytes a second
-  socket.on('close', () => clearInterval(trickle));
-  await until('it is ended', () => socket.destroyed);
+  const sender = await unfinished(gateway);
+  const trickle = setInterval(() => sender.socket.write('x'.repeat(50)), 20); // 2500 bytes a second
+  sender.socket.on('close', () => clearInterval(trickle));
+  await sender.answered(408);
   await until('it is over', () => gateway.exchanges.length === 1);
-  assert.equal(gateway.exchanges[0]?.status, 499);
+  assert.equal(gateway.exchanges[0]?.class, '4xx', 'it has not left');
+  sender.socket.destroy();
   await nothingIsLeft(gateway);
 });
 
 test('an upload that takes too long in all is ended, however steadily it arrives', async () => {
   await using gateway = await startGateway({ budgets: { upload: { totalMs: 500, leastBytesPerSec: 10 } } });
-  const { socket } = await unfinished(gateway);
-  const steady = setInterval(() => socket.write('x'.repeat(500)), 20);
-  socket.on('close', () => clearInterval(steady));
-  await until('it is ended', () => socket.destroyed);
+  const sender = await unfinished(gateway);
+  const steady = setInterval(() => sender.socket.write('x'.repeat(500)), 20);
+  sender.socket.on('close', () => clearInterval(steady));
+  await sender.answered(408);
+  sender.socket.destroy();
   await nothingIsLeft(gateway);
   assert.equal(await served(gateway), 200);
 });

@@ -11,7 +11,9 @@ import express from 'express';
 import { BUDGETS } from '../../src/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { clientSignal } from '../../src/http/client-signal.ts';
+import { createSpool } from '../../src/http/spool.ts';
 import { createUploadReceiver } from '../../src/http/upload.ts';
+import { createUploadPlaces } from '../../src/http/upload-places.ts';
 import { until } from './harness.ts';
 
 /** Long beside the pauses in which a busy machine stops this process: the limit and the client both run in it. */
@@ -29,10 +31,13 @@ interface Receiver extends AsyncDisposable {
 
 async function startReceiver(): Promise<Receiver> {
   const tmp = mkdtempSync(join(tmpdir(), 'voxgate-upload-test-'));
+  const limits = { ...BUDGETS.upload, stallMs: STALL_MS };
+  const { leastFreeBytes, lookMs } = limits;
   const uploads = createUploadReceiver({
-    ...{ tmpDir: tmp, log: { warn: () => undefined } },
-    ...{ maxBytes: 1e6, maxUploads: 4, maxSpoolBytes: 1e7 },
-    limits: { ...BUDGETS.upload, stallMs: STALL_MS },
+    spool: createSpool({ tmpDir: tmp, log: { warn: () => undefined }, maxBytes: 1e7, leastFreeBytes }),
+    places: createUploadPlaces({ maxUploads: 4, lookMs }),
+    maxBytes: 1e6,
+    limits,
   });
   const ended: unknown[] = [];
   const app = express();
@@ -81,7 +86,7 @@ test('an upload that stalls is given up after the limit, and leaves no file', as
   await until('its connection is closed', () => socket.resume().destroyed);
   const [error] = receiver.ended;
   assert(error instanceof GatewayError);
-  assert.equal(error.kind, 'cancelled');
+  assert.equal(error.code, 'request_timeout');
   await until('the file is gone', () => receiver.files().length === 0);
 });
 

@@ -76,7 +76,7 @@ test('an address that holds more gets no place from one that holds fewer, howeve
   pass(5000);
   a1.received(9000);
   await begin('a3', A).place;
-  assert.deepEqual(ended, ['a2 client_stalled']);
+  assert.deepEqual(ended, ['a2 request_timeout']);
 });
 
 test('within an address the upload that is furthest behind gives way to one that keeps the rate', async () => {
@@ -96,7 +96,7 @@ test('within an address the upload that is furthest behind gives way to one that
   );
   await begin('a5', A).place;
   await begin('a6', A).place;
-  assert.deepEqual(ended, ['a3 client_stalled', 'a2 client_stalled']);
+  assert.deepEqual(ended, ['a3 request_timeout', 'a2 request_timeout']);
   await assert.rejects(begin('a7', A).place, OVERLOADED, 'none is behind');
 });
 
@@ -108,7 +108,7 @@ test('a new upload has a moment to show its bytes', async () => {
   pass(20);
   second.received(1000);
   await second.place;
-  assert.deepEqual(ended, ['a1 client_stalled']);
+  assert.deepEqual(ended, ['a1 request_timeout']);
 });
 
 test('an upload that has arrived whole keeps its place, whatever its address holds', async () => {
@@ -128,7 +128,7 @@ test('uploads from 100 addresses give way like those of one', async () => {
   for (let i = 0; i < 4; i++) begin(`x${i}`, `198.51.100.${i}`).received(4 - i);
   pass(10);
   await begin('b1', B).place;
-  assert.deepEqual(ended, ['x3 client_stalled']);
+  assert.deepEqual(ended, ['x3 request_timeout']);
 });
 
 test('a network of IPv6 has one share', async () => {
