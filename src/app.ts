@@ -26,6 +26,7 @@ import { createLivePlaces } from './http/live-places.ts';
 import { createObserver } from './http/observe.ts';
 import { protection } from './http/protection.ts';
 import { createBodyReceiver } from './http/proxied-body.ts';
+import { createClientSecrets } from './http/realtime/client-secrets.ts';
 import { createRealtime } from './http/realtime/route.ts';
 import type { BodyStorage } from './http/request-body.ts';
 import { requestId } from './http/request-id.ts';
@@ -136,6 +137,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const places = createLivePlaces(config.maxLiveSessions);
   const liveServer = { live, places, shutdown: shutdown.signal, log, onExchange: finished };
   const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
+  const secrets = createClientSecrets(budgets.clientSecrets);
   const wyoming = createWyoming({
     ...liveServer,
     limits: { ...budgets.live, ...budgets.wyoming },
@@ -161,7 +163,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   mountRoutes(app, {
     version: VERSION,
     adminPaths,
-    apiKeys: createApiKeys(config.apiKeys, budgets.access),
+    apiKeys: createApiKeys(config.apiKeys, budgets.access, secrets),
     models: {
       list: models,
       upstreams: createInventory(config),
@@ -181,6 +183,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       log,
     },
     realtime: realtime.handler,
+    clientSecrets: { secrets, live, limits: budgets.clientSecrets, gracefulStop },
     speech: createReverseProxy(speechUpstream(config.tts), forwarding),
     chat: createReverseProxy(chatUpstream(config.llm), forwarding),
     bodies: createBodyReceiver(storage, budgets.proxied),

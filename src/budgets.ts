@@ -124,6 +124,13 @@ export const BUDGETS = {
     /** The time that a client has to take the last events and to close its side. */
     closeMs: 2000,
   },
+  /** The short-lived keys of live sessions. */
+  clientSecrets: {
+    /** Of all clients together. Each holds the settings that it was made with. */
+    most: 1000,
+    /** The settings, as JSON. */
+    bodyBytes: 16 * 1024,
+  },
   /** The waits of `voxgate live`. */
   liveClient: {
     /** For the connection, and then for the settings to be accepted. */

@@ -137,6 +137,10 @@ export const ERRORS = {
     kind: 'unauthorized',
     says: 'A valid key is needed: Authorization: Bearer <key> (SVC_API_KEY)',
   },
+  invalid_client_secret: {
+    kind: 'unauthorized',
+    says: 'A client secret opens only /v1/realtime, and expires: POST /v1/realtime/client_secrets makes another',
+  },
   too_many_keys: {
     kind: 'unauthorized',
     status: 429,

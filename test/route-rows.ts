@@ -5,7 +5,7 @@ import { ALL_METHODS } from '../src/http/route-table.ts';
 import { type RouteDeps, routeTable } from '../src/http/routes.ts';
 
 /** The tables are built without the parts of their handlers, which only a request would touch. */
-const nothing = { transcriptions: {}, prometheus: {} };
+const nothing = { transcriptions: {}, prometheus: {}, clientSecrets: { limits: {} } };
 
 /** Each row of the tables; a path is written as Express has it: `:name` and `*name` are parameters. */
 const ROUTE_ROWS: readonly { method: string; path: string }[] = [

@@ -1,15 +1,19 @@
 /**
  * Checks the API keys. When keys are set, every path needs one, except health, the description of the API and the
  * pages without data. A client sends the key as `Authorization: Bearer`; `keyOf` has the two exceptions. The dashboard
- * sends it once and then has a session, which opens nothing but `/admin`.
+ * sends it once and then has a session, which opens nothing but `/admin`. A client secret opens nothing but
+ * `/v1/realtime`.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { createKeyGuesses } from './key-guesses.ts';
+import { networkOf } from './network.ts';
+import { type ClientSecrets, SECRET_PREFIX } from './realtime/client-secrets.ts';
+import type { SessionState } from './realtime/session-settings.ts';
 import { caseSensitiveRouter } from './route-table.ts';
-import { createSessions } from './sessions.ts';
+import { createTokens } from './tokens.ts';
 import { WHISPER_ASR } from './whisper-asr.ts';
 
 const COOKIE = 'voxgate_session';
@@ -18,8 +22,9 @@ const OTHER_KEY_HEADERS = ['api-key', 'x-api-key'];
 
 export interface ApiKeys {
   /**
-   * Lets a request with a valid key or session pass, without the key and the session, which are for the gateway alone.
-   * @throws GatewayError `invalid_api_key`, or `too_many_keys` after too many wrong ones from the same address
+   * Lets a request with a valid key, session or client secret pass, without them, because they are for the gateway alone.
+   * @throws GatewayError `invalid_api_key`, `invalid_client_secret`, or `too_many_keys` after too many wrong keys from
+   *   the same address
    */
   require: RequestHandler;
   /**
@@ -32,9 +37,16 @@ export interface ApiKeys {
 /** Whether a request below `/admin` has a session, as the session router noted. */
 export const hasSession = (res: Response): boolean => res.locals.hasSession === true;
 
+/** What the live session of a request with a client secret begins with. */
+export const settingsOfSecret = (res: Response): SessionState | undefined => res.locals.settingsOfSecret;
+
 /** @param keys the valid keys; when empty, every request passes */
-export function createApiKeys(keys: readonly string[], limits: Budgets['access']): ApiKeys {
-  const sessions = createSessions(limits);
+export function createApiKeys(
+  keys: readonly string[],
+  limits: Budgets['access'],
+  secrets: Pick<ClientSecrets, 'find'>,
+): ApiKeys {
+  const sessions = createTokens<true>({ most: limits.sessions });
   const guesses = createKeyGuesses(limits);
   // Digests are compared instead of keys: they all have one length, and where they differ says nothing about the key.
   const digest = (text: string) => createHmac('sha256', 'voxgate').update(text).digest();
@@ -52,16 +64,24 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
     throw unauthorized();
   };
 
+  /**
+   * Nobody guesses a secret, and pages go on with one that has expired. So these are not counted, and do not shut out
+   * others at the same address.
+   */
+  const isSecret = (key = '') =>
+    key.startsWith(SECRET_PREFIX) && !keys.some((known) => known.startsWith(SECRET_PREFIX));
+
   const session = caseSensitiveRouter();
   session.use('/admin', (req, res, next) => {
-    res.locals.hasSession = keys.length > 0 && sessions.isOpen(tokenOf(req));
+    res.locals.hasSession = keys.length > 0 && sessions.find(tokenOf(req)) !== undefined;
     next();
   });
   session.post('/admin/session', express.json({ limit: limits.sessionBytes }), (req, res) => {
     if (keys.length > 0) {
       if (typeof req.body?.key !== 'string' || req.body.key === '') throw unauthorized();
       check(req, req.body.key);
-      res.cookie(COOKIE, sessions.begin(), {
+      const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: limits.lifetimeMs };
+      res.cookie(COOKIE, sessions.issue(true, owner), {
         ...COOKIE_OPTIONS,
         secure: req.secure,
         maxAge: limits.lifetimeMs,
@@ -79,13 +99,22 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
     session,
     require(req, res, next) {
       dropOwnCookie(req);
-      if (keys.length === 0) return next();
-      for (const name of OTHER_KEY_HEADERS) if (isKey(req.get(name) ?? '')) delete req.headers[name];
+      const key = keyOf(req)?.trim();
+      const settings = secrets.find(key ?? '');
+      if (settings !== undefined) delete req.headers.authorization;
+      if (settings !== undefined && isLive(req)) {
+        res.locals.settingsOfSecret = settings;
+        return next();
+      }
+      const isOwn = (text: string) => isKey(text) || secrets.find(text) !== undefined;
+      for (const name of OTHER_KEY_HEADERS) if (isOwn(req.get(name) ?? '')) delete req.headers[name];
+      // A secret that has expired is refused also where no key is needed: the session would have other settings.
+      if (keys.length === 0 && !(isLive(req) && isSecret(key))) return next();
       if (req.baseUrl === '/admin' && hasSession(res)) return next();
       try {
-        const key = keyOf(req);
         if (key === undefined) throw unauthorized();
-        check(req, key.trim());
+        if (isSecret(key)) throw new GatewayError('invalid_client_secret', {});
+        check(req, key);
       } catch (error) {
         res.setHeader('WWW-Authenticate', 'Bearer realm="voxgate"');
         throw error;
@@ -98,6 +127,9 @@ export function createApiKeys(keys: readonly string[], limits: Budgets['access']
 
 /** The key that a request presents, in one of the ways that its path allows. */
 const keyOf = (req: Request) => credentialsOf(req, 'Bearer') ?? keyOfPassword(req) ?? keyOfSubprotocol(req);
+
+/** Whether a request is for the route that is a WebSocket. */
+const isLive = (req: Request) => /^\/v1\/realtime\/?$/.test(req.baseUrl + req.path);
 
 function credentialsOf(req: Request, scheme: string): string | undefined {
   const [, name, credentials] = /^(\S+)\s+(\S.*)$/.exec(req.get('Authorization') ?? '') ?? [];
@@ -121,7 +153,7 @@ function keyOfPassword(req: Request): string | undefined {
  * there.
  */
 function keyOfSubprotocol(req: Request): string | undefined {
-  if (req.baseUrl + req.path !== '/v1/realtime') return undefined;
+  if (!isLive(req)) return undefined;
   const names = req.get('Sec-WebSocket-Protocol') ?? '';
   const [, encoded] = /(?:^|,)\s*voxgate-api-key-base64url\.([\w-]+)/.exec(names) ?? [];
   if (encoded !== undefined) return Buffer.from(encoded, 'base64url').toString();

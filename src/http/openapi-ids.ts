@@ -13,6 +13,8 @@ export const OPERATION_IDS: Readonly<Record<string, string>> = {
   'get /v1/models/{id}': 'retrieveModel',
   'post /v1/audio/transcriptions': 'createTranscription',
   'get /v1/realtime': 'openLiveSession',
+  'post /v1/realtime/client_secrets': 'createRealtimeClientSecret',
+  'post /v1/realtime/transcription_sessions': 'createRealtimeTranscriptionSession',
   'post /v1/audio/translations': 'createTranslation',
   'post /v1/audio/alignments': 'createAlignment',
   'post /asr': 'createAsrTranscription',

@@ -124,8 +124,13 @@ export const json = (description: string, schema: z.ZodType) =>
 
 export const DONE: ZodOpenApiResponseObject = { description: 'done' };
 
-export const bodyOf = (contentType: string, schema: z.ZodType): ZodOpenApiRequestBodyObject => ({
-  ...{ required: true, content: { [contentType]: { schema } } },
+export const bodyOf = (
+  contentType: string,
+  schema: z.ZodType,
+  { required = true } = {},
+): ZodOpenApiRequestBodyObject => ({
+  required,
+  content: { [contentType]: { schema } },
 });
 
 /** @param operations the operations by path, with parameters as `{name}`, and then by method */

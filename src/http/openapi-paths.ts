@@ -5,6 +5,8 @@ import { alignmentFields } from '../transcription/alignment/fields.ts';
 import { transcriptionFields } from '../transcription/request.ts';
 import {
   alignmentSchema,
+  betaSessionSchema,
+  clientSecretSchema,
   deltaSchema,
   detectedSchema,
   diarizedSchema,
@@ -40,6 +42,7 @@ import {
   UNSUPPORTED,
   UPSTREAM,
 } from './openapi-parts.ts';
+import { clientSecretRequest, transcriptionSessionRequest } from './realtime/client-secrets.ts';
 import { asrQuery, detectQuery } from './whisper-asr.ts';
 
 const file = z.string().meta({ type: 'string', format: 'binary', description: 'audio, or video with audio' });
@@ -168,6 +171,20 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
           intent: z.string().optional().describe('not read; OpenAI’s clients send `transcription`'),
         }),
         responses: { 426: NEEDS_UPGRADE, 503: NO_SESSION, default: WEB_SOCKET },
+      },
+    },
+    '/v1/realtime/client_secrets': {
+      post: {
+        summary: 'a short-lived key for live sessions, for pages and apps that may hold no other',
+        body: bodyOf('application/json', clientSecretRequest, { required: false }),
+        responses: { 200: json('the secret', clientSecretSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
+      },
+    },
+    '/v1/realtime/transcription_sessions': {
+      post: {
+        summary: 'the same as OpenAI’s beta has it, with flat fields',
+        body: bodyOf('application/json', transcriptionSessionRequest, { required: false }),
+        responses: { 200: json('the secret', betaSessionSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
       },
     },
     '/v1/audio/translations': { post: transcription('speech in any language to English text') },

@@ -209,6 +209,30 @@ export const doneSchema = z
   })
   .meta({ id: 'TranscriptTextDone' });
 
+const secret = {
+  value: z.string().describe('the client secret, to be sent as a key'),
+  expires_at: z.int().describe('unix seconds'),
+};
+
+/** The session in `session.created`, before it has begun. */
+const transcriptionSession = z.looseObject({
+  type: z.literal('transcription'),
+  object: z.literal('realtime.transcription_session'),
+  id: z.string(),
+});
+
+export const clientSecretSchema = z
+  .looseObject({ ...secret, session: transcriptionSession })
+  .meta({ id: 'ClientSecret' });
+
+export const betaSessionSchema = z
+  .looseObject({
+    object: z.literal('realtime.transcription_session'),
+    id: z.string(),
+    client_secret: z.looseObject(secret),
+  })
+  .meta({ id: 'BetaTranscriptionSession' });
+
 export const warningSchema = z
   .looseObject({ type: z.literal('warning'), code: z.string(), message: z.string() })
   .meta({ id: 'StreamWarning' });

@@ -16,6 +16,7 @@ import { countAs } from './observe.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
 import type { BodyReceiver } from './proxied-body.ts';
+import { type ClientSecretDeps, clientSecrets } from './realtime/client-secrets.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
 import {
   alignmentDialect,
@@ -37,6 +38,7 @@ export interface RouteDeps {
   transcriptions: TranscriptionHandlerDeps;
   /** Live sessions over a WebSocket. */
   realtime: RequestHandler;
+  clientSecrets: ClientSecretDeps;
   speech: Forward;
   chat: Forward;
   bodies: BodyReceiver;
@@ -62,6 +64,16 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
     { method: 'get', path: '/v1/models', chain: [], handler: listModels(models) },
     { method: 'get', path: '/v1/models/*id', chain: [], handler: getModel(models) },
     { method: 'get', path: '/v1/realtime', chain: [], handler: deps.realtime },
+    {
+      method: 'post',
+      path: '/v1/realtime/client_secrets',
+      ...clientSecrets(deps.clientSecrets, { beta: false }),
+    },
+    {
+      method: 'post',
+      path: '/v1/realtime/transcription_sessions',
+      ...clientSecrets(deps.clientSecrets, { beta: true }),
+    },
     {
       method: 'post',
       path: '/v1/audio/transcriptions',

@@ -14,15 +14,21 @@ import { append, silence, tone } from '../http/realtime.ts';
 import { JFK, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
 import { pythonBin } from './python.ts';
 
-test('the official OpenAI package of npm gets an utterance live', async () => {
-  await using gateway = await startGateway({ env: { SVC_API_KEY: 'right' } });
-  const { port } = new URL(gateway.base);
-  const client = new OpenAI({ baseURL: `${gateway.base}/v1`, apiKey: 'right' });
-  const realtime = new OpenAIRealtimeWS(
+const env = { SVC_API_KEY: 'right' };
+
+/** A live session of the package, with this key. */
+function liveOf({ base }: { base: string }, apiKey: string): OpenAIRealtimeWS {
+  const { port } = new URL(base);
+  return new OpenAIRealtimeWS(
     // The package always asks for TLS, which the gateway leaves to a proxy in front of it.
     { model: 'gpt-realtime', options: { createConnection: () => connect(Number(port), '127.0.0.1') } },
-    client,
+    new OpenAI({ baseURL: `${base}/v1`, apiKey }),
   );
+}
+
+test('the official OpenAI package of npm gets an utterance live', async () => {
+  await using gateway = await startGateway({ env });
+  const realtime = liveOf(gateway, 'right');
   const seen: string[] = [];
   let transcript: string | null = null;
   realtime.on('error', (error) => void seen.push(`error ${error.message}`));
@@ -57,6 +63,58 @@ test('the official OpenAI package of npm gets an utterance live', async () => {
     [],
   );
   assert(seen.includes('conversation.item.input_audio_transcription.delta'));
+});
+
+test('the official OpenAI package of npm makes a client secret, and its session has the settings of it', async () => {
+  await using gateway = await startGateway({ env });
+  const client = new OpenAI({ baseURL: `${gateway.base}/v1`, apiKey: 'right', maxRetries: 0 });
+  const { value, expires_at, session } = await client.realtime.clientSecrets.create({
+    expires_after: { anchor: 'created_at', seconds: 30 },
+    session: {
+      type: 'transcription',
+      audio: {
+        input: {
+          format: { type: 'audio/pcm', rate: 24_000 },
+          noise_reduction: { type: 'near_field' },
+          transcription: { model: 'gpt-4o-transcribe', language: 'en' },
+          turn_detection: { type: 'server_vad', silence_duration_ms: 300 },
+        },
+      },
+    },
+  });
+  assert(Math.abs(expires_at - 30 - Date.now() / 1000) <= 2);
+  assert(session.type === 'transcription');
+  assert.equal(session.audio?.input?.transcription?.language, 'en');
+  const realtime = liveOf(gateway, value);
+  let transcript: string | null = null;
+  realtime.on('error', (error) => assert.fail(error.message));
+  realtime.on('session.created', () => {
+    for (const part of [tone(1.5), silence(1.5)])
+      realtime.send(append(part) as Parameters<typeof realtime.send>[0]);
+  });
+  realtime.on('conversation.item.input_audio_transcription.completed', (event) => {
+    transcript = event.transcript;
+  });
+  await until('it has a text', () => transcript !== null, 20_000);
+  realtime.close();
+  assert.equal(transcript, 'Hello there.');
+  await assert.rejects(
+    client.realtime.clientSecrets.create({ session: { type: 'realtime', model: 'gpt-realtime' } }),
+    (error: unknown) => error instanceof OpenAI.BadRequestError && error.param === 'session.type',
+  );
+  await assert.rejects(
+    new OpenAI({ baseURL: `${gateway.base}/v1`, apiKey: value, maxRetries: 0 }).models.list(),
+    OpenAI.AuthenticationError,
+  );
+});
+
+test('the official OpenAI package of PyPI makes client secrets in both dialects, and opens sessions with them', async () => {
+  const bin = await pythonBin();
+  await using gateway = await startGateway({ env });
+  const script = new URL('openai_secrets.py', import.meta.url).pathname;
+  const args = [script, `${gateway.base}/v1`, 'right'];
+  const { stdout } = await promisify(execFile)(join(bin, 'python'), args, { timeout: 60_000 });
+  assert.equal(stdout.trim(), 'ok');
 });
 
 test('the official OpenAI package of PyPI hears speech live', async (t) => {

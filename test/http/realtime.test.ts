@@ -266,6 +266,32 @@ test('settings that cannot be are an error event with the field, and change noth
   assert.equal((await client.event('session.updated')).session.audio.input.transcription, null);
 });
 
+test('a conversation is refused with the type that is served, and the session goes on as a transcription', async () => {
+  await using gateway = await startGateway();
+  await using client = await connectLive(gateway, { query: '?model=gpt-realtime' });
+  const realtime = { type: 'realtime', model: 'gpt-realtime', output_modalities: ['audio'] };
+  const sessions = [realtime, { ...realtime, turn_detection: null }, { type: 'translation' }];
+  for (const [i, session] of sessions.entries()) {
+    client.send({ type: 'session.update', event_id: `bad ${i}`, session });
+    const { error } = await client.event('error', i + 1);
+    assert.deepEqual(
+      [error.event_id, error.param, error.code],
+      [`bad ${i}`, 'session.type', 'invalid_value'],
+    );
+    assert.match(error.message, /"(realtime|translation)": Expected transcription/);
+  }
+  for (const [i, type] of ['response.create', 'conversation.item.create', 'response.cancel'].entries()) {
+    client.send({ type, event_id: type });
+    const { error } = await client.event('error', sessions.length + i + 1);
+    assert.deepEqual([error.event_id, error.code, error.param], [type, 'unknown_event', 'type']);
+  }
+  assert(!client.events.some(({ type }) => type.endsWith('.updated')));
+  client.send(at16kHz());
+  client.speak(tone(1));
+  client.speak(silence(1));
+  assert.equal((await client.event(COMPLETED)).transcript, 'Hello there.');
+});
+
 test('each utterance is a line of the access log and of the metrics, and the connection is no request', async () => {
   await using gateway = await startGateway();
   await using client = await connectLive(gateway);

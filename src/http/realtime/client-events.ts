@@ -1,7 +1,13 @@
 /** Reads the events of a client: JSON with a `type`, of which each has its fields. */
 import { z } from 'zod';
 import { excerpt, GatewayError, invalidValue } from '../../errors.ts';
-import { betaSessionUpdate, fromBeta, type SessionUpdate, sessionUpdate } from './session-settings.ts';
+import {
+  betaSessionUpdate,
+  checked,
+  fromBeta,
+  type SessionUpdate,
+  sessionUpdate,
+} from './session-settings.ts';
 
 export type ClientEvent = { eventId: string | null } & (
   | { type: 'update'; update: SessionUpdate; beta: boolean }
@@ -105,13 +111,4 @@ function readUpdate(session: unknown, beta: boolean) {
     return { type: 'update', update, beta } as const;
   }
   return { type: 'update', update: checked(sessionUpdate, session), beta } as const;
-}
-
-function checked<T>(schema: z.ZodType<T>, value: unknown): T {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const { path = [], message = '' } = parsed.error.issues[0] ?? {};
-  const field = ['session', ...path.map(String)].join('.');
-  const at = path.reduce<unknown>((in_, key) => Object(in_)[key], value);
-  throw invalidValue(field, at, message, field);
 }

@@ -8,13 +8,14 @@ import type { Logger } from 'winston';
 import type { WebSocket } from 'ws';
 import { liveDecoder } from '../../audio/live/encodings.ts';
 import type { Budgets } from '../../budgets.ts';
-import { GatewayError, invalidValue } from '../../errors.ts';
+import { GatewayError } from '../../errors.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { toGatewayError } from '../error-handler.ts';
 import { BadEvent, type ClientEvent, parseClientEvent } from './client-events.ts';
 import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
 import {
-  firstState,
+  requireServed,
+  type SessionState,
   shownBetaSession,
   shownSession,
   toLiveFormat,
@@ -25,8 +26,8 @@ import { watchSocket } from './socket-watch.ts';
 
 export interface ConnectionOptions {
   socket: WebSocket;
-  /** The model in the address. */
-  model: string | undefined;
+  /** What the session begins with. */
+  first: SessionState;
   /** True for a client that says it speaks the beta of the protocol. */
   beta: boolean;
   live: Omit<LiveDeps, 'emit' | 'newId' | 'limits'>;
@@ -52,9 +53,6 @@ export interface Connection {
 /** The bytes of a message that are decoded at a time: at most one second of audio. */
 const PIECE_BYTES = 8000;
 
-const NO_TURN_DETECTION =
-  'Its model is not on this server, where voxgate models pull turn-detection fetches it';
-
 /** Characters of a message that is parsed in a turn of its own. The largest take 0.2 s. */
 const LARGE = 64 * 1024;
 let lastTurn: Promise<void> = Promise.resolve();
@@ -71,7 +69,7 @@ export function runConnection(options: ConnectionOptions): Connection {
   const { socket, limits, log, requestId, shutdown } = options;
   const session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
   const gone = new AbortController();
-  let state = firstState(options.model);
+  let state = options.first;
   let settings = toLiveSettings(state);
   let decoder = liveDecoder(toLiveFormat(state));
   let beta = options.beta;
@@ -111,11 +109,7 @@ export function runConnection(options: ConnectionOptions): Connection {
       case 'update': {
         const next = updated(state, event.update);
         const nextSettings = toLiveSettings(next);
-        options.live.transcription.route(nextSettings.request); // an unknown model is refused now
-        if (nextSettings.turns?.eagerness && !options.live.turnDetection.isInstalled()) {
-          const field = `session.${event.beta ? '' : 'audio.input.'}turn_detection.type`;
-          throw invalidValue(field, 'semantic_vad', NO_TURN_DETECTION);
-        }
+        requireServed(nextSettings, options.live, event); // an unknown model is refused now
         if (JSON.stringify(next.format) !== JSON.stringify(state.format))
           decoder = liveDecoder(toLiveFormat(next));
         [state, settings, beta] = [next, nextSettings, beta || event.beta];

@@ -8,6 +8,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import type { Budgets } from '../../budgets.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Exchange } from '../../observability/exchange.ts';
+import { settingsOfSecret } from '../api-key.ts';
 import type { GracefulStop } from '../graceful-stop.ts';
 import type { LivePlaces } from '../live-places.ts';
 import { networkOf } from '../network.ts';
@@ -15,7 +16,7 @@ import { notesOf } from '../observe.ts';
 import { httpRefusal } from '../refusals.ts';
 import { offeredUpgrade } from '../upgrade.ts';
 import { type Connection, type ConnectionOptions, runConnection } from './connection.ts';
-import { firstState, toLiveSettings } from './session-settings.ts';
+import { type SessionState, startingState, toLiveSettings } from './session-settings.ts';
 import { utteranceExchange } from './utterance-exchange.ts';
 
 export interface RealtimeDeps extends Pick<ConnectionOptions, 'live' | 'shutdown' | 'log'> {
@@ -62,14 +63,14 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     handleProtocols: (names) => (names.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   });
 
-  function run(socket: WebSocket, req: Request, res: Response, model: string | undefined): void {
+  function run(socket: WebSocket, req: Request, res: Response, first: SessionState): void {
     const { requestId } = notesOf(res);
     const client = {
       ...{ method: req.method, path: '/v1/realtime', bytesIn: 0 },
       ...{ clientIp: req.ip, userAgent: req.get('User-Agent') },
     };
     const connection = runConnection({
-      ...{ socket, model, requestId },
+      ...{ socket, first, requestId },
       ...{ live: deps.live, limits: deps.limits, shutdown: deps.shutdown, log: deps.log },
       beta: asksForBeta(req),
       onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
@@ -98,14 +99,15 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       areSubprotocols(req.get('Sec-WebSocket-Protocol'));
     if (!isHandshake) throw httpRefusal(400);
     const model = typeof req.query.model === 'string' ? req.query.model : undefined;
-    deps.live.transcription.route(toLiveSettings(firstState(model)).request);
+    const first = startingState(model, settingsOfSecret(res));
+    deps.live.transcription.route(toLiveSettings(first).request);
     deps.places.makeRoom(networkOf(req.ip ?? ''));
     const { socket, head } = offer;
     res.status(101);
     res.detachSocket(socket);
     res.emit('finish');
     socket.setNoDelay(true); // the events are small, and each is waited for
-    accept.handleUpgrade(req, socket, head, (ws) => run(ws, req, res, model));
+    accept.handleUpgrade(req, socket, head, (ws) => run(ws, req, res, first));
   };
 
   return {

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { LIVE_RATES, type LiveFormat } from '../../audio/live/encodings.ts';
 import { invalidValue } from '../../errors.ts';
-import type { LiveSettings } from '../../transcription/live/live-session.ts';
+import type { LiveDeps, LiveSettings } from '../../transcription/live/live-session.ts';
 import { DELAYS } from '../../transcription/live/stable-text.ts';
 import { EAGERNESS } from '../../transcription/live/turn-detection.ts';
 import { MOST_VALUES, parseRequest } from '../../transcription/request.ts';
@@ -59,7 +59,10 @@ const turnDetection = z.discriminatedUnion('type', [serverVad, semanticVad], {
 });
 type TurnDetection = z.infer<typeof turnDetection>;
 
-const noiseReduction = z.object({ type: oneOf(['near_field', 'far_field']) });
+const noiseReduction = z.object({
+  type: oneOf(['near_field', 'far_field']).nullish(),
+  strength: z.number().nullish(),
+});
 const INCLUDE = 'item.input_audio_transcription.logprobs';
 const include = texts;
 
@@ -70,8 +73,13 @@ const input = z.object({
   turn_detection: turnDetection.nullish(),
 });
 
+const TYPES = 'Expected transcription: this server transcribes, and holds no conversations';
+
+const type = z.literal('transcription', { error: TYPES }).nullish();
+
 /** `session.update`; what only conversations have is let pass. */
 export const sessionUpdate = z.object({
+  type,
   audio: z.object({ input: input.nullish() }).nullish(),
   include: include.nullish(),
 });
@@ -80,12 +88,26 @@ const BETA_FORMATS = ['pcm16', 'g711_ulaw', 'g711_alaw'] as const;
 
 /** `transcription_session.update`, and `session.update` of the beta. */
 export const betaSessionUpdate = z.object({
+  type,
   input_audio_format: oneOf(BETA_FORMATS).nullish(),
   input_audio_transcription: transcription.nullish(),
   input_audio_noise_reduction: noiseReduction.nullish(),
   turn_detection: turnDetection.nullish(),
   include: include.nullish(),
 });
+
+/**
+ * @param at the path of the value in what the client sent
+ * @throws GatewayError `invalid_value` that names the field
+ */
+export function checked<T>(schema: z.ZodType<T>, value: unknown, at: readonly string[] = ['session']): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { path = [], message = '' } = parsed.error.issues[0] ?? {};
+  const field = [...at, ...path.map(String)].join('.') || 'body';
+  const found = path.reduce<unknown>((in_, key) => Object(in_)[key], value);
+  throw invalidValue(field, found, message, field);
+}
 
 type Format = z.infer<typeof format>;
 export type SessionUpdate = z.infer<typeof sessionUpdate>;
@@ -114,6 +136,7 @@ function detectionOf(state: SessionState): TurnDetection | null {
     : { type: 'server_vad' };
 }
 
+/** The state of a new session. */
 export const firstState = (model: string | undefined): SessionState => ({
   format: { type: 'audio/pcm', rate: 24_000 },
   transcription: model === undefined ? null : { model },
@@ -121,6 +144,17 @@ export const firstState = (model: string | undefined): SessionState => ({
   turnDetection: undefined,
   include: null,
 });
+
+/**
+ * The state of a new connection. Many clients name a model in the address whatever they want, so the model of the
+ * client secret goes before it.
+ */
+export function startingState(model: string | undefined, ofSecret: SessionState | undefined): SessionState {
+  if (ofSecret === undefined) return firstState(model);
+  const { transcription } = ofSecret;
+  if (model === undefined || transcription?.model) return ofSecret;
+  return { ...ofSecret, transcription: { ...transcription, model } };
+}
 
 /** The state after an update. `transcription` is merged by its members, so that a second update may add a prompt. */
 export function updated(state: SessionState, update: SessionUpdate): SessionState {
@@ -191,6 +225,21 @@ export function toLiveSettings(state: SessionState): LiveSettings {
   };
 }
 
+const NO_TURN_DETECTION =
+  'Its model is not on this server, where voxgate models pull turn-detection fetches it';
+
+/** @throws GatewayError where this server does not have the model, or the one that detects turns */
+export function requireServed(
+  { request, turns }: LiveSettings,
+  { transcription, turnDetection }: Pick<LiveDeps, 'transcription' | 'turnDetection'>,
+  { beta }: { beta: boolean },
+): void {
+  transcription.route(request);
+  if (!turns?.eagerness || turnDetection.isInstalled()) return;
+  const field = `session.${beta ? '' : 'audio.input.'}turn_detection.type`;
+  throw invalidValue(field, 'semantic_vad', NO_TURN_DETECTION);
+}
+
 export function toLiveFormat({ format }: SessionState): LiveFormat {
   if (format.type === 'audio/pcm') return { encoding: 'pcm16', rate: format.rate };
   return { encoding: format.type === 'audio/pcmu' ? 'mulaw' : 'alaw', rate: 8000 };
@@ -210,13 +259,20 @@ function shownDetection(state: SessionState) {
   );
 }
 
+/** A session that has not begun has no end yet. */
+interface Shown {
+  id: string;
+  /** Unix seconds. */
+  expiresAt?: number;
+}
+
 /** The session as its events show it. */
-export function shownSession(state: SessionState, { id, expiresAt }: { id: string; expiresAt: number }) {
+export function shownSession(state: SessionState, { id, expiresAt }: Shown) {
   return {
     type: 'transcription',
     object: 'realtime.transcription_session',
     id,
-    expires_at: expiresAt,
+    ...(expiresAt !== undefined && { expires_at: expiresAt }),
     audio: {
       input: {
         format: state.format,
@@ -230,12 +286,12 @@ export function shownSession(state: SessionState, { id, expiresAt }: { id: strin
 }
 
 /** The session in the shape of the beta. */
-export function shownBetaSession(state: SessionState, { id, expiresAt }: { id: string; expiresAt: number }) {
+export function shownBetaSession(state: SessionState, { id, expiresAt }: Shown) {
   const names = { 'audio/pcm': 'pcm16', 'audio/pcmu': 'g711_ulaw', 'audio/pcma': 'g711_alaw' } as const;
   return {
     object: 'realtime.transcription_session',
     id,
-    expires_at: expiresAt,
+    ...(expiresAt !== undefined && { expires_at: expiresAt }),
     input_audio_format: names[state.format.type],
     input_audio_transcription: state.transcription,
     input_audio_noise_reduction: state.noiseReduction,
