@@ -16,7 +16,7 @@ import type { ChosenDevice } from './engine/device.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import type { NativeEngine } from './engine/types.ts';
 import { createWaitingLine } from './engine/waiting-line.ts';
-import { GatewayError } from './errors.ts';
+import { excerpt, GatewayError } from './errors.ts';
 import { ownBaseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
 import { errorHandler } from './http/error-handler.ts';
@@ -46,9 +46,8 @@ import { createInstruments } from './observability/instruments.ts';
 import { createInventory } from './proxy/inventory.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
-import { allowedModels, createTranscription, routable, servable } from './recognition.ts';
+import { createNaming, createTranscription, servable } from './recognition.ts';
 import { createTurnDetection } from './transcription/live/turn-detection.ts';
-import { modelIdFor, route } from './transcription/routing.ts';
 import { VERSION } from './version.ts';
 import { infoOf } from './wyoming/info.ts';
 import { createWyoming } from './wyoming/server.ts';
@@ -76,7 +75,7 @@ export interface App {
   /** Why some formats of audio cannot be read, in words for the operator; null if all of them can. */
   audioProblem(): Promise<string | null>;
   /** Loads a model and the voice activity model now, so that the first request does not wait for them. */
-  preload(modelId: string): Promise<void>;
+  preload(name: string): Promise<void>;
   /** Refuses new requests with `shutting_down`, gives those under way `drainMs` (0) to end, and frees the models. */
   close(drainMs?: number): Promise<void>;
 }
@@ -100,14 +99,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
   });
   const caches = createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
   const storage = bodyStorage(config, log, budgets.upload);
-  const isAllowed = allowedModels(config);
-  const names = { defaultSize: config.modelDefaultSize, aliases: config.modelAliases };
-  const transcription = createTranscription(
-    { ...names, isAllowed },
-    deps,
-    { slot, beamSize: config.beamSize },
-    caches,
-  );
+  const naming = createNaming(config, deps, caches);
+  const transcription = createTranscription(naming, deps, { slot, beamSize: config.beamSize }, caches);
   const audio = createAudioOpener({
     engine: deps.engine,
     searchPath: config.environment.PATH ?? '',
@@ -132,7 +125,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     },
     turnDetection: createTurnDetection(caches.turnDetectors, store),
   };
-  const models = () => servable(config, deps, caches).filter(isAllowed);
+  const models = () => servable(config, deps, caches).filter(naming.isAllowed);
   const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0 };
   const places = createLivePlaces(config.maxLiveSessions);
   const liveServer = { live, places, shutdown: shutdown.signal, log, onExchange: finished };
@@ -209,7 +202,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
         store,
         cache: caches.models,
         helpers: [caches.voiceActivity, caches.speakers, caches.turnDetectors],
-        modelId: (name) => modelIdFor(name, config),
+        modelId: naming.modelId,
         signal: shutdown.signal,
         log,
       }),
@@ -222,16 +215,13 @@ export function buildApp(config: Config, deps: AppDeps): App {
     wyoming: wyoming.server,
     slot,
     audioProblem: audio.problem,
-    async preload(modelId) {
-      const asked = { model: modelId, language: undefined, translate: false };
-      const { model } = route(asked, routable(store, deps.engine, caches), names);
-      await transcription.ensureWeights(
-        { modelId: model.id, speakers: false },
-        shutdown.signal,
-        () => undefined,
-      );
+    async preload(name) {
+      const modelId = naming.modelId(name);
+      if (modelId === undefined) throw new GatewayError('model_not_found', { model: excerpt(name) });
+      const needed = { modelId, speakers: false };
+      await transcription.ensureWeights(needed, shutdown.signal, () => undefined);
       await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
-      await using _model = await caches.models.lease(model.id);
+      await using _model = await caches.models.lease(modelId);
     },
     async close(drainMs = 0) {
       const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));

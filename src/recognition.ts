@@ -6,7 +6,7 @@ import type { createModelCaches } from './model-caches.ts';
 import { CATALOGUE, DIARIZATION, VOICE_ACTIVITY } from './models/catalogue.ts';
 import type { ModelProgress } from './models/source.ts';
 import type { ModelStore } from './models/store.ts';
-import { modelIdFor, type RoutableModel, type RouteOptions, route } from './transcription/routing.ts';
+import { modelNamed, type RoutableModel, type RouteOptions, route } from './transcription/routing.ts';
 import type { TranscriptionDeps } from './transcription/session.ts';
 
 type Caches = ReturnType<typeof createModelCaches>;
@@ -16,10 +16,23 @@ interface Parts {
   engine: NativeEngine;
 }
 
-/** The models that requests may use. The operator may load and preload the others as well. */
-export function allowedModels(config: Config): (model: { id: string }) => boolean {
-  const ids = new Set(config.modelAllow.map((name) => modelIdFor(name, config)));
-  return ({ id }) => ids.size === 0 || ids.has(id);
+export interface Naming extends Required<RouteOptions> {
+  /** The id of the model that requests with this name use now, for the operator; undefined for an unknown name. */
+  modelId(name: string): string | undefined;
+}
+
+/** How names become models here, for requests and for the operator alike. */
+export function createNaming(
+  config: Pick<Config, 'modelAllow' | 'modelAliases' | 'modelDefaultSize'>,
+  { store, engine }: Parts,
+  caches: Pick<Caches, 'models'>,
+): Naming {
+  const options = { defaultSize: config.modelDefaultSize, aliases: config.modelAliases };
+  const named = (name: string, isAllowed?: RouteOptions['isAllowed']) =>
+    modelNamed(name, routable(store, engine, caches), { ...options, ...(isAllowed && { isAllowed }) })?.id;
+  const allowed = new Set(config.modelAllow.map((name) => named(name)));
+  const isAllowed = ({ id }: { id: string }) => allowed.size === 0 || allowed.has(id);
+  return { ...options, isAllowed, modelId: (name) => named(name, isAllowed) };
 }
 
 export function servable(config: Config, { store, engine }: Parts, caches: Caches): ListedModel[] {
@@ -70,11 +83,7 @@ function isLoaded(cache: Pick<Caches['models'], 'entries'>, id: string): boolean
   return cache.entries().some((entry) => entry.key === id && entry.state === 'resident');
 }
 
-export function routable(
-  store: ModelStore,
-  engine: NativeEngine,
-  caches: Pick<Caches, 'models'>,
-): RoutableModel[] {
+function routable(store: ModelStore, engine: NativeEngine, caches: Pick<Caches, 'models'>): RoutableModel[] {
   return CATALOGUE.map((model) => ({
     ...model,
     servable: engine.info.families.includes(model.family),

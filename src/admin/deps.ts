@@ -50,7 +50,7 @@ export interface ModelStatus {
 
 export interface ModelActions {
   list(): ModelStatus[];
-  /** The id for an id or an alias. @throws GatewayError `model_not_found` for any other name */
+  /** The id of the model that requests with this name use now. @throws GatewayError `model_not_found` for any other name */
   find(name: string): string;
   /** Starts a download and returns at once; `list` shows the progress. */
   pull(id: string): void;

@@ -13,8 +13,8 @@ export interface ModelActionsOptions {
   cache: ModelCache<Closable>;
   /** The models that recognition needs besides, which the API does not list. */
   helpers: readonly Pick<ModelCache<Closable>, 'evict'>[];
-  /** The id that a name stands for; an unknown name is returned as it is. */
-  modelId(name: string): string;
+  /** The id of the model that requests with this name use now; undefined for an unknown name. */
+  modelId(name: string): string | undefined;
   /** Ends the downloads that were started here. */
   signal: AbortSignal;
   log: Pick<Logger, 'warn'>;
@@ -33,8 +33,9 @@ export function createModelActions({
 
   const find = (name: string): string => {
     const id = modelId(name);
-    if (catalogue.some((model) => model.id === id)) return id;
-    throw new GatewayError('model_not_found', { model: excerpt(name) }, { param: 'id' });
+    if (id === undefined)
+      throw new GatewayError('model_not_found', { model: excerpt(name) }, { param: 'id' });
+    return id;
   };
 
   /** Starts `work` without waiting for it. The list shows a failure, and only the log gives its cause and paths. */

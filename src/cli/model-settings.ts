@@ -4,7 +4,7 @@
  */
 import { type Config, ConfigError } from '../config.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
-import { MODEL_IDS, type RoutableModel, resolveAlias, route } from '../transcription/routing.ts';
+import { MODEL_IDS, type RoutableModel, resolveName, route } from '../transcription/routing.ts';
 
 /** @throws ConfigError that names the setting, the value and the nearest known names */
 export function checkModelSettings(
@@ -19,12 +19,17 @@ export function checkModelSettings(
     }
   };
   // An alias is looked up once, so it may stand for a built-in name but not for another alias of the settings.
-  for (const [alias, id] of Object.entries(config.modelAliases))
+  for (const [alias, id] of Object.entries(config.modelAliases)) {
+    if (MODEL_IDS.includes(alias))
+      throw new ConfigError(
+        `SVC_MODEL_ALIASES cannot hold "${alias}=${id}": ${alias} is the id of a model already`,
+      );
     check('SVC_MODEL_ALIASES', `${alias}=${id}`, id, {});
+  }
   for (const name of config.modelPreload) check('SVC_MODEL_PRELOAD', name, name, config.modelAliases);
   for (const name of config.modelAllow) check('SVC_MODEL_ALLOW', name, name, config.modelAliases);
   const { modelId } = config.tts;
-  if (MODEL_IDS.includes(resolveAlias(modelId, config.modelAliases)))
+  if (MODEL_IDS.includes(resolveName(modelId, config.modelAliases).id))
     throw new ConfigError(
       `SVC_TTS_MODEL_ID cannot be "${modelId}": the name is one of a model that transcribes`,
     );

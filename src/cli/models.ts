@@ -11,9 +11,8 @@ import { examples } from './examples.ts';
 import { createProgressView } from './progress.ts';
 
 export interface ModelsCommandDeps {
-  openStore(): Promise<ModelStore>;
-  /** The id that a name or alias stands for; an unknown name is returned as it is. */
-  modelId(name: string): string;
+  /** `modelId` gives the id that a name stands for, and returns an unknown name as it is. */
+  open(): Promise<{ store: ModelStore; modelId(name: string): string }>;
   /** Tests pass streams of their own; the default is those of the process. */
   stdout?: NodeJS.WritableStream;
   stderr?: NodeJS.WriteStream;
@@ -42,7 +41,7 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     .description('show every model and what is on disk')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const store = await deps.openStore();
+      const { store } = await deps.open();
       const list = store.list();
       stdout.write(
         json ? `${JSON.stringify({ dir: store.dir, models: list }, null, 2)}\n` : table(store.dir, list),
@@ -55,10 +54,10 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     .description('fetch a model, even where SVC_MODEL_DOWNLOAD is off')
     .action((name: string) =>
       work(stderr, async (options) => {
-        const store = await deps.openStore();
+        const { store, modelId } = await deps.open();
         // Every recognition model needs the voice activity model.
         await store.pull(VOICE_ACTIVITY.id, options);
-        const { path } = await store.pull(deps.modelId(name), options);
+        const { path } = await store.pull(modelId(name), options);
         stdout.write(`${path}\n`);
       }),
     );
@@ -72,8 +71,8 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     )
     .action((names: string[], { json }: { json?: true }) =>
       work(stderr, async (options) => {
-        const store = await deps.openStore();
-        const ids = names.length > 0 ? names.map(deps.modelId) : store.list().map(({ id }) => id);
+        const { store, modelId } = await deps.open();
+        const ids = names.length > 0 ? names.map(modelId) : store.list().map(({ id }) => id);
         const files: (VerifiedFile & { id: string })[] = [];
         const failures: string[] = [];
         for (const id of ids) {
@@ -97,8 +96,8 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     .description('remove weights from the disk; exit status 1 when there were none')
     .action((names: string[]) =>
       work(stderr, async (options) => {
-        const store = await deps.openStore();
-        for (const id of names.map(deps.modelId)) {
+        const { store, modelId } = await deps.open();
+        for (const id of names.map(modelId)) {
           const removed = await store.remove(id, options);
           if (removed.length === 0) throw new Error(`${id} is not in ${store.dir}`);
           for (const { file, bytes } of removed) stdout.write(`removed ${file} (${megabytes(bytes)})\n`);
@@ -113,8 +112,9 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     .description('take the weights of a faster-whisper folder')
     .action((dir: string, { id: name }: { id?: string }) =>
       work(stderr, async (options) => {
-        const id = name === undefined ? undefined : deps.modelId(name);
-        const imported = await (await deps.openStore()).import(dir, { ...options, id });
+        const { store, modelId } = await deps.open();
+        const id = name === undefined ? undefined : modelId(name);
+        const imported = await store.import(dir, { ...options, id });
         stdout.write(`${imported.id} ${imported.path}\n`);
       }),
     );

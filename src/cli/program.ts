@@ -3,9 +3,11 @@ import { Command, CommanderError } from 'commander';
 import type { Logger } from 'winston';
 import { type Config, ConfigError, readConfig } from '../config.ts';
 import { fullMessage } from '../errors.ts';
+import { createModelCaches } from '../model-caches.ts';
 import { ALL_WEIGHTS } from '../models/catalogue.ts';
 import { createLog } from '../observability/log.ts';
-import { MODEL_IDS, modelIdFor } from '../transcription/routing.ts';
+import { createNaming } from '../recognition.ts';
+import { MODEL_IDS } from '../transcription/routing.ts';
 import { VERSION } from '../version.ts';
 import { registerBuildCommand } from './build.ts';
 import { registerCompletionCommand } from './completion.ts';
@@ -69,11 +71,15 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
     },
   });
   registerModelsCommand(program, {
-    openStore: async () => {
+    async open() {
       const { config } = readConfig();
-      return engineFor(config, quietLog(config)).store;
+      const log = quietLog(config);
+      const parts = engineFor(config, log);
+      const prometheus = { modelLoaded: () => undefined, modelUnloaded: () => undefined };
+      const naming = createNaming(config, parts, createModelCaches(config, { ...parts, log, prometheus }));
+      // The weights besides the models that transcribe have ids, too.
+      return { store: parts.store, modelId: (name) => naming.modelId(name) ?? name };
     },
-    modelId: (name) => modelIdFor(name, readConfig().config),
   });
   registerConfigCommand(program);
   registerDoctorCommand(program, () => {

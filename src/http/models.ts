@@ -2,7 +2,7 @@
 import type { RequestHandler } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
 import type { Inventory, UpstreamModel } from '../proxy/inventory.ts';
-import { MODEL_IDS, type RoutableModel, resolveAlias } from '../transcription/routing.ts';
+import { MODEL_IDS, type RoutableModel, resolveName } from '../transcription/routing.ts';
 
 export interface ListedModel extends RoutableModel {
   loaded: boolean;
@@ -15,6 +15,7 @@ export interface ModelsDeps {
   list(): ListedModel[];
   /** The models that the speech upstream and the chat daemon serve now. */
   upstreams: Inventory;
+  /** The names of the settings, which are entries of their own. */
   aliases: Readonly<Record<string, string>>;
   startedAtSec: number;
 }
@@ -29,15 +30,19 @@ export function getModel(deps: ModelsDeps): RequestHandler {
   return async (req, res) => {
     // The ids of a chat daemon may hold slashes.
     const asked = [req.params.id].flat().join('/');
-    const id = resolveAlias(asked, deps.aliases);
     const all = await entries(deps);
-    // A name that is listed is that of the entry, also where it is an alias as well.
-    const entry = all.find((model) => model.id === asked) ?? all.find((model) => model.id === id);
-    if (entry === undefined) {
-      throw new GatewayError('model_not_found', { model: excerpt(asked) });
-    }
+    // A name that is listed is that of the entry, also where it is a built-in name as well.
+    const entry = all.find(({ id }) => id === asked) ?? namedEntry(asked, all, deps);
+    if (entry === undefined) throw new GatewayError('model_not_found', { model: excerpt(asked) });
     res.json(entry);
   };
+}
+
+/** The entry of the model that the name stands for, under the name. */
+function namedEntry<E extends { id: string }>(name: string, all: readonly E[], { aliases }: ModelsDeps) {
+  const { id } = resolveName(name, aliases);
+  const entry = all.find((model) => model.id === id);
+  return entry && { ...entry, id: name, is_routing_alias: false, alias_of: id };
 }
 
 /**
@@ -72,8 +77,8 @@ function upstreamEntry({ id, category, created, ownedBy }: UpstreamModel, starte
 function recognitionEntries(deps: ModelsDeps) {
   const models = deps.list();
   if (models.length === 0) return [];
-  const installed = models.filter((model) => model.installed);
-  const entry = (id: string, extra: object) => ({
+  const installed = models.some((model) => model.installed);
+  const entry = <E extends { installed: boolean }>(id: string, extra: E) => ({
     id,
     object: 'model',
     created: deps.startedAtSec,
@@ -81,27 +86,28 @@ function recognitionEntries(deps: ModelsDeps) {
     capabilities: ['asr'],
     ...extra,
   });
-  return [
-    entry('auto', {
-      supports_streaming: (installed.length > 0 ? installed : models).every((model) => model.streams),
-      supports_translation: models.some((model) => model.translates),
-      supports_diarization: models.some((model) => model.tellsSpeakers),
-      supports_alignment: models.some((model) => model.aligns),
-      is_routing_alias: true,
-      installed: installed.length > 0,
-      loaded: models.some((model) => model.loaded),
+  const auto = entry('auto', {
+    supports_streaming: models.every((model) => model.streams),
+    supports_translation: models.some((model) => model.translates),
+    supports_diarization: models.some((model) => model.tellsSpeakers),
+    supports_alignment: models.some((model) => model.aligns),
+    is_routing_alias: true,
+    installed,
+    loaded: models.some((model) => model.loaded),
+  });
+  const byId = models.map((model) =>
+    entry(model.id, {
+      languages: model.languages,
+      supports_streaming: model.streams,
+      supports_translation: model.translates,
+      supports_diarization: model.tellsSpeakers,
+      supports_alignment: model.aligns === true,
+      is_routing_alias: false,
+      installed: model.installed,
+      loaded: model.loaded,
     }),
-    ...[...installed, ...models.filter((model) => !model.installed)].map((model) =>
-      entry(model.id, {
-        languages: model.languages,
-        supports_streaming: model.streams,
-        supports_translation: model.translates,
-        supports_diarization: model.tellsSpeakers,
-        supports_alignment: model.aligns === true,
-        is_routing_alias: false,
-        installed: model.installed,
-        loaded: model.loaded,
-      }),
-    ),
-  ];
+  );
+  const own = Object.keys(deps.aliases).flatMap((name) => namedEntry(name, [auto, ...byId], deps) ?? []);
+  const further = [...byId, ...own];
+  return [auto, ...further.filter((one) => one.installed), ...further.filter((one) => !one.installed)];
 }

@@ -44,6 +44,12 @@ export const modelEntrySchema = z
     supports_diarization: z.boolean().optional().describe('tells speakers apart; ASR models only'),
     supports_alignment: z.boolean().optional().describe('says when a given text is spoken; ASR models only'),
     is_routing_alias: z.boolean().describe('true only on `auto`'),
+    alias_of: z
+      .string()
+      .optional()
+      .describe(
+        'the id that the name stands for; on names of `SVC_MODEL_ALIASES` and on other names asked for',
+      ),
     installed: z.boolean().describe('weights on disk'),
     loaded: z.boolean().describe('resident in memory'),
   })

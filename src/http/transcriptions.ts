@@ -72,6 +72,7 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
     const signal = clientSignal(res, deps.shutdown);
     await using upload = await deps.uploads.receive(req, res, signal, dialect.upload(req));
     const parsed = dialect.request(upload.fields, req);
+    notes.model = parsed.model; // the name, for a request that fails before a model is chosen
     const request = { ...parsed, speakers: showsSpeakers(parsed) ? parsed.speakers : null };
     using answer = request.stream
       ? eventAnswer(request, res, { signal, log: deps.log })

@@ -24,9 +24,6 @@ interface WhisperSize {
   /** Absent when the hub has no such file; this program then makes it. */
   q8_0?: Pin;
   derived?: DerivedFile[];
-  /** Other names of the size, as in `whisper-<name>`. */
-  names?: string[];
-  aliases?: string[];
   languages?: readonly string[];
   translates?: boolean;
   source?: { repo: string; revision: string };
@@ -38,14 +35,11 @@ const BEFORE_CANTONESE = WHISPER_LANGUAGES.filter((code) => code !== 'yue');
 function whisper(size: string, known: WhisperSize): CatalogueModel {
   const source = known.source ?? { repo: WHISPER_REPO, revision: WHISPER_REVISION };
   const hubFile = (file: string, [bytes, sha256]: Pin): HubFile => ({ ...source, file, bytes, sha256 });
-  const published = ['whisper-', 'openai/whisper-', 'Systran/faster-whisper-'];
-  const names = [size, ...(known.names ?? [])];
   return {
     id: `multilingual-${size}`,
     family: 'whisper',
     provider: 'multilingual',
     size,
-    aliases: [...names.flatMap((name) => published.map((prefix) => prefix + name)), ...(known.aliases ?? [])],
     languages: known.languages ?? BEFORE_CANTONESE,
     preferredFor: [],
     languageHint: 'constrains',
@@ -106,8 +100,6 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     languages: WHISPER_LANGUAGES,
     // Its fine-tuning left out translation (openai/whisper, discussion 2363).
     translates: false,
-    names: ['turbo'],
-    aliases: ['turbo'],
   }),
   whisper('distil-large-v3', {
     checkpoint: [1280, 32, 2, 128, 51866],
@@ -133,14 +125,11 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     checkpoint: [1280, 32, 32, 128, 51866],
     f16: [3095033483, '64d182b440b98d5203c4f9bd541544d84c605196c4f7b845dfa11fb23594d1e2'],
     languages: WHISPER_LANGUAGES,
-    names: ['large'],
-    aliases: ['large-v3'],
   }),
   {
     id: 'european',
     family: 'parakeet',
     provider: 'european',
-    aliases: ['parakeet-tdt-0.6b-v3', 'nvidia/parakeet-tdt-0.6b-v3'],
     languages: EUROPEAN_LANGUAGES,
     preferredFor: EUROPEAN_LANGUAGES,
     languageHint: 'recorded',
@@ -168,7 +157,6 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     id: 'cjk',
     family: 'sensevoice',
     provider: 'cjk',
-    aliases: ['sensevoice-small', 'FunAudioLLM/SenseVoiceSmall', 'iic/SenseVoiceSmall'],
     languages: ['zh', 'yue', 'en', 'ja', 'ko'],
     // Other models are better at English.
     preferredFor: ['zh', 'yue', 'ja', 'ko'],

@@ -48,8 +48,6 @@ export interface Weights {
 export interface CatalogueModel extends Weights {
   /** A size that `SVC_MODEL_DEFAULT_SIZE` may name; absent on models of one size. */
   size?: string;
-  /** Other names that requests may use. */
-  aliases: readonly string[];
   /** The language codes that the model takes, as it spells them. */
   languages: readonly string[];
   /** The languages for which `auto` prefers this model to the default size. */

@@ -19,6 +19,7 @@ export interface Exchange {
   path?: string | undefined;
   /** Absent on requests that are not inference: models, health, pages, admin. */
   category?: Category | undefined;
+  /** The id of the model that was chosen, or else the name that the client sent, which may be long. */
   model?: string | undefined;
   /** `requested`, or `auto:` and the rule. */
   route?: string | undefined;

@@ -2,10 +2,12 @@
  * Formats transcripts as OpenAI's API does (https://platform.openai.com/docs/api-reference/audio). Maps domain names to
  * OpenAI's.
  */
+
+import { openAiModel, TELLS_LANGUAGES } from '../models/names.ts';
 import { toCues, toSrt, toVtt } from './cues.ts';
 import { languageName } from './languages.ts';
 import type { TranscriptionRequest } from './request.ts';
-import { openAiModel, type Route, TELLS_LANGUAGES } from './routing.ts';
+import type { Route } from './routing.ts';
 import type { Segment, Word } from './segment.ts';
 import type { Summary } from './session.ts';
 import { runsBySpeaker } from './speakers/runs.ts';

@@ -5,6 +5,7 @@
 import { distance } from 'fastest-levenshtein';
 import { excerpt, GatewayError } from '../errors.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
+import { BUILT_IN_NAMES, type Meaning, meaningOf } from '../models/names.ts';
 import type { CatalogueModel } from '../models/weights.ts';
 import { knownAs } from './languages.ts';
 
@@ -17,17 +18,19 @@ export interface RoutableModel extends CatalogueModel {
   installed: boolean;
 }
 
-/** The ids that requests may name. An alias is none of them. */
+/** The ids that requests may name. Other names are none of them. */
 export const MODEL_IDS: readonly string[] = ['auto', ...CATALOGUE.map(({ id }) => id)];
 
 export interface Route {
   model: RoutableModel;
   /** The reason for the response headers and the log: `requested`, or `auto:` and the rule that decided. */
   reason: string;
+  /** The language that the name of the model says, for a request that names none. */
+  language?: Meaning['language'] | undefined;
 }
 
 export interface RouteRequest {
-  /** An id, an alias or `auto`; absent means `auto`. */
+  /** An id, another name or `auto`; absent means `auto`. */
   model: string | undefined;
   /** ISO 639 code, as `parseLanguage` gives it. */
   language: string | undefined;
@@ -38,53 +41,18 @@ export interface RouteRequest {
   text?: string;
 }
 
-/** OpenAI's model that tells speakers apart. */
-export const DIARIZES = 'gpt-4o-transcribe-diarize';
-/** OpenAI's model that says which languages it heard. */
-export const TELLS_LANGUAGES = 'gpt-transcribe';
-
-/** Names of OpenAI's models, which clients send when they leave the choice to the server. */
-export const MEANS_AUTO: readonly string[] = [
-  ...['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', DIARIZES, TELLS_LANGUAGES],
-  // Live sessions. Clients name a model of conversations in the address, also where they only transcribe.
-  ...['gpt-live-transcribe', 'gpt-realtime-whisper', 'gpt-realtime', 'gpt-realtime-mini'],
-  ...['gpt-4o-realtime-preview', 'gpt-4o-mini-realtime-preview'],
-];
-
-const BUILT_IN_ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
-  ...MEANS_AUTO.map((name) => [name, 'auto']),
-  ...CATALOGUE.flatMap(({ id, aliases }) => aliases.map((name) => [name, id])),
-]);
-
 /**
- * The name of OpenAI's model without its owner, the day of its release and the number of its generation. OpenAI
- * releases new ones often, and here all of them mean the same.
+ * What a name stands for. A name that nothing is known of stands for itself.
+ * @param own the names of the settings. They win over the built-in ones, and may stand for one of those
  */
-export const openAiModel = (name: string): string =>
-  name
-    .replace(/^openai\//, '')
-    .replace(/-\d{4}-\d\d-\d\d$/, '')
-    .replace(/^gpt-realtime-\d{1,3}(\.\d{1,3})?(?=-mini$|$)/, 'gpt-realtime');
-
-/** The id that an alias stands for. Any other name is returned as it is. A `further` alias may name a built-in one. */
-export function resolveAlias(name: string, further: Readonly<Record<string, string>>): string {
-  const meant = new Map(Object.entries(further)).get(name) ?? name;
-  if (MEANS_AUTO.includes(openAiModel(meant))) return 'auto';
-  return new Map(Object.entries(BUILT_IN_ALIASES)).get(meant) ?? meant;
-}
-
-/** The id of the one model that a name stands for. For `auto` it is the multilingual model of the default size. */
-export function modelIdFor(
-  name: string,
-  settings: { modelAliases: Readonly<Record<string, string>>; modelDefaultSize: string },
-): string {
-  const id = resolveAlias(name, settings.modelAliases);
-  return id === 'auto' ? `multilingual-${settings.modelDefaultSize}` : id;
+export function resolveName(name: string, own: Readonly<Record<string, string>>): Meaning {
+  const meant = (Object.hasOwn(own, name) ? own[name] : undefined) ?? name;
+  return meaningOf(meant) ?? { id: meant };
 }
 
 export interface RouteOptions {
   defaultSize: string;
-  /** The names of the settings, which win over the built-in ones. */
+  /** The names of the settings (`SVC_MODEL_ALIASES`), which win over the built-in ones. */
   aliases: Readonly<Record<string, string>>;
   /** False for a model that requests may not use. */
   isAllowed?(model: { id: string }): boolean;
@@ -92,22 +60,41 @@ export interface RouteOptions {
 
 /**
  * Chooses the model for a request.
- * @throws GatewayError `unknown_model` that names the nearest ids; `model_not_allowed`
+ * @throws GatewayError `unknown_model` that names the nearest names; `model_not_allowed`
  */
 export function route(request: RouteRequest, models: readonly RoutableModel[], options: RouteOptions): Route {
-  const asked = request.model ?? 'auto';
-  const id = resolveAlias(asked, options.aliases);
+  const { isAllowed = () => true } = options;
+  const chosen = choose(request, models, options);
+  if (chosen === undefined) throw unknownModel(request.model ?? 'auto', models.filter(isAllowed), options);
+  const { model } = chosen;
+  if (!isAllowed(model)) throw new GatewayError('model_not_allowed', { model: model.id }, { param: 'model' });
+  return chosen;
+}
+
+/**
+ * The model that a name stands for now, as in a request without a hint. It serves the operator, who may use the
+ * models that requests may not use. Undefined for an unknown name.
+ */
+export function modelNamed(
+  name: string,
+  models: readonly RoutableModel[],
+  options: RouteOptions,
+): RoutableModel | undefined {
+  return choose({ model: name, language: undefined, translate: false }, models, options)?.model;
+}
+
+/** Turns a name into a model, for all that take names. */
+function choose(
+  request: RouteRequest,
+  models: readonly RoutableModel[],
+  options: RouteOptions,
+): Route | undefined {
+  const { id, language } = resolveName(request.model ?? 'auto', options.aliases);
   if (id === 'auto') return autoRoute(request, models, options);
-  const found = models.find((model) => model.id === id);
-  if (found === undefined)
-    throw unknownModel(asked, [
-      ...models.map((m) => m.id),
-      'auto',
-      ...Object.keys({ ...BUILT_IN_ALIASES, ...options.aliases }),
-    ]);
-  if (options.isAllowed?.(found) === false)
-    throw new GatewayError('model_not_allowed', { model: found.id }, { param: 'model' });
-  return { model: found, reason: 'requested' };
+  const model = models.find((known) => known.id === id);
+  if (model === undefined) return undefined;
+  const hasHint = request.language !== undefined || Boolean(request.languages?.length);
+  return { model, reason: 'requested', language: hasHint ? undefined : language };
 }
 
 function autoRoute(
@@ -161,15 +148,31 @@ function sizesFrom(models: readonly RoutableModel[], size: string): RoutableMode
   return [...sized.slice(at, at + 1), ...sized.slice(0, at).reverse(), ...sized.slice(at + 1)];
 }
 
-function unknownModel(asked: string, known: string[]): GatewayError {
+/** The number of names that a refusal lists. All generations of a size are among them. */
+const NAMES_SHOWN = 5;
+
+/** Names the models that contain the word, or that the word contains, and then those that are spelled alike. */
+function unknownModel(
+  asked: string,
+  models: readonly RoutableModel[],
+  { aliases }: RouteOptions,
+): GatewayError {
   // Only the excerpt is compared: the distance costs time for every character, and no name of a model is longer.
   const shown = excerpt(asked);
-  const lower = shown.toLowerCase();
-  const nearest = known
-    .map((id) => ({ id, steps: distance(lower, id.toLowerCase()) }))
-    .sort((a, b) => a.steps - b.steps)
-    .slice(0, 3)
-    .map(({ id }) => id);
+  const word = shown.toLowerCase();
+  // Of names that are equally near, ids come first, and of those the newest generation.
+  const ids = ['auto', ...models.map(({ id }) => id).reverse()];
+  const usable = [...Object.keys(aliases), ...BUILT_IN_NAMES].filter((name) =>
+    ids.includes(resolveName(name, aliases).id),
+  );
+  const nearest = [...new Set([...ids, ...usable])]
+    .map((name) => {
+      const known = name.toLowerCase();
+      return { name, apart: !known.includes(word) && !word.includes(known), steps: distance(word, known) };
+    })
+    .sort((a, b) => Number(a.apart) - Number(b.apart) || a.steps - b.steps)
+    .slice(0, NAMES_SHOWN)
+    .map(({ name }) => name);
   const values = { model: shown, nearest: nearest.join(', ') };
   return new GatewayError('unknown_model', values, { param: 'model' });
 }

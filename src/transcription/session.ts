@@ -120,7 +120,7 @@ export async function openTranscription(
   input.onRoute?.(route);
   requireAble(model, request);
   const languages = choicesOf(model, request.languages);
-  const language = languageFor(route, request.language) ?? onlyChoice(model, languages);
+  const language = languageFor(route, request.language ?? route.language) ?? onlyChoice(model, languages);
   if (!route.model.servable) throw backendUnavailable(model.provider);
   const recognizer = await recognizerOf(model.family);
   const channel = request.channels === null ? undefined : 0;

@@ -1,8 +1,8 @@
 /** Checks the fields about speakers against each other, and turns them into domain terms. Pure. */
 import { BUDGETS } from '../budgets.ts';
 import { invalidValue } from '../errors.ts';
+import { DIARIZES, openAiModel } from '../models/names.ts';
 import type { ChannelLabels } from './channels.ts';
-import { DIARIZES, openAiModel } from './routing.ts';
 
 /** What a client says about the speakers that are to be told apart by their voices. */
 export interface SpeakerRequest {

@@ -75,7 +75,8 @@ export function runConnection(options: ConnectionOptions): Connection {
 
   function clientOf(of: Transcription | null) {
     const path = of === null ? 'message' : 'transcribe';
-    return { method: 'WYOMING', path, bytesIn: of?.bytes ?? 0, clientIp, userAgent: undefined };
+    const bytesIn = of?.bytes ?? 0;
+    return { method: 'WYOMING', path, model: request?.model, bytesIn, clientIp, userAgent: undefined };
   }
 
   function note(error: GatewayError): void {

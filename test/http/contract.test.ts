@@ -75,6 +75,21 @@ const ROWS: Row[] = [
     fields: { model: 'whisper-base' },
     check: served('multilingual-base', 'requested'),
   },
+  ...[
+    { model: 'base.en', language: 'en' },
+    { model: 'Systran/faster-whisper-base.en', language: 'en' },
+  ].map(({ model, language }) => ({
+    row: `4.3 field model: ${model} says the language`,
+    fields: { model, response_format: 'verbose_json' },
+    script: echo,
+    check: heardAs(language, 'multilingual-base'),
+  })),
+  {
+    row: '4.3 field model: a hint wins over the language of a name for English only',
+    fields: { model: 'base.en', language: 'de' },
+    script: echo,
+    check: heardAs('de', 'multilingual-base'),
+  },
   ...['de', 'fr'].map((language) => ({
     row: `4.3 field language: the hint ${language} reaches the engine`,
     fields: { model: 'multilingual-base', language },

@@ -99,6 +99,36 @@ test('auto and the models that align a given text say that they do, and no other
   for (const id of ['cjk', 'european']) assert(cannot.includes(id), id);
 });
 
+test('the operator’s own names are entries, each behind the models that are as near, and the built-in ones are not', async () => {
+  await using gateway = await startGateway({
+    installed: ['multilingual-base', 'voice-activity'],
+    env: {
+      SVC_MODEL_ALIASES: 'mine=base,ours=whisper-1,whisper-1=cjk,my/own=turbo',
+      SVC_MODEL_ALLOW: 'base,cjk',
+    },
+  });
+  const list = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`))).data;
+  const shown = list.map(({ id, alias_of, installed }) => [id, alias_of, installed]);
+  assert.deepEqual(shown, [
+    ['auto', undefined, true],
+    ['multilingual-base', undefined, true],
+    ['mine', 'multilingual-base', true],
+    ['ours', 'auto', true],
+    ['cjk', undefined, false],
+    ['whisper-1', 'cjk', false],
+  ]);
+  const named = (wanted: string) => list.find(({ id }) => id === wanted);
+  assert.deepEqual(named('mine')?.languages, named('multilingual-base')?.languages);
+  assert.equal(named('ours')?.languages, undefined);
+  assert.deepEqual(
+    list.filter(({ is_routing_alias }) => is_routing_alias).map(({ id }) => id),
+    ['auto'],
+  );
+  for (const entry of list)
+    assert.deepEqual(await json(await fetch(`${gateway.base}/v1/models/${entry.id}`)), entry);
+  assert.equal((await fetch(`${gateway.base}/v1/models/my/own`)).status, 404, 'requests may not use it');
+});
+
 test('the names of this gateway are never those of an upstream, and what is listed is what one gets', async () => {
   const upstream = createServer((_req, res) => {
     const data = ['auto', 'multilingual-base', 'whisper-1', 'llama'].map((id) => ({ id }));

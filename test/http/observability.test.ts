@@ -1,5 +1,6 @@
 /** Metrics, access log and captures of real requests say the right things, and say the same. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
@@ -50,6 +51,32 @@ const toggle = (gateway: Gateway, key: string, value: string) => {
 /** Takes the nearest rank. */
 const percentile = (values: number[], p: number) =>
   values.toSorted((a, b) => a - b)[Math.ceil((p / 100) * values.length) - 1];
+
+test('the line of a request for an unknown model has the name that it asked for, cut', async () => {
+  await using gateway = await startGateway();
+  const long = 'x'.repeat(1000);
+  for (const model of ['whisper-9', long, 'base'])
+    await (await post(gateway, form(toneWav(0.3), { model }))).text();
+  const upgrade = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' };
+  const live = request(`${gateway.base}/v1/realtime?model=whisper-8`, {
+    headers: { ...upgrade, 'Sec-WebSocket-Key': Buffer.alloc(16).toString('base64') },
+  });
+  const [refused] = await once(live.end(), 'response');
+  refused.resume();
+  const lines = (await accessLog(gateway, 4)).map(({ status, model }) => [status, model]);
+  assert.deepEqual(lines, [
+    [400, 'whisper-9'],
+    [400, `${'x'.repeat(512)}…`],
+    [200, 'multilingual-base'],
+    [400, 'whisper-8'],
+  ]);
+  const { recent } = (await metricsOf(gateway)).categories.asr;
+  const named = recent.map(({ model }: any) => model);
+  for (const model of ['whisper-9', 'x'.repeat(128), 'multilingual-base'])
+    assert(named.includes(model), model);
+  const series = await (await fetch(`${gateway.base}/metrics`)).text();
+  assert(!/whisper-9|xxx/.test(series), 'a client cannot make a series');
+});
 
 test('percentiles of the metrics are those of the access log', async () => {
   await using upstream = await startHostileUpstream();

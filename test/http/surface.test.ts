@@ -207,8 +207,13 @@ test('the list of models begins with auto, then those on disk, and an alias find
   assert.equal(base.loaded, false);
   assert.deepEqual(base.capabilities, ['asr']);
   assert(base.languages?.includes('en') && base.supports_streaming);
-  const byAlias = await json(await fetch(`${gateway.base}/v1/models/whisper-base`));
-  assert.deepEqual(byAlias, base);
+  for (const name of ['whisper-base', 'base', 'Systran/faster-whisper-base.en']) {
+    const byAlias = await json(await fetch(`${gateway.base}/v1/models/${name}`));
+    assert.deepEqual(byAlias, { ...base, id: name, alias_of: 'multilingual-base' });
+  }
+  const openAi = await json(await fetch(`${gateway.base}/v1/models/whisper-1`));
+  assert.deepEqual(openAi, { ...auto, id: 'whisper-1', alias_of: 'auto', is_routing_alias: false });
+  assert.equal((await fetch(`${gateway.base}/v1/models/nope`)).status, 404);
 });
 
 test('european does not stream, and every other recognition model does', async () => {
@@ -222,16 +227,25 @@ test('european does not stream, and every other recognition model does', async (
   for (const { id, supports_streaming } of multilingual) assert.equal(supports_streaming, true, id);
 });
 
-for (const [installed, streams] of [
-  [['multilingual-base', 'cjk'], true],
-  [['cjk'], true],
-  [['european'], false],
-  [['multilingual-base', 'european'], false],
-  [['multilingual-base', 'european', 'cjk'], false],
+for (const [listed, streams, env] of [
+  [['multilingual-base', 'cjk'], true, {}],
+  [['cjk'], true, {}],
+  [['european'], false, {}],
+  [['multilingual-base', 'european'], false, {}],
+  [['multilingual-base', 'european', 'cjk'], false, {}],
+  [['multilingual-base', 'cjk'], true, { SVC_MODEL_DOWNLOAD: 'on', SVC_MODEL_ALLOW: 'base,cjk' }],
+  [['multilingual-base', 'european'], false, { SVC_MODEL_DOWNLOAD: 'on', SVC_MODEL_ALLOW: 'base,european' }],
 ] as const) {
-  test(`auto ${streams ? 'streams' : 'does not stream'} with ${installed.join(', ')} installed`, async () => {
-    await using gateway = await startGateway({ installed: [...installed, 'voice-activity'] });
-    const auto = await json(await fetch(`${gateway.base}/v1/models/auto`));
+  const how = 'SVC_MODEL_ALLOW' in env ? 'to be had' : 'installed';
+  test(`auto ${streams ? 'streams' : 'does not stream'} with ${listed.join(', ')} ${how}`, async () => {
+    const installed = how === 'installed' ? [...listed] : ['multilingual-base'];
+    await using gateway = await startGateway({
+      installed: [...installed, 'voice-activity'],
+      env: { SVC_MODEL_DOWNLOAD: 'off', ...env },
+    });
+    const { data } = await json(await fetch(`${gateway.base}/v1/models`));
+    const [auto, ...others] = data;
+    assert.deepEqual(others.map(({ id }: any) => id).sort(), [...listed].sort());
     assert.equal(auto.supports_streaming, streams);
   });
 }
@@ -251,8 +265,31 @@ test('an operator may name a model by its alias, and slashes in it need no encod
     assert.deepEqual(unloaded, { id: 'multilingual-base', state: 'absent' });
     gateway.loads.length = 0;
   }
-  assert.equal((await ask('whisper-1/pull')).id, 'multilingual-small', 'the size that auto prefers');
   for (const name of ['nope', 'voice-activity', 'constructor']) assert.equal(await ask(`${name}/load`), 404);
+});
+
+test('a name means the model that requests with it use, for an operator too', async () => {
+  await using gateway = await startGateway({ installed: ['multilingual-base', 'voice-activity'] });
+  const answer = await post(gateway, form(toneWav(0.5), { model: 'whisper-1' }));
+  assert.equal(answer.headers.get('X-Voxgate-Model'), 'multilingual-base', 'small is not on disk');
+  for (const verb of ['unload', 'load', 'unload', 'pull']) {
+    const url = `${gateway.base}/admin/api/models/whisper-1/${verb}`;
+    assert.equal((await json(await fetch(url, { method: 'POST' }))).id, 'multilingual-base', verb);
+  }
+  gateway.loads.length = 0;
+  await gateway.app.preload('auto');
+  assert(!gateway.loads.includes('multilingual-small'), gateway.loads.join());
+});
+
+test('where requests may not use what auto prefers, an operator does not load it for them', async () => {
+  await using gateway = await startGateway({
+    installed: ['multilingual-small', 'multilingual-tiny', 'voice-activity'],
+    env: { SVC_MODEL_ALLOW: 'tiny' },
+  });
+  await gateway.app.preload('whisper-1');
+  assert.deepEqual(gateway.loads, ['voice-activity', 'multilingual-tiny']);
+  await gateway.app.preload('small');
+  assert.equal(gateway.loads.at(-1), 'multilingual-small', 'by its name it may be used');
 });
 
 test('preload takes an alias', async () => {

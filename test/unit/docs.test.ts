@@ -6,9 +6,10 @@ import { test } from 'node:test';
 import { withSettingsTable } from '../../src/cli/settings-document.ts';
 import { ERROR_CODES, ERROR_KINDS, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
 import * as api from '../../src/http/openapi.ts';
-import { PROVIDERS } from '../../src/models/catalogue.ts';
+import { CATALOGUE, PROVIDERS } from '../../src/models/catalogue.ts';
+import { NAME_GROUPS } from '../../src/models/names.ts';
 import { transcriptionFields } from '../../src/transcription/request.ts';
-import { MEANS_AUTO } from '../../src/transcription/routing.ts';
+import { MODEL_IDS, resolveName } from '../../src/transcription/routing.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -111,17 +112,42 @@ test('the table of settings is what `npm run docs:cli` makes of the schema', () 
   assert(document === made, `npm run docs:cli changes the lines\n${changed.join('\n')}`);
 });
 
-test('the docs have every name of OpenAI’s models that means auto', () => {
-  const rows = read('docs/models.md')
+/** The cells of each row of the tables in docs/models.md. */
+const modelRows = () =>
+  read('docs/models.md')
     .split('\n')
+    .filter((line) => line.startsWith('| '))
     .map((line) => line.split('|').map((cell) => cell.trim()));
-  const named = rows
-    .filter(([, , means]) => means === '`auto`')
-    .flatMap(([, names = '']) => names.split(', '));
-  same(
-    named,
-    MEANS_AUTO.map((name) => `\`${name}\``),
-  );
+const codesIn = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
+
+test('the docs have every name that a model goes by, and what it means', () => {
+  const ids = new Set(['auto', ...CATALOGUE.map(({ id }) => id)]);
+  const documented = modelRows()
+    .filter(([, , means = '']) => ids.has(means.slice(1, -1)))
+    .flatMap(([, names, means = '']) => codesIn(names).map((name) => `${name} = ${means.slice(1, -1)}`));
+  const bare = NAME_GROUPS.filter(({ names }) => names.includes('*'));
+  const known = bare.flatMap(({ of }) => Object.entries(of).map(([name, { id }]) => `${name} = ${id}`));
+  same(documented, known);
+});
+
+test('the docs have every way to write a name, and who writes it so', () => {
+  const rows = modelRows().map(([, names, usedBy]) => `${codesIn(names)} ${usedBy}`);
+  for (const { names, usedBy } of NAME_GROUPS)
+    if (names.join() !== '*') assert(rows.includes(`${names} ${usedBy}`), `${names} ${usedBy}`);
+});
+
+test('every model that a guide names for transcription is one that the gateway knows', () => {
+  const guides = read('docs/migration.md') + read('docs/clients.md');
+  const places = [
+    /\b(?:-F model|AUDIO_STT_MODEL|SVC_MODEL_ALIASES=[\w-]+)=([\w./-]+)/g,
+    /\bmodel(?:=|: )["']([\w./-]+)["']/g,
+    /\btranscription\('([\w./-]+)'\)/g,
+    /`([\w./-]*(?:gpt|whisper|distil|turbo|tiny|base|small|medium|large|parakeet|SenseVoice)[\w./-]*)`/g,
+  ];
+  const named = places.flatMap((place) => [...guides.matchAll(place)].map(([, name = '']) => name));
+  const heard = new Set(named.filter((name) => !/llama|^tts/.test(name)));
+  assert(heard.size > 20, [...heard].join(' '));
+  for (const name of heard) assert(MODEL_IDS.includes(resolveName(name, {}).id), name);
 });
 
 test('every command of the README’s figures exists as a script', () => {

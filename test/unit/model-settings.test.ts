@@ -9,11 +9,22 @@ const check = (env: Record<string, string>) => checkModelSettings(readConfig(env
 test('ids, built-in aliases, aliases of the settings and auto can be preloaded', () => {
   check({});
   check({ SVC_MODEL_PRELOAD: 'multilingual-base, cjk, whisper-small, auto' });
+  check({ SVC_MODEL_PRELOAD: 'base, turbo', SVC_MODEL_ALLOW: 'small.en, ggml-base.bin' });
   check({ SVC_MODEL_PRELOAD: 'mine', SVC_MODEL_ALIASES: 'mine=european' });
 });
 
 test('an alias may stand for an id, for auto or for a built-in alias', () => {
-  check({ SVC_MODEL_ALIASES: 'a=multilingual-large-v3,b=auto,c=whisper-small,whisper-1=cjk' });
+  check({ SVC_MODEL_ALIASES: 'a=multilingual-large-v3,b=auto,c=whisper-small,d=base,whisper-1=cjk' });
+});
+
+test('an id of a model cannot be given to another', () => {
+  for (const pair of ['auto=cjk', 'european=multilingual-base'])
+    assert.throws(
+      () => check({ SVC_MODEL_ALIASES: pair }),
+      new ConfigError(
+        `SVC_MODEL_ALIASES cannot hold "${pair}": ${pair.split('=')[0]} is the id of a model already`,
+      ),
+    );
 });
 
 test('the speech model has no name of a model that transcribes', () => {

@@ -5,10 +5,11 @@ import { afterEach, test } from 'node:test';
 import { Command } from 'commander';
 import { registerModelsCommand } from '../../src/cli/models.ts';
 import { createProgressView } from '../../src/cli/progress.ts';
+import type { NativeEngine } from '../../src/engine/types.ts';
 import { ALL_WEIGHTS, findModel } from '../../src/models/catalogue.ts';
 import type { ModelStore } from '../../src/models/store.ts';
 import { localFile } from '../../src/models/weights.ts';
-import { modelIdFor } from '../../src/transcription/routing.ts';
+import { createNaming } from '../../src/recognition.ts';
 
 afterEach(() => {
   process.exitCode = undefined;
@@ -18,8 +19,14 @@ async function run(args: string[], store: Partial<ModelStore>) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const program = new Command().exitOverride().configureOutput({ writeErr() {} });
   registerModelsCommand(program, {
-    openStore: async () => ({ dir: '/models', ...store }) as ModelStore,
-    modelId: (name) => modelIdFor(name, { modelAliases: { mine: 'cjk' }, modelDefaultSize: 'tiny' }),
+    async open() {
+      const full = { dir: '/models', isInstalled: () => false, ...store } as ModelStore;
+      const config = { modelAllow: [], modelAliases: { mine: 'cjk' }, modelDefaultSize: 'tiny' };
+      const engine = { info: { families: ['whisper', 'parakeet', 'sensevoice'] } } as unknown as NativeEngine;
+      const caches = { models: { entries: () => [], fits: () => true } } as never;
+      const naming = createNaming(config, { store: full, engine }, caches);
+      return { store: full, modelId: (name) => naming.modelId(name) ?? name };
+    },
     stdout,
     stderr: stderr as unknown as NodeJS.WriteStream,
   });
@@ -62,6 +69,7 @@ test('pull and import take an alias wherever they take an id, and auto is the si
   const pull: ModelStore['pull'] = async (id) => ({ path: id });
   for (const [name, id] of [
     ['whisper-small', 'multilingual-small'],
+    ['base', 'multilingual-base'],
     ['openai/whisper-large', 'multilingual-large-v3'],
     ['mine', 'cjk'],
     ['auto', 'multilingual-tiny'],
@@ -69,6 +77,8 @@ test('pull and import take an alias wherever they take an id, and auto is the si
     ['no such model', 'no such model'],
   ] as const)
     assert.equal((await run(['pull', name], { pull })).out, `${id}\n`);
+  const onDisk = { pull, isInstalled: (id: string) => id === 'multilingual-base' };
+  assert.equal((await run(['pull', 'whisper-1'], onDisk)).out, 'multilingual-base\n', 'requests use it');
   const take: ModelStore['import'] = async (_source, options) => ({ id: options?.id ?? '', path: '/x' });
   const { out } = await run(['import', '/dir', '--id', 'whisper-large-v2'], { import: take });
   assert.equal(out, 'multilingual-large-v2 /x\n');

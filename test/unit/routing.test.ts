@@ -2,9 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
-import { CATALOGUE, findModel } from '../../src/models/catalogue.ts';
+import { ALL_WEIGHTS, CATALOGUE, findModel } from '../../src/models/catalogue.ts';
+import { NAME_GROUPS } from '../../src/models/names.ts';
 import { WHISPER_LANGUAGES } from '../../src/models/whisper-languages.ts';
-import { type RoutableModel, route } from '../../src/transcription/routing.ts';
+import {
+  MODEL_IDS,
+  modelNamed,
+  type RoutableModel,
+  resolveName,
+  route,
+} from '../../src/transcription/routing.ts';
 import { assertCheap } from '../cost.ts';
 
 const settings = { defaultSize: 'small', aliases: {} };
@@ -194,6 +201,81 @@ for (const name of [
     assert.equal(reason, 'auto:no-hint');
   });
 
+for (const [size, ...names] of [
+  ['tiny', 'tiny', 'tiny-int8', 'ggml-tiny', 'mlx-community/whisper-tiny-mlx-fp32'],
+  ['base', 'base', 'whisper-base', 'openai/whisper-base', 'Systran/faster-whisper-base', 'base-int8'],
+  ['base', 'ggml-base.bin', 'ggml-base-q8_0.bin', 'ggml-base-q5_1', 'mlx-community/whisper-base-mlx-8bit'],
+  ['base', 'base.en', 'ggml-base.en.bin', 'mlx-community/whisper-base.en-mlx-q4', 'whisper-base-en-q5_1'],
+  ['small', 'small', 'small.en', 'Systran/faster-whisper-small.en', 'openai/whisper-small.en'],
+  ['small', 'distil-small.en', 'distil-whisper/distil-small.en', 'mlx-community/whisper-small-asr-fp16'],
+  ['medium', 'medium', 'medium.en', 'Systran/faster-distil-whisper-medium.en', 'medium-int8'],
+  ['large-v1', 'large-v1', 'whisper-large-v1'],
+  ['large-v2', 'large-v2', 'guillaumekln/faster-whisper-large-v2', 'mlx-community/whisper-large-v2-mlx-fp32'],
+  ['large-v3', 'large', 'large-v3', 'whisper-large-v3', 'openai/whisper-large-v3', 'whisper-v3'],
+  ['large-v3', 'mlx-community/whisper-large-v3-mlx', 'ggml-large-v3-q5_0.bin', 'ggml-large-v3'],
+  ['large-v3-turbo', 'turbo', 'large-v3-turbo', 'whisper-large-v3-turbo', 'openai/whisper-large-v3-turbo'],
+  ['large-v3-turbo', 'deepdml/faster-whisper-large-v3-turbo-ct2', 'ggml-large-v3-turbo-q5_0.bin'],
+  [
+    'large-v3-turbo',
+    'mobiuslabsgmbh/faster-whisper-large-v3-turbo',
+    'whisper-v3-turbo',
+    'whisper-large-turbo',
+  ],
+  ['large-v3-turbo', 'mlx-community/whisper-large-v3-turbo', 'mlx-community/whisper-large-v3-turbo-q4'],
+  ['distil-large-v3', 'Systran/faster-distil-whisper-large-v3', 'distil-whisper/distil-large-v3'],
+  ['distil-large-v3', 'distil-large-v3', 'distil-large-v2', 'distil-whisper/distil-large-v3.5-ct2'],
+  ['distil-large-v3', 'distil-whisper-large-v3-en', 'mlx-community/distil-whisper-large-v3'],
+] as const)
+  test(`the names of the field for ${size} mean it: ${names.join(', ')}`, () => {
+    for (const model of names) {
+      const asked = route({ model, language: undefined, translate: false }, models(), settings);
+      assert.deepEqual([asked.model.id, asked.reason], [`multilingual-${size}`, 'requested'], model);
+    }
+  });
+
+test('the names of Parakeet and SenseVoice mean their models', () => {
+  for (const [id, ...names] of [
+    ['european', 'nvidia/parakeet-tdt-0.6b-v2', 'istupakov/parakeet-tdt-0.6b-v3-onnx'],
+    ['european', 'mlx-community/parakeet-tdt-0.6b-v3', 'parakeet-tdt-0.6b-v3-int8'],
+    ['cjk', 'SenseVoiceSmall', 'sensevoice-small', 'FunAudioLLM/SenseVoiceSmall'],
+  ] as const)
+    for (const model of names)
+      assert.equal(route({ model, language: undefined, translate: false }, models(), settings).model.id, id);
+});
+
+test('a name for English only says the language, unless the request does', () => {
+  const languageOf = (model: string, hints: { language?: string; languages?: string[] } = {}) =>
+    route({ model, language: undefined, translate: false, ...hints }, models(), settings).language;
+  for (const model of ['base.en', 'Systran/faster-whisper-small.en', 'ggml-tiny.en-q5_1.bin'])
+    assert.equal(languageOf(model), 'en', model);
+  for (const model of ['base', 'whisper-1', 'multilingual-base']) assert.equal(languageOf(model), undefined);
+  assert.equal(languageOf('base.en', { language: 'de' }), undefined);
+  assert.equal(languageOf('base.en', { languages: ['de', 'en'] }), undefined);
+  assert.equal(languageOf('base.en', { languages: [] }), 'en');
+});
+
+test('no name means two models, and none is the id of a model', () => {
+  const names = NAME_GROUPS.flatMap(({ of, names }) =>
+    names.flatMap((pattern) => Object.keys(of).map((name) => pattern.replace('*', name))),
+  );
+  assert.equal(new Set(names).size, names.length, 'each name is in the table once');
+  const ids = new Set([...MODEL_IDS, ...ALL_WEIGHTS.map(({ id }) => id)]);
+  for (const name of names) {
+    assert(!ids.has(name), name);
+    assert(MODEL_IDS.includes(resolveName(name, {}).id), name);
+  }
+});
+
+test('an operator gets the model that requests with the name use, also one that they may not name', () => {
+  const allowed = { ...settings, isAllowed: ({ id }: { id: string }) => id !== 'multilingual-base' };
+  const named = (name: string, ...installed: string[]) => modelNamed(name, models(...installed), allowed)?.id;
+  assert.equal(named('whisper-1', 'multilingual-tiny'), 'multilingual-tiny');
+  assert.equal(named('whisper-1', 'multilingual-base', 'multilingual-tiny'), 'multilingual-tiny');
+  assert.equal(named('base'), 'multilingual-base');
+  assert.equal(named('whisper-1'), 'multilingual-small');
+  for (const unknown of ['nope', 'voice-activity', 'constructor']) assert.equal(named(unknown), undefined);
+});
+
 test('an alias from the settings wins over a built-in one', () => {
   for (const model of ['whisper-1', 'gpt-4o-transcribe-2025-03-20', 'openai/whisper-1']) {
     const chosen = route({ model, language: undefined, translate: false }, models(), {
@@ -221,10 +303,15 @@ for (const [asked, nearest] of [
   ['gpt-realtime-2.', 'gpt-realtime'],
   ['gpt-realtime-2-large', 'gpt-realtime'],
   ['azure/whisper-1', 'whisper-1'],
+  ['multilingual-large', 'multilingual-large-v3, multilingual-large-v2, multilingual-large-v1'],
+  ['multilingual-large', 'multilingual-large-v3-turbo'],
+  ['whisper.cpp/base', 'base'],
+  ['smal', 'small'],
+  ['kotoba-large-v3', 'large-v3'],
   ['constructor', ''],
   ['__proto__', ''],
 ] as const) {
-  test(`unknown model ${asked} is refused with the nearest ids`, () => {
+  test(`unknown model ${asked} is refused with the nearest names: ${nearest}`, () => {
     assert.throws(
       () => route({ model: asked, language: undefined, translate: false }, models(), settings),
       (error: unknown) => {
@@ -243,7 +330,7 @@ test('an unknown model costs the same however long its name is', async () => {
   const refuse = () =>
     assert.throws(
       () => route({ model, language: undefined, translate: false }, models(), settings),
-      ({ message }: Error) => message.includes('nearest are multilingual-') && message.length < 300,
+      ({ message }: Error) => message.includes('nearest are multilingual-') && message.length < 400,
     );
   await assertCheap('a name of 13 MiB', 50, refuse);
 });

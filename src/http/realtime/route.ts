@@ -100,6 +100,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     if (!isHandshake) throw httpRefusal(400);
     const model = typeof req.query.model === 'string' ? req.query.model : undefined;
     const first = startingState(model, settingsOfSecret(res));
+    notesOf(res).model = first.transcription?.model ?? undefined;
     deps.live.transcription.route(toLiveSettings(first).request);
     deps.places.makeRoom(networkOf(req.ip ?? ''));
     const { socket, head } = offer;

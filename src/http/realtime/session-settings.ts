@@ -5,11 +5,11 @@
 import { z } from 'zod';
 import { LIVE_RATES, type LiveFormat } from '../../audio/live/encodings.ts';
 import { invalidValue } from '../../errors.ts';
+import { openAiModel } from '../../models/names.ts';
 import type { LiveDeps, LiveSettings } from '../../transcription/live/live-session.ts';
 import { DELAYS } from '../../transcription/live/stable-text.ts';
 import { EAGERNESS } from '../../transcription/live/turn-detection.ts';
 import { MOST_VALUES, parseRequest } from '../../transcription/request.ts';
-import { openAiModel } from '../../transcription/routing.ts';
 
 const RATES = `Expected one of ${LIVE_RATES.join(', ')}`;
 const oneOf = <const T extends readonly string[]>(values: T) =>

@@ -5,10 +5,10 @@ import { toGatewayError } from '../error-handler.ts';
 
 type Outcome = LiveEvent & { type: 'completed' | 'failed' };
 
-/** @param client who spoke, and how */
+/** @param client who spoke, how, and to which model until one is chosen */
 export function utteranceExchange(
   event: Outcome,
-  client: Pick<Exchange, 'method' | 'path' | 'bytesIn' | 'clientIp' | 'userAgent'>,
+  client: Pick<Exchange, 'method' | 'path' | 'model' | 'bytesIn' | 'clientIp' | 'userAgent'>,
 ): Exchange {
   const { id, audioSec, tookMs } = event;
   const round = (value: number, digits: number) => Number(value.toFixed(digits));
