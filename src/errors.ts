@@ -62,6 +62,10 @@ export const ERRORS = {
     kind: 'malformed',
     says: 'The audio is longer than the {maxSec} s that this server accepts (SVC_MAX_AUDIO_SEC)',
   },
+  repeated_audio: {
+    kind: 'malformed',
+    says: 'The file plays the same bytes again and again, so that it has more audio than was sent',
+  },
   file_too_large: { kind: 'too_large', says: 'The upload is larger than {maxMb} MiB (SVC_MAX_UPLOAD_MB)' },
   // The fields of a request.
   invalid_value: { kind: 'malformed', says: 'Field "{field}" cannot be {value}: {expected}' },

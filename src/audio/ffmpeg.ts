@@ -10,7 +10,7 @@ import { refuseAudio, refuseChannels, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 
 /** ffmpeg catches SIGXCPU, which the limit of processor time sends, and exits with this code. */
-const ENDED_BY_SIGNAL = 255;
+export const ENDED_BY_SIGNAL = 255;
 const STDERR_WINDOW_CHARS = 4096;
 
 /**
@@ -33,7 +33,7 @@ export async function openFfmpegDecoder(
     ffmpegArguments(path, container.demuxer, limits),
     cpuMs + shareMs(maxAudioSec),
   );
-  const child = await start(command, args);
+  const child = await startFfmpeg(command, args);
   child.on('error', () => {}); // a kill fails when the process has already ended
   const exited = new Promise<[code: number | null, endSignal: string | null]>((resolve) => {
     child.once('close', (...how) => resolve(how));
@@ -151,7 +151,8 @@ function refuseOtherThanStereo(layout: string | null): void {
 
 const REFUSALS = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
 
-async function start(command: string, args: string[]) {
+/** Starts the command that runs ffmpeg, with its standard output and its errors as pipes. */
+export async function startFfmpeg(command: string, args: string[]) {
   try {
     const child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio: ['ignore', 'pipe', 'pipe'] });
     try {
@@ -193,6 +194,16 @@ const FILL_GAPS = 'aresample=async=1';
 /** The demuxers whose times can be believed. Those of a broadcast jump where a packet was damaged. */
 const TIMED = new Set(['matroska', 'mov', 'ogg']);
 
+/** The first audio of the file, read by the one demuxer and no protocol but `file`. */
+export function inputArguments(path: string, demuxer: string): string[] {
+  return [
+    ...['-protocol_whitelist', 'file', '-format_whitelist', demuxer, '-f', demuxer],
+    // An mp4 may name another file as its media. ffmpeg's default is off, and here it must stay off.
+    ...(demuxer === 'mov' ? ['-enable_drefs', '0', '-use_absolute_path', '0'] : []),
+    ...['-i', `file:${absolute(path)}`, '-vn', '-sn', '-dn', '-map', '0:a:0'],
+  ];
+}
+
 function ffmpegArguments(
   path: string,
   demuxer: string,
@@ -205,10 +216,7 @@ function ffmpegArguments(
   return [
     // ffmpeg prints the duration only at the level "info".
     ...['-hide_banner', '-v', 'info', '-nostats', '-nostdin', '-threads', '1'],
-    ...['-protocol_whitelist', 'file', '-format_whitelist', demuxer, '-f', demuxer],
-    // An mp4 may name another file as its media. ffmpeg's default is off, and here it must stay off.
-    ...(demuxer === 'mov' ? ['-enable_drefs', '0', '-use_absolute_path', '0'] : []),
-    ...['-i', `file:${absolute(path)}`, '-vn', '-sn', '-dn', '-map', '0:a:0'],
+    ...inputArguments(path, demuxer),
     // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
     // clips.
     ...['-rematrix_maxval', '1', '-af', filters.join()],

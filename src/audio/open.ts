@@ -12,6 +12,7 @@ import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
 import type { ProcessPlaces } from './process-places.ts';
 import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
+import { withoutRepeats } from './repeated-bytes.ts';
 import {
   type Container,
   HEAD_BYTES,
@@ -132,7 +133,7 @@ async function openExternally(
     place?.[Symbol.dispose]();
     throw error;
   });
-  const opened = await readFirst(holding(decoder, place));
+  const opened = await readFirst(holding(withoutRepeats(decoder, path, container, ffmpeg, limits), place));
   if (opened === null) throw refuseAudio('empty_audio');
   return opened;
 }

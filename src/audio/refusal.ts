@@ -2,7 +2,7 @@
 import { GatewayError, invalidValue } from '../errors.ts';
 
 /** Codes whose sentence says everything. */
-type PlainRefusal = 'empty_file' | 'no_audio_stream' | 'empty_audio';
+type PlainRefusal = 'empty_file' | 'no_audio_stream' | 'empty_audio' | 'repeated_audio';
 /** Codes whose sentence has a blank for the reason. */
 type ExplainedRefusal = 'unsupported_format' | 'undecodable_audio';
 

@@ -1,6 +1,7 @@
 /** Files that were made to cost much are refused before other clients have to wait for them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { mulaw, repeatingMatroska, repeatingMovie } from '../bad-files/repeats.ts';
 import { endlessSearch, vorbisOfGigabytes } from '../hostile-audio.ts';
 import { form, json, post, startGateway, toneWav, until } from './harness.ts';
 
@@ -24,6 +25,18 @@ test('a Vorbis file of 3 kB that asks for gigabytes is refused at once, for litt
   assert.ok(Math.min(...work) < 100, `${work.join(', ')} ms of work`);
   const grownKb = process.resourceUsage().maxRSS - peakKb;
   assert.ok(grownKb < 50 * 1024, `${grownKb} kB more`);
+});
+
+test('a file that plays the same bytes again and again is refused, before or within a stream', async () => {
+  await using gateway = await startGateway({ env: { PATH: process.env.PATH ?? '' } });
+  const movie = await post(gateway, form(repeatingMovie(mulaw(3), 7400), {}, 'speech.mov'));
+  assert.equal(movie.status, 400);
+  const { error } = await json(movie);
+  assert.deepEqual([error.kind, error.code, error.param], ['malformed', 'repeated_audio', 'file']);
+  const matroska = form(repeatingMatroska(mulaw(3), 1000), { stream: 'true' }, 'speech.mka');
+  const stream = await (await post(gateway, matroska)).text();
+  assert.match(stream, /^event: error\ndata: .*"repeated_audio"/m);
+  assert.equal((await post(gateway, form(toneWav(2)))).status, 200);
 });
 
 test('clients that leave while their files are opened free the threads that opened them', async () => {

@@ -125,10 +125,9 @@ test('an ffmpeg that writes to a file is ended before the first byte', async () 
 });
 
 test('an ffmpeg that gives audio without end is too long for the gateway', async () => {
-  await assert.rejects(
-    collect(tone, options(script('endless', 'exec cat /dev/zero'))),
-    refusal('audio_too_long'),
-  );
+  // The packets of the file, which are counted, have an end.
+  const endless = script('endless', '[[ "$*" == *copy* ]] || exec cat /dev/zero');
+  await assert.rejects(collect(tone, options(endless)), refusal('audio_too_long'));
 });
 
 test('ffmpeg opens no address and no second file, even where a playlist is read as one', async () => {

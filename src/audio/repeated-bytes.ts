@@ -1,0 +1,106 @@
+/**
+ * Refuses files whose container makes ffmpeg read the same bytes again and again: the tables of an mp4 may name one
+ * place thousands of times, and Matroska may put the same bytes before each packet. Hours of speech from a few kB would
+ * hold the slot for hours, so what is read is bounded against the bytes that came.
+ *
+ * Audio that is long for its bytes is no sign of that: a file of silence is coded at next to nothing. But the packets
+ * of an honest file are never larger than the file. They are only counted where the audio is long for its bytes, by
+ * another process, which ends when it has read as many bytes as the file has.
+ */
+import { stat } from 'node:fs/promises';
+import { type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
+import { ENDED_BY_SIGNAL, inputArguments, startFfmpeg } from './ffmpeg.ts';
+import { type Ffmpeg, ffmpegCommand } from './find-ffmpeg.ts';
+import { refuseAudio, refuseDecoding } from './refusal.ts';
+import type { Container } from './sniff.ts';
+
+/** Speech is seldom coded with less (Opus goes down to 750 bytes/s), so few honest files are looked at. */
+const USUAL_BYTES_PER_SEC = 1000;
+/** Audio of this length is not worth a look. */
+const SHORT_SEC = 30;
+
+/** The decoder of a file, which ends with GatewayError `repeated_audio` where the file repeats its bytes. */
+export function withoutRepeats(
+  decoder: Decoder,
+  path: string,
+  { demuxer }: Container,
+  ffmpeg: Ffmpeg,
+  { signal }: Pick<DecoderLimits, 'signal'>,
+): Decoder {
+  const closing = new AbortController();
+  const stop = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
+  let looking: Promise<unknown> = Promise.resolve();
+  let hasLooked = false;
+  let samples = 0;
+  let size: number | undefined;
+
+  async function look(): Promise<void> {
+    size ??= (await stat(path)).size;
+    const audioSec = Math.max(samples / SAMPLE_RATE, decoder.durationSec ?? 0);
+    if (audioSec <= SHORT_SEC + size / USUAL_BYTES_PER_SEC) return;
+    hasLooked = true;
+    if (await hasMoreInPackets(size, ffmpeg, inputArguments(path, demuxer), stop))
+      throw refuseAudio('repeated_audio');
+  }
+
+  return {
+    get durationSec() {
+      return decoder.durationSec;
+    },
+    async read() {
+      const block = await decoder.read();
+      samples += block?.length ?? 0;
+      if (block !== null && !hasLooked) {
+        const looked = look();
+        looking = looked.catch(() => {});
+        await looked;
+      }
+      return block;
+    },
+    async close() {
+      closing.abort();
+      await Promise.all([decoder.close(), looking]);
+    },
+  };
+}
+
+/** True when the packets of the audio have more than `bytes` bytes together. */
+async function hasMoreInPackets(
+  bytes: number,
+  ffmpeg: Ffmpeg,
+  input: string[],
+  signal: AbortSignal,
+): Promise<boolean> {
+  signal.throwIfAborted();
+  const { cpuMs, wallMs } = ffmpeg.limits;
+  const options = ['-hide_banner', '-v', 'quiet', '-nostdin'];
+  const child = await startFfmpeg(
+    ...ffmpegCommand(ffmpeg, [...options, ...input, '-c', 'copy', '-f', 'data', 'pipe:1'], cpuMs),
+  );
+  const exited = new Promise<[code: number | null, endSignal: string | null]>((resolve) => {
+    child.once('close', (...how) => resolve(how));
+  });
+  const kill = () => child.kill('SIGKILL');
+  const late = setTimeout(kill, wallMs);
+  signal.addEventListener('abort', kill, { once: true });
+  if (signal.aborted) kill();
+  child.on('error', () => {}); // a kill fails when the process has already ended
+  child.stderr.resume();
+  let read = 0;
+  child.stdout.on('data', (packets: Buffer) => {
+    read += packets.length;
+    if (read > bytes) kill();
+  });
+  const [code, endSignal] = await exited;
+  clearTimeout(late);
+  signal.removeEventListener('abort', kill);
+  signal.throwIfAborted();
+  const isCutShort = endSignal !== null || code === ENDED_BY_SIGNAL;
+  // Of a damaged file ffmpeg gives what it can read, and may fail then.
+  if (read <= bytes && (isCutShort || (code !== 0 && read === 0)))
+    throw refuseDecoding(
+      'undecodable_audio',
+      'its packets cannot be counted with the memory and time allowed',
+    );
+  return read > bytes;
+}
