@@ -15,7 +15,7 @@ import type { Config } from './config.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import type { NativeEngine } from './engine/types.ts';
-import { createWaitingLine } from './engine/waiting-line.ts';
+import { createWaitingLine, type TurnRequest } from './engine/waiting-line.ts';
 import { excerpt, GatewayError } from './errors.ts';
 import { ownBaseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
@@ -114,9 +114,9 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const observer = createObserver({ beginCapture: instruments.beginCapture, finished });
   const live = {
     ...{ transcription, slot, waitMs: config.liveWaitMs },
-    takeWaiting(requestId: string, waitMs: number, signal: AbortSignal) {
+    takeWaiting(request: Pick<TurnRequest, 'requestId' | 'network' | 'waitMs'>, signal: AbortSignal) {
       const how = { outlastsStop: true, onWaited: () => undefined };
-      const turn = line.turn({ category: 'asr', requestId, waitMs, ...how });
+      const turn = line.turn({ category: 'asr', ...request, ...how });
       return turn.take(signal).finally(turn.end);
     },
     async loadVoiceActivity(signal: AbortSignal) {

@@ -1,15 +1,20 @@
 /**
- * The line of requests that asked to wait for the slot (`Prefer: wait`, RFC 7240). First come, first served. A request
- * waits before its body is read. When the slot is free, the first one is called: it sends its body and takes the slot.
- * A slow body must not keep the slot idle: one that is ready goes before it, and the next one is called when the first
- * has not taken the slot after `calledMs`. One that has its body and finds the slot taken waits again, ahead of all that
- * came later.
+ * The line of requests that asked to wait for the slot (`Prefer: wait`, RFC 7240). Clients take turns (fair queuing by
+ * the address): of each, the first that came is served first. A request waits before its body is read. When the slot is
+ * free, the first one is called: it sends its body and takes the slot. A slow body must not keep the slot idle: one that
+ * is ready goes before it, and the next one is called when the first has not taken the slot after `calledMs`. One that
+ * has its body and finds the slot taken waits again, in the place that it had.
  *
- * Requests that did not ask never wait: they take a slot that is free and are refused at one that is held.
+ * The line has a bounded number of places. When all are taken, the address that holds most gives one up to an address
+ * that holds at least two fewer. So one address can neither fill the line nor be served before all others.
+ *
+ * Requests that did not ask never wait: they take a slot that is free and are refused at one that is held. Such a request
+ * goes before the one that was called at most once, because that one then has its body, and is the next to be served.
  */
 import type { Budgets } from '../budgets.ts';
 import type { Category } from '../category.ts';
 import { GatewayError } from '../errors.ts';
+import { givingWay, shares } from '../network.ts';
 import type { Hold, Slot } from './slot.ts';
 
 /** A request in the line. */
@@ -37,6 +42,8 @@ export interface Turn {
 export interface TurnRequest {
   category: Category;
   requestId: string;
+  /** The client, as `networkOf` names it. */
+  network: string;
   /** The longest time to wait, in milliseconds, before and after the body together; 0 = not at all. */
   waitMs: number;
   /** True for work that a gateway which stops still does, such as the text of speech that has ended. */
@@ -54,6 +61,9 @@ export interface WaitingLine {
 }
 
 interface Place extends Omit<Waiting, 'waitedMs'> {
+  network: string;
+  /** Counts the requests of its client before it. */
+  round: number;
   arrival: number;
   outlastsStop: boolean;
   /** False before the body; the request then needs some time between its turn and taking the slot. */
@@ -61,6 +71,8 @@ interface Place extends Omit<Waiting, 'waitedMs'> {
   waitedMs(): number;
   go(): void;
   fail(reason: unknown): void;
+  /** Ends the wait as the end of its time does. */
+  timeOut(): void;
 }
 
 export function createWaitingLine(
@@ -68,8 +80,10 @@ export function createWaitingLine(
   { requests, calledMs }: Budgets['waiting'],
   now: () => number = () => performance.now(),
 ): WaitingLine {
-  /** In the order of arrival. */
+  /** In the order in which they are served: by round, and in each round by arrival. */
   const line: Place[] = [];
+  /** The round of the last one that was served. A client that comes now begins in the next one. */
+  let servedRound = 0;
   let arrivals = 0;
   let isClosed = false;
   let called: { turn: Turn; late: NodeJS.Timeout } | null = null;
@@ -101,10 +115,27 @@ export function createWaitingLine(
     if (first !== next && called === null) first?.go();
   }
 
+  /** A client's requests are in rounds of their own, and none of it is in one that is over. */
+  function nextRound(network: string): number {
+    const last = line.findLast((place) => place.network === network);
+    return Math.max(servedRound, last?.round ?? 0) + 1;
+  }
+
+  /** True when one more of this client may wait; another's last one then makes room, if it must. */
+  function hasRoom(network: string): boolean {
+    if (line.length < requests) return true;
+    const candidates = givingWay(line, shares(line), { network });
+    // One that has not sent its body yet loses less.
+    const last = candidates.findLast(({ ready }) => !ready) ?? candidates.at(-1);
+    last?.timeOut();
+    return last !== undefined;
+  }
+
   function createTurn(request: TurnRequest): Turn {
-    const { category, requestId, waitMs, outlastsStop = false, onWaited } = request;
+    const { category, requestId, network, waitMs, outlastsStop = false, onWaited } = request;
     const arrival = arrivals++;
     let leftMs = waitMs;
+    let round: number | undefined;
 
     const wait = <T>(signal: AbortSignal, ready: boolean, come: () => T): Promise<T> =>
       new Promise((resolve, reject) => {
@@ -118,22 +149,30 @@ export function createWaitingLine(
           onWaited(sinceMs());
           how();
         };
+        round ??= nextRound(network);
         const place: Place = {
-          ...{ category, requestId, arrival, ready, outlastsStop },
+          category,
+          requestId,
+          network,
+          round,
+          arrival,
+          ready,
+          outlastsStop,
           waitedMs: () => waitMs - leftMs + sinceMs(),
-          go: () => settle(() => resolve(come())),
+          go: () => {
+            servedRound = Math.max(servedRound, place.round);
+            settle(() => resolve(come()));
+          },
           fail: (reason) => settle(() => reject(reason)),
+          timeOut: () => (isFree() ? place.go() : place.fail(busy(slot))),
         };
         const leave = () => place.fail(signal.reason);
-        const late = setTimeout(() => {
-          if (isFree()) place.go();
-          else place.fail(busy(slot));
-        }, leftMs);
+        const late = setTimeout(place.timeOut, leftMs);
         signal.addEventListener('abort', leave);
-        const behind = line.findIndex((other) => other.arrival > arrival);
+        const behind = line.findIndex((other) => isBefore(place, other));
         line.splice(behind < 0 ? line.length : behind, 0, place);
       });
-    const mayWait = () => leftMs > 0 && (outlastsStop || !isClosed) && line.length < requests;
+    const mayWait = () => leftMs > 0 && (outlastsStop || !isClosed) && hasRoom(network);
 
     const turn: Turn = {
       async comesUp(signal) {
@@ -172,6 +211,8 @@ export function createWaitingLine(
     },
   };
 }
+
+const isBefore = (a: Place, b: Place) => a.round < b.round || (a.round === b.round && a.arrival < b.arrival);
 
 /** The refusal of a slot that is held. */
 function busy(slot: Slot): unknown {

@@ -7,6 +7,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Slot } from '../engine/slot.ts';
 import type { Turn, WaitingLine } from '../engine/waiting-line.ts';
+import { networkOf } from '../network.ts';
 import { liftBodyDeadline } from './body-deadline.ts';
 import { clientSignal, onceOver } from './client-signal.ts';
 import type { GracefulStop } from './graceful-stop.ts';
@@ -29,6 +30,7 @@ export function admission({ slot, line, gracefulStop, shutdown, maxWaitSec }: Ad
     const turn = line.turn({
       category: notes.category ?? 'asr',
       requestId: notes.requestId,
+      network: networkOf(req.ip ?? ''),
       waitMs: waitSec * 1000,
       onWaited(ms) {
         notes.waitedMs = (notes.waitedMs ?? 0) + ms;

@@ -11,7 +11,7 @@
  */
 import type { EventEmitter } from 'node:events';
 import type { Server, Socket } from 'node:net';
-import { networkOf } from './network.ts';
+import { networkOf } from '../network.ts';
 
 /** The limits: connections open at once, and the time in ms for which a new one is spared where another can give way. */
 export interface ConnectionLimits {

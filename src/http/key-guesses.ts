@@ -4,7 +4,7 @@
  */
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
-import { networkOf } from './network.ts';
+import { networkOf } from '../network.ts';
 
 export interface KeyGuesses {
   /** @throws GatewayError `too_many_keys` when too many wrong keys have come from this address */

@@ -4,7 +4,7 @@
  * shut out the others.
  */
 import { GatewayError } from '../errors.ts';
-import { givingWay, shares } from './network.ts';
+import { givingWay, shares } from '../network.ts';
 
 export interface LiveSession {
   /** The client, as `networkOf` names it. */

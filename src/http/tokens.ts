@@ -3,7 +3,7 @@
  * are kept in memory as digests only, end at their time or with the process, and say nothing about a key.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { givingWay, shares } from './network.ts';
+import { givingWay, shares } from '../network.ts';
 
 export interface Tokens<T> {
   /**

@@ -12,7 +12,7 @@
  */
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
-import { givingWay, shares } from './network.ts';
+import { givingWay, shares } from '../network.ts';
 
 export interface Claim {
   /** The client, as `networkOf` names it. */

@@ -10,9 +10,9 @@ import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { toGatewayError } from '../http/error-handler.ts';
 import type { LivePlaces } from '../http/live-places.ts';
-import { networkOf } from '../http/network.ts';
 import { utteranceExchange } from '../http/realtime/utterance-exchange.ts';
 import { newRequestId } from '../http/request-id.ts';
+import { networkOf } from '../network.ts';
 import type { Exchange } from '../observability/exchange.ts';
 import type { LiveDeps } from '../transcription/live/live-session.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
@@ -22,7 +22,7 @@ import { parseFormat, parseTranscribe } from './requests.ts';
 import { beginTranscription, type Transcription } from './transcription.ts';
 
 export interface ConnectionDeps {
-  live: Omit<LiveDeps, 'emit' | 'newId' | 'limits'>;
+  live: Omit<LiveDeps, 'emit' | 'newId' | 'limits' | 'network'>;
   limits: Budgets['wyoming'] & Budgets['live'];
   /** The data of `info`. */
   info(): object;
@@ -111,7 +111,12 @@ export function runConnection(options: ConnectionOptions): Connection {
     const work = new EventEmitter();
     const asked = request ?? parseTranscribe({});
     const transcription = beginTranscription({
-      ...{ id: newRequestId(), request: asked, live, limits, signal: gone.signal, send },
+      id: newRequestId(),
+      request: asked,
+      live: { ...live, network },
+      limits,
+      signal: gone.signal,
+      send,
     });
     request = null;
     const leave = options.places.enter({ network, idleMs: inbox.silentMs, giveUp: fail });

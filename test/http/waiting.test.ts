@@ -213,6 +213,32 @@ test('a request beyond the number that may wait is refused at once', async () =>
   assert.equal((await first).status, 200);
 });
 
+test('an address that fills the line and sends no body keeps no other one waiting', async () => {
+  await using gateway = await start({ budgets: { waiting: { requests: 8, calledMs: 100 } } });
+  const held = gateway.app.slot.take('tts', 'holder');
+  const fields = { 'Content-Type': 'multipart/form-data; boundary=x', 'Content-Length': '1000', ...WAIT };
+  const head = headOf('/v1/audio/transcriptions', fields);
+  const silent = Array.from({ length: 12 }, () => rawClient(gateway.base, head, '127.0.0.5'));
+  await until('the line is full', () => gateway.exchanges.length === 4);
+  const request = new Response(form(speech));
+  const body = Buffer.from(await request.arrayBuffer());
+  const type = request.headers.get('Content-Type') ?? '';
+  const own = headOf('/v1/audio/transcriptions', {
+    'Content-Type': type,
+    'Content-Length': String(body.length),
+    ...WAIT,
+  });
+  using honest = rawClient(gateway.base, Buffer.concat([Buffer.from(own), body]), '127.0.0.9');
+  await until('one has made room', () => gateway.exchanges.length === 5);
+  const line = await waiting(gateway);
+  assert.equal(line.length, 8);
+  held[Symbol.dispose]();
+  await until('it is answered', () => statusesIn(honest.said()).length === 1);
+  assert.deepEqual(statusesIn(honest.said()), [200]);
+  assert((await waiting(gateway)).length >= 4, 'it has not waited for all that came before it');
+  for (const { socket } of silent) socket.destroy();
+});
+
 test('a slow body of the one that was called does not keep the slot from the next', async () => {
   await using gateway = await start({ budgets: { waiting: { calledMs: 50 } } });
   const held = gateway.app.slot.take('tts', 'holder');

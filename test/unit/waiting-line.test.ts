@@ -7,6 +7,7 @@ import { GatewayError } from '../../src/errors.ts';
 import { preferredWaitSec } from '../../src/http/admission.ts';
 import { until } from '../until.ts';
 
+const clientOf = (requestId: string) => /^(.*):/.exec(requestId)?.[1] ?? '127.0.0.1';
 const FOREVER = new AbortController().signal;
 
 function world(limits = {}) {
@@ -14,8 +15,15 @@ function world(limits = {}) {
   const line = createWaitingLine(slot, { requests: 32, calledMs: 60_000, ...limits });
   const served: string[] = [];
   const waits: number[] = [];
+  /** The client of a request is what stands before a colon in its id. */
   const turn = (requestId: string, waitMs = 60_000) =>
-    line.turn({ category: 'asr', requestId, waitMs, onWaited: (ms) => void waits.push(ms) });
+    line.turn({
+      category: 'asr',
+      requestId,
+      network: clientOf(requestId),
+      waitMs,
+      onWaited: (ms) => void waits.push(ms),
+    });
   /** A request that has its body at once. */
   async function come(requestId: string, waitMs?: number) {
     const own = turn(requestId, waitMs);
@@ -44,6 +52,52 @@ test('the first that came is served first, and each one when the one before it h
     own[Symbol.dispose]();
   }
   assert.equal(slot.status().holder, null);
+});
+
+test('addresses take turns, and of each the first that came is served first', async () => {
+  const { slot, come, served, ids } = world();
+  const held = slot.take('tts', 'holder');
+  const holds = ['a:1', 'a:2', 'a:3', 'b:1', 'c:1', 'b:2'].map((id) => come(id));
+  await settled();
+  assert.deepEqual(ids(), ['a:1', 'b:1', 'c:1', 'a:2', 'b:2', 'a:3']);
+  held[Symbol.dispose]();
+  (await holds[0])?.[Symbol.dispose]();
+  (await holds[3])?.[Symbol.dispose]();
+  const late = ['a:4', 'd:1'].map((id) => come(id));
+  await settled();
+  assert.deepEqual(
+    ids().slice(-4),
+    ['b:2', 'd:1', 'a:3', 'a:4'],
+    'who comes late is not before those of its round',
+  );
+  for (const next of [holds[4], holds[1], holds[5], late[1], holds[2], late[0]])
+    (await next)?.[Symbol.dispose]();
+  assert.deepEqual(served, ['a:1', 'b:1', 'c:1', 'a:2', 'b:2', 'd:1', 'a:3', 'a:4']);
+});
+
+test('an address that fills the line gives a place up to one that holds at least two fewer', async () => {
+  const { slot, line, come, ids } = world({ requests: 3 });
+  using _held = slot.take('tts', 'holder');
+  const waiting = ['a:1', 'a:2', 'a:3'].map((id) => come(id));
+  const gaveWay = assert.rejects(waiting[2] as Promise<unknown>, { code: 'slot_busy' });
+  const other = come('b:1');
+  await gaveWay;
+  assert.deepEqual(ids(), ['a:1', 'b:1', 'a:2']);
+  for (const id of ['a:4', 'b:2']) await assert.rejects(come(id), { code: 'slot_busy' });
+  line.close();
+  await Promise.allSettled([...waiting, other]);
+});
+
+test('one that has its body keeps its place before one that has not', async () => {
+  const { slot, line, turn, come, ids } = world({ requests: 3 });
+  using _held = slot.take('tts', 'holder');
+  const waiting = [come('a:1'), come('a:2'), turn('a:3').take(FOREVER)];
+  const gaveWay = assert.rejects(waiting[1] as Promise<unknown>, { code: 'slot_busy' });
+  const other = come('b:1');
+  await gaveWay;
+  assert.deepEqual(ids(), ['a:1', 'b:1', 'a:3']);
+  line.close();
+  await Promise.allSettled([...waiting, other]);
 });
 
 test('a request that does not ask never waits, at a held slot nor behind those that do', async () => {
@@ -172,7 +226,13 @@ test('the stop of the gateway ends every wait, and nothing waits from then on', 
 test('what outlasts the stop waits on, and still may come, until its own time is over', async () => {
   const { slot, line, come, ids } = world();
   const held = slot.take('tts', 'holder');
-  const how = { category: 'asr', waitMs: 60_000, outlastsStop: true, onWaited: () => undefined } as const;
+  const how = {
+    category: 'asr',
+    network: '127.0.0.1',
+    waitMs: 60_000,
+    outlastsStop: true,
+    onWaited: () => undefined,
+  } as const;
   const ends = ['before', 'after'].map((requestId) => line.turn({ requestId, ...how }));
   const before = ends[0]?.take(FOREVER);
   const refused = assert.rejects(come('a'), { code: 'shutting_down' });
@@ -292,7 +352,13 @@ test('both waits together are no longer than was asked for, and the time waited 
     };
     const slot = createSlot();
     const line = createWaitingLine(slot, { requests: 32, calledMs: 60_000 }, () => nowMs);
-    const own = line.turn({ category: 'asr', requestId: 'a', waitMs: 400, onWaited: () => undefined });
+    const own = line.turn({
+      category: 'asr',
+      requestId: 'a',
+      network: '',
+      waitMs: 400,
+      onWaited: () => undefined,
+    });
     const first = slot.take('llm', 'holder');
     const called = own.comesUp(FOREVER);
     pass(100);

@@ -6,9 +6,9 @@
 import express, { type RequestHandler } from 'express';
 import { z } from 'zod';
 import type { Budgets } from '../../budgets.ts';
+import { networkOf } from '../../network.ts';
 import type { LiveDeps } from '../../transcription/live/live-session.ts';
 import type { GracefulStop } from '../graceful-stop.ts';
-import { networkOf } from '../network.ts';
 import type { RouteRow } from '../route-table.ts';
 import { createTokens, type Tokens } from '../tokens.ts';
 import { newId } from './server-events.ts';

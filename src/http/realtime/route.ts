@@ -7,11 +7,11 @@ import type { Logger } from 'winston';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { Budgets } from '../../budgets.ts';
 import { GatewayError } from '../../errors.ts';
+import { networkOf } from '../../network.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import { settingsOfSecret } from '../api-key.ts';
 import type { GracefulStop } from '../graceful-stop.ts';
 import type { LivePlaces } from '../live-places.ts';
-import { networkOf } from '../network.ts';
 import { notesOf } from '../observe.ts';
 import { httpRefusal } from '../refusals.ts';
 import { offeredUpgrade } from '../upgrade.ts';
@@ -19,7 +19,8 @@ import { type Connection, type ConnectionOptions, runConnection } from './connec
 import { type SessionState, startingState, toLiveSettings } from './session-settings.ts';
 import { utteranceExchange } from './utterance-exchange.ts';
 
-export interface RealtimeDeps extends Pick<ConnectionOptions, 'live' | 'shutdown' | 'log'> {
+export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'> {
+  live: Omit<ConnectionOptions['live'], 'network'>;
   limits: Budgets['live'];
   /** Those of the sessions of all protocols together. */
   places: LivePlaces;
@@ -70,8 +71,13 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       ...{ clientIp: req.ip, userAgent: req.get('User-Agent') },
     };
     const connection = runConnection({
-      ...{ socket, first, requestId },
-      ...{ live: deps.live, limits: deps.limits, shutdown: deps.shutdown, log: deps.log },
+      socket,
+      first,
+      requestId,
+      live: { ...deps.live, network: networkOf(req.ip ?? '') },
+      limits: deps.limits,
+      shutdown: deps.shutdown,
+      log: deps.log,
       beta: asksForBeta(req),
       onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
     });

@@ -15,8 +15,13 @@ import { createStableText, type Delay } from './stable-text.ts';
 export interface UtteranceDeps {
   transcription: TranscriptionDeps;
   slot: Pick<Slot, 'take' | 'status'>;
+  /** The client, as `networkOf` names it. */
+  network: string;
   /** Takes the slot, and waits for it at most `waitMs`. @throws GatewayError `slot_busy` */
-  takeWaiting(requestId: string, waitMs: number, signal: AbortSignal): Promise<Hold>;
+  takeWaiting(
+    request: { requestId: string; network: string; waitMs: number },
+    signal: AbortSignal,
+  ): Promise<Hold>;
   /** The longest wait for the slot, from the end of an utterance. */
   waitMs: number;
 }
@@ -168,7 +173,7 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
       let slotWaitMs = 0;
       const takeSlot = async () => {
         const leftMs = Math.max(0, deps.waitMs - (performance.now() - endedAt));
-        const hold = await deps.takeWaiting(id, leftMs, signal);
+        const hold = await deps.takeWaiting({ requestId: id, network: deps.network, waitMs: leftMs }, signal);
         slotWaitMs = performance.now() - endedAt;
         return hold;
       };
