@@ -128,6 +128,8 @@ test('what cannot be heard is refused by its field', async () => {
     client.socket.write(sent);
     const text = await refused(gateway, client, code);
     assert(text.includes(says), text);
+    const named = gateway.exchanges.some(({ model }) => model === says);
+    assert.equal(named, code === 'unknown_model', 'the line of an unknown model has its name');
   }
 });
 
