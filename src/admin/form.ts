@@ -4,7 +4,7 @@ import multer from 'multer';
 import { BUDGETS } from '../budgets.ts';
 import { formRefusal } from '../http/form-limits.ts';
 import { httpRefusal } from '../http/refusals.ts';
-import { continueIfAsked } from '../http/request-body.ts';
+import { continueIfAsked, isCoded } from '../http/request-body.ts';
 
 const LIMITS = BUDGETS.form.admin;
 const MAX_BYTES = LIMITS.fields * (LIMITS.fieldNameSize + LIMITS.fieldSize);
@@ -17,11 +17,13 @@ const parsers = [
 
 /**
  * The fields of a form by name; a field that was sent several times is an array. Empty without a body.
- * @throws GatewayError `unsupported_media_type` for a body of another type, whose fields would else count as absent;
+ * @throws GatewayError `unsupported_media_type` for a body of another type, whose fields would else count as absent,
+ *   and for an encoded multipart form;
  *   `invalid_form` or `invalid_value` for a form that is damaged or too large
  */
 export async function readForm(req: Request, res: Response): Promise<Readonly<Record<string, unknown>>> {
   if (req.is(TYPES) === false && req.get('Content-Length') !== '0') throw httpRefusal(415);
+  if (req.is('multipart/form-data') && isCoded(req)) throw httpRefusal(415);
   continueIfAsked(req, res);
   for (const parse of parsers) {
     try {

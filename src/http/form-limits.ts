@@ -1,11 +1,8 @@
-/**
- * Explains why a multipart form is refused. The form parser turns brackets in a name into arrays and objects, so without the limits
- * of budgets.ts one short name makes an array of millions of items, or thousands of nested objects.
- */
+/** Explains why a multipart form is refused. */
 import { BUDGETS, type Budgets } from '../budgets.ts';
 import { excerpt, GatewayError } from '../errors.ts';
 
-export type FormLimits = Budgets['form'][keyof Budgets['form']];
+export type FormLimits = Budgets['form']['transcription'] & Partial<Budgets['form']['admin']>;
 
 /** The limit that each error code of the parser is about. */
 const LIMIT_OF: Readonly<Record<string, keyof FormLimits>> = {
@@ -17,12 +14,10 @@ const LIMIT_OF: Readonly<Record<string, keyof FormLimits>> = {
   LIMIT_PART_COUNT: 'parts',
 };
 
-/** The most bytes of the value of a field. References of speakers are sounds, and a text to align may be a long one. */
+/** The most bytes of a part with the field. References of speakers are sounds, and a text to align may be a long one. */
 export function fieldSizeOf(name: string, limits: FormLimits): number {
   if (name === 'text') return Math.max(limits.fieldSize, BUDGETS.alignment.textBytes);
-  return /^known_speaker_references(\[\d*\])?$/.test(name)
-    ? BUDGETS.speakers.referenceBytes
-    : limits.fieldSize;
+  return name === 'known_speaker_references' ? BUDGETS.speakers.referenceBytes : limits.fieldSize;
 }
 
 /** @param field the part that should hold the file */

@@ -98,6 +98,10 @@ export function announcedBytes({ headers }: Pick<IncomingMessage, 'headers'>): n
   return Number(headers['content-length'] ?? 0);
 }
 
+/** True for a body in a content coding, in which a parser of forms would find no form. */
+export const isCoded = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
+  !['', 'identity'].includes(headers['content-encoding']?.trim().toLowerCase() ?? '');
+
 /**
  * Sends `100 Continue` to a client that waits for it, and is then true. A client that is refused instead never sends
  * its body.

@@ -6,7 +6,7 @@ import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'winston';
 import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
-import { parseAlignment } from '../transcription/alignment/fields.ts';
+import { alignmentFields, parseAlignment } from '../transcription/alignment/fields.ts';
 import {
   type FormattedBody,
   formatAlignment,
@@ -15,7 +15,7 @@ import {
   showsTimes,
   type Transcript,
 } from '../transcription/formats.ts';
-import { parseRequest, type TranscriptionRequest } from '../transcription/request.ts';
+import { parseRequest, type TranscriptionRequest, transcriptionFields } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
 import type { SpeakerRequest } from '../transcription/speaker-fields.ts';
@@ -50,7 +50,7 @@ export interface Dialect {
 /** @param task `translate` gives English text for speech in any language (the translations endpoint) */
 export function openaiDialect(task: 'transcribe' | 'translate'): Dialect {
   return {
-    upload: () => ({ field: 'file' }),
+    upload: () => ({ field: 'file', texts: Object.keys(transcriptionFields) }),
     request(fields) {
       const parsed = parseRequest(fields);
       return { ...parsed, translate: parsed.translate || task === 'translate' };
@@ -61,7 +61,7 @@ export function openaiDialect(task: 'transcribe' | 'translate'): Dialect {
 
 /** The text is the client's, and the answer says when its words are spoken. */
 export const alignmentDialect: Dialect = {
-  upload: () => ({ field: 'file' }),
+  upload: () => ({ field: 'file', texts: Object.keys(alignmentFields) }),
   request: parseAlignment,
   answer: formatAlignment,
 };

@@ -11,32 +11,36 @@ import { GatewayError } from '../errors.ts';
 import { createFieldMemory } from './field-memory.ts';
 import { formRefusal, missingFile } from './form-limits.ts';
 import { notesOf } from './observe.ts';
+import { httpRefusal } from './refusals.ts';
 import {
   type Arrival,
   announcedBytes,
   arrivalOf,
   type BodyStorage,
   continueIfAsked,
+  isCoded,
   tooLarge,
   watchArrival,
 } from './request-body.ts';
 import type { SpooledFile } from './spool.ts';
-import { type FormReading, readUploadForm } from './upload-form.ts';
+import { type Form, type FormReading, readUploadForm } from './upload-form.ts';
 import type { UploadPlace } from './upload-places.ts';
 
 export interface Upload extends AsyncDisposable {
   path: string;
   bytes: number;
-  /** The text fields by name; a field that was sent several times is an array. */
+  /** The text fields by name (`FormFields.all`). */
   fields: Readonly<Record<string, unknown>>;
   /** Stores what a field holds in another file, which exists as long as this one. @returns its path */
   store(content: Buffer): Promise<string>;
 }
 
-/** Where in a form the file is. */
+/** What an endpoint reads of a form. */
 export interface UploadForm {
-  /** The name of the part. */
+  /** The name of the part with the file. */
   field: string;
+  /** The names of the text fields; absent for none. */
+  texts?: readonly string[];
   /** What is stored before the content, for audio that comes without the head of a file. */
   head?: Buffer;
 }
@@ -68,7 +72,7 @@ export function createUploadReceiver({ spool, places, maxBytes, limits }: BodySt
 
   async function receiveAt({ arrival, res, place, asked }: Reception) {
     const { req, signal, balance } = arrival;
-    const { field, head = Buffer.alloc(0) } = asked;
+    const { field, texts = [], head = Buffer.alloc(0) } = asked;
     await spool.assertRoom(Math.min(announcedBytes(req), maxBytes));
     signal.throwIfAborted();
     if (continueIfAsked(req, res)) balance.restart(limits.lookMs); // the first bytes are a round trip away
@@ -83,6 +87,7 @@ export function createUploadReceiver({ spool, places, maxBytes, limits }: BodySt
     };
     const form = readUploadForm(req, res, {
       field,
+      texts,
       maxFileBytes: maxBytes,
       storeFile(content) {
         const file = spool.store(content, head);
@@ -92,15 +97,16 @@ export function createUploadReceiver({ spool, places, maxBytes, limits }: BodySt
       takeFieldMemory: fields.take,
     });
     try {
-      await withinLimits(form, arrival, res);
+      const received = await withinLimits(form, arrival, res);
       fields.arrived();
       const file = await storing;
       if (file === null) throw missingFile(field);
-      if (file.bytes === head.length) throw new GatewayError('empty_file', {}, { param: field });
+      if (file.bytes === head.length)
+        throw received.isNamed ? new GatewayError('empty_file', {}, { param: field }) : missingFile(field);
       return {
         path: file.path,
         bytes: file.bytes,
-        fields: { ...req.body },
+        fields: received.fields,
         async store(content: Buffer) {
           const other = await spool.store(Readable.from([content]));
           others.push(other);
@@ -115,7 +121,7 @@ export function createUploadReceiver({ spool, places, maxBytes, limits }: BodySt
   }
 
   /** Resolves when the form is complete, and ends it when the client leaves or breaks a limit. */
-  async function withinLimits(form: FormReading, arrival: Arrival, res: Response): Promise<void> {
+  async function withinLimits(form: FormReading, arrival: Arrival, res: Response): Promise<Form> {
     const stop = watchArrival(arrival, limits, {
       mostBytes, // the parser bounds the file that it keeps, but not the files that it skips
       tooLarge: uploadTooLarge(maxBytes),
@@ -123,13 +129,14 @@ export function createUploadReceiver({ spool, places, maxBytes, limits }: BodySt
       onChunk: notesOf(res).requestBody,
       fail: form.refuse,
     });
-    await form.done.finally(stop);
+    return await form.done.finally(stop);
   }
 
   return {
     async receive(req, res, signal, asked) {
       if (!req.is('multipart/form-data'))
         throw new GatewayError('invalid_content_type', { field: asked.field });
+      if (isCoded(req)) throw httpRefusal(415);
       if (announcedBytes(req) > mostBytes) throw uploadTooLarge(maxBytes);
       const arrival = arrivalOf(req, signal, limits);
       const place = await places.take(arrival.claim);

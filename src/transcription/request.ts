@@ -4,7 +4,7 @@ import { BUDGETS } from '../budgets.ts';
 import { type GatewayError, invalidValue } from '../errors.ts';
 import { isTruthy } from '../truthy.ts';
 import type { ChannelLabels } from './channels.ts';
-import { parseLanguage } from './languages.ts';
+import { meantBy, namesNoLanguage, parseLanguage } from './languages.ts';
 import { type SpeakerRequest, speakersIn } from './speaker-fields.ts';
 
 const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const;
@@ -70,6 +70,8 @@ const MAX_CHARACTERS_OF: Readonly<Record<string, number>> = {
   known_speaker_names: BUDGETS.speakers.nameSize,
   known_speaker_references: BUDGETS.speakers.referenceBytes,
 };
+/** The most characters of a list that is sent as one text; each of its values has the limit of the field as well. */
+const LIST_CHARACTERS = 64 * 1024;
 const maxCharacters = (field: string) => MAX_CHARACTERS_OF[field] ?? MAX_CHARACTERS;
 
 const textUpTo = (maxLength: number) => z.string({ error: 'Expected one text value' }).meta({ maxLength });
@@ -77,9 +79,10 @@ const text = textUpTo(MAX_CHARACTERS);
 const flag = text.transform(isTruthy);
 
 const language = text.transform((value, context) => {
-  if (value.trim().toLowerCase() === 'auto') return undefined;
+  if (namesNoLanguage(value)) return undefined;
   const code = parseLanguage(value);
-  if (code === undefined) context.addIssue('Expected an ISO 639 code or an English language name');
+  if (code === undefined)
+    context.addIssue(`Expected an ISO 639 code or an English language name${meantBy(value)}`);
   return code;
 });
 
@@ -109,6 +112,8 @@ const speakers = whole(1, BUDGETS.speakers.most).optional();
 
 const CHUNKING =
   'Expected auto or {"type": "server_vad"} with threshold, prefix_padding_ms and silence_duration_ms';
+
+const CHUNKING_MEMBERS = 'Expected only type, threshold, prefix_padding_ms and silence_duration_ms';
 
 const serverVad = z.strictObject(
   {
@@ -157,7 +162,7 @@ const FIELDS = {
     ),
 };
 
-/** The fields that may be sent several times, as `name[]` or `name`. */
+/** The fields with several values (`listOf`). */
 const LISTS = {
   languages: list(language).describe('languages to choose among when none is given'),
   keywords: list(textUpTo(maxCharacters('keywords'))).describe('names and terms to expect'),
@@ -185,13 +190,19 @@ export const transcriptionFields = { ...FIELDS, ...LISTS };
 
 /**
  * Parses the fields of a request.
- * @param body the multipart text fields by name; a field that was sent several times is an array
+ * @param body the fields by name: a text, an array of what was sent several times, or an object of members; an event or
+ *   a query may have numbers as well
  * @throws GatewayError `invalid_value` that names the field, the value and what is allowed
  */
 export function parseRequest(body: Readonly<Record<string, unknown>>): TranscriptionRequest {
-  refuseLongValues(body);
-  const lists = Object.keys(LISTS).map((name) => [name, listOf(body, name)]);
-  const singles = Object.keys(FIELDS).map((name) => [name, singleOf(body, name)]);
+  for (const name of Object.keys(FIELDS)) refuseLongValues(name, body[name], maxCharacters(name));
+  for (const name of Object.keys(LISTS))
+    refuseLongValues(name, body[name], Math.max(LIST_CHARACTERS, maxCharacters(name)));
+  const singles = Object.entries(FIELDS).map(([name, field]) => [
+    name,
+    oneOfRepeated(body[name], (value) => asWritten(name, field, value)),
+  ]);
+  const lists = Object.entries(LISTS).map(([name, field]) => [name, listOf(name, field, body[name])]);
   const sent = Object.fromEntries([...singles, ...lists]);
   const parsed = schema.safeParse(sent);
   if (!parsed.success) {
@@ -224,39 +235,96 @@ export function parseRequest(body: Readonly<Record<string, unknown>>): Transcrip
   };
 }
 
-/** An empty field counts as absent, because HTML forms and some clients send every field that they know. */
-function singleOf(body: Readonly<Record<string, unknown>>, name: string): unknown {
-  const value = body[name];
-  if (value === '' || value === null) return undefined;
-  return name === 'chunking_strategy' ? withoutEmptyMembers(fromJson(value)) : value;
+/**
+ * The value of a field that has one. Empty counts as absent, because HTML forms and some clients send every field that
+ * they know. The same value twice is one, and of two that differ none is chosen.
+ * @param asWritten brings a value into the spelling in which values are compared
+ */
+export function oneOfRepeated(value: unknown, asWritten = (sent: unknown) => sent): unknown {
+  const isRepeated = Array.isArray(value) && value.length > 0 && value.length <= MOST_VALUES;
+  const sent = new Set(isRepeated ? value : [value]);
+  const values = new Set([...sent].filter(isSent).map(asWritten).filter(isSent));
+  return values.size > 1 ? [...values] : [...values][0];
 }
 
-function fromJson(value: unknown): unknown {
+const isSent = (value: unknown) => value !== '' && value !== null && value !== undefined;
+
+/** A value in the spelling of the schema: words of a choice in any case, and nothing but the name around a name. */
+function asWritten(name: string, field: z.ZodType, value: unknown): unknown {
+  if (name === 'chunking_strategy') return chunkingOf(value);
   if (typeof value !== 'string') return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
+  return name === 'model' ? value.trim() : choiceIn(optionsOf(field), value);
+}
+
+/** The one of `options` that `text` is in any case, also with white space around it; else the text itself. */
+export function choiceIn(options: readonly string[], text: string): string {
+  if (options.length === 0) return text;
+  const word = text.trim().toLowerCase();
+  return word === '' || options.includes(word) ? word : text;
+}
+
+/** The words that a field chooses among; empty where it takes any text. */
+function optionsOf(field: z.ZodType): readonly string[] {
+  if (field instanceof z.ZodOptional) return optionsOf(field.unwrap() as z.ZodType);
+  if (field instanceof z.ZodArray) return optionsOf(field.element as z.ZodType);
+  return field instanceof z.ZodEnum ? field.options.map(String) : [];
 }
 
 /** An empty member counts as absent, as an empty field does, and so does an object without members. */
-function withoutEmptyMembers(value: unknown): unknown {
-  if (typeof value !== 'object' || Array.isArray(value)) return value;
-  const members = Object.entries(value ?? {}).filter(([, member]) => member !== '' && member !== null);
+function chunkingOf(value: unknown): unknown {
+  const text = typeof value === 'string' ? choiceIn(['auto'], value) : undefined;
+  const json = text === undefined ? value : fromJson(text);
+  if (json === undefined || typeof json !== 'object' || Array.isArray(json)) return json ?? text;
+  const members = Object.entries(json ?? {})
+    .map(([name, sent]) => [name, oneOfRepeated(sent, (value) => memberAsWritten(name, value))])
+    .filter(([, member]) => member !== undefined);
   return members.length === 0 ? undefined : Object.fromEntries(members);
 }
 
-function listOf(body: Readonly<Record<string, unknown>>, name: string): unknown[] {
-  return [body[`${name}[]`] ?? [], body[name] ?? []].flat().filter((value) => value !== '');
+const memberAsWritten = (name: string, value: unknown) =>
+  name === 'type' && typeof value === 'string' ? choiceIn(['server_vad'], value) : value;
+
+/** Undefined for a text that is no JSON. */
+function fromJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
-function refuseLongValues(body: Readonly<Record<string, unknown>>): void {
-  for (const name of Object.keys(transcriptionFields)) {
-    const max = maxCharacters(name);
-    const long = [body[name], body[`${name}[]`]].flatMap(textsIn).find((value) => value.length > max);
-    if (long !== undefined) throw badField([name], long, `Expected at most ${max} characters`);
+/** The lists whose values have no comma, so that a comma separates them wherever it stands. */
+const WITHOUT_COMMA = ['languages', 'timestamp_granularities', 'include'];
+
+/**
+ * The values of a list. One text may hold several, as a JSON array or with commas between them. A keyword may have a
+ * comma, so only a text that was sent alone is divided into keywords; names and references are never divided.
+ */
+function listOf(name: string, field: z.ZodArray, sent: unknown): unknown[] {
+  const options = optionsOf(field);
+  const divides = WITHOUT_COMMA.includes(name) || (name === 'keywords' && typeof sent === 'string');
+  const most = name.startsWith('known_speaker') ? BUDGETS.speakers.references : MOST_VALUES;
+  const values: unknown[] = [];
+  let seen = 0;
+  for (const text of Array.isArray(sent) ? sent : [sent ?? []].flat()) {
+    for (const value of valuesIn(text, divides)) {
+      seen += 1;
+      const one = typeof value === 'string' ? choiceIn(options, value) : value;
+      if (isSent(one)) values.push(one);
+      // A longer list would have an issue for each value that is wrong, and empty values take time as well.
+      if (seen > MOST_VALUES || values.length > most)
+        throw badField([name], sent, `Expected at most ${values.length > most ? most : MOST_VALUES} values`);
+    }
   }
+  refuseLongValues(name, values.flatMap(textsIn), maxCharacters(name));
+  return values;
+}
+
+function valuesIn(text: unknown, divides: boolean): unknown[] {
+  if (typeof text !== 'string') return [text];
+  const json = text.trimStart().startsWith('[') ? fromJson(text) : undefined;
+  if (Array.isArray(json)) return json.map((value) => (typeof value === 'number' ? String(value) : value));
+  return divides ? text.split(',').map((value) => value.trim()) : [text];
 }
 
 /** The texts in a field: the field itself, the items of a list, or the members of an object. */
@@ -265,12 +333,21 @@ function textsIn(value: unknown): string[] {
   return Object.values(value ?? {}).filter((member) => typeof member === 'string');
 }
 
+/** @param most the most characters here; the refusal tells those of one value */
+function refuseLongValues(name: string, value: unknown, most: number): void {
+  const long = textsIn(value).find((text) => text.length > most);
+  if (long !== undefined) throw badField([name], long, `Expected at most ${maxCharacters(name)} characters`);
+}
+
 /** What is wrong first. Where a field may be a word or an object, a fault of a member is the one to tell. */
 function firstFault({ issues: [issue] }: z.ZodError): { path: PropertyKey[]; message: string } {
   if (issue === undefined) return { path: [], message: '' };
-  const inner =
-    issue.code === 'invalid_union' ? issue.errors.flat().find(({ path }) => path.length > 0) : undefined;
-  return { path: [...issue.path, ...(inner?.path ?? [])], message: (inner ?? issue).message };
+  const inner = issue.code === 'invalid_union' ? issue.errors.flat() : [];
+  const fault =
+    [...inner, issue].find(({ path, code }) => path.length > 0 || code === 'unrecognized_keys') ?? issue;
+  const path = fault === issue ? issue.path : [...issue.path, ...fault.path];
+  if (fault.code !== 'unrecognized_keys') return { path, message: fault.message };
+  return { path: [...path, ...fault.keys.slice(0, 1)], message: CHUNKING_MEMBERS };
 }
 
 /** @param path the field, then the place in it that is at fault: an index of a list or a member of an object */

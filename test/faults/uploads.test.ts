@@ -371,7 +371,7 @@ test('a form that holds most of the memory for text fields gives way to a small 
   const greedy = begin(
     gateway,
     'Content-Length: 1000000',
-    `${prompt}${field('x', 'x'.repeat(60_000))}${FILE}xx`,
+    `${prompt}${field('keywords', 'x'.repeat(60_000))}${FILE}xx`,
   );
   await until('its file is on disk', () => gateway.uploads().length === 1);
   const response = await post(gateway, form(toneWav(0.5), { prompt: 'p'.repeat(40_000) }));

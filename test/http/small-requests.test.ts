@@ -1,6 +1,6 @@
 /**
  * Small requests that stopped earlier versions of the gateway are sent to the built one, as a process of its own: each
- * is refused in a moment and in little memory.
+ * is answered in a moment and in little memory.
  */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -37,24 +37,25 @@ function formOf(file: Buffer): FormData {
   return form;
 }
 
-const ROWS: [what: string, form: () => FormData][] = [
+const ROWS: [what: string, form: () => FormData, status?: number][] = [
   ['a temperature of 40,000 digits', () => formWith('temperature', `${'1'.repeat(40_000)}x`)],
   ['a temperature of a mebibyte', () => formWith('temperature', `${'1'.repeat(1024 * 1024)}x`)],
   ['a model of 60 KiB', () => formWith('model', 'a'.repeat(60 * 1024))],
-  ['an index of 30 million', () => formWith('keywords[30000000]', 'x')],
-  ['the highest index', () => formWith('keywords[4294967294]', 'x')],
+  ['an index of 30 million', () => formWith('keywords[30000000]', 'x'), 200],
+  ['the highest index', () => formWith('keywords[4294967294]', 'x'), 200],
   ['an index of 20 million in a single field', () => formWith('model[20000000]', 'x')],
   ['5,000 levels', () => formWith(`model${'[b]'.repeat(5000)}`, 'x')],
+  ['5,000 levels of a field that is not known', () => formWith(`x${'[b]'.repeat(5000)}`, 'x'), 200],
   ['a Vorbis file of 3 kB that asks for gigabytes', () => formOf(vorbisOfGigabytes())],
 ];
 
-test('small requests that stopped earlier versions are refused in a moment and in little memory', async (t) => {
+test('small requests that stopped earlier versions are answered in a moment and in little memory', async (t) => {
   await using served = await serve();
   const send = (form: FormData) =>
     fetch(`${served.base}/v1/audio/transcriptions`, { method: 'POST', body: form });
   // The first requests compile and load code whose cost is not the request's.
   for (const [, form] of ROWS) await send(form());
-  for (const [what, form] of ROWS) {
+  for (const [what, form, status = 400] of ROWS) {
     forgetPeak(served);
     const before = peakMiB(served);
     const ms = await leastOf(
@@ -64,7 +65,7 @@ test('small requests that stopped earlier versions are refused in a moment and i
         const startedAt = performance.now();
         const response = await send(body);
         const text = await response.text();
-        assert.equal(response.status, 400, `${what}: ${text}`);
+        assert.equal(response.status, status, `${what}: ${text}`);
         return performance.now() - startedAt;
       },
       RUNS,

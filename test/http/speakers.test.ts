@@ -210,8 +210,8 @@ test('a reference of exactly 2 s or 10 s is taken, and no other field may be as 
   const references = [voice(0, 2), voice(1, 10)];
   const taken = await ask(gateway, { ...fields, 'known_speaker_references[]': references });
   assert.equal(taken.status, 200);
-  const refused = await ask(gateway, { anything: 'a'.repeat(64 * 1024 + 1) });
-  assert.match((await json(refused)).error.message, /"anything" .*at most 65536 bytes/);
+  const refused = await ask(gateway, { prompt: 'a'.repeat(64 * 1024 + 1) });
+  assert.match((await json(refused)).error.message, /"prompt" .*at most 65536 bytes/);
 });
 
 test('the number of speakers may be given, and must make sense', async () => {

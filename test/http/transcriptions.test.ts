@@ -263,17 +263,12 @@ for (const bytes of [1000, 100_000, 4_000_000])
     await assertIdle(gateway);
   });
 
-test('a text beside the file that has its name is refused only for its length', async () => {
+test('a text beside the file that has its name is ignored', async () => {
   await using gateway = await startGateway();
-  for (const [bytes, status] of [
-    [1000, 200],
-    [100_000, 400],
-  ] as const) {
+  for (const bytes of [1000, 100_000]) {
     const body = form(speech);
     body.append('file', 'x'.repeat(bytes));
-    const response = await post(gateway, body);
-    if (status === 200) assert.equal(response.status, status);
-    else await assertRefused(response, status, { param: 'file', code: 'invalid_value' });
+    assert.equal((await post(gateway, body)).status, 200);
   }
   await assertIdle(gateway);
 });

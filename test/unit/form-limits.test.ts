@@ -1,37 +1,37 @@
 /** The names and fields of a form are refused before they cost anything. */
 import assert from 'node:assert/strict';
-import { Readable } from 'node:stream';
 import { test } from 'node:test';
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import fc from 'fast-check';
 import multer from 'multer';
 import { BUDGETS } from '../../src/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { formRefusal } from '../../src/http/form-limits.ts';
 import { assertCheap } from '../cost.ts';
+import { formRequest, readParts } from '../form-request.ts';
 
 type Fields = readonly (readonly [name: string, value: string])[];
 type Form = keyof typeof BUDGETS.form;
 
 const FORMS = Object.keys(BUDGETS.form) as Form[];
 
-/** Parses fields with the form parser, as the gateway would get them from a request. */
+/** Parses fields as the endpoint does: of a transcription with all of these names known, or of the admin pages. */
 async function parse(fields: Fields, form: Form = 'transcription'): Promise<Record<string, unknown>> {
+  const parts = fields.map(([name, value]) => ({ name, value }));
   const limits = BUDGETS.form[form];
-  const parts = fields.map(
-    ([name, value]) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
-  );
-  const body = Buffer.from(`${parts.join('')}--x--\r\n`);
-  const headers = { 'content-type': 'multipart/form-data; boundary=x', 'content-length': `${body.length}` };
-  const req = Object.assign(Readable.from([body]), { headers }) as unknown as Request;
   try {
+    if (form === 'transcription') {
+      const known = new Set(fields.map(([name]) => name.replace(/\[.*/s, '')));
+      return { ...(await readParts(parts, [...known])).fields };
+    }
+    const req = formRequest(parts);
     await new Promise<void>((resolve, reject) => {
       multer({ limits }).none()(req, {} as Response, (error: unknown) => (error ? reject(error) : resolve()));
     });
+    return { ...req.body };
   } catch (error) {
-    throw formRefusal(error, limits);
+    throw error instanceof GatewayError ? error : formRefusal(error, limits);
   }
-  return { ...req.body };
 }
 
 async function refusal(fields: Fields, form?: Form): Promise<GatewayError> {
@@ -71,16 +71,34 @@ for (const [what, name, said] of [
   ['no characters', '', 'name missing'],
 ] as const) {
   test(`a field name with ${what} is refused with the reason, at little cost`, async () => {
-    for (const form of FORMS) {
-      const error = await refusal([[name, 'x']], form);
-      assert.equal(error.kind, 'malformed');
-      assert.equal(error.code, 'invalid_form');
-      assert(error.message.endsWith(said), error.message);
-      assert((error.param ?? '').length < 100);
-      await assertCheap(what, 50, () => refusal([[name, 'x']], form));
-    }
+    const error = await refusal([[name, 'x']], 'admin');
+    assert.equal(error.kind, 'malformed');
+    assert.equal(error.code, 'invalid_form');
+    assert(error.message.endsWith(said), error.message);
+    assert((error.param ?? '').length < 100);
+    await assertCheap(what, 50, () => refusal([[name, 'x']], 'admin'));
   });
 }
+
+for (const [what, name, read] of [
+  ['an index of 30 million', 'keywords[30000000]', ['x']],
+  ['the highest index', 'keywords[4294967294]', ['x']],
+  ['an index beyond every number', `keywords[${'9'.repeat(5000)}]`, ['x']],
+  ['two levels', 'model[a][b]', 'model'],
+  ['thousands of levels', `model${'[b]'.repeat(5000)}`, 'model'],
+] as const)
+  test(`in a transcription a known name with ${what} makes no structure of it, at little cost`, async () => {
+    const outcome = await parse([[name, 'x']]).catch((error) => error);
+    if (typeof read === 'string') assert.deepEqual([outcome.code, outcome.param], ['invalid_value', read]);
+    else assert.deepEqual(outcome, { keywords: read });
+    await assertCheap(what, 50, () => parse([[name, 'x']]).catch(() => undefined));
+  });
+
+test('a part of a transcription without a name is refused', async () => {
+  const error = await refusal([['', 'x']]);
+  assert.equal(error.code, 'invalid_form');
+  assert(error.message.endsWith('name missing'), error.message);
+});
 
 test('a form may have as many fields and bytes as allowed, and no more', async () => {
   for (const form of FORMS) {
@@ -119,21 +137,29 @@ test('every form of names gives values, lists and objects of them, or a refusal,
   const first = fc.constantFrom('a', 'keywords', '__proto__', 'constructor', 'toString', '');
   const name = fc.tuple(first, fc.array(piece, { maxLength: 4 })).map(([head, rest]) => head + rest.join(''));
   const isFlat = (value: unknown) => typeof value === 'string' || Array.isArray(value);
+  const isOne = (value: unknown) =>
+    isFlat(value) || (typeof value === 'object' && Object.values(value ?? {}).every(isFlat));
   await fc.assert(
-    fc.asyncProperty(fc.array(name, { minLength: 1, maxLength: 6 }), async (names) => {
-      try {
-        const parsed = await parse(names.map((n) => [n, 'x']));
-        for (const value of Object.values(parsed)) {
-          if (Array.isArray(value)) assert(value.length <= 100);
-          else if (typeof value === 'object') assert(Object.values(value as object).every(isFlat));
-          else assert.equal(typeof value, 'string');
+    fc.asyncProperty(
+      fc.array(name, { minLength: 1, maxLength: 6 }),
+      fc.constantFrom(...FORMS),
+      async (names, form) => {
+        try {
+          const parsed = await parse(
+            names.map((n) => [n, 'x']),
+            form,
+          );
+          for (const value of Object.values(parsed)) {
+            if (Array.isArray(value)) assert(value.length <= 100 && value.every(isOne));
+            else assert(isOne(value));
+          }
+        } catch (error) {
+          assert(error instanceof GatewayError, String(error));
+          assert(['invalid_form', 'invalid_value'].includes(error.code), error.code);
         }
-      } catch (error) {
-        assert(error instanceof GatewayError, String(error));
-        assert.equal(error.code, 'invalid_form');
-      }
-      assert.deepEqual(Object.keys(Object.prototype), []);
-      assert.equal(({} as Record<string, unknown>).a, undefined);
-    }),
+        assert.deepEqual(Object.keys(Object.prototype), []);
+        assert.equal(({} as Record<string, unknown>).a, undefined);
+      },
+    ),
   );
 });

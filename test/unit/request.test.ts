@@ -40,7 +40,7 @@ test('every known field is understood, and unknown ones are ignored', () => {
     prompt: 'Names: Voxgate',
     temperature: '0.4',
     response_format: 'verbose_json',
-    'timestamp_granularities[]': ['word', 'segment'],
+    timestamp_granularities: ['word', 'segment'],
     translate: 'Yes',
     color: 'blue',
   });
@@ -50,30 +50,43 @@ test('every known field is understood, and unknown ones are ignored', () => {
   assert.deepEqual(request.granularities, new Set(['word', 'segment']));
 });
 
-test('both spellings of the array take one value or several', () => {
-  for (const body of [
-    { 'timestamp_granularities[]': 'word' },
-    { 'timestamp_granularities[]': ['word'] },
-    { timestamp_granularities: 'word' },
-    { timestamp_granularities: ['word'] },
-  ]) {
-    assert.deepEqual(parseRequest(body).granularities, new Set(['word']));
-  }
+test('a list takes one value or several', () => {
+  for (const word of ['word', ['word'], ' Word ', '["word"]', ['word', 'WORD\n', '']])
+    assert.deepEqual(parseRequest({ timestamp_granularities: word }).granularities, new Set(['word']));
 });
 
-test('language auto means no hint', () =>
-  assert.equal(parseRequest({ language: 'auto' }).language, undefined));
+test('a value that is sent twice is one, and a choice may be in any case', () => {
+  const twice = parseRequest({ response_format: ['SRT', ' srt\n', ''], model: ['whisper-1', 'whisper-1 '] });
+  assert.deepEqual(twice, parseRequest({ response_format: 'srt', model: 'whisper-1' }));
+  const chunking = { type: ['Server_VAD', 'server_vad'], threshold: ['0.4', ''] };
+  assert.equal(parseRequest({ chunking_strategy: chunking }).voiceActivity.threshold, 0.4);
+  assert.deepEqual(parseRequest({ chunking_strategy: ' AUTO ' }), parseRequest({}));
+});
 
-test('the lists of the API are taken in both spellings', () => {
-  const request = parseRequest({
-    'languages[]': ['en', 'German'],
-    keywords: 'Voxgate',
-    'include[]': 'logprobs',
+for (const none of ['auto', 'AUTO ', 'und', 'mul', ' '])
+  test(`language "${none}" means no hint`, () => {
+    assert.equal(parseRequest({ language: none }).language, undefined);
+    assert.deepEqual(parseRequest({ languages: [none, 'en'] }).languages, ['en']);
   });
-  assert.deepEqual(request.languages, ['en', 'de']);
-  assert.deepEqual(request.keywords, ['Voxgate']);
-  assert.equal(request.logprobs, true);
-});
+
+for (const [sent, meant] of [
+  ['jp', 'ja for Japanese'],
+  ['cn', 'zh for Chinese'],
+  ['cz', 'cs for Czech'],
+  ['ua-UA', 'uk for Ukrainian'],
+  ['kr', 'ko for Korean'],
+  ['SE', 'sv for Swedish'],
+  ['dk', 'da for Danish'],
+  ['gr', 'el for Greek'],
+  ['sp', 'es for Spanish'],
+] as const)
+  test(`language ${sent} is refused, and the refusal names ${meant}`, () => {
+    for (const body of [{ language: sent }, { languages: ['en', sent] }]) {
+      const { message, param } = refusal(body);
+      assert.equal(param, Object.keys(body)[0]);
+      assert(message.endsWith(`Expected an ISO 639 code or an English language name, as ${meant}`), message);
+    }
+  });
 
 test('chunking_strategy is taken as a word, as JSON and as members', () => {
   const members = { type: 'server_vad', threshold: '0.6', silence_duration_ms: '200' };
@@ -107,7 +120,7 @@ for (const [value, fault] of [
   ['{"type":"server_vad","threshold":7}', '[threshold]" cannot be 7: Expected a number from 0 to 1'],
   ['{"type":"semantic_vad"}', '[type]" cannot be "semantic_vad": Expected auto or {"type": "server_vad"}'],
   ['{"threshold":0.5}', '[type]" cannot be absent: Expected auto or {"type": "server_vad"}'],
-  ['{"type":"server_vad","color":"red"}', '" cannot be an object: Expected auto or {"type": "server_vad"}'],
+  ['{"type":"server_vad","color":"red"}', '[color]" cannot be "red": Expected only type, threshold, '],
   ['[null]', '" cannot be a list of 1: Expected auto or {"type": "server_vad"}'],
 ] as const)
   test(`chunking_strategy ${value} is refused for the member at fault`, () => {
@@ -121,14 +134,14 @@ for (const [body, field, allowed] of [
   [{ max_speakers: '21' }, 'max_speakers', 'from 1 to 20'],
   [{ min_speakers: '3', max_speakers: '2' }, 'min_speakers', 'at most max_speakers (2)'],
   [{ response_format: 'diarized_json', diarize: 'off' }, 'diarize', 'diarized_json'],
-  [{ 'known_speaker_names[]': ['Anna'] }, 'known_speaker_references', 'each of the 1'],
-  [{ 'known_speaker_names[]': ['a', 'b', 'c', 'd', 'e'] }, 'known_speaker_names', 'at most 4'],
-  [{ 'known_speaker_names[]': ['  '] }, 'known_speaker_names', 'one line'],
+  [{ known_speaker_names: ['Anna'] }, 'known_speaker_references', 'each of the 1'],
+  [{ known_speaker_names: ['a', 'b', 'c', 'd', 'e'] }, 'known_speaker_names', 'at most 4'],
+  [{ known_speaker_names: ['  '] }, 'known_speaker_names', 'one line'],
   [{ chunking_strategy: 'random' }, 'chunking_strategy', 'server_vad'],
   [{ chunking_strategy: '{"type":"server_vad","threshold":7}' }, 'chunking_strategy', 'from 0 to 1'],
-  [{ chunking_strategy: { type: 'server_vad', color: 'red' } }, 'chunking_strategy', 'server_vad'],
-  [{ 'include[]': 'everything' }, 'include', 'logprobs'],
-  [{ 'languages[]': ['en', 'klingon'] }, 'languages', 'ISO 639 code'],
+  [{ chunking_strategy: { type: 'server_vad', color: 'red' } }, 'chunking_strategy', '[color]'],
+  [{ include: 'everything' }, 'include', 'logprobs'],
+  [{ languages: ['en', 'klingon'] }, 'languages', 'ISO 639 code'],
   [{ segment_granularity: 'page' }, 'segment_granularity', 'subtitle'],
   [{ task_type: 'sing' }, 'task_type', 'rich'],
   [{ response_format: 'yaml' }, 'response_format', 'json'],
@@ -141,7 +154,7 @@ for (const [body, field, allowed] of [
   [{ temperature: '-0.1' }, 'temperature', 'from 0 to 1'],
   [{ temperature: 'NaN' }, 'temperature', 'from 0 to 1'],
   [{ language: 'klingon' }, 'language', 'ISO 639 code'],
-  [{ 'timestamp_granularities[]': 'syllable' }, 'timestamp_granularities', 'word'],
+  [{ timestamp_granularities: 'syllable' }, 'timestamp_granularities', 'word'],
   [{ model: ['a', 'b'] }, 'model', 'one text value'],
 ] as const) {
   test(`bad ${JSON.stringify(body)} names field, value and what is allowed`, () => {
@@ -167,7 +180,7 @@ test('every body gives a request or a malformed error', () => {
     'response_format',
     'translate',
     '__proto__',
-    'timestamp_granularities[]',
+    'timestamp_granularities',
   );
   fc.assert(
     fc.property(fc.dictionary(fc.oneof(name, fc.string()), value), (body) => {
@@ -274,7 +287,7 @@ for (const [body, speakers] of [
   ],
   [{ model: 'openai/gpt-4o-transcribe-diarize-2025-10-15' }, { count: { min: 1, max: 20 }, known: [] }],
   [
-    { 'known_speaker_names[]': ' Anna ', 'known_speaker_references[]': 'data:x' },
+    { known_speaker_names: ' Anna ', known_speaker_references: 'data:x' },
     { count: { min: 1, max: 20 }, known: [{ name: 'Anna', reference: 'data:x' }] },
   ],
 ] as const) {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { BUDGETS } from '../../budgets.ts';
 import { invalidValue } from '../../errors.ts';
-import { parseRequest, type TranscriptionRequest, transcriptionFields } from '../request.ts';
+import { oneOfRepeated, parseRequest, type TranscriptionRequest, transcriptionFields } from '../request.ts';
 import { unitsOf } from './units.ts';
 
 const { model, language } = transcriptionFields;
@@ -25,11 +25,11 @@ const MARKS = /\p{M}{31}/u;
 
 /**
  * Parses the fields of a request.
- * @param body the multipart text fields by name; a field that was sent several times is an array
+ * @param body the fields by name, as `parseRequest` takes them
  * @throws GatewayError `invalid_value` that names the field, the value and what is allowed
  */
 export function parseAlignment(body: Readonly<Record<string, unknown>>): TranscriptionRequest {
-  const { text } = body;
+  const text = Array.isArray(body.text) ? oneOfRepeated(body.text) : body.text;
   if (typeof text !== 'string') throw invalidValue('text', text, 'Expected one text value');
   const { textBytes } = BUDGETS.alignment;
   if (Buffer.byteLength(text) > textBytes)

@@ -1,0 +1,175 @@
+/** Forms as clients of the field encode them, against the whole gateway. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { encodeForm, FORM_TYPE, formInit, type Part } from '../form-request.ts';
+import { heard, json, type Script, startGateway, toneWav, until } from './harness.ts';
+
+const speech = toneWav(1);
+const file: Part = { name: 'file', value: speech, filename: 'speech.wav', type: 'audio/wav' };
+const PATH = '/v1/audio/transcriptions';
+
+/** A gateway that hears one word, and remembers the prompts it was given. */
+async function startHearing(script: Script = {}) {
+  const prompts: string[] = [];
+  const gateway = await startGateway({
+    transcribe: async (_samples, { prompt }) => {
+      prompts.push(prompt);
+      return heard(' Hello.', 500);
+    },
+    ...script,
+  });
+  return {
+    gateway,
+    prompts,
+    send: (parts: readonly Part[], path = PATH) => fetch(gateway.base + path, formInit(parts)),
+    [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+  };
+}
+
+test('a form with the nested fields of other services is served, as openai-python sends extra_body', async () => {
+  await using world = await startHearing();
+  const names = ['provider[order][]', 'provider[sort]', 'metadata[tags][0]', 'metadata[a][b][c]', 'x[99999]'];
+  const response = await world.send([...names.map((name) => ({ name, value: 'x' })), file]);
+  assert.deepEqual([response.status, (await json(response)).text], [200, 'Hello.']);
+});
+
+test('lists are lists in every spelling: granularities in JSON and with commas, keywords without quotes', async () => {
+  await using world = await startHearing();
+  for (const value of ['["word","segment"]', 'word,segment', 'Word, SEGMENT\n']) {
+    const fields = { timestamp_granularities: value, response_format: 'verbose_json' };
+    const parts = Object.entries(fields).map(([name, of]) => ({ name, value: of }));
+    const body = await json(await world.send([...parts, file]));
+    assert.deepEqual([body.words?.length, body.segments?.length], [1, 1], value);
+  }
+  world.prompts.length = 0;
+  for (const value of ['["Ana Lopez","Voxgate"]', 'Ana Lopez,Voxgate'])
+    assert.equal((await world.send([{ name: 'keywords', value }, file])).status, 200);
+  assert.deepEqual(world.prompts, ['Ana Lopez, Voxgate', 'Ana Lopez, Voxgate']);
+});
+
+for (const [what, part] of [
+  ['a blob', { value: 'srt', filename: 'blob', type: 'application/octet-stream' }],
+  ['a blob that says it is text', { value: 'srt', filename: 'blob', type: 'text/plain' }],
+  ['JSON', { value: '"srt"', type: 'application/json' }],
+  ['bytes', { value: 'srt', type: 'application/octet-stream' }],
+  ['capitals', { value: 'SRT' }],
+  ['a line', { value: 'srt\r\n' }],
+] as const)
+  test(`response_format that comes as ${what} is the format of the answer`, async () => {
+    await using world = await startHearing();
+    const twice: Part[] = [0, 1].map(() => ({ name: 'response_format', ...part }));
+    for (const parts of [
+      [...twice, file],
+      [file, ...twice],
+    ])
+      assert.match(await (await world.send(parts)).text(), /^1\n00:00:00,000 --> .*\nHello\./);
+  });
+
+test('a known field in a file that is too long for it is refused by its name, and leaves nothing behind', async () => {
+  await using world = await startHearing();
+  const { gateway, send } = world;
+  const long: Part = { name: 'model', value: 'x'.repeat(200_000), filename: 'blob' };
+  for (const parts of [
+    [long, file],
+    [file, long],
+  ]) {
+    const { error } = await json(await send(parts));
+    assert.deepEqual([error.code, error.param], ['invalid_value', 'model']);
+  }
+  await until('no upload is left', () => gateway.uploads().length === 0);
+});
+
+for (const [path, name] of [
+  [PATH, 'file'],
+  ['/v1/audio/translations', 'file'],
+  ['/asr', 'audio_file'],
+  ['/detect-language', 'audio_file'],
+] as const)
+  test(`${path} takes a file without a file name, and its content decides what it is`, async () => {
+    await using world = await startHearing();
+    for (const type of ['application/octet-stream', 'audio/wav', 'audio/mpeg'])
+      assert.equal((await world.send([{ name, value: speech, type }], path)).status, 200, type);
+    const { error } = await json(await world.send([{ name, value: 'no audio', type: 'audio/wav' }], path));
+    assert.equal(error.code, 'unsupported_format');
+  });
+
+test('an alignment reads its fields as a transcription does', async () => {
+  await using world = await startHearing();
+  const type = 'application/json';
+  const fields: Part[] = [
+    { name: 'text', value: '"Hello."', type },
+    { name: 'model', value: 'multilingual-base\n', filename: 'blob' },
+    { name: 'provider[order][]', value: 'x' },
+  ];
+  const response = await world.send(
+    [...fields, { name: 'file', value: speech, type }],
+    '/v1/audio/alignments',
+  );
+  assert.equal((await json(response)).text, 'Hello.');
+});
+
+test('the empty part of a page whose visitor chose no file is a missing file', async () => {
+  await using world = await startHearing();
+  const type = 'application/octet-stream';
+  const { error } = await json(await world.send([{ name: 'file', value: '', filename: '', type }]));
+  assert.deepEqual([error.code, error.param], ['missing_file', 'file']);
+});
+
+test('a form in a content coding is a 415 that says so, for audio and on the admin pages', async () => {
+  await using world = await startHearing();
+  const body = new Uint8Array(gzipSync(encodeForm([file])));
+  for (const path of [
+    PATH,
+    '/v1/audio/translations',
+    '/v1/audio/alignments',
+    '/asr',
+    '/admin/api/slot/stop',
+  ]) {
+    const headers = { 'Content-Type': FORM_TYPE, 'Content-Encoding': 'gzip' };
+    const response = await fetch(world.gateway.base + path, { method: 'POST', headers, body });
+    assert.deepEqual(
+      [response.status, (await json(response)).error.code],
+      [415, 'unsupported_media_type'],
+      path,
+    );
+  }
+  const headers = { 'Content-Type': FORM_TYPE, 'Content-Encoding': 'Identity' };
+  const init = { method: 'POST', headers, body: new Uint8Array(encodeForm([file])) };
+  assert.equal((await fetch(world.gateway.base + PATH, init)).status, 200);
+});
+
+test('a code of a country is refused with the language that was meant, and no code is no hint', async () => {
+  await using world = await startHearing();
+  for (const [language, hint] of [
+    ['jp', 'ja for Japanese'],
+    ['kr', 'ko for Korean'],
+  ] as const)
+    for (const path of [PATH, `/asr?language=${language}`]) {
+      const name = path === PATH ? 'file' : 'audio_file';
+      const { error } = await json(
+        await world.send(
+          [
+            { name: 'language', value: language },
+            { ...file, name },
+          ],
+          path,
+        ),
+      );
+      assert.equal(error.param, 'language');
+      assert(error.message.endsWith(hint), error.message);
+    }
+  for (const value of ['und', 'auto', ''])
+    assert.equal((await world.send([{ name: 'language', value }, file])).status, 200, value);
+});
+
+test('a Chinese language goes to the cjk model as Chinese, by routing and by name', async () => {
+  await using world = await startHearing({ installed: ['multilingual-base', 'cjk', 'voice-activity'] });
+  for (const language of ['wuu', 'nan', 'hak', 'gan', 'hsn'])
+    for (const model of ['auto', 'cjk']) {
+      const fields = { language, model, response_format: 'verbose_json' };
+      const parts = Object.entries(fields).map(([name, value]) => ({ name, value }));
+      const body = await json(await world.send([...parts, file]));
+      assert.deepEqual([body.model, body.language_code], ['cjk', 'zh'], JSON.stringify(body));
+    }
+});
