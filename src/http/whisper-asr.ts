@@ -10,7 +10,7 @@ import { wavHeader } from '../audio/wav-header.ts';
 import { invalidValue } from '../errors.ts';
 import { formatTranscript } from '../transcription/formats.ts';
 import { languageName } from '../transcription/languages.ts';
-import { parseRequest } from '../transcription/request.ts';
+import { choiceIn, oneOfRepeated, parseRequest } from '../transcription/request.ts';
 import { toTsv, toWhisperJson } from '../transcription/whisper-formats.ts';
 import { isTruthy } from '../truthy.ts';
 import { type Dialect, type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
@@ -19,6 +19,8 @@ import { type Dialect, type TranscriptionHandlerDeps, transcriptions } from './t
 export const WHISPER_ASR: readonly string[] = ['/asr', '/detect-language'];
 
 const OUTPUTS = ['txt', 'srt', 'vtt', 'json', 'tsv'] as const;
+/** What each output is made of. */
+const FORMAT_OF = { txt: 'text', srt: 'srt', vtt: 'vtt', json: 'verbose_json', tsv: 'verbose_json' } as const;
 const TASKS = ['transcribe', 'translate'] as const;
 const RAW = wavHeader({ rate: SAMPLE_RATE, width: 2, channels: 1 });
 /** The speech that a language is told from. The reference code looks at as much audio, but from the start of the file. */
@@ -41,6 +43,10 @@ export const asrQuery = z.object({
   encode,
   initial_prompt: z.string().optional().describe('text the model is conditioned on'),
   word_timestamps: z.string().optional().describe('`true`: words in `json`'),
+  diarize: z.string().optional().describe('`true`: tells speakers apart'),
+  num_speakers: z.string().optional().describe('how many speakers there are, if it is known'),
+  min_speakers: z.string().optional().describe('the least number of speakers'),
+  max_speakers: z.string().optional().describe('the most speakers'),
   vad_filter: z.string().optional().describe('no effect: silence never reaches a model'),
   video_file,
 });
@@ -50,24 +56,24 @@ export function asr(deps: TranscriptionHandlerDeps): RequestHandler {
   return transcriptions(deps, {
     upload: uploadOf,
     request(_fields, { query }) {
-      const output = oneOf(OUTPUTS, 'output', query.output);
-      const sent = {
+      const { diarize, num_speakers, min_speakers, max_speakers } = query;
+      return parseRequest({
         model: query.model,
         language: query.language,
         prompt: query.initial_prompt,
-        translate: oneOf(TASKS, 'task', query.task) === 'translate' ? 'true' : '',
-        response_format: { txt: 'text', json: 'verbose_json', tsv: 'verbose_json', srt: 'srt', vtt: 'vtt' }[
-          output
-        ],
-        timestamp_granularities: isOn(query.word_timestamps) ? 'word' : '',
-      };
-      return parseRequest(sent);
+        translate: choiceOf(TASKS, 'task', query.task) === 'translate' ? 'true' : '',
+        response_format: FORMAT_OF[outputOf(query)],
+        timestamp_granularities: switchOf(query, 'word_timestamps') ? 'word' : '',
+        diarize,
+        num_speakers,
+        min_speakers,
+        max_speakers,
+      });
     },
     answer(transcript, request, { query }) {
-      if (query.output === 'tsv') return toTsv(transcript);
-      return query.output === 'json'
-        ? toWhisperJson(transcript, request)
-        : formatTranscript(transcript, request);
+      const output = outputOf(query);
+      if (output === 'tsv') return toTsv(transcript);
+      return output === 'json' ? toWhisperJson(transcript, request) : formatTranscript(transcript, request);
     },
   });
 }
@@ -88,20 +94,32 @@ export function detectLanguage(deps: TranscriptionHandlerDeps): RequestHandler {
   });
 }
 
-const isOn = (sent: unknown) => typeof sent === 'string' && isTruthy(sent);
+type Query = Request['query'];
 
-const uploadOf: Dialect['upload'] = ({ query: { encode: sent = '' } }) => ({
+const outputOf = (query: Query) => choiceOf(OUTPUTS, 'output', query.output);
+
+/** Undefined where nothing was sent. */
+function switchOf(query: Query, name: string): boolean | undefined {
+  const sent = query[name];
+  const isOn = oneOfRepeated(sent, (word) => (typeof word === 'string' ? isTruthy(word) : word));
+  if (isOn === undefined || typeof isOn === 'boolean') return isOn;
+  throw invalidValue(name, sent, 'Expected one text value');
+}
+
+const uploadOf: Dialect['upload'] = ({ query }) => ({
   field: 'audio_file',
-  ...(sent !== '' && !isOn(sent) && { head: RAW }),
+  ...(switchOf(query, 'encode') === false && { head: RAW }),
 });
 
-function oneOf<const T extends readonly [string, ...string[]]>(
+/** The first of `values` where nothing was sent. */
+function choiceOf<const T extends readonly [string, ...string[]]>(
   values: T,
   name: string,
-  sent: Request['query'][string],
+  sent: Query[string],
 ): T[number] {
-  const value = sent === undefined || sent === '' ? values[0] : sent;
-  const known = values.find((one) => one === value);
+  const word = oneOfRepeated(sent, (of) => (typeof of === 'string' ? choiceIn(values, of) : of));
+  if (word === undefined) return values[0];
+  const known = values.find((value) => value === word);
   if (known === undefined) throw invalidValue(name, sent, `Expected ${values.join(', ')}`);
   return known;
 }

@@ -5,11 +5,12 @@
 import { type FormattedBody, fullText, type Transcript, toWireSegment, toWireWord } from './formats.ts';
 import type { TranscriptionRequest } from './request.ts';
 
-/** A line for each segment: start and end in whole milliseconds, and the text. */
+/** A line for each segment: start and end in whole milliseconds, and the text, after the speaker as in `srt`. */
 export function toTsv({ segments }: Transcript): FormattedBody {
-  const lines = segments.map(({ start, end, text }) =>
-    [Math.round(start * 1000), Math.round(end * 1000), text.trim().replace(/\s+/g, ' ')].join('\t'),
-  );
+  const lines = segments.map(({ start, end, text, speaker }) => {
+    const said = speaker === undefined ? text : `${speaker}: ${text.trim()}`;
+    return [Math.round(start * 1000), Math.round(end * 1000), said.trim().replace(/\s+/g, ' ')].join('\t');
+  });
   const body = `${['start\tend\ttext', ...lines].join('\n')}\n`;
   return { contentType: 'text/plain; charset=utf-8', body };
 }

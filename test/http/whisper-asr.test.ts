@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChunkOptions } from '../../src/engine/types.ts';
 import { detectedSchema, whisperSchema } from '../../src/http/openapi.ts';
+import { conversation, inTurns, scriptedVoices } from '../voices.ts';
+import { wav } from '../wav.ts';
 import { type Gateway, heard, json, type Script, startGateway, toneWav, until } from './harness.ts';
 
 /** The samples of a wav file alone, as Bazarr sends them. */
@@ -82,12 +84,53 @@ test('task, language and initial prompt reach the model, and what has no meaning
   assert.deepEqual([options?.translate, options?.language, options?.prompt], [true, 'de', 'Voxgate']);
 });
 
+test('diarize names the speakers in every output, as the other paths do, and their number is asked for', async () => {
+  const call = wav(conversation(inTurns(2, 12), 12));
+  const said = Array.from({ length: 24 }, (_, i) => ` w${i}${i === 23 ? '.' : ''}`).join('');
+  const transcribe = async () => heard(said, 500);
+  await using gateway = await startGateway({ speakers: scriptedVoices(), transcribe });
+  const get = async (query: string) => (await text(ask(gateway, `/asr?${query}`, call)))[1] ?? '';
+  assert.match(await get('diarize=true'), /^A: w0 .*\nB: w8 .*\nA: w16 /);
+  assert.match(await get('diarize=True&output=SRT'), /\nA: w0 .*\n\n2\n.*\nB: w8 /);
+  assert.match(await get('diarize=1&output=vtt'), /<v A>w0 .*\n\n.*\n<v B>w8 /);
+  assert.match(await get('diarize=1&output=tsv'), /\n\d+\t\d+\tA: w0 .*\n\d+\t\d+\tB: w8 /);
+  const { segments } = whisperSchema.parse(JSON.parse(await get('diarize=1&output=json&word_timestamps=1')));
+  assert.deepEqual(
+    segments.map((segment: any) => [segment.speaker, segment.words[0].speaker]),
+    [
+      ['A', 'A'],
+      ['B', 'B'],
+      ['A', 'A'],
+    ],
+  );
+  assert.match(await get('diarize=1&max_speakers=1'), /^A: w0 .* w23\.\n$/);
+  for (const [query, param] of [
+    ['diarize=1&min_speakers=3&max_speakers=2', 'min_speakers'],
+    ['diarize=1&max_speakers=many', 'max_speakers'],
+  ]) {
+    const { error } = await json(await ask(gateway, `/asr?${query}`, call));
+    assert.deepEqual([error.code, error.param], ['invalid_value', param]);
+  }
+});
+
+test('a parameter that is sent twice with one value is one, in any case', async () => {
+  await using gateway = await startGateway({ transcribe: async () => heard(' Hello there.', 500) });
+  const twice =
+    '?output=TXT&output=txt&task=transcribe&task=Transcribe&language=en&language=en&encode=false&encode=False';
+  assert.deepEqual(await text(ask(gateway, `/asr${twice}`, bare(speech))), [PLAIN, 'Hello there.\n']);
+  const words = '?output=json&word_timestamps=true&word_timestamps=true&encode=true&encode=true';
+  const { segments } = JSON.parse((await text(ask(gateway, `/asr${words}`, speech)))[1] ?? '');
+  assert.equal(segments[0].words.length, 2);
+});
+
 test('a mistake is the envelope of the house, and names the parameter', async () => {
   await using gateway = await startGateway();
   for (const [query, audio, part, code, param] of [
     ['?output=pdf', speech, 'audio_file', 'invalid_value', 'output'],
     ['?task=sing', speech, 'audio_file', 'invalid_value', 'task'],
     ['?task=transcribe&task=translate', speech, 'audio_file', 'invalid_value', 'task'],
+    ['?encode=true&encode=false', speech, 'audio_file', 'invalid_value', 'encode'],
+    ['?word_timestamps=1&word_timestamps=0', speech, 'audio_file', 'invalid_value', 'word_timestamps'],
     ['?language=klingon', speech, 'audio_file', 'invalid_value', 'language'],
     ['', speech, 'file', 'missing_file', 'audio_file'],
     ['', Buffer.alloc(0), 'audio_file', 'empty_file', 'audio_file'],
