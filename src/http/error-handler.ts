@@ -80,7 +80,6 @@ const OF_THE_CONTENT = [
   'Content-Length',
   'Content-Location',
   'Content-MD5',
-  'Content-Range',
   'Content-Type',
   'Digest',
   'ETag',
