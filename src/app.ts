@@ -17,6 +17,7 @@ import { createSlot, type Slot } from './engine/slot.ts';
 import type { NativeEngine } from './engine/types.ts';
 import { createWaitingLine, type TurnRequest } from './engine/waiting-line.ts';
 import { excerpt, GatewayError } from './errors.ts';
+import { keyFinder } from './gateway-keys.ts';
 import { ownBaseUrl } from './http/address.ts';
 import { createApiKeys } from './http/api-key.ts';
 import { errorHandler } from './http/error-handler.ts';
@@ -86,6 +87,7 @@ const LAST_LINES_MS = 3000;
 export function buildApp(config: Config, deps: AppDeps): App {
   const { log, store } = deps;
   const budgets = withBudgets(deps.budgets);
+  const holdsKey = keyFinder(config.apiKeys);
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // each request under way has one
   const gracefulStop = createGracefulStop();
@@ -111,7 +113,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     instruments.finished(exchange);
     deps.onExchange?.(exchange);
   };
-  const observer = createObserver({ beginCapture: instruments.beginCapture, finished });
+  const observer = createObserver({ beginCapture: instruments.beginCapture, finished, holdsKey });
   const live = {
     ...{ transcription, slot, waitMs: config.liveWaitMs },
     takeWaiting(request: Pick<TurnRequest, 'requestId' | 'network' | 'waitMs'>, signal: AbortSignal) {
@@ -126,7 +128,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     turnDetection: createTurnDetection(caches.turnDetectors, store),
   };
   const models = () => servable(config, deps, caches).filter(naming.isAllowed);
-  const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0 };
+  const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0, holdsKey };
   const places = createLivePlaces(config.maxLiveSessions);
   const liveServer = { live, places, shutdown: shutdown.signal, log, onExchange: finished };
   const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
@@ -144,10 +146,16 @@ export function buildApp(config: Config, deps: AppDeps): App {
   app.enable('case sensitive routing');
   app.set('trust proxy', config.trustProxy);
   const slowReaders = endSlowReaders(budgets.answer, log);
-  const arrival = [gracefulStop.watch, requestId(), observer.watch, linger(budgets.linger), slowReaders];
+  const arrival = [
+    gracefulStop.watch,
+    requestId(holdsKey),
+    observer.watch,
+    linger(budgets.linger),
+    slowReaders,
+  ];
   const onError = errorHandler(log);
   const server = createHttpServer({
-    ...{ app, log, arrival, onError, finished },
+    ...{ app, log, arrival, onError, finished, holdsKey },
     limits: { ...budgets.connection, maxConnections: config.maxConnections },
   });
   app.use(...arrival);

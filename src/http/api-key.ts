@@ -1,13 +1,13 @@
 /**
  * Checks the API keys. When keys are set, every path needs one, except health, the description of the API and the
- * pages without data. A client sends the key as `Authorization: Bearer`; `keyOf` has the two exceptions. The dashboard
- * sends it once and then has a session, which opens nothing but `/admin`. A client secret opens nothing but
- * `/v1/realtime`.
+ * pages without data. A client sends the key as `Authorization: Bearer`; `keysOf` has the other ways. The dashboard sends
+ * it once and then has a session, which opens nothing but `/admin`. A client secret opens nothing but `/v1/realtime`.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
+import { keyFinder, removeKeys } from '../gateway-keys.ts';
 import { networkOf } from '../network.ts';
 import { createKeyGuesses } from './key-guesses.ts';
 import { type ClientSecrets, SECRET_PREFIX } from './realtime/client-secrets.ts';
@@ -17,12 +17,13 @@ import { createTokens } from './tokens.ts';
 import { WHISPER_ASR } from './whisper-asr.ts';
 
 const COOKIE = 'voxgate_session';
-/** Other names under which clients send a key. The gateway takes none of them, and no upstream may get its key. */
+/** Other names under which clients send a key: `api-key` is that of Azure's packages. */
 const OTHER_KEY_HEADERS = ['api-key', 'x-api-key'];
 
 export interface ApiKeys {
   /**
-   * Lets a request with a valid key, session or client secret pass, without them, because they are for the gateway alone.
+   * Lets a request with a valid key, session or client secret pass, without the session and the secret, because they are
+   * for the gateway alone. The keys are taken out where requests are forwarded (`gateway-keys.ts`).
    * @throws GatewayError `invalid_api_key`, `invalid_client_secret`, or `too_many_keys` after too many wrong keys from
    *   the same address
    */
@@ -55,12 +56,12 @@ export function createApiKeys(
     const asked = digest(text);
     return digests.reduce((found, known) => timingSafeEqual(asked, known) || found, false);
   };
-  /** Refuses a wrong key, and counts it. */
-  const check = (req: Request, key: string) => {
+  /** Refuses keys of which all are wrong, and counts each. One that is not the gateway's may be for an upstream. */
+  const check = (req: Request, presented: readonly string[]) => {
     const address = req.ip ?? '';
     guesses.assertMayTry(address);
-    if (isKey(key)) return;
-    guesses.wrong(address);
+    if (presented.some(isKey)) return;
+    for (const _wrong of presented) guesses.wrong(address);
     throw unauthorized();
   };
 
@@ -79,7 +80,7 @@ export function createApiKeys(
   session.post('/admin/session', express.json({ limit: limits.sessionBytes }), (req, res) => {
     if (keys.length > 0) {
       if (typeof req.body?.key !== 'string' || req.body.key === '') throw unauthorized();
-      check(req, req.body.key);
+      check(req, [req.body.key]);
       const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: limits.lifetimeMs };
       res.cookie(COOKIE, sessions.issue(true, owner), {
         ...COOKIE_OPTIONS,
@@ -99,34 +100,38 @@ export function createApiKeys(
     session,
     require(req, res, next) {
       dropOwnCookie(req);
-      const key = keyOf(req)?.trim();
-      const settings = secrets.find(key ?? '');
-      if (settings !== undefined) delete req.headers.authorization;
-      if (settings !== undefined && isLive(req)) {
-        res.locals.settingsOfSecret = settings;
+      const presented = keysOf(req);
+      const own = presented.filter((key) => secrets.find(key) !== undefined);
+      removeKeys(req.headers, keyFinder(own));
+      if (own[0] !== undefined && isLive(req)) {
+        res.locals.settingsOfSecret = secrets.find(own[0]);
         return next();
       }
-      const isOwn = (text: string) => isKey(text) || secrets.find(text) !== undefined;
-      for (const name of OTHER_KEY_HEADERS) if (isOwn(req.get(name) ?? '')) delete req.headers[name];
       // A secret that has expired is refused also where no key is needed: the session would have other settings.
-      if (keys.length === 0 && !(isLive(req) && isSecret(key))) return next();
+      if (keys.length === 0 && !(isLive(req) && presented.some(isSecret))) return next();
       if (req.baseUrl === '/admin' && hasSession(res)) return next();
       try {
-        if (key === undefined) throw unauthorized();
-        if (isSecret(key)) throw new GatewayError('invalid_client_secret', {});
-        check(req, key);
+        if (presented.length === 0) throw unauthorized();
+        if (presented.some(isSecret) && !presented.some(isKey))
+          throw new GatewayError('invalid_client_secret', {});
+        check(req, presented);
       } catch (error) {
         res.setHeader('WWW-Authenticate', 'Bearer realm="voxgate"');
         throw error;
       }
-      delete req.headers.authorization;
       next();
     },
   };
 }
 
-/** The key that a request presents, in one of the ways that its path allows. */
-const keyOf = (req: Request) => credentialsOf(req, 'Bearer') ?? keyOfPassword(req) ?? keyOfSubprotocol(req);
+/** The keys that a request presents, in the ways that its path allows. */
+const keysOf = (req: Request): string[] =>
+  [
+    credentialsOf(req, 'Bearer'),
+    ...OTHER_KEY_HEADERS.map((name) => req.get(name)),
+    keyOfPassword(req),
+    keyOfSubprotocol(req),
+  ].flatMap((key) => key?.trim() ?? []);
 
 /** Whether a request is for the route that is a WebSocket. */
 const isLive = (req: Request) => /^\/v1\/realtime\/?$/.test(req.baseUrl + req.path);

@@ -2,11 +2,11 @@
  * Watches every request from its arrival to its last byte, and then reports it once to the instruments, however it
  * ended. Handlers write what they learn about a request into its notes.
  */
-import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 import type { RequestHandler, Response } from 'express';
 import type { Category } from '../category.ts';
 import type { GatewayError } from '../errors.ts';
+import { type HoldsKey, MASKED } from '../gateway-keys.ts';
 import type { CaptureWriter } from '../observability/capture/capture.ts';
 import { classify, type Exchange } from '../observability/exchange.ts';
 import type { Instruments } from '../observability/instruments.ts';
@@ -52,7 +52,11 @@ export interface Observer {
   watch: RequestHandler;
 }
 
-export function createObserver(instruments: Pick<Instruments, 'finished' | 'beginCapture'>): Observer {
+export interface ObserverDeps extends Pick<Instruments, 'finished' | 'beginCapture'> {
+  holdsKey: HoldsKey;
+}
+
+export function createObserver({ holdsKey, ...instruments }: ObserverDeps): Observer {
   const watch: RequestHandler = (req, res, next) => {
     const at = new Date();
     const startedAt = performance.now();
@@ -61,7 +65,7 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
     // A trusted proxy names the client. It may forward a name from further away, which need not be an address.
     const clientIp = isIP(req.ip ?? '') ? req.ip : req.socket.remoteAddress;
     const path = req.originalUrl.split('?', 1)[0] ?? '';
-    const requestHeaders: IncomingHttpHeaders = { ...req.headers };
+    const requestHeaders = withoutKeys(req.headers, holdsKey);
     let bytesIn = 0;
     let bytesOut = 0;
     let slotWaitMs: number | undefined;
@@ -122,7 +126,7 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
       if (isRefused()) {
         capture?.abandon(); // the body may have been read by then
       } else {
-        const responseHeaders = res.getHeaders();
+        const responseHeaders = withoutKeys(res.getHeaders(), holdsKey);
         captured()?.finish({
           ...{ exchange, url: req.originalUrl, complete: req.complete, requestHeaders, responseHeaders },
           errorMessage: error?.message,
@@ -139,6 +143,17 @@ export function createObserver(instruments: Pick<Instruments, 'finished' | 'begi
     next();
   };
   return { watch };
+}
+
+/** A copy in which a value that holds a key is masked. */
+function withoutKeys<Headers extends NodeJS.Dict<string | string[] | number>>(
+  headers: Headers,
+  holdsKey: HoldsKey,
+): Headers {
+  const masked = { ...headers };
+  for (const [name, value] of Object.entries(headers))
+    if (holdsKey(String(value))) Object.assign(masked, { [name]: MASKED });
+  return masked;
 }
 
 /** Calls `see` with each chunk of the response body, before it is framed for HTTP. */

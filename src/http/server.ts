@@ -8,6 +8,7 @@ import type { Socket } from 'node:net';
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import type { Budgets } from '../budgets.ts';
+import { type HoldsKey, targetWithoutKeys } from '../gateway-keys.ts';
 import type { Exchange } from '../observability/exchange.ts';
 import { setBodyDeadline } from './body-deadline.ts';
 import { boundConnections } from './connections.ts';
@@ -24,12 +25,13 @@ export interface HttpServerParts {
   arrival: readonly RequestHandler[];
   onError: ErrorRequestHandler;
   log: Logger;
+  holdsKey: HoldsKey;
   /** Gets the exchange of each request that is refused before any handler sees it. */
   finished(exchange: Exchange): void;
 }
 
 export function createHttpServer(parts: HttpServerParts): Server {
-  const { app, log, limits, arrival, onError, finished } = parts;
+  const { app, log, limits, arrival, onError, finished, holdsKey } = parts;
   const parserErrors = createParserErrors(log, finished);
   const server = createServer({
     requireHostHeader: false, // `wellFormed` refuses a request without Host, with the envelope
@@ -73,8 +75,8 @@ export function createHttpServer(parts: HttpServerParts): Server {
     });
     const target = requestTarget(req);
     // The log shows what was sent. The empty target has no path, so Express runs no handler for it.
-    if (target === null) req.originalUrl = req.url;
-    req.url = target ?? '';
+    if (target === null) req.originalUrl = targetWithoutKeys(req.url, holdsKey);
+    req.url = target === null ? '' : targetWithoutKeys(target, holdsKey);
     app(req, res, () => unroutable(req, res));
   };
 

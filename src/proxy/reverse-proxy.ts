@@ -12,6 +12,7 @@ import { TLSSocket } from 'node:tls';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware, type Options } from 'http-proxy-middleware';
 import { GatewayError } from '../errors.ts';
+import { type HoldsKey, removeKeys } from '../gateway-keys.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
 import { isUpstreamsTurn } from './client-pace.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
@@ -52,6 +53,8 @@ export interface ReverseProxyOptions {
   limits: ErrorLimits;
   /** True where pages of other sites may show the answers (SVC_CORS_ORIGINS). */
   isEmbeddable: boolean;
+  /** No upstream gets a key of the gateway. */
+  holdsKey: HoldsKey;
 }
 
 type EngineOptions = Options<Request, Response>;
@@ -59,7 +62,7 @@ type Engine = Parameters<NonNullable<EngineOptions['plugins']>[number]>[0];
 
 export function createReverseProxy(
   upstream: Upstream,
-  { limits, isEmbeddable }: ReverseProxyOptions,
+  { limits, isEmbeddable, holdsKey }: ReverseProxyOptions,
 ): Forward {
   const calls = new WeakMap<IncomingMessage, Call>();
   const base = new URL(upstream.url);
@@ -106,6 +109,7 @@ export function createReverseProxy(
   return (req, res, options) => {
     const chunked = req.headers['transfer-encoding'] !== undefined;
     stripRequestHeaders(req.headers);
+    removeKeys(req.headers, holdsKey);
     req.headers['x-request-id'] = String(res.getHeader('X-Request-ID'));
     const over = new Promise<void>((resolve, reject) => {
       options.signal.throwIfAborted();

@@ -64,7 +64,12 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   };
   const app = express();
   app.disable('etag');
-  app.use(requestId(), notes, ...before, adminRoutes(deps));
+  app.use(
+    requestId(() => false),
+    notes,
+    ...before,
+    adminRoutes(deps),
+  );
   app.get('/playground', (_req, res) => void res.send('elsewhere'));
   mountPages(app);
   app.use(errorHandler(log));

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { z } from 'zod';
 import { GatewayError } from '../../errors.ts';
+import { MASKED } from '../../gateway-keys.ts';
 import { withoutTrailingSlashes } from '../../url-base.ts';
 import { CAPTURE_FILES } from './capture-folder.ts';
 
@@ -158,7 +159,7 @@ function headersOf(
 ): Sent['headers'] {
   const headers: Sent['headers'] = {};
   for (const [name, value] of Object.entries(captured)) {
-    if (NOT_SENT_AGAIN.test(name) || value === '***') continue;
+    if (NOT_SENT_AGAIN.test(name) || value === MASKED) continue;
     headers[name] = Array.isArray(value) ? value : String(value);
   }
   if (apiKey !== undefined) headers.authorization = `Bearer ${apiKey}`;
