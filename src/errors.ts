@@ -162,7 +162,7 @@ export const ERRORS = {
     kind: 'forbidden',
     says: 'Requests may not use {model} here (SVC_MODEL_ALLOW lists the models that they may use)',
   },
-  not_found: { kind: 'not_found', says: 'There is no {method} {path}' },
+  not_found: { kind: 'not_found', says: 'There is no {method} {path}{hint}' },
   model_not_found: { kind: 'not_found', says: 'No model "{model}" can serve requests here' },
   capture_not_found: {
     kind: 'not_found',

@@ -60,14 +60,14 @@ async function entries(deps: ModelsDeps) {
   return [...byId.values()];
 }
 
-function upstreamEntry({ id, category, created, ownedBy }: UpstreamModel, startedAtSec: number) {
+function upstreamEntry({ id, category, embeds, created, ownedBy }: UpstreamModel, startedAtSec: number) {
   return {
     id,
     object: 'model',
     created: created ?? startedAtSec,
     owned_by: ownedBy ?? category,
-    capabilities: [category],
-    supports_streaming: true,
+    capabilities: [embeds ? 'embedding' : category],
+    supports_streaming: !embeds,
     is_routing_alias: false,
     installed: true,
     loaded: true,

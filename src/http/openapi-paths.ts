@@ -125,6 +125,22 @@ const chat = z.looseObject({
   stream: z.boolean().optional(),
 });
 
+const completion = z.looseObject({
+  model: z.string(),
+  prompt: z.union([z.string(), z.array(z.unknown())]).optional(),
+  stream: z.boolean().optional(),
+});
+const embedding = z.looseObject({
+  model: z.string(),
+  input: z.union([z.string(), z.array(z.unknown())]).describe('a text, or several'),
+});
+const response = z.looseObject({
+  model: z.string().optional(),
+  input: z.union([z.string(), z.array(z.unknown())]).optional(),
+  stream: z.boolean().optional(),
+});
+const JSON_OR_EVENTS = ['application/json', 'text/event-stream'];
+
 const elsewhere = passedOn('any other path of the speech upstream, with one or more segments', '*/*');
 
 export const apiPaths = (): ZodOpenApiPathsObject => ({
@@ -266,8 +282,21 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
   }),
   ...pathsOf('chat', {
     '/v1/chat/completions': {
-      post: passedOn('chat, by the chat daemon', ['application/json', 'text/event-stream'], chat),
+      post: passedOn('chat, by the chat daemon', JSON_OR_EVENTS, chat),
     },
+    '/v1/completions': {
+      post: passedOn('text that goes on, by the chat daemon', JSON_OR_EVENTS, completion),
+    },
+    '/v1/embeddings': {
+      post: passedOn('texts as vectors, by the chat daemon', 'application/json', embedding),
+    },
+    '/v1/responses': { post: passedOn('a response, by the chat daemon', JSON_OR_EVENTS, response) },
+    '/v1/responses/{id}': {
+      get: passedOn('a response that the chat daemon has kept', JSON_OR_EVENTS),
+      delete: passedOn('deletes a response', 'application/json'),
+    },
+    '/v1/responses/{id}/cancel': { post: passedOn('ends a response under way', 'application/json') },
+    '/v1/responses/{id}/input_items': { get: passedOn('what a response answered', 'application/json') },
   }),
   ...pathsOf('admin', {
     '/admin/session': {

@@ -37,7 +37,7 @@ export const modelEntrySchema = z
     object: z.literal('model'),
     created: z.int().describe('unix seconds'),
     owned_by: z.string(),
-    capabilities: z.array(z.enum(['asr', 'tts', 'llm'])),
+    capabilities: z.array(z.enum(['asr', 'tts', 'llm', 'embedding'])),
     languages: z.array(z.string()).optional().describe('ISO 639 codes; ASR models only, not `auto`'),
     supports_streaming: z.boolean(),
     supports_translation: z.boolean().optional().describe('to English; ASR models only'),

@@ -75,7 +75,7 @@ function isHarmless(req: Request): boolean {
   if (!READING.includes(req.method)) return false;
   if (UNDER_ANY_NAME.includes(req.path)) return true;
   // Browsers let every page open a WebSocket anywhere, and read what comes from it.
-  const takesSlot = /^\/v1\/(audio\/|realtime)/i.test(req.path);
+  const takesSlot = /^\/v1\/(audio\/|realtime|responses\/)/i.test(req.path);
   const isLink = req.get('Sec-Fetch-Dest') === 'document';
   return !takesSlot && (isLink || req.get('Origin') !== undefined);
 }

@@ -12,6 +12,31 @@ const NEVER_IN_PATH = /\\|%(5c|00)/i;
 /** A dot segment (RFC 3986, section 3.3). Some servers cut off what follows a semicolon and see one only then. */
 const DOT_SEGMENT = /(^|\/)\.{1,2}(;|\/|$)/;
 
+/** The model that a path of Azure names, by request. */
+const deployments = new WeakMap<IncomingMessage, string>();
+
+/** The model that the path names; undefined where the path is none of Azure's. */
+export const deploymentOf = (req: IncomingMessage): string | undefined => deployments.get(req);
+
+/**
+ * Azure's packages send OpenAI's operations to `/openai/deployments/{model}/…` and `/openai/v1/…`. What follows is the
+ * same operation, so from here on the request has OpenAI's path.
+ */
+export function withoutAzure(req: IncomingMessage, target: string): string {
+  const [prefix, model] = /^\/openai\/(?:deployments\/([^/?]+)|v1)(?=\/)/.exec(target) ?? [];
+  if (prefix === undefined) return target;
+  if (model !== undefined) deployments.set(req, unescaped(model));
+  return `/v1${target.slice(prefix.length)}`;
+}
+
+function unescaped(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /**
  * The path and query of a request, byte for byte as they were sent. An absolute target loses its scheme and host
  * (RFC 9112, section 3.2.2); the host must be the one in `Host`. Null for a target that is ambiguous or has no path.

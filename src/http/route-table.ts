@@ -7,7 +7,7 @@ import { type IRouter, type RequestHandler, Router } from 'express';
 import { GatewayError } from '../errors.ts';
 
 export interface RouteRow {
-  method: 'get' | 'post' | 'all';
+  method: 'get' | 'post' | 'delete' | 'all';
   path: string;
   chain: RequestHandler[];
   handler: RequestHandler;

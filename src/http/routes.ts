@@ -2,7 +2,6 @@
 import type { Express, Request, RequestHandler, Router } from 'express';
 import type { Slot } from '../engine/slot.ts';
 import type { WaitingLine } from '../engine/waiting-line.ts';
-import { excerpt, GatewayError } from '../errors.ts';
 import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
@@ -12,6 +11,7 @@ import { type Description, mountDocs, openapi } from './docs.ts';
 import type { GracefulStop } from './graceful-stop.ts';
 import { health, ready } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
+import { isOwnAudio, notFound } from './not-found.ts';
 import { countAs } from './observe.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
@@ -50,13 +50,21 @@ export interface RouteDeps {
 
 /** The paths below `/v1/audio` that are not the speech upstream's. */
 const OWN_AUDIO = ['transcriptions', 'translations', 'alignments'].map((name) => `/v1/audio/${name}`);
+/** What the chat daemon answers besides chat. */
+const OF_THE_DAEMON = ['/v1/completions', '/v1/embeddings', '/v1/responses'];
+/** The pages, which are no rows of the table. */
+const PAGES = ['/docs', '/playground', '/admin'];
 
 /** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
 export function routeTable(deps: RouteDeps): RouteRow[] {
   const { version, adminPaths, models, slot, line, maxWaitSec, gracefulStop, shutdown, prometheus } = deps;
   const { speech, chat, bodies } = deps;
   const inference = [admission({ slot, line, gracefulStop, shutdown, maxWaitSec }), ownPace];
-  return [
+  const toDaemon = { chain: inference, handler: passthrough('llm', { shutdown, bodies, forward: chat }) };
+  // A recording that was sent to another spelling of the gateway's own path is no matter of the speech upstream.
+  const notOwn: RequestHandler = (req, _res, next) =>
+    isOwnAudio(req.path) ? next(notFound(servedPaths(rows), req)) : next();
+  const rows: RouteRow[] = [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
     { method: 'get', path: '/ready', chain: [], handler: ready(gracefulStop) },
     { method: 'get', path: '/openapi.json', chain: [], handler: openapi({ version, adminPaths }) },
@@ -99,37 +107,41 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
       chain: inference,
       handler: detectLanguage(deps.transcriptions),
     },
-    {
-      method: 'post',
-      path: '/v1/chat/completions',
-      chain: inference,
-      handler: passthrough('llm', { shutdown, bodies, forward: chat }),
-    },
+    { method: 'post', path: '/v1/chat/completions', ...toDaemon },
+    ...OF_THE_DAEMON.map((path): RouteRow => ({ method: 'post', path, ...toDaemon })),
+    { method: 'get', path: '/v1/responses/:id', ...toDaemon },
+    { method: 'delete', path: '/v1/responses/:id', ...toDaemon },
+    { method: 'post', path: '/v1/responses/:id/cancel', ...toDaemon },
+    { method: 'get', path: '/v1/responses/:id/input_items', ...toDaemon },
     {
       method: 'all',
       path: '/v1/audio/*path',
-      chain: inference,
+      chain: [notOwn, ...inference],
       handler: passthrough('tts', { shutdown, bodies, forward: speech }),
     },
   ];
+  return rows;
 }
+
+const servedPaths = (rows: readonly RouteRow[]) => [...rows.map(({ path }) => path), ...PAGES];
 
 /** Sets the category of each request before anything can refuse it, so that a refusal counts in the same category. */
 export function mountCategories(app: Express): void {
   app.use('/v1/audio', countAs('tts'));
-  app.all([...OWN_AUDIO, ...WHISPER_ASR], countAs('asr'));
-  app.all('/v1/chat/completions', countAs('llm'));
+  app.use([...OWN_AUDIO, ...WHISPER_ASR], countAs('asr'));
+  app.use(['/v1/chat/completions', ...OF_THE_DAEMON], countAs('llm'));
 }
 
 export function mountRoutes(app: Express, deps: RouteDeps): void {
   app.use(deps.apiKeys.session);
   app.use(['/v1', '/metrics', '/admin', ...WHISPER_ASR], except(isDashboardItself, deps.apiKeys.require));
-  mountRows(app, routeTable(deps));
+  const rows = routeTable(deps);
+  mountRows(app, rows);
   app.use(deps.admin);
   mountDocs(app);
   mountPages(app);
   app.use((req) => {
-    throw new GatewayError('not_found', { method: req.method, path: excerpt(req.path, 200) });
+    throw notFound(servedPaths(rows), req);
   });
 }
 

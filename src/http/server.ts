@@ -14,7 +14,7 @@ import { setBodyDeadline } from './body-deadline.ts';
 import { boundConnections } from './connections.ts';
 import { createParserErrors, endSoon } from './parser-errors.ts';
 import { httpRefusal } from './refusals.ts';
-import { requestTarget } from './request-target.ts';
+import { requestTarget, withoutAzure } from './request-target.ts';
 import { isWebSocket, offerUpgrade, withoutUpgrade } from './upgrade.ts';
 import { hasClearEnd } from './well-formed.ts';
 
@@ -76,7 +76,7 @@ export function createHttpServer(parts: HttpServerParts): Server {
     const target = requestTarget(req);
     // The log shows what was sent. The empty target has no path, so Express runs no handler for it.
     if (target === null) req.originalUrl = targetWithoutKeys(req.url, holdsKey);
-    req.url = target === null ? '' : targetWithoutKeys(target, holdsKey);
+    req.url = target === null ? '' : targetWithoutKeys(withoutAzure(req, target), holdsKey);
     app(req, res, () => unroutable(req, res));
   };
 

@@ -23,6 +23,7 @@ import { turnOf } from './admission.ts';
 import { clientSignal } from './client-signal.ts';
 import { type Notes, notesOf } from './observe.ts';
 import { readReferences } from './references.ts';
+import { deploymentOf } from './request-target.ts';
 import { eventAnswer, type TranscriptionAnswer, wholeAnswer } from './transcription-response.ts';
 import type { Upload, UploadForm, UploadReceiver } from './upload.ts';
 
@@ -71,7 +72,10 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
     const notes = notesOf(res);
     const signal = clientSignal(res, deps.shutdown);
     await using upload = await deps.uploads.receive(req, res, signal, dialect.upload(req));
-    const parsed = dialect.request(upload.fields, req);
+    // In Azure's API the path decides, whatever the form says.
+    const model = deploymentOf(req);
+    const fields = model === undefined ? upload.fields : { ...upload.fields, model };
+    const parsed = dialect.request(fields, req);
     notes.model = parsed.model; // the name, for a request that fails before a model is chosen
     const request = { ...parsed, speakers: showsSpeakers(parsed) ? parsed.speakers : null };
     using answer = request.stream

@@ -10,6 +10,8 @@ import { withoutTrailingSlashes } from '../url-base.ts';
 export interface UpstreamModel {
   id: string;
   category: 'tts' | 'llm';
+  /** True for a model of the chat daemon that makes vectors of texts and does not chat. */
+  embeds: boolean;
   /** Unix seconds, if the upstream gives them. */
   created: number | undefined;
   ownedBy: string | undefined;
@@ -48,34 +50,74 @@ export const PROBES = { speech: '/health', openaiModels: '/v1/models', ollamaMod
 async function probeSpeech({ url, modelId }: Config['tts']): Promise<UpstreamModel[]> {
   const answer = await get(url, PROBES.speech, AbortSignal.timeout(PROBE_LIMIT_MS));
   await answer?.body?.cancel().catch(() => undefined);
-  return answer?.ok ? [{ id: modelId, category: 'tts', created: undefined, ownedBy: undefined }] : [];
+  return answer?.ok
+    ? [{ id: modelId, category: 'tts', embeds: false, created: undefined, ownedBy: undefined }]
+    : [];
 }
 
 const id = z.string().min(1).max(256);
 const optional = <T>(schema: z.ZodType<T>) => schema.optional().catch(undefined);
 /** Daemons differ in the members that they leave null, so an entry needs only a valid name. */
-const openaiEntry = z.object({ id, created: optional(z.int()), owned_by: optional(z.string()) });
+const openaiEntry = z.object({
+  id,
+  created: optional(z.int()),
+  owned_by: optional(z.string()),
+  /** Of llama.cpp, LM Studio and others. */
+  capabilities: optional(z.array(z.string())),
+  type: optional(z.string()),
+});
 const openaiList = z.object({ data: z.array(z.unknown()).nullable() });
 /** https://github.com/ollama/ollama/blob/main/docs/api.md#list-local-models */
-const ollamaEntry = z.object({ name: id, modified_at: optional(z.string()) });
+const ollamaEntry = z.object({
+  name: id,
+  modified_at: optional(z.string()),
+  capabilities: optional(z.array(z.string())),
+  details: optional(z.object({ family: optional(z.string()) })),
+});
 const ollamaList = z.object({ models: z.array(z.unknown()) });
 
 /** Keeps the entries that fit the schema, in their order. */
 const valid = <T>(entries: readonly unknown[], schema: z.ZodType<T>): T[] =>
   entries.slice(0, MAX_MODELS).flatMap((entry) => schema.safeParse(entry).data ?? []);
 
+/** Names of embedding models, where a daemon gives nothing but names: `nomic-embed-text`, `bge-m3`, `all-minilm`. */
+const EMBEDDING_NAME = /embed|(?:^|[/_-])(?:bge|gte|e5|minilm)(?![a-z])/i;
+
+interface Marks {
+  name: string;
+  capabilities?: string[] | undefined;
+  type?: string | undefined;
+  family?: string | undefined;
+}
+
+/** What the daemon says counts before what the name says. */
+function isEmbedding({ name, capabilities, type, family = '' }: Marks): boolean {
+  if (capabilities !== undefined && capabilities.length > 0)
+    return capabilities.every((capability) => /^embed/i.test(capability));
+  if (type !== undefined && /^(llm|vlm|embed)/i.test(type)) return /^embed/i.test(type);
+  return /bert$/i.test(family) || (EMBEDDING_NAME.test(name) && !/rerank/i.test(name));
+}
+
+/** A daemon of Ollama has both lists, and only its own tells what a model is for. */
 async function probeChat(url: string): Promise<UpstreamModel[]> {
   const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
-  const openai = openaiList.safeParse(await getJson(url, PROBES.openaiModels, signal));
-  if (openai.success) {
-    const models = valid(openai.data.data ?? [], openaiEntry);
-    return models.map(({ id, created, owned_by }) => ({ id, category: 'llm', created, ownedBy: owned_by }));
+  const lists = [PROBES.openaiModels, PROBES.ollamaModels].map((path) => getJson(url, path, signal));
+  const [openai, ollama] = await Promise.all(lists);
+  const tags = valid(ollamaList.safeParse(ollama).data?.models ?? [], ollamaEntry);
+  const listed = openaiList.safeParse(openai);
+  if (listed.success) {
+    const tagOf = new Map(tags.map((tag) => [tag.name, tag]));
+    return valid(listed.data.data ?? [], openaiEntry).map(({ id, created, owned_by, capabilities, type }) => {
+      const tag = tagOf.get(id);
+      const marks = { capabilities: capabilities ?? tag?.capabilities, type, family: tag?.details?.family };
+      return { id, category: 'llm', embeds: isEmbedding({ name: id, ...marks }), created, ownedBy: owned_by };
+    });
   }
-  const ollama = ollamaList.safeParse(await getJson(url, PROBES.ollamaModels, signal));
-  return valid(ollama.data?.models ?? [], ollamaEntry).map(({ name, modified_at }) => {
+  return tags.map(({ name, modified_at, capabilities, details }) => {
     const modifiedMs = Date.parse(modified_at ?? '');
     const created = Number.isNaN(modifiedMs) ? undefined : Math.floor(modifiedMs / 1000);
-    return { id: name, category: 'llm', created, ownedBy: undefined };
+    const embeds = isEmbedding({ name, capabilities, family: details?.family });
+    return { id: name, category: 'llm', embeds, created, ownedBy: undefined };
   });
 }
 

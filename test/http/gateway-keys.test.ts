@@ -51,9 +51,7 @@ test('a key of the gateway reaches no upstream, no log and no capture, wherever 
   const holdsKey = keyFinder(KEYS);
   let asked = 0;
   const ask = async (line: string, target: string) => {
-    const right = /^authorization/i.test(line)
-      ? 'Api-Key: k2'
-      : 'Authorization: Bearer k2';
+    const right = /^authorization/i.test(line) ? 'Api-Key: k2' : 'Authorization: Bearer k2';
     const fields = ['Host: localhost', 'Connection: close', right, 'X-Mine: theirs', line].filter(Boolean);
     using client = rawClient(gateway.base, [`GET ${target} HTTP/1.1`, ...fields, '', ''].join('\r\n'));
     await once(client.socket, 'close');

@@ -578,6 +578,55 @@ test('an id that an upstream lists again, or that is not its own, is listed once
   );
 });
 
+test('an embedding model is listed as one, by what its daemon says or by its name', async () => {
+  const names = {
+    ...{
+      'nomic-embed-text:latest': true,
+      'BAAI/bge-m3': true,
+      'all-minilm:l6-v2': true,
+      'qwen3-embedding': true,
+    },
+    ...{ 'llama3:8b': false, 'bge-reranker-v2-m3': false, minilms: false, gtech: false },
+  };
+  const data = [
+    ...Object.keys(names).map((id) => ({ id })),
+    ...[
+      { id: 'says-so', capabilities: ['embedding'] },
+      { id: 'embedless', capabilities: ['completion', 'vision'] },
+    ],
+    ...[
+      { id: 'of-lm-studio', type: 'embeddings' },
+      { id: 'embed-chat', type: 'llm' },
+      { id: 'odd', type: 7 },
+    ],
+    ...[{ id: 'paraphrase' }, { id: 'tagged' }],
+  ];
+  const models = [
+    { name: 'paraphrase', details: { family: 'bert' } },
+    { name: 'tagged', details: { family: 'gemma3' }, capabilities: ['embedding'] },
+    { name: 'null', details: null, capabilities: null },
+  ];
+  const embeds = [
+    ...Object.entries(names).flatMap(([name, embeds]) => (embeds ? [name] : [])),
+    ...['says-so', 'of-lm-studio', 'paraphrase', 'tagged'],
+  ];
+  await using openai = await startDaemon({ '/v1/models': { data }, '/api/tags': { models } });
+  const listed = await upstreamModels({ SVC_LLM_BACKEND_URL: openai.url });
+  assert.equal(listed.length, data.length);
+  for (const { id, capabilities, supports_streaming } of listed)
+    assert.deepEqual(
+      [capabilities, supports_streaming],
+      [[embeds.includes(id) ? 'embedding' : 'llm'], !embeds.includes(id)],
+      id,
+    );
+  await using ollama = await startDaemon({ '/api/tags': { models } });
+  const tags = await upstreamModels({ SVC_LLM_BACKEND_URL: ollama.url });
+  assert.deepEqual(
+    tags.map(({ capabilities: [capability] }) => capability),
+    ['embedding', 'embedding', 'llm'],
+  );
+});
+
 test('an odd entry of an upstream’s list costs itself or its odd field, never the list', async () => {
   await using openai = await startDaemon({
     '/v1/models': {

@@ -201,7 +201,12 @@ test('with the right key another spelling is the same route or none, and upstrea
     if (forwarded !== undefined) {
       forwards += 1;
       const sent = target.replace(/^https?:\/\/localhost/i, '');
-      return forwarded === sent && /^\/v1\/(audio\/|chat\/completions\/?(\?|$))/.test(sent);
+      return (
+        forwarded === sent &&
+        /^\/v1\/(audio\/|(chat\/completions|completions|embeddings)\/?(\?|$)|responses[/?]|responses$)/.test(
+          sent,
+        )
+      );
     }
     if (own === undefined) return status < 500 || isBusy;
     const isSame = status === statuses.get(`${own.method} ${own.target}`);
