@@ -47,7 +47,7 @@ import { createInstruments } from './observability/instruments.ts';
 import { createInventory } from './proxy/inventory.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
-import { createNaming, createTranscription, servable } from './recognition.ts';
+import { createNaming, createTranscription, hasSpeakerModel, servable } from './recognition.ts';
 import { createTurnDetection } from './transcription/live/turn-detection.ts';
 import { VERSION } from './version.ts';
 import { infoOf } from './wyoming/info.ts';
@@ -126,6 +126,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       return await deps.engine.loadVoiceActivity({ path });
     },
     turnDetection: createTurnDetection(caches.turnDetectors, store),
+    tellsSpeakers: () => hasSpeakerModel(store, caches),
   };
   const models = () => servable(config, deps, caches).filter(naming.isAllowed);
   const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0, holdsKey };

@@ -39,8 +39,7 @@ export function servable(config: Config, { store, engine }: Parts, caches: Cache
   const loaded = new Set(caches.models.entries().map((entry) => entry.key));
   // Every recognition model needs the voice activity model.
   const complete = store.isInstalled(VOICE_ACTIVITY.id);
-  const tellsSpeakers =
-    config.modelDownload || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id);
+  const tellsSpeakers = config.modelDownload || hasSpeakerModel(store, caches);
   return routable(store, engine, caches)
     .filter(
       (model) => model.servable && model.fits && ((model.installed && complete) || config.modelDownload),
@@ -57,7 +56,7 @@ export function createTranscription(
   return {
     route: (request) => route(request, routable(store, engine, caches), names),
     hasWeights: ({ modelId, speakers }) =>
-      (!speakers || isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id)) &&
+      (!speakers || hasSpeakerModel(store, caches)) &&
       (isLoaded(caches.voiceActivity, VOICE_ACTIVITY.id) || store.isInstalled(VOICE_ACTIVITY.id)) &&
       (isLoaded(caches.models, modelId) || store.isInstalled(modelId)),
     async ensureWeights({ modelId, speakers }, signal, onFetching) {
@@ -78,6 +77,10 @@ export function createTranscription(
     ...caches,
   };
 }
+
+/** Whether speakers can be told apart without a download. */
+export const hasSpeakerModel = (store: Pick<ModelStore, 'isInstalled'>, caches: Pick<Caches, 'speakers'>) =>
+  isLoaded(caches.speakers, DIARIZATION.id) || store.isInstalled(DIARIZATION.id);
 
 function isLoaded(cache: Pick<Caches['models'], 'entries'>, id: string): boolean {
   return cache.entries().some((entry) => entry.key === id && entry.state === 'resident');

@@ -92,8 +92,11 @@ export function toDelta(segment: Segment, request: TranscriptionRequest) {
   };
 }
 
+/** What of a segment shows who says it. */
+export type SpokenSegment = Pick<Segment, 'id' | 'start' | 'end' | 'text' | 'speaker'>;
+
 /** The segment of `diarized_json`, which is also an event of streams in which speakers are told apart. */
-export function toDiarizedSegment(segment: Segment) {
+export function toDiarizedSegment(segment: SpokenSegment) {
   return {
     type: 'transcript.text.segment',
     id: diarizedId(segment),
@@ -105,7 +108,7 @@ export function toDiarizedSegment(segment: Segment) {
 }
 
 /** OpenAI numbers these segments `seg_001`, `seg_002` ... */
-const diarizedId = ({ id }: Segment) => `seg_${String(id + 1).padStart(3, '0')}`;
+const diarizedId = ({ id }: Pick<Segment, 'id'>) => `seg_${String(id + 1).padStart(3, '0')}`;
 
 /** The last event of a stream, with the whole text and all segments. */
 export function toDone({ route, segments, summary }: Transcript, request: TranscriptionRequest) {

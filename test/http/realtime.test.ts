@@ -165,16 +165,6 @@ test('a page names the beta as a subprotocol, as OpenAI’s client for browsers 
   await client.event('transcription_session.created');
 });
 
-test('the name of the model that tells speakers apart asks a live session for nothing', async () => {
-  await using gateway = await startGateway();
-  await using client = await connectLive(gateway);
-  client.send(at16kHz({ transcription: { model: 'gpt-4o-transcribe-diarize' } }));
-  client.speak(tone(1));
-  client.speak(silence(1.5));
-  await client.event(COMPLETED);
-  assert(!gateway.loads.includes('diarization'), `${gateway.loads}`);
-});
-
 test('the beta of the protocol has its own names and flat fields', async () => {
   await using gateway = await startGateway();
   await using client = await connectLive(gateway, { headers: { 'OpenAI-Beta': 'realtime=v1' } });

@@ -7,16 +7,17 @@ import express, { type RequestHandler } from 'express';
 import { z } from 'zod';
 import type { Budgets } from '../../budgets.ts';
 import { networkOf } from '../../network.ts';
-import type { LiveDeps } from '../../transcription/live/live-session.ts';
 import type { GracefulStop } from '../graceful-stop.ts';
 import type { RouteRow } from '../route-table.ts';
 import { createTokens, type Tokens } from '../tokens.ts';
 import { newId } from './server-events.ts';
 import {
+  asServed,
   betaSessionUpdate,
   checked,
   firstState,
   fromBeta,
+  type LiveServing,
   requireServed,
   type SessionState,
   sessionUpdate,
@@ -59,7 +60,7 @@ export const transcriptionSessionRequest = betaSessionUpdate.extend({
 
 export interface ClientSecretDeps {
   secrets: ClientSecrets;
-  live: Pick<LiveDeps, 'transcription' | 'turnDetection'>;
+  live: LiveServing;
   limits: Budgets['clientSecrets'];
   gracefulStop: GracefulStop;
 }
@@ -73,16 +74,18 @@ export function clientSecrets(
     gracefulStop.assertServing();
     const { update, seconds } = beta ? readBeta(req.body ?? {}) : read(req.body ?? {});
     const state = updated(firstState(undefined), update);
-    requireServed(toLiveSettings(state), live, { beta });
+    const settings = toLiveSettings(state);
+    requireServed(settings, live, { beta });
+    const { warnings } = asServed(settings, live);
     const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: seconds * 1000 };
     const secret = {
       value: secrets.issue(state, owner),
       expires_at: Math.floor(Date.now() / 1000) + seconds,
     };
-    const id = newId('sess');
     res.set('Cache-Control', 'no-store');
-    if (beta) res.json({ ...shownBetaSession(state, { id }), client_secret: secret });
-    else res.json({ ...secret, session: shownSession(state, { id }) });
+    const shown = { id: newId('sess'), warnings };
+    if (beta) res.json({ ...shownBetaSession(state, shown), client_secret: secret });
+    else res.json({ ...secret, session: shownSession(state, shown) });
   };
   // Whatever the type says, so that a client which names none does not get other settings than it asked for.
   return { chain: [express.json({ limit: limits.bodyBytes, type: () => true })], handler };

@@ -14,6 +14,8 @@ import { toGatewayError } from '../error-handler.ts';
 import { BadEvent, type ClientEvent, parseClientEvent } from './client-events.ts';
 import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
 import {
+  asServed,
+  type LiveServing,
   requireServed,
   type SessionState,
   shownBetaSession,
@@ -30,7 +32,7 @@ export interface ConnectionOptions {
   first: SessionState;
   /** True for a client that says it speaks the beta of the protocol. */
   beta: boolean;
-  live: Omit<LiveDeps, 'emit' | 'newId' | 'limits'>;
+  live: Omit<LiveDeps, 'emit' | 'newId' | 'limits'> & LiveServing;
   limits: Budgets['live'];
   /** Aborts when the gateway may wait no longer. */
   shutdown: AbortSignal;
@@ -70,7 +72,7 @@ export function runConnection(options: ConnectionOptions): Connection {
   const session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
   const gone = new AbortController();
   let state = options.first;
-  let settings = toLiveSettings(state);
+  let { settings, warnings } = asServed(toLiveSettings(state), options.live);
   let decoder = liveDecoder(toLiveFormat(state));
   let beta = options.beta;
   let stopping = false;
@@ -100,8 +102,12 @@ export function runConnection(options: ConnectionOptions): Connection {
   }
 
   function sendSession(what: 'created' | 'updated'): void {
-    if (beta) send({ type: `transcription_session.${what}`, session: shownBetaSession(state, session) });
-    else send({ type: `session.${what}`, session: shownSession(state, session) });
+    if (beta)
+      send({
+        type: `transcription_session.${what}`,
+        session: shownBetaSession(state, { ...session, warnings }),
+      });
+    else send({ type: `session.${what}`, session: shownSession(state, { ...session, warnings }) });
   }
 
   async function handle(event: ClientEvent): Promise<void> {
@@ -112,7 +118,8 @@ export function runConnection(options: ConnectionOptions): Connection {
         requireServed(nextSettings, options.live, event); // an unknown model is refused now
         if (JSON.stringify(next.format) !== JSON.stringify(state.format))
           decoder = liveDecoder(toLiveFormat(next));
-        [state, settings, beta] = [next, nextSettings, beta || event.beta];
+        ({ settings, warnings } = asServed(nextSettings, options.live));
+        [state, beta] = [next, beta || event.beta];
         (await live)?.configure(settings);
         return sendSession('updated');
       }

@@ -16,7 +16,7 @@ import { notesOf } from '../observe.ts';
 import { httpRefusal } from '../refusals.ts';
 import { offeredUpgrade } from '../upgrade.ts';
 import { type Connection, type ConnectionOptions, runConnection } from './connection.ts';
-import { type SessionState, startingState, toLiveSettings } from './session-settings.ts';
+import { requireServed, type SessionState, startingState, toLiveSettings } from './session-settings.ts';
 import { utteranceExchange } from './utterance-exchange.ts';
 
 export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'> {
@@ -107,7 +107,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     const model = typeof req.query.model === 'string' ? req.query.model : undefined;
     const first = startingState(model, settingsOfSecret(res));
     notesOf(res).model = first.transcription?.model ?? undefined;
-    deps.live.transcription.route(toLiveSettings(first).request);
+    requireServed(toLiveSettings(first), deps.live, { beta: asksForBeta(req) });
     deps.places.makeRoom(networkOf(req.ip ?? ''));
     const { socket, head } = offer;
     res.status(101);

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { GatewayError } from '../../errors.ts';
-import { fullText, logprobs, usage } from '../../transcription/formats.ts';
+import { fullText, logprobs, toDiarizedSegment, usage } from '../../transcription/formats.ts';
 import type { LiveEvent } from '../../transcription/live/live-session.ts';
 import { errorEnvelope, toGatewayError } from '../error-handler.ts';
 
@@ -37,6 +37,10 @@ export function toServerEvents(event: LiveEvent, dialect: Dialect): ServerEvent[
       return committed(id, event.previousId, dialect);
     case 'delta':
       return [{ type: `${TRANSCRIPTION}.delta`, ...part, delta: event.text }];
+    case 'segment':
+      return [{ ...toDiarizedSegment(event.part), ...part, type: `${TRANSCRIPTION}.segment` }];
+    case 'unlabeled':
+      return [errorEvent(toGatewayError(event.error), null)];
     case 'failed':
       return [{ type: `${TRANSCRIPTION}.failed`, ...part, error: shownError(toGatewayError(event.error)) }];
     case 'completed': {

@@ -45,6 +45,7 @@ const transcription = z.object({
   keywords: texts.nullish(),
   prompt: z.string().nullish(),
   delay: oneOf(DELAYS).nullish(),
+  diarize: z.boolean().nullish(),
 });
 
 const serverVad = z.object({
@@ -204,10 +205,14 @@ export function toLiveSettings(state: SessionState): LiveSettings {
   const { transcription, include } = state;
   const turnDetection = detectionOf(state);
   const voice = turnDetection?.type === 'server_vad' ? turnDetection : undefined;
-  const { delay, ...fields } = transcription ?? {};
+  const { delay, diarize, ...fields } = transcription ?? {};
   const isUnknown = include?.find((name) => name !== INCLUDE);
   if (isUnknown !== undefined) throw invalidValue('include', isUnknown, `Expected ${INCLUDE}`, 'include');
-  const request = parseRequest({ ...fields, ...(include?.includes(INCLUDE) && { include: ['logprobs'] }) });
+  const request = parseRequest({
+    ...fields,
+    ...(typeof diarize === 'boolean' && { diarize: String(diarize) }),
+    ...(include?.includes(INCLUDE) && { include: ['logprobs'] }),
+  });
   return {
     request: {
       ...request,
@@ -225,19 +230,48 @@ export function toLiveSettings(state: SessionState): LiveSettings {
   };
 }
 
+/** What tells what this server has. */
+export interface LiveServing extends Pick<LiveDeps, 'transcription' | 'turnDetection'> {
+  /** Whether speakers can be told apart without a download. */
+  tellsSpeakers(): boolean;
+}
+
 const NO_TURN_DETECTION =
   'Its model is not on this server, where voxgate models pull turn-detection fetches it';
 
 /** @throws GatewayError where this server does not have the model, or the one that detects turns */
 export function requireServed(
   { request, turns }: LiveSettings,
-  { transcription, turnDetection }: Pick<LiveDeps, 'transcription' | 'turnDetection'>,
+  { transcription, turnDetection }: LiveServing,
   { beta }: { beta: boolean },
 ): void {
   transcription.route(request);
   if (!turns?.eagerness || turnDetection.isInstalled()) return;
   const field = `session.${beta ? '' : 'audio.input.'}turn_detection.type`;
   throw invalidValue(field, 'semantic_vad', NO_TURN_DETECTION);
+}
+
+export interface Warning {
+  code: string;
+  message: string;
+}
+
+/** What clients that ask for speakers, often by the name of a model alone, read where they get the text without them. */
+const NO_SPEAKERS: Warning = {
+  code: 'speakers_unavailable',
+  message:
+    'Speakers are not told apart: the model for that is not on this server, where voxgate models pull diarization fetches it',
+};
+
+/** The settings with what this server has of that which a session can do without, and what it has not. */
+export function asServed(
+  settings: LiveSettings,
+  { tellsSpeakers }: LiveServing,
+): { settings: LiveSettings; warnings: readonly Warning[] } {
+  const { speakers } = settings.request;
+  if (speakers === null) return { settings, warnings: [] };
+  if (!tellsSpeakers()) return { settings, warnings: [NO_SPEAKERS] };
+  return { settings: { ...settings, speakers }, warnings: [] };
 }
 
 export function toLiveFormat({ format }: SessionState): LiveFormat {
@@ -264,10 +298,17 @@ interface Shown {
   id: string;
   /** Unix seconds. */
   expiresAt?: number;
+  warnings: readonly Warning[];
 }
 
+/**
+ * A warning stands in the session. Some clients end their session at an event that they do not know, and none does at a
+ * member of the session.
+ */
+const shownWarnings = (warnings: readonly Warning[]) => warnings.length > 0 && { warnings };
+
 /** The session as its events show it. */
-export function shownSession(state: SessionState, { id, expiresAt }: Shown) {
+export function shownSession(state: SessionState, { id, expiresAt, warnings }: Shown) {
   return {
     type: 'transcription',
     object: 'realtime.transcription_session',
@@ -282,11 +323,12 @@ export function shownSession(state: SessionState, { id, expiresAt }: Shown) {
       },
     },
     include: state.include,
+    ...shownWarnings(warnings),
   };
 }
 
 /** The session in the shape of the beta. */
-export function shownBetaSession(state: SessionState, { id, expiresAt }: Shown) {
+export function shownBetaSession(state: SessionState, { id, expiresAt, warnings }: Shown) {
   const names = { 'audio/pcm': 'pcm16', 'audio/pcmu': 'g711_ulaw', 'audio/pcma': 'g711_alaw' } as const;
   return {
     object: 'realtime.transcription_session',
@@ -297,5 +339,6 @@ export function shownBetaSession(state: SessionState, { id, expiresAt }: Shown) 
     input_audio_noise_reduction: state.noiseReduction,
     turn_detection: shownDetection(state),
     include: state.include,
+    ...shownWarnings(warnings),
   };
 }

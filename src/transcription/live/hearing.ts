@@ -17,6 +17,8 @@ export interface HearingRequest {
   requestId: string;
   /** True for a text of speech that still goes on. */
   draft?: boolean;
+  /** True where the times of the words are needed. */
+  timed?: boolean;
   /** Called when everything else is there. */
   takeSlot(): Hold | Promise<Hold>;
   signal: AbortSignal;
@@ -25,14 +27,14 @@ export interface HearingRequest {
 /** @throws as `openTranscription` and its segments; the slot is free again in any case */
 export async function hear(
   excerpt: Excerpt,
-  { request, requestId, draft = false, takeSlot, signal }: HearingRequest,
+  { request, requestId, draft = false, timed = false, takeSlot, signal }: HearingRequest,
   deps: TranscriptionDeps,
 ): Promise<Hearing> {
   const input = {
     openAudio: async () => sourceOf(excerpt),
     requestId,
     draft,
-    timed: false,
+    timed,
     leveled: false,
     continued: excerpt.continued,
     signal,
@@ -40,7 +42,7 @@ export async function hear(
   };
   const slot = { isFree: deps.slot.isFree, take: takeSlot };
   const own = { ...deps, slot, voiceActivity: heardVoice(excerpt) };
-  // The events of live text name no speakers, also where the name of the model asks for them.
+  // Speakers are told apart over the whole session (`live-speakers.ts`), and not in each part of it.
   await using session = await openTranscription({ ...request, speakers: null }, input, own);
   const segments: Segment[] = [];
   for await (const segment of session.segments()) segments.push(segment);

@@ -8,10 +8,13 @@ import type { VoiceActivityModel } from '../../engine/types.ts';
 import { GatewayError } from '../../errors.ts';
 import { HEARD_AROUND } from '../chunks.ts';
 import { cuttingFor } from '../cutting.ts';
+import type { SpokenSegment } from '../formats.ts';
 import type { TranscriptionRequest } from '../request.ts';
+import type { SpeakerRequest } from '../speaker-fields.ts';
 import { WINDOW_SAMPLES, WINDOW_SEC } from '../voice-activity.ts';
 import { warm } from './hearing.ts';
 import { createLiveAudio, type Excerpt } from './live-audio.ts';
+import { createLiveSpeakers, type LiveSpeakers } from './live-speakers.ts';
 import type { Delay } from './stable-text.ts';
 import {
   ASKED_AFTER,
@@ -32,6 +35,8 @@ export interface LiveSettings {
    */
   turns: { prefixPaddingMs: number; eagerness?: Eagerness } | null;
   delay: Delay;
+  /** Absent where speakers are not told apart. What the request says of them does not count. */
+  speakers?: SpeakerRequest;
 }
 
 /** Times are ms of the audio of the session. */
@@ -40,6 +45,13 @@ export type LiveEvent =
   | { type: 'stopped'; id: string; endMs: number }
   | { type: 'committed'; id: string; previousId: string | null }
   | { type: 'delta'; id: string; text: string }
+  /**
+   * What one speaker says in the utterance, before it is completed. Its parts are numbered over the whole session, and
+   * their times are seconds of its audio.
+   */
+  | { type: 'segment'; id: string; part: SpokenSegment }
+  /** Who spoke in the utterance could not be told; its text follows. */
+  | { type: 'unlabeled'; id: string; error: unknown }
   | { type: 'completed'; id: string; audioSec: number; tookMs: number; outcome: UtteranceOutcome }
   | { type: 'failed'; id: string; audioSec: number; tookMs: number; error: unknown };
 
@@ -76,6 +88,10 @@ export interface LiveSession extends AsyncDisposable {
 /** An utterance that has ended. */
 interface Spoken {
   excerpt: Excerpt;
+  /** Seconds of the audio of the session at which the excerpt begins. */
+  startSec: number;
+  /** Whether its speakers are told apart. */
+  speakers: SpeakerRequest | undefined;
   said: number;
   /** What the client sent of it. */
   audioSec: number;
@@ -104,6 +120,10 @@ export async function openLiveSession(
   let bufferStart = 0;
   /** The window from which the client has heard that the open utterance goes on. */
   let openFrom = 0;
+  /** How the speakers of the open utterance are told apart. */
+  let openSpeakers: SpeakerRequest | undefined;
+  let speakers: LiveSpeakers | null = null;
+  let parts = 0;
   /** Whether the open utterance goes on with speech that was cut. */
   let isContinued = false;
   /** The samples that the client sent and that are in no window, less those of silence that were filled in. */
@@ -146,8 +166,11 @@ export async function openLiveSession(
     const onDelta = (text: string) => deps.emit({ type: 'delta', id, text });
     const start = Math.max(bufferStart, from - heardBefore());
     openFrom = from;
+    openSpeakers = settings.speakers;
     isContinued = continued;
-    return createUtterance({ id, start, request, delay, trailing, signal: ended.signal, onDelta }, deps);
+    const timed = openSpeakers !== undefined;
+    const options = { id, start, request, timed, delay, trailing, signal: ended.signal, onDelta };
+    return createUtterance(options, deps);
   }
 
   function end(utterance: Utterance, endWindow: number, said: number, unheard = 0): void {
@@ -157,7 +180,9 @@ export async function openLiveSession(
     previousId = utterance.id;
     const excerpt = audio.excerpt(utterance.start, endWindow, isContinued);
     const audioSec = ((endWindow - openFrom) * WINDOW_SAMPLES - unheard) / SAMPLE_RATE;
-    const text = finish(utterance, { excerpt, said, audioSec }, last).finally(() => pending.delete(text));
+    const startSec = timeOf(utterance.start) / 1000;
+    const spoken = { excerpt, startSec, speakers: openSpeakers, said, audioSec };
+    const text = finish(utterance, spoken, last).finally(() => pending.delete(text));
     pending.add(text);
     last = text;
   }
@@ -173,12 +198,35 @@ export async function openLiveSession(
       const at = tookMs();
       await before; // the texts come in the order of the utterances
       if (outcome.rest !== '') deps.emit({ type: 'delta', id, text: outcome.rest });
-      deps.emit({ type: 'completed', id, audioSec, tookMs: at, outcome });
+      const labelingAt = performance.now();
+      await tellSpeakers(id, spoken, outcome, deps.waitMs - tookMs());
+      const labelingMs = performance.now() - labelingAt;
+      deps.emit({ type: 'completed', id, audioSec, tookMs: at + labelingMs, outcome });
     } catch (error) {
       await before;
       deps.emit({ type: 'failed', id, audioSec, tookMs: tookMs(), error });
     } finally {
       pendingSec -= audioSec;
+    }
+  }
+
+  /** Says who says what of an utterance. The text does not depend on it, and comes also where that fails. */
+  async function tellSpeakers(id: string, spoken: Spoken, { segments }: UtteranceOutcome, waitMs: number) {
+    const { excerpt, startSec, speakers: asked } = spoken;
+    if (asked === undefined || segments.length === 0) return;
+    try {
+      const turn = { requestId: id, network: deps.network, waitMs: Math.max(0, waitMs) };
+      using hold = await deps.takeWaiting(turn, ended.signal);
+      const stop = AbortSignal.any([ended.signal, hold.signal]);
+      speakers ??= createLiveSpeakers(deps.transcription.speakers, asked.count);
+      for (const part of await speakers.label(excerpt.samples, segments, stop)) {
+        const [start, end] = [startSec + part.start, startSec + part.end];
+        deps.emit({ type: 'segment', id, part: { ...part, id: parts, start, end } });
+        parts += 1;
+      }
+    } catch (error) {
+      ended.signal.throwIfAborted();
+      deps.emit({ type: 'unlabeled', id, error });
     }
   }
 

@@ -58,6 +58,8 @@ export interface UtteranceOptions {
   id: string;
   start: number;
   request: TranscriptionRequest;
+  /** Whether the final text has times of words. */
+  timed: boolean;
   delay: Delay;
   /** The windows of silence after which more silence brings no speech to the audio of the final text. */
   trailing: number;
@@ -82,7 +84,7 @@ interface Running {
 }
 
 export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps): Utterance {
-  const { id, start, request, delay, trailing, signal } = options;
+  const { id, start, request, timed, delay, trailing, signal } = options;
   const stable = createStableText(delay);
   const paceWindows = PACE_MS[delay] / 1000 / WINDOW_SEC;
   let running: Running | null = null;
@@ -106,7 +108,14 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
       // A text that gave way or failed is lost; the final one says what failed.
       result: hear(
         excerpt,
-        { request, requestId: id, draft: kind === 'partial', takeSlot, signal: stop.signal },
+        {
+          request,
+          requestId: id,
+          draft: kind === 'partial',
+          timed: timed && kind === 'final',
+          takeSlot,
+          signal: stop.signal,
+        },
         deps.transcription,
       )
         .catch(() => null)
@@ -182,7 +191,11 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
         await stopRunning();
         await before;
         signal.throwIfAborted();
-        hearing = await hear(excerpt, { request, requestId: id, takeSlot, signal }, deps.transcription);
+        hearing = await hear(
+          excerpt,
+          { request, requestId: id, timed, takeSlot, signal },
+          deps.transcription,
+        );
       }
       running = null;
       return { ...hearing, slotWaitMs, rest: stable.end(hearing.segments.flatMap(({ words }) => words)) };

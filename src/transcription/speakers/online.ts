@@ -28,8 +28,28 @@ const LEAST_LEARNED_SEC = 1;
 /** How much a reference counts against the seconds that are heard in the audio. */
 const REFERENCE_WEIGHT = 2;
 
-export function createOnlineDiarization(model: SpeakerModel, options: DiarizationOptions): Diarization {
-  const { clustering, known, signal } = options;
+export interface OnlineDiarization extends Diarization {
+  /** Lets go of the turns that end before this time. They are in no answer any more. */
+  forget(beforeSec: number): void;
+  /** Begins a new audio with the speakers of the one before, as after a failure within it. Its times begin at 0. */
+  restart(): void;
+}
+
+export interface OnlineOptions extends DiarizationOptions {
+  /**
+   * True to label windows again when a new speaker is heard, as far as no turn of them was asked for. It helps where
+   * much audio comes before its turns are asked for, as with the utterances of a live session.
+   */
+  relabels?: boolean;
+}
+
+/** A window with what its labels are found by. */
+interface HeardWindow extends LabeledWindow {
+  heard: WindowSpeakers;
+}
+
+export function createOnlineDiarization(model: SpeakerModel, options: OnlineOptions): OnlineDiarization {
+  const { clustering, known, signal, relabels = false } = options;
   // Known voices are speakers from the beginning. They have a label only once they are heard.
   const speakers: Centroid[] = known.map(({ direction }) =>
     centroidOf({ direction, weight: REFERENCE_WEIGHT }, -1),
@@ -37,7 +57,7 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
   const heard = new Set<number>();
   /** The speakers of whom something was said, also those heard too short to be learned from. */
   const named = new Set<number>();
-  const windows: LabeledWindow[] = [];
+  let windows: HeardWindow[] = [];
   const labels = createLabels(
     (speaker) => known[speaker]?.name,
     known.map(({ name }) => name),
@@ -62,21 +82,20 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
   }
 
   function label(window: WindowSpeakers): void {
+    const speakersBefore = speakers.length;
     window.voices.forEach((voice, local) => {
       if (voice === null || !isNew(voice, local, window)) return;
       heard.add(speakers.length);
       named.add(speakers.length);
       speakers.push(centroidOf(voice, window.firstFrame));
     });
-    const candidates = [...heard, ...arriving(window)].sort((a, b) => a - b);
-    const directions = candidates.map((i) => (speakers[i] as Centroid).direction);
-    const before = windows.slice(-WINDOWS_BEFORE).map((one) => ({
-      ...one,
-      labels: one.labels.map((speaker) => candidates.indexOf(speaker)),
-    }));
-    const given = labelsFor(window, directions, before).map((candidate) => candidates[candidate] ?? UNKNOWN);
+    if (relabels && speakers.length > speakersBefore)
+      windows.forEach((one, i) => {
+        if (endOf(one) > settledTo) one.labels = labelsOf(one.heard, windows.slice(0, i));
+      });
+    const given = labelsOf(window, windows);
     const { firstFrame, active, expected } = window;
-    windows.push({ firstFrame, active, expected, labels: given });
+    windows.push({ firstFrame, active, expected, labels: given, heard: window });
     given.forEach((speaker, local) => {
       const voice = window.voices[local];
       if (speaker === UNKNOWN || !voice) return;
@@ -87,6 +106,16 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
       heard.add(speaker);
       speakers[speaker] = joined(before, centroidOf(voice, window.firstFrame));
     });
+  }
+
+  function labelsOf(window: WindowSpeakers, windowsBefore: readonly LabeledWindow[]): number[] {
+    const candidates = [...heard, ...arriving(window)].sort((a, b) => a - b);
+    const directions = candidates.map((i) => (speakers[i] as Centroid).direction);
+    const before = windowsBefore.slice(-WINDOWS_BEFORE).map((one) => ({
+      ...one,
+      labels: one.labels.map((speaker) => candidates.indexOf(speaker)),
+    }));
+    return labelsFor(window, directions, before).map((candidate) => candidates[candidate] ?? UNKNOWN);
   }
 
   /** The known voices of which too little was heard so far. Those that had no label yet are as many as there may be. */
@@ -106,15 +135,13 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
     ];
   }
 
-  const reader = createListening(model, { signal, atOnce: true }, label);
-  const settled: NumberedTurn[] = [];
+  const listening = () => createListening(model, { signal, atOnce: true }, label);
+  let reader = listening();
+  let settled: NumberedTurn[] = [];
   let settledTo = 0;
 
   function settle(frame: number): void {
-    const heardTo = windows.reduce(
-      (end, { firstFrame, active }) => Math.max(end, firstFrame + active.length),
-      0,
-    );
+    const heardTo = windows.reduce((end, window) => Math.max(end, endOf(window)), 0);
     const to = Math.min(frame, heardTo);
     if (to <= settledTo) return;
     for (const turn of turnsOf(windows, { from: settledTo, to })) {
@@ -123,6 +150,9 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
       else settled.push(turn);
     }
     settledTo = to;
+    // Windows that no frame needs any more, besides the last ones, to which the next is compared.
+    const kept = Math.max(0, windows.length - WINDOWS_BEFORE);
+    windows = windows.filter((window, i) => i >= kept || endOf(window) > settledTo);
   }
   const turnsIn = (startSec: number, endSec: number) =>
     settled
@@ -130,7 +160,7 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
       .map((turn) => withLabel(turn, labels.of(turn.speaker)));
 
   return {
-    push: reader.push,
+    push: (block) => reader.push(block),
     async turnsBetween(startSec, endSec) {
       const to = frameAt(endSec) + 1;
       await reader.reach(to);
@@ -142,5 +172,14 @@ export function createOnlineDiarization(model: SpeakerModel, options: Diarizatio
       settle(Number.POSITIVE_INFINITY);
       return turnsIn(0, Number.POSITIVE_INFINITY);
     },
+    forget(beforeSec) {
+      settled = settled.filter(({ end }) => end > beforeSec);
+    },
+    restart() {
+      reader = listening();
+      [windows, settled, settledTo] = [[], [], 0];
+    },
   };
 }
+
+const endOf = ({ firstFrame, active }: LabeledWindow) => firstFrame + active.length;

@@ -47,7 +47,7 @@ export interface SpeakerPassOptions {
 }
 
 /** A word in no turn gets the nearest one within this time; a segment that is labeled at once cannot look ahead. */
-const NEAR_SEC = 30;
+export const NEAR_SEC = 30;
 
 export async function openSpeakerPass(
   models: ModelCache<SpeakerModel>,
