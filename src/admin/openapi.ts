@@ -89,13 +89,22 @@ export const crashSchema = z
 
 const PAGE = { 200: answer('a page, or a part of one', 'text/html') };
 const page = (summary: string, open = false): Operation => ({ summary, open, responses: PAGE });
+const fragment = (summary: string): Operation => ({ ...page(summary), internal: true });
+
+/** What an operation on a capture needs, and the id that its example names. */
+const OF_CAPTURE = {
+  needs:
+    'a capture: switch `payload` on, and send a request with the header `X-Request-ID: my-request`, or take the id of its answer',
+  examples: { requestId: 'my-request' },
+};
 const ofCapture = (summary: string, contentType: string): Operation => ({
   summary,
+  ...OF_CAPTURE,
   responses: { 200: answer('what was captured', contentType), 404: NOT_FOUND },
 });
 const body = (summary: string): Operation => {
-  const { responses } = ofCapture(summary, 'application/octet-stream');
-  return { summary, responses: { ...responses, 412: PRECONDITION, 416: NO_SUCH_RANGE } };
+  const operation = ofCapture(summary, 'application/octet-stream');
+  return { ...operation, responses: { ...operation.responses, 412: PRECONDITION, 416: NO_SUCH_RANGE } };
 };
 
 /** JSON, and an HTML fragment for htmx (`HX-Request: true`). */
@@ -103,8 +112,10 @@ const either = (schema: z.ZodType) => ({
   description: 'JSON, or a fragment of HTML for htmx',
   content: { 'application/json': { schema }, 'text/html': { schema: z.string() } },
 });
-const ofModel = (summary: string): Operation => ({
+const ofModel = (summary: string, needs?: string): Operation => ({
   summary,
+  needs,
+  examples: { id: 'multilingual-base' },
   responses: {
     200: either(z.looseObject({ id: z.string(), state: z.enum(['absent', 'loading', 'resident']) })),
     404: NOT_FOUND,
@@ -115,6 +126,8 @@ const toggleForm = z.object({
   key: z.enum(TOGGLE_KEYS),
   value: z.string().describe('1, on, true, yes or y turn it on, anything else off'),
 });
+
+const stopForm = z.object({ request_id: z.string().optional().describe('stops only this request') });
 
 export const adminPaths = (): ZodOpenApiPathsObject =>
   pathsOf('admin', {
@@ -141,7 +154,7 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
     '/admin/api/observability/toggle': {
       post: {
         summary: 'switches metrics, access log or payload capture until the next restart',
-        body: bodyOf('multipart/form-data', toggleForm),
+        body: bodyOf('multipart/form-data', toggleForm, { key: 'metrics', value: 'on' }),
         responses: { ...PAGE, 415: UNSUPPORTED },
       },
     },
@@ -152,34 +165,33 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
         responses: { 200: either(z.looseObject({ evicted: count, remaining: count })) },
       },
     },
-    '/admin/api/models/{id}/pull': { post: ofModel('starts to download the model') },
-    '/admin/api/models/{id}/load': { post: ofModel('starts to load the model into memory') },
+    '/admin/api/models/{id}/pull': {
+      post: ofModel('starts to download the model', 'SVC_MODEL_DOWNLOAD, unless the weights are on disk'),
+    },
+    '/admin/api/models/{id}/load': {
+      post: ofModel('starts to load the model into memory', 'its weights on disk'),
+    },
     '/admin/api/models/{id}/unload': { post: ofModel('unloads the model') },
     '/admin/api/slot/stop': {
       post: {
         summary: 'stops the request that holds the slot',
-        body: {
-          content: {
-            'application/x-www-form-urlencoded': {
-              schema: z.object({ request_id: z.string().optional().describe('stops only this request') }),
-            },
-          },
-        },
+        body: { ...bodyOf('application/x-www-form-urlencoded', stopForm, {}), required: false },
         responses: { 200: either(z.looseObject({ stopped: z.boolean() })), 415: UNSUPPORTED },
       },
     },
-    '/admin/fragments/summary': { get: page('the figures') },
-    '/admin/fragments/slot': { get: page('the state of the slot') },
-    '/admin/fragments/observability': { get: page('the switches') },
-    '/admin/fragments/models': { get: page('the models') },
-    '/admin/fragments/crashes': { get: page('the crashes') },
-    '/admin/fragments/requests': { get: page('the latest requests') },
+    '/admin/fragments/summary': { get: fragment('the figures') },
+    '/admin/fragments/slot': { get: fragment('the state of the slot') },
+    '/admin/fragments/observability': { get: fragment('the switches') },
+    '/admin/fragments/models': { get: fragment('the models') },
+    '/admin/fragments/crashes': { get: fragment('the crashes') },
+    '/admin/fragments/requests': { get: fragment('the latest requests') },
     '/admin/captures/{requestId}': { get: ofCapture('a captured request', 'text/html') },
     '/admin/captures/{requestId}/req.bin': { get: body('the body of the request') },
     '/admin/captures/{requestId}/resp.bin': { get: body('the body of the answer') },
     '/admin/captures/{requestId}/replay': {
       post: {
         summary: 'sends the request again and compares the answers',
+        ...OF_CAPTURE,
         responses: {
           200: either(z.looseObject({ same: z.boolean(), summary: z.string() })),
           404: NOT_FOUND,

@@ -1,7 +1,7 @@
 /** Serves the description of the API (OpenAPI 3.1) at `/openapi.json`, and as a page at `/docs` (contract 1.7). */
 import type { Express, RequestHandler } from 'express';
 import type { createDocument, ZodOpenApiPathsObject } from 'zod-openapi';
-import { BEARER } from './openapi-parts.ts';
+import { BEARER, TAGS } from './openapi-parts.ts';
 import { apiPaths } from './openapi-paths.ts';
 import { pageHeaders } from './pages.ts';
 import { caseSensitiveRouter } from './route-table.ts';
@@ -30,6 +30,7 @@ export async function describeApi({
       },
     },
     security: [{}, { [BEARER]: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: { ...apiPaths(), ...adminPaths() },
   });
 }
@@ -43,30 +44,20 @@ export function openapi(description: Description): RequestHandler {
   };
 }
 
-/** Serves the page at `/docs` and its assets, which are local files, below `/docs/`. Both load at the first request. */
+/** Only these files of Swagger UI are served. The page itself is one of `mountPages`. */
+const SWAGGER_UI = ['/swagger-ui-bundle.js', '/swagger-ui.css'];
+
+/** Serves the files of Swagger UI below `/docs`. Its package loads at the first request. */
 export function mountDocs(app: Express): void {
-  let loaded: ReturnType<typeof loadDocs> | null = null;
-  const docs = () => {
-    loaded ??= loadDocs();
-    return loaded;
-  };
-  // The page of Swagger has inline styles.
-  const headers = pageHeaders({ inlineStyles: true });
-  app.get('/docs', headers, async (_req, res) => {
-    res.type('html').send((await docs()).page);
-  });
-  app.use('/docs', headers, async (req, res, next) => {
-    (await docs()).assets(req, res, next);
+  let files: Promise<RequestHandler> | null = null;
+  app.use('/docs', pageHeaders(), async (req, res, next) => {
+    if (!SWAGGER_UI.includes(req.path)) return next();
+    files ??= swaggerFiles();
+    (await files)(req, res, next);
   });
 }
 
-async function loadDocs(): Promise<{ page: string; assets: RequestHandler }> {
+async function swaggerFiles(): Promise<RequestHandler> {
   const { default: swaggerUi } = await import('swagger-ui-express');
-  const options = {
-    swaggerOptions: { url: '/openapi.json', validatorUrl: null },
-    customSiteTitle: 'voxgate API',
-    customCss: '', // without it the page's style ends in the word `undefined`
-  };
-  const page = swaggerUi.generateHTML(undefined, options).replaceAll('"./', '"/docs/');
-  return { page, assets: caseSensitiveRouter().use(...swaggerUi.serveFiles(undefined, options)) };
+  return caseSensitiveRouter().use(...swaggerUi.serveFiles());
 }

@@ -24,6 +24,12 @@ type Status = 200 | 204 | 400 | 401 | 404 | 412 | 413 | 415 | 416 | 426 | 429 | 
 
 export interface Operation {
   summary: string;
+  /** What must be there before a request can succeed, besides what the request holds: completes "Needs ...". */
+  needs?: string | undefined;
+  /** An example of each parameter of the path, by its name. */
+  examples?: Readonly<Record<string, string>>;
+  /** True when only the gateway's own pages ask for it, so that `/docs` leaves it out. */
+  internal?: boolean;
   /** The answers of this operation; the answers that every operation may give are added. */
   responses: Partial<Record<Status, ZodOpenApiResponseObject>>;
   /** The headers of its success, besides those that every answer has. */
@@ -124,17 +130,43 @@ export const json = (description: string, schema: z.ZodType) =>
 
 export const DONE: ZodOpenApiResponseObject = { description: 'done' };
 
+/**
+ * @param example what the page at `/docs` sends when its reader changes nothing. Of a form it leaves out the files; of
+ * the fields it names only those that are worth to begin with.
+ */
 export const bodyOf = (
   contentType: string,
-  schema: z.ZodType,
+  schema: z.ZodObject,
+  example: Readonly<Record<string, unknown>>,
   { required = true } = {},
-): ZodOpenApiRequestBodyObject => ({
-  required,
-  content: { [contentType]: { schema } },
-});
+): ZodOpenApiRequestBodyObject => {
+  const encoding = contentType === 'application/json' ? {} : listsOf(schema);
+  const hasLists = Object.keys(encoding).length > 0;
+  return { required, content: { [contentType]: { schema, example, ...(hasLists && { encoding }) } } };
+};
+
+/** A list in a form is sent as several fields of the same name, instead of one field with commas. */
+const listsOf = (schema: z.ZodObject): Record<string, { style: 'form'; explode: boolean }> =>
+  Object.fromEntries(
+    Object.entries(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }).properties ?? {})
+      .filter(([, field]) => Object(field).type === 'array')
+      .map(([name]) => [name, { style: 'form', explode: true }]),
+  );
+
+/** The groups of the operations, in the order in which a reader wants them. */
+export const TAGS = {
+  'speech to text': 'Audio files and live audio to text. Runs in the gateway itself.',
+  'whisper-asr-webservice': 'Speech to text for Bazarr and other clients of whisper-asr-webservice.',
+  'text to speech': 'Passed on to the speech upstream (`SVC_TTS_UPSTREAM_URL`).',
+  chat: 'Passed on to the chat daemon (`SVC_LLM_BACKEND_URL`).',
+  gateway: 'Which models can serve, whether the gateway is well, and what it did.',
+  admin: 'What the dashboard shows and does.',
+};
+
+export type Tag = keyof typeof TAGS;
 
 /** @param operations the operations by path, with parameters as `{name}`, and then by method */
-export function pathsOf(tag: string, operations: Operations): ZodOpenApiPathsObject {
+export function pathsOf(tag: Tag, operations: Operations): ZodOpenApiPathsObject {
   return Object.fromEntries(
     Object.entries(operations).map(([path, methods]) => [
       path,
@@ -148,12 +180,17 @@ export function pathsOf(tag: string, operations: Operations): ZodOpenApiPathsObj
   );
 }
 
-function complete(tag: string, path: string, operation: Operation): ZodOpenApiOperationObject {
-  const { summary, responses, headers, query, body, takesSlot = false, open = false } = operation;
-  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, z.string()] as const);
+function complete(tag: Tag, path: string, operation: Operation): ZodOpenApiOperationObject {
+  const { summary, needs, internal = false, responses, headers, query, body } = operation;
+  const { examples = {}, takesSlot = false, open = false } = operation;
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(
+    ([, name = '']) => [name, z.string().meta({ param: { example: examples[name] } })] as const,
+  );
   return {
     tags: [tag],
     summary,
+    ...(needs !== undefined && { description: `Needs ${needs}.` }),
+    ...(internal && { 'x-internal': true }),
     ...(open && { security: [] }),
     requestParams: {
       ...(names.length > 0 && { path: z.object(Object.fromEntries(names)) }),

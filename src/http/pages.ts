@@ -13,7 +13,10 @@ import express, { type Express, type RequestHandler } from 'express';
 const ASSETS = fileURLToPath(new URL('../../assets/', import.meta.url));
 
 /** The path of each page, and its file. */
-const PAGES: Readonly<Record<string, string>> = { '/playground': 'playground.html' };
+const PAGES: Readonly<Record<string, string>> = {
+  '/playground': 'playground.html',
+  '/docs': 'docs.html',
+};
 
 /** Only these files of the packages are served, below `/assets/vendor/`. */
 const require = createRequire(import.meta.url);
@@ -25,22 +28,19 @@ const VENDOR = [
 
 const CONTENT_SECURITY_POLICY = [
   "default-src 'self'",
+  "style-src 'self'",
   "img-src 'self' data: blob:",
   "media-src 'self' blob:",
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",
   "object-src 'none'",
-];
+].join('; ');
 
-export function pageHeaders({ inlineStyles = false } = {}): RequestHandler {
-  const policy = [
-    ...CONTENT_SECURITY_POLICY,
-    inlineStyles ? "style-src 'self' 'unsafe-inline'" : "style-src 'self'",
-  ];
+export function pageHeaders(): RequestHandler {
   return (_req, res, next) => {
     res.set({
-      'Content-Security-Policy': policy.join('; '),
+      'Content-Security-Policy': CONTENT_SECURITY_POLICY,
       'X-Content-Type-Options': 'nosniff',
       'Referrer-Policy': 'no-referrer',
       'X-Frame-Options': 'DENY',

@@ -76,7 +76,8 @@ const maxCharacters = (field: string) => MAX_CHARACTERS_OF[field] ?? MAX_CHARACT
 
 const textUpTo = (maxLength: number) => z.string({ error: 'Expected one text value' }).meta({ maxLength });
 const text = textUpTo(MAX_CHARACTERS);
-const flag = text.transform(isTruthy);
+/** The description gives the type that a client means. In a form every value is text. */
+const flag = text.transform(isTruthy).meta({ override: onlyType({ type: 'boolean' }) });
 
 const language = text.transform((value, context) => {
   if (namesNoLanguage(value)) return undefined;
@@ -86,12 +87,21 @@ const language = text.transform((value, context) => {
   return code;
 });
 
+/** Describes a field by this type alone, without the spellings of it that are understood. */
+function onlyType(type: { type: 'boolean' | 'number' | 'integer'; minimum?: number; maximum?: number }) {
+  return ({ jsonSchema }: { jsonSchema: Record<string, unknown> }) => {
+    for (const keyword of ['anyOf', 'maxLength']) delete jsonSchema[keyword];
+    Object.assign(jsonSchema, type);
+  };
+}
+
 function numeric(min: number, max: number) {
   const expected = `Expected a number from ${min} to ${max}`;
   const spelled = text.regex(/^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i).transform(Number);
   return z
     .union([z.number(), spelled], { error: expected })
-    .pipe(z.number().min(min, expected).max(max, expected));
+    .pipe(z.number().min(min, expected).max(max, expected))
+    .meta({ override: onlyType({ type: 'number', minimum: min, maximum: max }) });
 }
 
 function whole(min: number, max: number) {
@@ -99,7 +109,8 @@ function whole(min: number, max: number) {
   const spelled = text.regex(/^\s*\d+\s*$/).transform(Number);
   return z
     .union([z.number(), spelled], { error: expected })
-    .pipe(z.int(expected).min(min, expected).max(max, expected));
+    .pipe(z.int(expected).min(min, expected).max(max, expected))
+    .meta({ override: onlyType({ type: 'integer', minimum: min, maximum: max }) });
 }
 
 const oneOf = <const T extends readonly string[]>(values: T) =>

@@ -1,4 +1,4 @@
-/** What the description says of headers holds for real answers, and the page that shows it is whole. */
+/** What the description says of headers holds for real answers, and the page that shows it is our own. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
@@ -148,9 +148,17 @@ test('too many wrong keys, and a model that cannot be found, have the headers th
   await assertDescribed(gateway, refused, 'get /v1/models/{id}', ['Retry-After']);
 });
 
-test('the page at /docs is voxgate’s, and nothing in it is undefined', async () => {
+test('the page at /docs is voxgate’s, its policy allows nothing inline, and of Swagger UI only what it needs is served', async () => {
   await using gateway = await startGateway();
-  const page = await (await fetch(`${gateway.base}/docs`)).text();
-  assert.match(page, /<title>voxgate API<\/title>/);
-  assert.doesNotMatch(page, /undefined/);
+  const page = await fetch(`${gateway.base}/docs`);
+  assert.match(await page.text(), /<title>API · voxgate<\/title>/);
+  assert.doesNotMatch(page.headers.get('content-security-policy') ?? '', /unsafe/);
+  for (const [path, status] of [
+    ['/docs/swagger-ui.css', 200],
+    ['/docs/swagger-ui-bundle.js', 200],
+    ['/docs/index.html', 404],
+    ['/docs/swagger-initializer.js', 404],
+    ['/docs/swagger-ui-init.js', 404],
+  ] as const)
+    assert.equal((await fetch(gateway.base + path)).status, status, path);
 });

@@ -130,6 +130,71 @@ test('an answer is described with the headers that it may have', () => {
     assert.deepEqual(own(path, method, status), headers, `${method} ${path} ${status}`);
 });
 
+interface Media {
+  schema: { properties?: Record<string, { type?: string; format?: string }>; required?: string[] };
+  example?: Record<string, unknown>;
+  encoding?: Record<string, object>;
+}
+
+/** Every body that an operation takes, by its content type. */
+const bodies = operations.flatMap(({ method, path, operation }) => {
+  const { content = {} } = Object(operation.requestBody) as { content?: Record<string, Media> };
+  return Object.entries(content).map(([type, media]) => ({ where: `${method} ${path}`, type, media }));
+});
+
+test('every operation has an example of all that it must be given, except of files', () => {
+  for (const { where, media } of bodies) {
+    assert(media.example, `${where} has no example of its body`);
+    const { properties = {}, required = [] } = media.schema;
+    for (const name of required.filter((name) => properties[name]?.format !== 'binary'))
+      assert(name in media.example, `${where} has no example of ${name}`);
+    for (const name of Object.keys(media.example)) assert(name in properties, `${where} has no ${name}`);
+  }
+  for (const { method, path, operation } of operations) {
+    for (const parameter of operation.parameters ?? []) {
+      const { in: place, name, example } = parameter as { in?: string; name?: string; example?: string };
+      if (place === 'path') assert(example, `${method} ${path} has no example of ${name}`);
+    }
+  }
+});
+
+test('what is passed on, captured or a WebSocket says what it needs', () => {
+  for (const { method, path, operation } of operations) {
+    const needs = /^Needs .+[^.]\.$/.test(operation.description ?? '');
+    if (/^\/(v1\/(audio|chat|completions|embeddings|responses|realtime$)|admin\/captures)\b/.test(path))
+      assert(needs, `${method} ${path}`);
+  }
+});
+
+test('a field of a form is described by the type that is meant, and a list is sent as several fields', () => {
+  const [transcription] = bodies.filter(({ where }) => where === 'post /v1/audio/transcriptions');
+  assert(transcription);
+  const { properties = {} } = transcription.media.schema;
+  for (const [name, type] of [
+    ['temperature', { type: 'number', minimum: 0, maximum: 1 }],
+    ['num_speakers', { type: 'integer', minimum: 1, maximum: 20 }],
+    ['stream', { type: 'boolean' }],
+  ] as const) {
+    const { description, ...described } = Object(properties[name]);
+    assert(description);
+    assert.deepEqual(described, type, name);
+  }
+  for (const { where, type, media } of bodies.filter(({ type }) => type !== 'application/json')) {
+    const lists = Object.entries(media.schema.properties ?? {}).filter(([, field]) => field.type === 'array');
+    const encoding = Object.fromEntries(lists.map(([name]) => [name, { style: 'form', explode: true }]));
+    assert.deepEqual(media.encoding ?? {}, encoding, `${where} ${type}`);
+    if (media === transcription.media) assert(lists.length >= 6);
+  }
+});
+
+test('the groups have an order, in which recognition is first, and each says what it is', () => {
+  const { tags = [] } = document;
+  const used = new Set(operations.map(({ operation }) => operation.tags?.[0]));
+  assert.deepEqual(new Set(tags.map(({ name }) => name)), used);
+  assert.equal(tags[0]?.name, 'speech to text');
+  for (const { name, description } of tags) assert(description, name);
+});
+
 test('a voice is registered with JSON or with a form that has its file', () => {
   const body = document.paths?.['/v1/audio/voices']?.post?.requestBody;
   assert(body !== undefined && 'content' in body);
