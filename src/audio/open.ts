@@ -39,6 +39,8 @@ export interface OpenAudioOptions {
   signal?: AbortSignal | undefined;
   /** The request that the audio belongs to, for the crash note. */
   requestId?: string | undefined;
+  /** The client, as `networkOf` names it. Clients share the processes of ffmpeg. */
+  network?: string | undefined;
   /** Samples in a block, a multiple of 512; tests use small blocks. */
   blockSamples?: number;
 }
@@ -124,12 +126,14 @@ async function openNatively(
 async function openExternally(
   path: string,
   container: Container,
-  { ffmpeg, places }: OpenAudioOptions,
+  { ffmpeg, places, network = '' }: OpenAudioOptions,
   limits: DecoderLimits,
 ): Promise<Opened> {
   if (ffmpeg === null) throw refuseWithoutFfmpeg(container);
-  const place = await places?.take(limits.signal);
-  const decoder = await openFfmpegDecoder(path, container, ffmpeg, limits).catch((error) => {
+  const place = await places?.take(network, limits.signal);
+  const ends = [limits.signal, place?.signal].filter((signal) => signal !== undefined);
+  const own = { ...limits, signal: AbortSignal.any(ends) };
+  const decoder = await openFfmpegDecoder(path, container, ffmpeg, own).catch((error) => {
     place?.[Symbol.dispose]();
     throw error;
   });

@@ -72,7 +72,7 @@ export function createBodyReceiver(
         held.place.release();
         held.place = place;
       }
-      held.file = await spool.store(source, Buffer.concat(chunks));
+      held.file = await spool.store(arrival.claim.network, source, Buffer.concat(chunks));
       return { path: held.file.path };
     } finally {
       stop();
@@ -94,7 +94,7 @@ export function createBodyReceiver(
         void (held.file?.remove() ?? Promise.resolve()).finally(held.place.release);
       };
       try {
-        if (!isSmall) await spool.assertRoom(announced);
+        if (!isSmall) await spool.assertRoom(arrival.claim.network, announced);
         arrival.signal.throwIfAborted();
         if (continueIfAsked(req, res)) arrival.balance.restart(limits.lookMs); // the first bytes are a round trip away
         const content = await read(arrival, held, onChunk);

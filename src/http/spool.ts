@@ -1,13 +1,13 @@
 /**
- * Stores uploads on the disk. The bytes of all uploads together have a limit, and the disk keeps some free space for
- * everything else that writes to it.
+ * Stores uploads on the disk. The bytes of all uploads together have a limit, which addresses share, and the disk keeps
+ * some free space for everything else that writes to it.
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { byteBudget } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
+import { createByteShares } from './byte-shares.ts';
 import { createSpoolFolder, type SpoolFolderOptions } from './spool-folder.ts';
 
 export interface SpooledFile {
@@ -20,14 +20,15 @@ export interface SpooledFile {
 export interface Spool {
   /**
    * Checks, without reserving anything, that a file of this size has room now.
+   * @param network the client, as `networkOf` names it
    * @throws GatewayError `overloaded` or `storage_unavailable`
    */
-  assertRoom(bytes: number): Promise<void>;
+  assertRoom(network: string, bytes: number): Promise<void>;
   /**
    * Stores `head`, if there is one, and all of a stream in a new file with a random name. After a failure nothing of it is left.
    * @throws GatewayError `overloaded` or `storage_unavailable`; the error of the stream
    */
-  store(source: Readable, head?: Buffer): Promise<SpooledFile>;
+  store(network: string, source: Readable, head?: Buffer): Promise<SpooledFile>;
   /** Removes the folder of the uploads. */
   close(): void;
 }
@@ -42,7 +43,7 @@ const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
 
 export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: SpoolOptions): Spool {
   const folder = createSpoolFolder(folderOptions);
-  const budget = byteBudget(maxBytes);
+  const space = createByteShares(maxBytes);
 
   async function assertFree(dir: string, bytes: number): Promise<void> {
     const { bavail, bsize, blocks } = await statfs(dir);
@@ -68,17 +69,17 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
   }
 
   return {
-    async assertRoom(bytes) {
-      if (budget.left() < bytes) throw new GatewayError('overloaded', {});
+    async assertRoom(network, bytes) {
+      if (!space.hasRoom(network, bytes)) throw new GatewayError('overloaded', {});
       await onDisk(async () => assertFree(await folder.ready(), bytes));
     },
-    async store(source, head) {
+    async store(network, source, head) {
+      const share = space.open(network, () => source.destroy(new GatewayError('overloaded', {})));
       let bytes = 0;
       let path: string | null = null;
       const remove = async () => {
         if (path !== null) await rm(path, { force: true }).catch(() => undefined);
-        budget.giveBack(bytes);
-        bytes = 0;
+        share.release();
       };
       try {
         const { dir, file } = await onDisk(async () => {
@@ -87,7 +88,7 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
           return { dir, file: await open(path, 'wx', 0o600) };
         });
         const take = (more: number) => {
-          if (!budget.take(more)) throw new GatewayError('overloaded', {});
+          if (!share.take(more)) throw new GatewayError('overloaded', {});
           bytes += more;
         };
         try {
@@ -99,6 +100,7 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
         } finally {
           await file.close();
         }
+        share.arrived();
         return { path: path ?? '', bytes, remove };
       } catch (error) {
         await remove();

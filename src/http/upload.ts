@@ -8,7 +8,7 @@ import type { Request, Response } from 'express';
 import multer from 'multer';
 import { BUDGETS } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
-import { createFieldMemory } from './field-memory.ts';
+import { createByteShares } from './byte-shares.ts';
 import { formRefusal, missingFile } from './form-limits.ts';
 import { notesOf } from './observe.ts';
 import { httpRefusal } from './refusals.ts';
@@ -27,6 +27,8 @@ import { type Form, type FormReading, readUploadForm } from './upload-form.ts';
 import type { UploadPlace } from './upload-places.ts';
 
 export interface Upload extends AsyncDisposable {
+  /** The client, as `networkOf` names it. */
+  network: string;
   path: string;
   bytes: number;
   /** The text fields by name (`FormFields.all`). */
@@ -67,17 +69,18 @@ const MAX_BYTES_OF_FIELDS =
   FORM.parts * (FORM.fieldSize + 1024) + BUDGETS.speakers.references * BUDGETS.speakers.referenceBytes;
 
 export function createUploadReceiver({ spool, places, maxBytes, limits }: BodyStorage): UploadReceiver {
-  const fieldMemory = createFieldMemory(limits.maxFieldBytes);
+  const fieldMemory = createByteShares(limits.maxFieldBytes);
   const mostBytes = maxBytes + MAX_BYTES_OF_FIELDS;
 
   async function receiveAt({ arrival, res, place, asked }: Reception) {
     const { req, signal, balance } = arrival;
     const { field, texts = [], head = Buffer.alloc(0) } = asked;
-    await spool.assertRoom(Math.min(announcedBytes(req), maxBytes));
+    const { network } = arrival.claim;
+    await spool.assertRoom(network, Math.min(announcedBytes(req), maxBytes));
     signal.throwIfAborted();
     if (continueIfAsked(req, res)) balance.restart(limits.lookMs); // the first bytes are a round trip away
     let storing: Promise<SpooledFile | null> = Promise.resolve(null);
-    const fields = fieldMemory.open(() => form.refuse(new GatewayError('overloaded', {})));
+    const fields = fieldMemory.open(network, () => form.refuse(new GatewayError('overloaded', {})));
     const others: SpooledFile[] = [];
     const release = async () => {
       await storing.then((file) => file?.remove()).catch(() => undefined);
@@ -90,7 +93,7 @@ export function createUploadReceiver({ spool, places, maxBytes, limits }: BodySt
       texts,
       maxFileBytes: maxBytes,
       storeFile(content) {
-        const file = spool.store(content, head);
+        const file = spool.store(network, content, head);
         storing = file;
         return file;
       },
@@ -104,11 +107,12 @@ export function createUploadReceiver({ spool, places, maxBytes, limits }: BodySt
       if (file.bytes === head.length)
         throw received.isNamed ? new GatewayError('empty_file', {}, { param: field }) : missingFile(field);
       return {
+        network,
         path: file.path,
         bytes: file.bytes,
         fields: received.fields,
         async store(content: Buffer) {
-          const other = await spool.store(Readable.from([content]));
+          const other = await spool.store(network, Readable.from([content]));
           others.push(other);
           return other.path;
         },

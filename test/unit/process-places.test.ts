@@ -39,13 +39,37 @@ test('a file that cannot be decoded frees its place', async () => {
 
 test('a client that leaves while it waits takes no place', async () => {
   const places = createProcessPlaces({ maxProcesses: 1, maxWaitMs: 60_000 });
-  const held = await places.take();
+  const held = await places.take('a');
   const leave = new AbortController();
-  const waiting = places.take(leave.signal);
+  const waiting = places.take('a', leave.signal);
   leave.abort(new Error('left'));
   await assert.rejects(waiting, /left/);
-  await assert.rejects(places.take(leave.signal), /left/);
+  await assert.rejects(places.take('a', leave.signal), /left/);
   held[Symbol.dispose]();
   held[Symbol.dispose]();
-  (await places.take())[Symbol.dispose]();
+  (await places.take('a'))[Symbol.dispose]();
+});
+
+test('an address that holds all processes gives its newest one up to another address', async () => {
+  const places = createProcessPlaces({ maxProcesses: 3, maxWaitMs: 60_000 });
+  const held = [await places.take('a'), await places.take('a'), await places.take('a')];
+  await places.take('b');
+  assert.deepEqual(
+    held.map(({ signal }) => signal.aborted),
+    [false, false, true],
+  );
+  assert(isOverloaded(held[2]?.signal.reason));
+});
+
+test('a process that ends makes room for the address that holds fewest', async () => {
+  const places = createProcessPlaces({ maxProcesses: 2, maxWaitMs: 60_000 });
+  const held = [await places.take('a'), await places.take('b')];
+  const served: string[] = [];
+  const waiting = ['b', 'a', 'c'].map(async (network) => {
+    using _place = await places.take(network);
+    served.push(network);
+  });
+  held[0]?.[Symbol.dispose]();
+  await Promise.all(waiting);
+  assert.deepEqual(served, ['a', 'c', 'b']);
 });
