@@ -24,6 +24,7 @@ import { errorHandler } from './http/error-handler.ts';
 import { createGracefulStop } from './http/graceful-stop.ts';
 import { linger } from './http/linger.ts';
 import { createLivePlaces } from './http/live-places.ts';
+import { createLiveTurns } from './http/live-turns.ts';
 import { createObserver } from './http/observe.ts';
 import { protection } from './http/protection.ts';
 import { createBodyReceiver } from './http/proxied-body.ts';
@@ -131,7 +132,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const models = () => servable(config, deps, caches).filter(naming.isAllowed);
   const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0, holdsKey };
   const places = createLivePlaces(config.maxLiveSessions);
-  const liveServer = { live, places, shutdown: shutdown.signal, log, onExchange: finished };
+  const turns = createLiveTurns(budgets.liveTurns);
+  const liveServer = { live, places, turns, shutdown: shutdown.signal, log, onExchange: finished };
   const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
   const secrets = createClientSecrets(budgets.clientSecrets);
   const wyoming = createWyoming({
@@ -190,6 +192,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     chat: createReverseProxy(chatUpstream(config.llm), forwarding),
     bodies: createBodyReceiver(storage, budgets.proxied),
     prometheus: instruments.prometheus,
+    lookAtModels: store.look,
     admin: adminRoutes({
       shutdown: shutdown.signal,
       version: VERSION,

@@ -119,6 +119,10 @@ export const BUDGETS = {
   live: {
     /** The longest message of a client: 15 MiB of audio in base64, as OpenAI's, with room for the rest of the event. */
     messageBytes: 16 * 1024 * 1024,
+    /** What is read of a connection before it is handled. */
+    aheadBytes: 256 * 1024,
+    /** The longest message without audio. */
+    eventBytes: 256 * 1024,
     /** The audio that a client may leave in its buffer when it ends its utterances itself. */
     utteranceMs: 300_000,
     /** The audio of utterances that wait for their texts. Beyond it the session reads no more until one has its text. */
@@ -141,6 +145,15 @@ export const BUDGETS = {
     /** The settings, as JSON. */
     bodyBytes: 16 * 1024,
   },
+  /** The time of the event loop that the clients of live sessions and of Wyoming may take, all together. */
+  liveTurns: {
+    /** The part of the time, 0..1. 32 sessions that speak need less. */
+    loopShare: 0.5,
+    /** A client's turn ends when it has taken this long; the last piece within it may take longer. */
+    turnMs: 1,
+    /** What may be taken ahead of the share. */
+    burstMs: 5,
+  },
   /** The waits of `voxgate live`. */
   liveClient: {
     /** For the connection, and then for the settings to be accepted. */
@@ -161,8 +174,6 @@ export const BUDGETS = {
     dataBytes: 256 * 1024,
     /** The audio of a message. It is heard as it comes and never held as a whole. */
     payloadBytes: 16 * 1024 * 1024,
-    /** What is read of a connection before it is handled. */
-    aheadBytes: 256 * 1024,
     /** A client that has begun a message or a transcription is given up when it sends nothing for this long. */
     stallMs: 30_000,
     /** The longest time from the first byte of a transcription, or of a message outside of one, to its last. */

@@ -44,6 +44,8 @@ export interface RouteDeps {
   bodies: BodyReceiver;
   apiKeys: ApiKeys;
   prometheus: Pick<Prometheus, 'contentType' | 'render'>;
+  /** Sees what has changed in the folder of the weights. */
+  lookAtModels(): Promise<void>;
   /** The router for all paths below `/admin`. */
   admin: Router;
 }
@@ -135,6 +137,10 @@ export function mountCategories(app: Express): void {
 export function mountRoutes(app: Express, deps: RouteDeps): void {
   app.use(deps.apiKeys.session);
   app.use(['/v1', '/metrics', '/admin', ...WHISPER_ASR], except(isDashboardItself, deps.apiKeys.require));
+  app.use(['/v1', '/admin', ...WHISPER_ASR], async (_req, _res, next) => {
+    await deps.lookAtModels();
+    next();
+  });
   const rows = routeTable(deps);
   mountRows(app, rows);
   app.use(deps.admin);

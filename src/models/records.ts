@@ -55,13 +55,27 @@ export interface Records {
   write(file: string, sha256: string, origin: Origin, at?: string): Promise<void>;
   /** Removes the record of a file that is removed. */
   forget(file: string): Promise<void>;
-  /** The size in bytes, by a cheap check of presence and size; null if the file is missing or has another size. */
+  /**
+   * The size in bytes, by a check of presence and size; null if the file is missing or has another size. It is what was
+   * seen last, so that a question costs no call of the system; `look` sees what others have changed meanwhile.
+   */
   glance(model: Weights, file: string): number | null;
+  /** The file has changed, so it must be seen anew. */
+  changed(file: string): void;
+  /** Sees again all that was seen, unless that was done in the last second. */
+  look(): Promise<void>;
 }
+
+/** The time for which what was seen counts as true, ms. */
+const FRESH_MS = 1000;
 
 export function createRecords(dir: string): Records {
   // The folder may be read-only. The records are then in memory, and a file is hashed once in each run of the process.
   const known = new Map<string, FileRecord>();
+  /** What was seen of each file that was asked for. */
+  const seen = new Map<string, { model: Weights; bytes: number | null }>();
+  let lookedAt = performance.now();
+  let looking: Promise<void> | null = null;
   const recordPath = (file: string) => join(dir, `${file}.json`);
 
   async function read(file: string): Promise<FileRecord | null> {
@@ -71,6 +85,7 @@ export function createRecords(dir: string): Records {
 
   async function save(file: string, record: FileRecord): Promise<void> {
     known.set(file, record);
+    changed(file);
     const aside = `${recordPath(file)}.${process.pid}`;
     try {
       await writeFile(aside, `${JSON.stringify(record, null, 2)}\n`);
@@ -83,10 +98,49 @@ export function createRecords(dir: string): Records {
     }
   }
 
+  function changed(file: string): void {
+    seen.delete(file);
+  }
+
+  const isRight = (model: Weights, file: string, size: number) =>
+    pinsOf(model, file).some((pin) => pin.bytes === size);
+
+  function glanceNow(model: Weights, file: string): number | null {
+    const size = sizeNow(join(dir, file));
+    if (size === null || isRight(model, file, size)) return size;
+    return (known.get(file) ?? readRecordNow(recordPath(file)))?.bytes === size ? size : null;
+  }
+
+  async function glanceAgain(model: Weights, file: string): Promise<number | null> {
+    const size = await stat(join(dir, file)).then(
+      (info) => info.size,
+      () => null,
+    );
+    if (size === null || isRight(model, file, size)) return size;
+    return (await read(file))?.bytes === size ? size : null;
+  }
+
+  async function lookAgain(): Promise<void> {
+    await Promise.all(
+      [...seen].map(async ([file, before]) => {
+        const bytes = await glanceAgain(before.model, file);
+        if (seen.get(file) === before) seen.set(file, { ...before, bytes }); // else it was changed meanwhile
+      }),
+    );
+    lookedAt = performance.now();
+    looking = null;
+  }
+
+  async function look(): Promise<void> {
+    if (performance.now() - lookedAt > FRESH_MS) looking ??= lookAgain();
+    await looking;
+  }
+
   return {
     async verify(model, file, signal, report, { anew } = { anew: false }) {
       const path = join(dir, file);
       const info = await stat(path).catch(() => null);
+      if (seen.get(file)?.bytes !== info?.size) changed(file);
       if (!info) return { state: 'absent' };
       const record = await read(file);
       const pins = pinsOf(model, file);
@@ -119,15 +173,18 @@ export function createRecords(dir: string): Records {
 
     async forget(file) {
       known.delete(file);
+      changed(file);
       await rm(recordPath(file), { force: true });
     },
 
     glance(model, file) {
-      const size = sizeNow(join(dir, file));
-      if (size === null) return null;
-      if (pinsOf(model, file).some((pin) => pin.bytes === size)) return size;
-      return (known.get(file) ?? readRecordNow(recordPath(file)))?.bytes === size ? size : null;
+      const last = seen.get(file) ?? { model, bytes: glanceNow(model, file) };
+      seen.set(file, last);
+      void look();
+      return last.bytes;
     },
+    changed,
+    look,
   };
 }
 

@@ -64,8 +64,10 @@ export interface ModelStore {
   list(): StoredModel[];
   /** The files of a model that are on disk. */
   filesOf(id: string): StoredModel['files'];
-  /** Checks by name and size only, which is cheap enough for every GET /v1/models. */
+  /** By name and size only, as the folder was last seen, which is cheap enough for every message of a client. */
   isInstalled(id: string): boolean;
+  /** Sees what other processes have changed in the folder, unless that was done in the last second. */
+  look(): Promise<void>;
   /**
    * The path of verified weights. Missing weights are downloaded, converted and quantized, once for all callers.
    * @throws GatewayError `unknown_model`, `model_not_installed` or `download_failed`; `signal.reason` after an abort
@@ -259,6 +261,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       }),
     filesOf: (id) => catalogue.filter((model) => model.id === id).flatMap(storedFiles),
     isInstalled: (id) => catalogue.some((model) => model.id === id && storedFiles(model).length > 0),
+    look: records.look,
     ensure: (id, waiting = {}) => wait(id, options.download, waiting),
     pull: (id, waiting = {}) => wait(id, true, waiting),
     import: (source, { id, ...waiting } = {}) =>

@@ -4,19 +4,19 @@
  */
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'winston';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { toGatewayError } from '../http/error-handler.ts';
+import { readAhead } from '../http/inbox.ts';
 import type { LivePlaces } from '../http/live-places.ts';
+import type { LiveTurns } from '../http/live-turns.ts';
 import { utteranceExchange } from '../http/realtime/utterance-exchange.ts';
 import { newRequestId } from '../http/request-id.ts';
 import { networkOf } from '../network.ts';
 import type { Exchange } from '../observability/exchange.ts';
 import type { LiveDeps } from '../transcription/live/live-session.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
-import { createInbox } from './inbox.ts';
 import { createMessageReader, type Part, writeMessage } from './messages.ts';
 import { parseFormat, parseTranscribe } from './requests.ts';
 import { beginTranscription, type Transcription } from './transcription.ts';
@@ -28,6 +28,7 @@ export interface ConnectionDeps {
   info(): object;
   /** Those of the live sessions of all protocols together. */
   places: LivePlaces;
+  turns: LiveTurns;
   /** Aborts when the gateway may wait no longer. */
   shutdown: AbortSignal;
   log: Logger;
@@ -53,8 +54,10 @@ const LOOK_MS = 1000;
 export function runConnection(options: ConnectionOptions): Connection {
   const { socket, limits, log, live, shutdown } = options;
   const { remoteAddress: clientIp } = socket;
+  const network = networkOf(clientIp ?? '');
+  const turns = options.turns.join(network);
   const gone = new AbortController();
-  const inbox = createInbox(socket, limits);
+  const inbox = readAhead(socket, limits);
   const reader = createMessageReader(limits);
   const openedAt = performance.now();
   /** When the client began what it has not finished yet; null when it has finished everything. */
@@ -106,7 +109,6 @@ export function runConnection(options: ConnectionOptions): Connection {
   }
 
   function begin(): void {
-    const network = networkOf(clientIp ?? '');
     options.places.makeRoom(network);
     const work = new EventEmitter();
     const asked = request ?? parseTranscribe({});
@@ -117,6 +119,7 @@ export function runConnection(options: ConnectionOptions): Connection {
       limits,
       signal: gone.signal,
       send,
+      turn: turns.turn,
     });
     request = null;
     const leave = options.places.enter({ network, idleMs: inbox.silentMs, giveUp: fail });
@@ -177,11 +180,12 @@ export function runConnection(options: ConnectionOptions): Connection {
   async function run(): Promise<void> {
     try {
       for await (const chunk of inbox.chunks()) {
+        await turns.turn();
         for (const part of reader.push(chunk)) {
           gone.signal.throwIfAborted();
           if (current === null && part.isFirst) begunAt = performance.now();
           await handle(part);
-          await nextTurn(); // a chunk may hold thousands of messages
+          await turns.turn(); // a chunk may hold thousands of messages
         }
         if (current === null) begunAt = reader.isWithin ? (begunAt ?? performance.now()) : null;
       }
@@ -218,6 +222,7 @@ export function runConnection(options: ConnectionOptions): Connection {
       fail(new GatewayError('client_left', {}));
       clearTimeout(late);
       clearInterval(looking);
+      turns.leave();
       shutdown.removeEventListener('abort', stopNow);
       void running.then(() => released).then(resolve);
     });

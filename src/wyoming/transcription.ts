@@ -1,5 +1,4 @@
 /** One transcription of a client, from `audio-start` to its transcript: a live session whose one turn the client ends. */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import { type LiveDecoder, type PcmFormat, pcmDecoder } from '../audio/live/encodings.ts';
 import type { Budgets } from '../budgets.ts';
@@ -21,6 +20,8 @@ export interface TranscriptionOptions {
   /** Aborts when the client is gone or may not go on. */
   signal: AbortSignal;
   send(type: string, data?: object): void;
+  /** Resolves in the next turn of this client (`LiveClient`). */
+  turn(): Promise<void>;
 }
 
 /** How a transcription ended. */
@@ -48,7 +49,7 @@ export interface Transcription extends AsyncDisposable {
 const PIECE_BYTES = 8000;
 
 export function beginTranscription(options: TranscriptionOptions): Transcription {
-  const { id, request, limits, signal, send } = options;
+  const { id, request, limits, signal, send, turn } = options;
   let decoder: { format: PcmFormat; decode: LiveDecoder } | null = null;
   let samples = 0;
   let bytes = 0;
@@ -106,9 +107,9 @@ export function beginTranscription(options: TranscriptionOptions): Transcription
       const decoder = decoderFor(format);
       bytes += payload.length;
       for (let at = 0; at < payload.length; at += PIECE_BYTES) {
+        if (at > 0) await turn();
         signal.throwIfAborted();
         await append(decoder.take(payload.subarray(at, at + PIECE_BYTES)));
-        await nextTurn();
       }
     },
     async end() {

@@ -2,7 +2,14 @@
 import { test } from 'node:test';
 import { underAttack } from '../http/attack-scene.ts';
 
-for (const attack of ['heads that trickle', 'forms of 10,000 fields'] as const)
+const ATTACKS = [
+  'heads that trickle',
+  'forms of 10,000 fields',
+  'every live flood at once',
+  'every live flood at once from the same address',
+] as const;
+
+for (const attack of ATTACKS)
   test(`under attack by ${attack}, honest clients are served for a moment`, {
     timeout: 60_000,
   }, async (t) => {

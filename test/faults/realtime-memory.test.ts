@@ -44,7 +44,7 @@ test('32 sessions that send messages of almost 16 MiB of telephony take bounded 
     await until(
       'every session has been read',
       () => clients.every(({ events }) => events.some(({ type }) => type === 'session.updated')),
-      60_000,
+      120_000,
     );
     await new Promise((resolve) => setTimeout(resolve, 3000)); // the time in which the messages come in
     // A process of its own asks, because this one is busy with sending.

@@ -147,9 +147,9 @@ test('a message with millions of values is refused at once, and the session goes
   const started = performance.now();
   for (const list of lists) {
     client.socket.send(update(`${list}${'1,'.repeat(120_000)}1]${'}'.repeat(list.split('{').length - 1)}`));
-    client.socket.send(update(`${list}${'1,'.repeat(4_000_000)}1]${'}'.repeat(list.split('{').length - 1)}`));
+    client.socket.send(update(`${list}${'1,'.repeat(1_000_000)}1]${'}'.repeat(list.split('{').length - 1)}`));
   }
-  client.socket.send(`{"type":"input_audio_buffer.commit","x":${'['.repeat(4_000_000)}`);
+  client.socket.send(`{"type":"input_audio_buffer.commit","x":${'['.repeat(1_000_000)}`);
   await client.event('error', 5);
   assert.ok(performance.now() - started < 5000, `${performance.now() - started} ms`);
   assert.deepEqual(
@@ -321,7 +321,7 @@ test('a session in which nothing is said for long is closed, and so is one that 
 });
 
 test('a session is idle without samples, whatever else its client sends', async () => {
-  await using gateway = await startGateway({ budgets: { live: { pingMs: 30, idleMs: 1000 } } });
+  await using gateway = await startGateway({ budgets: { live: { pingMs: 1000, idleMs: 1500 } } });
   await using idle = await connectLive(gateway);
   await using busy = await connectLive(gateway);
   const sending = setInterval(() => {

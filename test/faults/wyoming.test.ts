@@ -255,7 +255,7 @@ test('a client that does not close its side is not waited for', async () => {
 test('what is sent ahead of the text waits, is read up to a bound, and is heard in its turn', async () => {
   const release: (() => void)[] = [];
   await using gateway = await start({
-    budgets: { wyoming: { aheadBytes: 10_000 } },
+    budgets: { live: { aheadBytes: 10_000 } },
     transcribe: async () => {
       await new Promise<void>((resolve) => release.push(resolve));
       return heard(` Text ${release.length}.`);

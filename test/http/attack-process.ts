@@ -73,7 +73,86 @@ const LARGE_UPLOAD = `${UPLOAD}Content-Length: 1000000\r\n\r\n${FILE}`;
 const SESSION = `POST /admin/session HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n`;
 const form = (body: string) => `${UPLOAD}Content-Length: ${body.length + 5}\r\n\r\n${body}--x--`;
 
+/** A frame of a client (RFC 6455, section 5.2), with a mask of zeros. */
+function frame(opcode: number, payload: string | Buffer = '', isFinal = true): Buffer {
+  const body = Buffer.from(payload);
+  const head = Buffer.alloc(body.length < 126 ? 6 : body.length < 65_536 ? 8 : 14);
+  head[0] = (isFinal ? 0x80 : 0) | opcode;
+  head[1] = 0x80 | (head.length === 6 ? body.length : head.length === 8 ? 126 : 127);
+  if (head.length === 8) head.writeUInt16BE(body.length, 2);
+  if (head.length === 14) head.writeUInt32BE(body.length, 6);
+  return Buffer.concat([head, body]);
+}
+
+const TEXT = 1;
+const event = (type: string, fields: object = {}) => frame(TEXT, JSON.stringify({ type, ...fields }));
+const AUDIO = Buffer.alloc(3200).toString('base64');
+/** Of a message, so that no limit on their number ends the connection. */
+const FRAGMENTS = 10_000;
+
+/** What a client of a live session can send without end, in the shape in which it costs the gateway most. */
+export const LIVE_FLOODS = {
+  'session.update': event('session.update', { session: {} }),
+  'transcription_session.update': event('transcription_session.update', { session: {} }),
+  'input_audio_buffer.append': event('input_audio_buffer.append', { audio: AUDIO }),
+  'input_audio_buffer.append without audio': event('input_audio_buffer.append', { audio: '' }),
+  'input_audio_buffer.commit': event('input_audio_buffer.commit'),
+  'input_audio_buffer.clear': event('input_audio_buffer.clear'),
+  'unknown events': event('response.create'),
+  'events that are refused': event('session.update', { session: { audio: { input: { format: 1 } } } }),
+  'messages that are no JSON': frame(TEXT, '{'),
+  'empty messages': frame(TEXT),
+  'binary messages': frame(2, 'x'),
+  pings: frame(9),
+  pongs: frame(10),
+  fragments: Buffer.concat([
+    frame(TEXT, '', false),
+    ...Array.from({ length: FRAGMENTS }, () => frame(0, 'x', false)),
+    frame(0, ''),
+  ]),
+  'messages of many values': frame(TEXT, `[${'{},'.repeat(85_000)}0]`),
+  'messages of 15 MiB': event('input_audio_buffer.append', { audio: 'A'.repeat(15 << 20) }),
+};
+
+/** Bytes that are written at once. */
+const FLOOD_BYTES = 1 << 20;
+const HANDSHAKE = `GET /v1/realtime HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`;
+
+/** Keeps `count` connections that send `frames` after `first`, one of them each, for as long as they are read. */
+function streaming(count: number, first: string, frames: readonly Buffer[], options: Reopened = {}) {
+  const floods = frames.map((one) => Buffer.concat(Array(Math.ceil(FLOOD_BYTES / one.length)).fill(one)));
+  return (port: number) => {
+    let next = 0;
+    for (let i = 0; i < count; i++)
+      again(
+        port,
+        (socket) => {
+          const flood = floods[next++ % floods.length] ?? Buffer.alloc(0);
+          const send = () => {
+            while (!socket.destroyed && socket.write(flood));
+          };
+          socket.write(first);
+          socket.on('drain', send);
+          send();
+        },
+        options,
+      );
+  };
+}
+
+const FROM_ANOTHER = { localAddress: '127.0.0.5' };
+const live = (count: number, frames: readonly Buffer[], options: Reopened = FROM_ANOTHER) =>
+  streaming(count, HANDSHAKE, frames, options);
+const allFloods = Object.values(LIVE_FLOODS);
+const liveFloods = Object.fromEntries(
+  Object.entries(LIVE_FLOODS).map(([name, one]) => [`live ${name}`, live(30, [one])]),
+) as Record<`live ${keyof typeof LIVE_FLOODS}`, (port: number) => void>;
+
 export const ATTACKS = {
+  ...liveFloods,
+  'one live session of session.update': live(1, [LIVE_FLOODS['session.update']]),
+  'every live flood at once': live(30, allFloods),
+  'every live flood at once from the same address': live(30, allFloods, {}),
   'heads that trickle': trickling(300, () => `GET /health HTTP/1.1\r\n${HOST}X: `, ['x', 20]),
   'bodies that trickle': trickling(200, () => SESSION, [' ', 20]),
   'bodies that trickle on every connection': trickling(600, () => SESSION, [' ', 500], {

@@ -39,14 +39,16 @@ interface Options {
   env?: Record<string, string>;
   headers?: Record<string, string>;
   budgets?: OtherBudgets;
+  /** Where the honest client comes from. */
+  from?: string;
 }
 
 /** Transcribes on a connection of its own: one that waits for its next request may have to give way to others. */
-function send(base: string, headers: Record<string, string>, body: Buffer) {
+function send(base: string, headers: Record<string, string>, body: Buffer, localAddress: string) {
   return new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
     const signal = AbortSignal.timeout(LONGEST_MS);
     const options = {
-      ...{ method: 'POST', agent: false, signal },
+      ...{ method: 'POST', agent: false, signal, localAddress },
       headers: { ...headers, 'Content-Length': body.length },
     };
     const req = request(`${base}/v1/audio/transcriptions`, options, (res) => {
@@ -61,14 +63,14 @@ function send(base: string, headers: Record<string, string>, body: Buffer) {
 }
 
 export async function underAttack(attack: keyof typeof ATTACKS, options: Options): Promise<Report> {
-  const { forMs, env = {}, headers = {}, budgets = {} } = options;
+  const { forMs, env = {}, headers = {}, budgets = {}, from = '127.0.0.1' } = options;
   await using gateway = await startGateway({ env, budgets });
   const { port } = new URL(gateway.base);
   const upload = new Response(form(toneWav(1)));
   const type = upload.headers.get('content-type') ?? '';
   const body = Buffer.from(await upload.arrayBuffer());
   const transcribe = async () => {
-    const { status, text } = await send(gateway.base, { ...headers, 'Content-Type': type }, body);
+    const { status, text } = await send(gateway.base, { ...headers, 'Content-Type': type }, body, from);
     assert.deepEqual([status, JSON.parse(text || '{}').text], [200, 'Hello there.'], text);
   };
   await transcribe(); // what is loaded at the first request is not the attack's doing

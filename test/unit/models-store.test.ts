@@ -1,8 +1,9 @@
 /** These tests say what the store fetches, makes, trusts and refuses, alone and beside other processes. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import fs, { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -111,6 +112,23 @@ test('the published precision is fetched once, then served from disk', async () 
       files: [{ file: 'ggml-base-q8_0.bin', precision: 'q8_0', bytes: weights.length }],
     },
   ]);
+});
+
+test('what is installed is known without a call of the system, and what others change is seen soon', async (t) => {
+  const mine = store(published);
+  assert.equal(mine.isInstalled(ID), false);
+  const stats = t.mock.method(fs, 'statSync');
+  syncBuiltinESMExports();
+  await store(published).ensure(ID); // as another process would
+  for (let i = 0; i < 1000; i += 1) mine.isInstalled(ID);
+  await until(() => mine.isInstalled(ID));
+  assert.equal(stats.mock.callCount(), 0);
+  stats.mock.restore();
+  syncBuiltinESMExports();
+  await mine.remove(ID);
+  assert.equal(mine.isInstalled(ID), false);
+  await mine.ensure(ID);
+  assert.equal(mine.isInstalled(ID), true);
 });
 
 test('a precision that is not published is quantized once and kept beside the f16 file', async () => {

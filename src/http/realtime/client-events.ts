@@ -30,22 +30,88 @@ export class BadEvent extends Error {
 
 const event = z.looseObject({ type: z.string(), event_id: z.string().nullish() });
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+const BASE64_INSIDE = /^[A-Za-z0-9+/]*$/;
 /** The names of the beta's flat fields that the API has at another place. */
 const FLAT = /^input_audio_|^turn_detection$/;
 const MAX_SHOWN = 64;
 /** That of OpenAI's API reference for `event_id`. */
 const LONGEST_ID = 512;
-/** What is longer is audio, which is one text. Many values of that length would take seconds to read, and gigabytes. */
-const LONG_EVENT = 256 * 1024;
-const MOST_IN_LONG_EVENT = 100;
+/** Characters of base64 that are decoded at a time. A multiple of four, so that they stand for whole bytes. */
+const BASE64_PIECE = 64 * 1024;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/**
+ * Reads an event. Only audio may be longer than `eventBytes`: it is cut out of the event, so that nothing long is parsed
+ * as JSON, and each piece of it is decoded in a turn of the client.
+ * @throws BadEvent as `parseClientEvent`
+ */
+export async function readClientEvent(
+  message: Buffer,
+  eventBytes: number,
+  turn: () => Promise<void>,
+): Promise<ClientEvent> {
+  if (message.length <= eventBytes) return parseClientEvent(message.toString());
+  const audio = audioIn(message);
+  const rest = Buffer.concat([message.subarray(0, audio.start), message.subarray(audio.end)]);
+  if (rest.length > eventBytes) throw tooLong(message, eventBytes);
+  const event = parseClientEvent(rest.toString());
+  if (event.type !== 'append') throw tooLong(message, eventBytes);
+  try {
+    return { ...event, audio: await decoded(message.subarray(audio.start, audio.end), turn) };
+  } catch (error) {
+    throw error instanceof GatewayError ? new BadEvent(event.eventId, error) : error;
+  }
+}
+
+const tooLong = (message: Buffer, eventBytes: number) =>
+  new BadEvent(
+    null,
+    invalidValue(
+      'event',
+      excerpt(message.toString('utf8', 0, 4 * MAX_SHOWN), MAX_SHOWN),
+      `Expected at most ${eventBytes} bytes besides audio`,
+      'event',
+    ),
+  );
+
+/** Where the text of the member `audio` begins and ends; nowhere if there is none. */
+function audioIn(message: Buffer): { start: number; end: number } {
+  const none = { start: message.length, end: message.length };
+  const name = message.indexOf('"audio"');
+  if (name < 0) return none;
+  const before = /^"audio"\s*:\s*"/.exec(message.toString('latin1', name, name + MAX_SHOWN));
+  if (before === null) return none;
+  const start = name + before[0].length;
+  const end = message.indexOf(QUOTE, start);
+  return end < 0 ? none : { start, end };
+}
+
+async function decoded(base64: Buffer, turn: () => Promise<void>): Promise<Buffer> {
+  const audio = Buffer.allocUnsafe(Math.ceil((base64.length * 3) / 4));
+  let length = 0;
+  let rest = '';
+  for (let at = 0; at < base64.length; ) {
+    let end = Math.min(at + BASE64_PIECE, base64.length);
+    if (base64[end - 1] === BACKSLASH) end += 1;
+    // Some encoders of JSON write the slash of base64 as `\/`.
+    const text = rest + base64.toString('latin1', at, end).replaceAll('\\/', '/');
+    const isLast = end >= base64.length;
+    const whole = isLast ? text.length : text.length - (text.length % 4);
+    const piece = text.slice(0, whole);
+    if (!(isLast ? BASE64 : BASE64_INSIDE).test(piece)) throw notBase64('…');
+    length += audio.write(piece, length, 'base64');
+    rest = text.slice(whole);
+    at = end;
+    await turn();
+  }
+  return audio.subarray(0, length);
+}
+
+const notBase64 = (shown: string) => invalidValue('audio', shown, 'Expected base64', 'audio');
 
 /** @throws BadEvent for everything that is no event, has a wrong field, or is unknown */
-export function parseClientEvent(text: string): ClientEvent {
-  if (text.length > LONG_EVENT && hasManyValues(text))
-    throw new BadEvent(
-      null,
-      invalidValue('event', excerpt(text, MAX_SHOWN), 'Expected audio in so long an event', 'event'),
-    );
+function parseClientEvent(text: string): ClientEvent {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -70,16 +136,6 @@ export function parseClientEvent(text: string): ClientEvent {
   }
 }
 
-/** True where commas and brackets say so. Base64 has none. */
-function hasManyValues(text: string): boolean {
-  let count = 0;
-  for (const _ of text.matchAll(/[,[{]/g)) {
-    count += 1;
-    if (count > MOST_IN_LONG_EVENT) return true;
-  }
-  return false;
-}
-
 function readFields(type: string, fields: Record<string, unknown>) {
   switch (type) {
     case 'session.update': {
@@ -93,7 +149,7 @@ function readFields(type: string, fields: Record<string, unknown>) {
     case 'input_audio_buffer.append': {
       const { audio } = fields;
       if (typeof audio !== 'string' || !BASE64.test(audio))
-        throw invalidValue('audio', typeof audio === 'string' ? '…' : '', 'Expected base64', 'audio');
+        throw notBase64(typeof audio === 'string' ? '…' : '');
       return { type: 'append', audio: Buffer.from(audio, 'base64') } as const;
     }
     case 'input_audio_buffer.commit':

@@ -3,7 +3,6 @@
  * while one takes its time, so that a client which sends faster than its speech can be heard is slowed down. A failure
  * is an event, and the session goes on if it can.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'winston';
 import type { WebSocket } from 'ws';
 import { liveDecoder } from '../../audio/live/encodings.ts';
@@ -11,7 +10,7 @@ import type { Budgets } from '../../budgets.ts';
 import { GatewayError } from '../../errors.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { toGatewayError } from '../error-handler.ts';
-import { BadEvent, type ClientEvent, parseClientEvent } from './client-events.ts';
+import { BadEvent, type ClientEvent, readClientEvent } from './client-events.ts';
 import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
 import {
   asServed,
@@ -36,6 +35,8 @@ export interface ConnectionOptions {
   limits: Budgets['live'];
   /** Aborts when the gateway may wait no longer. */
   shutdown: AbortSignal;
+  /** Resolves in the next turn of this client (`LiveClient`). */
+  turn(): Promise<void>;
   log: Logger;
   requestId: string;
   /** Called with each utterance that has its text or has failed. */
@@ -43,7 +44,7 @@ export interface ConnectionOptions {
 }
 
 export interface Connection {
-  /** The time for which the client has sent no audio. */
+  /** The time for which no audio of the client was heard. */
   idleMs(): number;
   /** Ends the session for another one. */
   giveUp(why: GatewayError): void;
@@ -55,20 +56,11 @@ export interface Connection {
 /** The bytes of a message that are decoded at a time: at most one second of audio. */
 const PIECE_BYTES = 8000;
 
-/** Characters of a message that is parsed in a turn of its own. The largest take 0.2 s. */
-const LARGE = 64 * 1024;
-let lastTurn: Promise<void> = Promise.resolve();
-/** Resolves in a turn of the event loop in which no other large message is parsed, so that others are served between. */
-const ownTurn = () => {
-  lastTurn = lastTurn.then(() => nextTurn());
-  return lastTurn;
-};
-
 /** Close codes of RFC 6455, section 7.4.1, and of the registry of IANA. */
 const CLOSE = { goingAway: 1001, policy: 1008, internal: 1011, tryAgainLater: 1013 };
 
 export function runConnection(options: ConnectionOptions): Connection {
-  const { socket, limits, log, requestId, shutdown } = options;
+  const { socket, limits, log, requestId, shutdown, turn } = options;
   const session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
   const gone = new AbortController();
   let state = options.first;
@@ -127,11 +119,10 @@ export function runConnection(options: ConnectionOptions): Connection {
         // Samples take up to 8 times the bytes of the audio, and minutes of it would keep all others waiting. So a
         // piece is decoded at a time, all other work has its turn before the next, and a client that left ends it.
         for (let at = 0; at < event.audio.length; at += PIECE_BYTES) {
+          if (at > 0) await turn();
           gone.signal.throwIfAborted();
           const samples = decoder.take(event.audio.subarray(at, at + PIECE_BYTES));
-          if (samples.length > 0) watch.heard();
-          await (await opened()).append(samples);
-          await nextTurn();
+          if (samples.length > 0) await watch.hear(async () => (await opened()).append(samples));
         }
         return;
       case 'commit': {
@@ -146,13 +137,12 @@ export function runConnection(options: ConnectionOptions): Connection {
     }
   }
 
-  /** @param text null for a binary message */
-  async function take(text: string | null): Promise<void> {
+  /** @param message null for a binary one */
+  async function take(message: Buffer | null): Promise<void> {
     let eventId: string | null = null;
-    if ((text?.length ?? 0) > LARGE) await ownTurn();
     try {
-      if (text === null) throw new GatewayError('unknown_event', { event: 'a binary message' });
-      const event = parseClientEvent(text);
+      if (message === null) throw new GatewayError('unknown_event', { event: 'a binary message' });
+      const event = await readClientEvent(message, limits.eventBytes, turn);
       eventId = event.eventId;
       await handle(event);
     } catch (thrown) {
@@ -178,8 +168,11 @@ export function runConnection(options: ConnectionOptions): Connection {
     end(code, why);
   }
 
-  const inbox = createInbox(socket, (text) => (stopping ? Promise.resolve() : take(text)));
-  socket.on('message', (data, isBinary) => inbox.push(isBinary ? null : String(data)));
+  const inbox = createInbox(socket, async (message) => {
+    await turn();
+    if (!stopping && !gone.signal.aborted) await take(message);
+  });
+  socket.on('message', (data, isBinary) => inbox.push(isBinary ? null : (data as Buffer)));
   const stopNow = () => end(CLOSE.goingAway, new GatewayError('shutting_down', {}));
   shutdown.addEventListener('abort', stopNow);
   const expiry = setTimeout(() => {
@@ -215,20 +208,20 @@ export function runConnection(options: ConnectionOptions): Connection {
   };
 }
 
-/** Handles one message after the other, and lets the socket rest while one is handled. */
-function createInbox(socket: WebSocket, take: (text: string | null) => Promise<void>) {
-  const waiting: (string | null)[] = [];
+/** Handles one message after the other. While one is handled, at most what came in the same piece as it waits. */
+function createInbox(socket: WebSocket, take: (message: Buffer | null) => Promise<void>) {
+  const waiting: (Buffer | null)[] = [];
   let running: Promise<void> = Promise.resolve();
   let isRunning = false;
   async function run(): Promise<void> {
     isRunning = true;
-    for (let text = waiting.shift(); text !== undefined; text = waiting.shift()) await take(text);
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await take(next);
     isRunning = false;
     if (socket.isPaused) socket.resume();
   }
   return {
-    push(text: string | null) {
-      waiting.push(text);
+    push(message: Buffer | null) {
+      waiting.push(message);
       if (!isRunning) running = run();
       else if (!socket.isPaused) socket.pause();
     },

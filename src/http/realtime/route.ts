@@ -12,10 +12,12 @@ import type { Exchange } from '../../observability/exchange.ts';
 import { settingsOfSecret } from '../api-key.ts';
 import type { GracefulStop } from '../graceful-stop.ts';
 import type { LivePlaces } from '../live-places.ts';
+import type { LiveClient, LiveTurns } from '../live-turns.ts';
 import { notesOf } from '../observe.ts';
 import { httpRefusal } from '../refusals.ts';
 import { offeredUpgrade } from '../upgrade.ts';
 import { type Connection, type ConnectionOptions, runConnection } from './connection.ts';
+import { pacedSocket } from './paced-socket.ts';
 import { requireServed, type SessionState, startingState, toLiveSettings } from './session-settings.ts';
 import { utteranceExchange } from './utterance-exchange.ts';
 
@@ -24,6 +26,7 @@ export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'
   limits: Budgets['live'];
   /** Those of the sessions of all protocols together. */
   places: LivePlaces;
+  turns: LiveTurns;
   gracefulStop: GracefulStop;
   /** Called with the record of each utterance. */
   onExchange(exchange: Exchange): void;
@@ -55,16 +58,19 @@ const asksForBeta = (req: Request) =>
   /realtime=v1/.test(req.get('OpenAI-Beta') ?? '') ||
   /(?:^|,)\s*openai-beta\.realtime-v1\s*(?:,|$)/.test(req.get('Sec-WebSocket-Protocol') ?? '');
 
+const NOTHING = Buffer.alloc(0);
+
 export function createRealtime(deps: RealtimeDeps): Realtime {
   const open = new Set<Connection>();
   const accept = new WebSocketServer({
     noServer: true,
     maxPayload: deps.limits.messageBytes,
     perMessageDeflate: false,
+    autoPong: false,
     handleProtocols: (names) => (names.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   });
 
-  function run(socket: WebSocket, req: Request, res: Response, first: SessionState): void {
+  function run(socket: WebSocket, req: Request, res: Response, first: SessionState, turns: LiveClient): void {
     const { requestId } = notesOf(res);
     const client = {
       ...{ method: req.method, path: '/v1/realtime', bytesIn: 0 },
@@ -74,6 +80,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       socket,
       first,
       requestId,
+      turn: turns.turn,
       live: { ...deps.live, network: networkOf(req.ip ?? '') },
       limits: deps.limits,
       shutdown: deps.shutdown,
@@ -87,6 +94,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     void connection.closed.then(() => {
       open.delete(connection);
       leave();
+      turns.leave();
       // The response has no connection any more; this is its end for all who watch it.
       res.emit('close');
     });
@@ -108,13 +116,18 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     const first = startingState(model, settingsOfSecret(res));
     notesOf(res).model = first.transcription?.model ?? undefined;
     requireServed(toLiveSettings(first), deps.live, { beta: asksForBeta(req) });
-    deps.places.makeRoom(networkOf(req.ip ?? ''));
+    const network = networkOf(req.ip ?? '');
+    deps.places.makeRoom(network);
     const { socket, head } = offer;
     res.status(101);
     res.detachSocket(socket);
     res.emit('finish');
     socket.setNoDelay(true); // the events are small, and each is waited for
-    accept.handleUpgrade(req, socket, head, (ws) => run(ws, req, res, first));
+    const turns = deps.turns.join(network);
+    socket.unshift(head); // the WebSocket would read all of it in one turn
+    accept.handleUpgrade(req, pacedSocket(socket, deps.limits, turns.turn), NOTHING, (ws) =>
+      run(ws, req, res, first, turns),
+    );
   };
 
   return {

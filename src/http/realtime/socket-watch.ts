@@ -8,9 +8,9 @@ import { GatewayError } from '../../errors.ts';
 
 export interface SocketWatch {
   send(text: string): void;
-  /** To be called when the client has sent something to hear. */
-  heard(): void;
-  /** The time since then; 0 while the messages of the client are not read. */
+  /** Runs what hears audio of the client. */
+  hear(work: () => Promise<void>): Promise<void>;
+  /** The time since audio of the client was heard; 0 meanwhile. */
   idleMs(): number;
   /** Begins the closing handshake, and does not wait for it for long. */
   close(code: number, reason: string): void;
@@ -25,8 +25,9 @@ export function watchSocket(
   onIdle: (why: GatewayError) => void,
 ): SocketWatch {
   let isAlive = true;
+  let isHearing = false;
   let heardAt = performance.now();
-  const idleMs = () => (socket.isPaused ? 0 : performance.now() - heardAt);
+  const idleMs = () => (isHearing ? 0 : performance.now() - heardAt);
   const beat = setInterval(() => {
     // The answer of a client whose messages are not read now cannot arrive.
     if (!isAlive && !socket.isPaused) return socket.terminate();
@@ -46,16 +47,34 @@ export function watchSocket(
     clearInterval(beat);
     clearTimeout(late);
   });
+  let pinged: Buffer | null = null;
+  // Of the pings that come in one turn only the last is answered (RFC 6455, section 5.5.3).
+  socket.on('ping', (data) => {
+    if (pinged === null) setImmediate(answer);
+    pinged = data;
+  });
+  function answer(): void {
+    if (socket.readyState === socket.OPEN) socket.pong(pinged ?? '');
+    pinged = null;
+    cutOff();
+  }
+  const cutOff = () => {
+    if (socket.bufferedAmount > limits.unreadBytes) socket.terminate();
+  };
   // What broke the protocol was answered with a close code. A client that is still sending would lose that with a reset.
   socket.on('error', endSoon);
   return {
     send(text) {
       if (socket.readyState !== socket.OPEN) return;
       socket.send(text);
-      if (socket.bufferedAmount > limits.unreadBytes) socket.terminate();
+      cutOff();
     },
-    heard() {
-      heardAt = performance.now();
+    async hear(work) {
+      isHearing = true;
+      await work().finally(() => {
+        isHearing = false;
+        heardAt = performance.now();
+      });
     },
     idleMs,
     close(code, reason) {

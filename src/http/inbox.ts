@@ -13,7 +13,7 @@ export interface Inbox {
 /** Chunks may be as short as a byte, and each takes memory besides. */
 const MOST_CHUNKS = 64;
 
-export function createInbox(socket: Socket, { aheadBytes }: { aheadBytes: number }): Inbox {
+export function readAhead(socket: Socket, { aheadBytes }: { aheadBytes: number }): Inbox {
   let waiting: Buffer[] = [];
   let bytes = 0;
   let isClosed = false;
