@@ -123,6 +123,8 @@ export const BUDGETS = {
     aheadBytes: 256 * 1024,
     /** The longest message without audio. */
     eventBytes: 256 * 1024,
+    /** The commas and opening brackets of a message. Settings with 100 keywords and a long prompt have room. */
+    eventValues: 8192,
     /** The audio that a client may leave in its buffer when it ends its utterances itself. */
     utteranceMs: 300_000,
     /** The audio of utterances that wait for their texts. Beyond it the session reads no more until one has its text. */

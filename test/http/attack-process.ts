@@ -111,6 +111,11 @@ export const LIVE_FLOODS = {
     frame(0, ''),
   ]),
   'messages of many values': frame(TEXT, `[${'{},'.repeat(85_000)}0]`),
+  'updates of many wrong values': event('session.update', { session: { include: Array(120_000).fill(1) } }),
+  'updates of many levels': frame(
+    TEXT,
+    `{"type":"session.update","session":${'['.repeat(120_000)}${']'.repeat(120_000)}}`,
+  ),
   'messages of 15 MiB': event('input_audio_buffer.append', { audio: 'A'.repeat(15 << 20) }),
 };
 

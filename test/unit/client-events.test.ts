@@ -4,11 +4,12 @@ import { test } from 'node:test';
 import { BadEvent, readClientEvent } from '../../src/http/realtime/client-events.ts';
 
 const LIMIT = 256 * 1024;
+const LIMITS = { eventBytes: LIMIT, eventValues: 8192 };
 let turns = 0;
 const turn = async () => {
   turns += 1;
 };
-const read = (text: string) => readClientEvent(Buffer.from(text), LIMIT, turn);
+const read = (text: string) => readClientEvent(Buffer.from(text), LIMITS, turn);
 const bytes = Buffer.from(Uint8Array.from({ length: 300_001 }, (_, i) => (i * 7919) >> 3));
 const audio = bytes.toString('base64');
 
@@ -46,6 +47,28 @@ test('what is long besides audio is refused, and says so', async () => {
       assert.match(thrown.error.message, /at most 262144 bytes besides audio/);
       return true;
     });
+});
+
+test('an event of many values is refused before any of them is read', async () => {
+  const update = (session: string) => `{"type":"session.update","session":${session}}`;
+  for (const session of [
+    `{"include":[${'1,'.repeat(120_000)}1]}`,
+    `{"audio":{"input":{"transcription":{"languages":[${'"e",'.repeat(60_000)}"e"]}}}}`,
+    `{${Array.from({ length: 20_000 }, (_, i) => `"a${i}":1`)}}`,
+    `${'['.repeat(120_000)}${']'.repeat(120_000)}`,
+    `${'{"a":'.repeat(40_000)}1${'}'.repeat(40_000)}`,
+  ])
+    await assert.rejects(read(update(session)), (thrown) => {
+      assert.ok(thrown instanceof BadEvent);
+      assert.match(thrown.error.message, /at most 8192 values/, session.slice(0, 50));
+      return true;
+    });
+  const keywords = Array.from({ length: 100 }, (_, i) => `word ${i}`);
+  const prompt = 'One, two, and so on. '.repeat(3000);
+  const event = await read(
+    update(JSON.stringify({ audio: { input: { transcription: { keywords, prompt } } } })),
+  );
+  assert.equal(event.type, 'update');
 });
 
 test('long audio that is no base64 is refused by its field, wherever it is wrong', async () => {

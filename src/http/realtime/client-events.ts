@@ -1,5 +1,6 @@
 /** Reads the events of a client: JSON with a `type`, of which each has its fields. */
 import { z } from 'zod';
+import type { Budgets } from '../../budgets.ts';
 import { excerpt, GatewayError, invalidValue } from '../../errors.ts';
 import {
   betaSessionUpdate,
@@ -38,24 +39,27 @@ const MAX_SHOWN = 64;
 const LONGEST_ID = 512;
 /** Characters of base64 that are decoded at a time. A multiple of four, so that they stand for whole bytes. */
 const BASE64_PIECE = 64 * 1024;
+const COMMA = 0x2c;
+const BRACKET = 0x5b;
+const BRACE = 0x7b;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Reads an event. Only audio may be longer than `eventBytes`: it is cut out of the event, so that nothing long is parsed
+ * Reads an event of at most `eventValues` values. Only audio may be longer than `eventBytes`: it is cut out of the event, so that nothing long is parsed
  * as JSON, and each piece of it is decoded in a turn of the client.
  * @throws BadEvent as `parseClientEvent`
  */
 export async function readClientEvent(
   message: Buffer,
-  eventBytes: number,
+  { eventBytes, eventValues }: Pick<Budgets['live'], 'eventBytes' | 'eventValues'>,
   turn: () => Promise<void>,
 ): Promise<ClientEvent> {
-  if (message.length <= eventBytes) return parseClientEvent(message.toString());
+  if (message.length <= eventBytes) return parseClientEvent(message, eventValues);
   const audio = audioIn(message);
   const rest = Buffer.concat([message.subarray(0, audio.start), message.subarray(audio.end)]);
   if (rest.length > eventBytes) throw tooLong(message, eventBytes);
-  const event = parseClientEvent(rest.toString());
+  const event = parseClientEvent(rest, eventValues);
   if (event.type !== 'append') throw tooLong(message, eventBytes);
   try {
     return { ...event, audio: await decoded(message.subarray(audio.start, audio.end), turn) };
@@ -110,8 +114,16 @@ async function decoded(base64: Buffer, turn: () => Promise<void>): Promise<Buffe
 
 const notBase64 = (shown: string) => invalidValue('audio', shown, 'Expected base64', 'audio');
 
-/** @throws BadEvent for everything that is no event, has a wrong field, or is unknown */
-function parseClientEvent(text: string): ClientEvent {
+/**
+ * @param values the most values that are read, because each wrong one is described, and each level of a list is a step
+ * @throws BadEvent for everything that is no event, has a wrong field, or is unknown
+ */
+function parseClientEvent(message: Buffer, values: number): ClientEvent {
+  const text = message.toString();
+  if (hasMoreValues(message, values)) {
+    const why = `Expected at most ${values} values`;
+    throw new BadEvent(null, invalidValue('event', excerpt(text, MAX_SHOWN), why, 'event'));
+  }
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -134,6 +146,16 @@ function parseClientEvent(text: string): ClientEvent {
     if (error instanceof GatewayError) throw new BadEvent(eventId, error);
     throw error;
   }
+}
+
+/** Commas and opening brackets tell how many values there are, those within texts too, before anything is parsed. */
+function hasMoreValues(message: Buffer, most: number): boolean {
+  let count = 0;
+  for (let at = 0; at < message.length && count <= most; at += 1) {
+    const byte = message[at];
+    if (byte === COMMA || byte === BRACKET || byte === BRACE) count += 1;
+  }
+  return count > most;
 }
 
 function readFields(type: string, fields: Record<string, unknown>) {

@@ -142,7 +142,7 @@ export function runConnection(options: ConnectionOptions): Connection {
     let eventId: string | null = null;
     try {
       if (message === null) throw new GatewayError('unknown_event', { event: 'a binary message' });
-      const event = await readClientEvent(message, limits.eventBytes, turn);
+      const event = await readClientEvent(message, limits, turn);
       eventId = event.eventId;
       await handle(event);
     } catch (thrown) {
