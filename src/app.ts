@@ -50,6 +50,7 @@ import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
 import { createNaming, createTranscription, hasSpeakerModel, servable } from './recognition.ts';
 import { createTurnDetection } from './transcription/live/turn-detection.ts';
+import { createVoiceActivityLane } from './transcription/live/voice-activity-lane.ts';
 import { VERSION } from './version.ts';
 import { infoOf } from './wyoming/info.ts';
 import { createWyoming } from './wyoming/server.ts';
@@ -115,6 +116,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
     deps.onExchange?.(exchange);
   };
   const observer = createObserver({ beginCapture: instruments.beginCapture, finished, holdsKey });
+  const isSlotHeld = () => !slot.isFree();
+  const voiceActivityLane = createVoiceActivityLane(isSlotHeld);
   const live = {
     ...{ transcription, slot, waitMs: config.liveWaitMs },
     takeWaiting(request: Pick<TurnRequest, 'requestId' | 'network' | 'waitMs'>, signal: AbortSignal) {
@@ -124,7 +127,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
     },
     async loadVoiceActivity(signal: AbortSignal) {
       const { path } = await store.ensure(VOICE_ACTIVITY.id, { signal });
-      return await deps.engine.loadVoiceActivity({ path });
+      return voiceActivityLane(await deps.engine.loadVoiceActivity({ path }));
     },
     turnDetection: createTurnDetection(caches.turnDetectors, store),
     tellsSpeakers: () => hasSpeakerModel(store, caches),
@@ -132,7 +135,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const models = () => servable(config, deps, caches).filter(naming.isAllowed);
   const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0, holdsKey };
   const places = createLivePlaces(config.maxLiveSessions);
-  const turns = createLiveTurns(budgets.liveTurns);
+  const turns = createLiveTurns(budgets.liveTurns, { isSlotHeld });
   const liveServer = { live, places, turns, shutdown: shutdown.signal, log, onExchange: finished };
   const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
   const secrets = createClientSecrets(budgets.clientSecrets);

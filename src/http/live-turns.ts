@@ -34,10 +34,16 @@ interface Waiting {
   go(): void;
 }
 
-/** @param now the time in ms; only differences count */
+interface LiveTurnsOptions {
+  /** Whether a request computes now, which needs the processor. */
+  isSlotHeld?(): boolean;
+  /** The time in ms; only differences count. */
+  now?(): number;
+}
+
 export function createLiveTurns(
-  { loopShare, turnMs, burstMs }: Budgets['liveTurns'],
-  now = () => performance.now(),
+  { loopShare, busyLoopShare, turnMs, burstMs }: Budgets['liveTurns'],
+  { isSlotHeld = () => false, now = () => performance.now() }: LiveTurnsOptions = {},
 ): LiveTurns {
   const clients = new Map<string, number>();
   const queue: Waiting[] = [];
@@ -75,7 +81,7 @@ export function createLiveTurns(
       const { startedAt, of } = turn;
       const tookMs = now() - startedAt;
       of.member.nextAt += tookMs * (clients.get(of.member.network) ?? 1);
-      paidAt = Math.max(paidAt, startedAt) + tookMs / loopShare;
+      paidAt = Math.max(paidAt, startedAt) + tookMs / (isSlotHeld() ? busyLoopShare : loopShare);
       turn = null;
     }
     arm();

@@ -44,6 +44,8 @@ export function parseTranscribe(data: Data): TranscriptionRequest {
   const { name = null, language = null } = data;
   if (name !== null && typeof name !== 'string')
     throw invalidValue('name', name, 'Expected the name of a model');
+  if (language !== null && typeof language !== 'string')
+    throw invalidValue('language', language, 'Expected the code or name of a language');
   return parseRequest({ model: name, language, keywords });
 }
 

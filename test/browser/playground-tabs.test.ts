@@ -89,6 +89,7 @@ async function startScriptedChat(reply: (request: number) => (string | null)[] |
   const send = (res: ServerResponse, data: string) => res.write(`data: ${data}\n\n`);
   const server = createServer(async (req, res) => {
     if (req.url === '/v1/models') return void res.end('{"data":[{"id":"tiny"}]}');
+    if (req.method === 'GET') return void res.writeHead(404).end();
     const { messages } = (await json(req)) as { messages: Chat['asked'][number] };
     asked.push(messages);
     res.on('close', () => {

@@ -71,6 +71,10 @@ const idle = (count: number, first: string, afterMs: number) => (port: number) =
 const field = (name: string) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n1\r\n`;
 const LARGE_UPLOAD = `${UPLOAD}Content-Length: 1000000\r\n\r\n${FILE}`;
 const SESSION = `POST /admin/session HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n`;
+const CHAT = `POST /v1/chat/completions HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nPrefer: wait=20\r\n`;
+/** Just below what is kept in memory, and never complete. */
+const PARKED_BODY = `${CHAT}Content-Length: 1048575\r\n\r\n${' '.repeat(1_040_000)}`;
+const WAITING = `${CHAT}Content-Length: 100\r\n\r\n`;
 const form = (body: string) => `${UPLOAD}Content-Length: ${body.length + 5}\r\n\r\n${body}--x--`;
 
 /** A frame of a client (RFC 6455, section 5.2), with a mask of zeros. */
@@ -158,6 +162,8 @@ export const ATTACKS = {
   'one live session of session.update': live(1, [LIVE_FLOODS['session.update']]),
   'every live flood at once': live(30, allFloods),
   'every live flood at once from the same address': live(30, allFloods, {}),
+  'bodies that are parked': trickling(128, () => PARKED_BODY, [' ', 2000], FROM_ANOTHER),
+  'a line of waiting requests without bodies': trickling(64, () => WAITING, ['', 2000], FROM_ANOTHER),
   'heads that trickle': trickling(300, () => `GET /health HTTP/1.1\r\n${HOST}X: `, ['x', 20]),
   'bodies that trickle': trickling(200, () => SESSION, [' ', 20]),
   'bodies that trickle on every connection': trickling(600, () => SESSION, [' ', 500], {
