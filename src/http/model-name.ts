@@ -1,5 +1,6 @@
 /** Reads the model name from a copy of a forwarded JSON body, so that the body itself is not delayed or changed. */
 import type { Request } from 'express';
+import { addChunk } from './request-body.ts';
 
 /**
  * A chat with an image is longer than this. Of such a body only the beginning is kept, and only the members of the object
@@ -18,7 +19,7 @@ export function modelNameReader(req: Pick<Request, 'is'>): {
   const isJson = Boolean(req.is('json'));
   return {
     read(chunk) {
-      if (isJson && bytes < MAX_BYTES) chunks.push(chunk.subarray(0, MAX_BYTES - bytes));
+      if (isJson && bytes < MAX_BYTES) addChunk(chunks, chunk.subarray(0, MAX_BYTES - bytes));
       bytes += chunk.length;
     },
     name() {

@@ -9,6 +9,7 @@ import type { Request, Response } from 'express';
 import type { Budgets } from '../budgets.ts';
 import {
   type Arrival,
+  addChunk,
   announcedBytes,
   arrivalOf,
   type BodyStorage,
@@ -118,7 +119,7 @@ type Content = { chunks: readonly Buffer[] } | { path: string };
 async function readUpTo(source: Readable, mostBytes: number, chunks: Buffer[]): Promise<boolean> {
   let bytes = 0;
   for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
+    addChunk(chunks, chunk);
     bytes += chunk.length;
     if (bytes > mostBytes) return false;
   }

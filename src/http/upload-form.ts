@@ -6,6 +6,7 @@ import { BUDGETS } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { createFormFields, type FormFields, textOfJson } from './form-fields.ts';
 import { fieldSizeOf } from './form-limits.ts';
+import { addChunk } from './request-body.ts';
 
 const LIMITS = BUDGETS.form.transcription;
 /** A character of a string takes up to two bytes of memory. */
@@ -151,7 +152,7 @@ function textReader(
         if (form.isRefused()) return;
         bytes += chunk.length;
         if (bytes > fieldSizeOf(field, LIMITS)) tooLong(field);
-        else if (take(chunk.length)) chunks.push(chunk);
+        else if (take(chunk.length)) addChunk(chunks, chunk);
       });
       content.once('end', () => {
         if (!form.isRefused()) add(name, Buffer.concat(chunks).toString());

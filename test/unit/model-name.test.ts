@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { modelNameReader } from '../../src/http/model-name.ts';
+import { addChunk } from '../../src/http/request-body.ts';
 import { assertCheap } from '../cost.ts';
 
 const KIB = 1024;
@@ -61,4 +62,14 @@ test('no body makes the search slow', async () => {
     const body = `{"a":${piece.repeat(400 * KIB)}`;
     await assertCheap(`a body of ${piece}`, 100, () => modelIn(body));
   }
+});
+
+test('chunks of a byte are joined, so that a body takes little more memory than its bytes', () => {
+  const chunks: Buffer[] = [];
+  const bytes = Buffer.from('abcdefg'.repeat(10_000));
+  for (const byte of bytes) {
+    addChunk(chunks, Buffer.from([byte]));
+    assert.ok(chunks.length < 256, `${chunks.length} chunks`);
+  }
+  assert.ok(Buffer.concat(chunks).equals(bytes));
 });
