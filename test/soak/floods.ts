@@ -37,7 +37,7 @@ interface FloodReport {
 const PROGRAM = new URL('../http/attack-process.ts', import.meta.url);
 const STRETCH_MS = 30_000;
 const HEALTH_LIMIT_MS = 100;
-/** Of the most memory in the last third of the time to that in the first. */
+/** Of the median memory in the last third of the time to that in the first. Large messages come and go. */
 const MAX_GROWTH = 1.1;
 /** The floods come from 127.0.0.5, and who is honest from here. */
 const HONEST = '127.0.0.9';
@@ -96,8 +96,8 @@ export async function floods({ seconds }: { seconds: number }): Promise<FloodRep
 export function faultsOf(report: FloodReport): string[] {
   const { failures, servers, ended, healthMs, bystanderMs, memoryMiB } = report;
   const slow = healthMs.filter((ms, i) => ms > HEALTH_LIMIT_MS + 3 * (bystanderMs[i] ?? 0));
-  const warm = Math.max(...memoryMiB.slice(0, Math.ceil(memoryMiB.length / 3)));
-  const late = Math.max(...memoryMiB.slice(-Math.ceil(memoryMiB.length / 3)));
+  const third = Math.ceil(memoryMiB.length / 3);
+  const [warm, late] = [median(memoryMiB.slice(0, third)), median(memoryMiB.slice(-third))];
   return [
     ...failures,
     ...ended,
@@ -153,6 +153,8 @@ async function transcribe(port: number): Promise<{ status: number; text: string 
     sent.once('error', reject).end(body);
   });
 }
+
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 
 /** 0 while there is none. */
 function childOf(pid: number): number {
