@@ -367,7 +367,7 @@ test('a request refused at the door counts in the category it would have had, an
     ['/v1/audio/transcriptions', 'asr'],
     ['/v1/audio/translations', 'asr'],
     ['/v1/audio/speech', 'tts'],
-    ['/v1/audio/transcriptions/of-the-upstream', 'tts'],
+    ['/v1/audio/transcriptions/below', 'asr'],
     ['/v1/audio/voices/%E0%A4%A', 'tts'],
     ['/v1/chat/completions', 'llm'],
   ] as const) {
