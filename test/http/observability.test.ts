@@ -384,7 +384,7 @@ test('a request refused at the door counts in the category it would have had, an
   assert.equal(await ask('/v1/audio/transcriptions', 'GET', { ...key, 'X-Request-ID': 'last' }), 405);
   const response = await fetch(`${gateway.base}/admin/api/metrics`, { headers: key });
   const { asr, tts, llm } = (await json(response)).categories;
-  assert.deepEqual([asr.counts['4xx'], tts.counts['4xx'], llm.counts['4xx']], [9, 12, 4]);
+  assert.deepEqual([asr.counts['4xx'], tts.counts['4xx'], llm.counts['4xx']], [13, 8, 4]);
   const lines = await accessLog(gateway, 32);
   const refused = lines.filter((line) => [401, 403].includes(line.status));
   assert.equal(refused.length, 18);
