@@ -53,7 +53,8 @@ async function begin(t: TestContext, command = SUPERVISED): Promise<Scene> {
     ...{ dir, settings, server, untilReleased: `until ${released}` },
     transcribe: (prompt = '') =>
       fetch(`${served.base}/v1/audio/transcriptions`, {
-        ...{ method: 'POST', body: form(toneWav(0.3), { prompt }) },
+        // A connection of its own: one that is kept from the dead server would lose a second request.
+        ...{ method: 'POST', body: form(toneWav(0.3), { prompt }), headers: { Connection: 'close' } },
       }),
     release: () => writeFileSync(released, ''),
     crashes: async () => (await json(await fetch(`${served.base}/admin/api/crashes`))).crashes,
