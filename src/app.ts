@@ -161,7 +161,12 @@ export function buildApp(config: Config, deps: AppDeps): App {
   ];
   const onError = errorHandler(log);
   const server = createHttpServer({
-    ...{ app, log, arrival, onError, finished, holdsKey },
+    app,
+    log,
+    arrival,
+    onError,
+    finished,
+    holdsKey,
     limits: { ...budgets.connection, maxConnections: config.maxConnections },
   });
   app.use(...arrival);

@@ -96,7 +96,7 @@ async function hasMoreInPackets(
   signal.removeEventListener('abort', kill);
   signal.throwIfAborted();
   const isCutShort = endSignal !== null || code === ENDED_BY_SIGNAL;
-  // Of a damaged file ffmpeg gives what it can read, and may fail then.
+  // ffmpeg gives what it can read of a damaged file, and may fail then.
   if (read <= bytes && (isCutShort || (code !== 0 && read === 0)))
     throw refuseDecoding(
       'undecodable_audio',

@@ -72,7 +72,7 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
     const notes = notesOf(res);
     const signal = clientSignal(res, deps.shutdown);
     await using upload = await deps.uploads.receive(req, res, signal, dialect.upload(req));
-    // In Azure's API the path decides, whatever the form says.
+    // In Azure's API the path names the model, and not the form.
     const model = deploymentOf(req);
     const fields = model === undefined ? upload.fields : { ...upload.fields, model };
     const parsed = dialect.request(fields, req);

@@ -48,7 +48,7 @@ export function watchSocket(
     clearTimeout(late);
   });
   let pinged: Buffer | null = null;
-  // Of the pings that come in one turn only the last is answered (RFC 6455, section 5.5.3).
+  // Only the last of the pings that come in one turn is answered (RFC 6455, section 5.5.3).
   socket.on('ping', (data) => {
     if (pinged === null) setImmediate(answer);
     pinged = data;

@@ -16,28 +16,19 @@ export function createVoiceActivityLane(
 ): (model: VoiceActivityModel) => VoiceActivityModel {
   let last: Promise<void> = Promise.resolve();
   return (model) => ({
-    async probabilities(samples, options, hooks) {
-      const { promise: over, resolve: end } = withResolvers();
-      const before = last;
-      last = over;
-      await before;
-      const startedAt = performance.now();
-      try {
+    probabilities(samples, options, hooks) {
+      let startedAt = 0;
+      const search = last.then(() => {
+        startedAt = performance.now();
         hooks?.signal?.throwIfAborted();
-        return await model.probabilities(samples, options, hooks);
-      } finally {
-        if (isSlotHeld()) void sleep(REST * (performance.now() - startedAt)).then(end);
-        else end();
-      }
+        return model.probabilities(samples, options, hooks);
+      });
+      const rest = async () => {
+        if (isSlotHeld()) await sleep(REST * (performance.now() - startedAt));
+      };
+      last = search.then(rest, rest);
+      return search;
     },
     close: () => model.close(),
   });
-}
-
-function withResolvers() {
-  let resolve: () => void = () => undefined;
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
 }
