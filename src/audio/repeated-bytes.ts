@@ -100,7 +100,7 @@ async function hasMoreInPackets(
   if (read <= bytes && (isCutShort || (code !== 0 && read === 0)))
     throw refuseDecoding(
       'undecodable_audio',
-      'its packets cannot be counted with the memory and time allowed',
+      'decoding it takes more memory or time than is allowed',
     );
   return read > bytes;
 }
