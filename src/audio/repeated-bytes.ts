@@ -98,9 +98,6 @@ async function hasMoreInPackets(
   const isCutShort = endSignal !== null || code === ENDED_BY_SIGNAL;
   // ffmpeg gives what it can read of a damaged file, and may fail then.
   if (read <= bytes && (isCutShort || (code !== 0 && read === 0)))
-    throw refuseDecoding(
-      'undecodable_audio',
-      'decoding it takes more memory or time than is allowed',
-    );
+    throw refuseDecoding('undecodable_audio', 'decoding it takes more memory or time than is allowed');
   return read > bytes;
 }
