@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve as absolute } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { onAbort } from '../abort.ts';
 import { GatewayError } from '../errors.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
@@ -39,8 +40,7 @@ export async function openFfmpegDecoder(
     child.once('close', (...how) => resolve(how));
   });
   const kill = () => child.kill('SIGKILL');
-  signal?.addEventListener('abort', kill, { once: true });
-  if (signal?.aborted) kill();
+  const leaving = onAbort(signal, kill);
 
   const notes = readNotes(child.stderr);
   const chunks = child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
@@ -134,7 +134,7 @@ export async function openFfmpegDecoder(
     },
     async close() {
       closed = true;
-      signal?.removeEventListener('abort', kill);
+      leaving[Symbol.dispose]();
       kill();
       // The 'close' event comes only when the pipe is empty or destroyed.
       child.stdout.destroy();

@@ -4,6 +4,7 @@
  * the address that holds most gives its newest one up to an address that holds at least two fewer, and a place that
  * becomes free goes to the address that holds fewest. So one address cannot keep the others from ffmpeg.
  */
+import { onAbort } from '../abort.ts';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { givingWay, shares } from '../network.ts';
@@ -65,14 +66,13 @@ export function createProcessPlaces({ maxProcesses, maxWaitMs }: Places): Proces
         const settle = (settled: () => void) => {
           waiting.delete(own);
           clearTimeout(late);
-          signal?.removeEventListener('abort', leave);
+          leaving[Symbol.dispose]();
           settled();
         };
         const own = { network, enter: () => settle(() => resolve(place(network))) };
-        const leave = () => settle(() => reject(signal?.reason));
         const late = setTimeout(() => settle(() => reject(new GatewayError('overloaded', {}))), maxWaitMs);
         waiting.add(own);
-        signal?.addEventListener('abort', leave);
+        const leaving = onAbort(signal, () => settle(() => reject(signal?.reason)));
       });
     },
   };

@@ -8,6 +8,7 @@
  * another process, which ends when it has read as many bytes as the file has.
  */
 import { stat } from 'node:fs/promises';
+import { onAbort } from '../abort.ts';
 import { type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { ENDED_BY_SIGNAL, inputArguments, startFfmpeg } from './ffmpeg.ts';
 import { type Ffmpeg, ffmpegCommand } from './find-ffmpeg.ts';
@@ -82,9 +83,8 @@ async function hasMoreInPackets(
   });
   const kill = () => child.kill('SIGKILL');
   const late = setTimeout(kill, wallMs);
-  signal.addEventListener('abort', kill, { once: true });
-  if (signal.aborted) kill();
   child.on('error', () => {}); // a kill fails when the process has already ended
+  using _left = onAbort(signal, kill);
   child.stderr.resume();
   let read = 0;
   child.stdout.on('data', (packets: Buffer) => {
@@ -93,7 +93,6 @@ async function hasMoreInPackets(
   });
   const [code, endSignal] = await exited;
   clearTimeout(late);
-  signal.removeEventListener('abort', kill);
   signal.throwIfAborted();
   const isCutShort = endSignal !== null || code === ENDED_BY_SIGNAL;
   // ffmpeg gives what it can read of a damaged file, and may fail then.

@@ -3,6 +3,7 @@
  * gateway hears one file at a time, and refuses what is too much. Many calls at once would wait longer and out of order.
  */
 import { setMaxListeners } from 'node:events';
+import { onAbort } from '../abort.ts';
 
 export interface CallLine {
   /**
@@ -26,21 +27,13 @@ export function callLine(): CallLine {
       const turn = (async () => {
         const until = new AbortController();
         const over = new Promise<never>((_resolve, reject) => {
-          until.signal.addEventListener('abort', () => reject(until.signal.reason));
+          onAbort(until.signal, () => reject(until.signal.reason));
         });
         // Listeners that are taken off again: with `AbortSignal.any`, Node 20 keeps something of every call.
-        const listeners = [signal, closing.signal].map((ending) => {
-          const end = () => until.abort(ending.reason);
-          if (ending.aborted) end();
-          else ending.addEventListener('abort', end);
-          return () => ending.removeEventListener('abort', end);
-        });
-        try {
-          await Promise.race([over, before]);
-          return await call(until.signal);
-        } finally {
-          for (const takeOff of listeners) takeOff();
-        }
+        using _left = onAbort(signal, () => until.abort(signal.reason));
+        using _closed = onAbort(closing.signal, () => until.abort(closing.signal.reason));
+        await Promise.race([over, before]);
+        return await call(until.signal);
       })();
       // The next one also waits for those before a call that has left.
       last = Promise.allSettled([before, turn]).then(() => undefined);

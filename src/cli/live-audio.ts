@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
+import { onAbort } from '../abort.ts';
 
 export interface LiveInput {
   /** Hz. */
@@ -81,12 +82,10 @@ function openProgram(commands: readonly Command[], name: string, stdin?: Readabl
     child.stdin.on('error', () => undefined); // the program has read enough
     if (stdin === undefined) child.stdin.end();
     else stdin.pipe(child.stdin);
-    const stop = () => {
+    using _stopped = onAbort(stopped.signal, () => {
       stdin?.unpipe();
       child.kill('SIGTERM');
-    };
-    stopped.signal.addEventListener('abort', stop);
-    if (stopped.signal.aborted) stop();
+    });
     yield* child.stdout as AsyncIterable<Buffer>;
     const [code] = await ended;
     // The last line is the failure; lines of the system's sound library may stand before it.

@@ -1,6 +1,7 @@
 /** A client of `/v1/realtime` (OpenAI's Realtime API, transcription sessions) for the terminal. */
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
+import { onAbort } from '../abort.ts';
 import { BUDGETS, type Budgets } from '../budgets.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
 import type { LiveInput } from './live-audio.ts';
@@ -43,7 +44,7 @@ export async function hearLive(
   try {
     const socket = connect(options, waits.openMs);
     // Both the reading and the sending end by this, so no await below has to be raced for hours.
-    over.signal.addEventListener('abort', () => {
+    onAbort(over.signal, () => {
       socket.terminate();
       input.stop();
     });
@@ -69,7 +70,7 @@ async function hearThrough(
   let open = 0;
   let updates = 0;
   let look = () => {};
-  over.signal.addEventListener('abort', () => look());
+  onAbort(over.signal, () => look());
 
   function take(event: ServerEvent): void {
     options.onEvent(event);

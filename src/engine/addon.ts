@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { onAbort } from '../abort.ts';
 import type {
   Addon,
   AddonAudioFile,
@@ -73,7 +74,7 @@ async function run<T>(
   try {
     const job = start(guard);
     id = job.id;
-    signal?.addEventListener('abort', cancel, { once: true });
+    using _canceled = onAbort(signal, cancel);
     const result = await job.promise;
     signal?.throwIfAborted();
     if (thrown) throw thrown.error;
@@ -82,8 +83,6 @@ async function run<T>(
     if (thrown) throw thrown.error;
     signal?.throwIfAborted();
     throw toNativeError(error);
-  } finally {
-    signal?.removeEventListener('abort', cancel);
   }
 }
 type Guard = <V>(hook: ((value: V) => void) | undefined) => ((value: V) => void) | undefined;

@@ -11,6 +11,7 @@
  * Requests that did not ask never wait: they take a slot that is free and are refused at one that is held. Such a request
  * goes before the one that was called at most once, because that one then has its body, and is the next to be served.
  */
+import { onAbort } from '../abort.ts';
 import type { Budgets } from '../budgets.ts';
 import type { Category } from '../category.ts';
 import { GatewayError } from '../errors.ts';
@@ -144,7 +145,7 @@ export function createWaitingLine(
         const settle = (how: () => void) => {
           line.splice(line.indexOf(place), 1);
           clearTimeout(late);
-          signal.removeEventListener('abort', leave);
+          leaving[Symbol.dispose]();
           leftMs -= sinceMs();
           onWaited(sinceMs());
           how();
@@ -166,11 +167,10 @@ export function createWaitingLine(
           fail: (reason) => settle(() => reject(reason)),
           timeOut: () => (isFree() ? place.go() : place.fail(busy(slot))),
         };
-        const leave = () => place.fail(signal.reason);
         const late = setTimeout(place.timeOut, leftMs);
-        signal.addEventListener('abort', leave);
         const behind = line.findIndex((other) => isBefore(place, other));
         line.splice(behind < 0 ? line.length : behind, 0, place);
+        const leaving = onAbort(signal, () => place.fail(signal.reason));
       });
     const mayWait = () => leftMs > 0 && (outlastsStop || !isClosed) && hasRoom(network);
 

@@ -1,17 +1,16 @@
 /** The AbortSignal for all work on a request. It aborts when the client leaves or the gateway shuts down. */
 import type { Response } from 'express';
+import { onAbort } from '../abort.ts';
 import { GatewayError } from '../errors.ts';
 
 /** A signal that aborts with GatewayError `client_left`, or with the reason of `shutdown`. */
 export function clientSignal(res: Response, shutdown: AbortSignal): AbortSignal {
   const ended = new AbortController();
   // A listener that is taken off again: with `AbortSignal.any`, Node 20 keeps something of every request in `shutdown`.
-  const stop = () => ended.abort(shutdown.reason);
-  if (shutdown.aborted) stop();
-  else shutdown.addEventListener('abort', stop);
+  const stopping = onAbort(shutdown, () => ended.abort(shutdown.reason));
   // Only the end of the response shows that a client left: the events of `req` do not fire after its body was read.
   onceOver(res, (delivered) => {
-    shutdown.removeEventListener('abort', stop);
+    stopping[Symbol.dispose]();
     if (!delivered) ended.abort(new GatewayError('client_left', {}));
   });
   return ended.signal;

@@ -5,6 +5,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
+import { onAbort } from '../abort.ts';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError, type GatewayErrorOptions } from '../errors.ts';
 import { networkOf } from '../network.ts';
@@ -76,13 +77,12 @@ export function watchArrival(
     bytes += chunk.length;
     if (bytes > mostBytes) fail(tooLarge);
   };
-  const leave = () => fail(signal.reason);
-  signal.addEventListener('abort', leave, { once: true });
+  const leaving = onAbort(signal, () => fail(signal.reason));
   req.on('data', read);
   const pace = watchSending(req, limits, { isItsTurn: () => !req.complete && isReading(), late: fail });
   const total = setTimeout(() => fail(new GatewayError('request_timeout', {})), limits.totalMs);
   return () => {
-    signal.removeEventListener('abort', leave);
+    leaving[Symbol.dispose]();
     clearTimeout(total);
     pace.stop();
     balance.end();

@@ -1,4 +1,5 @@
 /** Jobs that several callers share. Each may leave; a job is aborted only when all of its callers have left. */
+import { onAbort } from '../abort.ts';
 
 export interface SharedJobs<Key, Result> {
   /**
@@ -41,16 +42,15 @@ export function createSharedJobs<Key, Result>(): SharedJobs<Key, Result> {
       return new Promise((resolve, reject) => {
         let here = true;
         const leave = () => {
-          signal?.removeEventListener('abort', onAbort);
+          leaving[Symbol.dispose]();
           if (here) job.waiters--;
           here = false;
         };
-        const onAbort = () => {
+        const leaving = onAbort(signal, () => {
           leave();
           if (job.waiters === 0) job.controller.abort(signal?.reason);
           reject(signal?.reason);
-        };
-        signal?.addEventListener('abort', onAbort, { once: true });
+        });
         job.result.then(
           (value) => {
             leave();

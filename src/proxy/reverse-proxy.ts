@@ -11,6 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import { TLSSocket } from 'node:tls';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware, type Options } from 'http-proxy-middleware';
+import { onAbort } from '../abort.ts';
 import { GatewayError } from '../errors.ts';
 import { type HoldsKey, removeKeys } from '../gateway-keys.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
@@ -147,9 +148,7 @@ function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream)
     call.answer?.destroy(reason);
     proxyReq.destroy(reason);
   };
-  const stop = () => end(call.signal.reason);
-  if (call.signal.aborted) stop();
-  call.signal.addEventListener('abort', stop);
+  const stopping = onAbort(call.signal, () => end(call.signal.reason));
   const connecting = setTimeout(() => {
     end(new UpstreamTimeout('ERR_CONNECT_TIMEOUT', `no connection within ${CONNECT_TIMEOUT_MS} ms`));
   }, CONNECT_TIMEOUT_MS);
@@ -166,7 +165,7 @@ function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream)
   });
   proxyReq.once('close', () => {
     connected();
-    call.signal.removeEventListener('abort', stop);
+    stopping[Symbol.dispose]();
     // The stream of an answer reports how it ended. Without an answer, only this event ends the call.
     if (call.answer === undefined) call.reject(call.endedBy ?? new Error('closed without an answer'));
   });

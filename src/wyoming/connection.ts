@@ -5,6 +5,7 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Logger } from 'winston';
+import { onAbort } from '../abort.ts';
 import type { Budgets } from '../budgets.ts';
 import { GatewayError } from '../errors.ts';
 import { toGatewayError } from '../http/error-handler.ts';
@@ -215,7 +216,6 @@ export function runConnection(options: ConnectionOptions): Connection {
   socket.on('error', () => socket.destroy());
   const looking = setInterval(look, Math.min(LOOK_MS, limits.stallMs / 4, limits.idleMs / 4));
   const stopNow = () => fail(new GatewayError('shutting_down', {}));
-  shutdown.addEventListener('abort', stopNow);
   const running = run();
   const closed = new Promise<void>((resolve) => {
     socket.once('close', () => {
@@ -223,11 +223,11 @@ export function runConnection(options: ConnectionOptions): Connection {
       clearTimeout(late);
       clearInterval(looking);
       turns.leave();
-      shutdown.removeEventListener('abort', stopNow);
+      stopped[Symbol.dispose]();
       void running.then(() => released).then(resolve);
     });
   });
-  if (shutdown.aborted) stopNow();
+  const stopped = onAbort(shutdown, stopNow);
 
   return {
     closed,

@@ -5,6 +5,7 @@
  */
 import type { Logger } from 'winston';
 import type { WebSocket } from 'ws';
+import { onAbort } from '../../abort.ts';
 import { liveDecoder } from '../../audio/live/encodings.ts';
 import type { Budgets } from '../../budgets.ts';
 import { GatewayError } from '../../errors.ts';
@@ -174,7 +175,6 @@ export function runConnection(options: ConnectionOptions): Connection {
   });
   socket.on('message', (data, isBinary) => inbox.push(isBinary ? null : (data as Buffer)));
   const stopNow = () => end(CLOSE.goingAway, new GatewayError('shutting_down', {}));
-  shutdown.addEventListener('abort', stopNow);
   const expiry = setTimeout(() => {
     const hours = limits.sessionMs / 3_600_000;
     endWithEvent(CLOSE.goingAway, new GatewayError('session_expired', { hours }));
@@ -182,14 +182,14 @@ export function runConnection(options: ConnectionOptions): Connection {
   const closed = new Promise<void>((resolve) => {
     socket.once('close', () => {
       clearTimeout(expiry);
-      shutdown.removeEventListener('abort', stopNow);
+      stopped[Symbol.dispose]();
       if (!gone.signal.aborted) gone.abort(new GatewayError('client_left', {}));
       const over = live?.then((open) => open[Symbol.asyncDispose]()) ?? Promise.resolve();
       over.catch(() => undefined).finally(resolve);
     });
   });
   sendSession('created');
-  if (shutdown.aborted) stopNow();
+  const stopped = onAbort(shutdown, stopNow);
 
   return {
     idleMs: watch.idleMs,

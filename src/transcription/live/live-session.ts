@@ -2,6 +2,7 @@
  * A live session: samples come in, utterances and their texts go out. It holds the slot only while it computes, and
  * at most the audio of one utterance that goes on and of some that wait for their texts.
  */
+import { onAbort } from '../../abort.ts';
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { Budgets } from '../../budgets.ts';
 import type { VoiceActivityModel } from '../../engine/types.ts';
@@ -132,9 +133,7 @@ export async function openLiveSession(
   let pendingSec = 0;
   let last: Promise<unknown> = Promise.resolve();
   const pending = new Set<Promise<void>>();
-  const leave = () => ended.abort(signal.reason);
-  if (signal.aborted) leave();
-  else signal.addEventListener('abort', leave);
+  const leaving = onAbort(signal, () => ended.abort(signal.reason));
   prepare();
 
   function prepare(): void {
@@ -334,7 +333,7 @@ export async function openLiveSession(
       while (pending.size > 0) await Promise.all(pending);
     },
     async [Symbol.asyncDispose]() {
-      signal.removeEventListener('abort', leave);
+      leaving[Symbol.dispose]();
       ended.abort(new GatewayError('client_left', {}));
       await open?.abandon();
       await Promise.all(pending);

@@ -4,6 +4,7 @@
  * only when it is free and give way to every request, so they cost others nothing. When the utterance has ended, its
  * text waits for the slot like a request.
  */
+import { onAbort } from '../../abort.ts';
 import type { Hold, Slot } from '../../engine/slot.ts';
 import type { TranscriptionRequest } from '../request.ts';
 import type { TranscriptionDeps } from '../session.ts';
@@ -93,10 +94,8 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
 
   function begin(kind: Running['kind'], said: number, excerpt: Excerpt): Running {
     const stop = new AbortController();
-    const leave = () => stop.abort(signal.reason);
     // A client may have left while its audio was searched for speech.
-    if (signal.aborted) leave();
-    else signal.addEventListener('abort', leave);
+    const leaving = onAbort(signal, () => stop.abort(signal.reason));
     const before = stopRunning();
     const takeSlot = async () => {
       await before; // it has the slot until then
@@ -119,7 +118,7 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
         deps.transcription,
       )
         .catch(() => null)
-        .finally(() => signal.removeEventListener('abort', leave)),
+        .finally(() => leaving[Symbol.dispose]()),
     };
     running = mine;
     return mine;
