@@ -1,5 +1,5 @@
 /** Defines what `npm run bench:speakers` asks of every program that tells speakers apart. */
-import type { SpeakerSpan } from '../conversations/reference.ts';
+import type { SpeakerSpan } from '../speakers/conversations/reference.ts';
 import type { TimedWord } from './peer.ts';
 
 export interface Diarized {

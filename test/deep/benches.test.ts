@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { CLASS_IDS } from '../../bench/clip-classes.ts';
+import { CLASS_IDS } from '../../bench/clips/clip-classes.ts';
 import { PEERS } from '../../bench/peers/all.ts';
 import { DIARIZERS } from '../../bench/peers/diarizers.ts';
 import { needsWeights } from '../model/gateway.ts';
@@ -79,7 +79,7 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     prints: /^\| 32 +\|/m,
     writes: 'docs/performance.md',
   },
-  'node --import tsx bench/overhead.ts': { options: '--rounds 2', prints: /^2 rounds: .* ms/m },
+  'node --import tsx bench/proxy/overhead.ts': { options: '--rounds 2', prints: /^2 rounds: .* ms/m },
   'npm run bench:proxy': { options: '-- --rounds 1 --requests 20 --gigabytes 0.02', prints: /^\| nginx \|/m },
   'npm run bench:load-shedding': { options: '-- --rate 100 --seconds 3', prints: /503/ },
   'npm run bench:observability': { options: '-- --rounds 1 --requests 20', prints: /^watching costs/m },

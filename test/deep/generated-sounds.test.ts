@@ -1,7 +1,7 @@
 /** As test/model/generated-sounds.test.ts, with all sounds that are made by formulas. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { generatedSounds } from '../../bench/sound-clips.ts';
+import { generatedSounds } from '../../bench/silence/sound-clips.ts';
 import { form, json } from '../http/harness.ts';
 import { MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
 import { wav } from '../wav.ts';

@@ -6,7 +6,7 @@
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { writeSyntheticModel } from '../../bench/synthetic-model.ts';
+import { writeSyntheticModel } from '../../bench/growth/synthetic-model.ts';
 import { writeWeights } from '../faults/fail-nth/weights.ts';
 import { addonWithout } from '../native/addon-folder.ts';
 import { compilePreloadLibrary } from '../preload-library.ts';

@@ -1,7 +1,7 @@
 /** Sounds that voice activity takes for speech, and of which Whisper made words: `What?`, `Uh`, `One.` */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { generatedSounds } from '../../bench/sound-clips.ts';
+import { generatedSounds } from '../../bench/silence/sound-clips.ts';
 import { form, json } from '../http/harness.ts';
 import { wav } from '../wav.ts';
 import { MODEL, needsWeights, type RealGateway, startRealGateway } from './gateway.ts';

@@ -1,6 +1,6 @@
 /** Formulas make sounds without speech: silence, noises, tones, something like music, things and animals. */
-import { seededRandom } from '../../bench/random.ts';
-import { dark, make, sine, white } from '../../bench/sounds/synthesis.ts';
+import { seededRandom } from '../../bench/shared/random.ts';
+import { dark, make, sine, white } from '../../bench/silence/synthesis.ts';
 
 export type Sound = (seconds: number) => Float32Array;
 

@@ -4,13 +4,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { differenceLines } from '../../bench/accuracy-differences.ts';
-import { FORMS } from '../../bench/accuracy-forms.ts';
-import { accuracyTable, detectionTable, type Heard } from '../../bench/accuracy-report.ts';
-import { mixed } from '../../bench/degraded-clips.ts';
+import { differenceLines } from '../../bench/accuracy/differences.ts';
+import { FORMS } from '../../bench/accuracy/forms.ts';
+import { accuracyTable, detectionTable, type Heard } from '../../bench/accuracy/report.ts';
+import { keepingTexts } from '../../bench/accuracy/text-cache.ts';
+import { mixed } from '../../bench/clips/degraded-clips.ts';
+import { hashOf, isSentence, type Prompt, shuffled } from '../../bench/clips/prompts.ts';
 import type { PeerOptions, StartPeer } from '../../bench/peers/peer.ts';
-import { hashOf, isSentence, type Prompt, shuffled } from '../../bench/prompts.ts';
-import { keepingTexts } from '../../bench/text-cache.ts';
 import { wav } from '../wav.ts';
 
 const prompt = (name: string, group: string, seconds: number): Prompt => ({

@@ -4,12 +4,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { overlapShare, planned, spansOf } from '../../bench/conversations/plan.ts';
-import { rttmLines, stmLines } from '../../bench/conversations/reference.ts';
-import { rendered } from '../../bench/conversations/rendering.ts';
-import { type Conversation, conversations, isTuning } from '../../bench/conversations/set.ts';
-import { RATE, type Span, speechSpans } from '../../bench/conversations/speech-spans.ts';
-import { seededRandom } from '../../bench/random.ts';
+import { seededRandom } from '../../bench/shared/random.ts';
+import { overlapShare, planned, spansOf } from '../../bench/speakers/conversations/plan.ts';
+import { rttmLines, stmLines } from '../../bench/speakers/conversations/reference.ts';
+import { rendered } from '../../bench/speakers/conversations/rendering.ts';
+import { type Conversation, conversations, isTuning } from '../../bench/speakers/conversations/set.ts';
+import { RATE, type Span, speechSpans } from '../../bench/speakers/conversations/speech-spans.ts';
 import { wav } from '../wav.ts';
 
 /** Speech of one person, as far as a level can tell: a tone of that pitch between two silences. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { simulateLanes } from '../../bench/lane-simulation.ts';
+import { simulateLanes } from '../../bench/load/lane-simulation.ts';
 
 const near = (value: number, expected: number) =>
   assert(Math.abs(value - expected) < 1e-9, `${value} and not ${expected}`);

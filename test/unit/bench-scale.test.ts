@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { erlangC, exponentialHolds, simulateWaits } from '../../bench/queue-simulation.ts';
-import { HOLDS, holdSecOf, scalePicture, scaleReport } from '../../bench/scale-report.ts';
+import { erlangC, exponentialHolds, simulateWaits } from '../../bench/load/queue-simulation.ts';
+import { HOLDS, holdSecOf, scalePicture, scaleReport } from '../../bench/load/scale-report.ts';
 
 const near = (figure: number, expected: number, within: number, what: string) =>
   assert(Math.abs(figure / expected - 1) <= within, `${what}: ${figure}, and the formula has ${expected}`);

@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { labeledWords } from '../../bench/conversations/labeling.ts';
-import type { DiarizationErrors } from '../../bench/diarization-error.ts';
 import type { DiarizerOptions, StartDiarizer } from '../../bench/peers/diarizer.ts';
-import { errorRate, errorTable, type FileResult, partsTable } from '../../bench/speakers-report.ts';
-import { keepingTurns } from '../../bench/turn-cache.ts';
+import { labeledWords } from '../../bench/speakers/conversations/labeling.ts';
+import type { DiarizationErrors } from '../../bench/speakers/diarization-error.ts';
+import { errorRate, errorTable, type FileResult, partsTable } from '../../bench/speakers/report.ts';
+import { keepingTurns } from '../../bench/speakers/turn-cache.ts';
 import { wav } from '../wav.ts';
 
 test('a word goes to the speaker who speaks for most of it, or nearest to it', () => {

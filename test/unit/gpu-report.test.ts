@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { agreement, type DeviceRun, gpuPage, parseGpus, reasonOf } from '../../bench/gpu-table.ts';
+import { agreement, type DeviceRun, gpuPage, parseGpus, reasonOf } from '../../bench/gpu/page.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeSyntheticModel } from '../../../bench/synthetic-model.ts';
+import { writeSyntheticModel } from '../../../bench/growth/synthetic-model.ts';
 import { writeSilero } from '../../../src/models/import/silero-ggml.ts';
 
 /** The family of each model that is on disk. */

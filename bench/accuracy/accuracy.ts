@@ -1,0 +1,136 @@
+/**
+ * Measures the word error rate of the gateway and its peers on recorded speech in seven languages.
+ *
+ *   npm run bench:accuracy [-- --forms json,timed --languages en,fr --peers voxgate,faster-whisper --most 20 --cached]
+ *
+ * The rates are told by language and by length for each form, in which all peers hear the same clips in turns, so that
+ * the ratios of their times hold, too. Every clip in which the gateway differs from the best peer is listed in
+ * build/accuracy/differences.tsv, and every text stands in build/accuracy/FORM.json. Settings are tuned with --tuning,
+ * which takes the other half of the clips. With --cached the texts of peers are taken from earlier runs.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { ClipClass } from '../clips/clip-classes.ts';
+import { fileClip, SAMPLE } from '../clips/clips.ts';
+import { GROUPS, JUDGING_GROUPS, promptsOf } from '../clips/prompt-groups.ts';
+import { measure } from '../compare/measurement.ts';
+import { describeRun } from '../compare/report.ts';
+import { PEERS } from '../peers/all.ts';
+import { ROOT, type StartPeer } from '../peers/peer.ts';
+import { VENV } from '../peers/python.ts';
+import { findPlace } from '../shared/page.ts';
+import { DIFFERENCE_COLUMNS, differenceLines } from './differences.ts';
+import { startErrorRates } from './error-rate.ts';
+import { FORMS, type Form } from './forms.ts';
+import { accuracyTable, detectionTable, heardBy, OWN } from './report.ts';
+import { keepingTexts } from './text-cache.ts';
+
+const LANGUAGES = [...new Set(GROUPS.values())];
+const DEFAULT_PEERS = [
+  'voxgate',
+  'faster-whisper',
+  'faster-whisper-beam-5',
+  'faster-whisper-batched',
+  'whisper-server',
+];
+const PAGE = join(ROOT, 'docs/accuracy.md');
+const ARTIFACTS = join(ROOT, 'build/accuracy');
+
+const { values: options } = parseArgs({
+  options: {
+    forms: { type: 'string', default: Object.keys(FORMS).join() },
+    languages: { type: 'string', default: LANGUAGES.join() },
+    peers: { type: 'string', default: DEFAULT_PEERS.join() },
+    /** Takes at most this many clips of each group. */
+    most: { type: 'string', default: '1000' },
+    /** Takes the half of the clips on which settings may be tuned, not the one that judges them. */
+    tuning: { type: 'boolean', default: false },
+    /** Takes the texts of peers that an earlier run wrote down; such texts have no times. */
+    cached: { type: 'boolean', default: false },
+    threads: { type: 'string', default: '2' },
+    /** Names a CTranslate2 Whisper directory; base from the package index when absent. */
+    model: { type: 'string' },
+    'gateway-model': { type: 'string', default: 'multilingual-base' },
+    /** Address of a running gateway; one is started when absent. */
+    url: { type: 'string' },
+    venv: { type: 'string', default: VENV },
+    /** Writes each table into its place in docs/accuracy.md. */
+    write: { type: 'boolean', default: false },
+  },
+});
+
+const forms = chosen('forms', options.forms, Object.keys(FORMS));
+const languages = chosen('languages', options.languages, LANGUAGES);
+const peers = chosen('peers', options.peers, Object.keys(PEERS)).map((id): [string, StartPeer] => {
+  const start = PEERS[id] as StartPeer;
+  // What the gateway hears changes with every build.
+  return [id, id === OWN ? start : keepingTexts(id, start, { read: options.cached })];
+});
+const most = Number(options.most);
+const threads = Number(options.threads);
+const places = new Map(options.write ? forms.map((id) => [id, findPlace(`accuracy-${id}`, PAGE)]) : []);
+const peerOptions = {
+  threads,
+  model: options.model,
+  venv: options.venv,
+  gatewayModel: options['gateway-model'],
+  url: options.url,
+  sherpaOnnx: undefined,
+};
+
+const groups = [...GROUPS]
+  .filter(([, language]) => languages.includes(language))
+  .map(([group]) =>
+    promptsOf(group)
+      .filter((prompt) => prompt.tuning === options.tuning)
+      .slice(0, most),
+  );
+const warmUp = fileClip(SAMPLE, null);
+await using rates = await startErrorRates(options.venv);
+mkdirSync(ARTIFACTS, { recursive: true });
+const differences = [DIFFERENCE_COLUMNS.join('\t')];
+for (const id of forms) {
+  const form = FORMS[id] as Form;
+  const clipClass = classOf(id, form);
+  const load = loadavg()[0] ?? 0;
+  const outcomes = await measure(clipClass, peers, peerOptions, warmUp);
+  const heard = await heardBy(outcomes, rates);
+  const report = [
+    accuracyTable(form.title, JUDGING_GROUPS, heard),
+    ...(form.detected === true ? [detectionTable(JUDGING_GROUPS, heard)] : []),
+    describeRun({ clipClass, outcomes }, { threads, load }),
+  ].join('\n\n');
+  process.stdout.write(`${report}\n\n`);
+  places.get(id)?.write(report);
+  writeFileSync(join(ARTIFACTS, `${id}.json`), `${JSON.stringify(heard, null, 1)}\n`);
+  differences.push(...differenceLines(id, heard));
+  writeFileSync(join(ARTIFACTS, 'differences.tsv'), `${differences.join('\n')}\n`);
+}
+
+function classOf(id: string, form: Form): ClipClass {
+  const clips = groups
+    .flatMap((prompts) => form.clips?.(prompts) ?? prompts)
+    .map((prompt) => ({ ...prompt, language: form.detected === true ? 'auto' : prompt.spoken }));
+  return {
+    id,
+    title: form.title,
+    clips,
+    language: 'auto',
+    spoken: 'en',
+    rounds: 1,
+    vad: form.vad ?? false,
+    stream: form.stream ?? false,
+    timed: form.timed ?? false,
+    detected: form.detected ?? false,
+  };
+}
+
+function chosen(option: string, list: string, known: readonly string[]): string[] {
+  const names = list.split(',');
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown === undefined) return names;
+  process.stderr.write(`--${option} has ${unknown}, which is none of ${known.join(', ')}\n`);
+  process.exit(2);
+}

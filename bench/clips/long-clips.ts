@@ -1,0 +1,75 @@
+/**
+ * Makes long recordings out of short ones: it takes other sentences in turn, with pauses, the same ones at every
+ * call.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { wavHeader } from '../../test/wav.ts';
+import { seededRandom } from '../shared/random.ts';
+import { BYTES_A_SECOND, CLIP_FOLDER, type Clip, HEADER_BYTES } from './clips.ts';
+
+/**
+ * Joins as many sentences as `seconds` hold, each with the pause behind it, and writes them once. Null when there are
+ * too few.
+ */
+export function longClip(
+  name: string,
+  sentences: Clip[],
+  options: { seconds: number; pauseSec: number },
+): Clip | null {
+  if (sentences.length < 2) return null; // one sentence again and again is no speech
+  const key = JSON.stringify([sentences.map((clip) => [clip.name, clip.seconds, clip.text]), options]);
+  return joined(name, key, () => chooseSentences(sentences, options), options.pauseSec);
+}
+
+/** Says the same sentence again and again, with the pause behind each. */
+export function repeatedClip(sentence: Clip, times: number, pauseSec: number): Clip {
+  const key = JSON.stringify([sentence.name, sentence.text, times, pauseSec]);
+  return joined(`${sentence.name}-repeated`, key, () => Array(times).fill(sentence), pauseSec);
+}
+
+function joined(name: string, key: string, choose: () => Clip[], pauseSec: number): Clip {
+  const stem = join(CLIP_FOLDER, `${name}-${createHash('sha256').update(key).digest('hex').slice(0, 8)}`);
+  const audio = `${stem}.wav`;
+  if (!existsSync(`${stem}.txt`)) write(stem, choose(), pauseSec);
+  const text = readFileSync(`${stem}.txt`, 'utf8');
+  return { name, audio, seconds: (statSync(audio).size - HEADER_BYTES) / BYTES_A_SECOND, text };
+}
+
+/** Takes each sentence once before any comes again, and none twice in a row; the last ones are chosen to fit. */
+function chooseSentences(sentences: Clip[], { seconds, pauseSec }: { seconds: number; pauseSec: number }) {
+  const random = seededRandom(1);
+  const chosen: Clip[] = [];
+  let left = seconds;
+  let deck: Clip[] = [];
+  const draw = () => {
+    const fits = (clip: Clip) => clip !== chosen.at(-1) && clip.seconds + pauseSec <= left;
+    if (!deck.some(fits)) deck = shuffle(sentences, random);
+    const at = deck.findIndex(fits);
+    return at < 0 ? undefined : deck.splice(at, 1)[0];
+  };
+  for (let next = draw(); next !== undefined; next = draw()) {
+    chosen.push(next);
+    left -= next.seconds + pauseSec;
+  }
+  return chosen;
+}
+
+function write(stem: string, chosen: Clip[], pauseSec: number): void {
+  const pause = Buffer.alloc(pauseSec * BYTES_A_SECOND);
+  const samples = chosen.flatMap((clip) => [readFileSync(clip.audio).subarray(HEADER_BYTES), pause]);
+  const bytes = samples.reduce((sum, part) => sum + part.length, 0);
+  writeFileSync(`${stem}.wav`, Buffer.concat([wavHeader(bytes), ...samples]));
+  writeFileSync(`${stem}.txt`, chosen.map((clip) => clip.text).join(' '));
+}
+
+function shuffle(clips: Clip[], random: () => number): Clip[] {
+  const shuffled = [...clips];
+  for (let i = shuffled.length - 1; i > 0; i -= 1) {
+    const j = Math.floor(random() * (i + 1));
+    const [a, b] = [shuffled[i], shuffled[j]];
+    if (a && b) [shuffled[i], shuffled[j]] = [b, a];
+  }
+  return shuffled;
+}

@@ -1,0 +1,155 @@
+/**
+ * Compares the gateway with its peers on the same clips, on this machine, in one run.
+ *
+ *   npm run bench [-- --only commands,60s --peers voxgate,faster-whisper --rounds 5 --write]
+ *   npm run bench -- --audio FILE --reference TEXT
+ *   npm run bench -- --cpu avx2   (after npm run build -- --cpu=all)
+ *   npm run bench -- --device cuda   (after npm run build:cuda)
+ *
+ * All are warm and take turns, and the order is reversed from clip to clip, so that other load of the machine falls
+ * on all. voxgate and whisper.cpp's server are timed through HTTP, upload included; the others in their own process,
+ * from the path of the file. Missing peers and clips are installed or built below build/ at the first run.
+ */
+
+import { writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { parseArgs } from 'node:util';
+import { startErrorRates } from '../accuracy/error-rate.ts';
+import { CLASS_IDS, clipClasses } from '../clips/clip-classes.ts';
+import { fileClip, SAMPLE } from '../clips/clips.ts';
+import { canUseGpu, PEERS } from '../peers/all.ts';
+import type { StartPeer } from '../peers/peer.ts';
+import { VENV } from '../peers/python.ts';
+import { findPlace } from '../shared/page.ts';
+import { CPU_LEVELS, canBeLimited, limitedTo } from './cpu-level.ts';
+import { measure } from './measurement.ts';
+import { type ClassResult, classTable, describeRun } from './report.ts';
+
+const { values: options, tokens } = parseArgs({
+  tokens: true,
+  options: {
+    /** Names classes of clips, separated by commas. */
+    only: { type: 'string', default: CLASS_IDS.join() },
+    peers: { type: 'string', default: Object.keys(PEERS).join() },
+    /** Rounds of every class; when absent 5, but 3 for 6 min and 1 for 60 min. */
+    rounds: { type: 'string' },
+    threads: { type: 'string', default: '2' },
+    /** Holds voxgate and faster-whisper to these instructions, and leaves the others out. */
+    cpu: { type: 'string' },
+    /** Where the models run. On a GPU those peers are left out that cannot use one. */
+    device: { type: 'string', default: 'cpu' },
+    /** Measures this file instead of the classes. */
+    audio: { type: 'string' },
+    /** Gives the text of that file, or names a file that holds it. */
+    reference: { type: 'string' },
+    /** Names a folder of further clips, each with its text in a .txt of the same name. */
+    clips: { type: 'string' },
+    /**
+     * Language of the clips; the public ones are English and left out for any other. `auto` asks the peers to detect
+     * it.
+     */
+    language: { type: 'string', default: 'en' },
+    /** Runs faster-whisper with its own voice activity filter, in every class. */
+    vad: { type: 'boolean', default: false },
+    /** Times the first segment in every class, for which the gateway streams. */
+    stream: { type: 'boolean', default: false },
+    /** Names a folder with Whisper base as ONNX: encoder, decoder, tokens. */
+    'sherpa-onnx': { type: 'string' },
+    /** Names a CTranslate2 Whisper directory; base from the package index when absent. */
+    model: { type: 'string' },
+    'gateway-model': { type: 'string', default: 'multilingual-base' },
+    /** Address of a running gateway; one is started when absent. */
+    url: { type: 'string' },
+    venv: { type: 'string', default: VENV },
+    /** Writes each class's table into its place in docs/performance.md. */
+    write: { type: 'boolean', default: false },
+    /** Writes every single time and text to this file, so that the spread can be judged. */
+    json: { type: 'string' },
+  },
+});
+
+const only = chosen('only', options.only, CLASS_IDS);
+const level = options.cpu === undefined ? undefined : chosen('cpu', options.cpu, CPU_LEVELS)[0];
+if (level !== undefined) Object.assign(process.env, limitedTo(level));
+const [device = 'cpu'] = chosen('device', options.device, ['cpu', 'cuda'] as const);
+const ids = chosen('peers', options.peers, Object.keys(PEERS));
+let peers = ids
+  .filter((id) => level === undefined || canBeLimited(id))
+  .filter((id) => device === 'cpu' || canUseGpu(id))
+  .map((id): [string, StartPeer] => [id, PEERS[id] ?? refuse(`no peer ${id}`)]);
+const rounds = options.rounds === undefined ? undefined : count('rounds', options.rounds);
+const threads = count('threads', options.threads);
+const classes = clipClasses({ ...options, rounds }, only);
+if (classes.length === 0) refuse('there are no clips for these classes');
+const places = new Map(options.write ? classes.map(({ id }) => [id, findPlace(place(id))]) : []);
+
+const peerOptions = {
+  threads,
+  device,
+  model: options.model,
+  venv: options.venv,
+  gatewayModel: options['gateway-model'],
+  url: options.url,
+  sherpaOnnx: options['sherpa-onnx'],
+};
+const warmUp = fileClip(SAMPLE, null);
+await using rates = await startErrorRates(options.venv).catch((error: Error) => {
+  process.stderr.write(`Without word error rates: ${error.message}\n`);
+  return null;
+});
+const results: ClassResult[] = [];
+for (const clipClass of classes) {
+  const load = loadavg()[0] ?? 0;
+  const result = { clipClass, outcomes: await measure(clipClass, peers, peerOptions, warmUp) };
+  results.push(result);
+  peers = peers.filter(([id]) =>
+    result.outcomes.some((outcome) => outcome.id === id && outcome.version !== ''),
+  );
+  const report = `${await classTable(result, rates)}\n\n${describeRun(result, { threads, load, level, device })}`;
+  process.stdout.write(`${report}\n\n${commandLine(clipClass.id)}\n\n`);
+  places.get(clipClass.id)?.write(report);
+  if (options.audio !== undefined) printTexts(result);
+  if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(results, null, 2));
+}
+
+function place(id: string): string {
+  return [id, ...(level === undefined ? [] : [level]), ...(device === 'cpu' ? [] : [device])].join('-');
+}
+
+function printTexts({ outcomes }: ClassResult): void {
+  for (const { name, runs } of outcomes) {
+    for (const text of new Set(runs.map((measured) => measured.run.text))) {
+      process.stdout.write(`${name}: ${text}\n`);
+    }
+  }
+}
+
+function chosen<T extends string>(option: string, list: string, known: readonly T[]): T[] {
+  const names = list.split(',');
+  const unknown = names.find((name) => !known.some((id) => id === name));
+  if (unknown !== undefined) refuse(`--${option} has ${unknown}, which is none of ${known.join(', ')}`);
+  return known.filter((name) => names.includes(name));
+}
+
+function count(option: string, given: string): number {
+  const value = Number(given);
+  return Number.isInteger(value) && value >= 1 && value <= 1000 ? value : refuse(`--${option} is 1 to 1000`);
+}
+
+function refuse(reason: string): never {
+  process.stderr.write(`${reason}\n`);
+  process.exit(2);
+}
+
+/** Gives, for docs/benchmarks.md, the command that repeats one class elsewhere, without this machine's own paths. */
+function commandLine(id: string): string {
+  const local = new Set(['audio', 'reference', 'clips', 'sherpa-onnx', 'model', 'url', 'venv']);
+  const words = tokens.flatMap((token) => {
+    if (token.kind !== 'option' || ['write', 'json'].includes(token.name)) return [];
+    if (token.name === 'only') return [];
+    if (token.value === undefined) return [token.rawName];
+    return [token.rawName, local.has(token.name) ? token.name.toUpperCase() : token.value];
+  });
+  const only = options.audio === undefined ? ['--only', id] : [];
+  return ['npm run bench --', ...only, ...words].join(' ');
+}

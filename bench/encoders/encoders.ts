@@ -1,0 +1,171 @@
+/**
+ * Times the families beside Whisper against onnxruntime with encoders of the same shapes, on the same number of
+ * threads. Weights are generated, so there are no words.
+ *
+ *   npm run bench:encoders -- --parakeet FILE --sensevoice FILE [--threads 1,2] [--seconds 5,11,30] [--rounds N]
+ *
+ * The files come from test/native/generate-parakeet.py --full and test/native/generate-sensevoice.py full. voxgate's
+ * time is that of a whole call: it computes the features and decodes too, which onnxruntime is not asked for. With
+ * --layers N the encoders of onnxruntime have that many, which compares nothing but is soon made.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import { loadNative } from '../../src/engine/addon.ts';
+import { ROOT } from '../peers/peer.ts';
+import { ensureVenv } from '../peers/python.ts';
+import { median } from '../shared/gateway.ts';
+
+const PINS = ['torch==2.13.0', 'onnx==1.23.2', 'onnxruntime==1.31.1', 'numpy==2.4.6'];
+const RATE = 16_000;
+
+interface Family {
+  name: 'parakeet' | 'sensevoice';
+  network: string;
+  width: number;
+  /** Rows that the network gets for this many seconds. */
+  frames: (seconds: number) => number;
+}
+const FAMILIES: readonly Family[] = [
+  { name: 'parakeet', network: 'fastconformer', width: 128, frames: (s) => 100 * s + 1 },
+  // Four queries stand before the audio, of which every sixth frame begins a row.
+  { name: 'sensevoice', network: 'sanm', width: 560, frames: (s) => Math.ceil((100 * s - 2) / 6) + 4 },
+];
+
+interface Time {
+  wall: number;
+  cpu: number;
+}
+interface Runner {
+  run: (seconds: number) => Promise<Time>;
+  close: () => Promise<void>;
+}
+
+async function voxgate(family: Family, path: string, threads: number): Promise<Runner> {
+  const model = await loadNative().loadModel({ family: family.name, path, device: 'cpu', threads });
+  return {
+    async run(seconds) {
+      const samples = Float32Array.from(
+        { length: seconds * RATE },
+        (_, i) => 0.3 * Math.sin((i % 4000) ** 2 / 1e5),
+      );
+      const [begin, before] = [performance.now(), process.cpuUsage()];
+      await model.transcribe(samples, {
+        language: 'en',
+        translate: false,
+        prompt: '',
+        temperature: 0,
+        audioContext: 0,
+        maxTokens: 0,
+        words: false,
+        beams: 1,
+        times: false,
+        again: false,
+      });
+      const { user, system } = process.cpuUsage(before);
+      return { wall: performance.now() - begin, cpu: (user + system) / 1000 };
+    },
+    close: () => model.close(),
+  };
+}
+
+async function onnxruntime(python: string, family: Family, path: string, threads: number): Promise<Runner> {
+  const script = join(ROOT, 'bench/encoders/encoder_peer.py');
+  const child = spawn(python, [script, path, `${threads}`, `${family.width}`], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const answers = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const answer = async () => {
+    const { value, done } = await answers.next();
+    if (done) throw new Error(`${path} ended`);
+    return JSON.parse(value);
+  };
+  await answer();
+  return {
+    run(seconds) {
+      child.stdin.write(`${family.frames(seconds)}\n`);
+      return answer();
+    },
+    async close() {
+      child.stdin.end();
+    },
+  };
+}
+
+function models(python: string, family: Family): { fp32: string; int8: string } {
+  const layers = values.layers === undefined ? [] : [values.layers];
+  const folder = join(ROOT, 'build/encoders', [family.network, ...layers].join('-'));
+  const made = { fp32: join(folder, 'fp32.onnx'), int8: join(folder, 'int8.onnx') };
+  if (!existsSync(made.int8))
+    execFileSync(
+      python,
+      [join(ROOT, 'bench/encoders/encoder_models.py'), family.network, folder, ...layers],
+      {
+        stdio: 'inherit',
+      },
+    );
+  return made;
+}
+
+const { values } = parseArgs({
+  options: {
+    parakeet: { type: 'string' },
+    sensevoice: { type: 'string' },
+    threads: { type: 'string', default: '1,2' },
+    seconds: { type: 'string', default: '5,11,30' },
+    rounds: { type: 'string', default: '5' },
+    'without-fp32': { type: 'boolean', default: false },
+    layers: { type: 'string' },
+  },
+});
+const python = ensureVenv(join(ROOT, 'build/encoder-venv'), PINS);
+const numbers = (text: string) => text.split(',').map(Number);
+process.stdout.write(
+  '| family | threads | seconds | program | wall ms | CPU ms | ratio, wall | ratio, CPU |\n',
+);
+process.stdout.write('| --- | --- | --- | --- | --- | --- | --- | --- |\n');
+for (const family of FAMILIES) {
+  const path = values[family.name];
+  if (path === undefined) {
+    process.stderr.write(`Without ${family.name}: --${family.name} names no file\n`);
+    continue;
+  }
+  const { fp32, int8 } = models(python, family);
+  for (const threads of numbers(values.threads)) {
+    const runners = new Map<string, Runner>([
+      ['voxgate', await voxgate(family, path, threads)],
+      ['onnxruntime int8', await onnxruntime(python, family, int8, threads)],
+    ]);
+    if (!values['without-fp32'])
+      runners.set('onnxruntime fp32', await onnxruntime(python, family, fp32, threads));
+    for (const seconds of numbers(values.seconds)) await compare(family.name, threads, seconds, runners);
+    for (const runner of runners.values()) await runner.close();
+  }
+}
+
+async function compare(family: string, threads: number, seconds: number, runners: Map<string, Runner>) {
+  const times = new Map<string, Time[]>([...runners.keys()].map((name) => [name, []]));
+  for (let round = -1; round < Number(values.rounds); round++)
+    for (const [name, runner] of runners) {
+      const time = await runner.run(seconds);
+      if (round >= 0) times.get(name)?.push(time); // the first one warms up
+    }
+  const middle = (name: string, field: keyof Time) =>
+    median((times.get(name) ?? []).map((time) => time[field]));
+  for (const name of runners.keys()) {
+    const [wall, cpu] = [middle(name, 'wall'), middle(name, 'cpu')];
+    const ratios = [wall / middle('voxgate', 'wall'), cpu / middle('voxgate', 'cpu')];
+    const cells = [
+      family,
+      threads,
+      seconds,
+      name,
+      wall.toFixed(0),
+      cpu.toFixed(0),
+      ...ratios.map((r) => r.toFixed(2)),
+    ];
+    process.stdout.write(`| ${cells.join(' | ')} |\n`);
+  }
+}

@@ -1,0 +1,111 @@
+/** Makes the page of `npm run gpu-report` from what its steps found. */
+import { markdownTable } from '../shared/page.ts';
+
+export interface Gpu {
+  name: string;
+  memory: string;
+  capability: string;
+  driver: string;
+}
+
+/** How a model ran on one device. */
+export interface DeviceRun {
+  loadMs: number;
+  /** The median of some rounds over 11 s of speech. */
+  transcribeMs: number;
+  tokens: { id: number; logprob: number }[];
+}
+
+export interface ModelRuns {
+  model: string;
+  cpu: DeviceRun;
+  gpu: DeviceRun;
+}
+
+export interface StepResult {
+  title: string;
+  /** Null where the step did what it should; else why it did not. */
+  failure: string | null;
+  seconds: number;
+}
+
+export interface Findings {
+  /** What is known of the machine and the programs: a name and a value each. */
+  facts: [string, string][];
+  steps: StepResult[];
+  models: ModelRuns[];
+  /** What `npm run bench` wrote. */
+  comparisons: string;
+}
+
+/** The fields that `parseGpus` expects of nvidia-smi. */
+export const GPU_QUERY = 'name,memory.total,compute_cap,driver_version';
+
+export function parseGpus(csv: string): Gpu[] {
+  return csv
+    .trim()
+    .split('\n')
+    .map((line) => line.split(',').map((field) => field.trim()))
+    .filter((fields) => fields.length === GPU_QUERY.split(',').length)
+    .map(([name = '', memory = '', capability = '', driver = '']) => ({ name, memory, capability, driver }));
+}
+
+/** Compares up to the first token that differs, because what follows another token is another text. */
+export function agreement({ cpu, gpu }: Pick<ModelRuns, 'cpu' | 'gpu'>): { same: number; worst: number } {
+  const differs = cpu.tokens.findIndex(({ id }, i) => gpu.tokens[i]?.id !== id);
+  const same = differs < 0 ? cpu.tokens.length : differs;
+  const differences = cpu.tokens
+    .slice(0, same)
+    .map(({ logprob }, i) => Math.abs(logprob - (gpu.tokens[i]?.logprob ?? Number.NaN)));
+  return { same, worst: Math.max(0, ...differences) };
+}
+
+/** Why a program failed, by what it wrote, in one cell of a table and without the folders of this machine. */
+export function reasonOf(output: string): string {
+  const lines = output
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !/^== .*: failed$/.test(line));
+  // A stack stands behind the message of an exception.
+  const thrown = lines.findLast((line) => /^(\w*Error|voxgate): /.test(line));
+  return (thrown ?? (lines.slice(-2).join(' ') || 'it said nothing'))
+    .replaceAll(/(\/[^\s/:'"]+)+\/([^\s/:'"]+)/g, '$2')
+    .replaceAll('|', '\\|')
+    .slice(0, 300);
+}
+
+export function gpuPage({ facts, steps, models, comparisons }: Findings): string {
+  const stepRows = steps.map(({ title, failure, seconds }) => [
+    title,
+    failure === null ? 'done' : `not done: ${failure}`,
+    `${seconds.toFixed(0)} s`,
+  ]);
+  const modelRows = models.map(({ model, cpu, gpu }) => {
+    const { same, worst } = agreement({ cpu, gpu });
+    return [
+      model,
+      `${same} of ${cpu.tokens.length} and ${gpu.tokens.length}`,
+      worst.toFixed(4),
+      cpu.transcribeMs.toFixed(0),
+      gpu.transcribeMs.toFixed(0),
+      (cpu.transcribeMs / gpu.transcribeMs).toFixed(2),
+      gpu.loadMs.toFixed(0),
+    ];
+  });
+  const modelColumns = [
+    'model',
+    'same tokens of CPU and GPU',
+    'worst difference of a log probability',
+    'CPU ms',
+    'GPU ms',
+    'ratio',
+    'load ms, GPU',
+  ];
+  return [
+    '# voxgate on a GPU',
+    markdownTable(['', ''], facts),
+    markdownTable(['step', 'result', 'time'], stepRows),
+    ...(models.length === 0 ? [] : ['11 s of speech:', markdownTable(modelColumns, modelRows)]),
+    ...(comparisons.trim() === '' ? [] : [comparisons.trim()]),
+  ].join('\n\n');
+}

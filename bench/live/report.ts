@@ -1,0 +1,65 @@
+/** Writes the figures of live speech as Markdown, and every single run for those who look for a reason. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ErrorRates } from '../accuracy/error-rate.ts';
+import { ROOT } from '../peers/peer.ts';
+import { median, percentile } from '../shared/gateway.ts';
+import { markdownTable } from '../shared/page.ts';
+import type { LiveClip } from './clips.ts';
+import type { LivePeer, LiveRun } from './peer.ts';
+
+const COLUMNS = [
+  '',
+  'end of speech to text ms, p50 / p95 / longest',
+  'first words ms, p50 / p95',
+  'contradicted',
+  'failed',
+  'word error rate',
+];
+
+/** @param files the texts of the same clips as files */
+export async function liveTable(
+  clips: LiveClip[],
+  runs: ReadonlyMap<LivePeer, LiveRun[]>,
+  files: string[],
+  rates: ErrorRates,
+): Promise<string> {
+  const references = clips.map(({ text }) => text);
+  const errorRate = async (texts: string[]) =>
+    `${(100 * (await rates.rate(references, texts, 'en'))).toFixed(1)} %`;
+  const rows: string[][] = [];
+  for (const [{ name }, all] of runs) {
+    const first = all.flatMap(({ firstMs }) => firstMs ?? []);
+    rows.push([
+      name,
+      spread(all.flatMap(({ finalMs }) => finalMs)),
+      first.length === 0 ? '' : `${median(first).toFixed(0)} / ${percentile(first, 95).toFixed(0)}`,
+      first.length === 0 ? '' : `${all.filter(({ contradicted }) => contradicted).length} of ${all.length}`,
+      String(all.flatMap(({ failures }) => failures).length),
+      await errorRate(all.map(({ text }) => text)),
+    ]);
+  }
+  rows.push(['voxgate, the same clips as files', '', '', '', '', await errorRate(files)]);
+  const seconds = clips.reduce((sum, clip) => sum + clip.seconds, 0);
+  return [
+    `${clips.length} clips of 2 to 10 s, ${seconds.toFixed(0)} s together; one round.`,
+    '',
+    markdownTable(COLUMNS, rows),
+  ].join('\n');
+}
+
+export function spread(ms: number[]): string {
+  const figures = [median(ms), percentile(ms, 95), Math.max(...ms)];
+  return figures.map((figure) => figure.toFixed(0)).join(' / ');
+}
+
+const ARTIFACTS = join(ROOT, 'build/live');
+
+export function writeRuns(clips: LiveClip[], runs: ReadonlyMap<LivePeer, LiveRun[]>, files: string[]): void {
+  const all = clips.map(({ name, seconds, text }, i) => {
+    const heard = [...runs].map(([peer, list]) => [peer.name, list[i]]);
+    return { name, seconds, text, file: files[i], ...Object.fromEntries(heard) };
+  });
+  mkdirSync(ARTIFACTS, { recursive: true });
+  writeFileSync(join(ARTIFACTS, 'runs.json'), `${JSON.stringify(all, null, 1)}\n`);
+}

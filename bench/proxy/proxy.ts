@@ -1,0 +1,146 @@
+/**
+ * Measures the cost of passing a call on: one upstream is asked directly, through the gateway and through nginx, in
+ * turns.
+ *
+ *   npm run bench:proxy [-- --rounds 5 --requests 400 --gigabytes 1]
+ *
+ * Latency is that of one small POST after the other. Throughput is that of a long answer and of a long request.
+ * Memory is the gateway's peak before and after those. nginx is set up to do the same: nothing buffered, a new
+ * connection for every call.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { answers, freePort, median, percentile, startGatewayProcess } from '../shared/gateway.ts';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    requests: { type: 'string', default: '400' },
+    gigabytes: { type: 'string', default: '1' },
+  },
+});
+const rounds = Number(values.rounds);
+const requests = Number(values.requests);
+const bytes = Math.round(Number(values.gigabytes) * 1024 ** 3);
+const BLOCK = Buffer.alloc(64 * 1024, 'x');
+const PATH = '/v1/audio/speech';
+
+const upstream = await startUpstream();
+await using gateway = await startGatewayProcess({ SVC_TTS_UPSTREAM_URL: upstream });
+await using nginx = await startNginx(upstream);
+const ways = [
+  { name: 'direct', base: upstream },
+  { name: 'voxgate', base: gateway.base },
+  ...(nginx === null ? [] : [{ name: 'nginx', base: nginx.base }]),
+].map((way) => ({ ...way, latencyMs: [] as number[], down: [] as number[], up: [] as number[] }));
+
+for (const way of ways) for (let i = 0; i < 100; i++) await call(way.base, 'small'); // this warms each way up
+const peakBefore = gateway.peakMegabytes();
+for (let round = 0; round < rounds; round++) {
+  for (const way of ways.map((_, i) => ways[(i + round) % ways.length]).filter((w) => w !== undefined)) {
+    for (let i = 0; i < requests; i++) way.latencyMs.push(await call(way.base, 'small'));
+    const share = bytes / rounds;
+    way.down.push(share / 1e6 / ((await call(way.base, 'download', share)) / 1000));
+    way.up.push(share / 1e6 / ((await call(way.base, 'upload', share)) / 1000));
+  }
+}
+const peakShare = gateway.peakMegabytes();
+await call(gateway.base, 'download', bytes);
+await call(gateway.base, 'upload', bytes);
+
+const fixed = (value: number, digits = 2) => value.toFixed(digits);
+process.stdout.write(
+  '| way | latency p50, ms | p99, ms | download, MB/s | upload, MB/s |\n|---|---|---|---|---|\n',
+);
+for (const { name, latencyMs, down, up } of ways) {
+  const cells = [name, fixed(percentile(latencyMs, 50)), fixed(percentile(latencyMs, 99))];
+  process.stdout.write(`| ${[...cells, fixed(median(down), 0), fixed(median(up), 0)].join(' | ')} |\n`);
+}
+process.stdout.write(
+  `gateway's peak: ${peakBefore} MB warm, ${peakShare} MB after the rounds, ${gateway.peakMegabytes()} MB after one body of ${values.gigabytes} GB each way\n`,
+);
+
+/** Measures the milliseconds from the request to the last byte of its answer. */
+function call(base: string, kind: 'small' | 'download' | 'upload', size = 0): Promise<number> {
+  const startedAt = performance.now();
+  return new Promise((resolve, reject) => {
+    const headers = kind === 'upload' ? { 'Content-Length': String(Math.round(size)) } : {};
+    const req = request(
+      `${base}${PATH}?${kind}=${Math.round(size)}`,
+      { method: 'POST', agent: false, headers },
+      (res) => {
+        if (res.statusCode !== 200) reject(new Error(`${base}: ${res.statusCode}`));
+        res.resume();
+        res.on('end', () => resolve(performance.now() - startedAt));
+        res.on('error', reject);
+      },
+    );
+    req.on('error', reject);
+    if (kind === 'upload') pour(req, Math.round(size));
+    else req.end('{"input":"hello"}');
+  });
+}
+
+async function pour(out: NodeJS.WritableStream, size: number): Promise<void> {
+  for (let left = size; left > 0; left -= BLOCK.length)
+    if (!out.write(BLOCK.subarray(0, Math.min(left, BLOCK.length)))) await once(out, 'drain');
+  out.end();
+}
+
+async function startUpstream(): Promise<string> {
+  const server = createServer((req, res) => {
+    req.resume();
+    const size = Number(/download=(\d+)/.exec(req.url ?? '')?.[1] ?? 0);
+    req.on('end', () => {
+      if (size === 0) return res.end('{"ok":true}');
+      res.setHeader('Content-Length', size);
+      return pour(res, size);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  server.unref();
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function startNginx(target: string): Promise<(AsyncDisposable & { base: string }) | null> {
+  if (spawnSync('nginx', ['-v']).error !== undefined) {
+    process.stdout.write('nginx is not installed (apt-get install nginx-light): measured without it\n');
+    return null;
+  }
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-bench-nginx-'));
+  const port = await freePort();
+  writeFileSync(
+    join(dir, 'nginx.conf'),
+    `daemon off; worker_processes 1; pid ${dir}/pid; error_log ${dir}/error.log;
+     events {}
+     http {
+       access_log off; client_body_temp_path ${dir}/a; proxy_temp_path ${dir}/b;
+       fastcgi_temp_path ${dir}/c; uwsgi_temp_path ${dir}/d; scgi_temp_path ${dir}/e;
+       server {
+         listen 127.0.0.1:${port};
+         location / {
+           proxy_pass ${target}; proxy_http_version 1.1; proxy_read_timeout 600s;
+           proxy_buffering off; proxy_request_buffering off; client_max_body_size 0;
+         }
+       }
+     }`,
+  );
+  const child: ChildProcess = spawn('nginx', ['-c', join(dir, 'nginx.conf')], { stdio: 'inherit' });
+  const base = `http://127.0.0.1:${port}`;
+  await answers(`${base}/`);
+  return {
+    base,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}

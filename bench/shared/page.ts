@@ -1,0 +1,48 @@
+/** Finds the places in docs/performance.md that the benches write. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from '../peers/peer.ts';
+
+const PAGE = join(ROOT, 'docs/performance.md');
+
+export interface Place {
+  write(report: string): void;
+}
+
+/**
+ * Finds the text from `<!-- bench:name -->` to `<!-- /bench:name -->`. @throws Error where they are missing, before
+ * hours are spent
+ */
+export function findPlace(name: string, page: string = PAGE): Place {
+  const [begin, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`];
+  const read = () => {
+    const text = readFileSync(page, 'utf8');
+    const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)];
+    if (from < begin.length || to < from) throw new Error(`${page} has no ${begin} with ${end} behind it`);
+    return { before: text.slice(0, from), after: text.slice(to) };
+  };
+  read();
+  return {
+    write(report) {
+      const { before, after } = read();
+      writeFileSync(page, `${before}\n\n${report.split('\n').map(wrapped).join('\n')}\n\n${after}`);
+    },
+  };
+}
+
+/** Wraps a paragraph at the page's line length; tables, headings and pictures stay as they are. */
+function wrapped(line: string): string {
+  if (/^[|#!]/.test(line)) return line;
+  return line.replace(/(?! )(.{1,110})(?: +|$)/g, '$1\n').trimEnd();
+}
+
+/** Writes a table whose columns are as wide as their widest cell. */
+export function markdownTable(columns: string[], rows: string[][]): string {
+  const widths = columns.map((_, i) =>
+    Math.max(3, ...[columns, ...rows].map((cells) => cells[i]?.length ?? 0)),
+  );
+  const rule = widths.map((width) => '-'.repeat(width));
+  return [columns, rule, ...rows]
+    .map((cells) => `| ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(' | ')} |`)
+    .join('\n');
+}

@@ -1,0 +1,84 @@
+/**
+ * Counts the sounds without speech for which the gateway returns a text.
+ *
+ *   npm run bench:silence [-- --languages auto,en --kinds music,noises --softer 30 --tuning --write]
+ *
+ * Every text stands in build/accuracy/silence.tsv.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { quieter } from '../clips/degraded-clips.ts';
+import { ROOT } from '../peers/peer.ts';
+import { startVoxgate } from '../peers/voxgate.ts';
+import { findPlace, markdownTable } from '../shared/page.ts';
+import { type SoundClip, soundClips } from './sound-clips.ts';
+
+const ARTIFACTS = join(ROOT, 'build/accuracy');
+
+const { values: options } = parseArgs({
+  options: {
+    languages: { type: 'string', default: 'auto,en,fr,ja' },
+    /** Names kinds of formulas or packages; all when absent. */
+    kinds: { type: 'string' },
+    /** Decibels by which each sound is made softer. */
+    softer: { type: 'string', default: '0' },
+    /** Takes at most this many sounds of each kind. */
+    most: { type: 'string', default: '1000' },
+    /** Takes the half of the sounds on which rules may be tuned, not the one that judges them. */
+    tuning: { type: 'boolean', default: false },
+    threads: { type: 'string', default: '2' },
+    'gateway-model': { type: 'string', default: 'multilingual-base' },
+    /** Address of a running gateway; one is started when absent. */
+    url: { type: 'string' },
+    /** Writes the table into its place in docs/accuracy.md. */
+    write: { type: 'boolean', default: false },
+  },
+});
+
+const languages = options.languages.split(',');
+const place = options.write ? findPlace('silence', join(ROOT, 'docs/accuracy.md')) : null;
+const softer = Number(options.softer);
+const clips = soundClips(options.kinds?.split(','))
+  .filter(({ tuning }) => tuning === options.tuning)
+  .map((clip) => (softer > 0 ? quieter(clip, softer) : clip));
+const kinds = [...new Set(clips.map(({ kind }) => kind))];
+
+await using gateway = await startVoxgate({
+  threads: Number(options.threads),
+  gatewayModel: options['gateway-model'],
+  url: options.url,
+});
+const texts = [['kind', 'sound', 'seconds', 'language', 'text'].join('\t')];
+const rows: string[][] = [];
+for (const kind of kinds) {
+  const sounds = clips.filter((clip) => clip.kind === kind).slice(0, Number(options.most));
+  const counts = languages.map(() => 0);
+  for (const sound of sounds) {
+    for (const [i, language] of languages.entries()) {
+      const text = await textOf(sound, language);
+      if (text === '') continue;
+      counts[i] = (counts[i] ?? 0) + 1;
+      texts.push([kind, sound.name, sound.seconds.toFixed(1), language, text].join('\t'));
+    }
+  }
+  const minutes = sounds.reduce((sum, { seconds }) => sum + seconds, 0) / 60;
+  rows.push([kind, String(sounds.length), minutes.toFixed(0), ...counts.map(String)]);
+  process.stderr.write(`${rows.at(-1)?.join(' ')}\n`);
+}
+const total = ['all', ...[1, 2, ...languages.map((_, i) => i + 3)].map((column) => String(sumOf(column)))];
+const columns = ['', 'sounds', 'minutes', ...languages.map((code) => (code === 'auto' ? 'detected' : code))];
+const report = markdownTable(columns, [...rows, total]);
+process.stdout.write(`${report}\n`);
+place?.write(`${report}\n\n${gateway.version}.`);
+mkdirSync(ARTIFACTS, { recursive: true });
+writeFileSync(join(ARTIFACTS, 'silence.tsv'), `${texts.join('\n')}\n`);
+
+async function textOf({ audio }: SoundClip, language: string): Promise<string> {
+  const { text } = await gateway.transcribe({ audio, language });
+  return text;
+}
+
+function sumOf(column: number): number {
+  return rows.reduce((sum, row) => sum + Number(row[column]), 0);
+}

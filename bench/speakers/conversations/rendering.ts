@@ -1,0 +1,121 @@
+/** Makes conversations: the sound, the turns as RTTM and the words as STM, the same at every run. */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { wav } from '../../../test/wav.ts';
+import { mixed } from '../../clips/degraded-clips.ts';
+import { ROOT } from '../../peers/peer.ts';
+import { seededRandom } from '../../shared/random.ts';
+import { NOISES } from '../../silence/noises.ts';
+import { inPlace } from './places.ts';
+import { planned, spansOf } from './plan.ts';
+import { type Voice, voices } from './recorded-voices.ts';
+import { rttmLines, stmLines } from './reference.ts';
+import { type Spoken, speaking, type Wording } from './saying.ts';
+import type { Conversation } from './set.ts';
+import { RATE, type Span } from './speech-spans.ts';
+
+export const CONVERSATION_FOLDER = join(ROOT, 'build/conversations');
+
+export interface ConversationFiles {
+  /** 16 kHz mono wav. */
+  audio: string;
+  rttm: string;
+  /** Null where not all words are known. */
+  stm: string | null;
+}
+
+/** Raise it with each change of how the files sound, so that old ones are not taken for new ones. */
+const VERSION = 2;
+const NOISE_KINDS = ['pink noise', 'a fan', 'a crowd without words', 'an engine', 'rain', 'wind'] as const;
+const SILENT_END_SEC = 0.5;
+/** Decibels by which one speaker may be softer than another. */
+const LEVEL_SPREAD_DB = 6;
+
+/** The files, which are made at the first call. Null, with the reason printed, where too few voices can be had. */
+export function conversationFiles(conversation: Conversation): ConversationFiles | null {
+  const stem = join(CONVERSATION_FOLDER, conversation.name);
+  const files = { audio: `${stem}.wav`, rttm: `${stem}.rttm` };
+  const stm = () => (existsSync(`${stem}.stm`) ? `${stem}.stm` : null);
+  const made = JSON.stringify({ VERSION, ...conversation });
+  const stamp = `${stem}.json`;
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === made) return { ...files, stm: stm() };
+  mkdirSync(CONVERSATION_FOLDER, { recursive: true });
+  rmSync(`${stem}.stm`, { force: true });
+  const random = seededRandom(seedOf(conversation.name));
+  const cast = castOf(conversation, random);
+  if (cast === null) return null;
+  const { samples, speakers, words } = rendered(conversation, cast, random);
+  writeFileSync(files.audio, wav(samples));
+  writeFileSync(files.rttm, rttmLines(conversation.name, speakers));
+  if (words !== null) writeFileSync(`${stem}.stm`, stmLines(conversation.name, words));
+  writeFileSync(`${stamp}.part`, made);
+  renameSync(`${stamp}.part`, stamp);
+  return { ...files, stm: stm() };
+}
+
+export interface Rendered {
+  samples: Float32Array;
+  speakers: { id: string; spans: Span[] }[];
+  /** Null where not all words are known. */
+  words: ({ speaker: string } & Wording)[] | null;
+}
+
+/** @param random uniform values from 0 to 1, seeded */
+export function rendered(
+  conversation: Conversation,
+  cast: readonly Pick<Voice, 'id' | 'utterances'>[],
+  random: () => number,
+): Rendered {
+  const mouths = cast.map((voice) => speaking(voice, random));
+  const speak = (speaker: number, seconds: number) => (mouths[speaker] as (typeof mouths)[number])(seconds);
+  const turns = planned<Spoken>(conversation, speak, random);
+  const end = Math.max(0, ...turns.map(({ start, said }) => start + said.seconds)) + SILENT_END_SEC;
+  const tracks = cast.map((_, speaker) => {
+    const track = new Float32Array(Math.round(end * RATE));
+    const gain = 10 ** ((-LEVEL_SPREAD_DB * random()) / 20);
+    for (const turn of turns.filter((one) => one.speaker === speaker)) {
+      const at = Math.round(turn.start * RATE);
+      turn.said.samples.forEach((sample, i) => {
+        if (at + i < track.length) track[at + i] = (track[at + i] ?? 0) + gain * sample;
+      });
+    }
+    return track;
+  });
+  const heard = inPlace(tracks, conversation, random);
+  const kind = NOISE_KINDS[Math.floor(random() * NOISE_KINDS.length)] ?? 'rain';
+  const noise = () => NOISES[kind]?.(heard.length / RATE, random) ?? heard;
+  const wordings = turns.map(({ speaker, start, said }) =>
+    said.wording?.map((one) => ({
+      speaker: cast[speaker]?.id ?? '',
+      text: one.text,
+      start: start + one.start,
+      end: start + one.end,
+    })),
+  );
+  const known = wordings.filter((one) => one !== undefined);
+  return {
+    samples: conversation.snrDb === null ? heard : mixed(heard, noise(), conversation.snrDb),
+    speakers: cast.map(({ id }, speaker) => ({ id, spans: spansOf(turns, speaker) })),
+    words: known.length === wordings.length ? known.flat() : null,
+  };
+}
+
+const known = new Map<boolean, Voice[]>();
+
+/** Voices of one person are told by what they say, not by how they were recorded, so calls alone have narrow ones. */
+function castOf({ speakers, tuning, telephone }: Conversation, random: () => number): Voice[] | null {
+  const all = known.get(tuning) ?? voices({ tuning });
+  known.set(tuning, all);
+  const able = all.filter(({ narrowBand }) => telephone || !narrowBand);
+  const cast = able
+    .map((voice) => ({ voice, key: random() }))
+    .toSorted((a, b) => a.key - b.key)
+    .slice(0, speakers)
+    .map(({ voice }) => voice);
+  if (cast.length === speakers) return cast;
+  process.stderr.write(`Without conversations of ${speakers}: only ${able.length} voices can be had\n`);
+  return null;
+}
+
+const seedOf = (name: string) => createHash('sha256').update(name).digest().readUInt32LE(0);

@@ -1,0 +1,90 @@
+/** Lists the files of the synthetic set. Half of them are for tuning settings, and the other half judges them. */
+import { hashOf } from '../../clips/prompts.ts';
+import type { Talk } from './plan.ts';
+
+export const CLASSES = ['clean', 'noise', 'telephone', 'distant', 'long', 'meeting'] as const;
+export type ConversationClass = (typeof CLASSES)[number];
+
+export interface Conversation extends Talk {
+  /** Such as `noise-3-b`: class, number of speakers, and a letter. */
+  name: string;
+  conversationClass: ConversationClass;
+  tuning: boolean;
+  /** Root mean square of the whole file over that of the noise, in decibels; null for no noise. */
+  snrDb: number | null;
+  telephone: boolean;
+  distant: boolean;
+}
+
+const TURN_SEC = [0.5, 15] as const;
+/** People in a meeting answer quickly. */
+const MEETING_TURN_SEC = [0.5, 8] as const;
+const LENGTHS_SEC = [45, 60, 90, 75, 120, 150] as const;
+const OVERLAPS = [0, 0.05, 0.1, 0.2] as const;
+const SNRS_DB = [20, 15, 10, 5] as const;
+const SPEAKERS = [1, 2, 3, 4, 5, 6] as const;
+const MEETINGS = 16;
+
+/** The whole set, always the same. */
+export function conversations(): Conversation[] {
+  return [true, false].flatMap((tuning) => half(tuning));
+}
+
+function half(tuning: boolean): Conversation[] {
+  const places = { telephone: false, distant: false, snrDb: null, turnSec: TURN_SEC };
+  let index = 0;
+  const mixed = (['clean', 'noise', 'telephone', 'distant'] as const).flatMap((conversationClass, row) =>
+    SPEAKERS.map((speakers) => {
+      index += 1;
+      return {
+        ...places,
+        name: nameOf(`${conversationClass}-${speakers}`, tuning),
+        conversationClass,
+        tuning,
+        speakers,
+        seconds: LENGTHS_SEC[(index + row) % LENGTHS_SEC.length] ?? 60,
+        overlap: speakers === 1 ? 0 : (OVERLAPS[(index + row) % OVERLAPS.length] ?? 0),
+        telephone: conversationClass === 'telephone',
+        distant: conversationClass === 'distant',
+        snrDb: conversationClass === 'noise' ? (SNRS_DB[index % SNRS_DB.length] ?? 10) : null,
+      };
+    }),
+  );
+  const long = {
+    ...places,
+    name: nameOf('long-4', tuning),
+    conversationClass: 'long' as const,
+    tuning,
+    speakers: 4,
+    seconds: 600,
+    overlap: 0.1,
+    snrDb: 20,
+  };
+  const meetings = Array.from({ length: MEETINGS }, (_, i) => {
+    const speakers = 2 + (i % 3);
+    return {
+      ...places,
+      name: nameOf(`meeting${i + 1}-${speakers}`, tuning),
+      conversationClass: 'meeting' as const,
+      tuning,
+      speakers,
+      seconds: 30,
+      overlap: 0.2 + 0.05 * (i % 4),
+      turnSec: MEETING_TURN_SEC,
+      distant: true,
+      snrDb: 15,
+    };
+  });
+  return [...mixed, long, ...meetings];
+}
+
+/** The first letter behind the name whose sha256 is of that half, as for the clips of `npm run bench:accuracy`. */
+function nameOf(stem: string, tuning: boolean): string {
+  const letters = [...'abcdefghijklmnopqrstuvwxyz'];
+  const letter = letters.find((last) => isTuning(`${stem}-${last}`) === tuning);
+  return `${stem}-${letter}`;
+}
+
+export function isTuning(name: string): boolean {
+  return Number.parseInt(hashOf('', name).slice(-1), 16) % 2 === 0;
+}
