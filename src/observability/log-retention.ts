@@ -6,6 +6,7 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Logger } from 'winston';
 import { endOfLocalDay } from './local-day.ts';
+import { planRemoval } from './retention.ts';
 
 /** Neither function ever rejects. */
 export interface LogRetention {
@@ -59,10 +60,10 @@ export function createLogRetention({
 
   async function removeOldest(files: LogFile[], path: string, bytes: number): Promise<number> {
     let total = files.reduce((sum, file) => sum + file.bytes, 0);
-    const oldestFirst = files.sort((a, b) => a.day.localeCompare(b.day) || a.part - b.part);
-    for (const file of oldestFirst) {
-      const isOld = now() - endOfLocalDay(file.day) > maxAgeMs;
-      if (file.path === path || (!isOld && total + bytes <= maxBytes)) continue;
+    const stored = files
+      .toSorted((a, b) => a.part - b.part)
+      .map((file) => ({ ...file, at: endOfLocalDay(file.day), busy: file.path === path }));
+    for (const file of planRemoval(stored, { maxAgeMs, maxBytes: maxBytes - bytes }, now())) {
       await rm(file.path, { force: true });
       total -= file.bytes;
     }

@@ -4,8 +4,9 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileS
 import { join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { createSweeper, plan, type SweeperOptions } from '../../src/observability/capture/sweeper.ts';
+import { createSweeper, type SweeperOptions } from '../../src/observability/capture/sweeper.ts';
 import { endOfLocalDay, localDay } from '../../src/observability/local-day.ts';
+import { planRemoval, type RetentionLimits } from '../../src/observability/retention.ts';
 import { until } from '../until.ts';
 import { folder, recordingLog } from './observability-fixtures.ts';
 
@@ -38,11 +39,14 @@ function world(t: TestContext, options: Partial<SweeperOptions> = {}) {
 test('the plan removes by age first, then the oldest until the rest is within the size', () => {
   const of = (path: string, at: number, bytes: number, busy = false) => ({ path, at, bytes, busy });
   const limits = { maxAgeMs: 100, maxBytes: 10 };
+  const plan = (stored: ReturnType<typeof of>[], within: RetentionLimits, now: number) =>
+    planRemoval(stored, within, now).map(({ path }) => path);
   assert.deepEqual(plan([], limits, 0), []);
   assert.deepEqual(plan([of('edge', 0, 1), of('new', 50, 1)], limits, 100), []);
   assert.deepEqual(plan([of('old', -1, 9), of('b', 20, 5), of('a', 10, 5)], limits, 100), ['old']);
   assert.deepEqual(plan([of('c', 30, 5), of('a', 10, 5), of('b', 20, 5)], limits, 100), ['a']);
   assert.deepEqual(plan([of('busy', -9, 50, true), of('a', 10, 1)], limits, 100), ['a']);
+  assert.deepEqual(plan([of('b', 10, 6), of('a', 10, 6)], limits, 100), ['b']);
 });
 
 test('the plan keeps its promises for all captures', () => {
@@ -53,10 +57,8 @@ test('the plan keeps its promises for all captures', () => {
   });
   fc.assert(
     fc.property(fc.array(candidate), fc.nat(1000), fc.nat(2000), (some, maxAgeMs, maxBytes) => {
-      const captures = some.map((c, n) => ({ ...c, path: `${n}` }));
-      const doomed = new Set(plan(captures, { maxAgeMs, maxBytes }, 1000));
-      const kept = captures.filter((c) => !doomed.has(c.path));
-      const gone = captures.filter((c) => doomed.has(c.path));
+      const gone = planRemoval(some, { maxAgeMs, maxBytes }, 1000);
+      const kept = some.filter((c) => !gone.includes(c));
       const young = gone.filter((c) => 1000 - c.at <= maxAgeMs);
       const idle = kept.filter((c) => !c.busy);
       const bytes = kept.reduce((sum, c) => sum + c.bytes, 0);

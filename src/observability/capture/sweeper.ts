@@ -1,33 +1,7 @@
 /** Removes captures by age, then by size, at the start and every half hour (contract 8). */
 import type { Logger } from 'winston';
+import { planRemoval } from '../retention.ts';
 import { listCaptures, removeCapture, removeEmptyDays } from './capture-folder.ts';
-
-export interface SweepCandidate {
-  path: string;
-  /** Epoch milliseconds. */
-  at: number;
-  bytes: number;
-  /** True while the capture is being written. It counts towards the size, but is never removed. */
-  busy: boolean;
-}
-
-export interface SweepLimits {
-  maxAgeMs: number;
-  maxBytes: number;
-}
-
-/** The paths to remove: all captures older than the limit, then the oldest until the rest is within the size. */
-export function plan(captures: readonly SweepCandidate[], limits: SweepLimits, now: number): string[] {
-  const doomed = new Set(captures.filter((c) => !c.busy && now - c.at > limits.maxAgeMs));
-  let bytes = captures.reduce((sum, c) => (doomed.has(c) ? sum : sum + c.bytes), 0);
-  const oldestFirst = captures.filter((c) => !c.busy && !doomed.has(c)).sort((a, b) => a.at - b.at);
-  for (const capture of oldestFirst) {
-    if (bytes <= limits.maxBytes) break;
-    doomed.add(capture);
-    bytes -= capture.bytes;
-  }
-  return [...doomed].map((c) => c.path);
-}
 
 export interface Sweeper {
   /** Sweeps now, or joins the sweep under way. It never rejects, and returns how many captures were removed. */
@@ -59,7 +33,7 @@ export function createSweeper(options: SweeperOptions): Sweeper {
     let removed = 0;
     try {
       const captures = (await listCaptures(dir)).map((c) => ({ ...c, busy: isOpen(c.path) }));
-      for (const path of plan(captures, limits, now())) {
+      for (const { path } of planRemoval(captures, limits, now())) {
         if (closed) break;
         if (isOpen(path)) continue;
         // A capture that cannot be removed must not keep the others from being removed.
