@@ -1,5 +1,5 @@
 /**
- * The limits on what clients can make the gateway hold, wait for or compute, in one place. docs/reliability.md lists
+ * The limits on what clients can make the gateway hold, wait for or compute, in one place. docs/limits.md lists
  * them together with those that are settings (config.ts) and those of the addon, each with the test in which it bites.
  * Tests run the gateway with smaller limits where they cannot wait as long or send as much.
  */

@@ -8,7 +8,7 @@ export function parsed(path: string, text: string): Program {
   return program;
 }
 
-export function childrenOf(node: Node): Node[] {
+function childrenOf(node: Node): Node[] {
   const members = node as unknown as Record<string, Node | (Node | null)[] | null>;
   return (visitorKeys[node.type] ?? [])
     .flatMap((key) => members[key] ?? [])

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { titlesIn } from './test-titles.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const CITING = ['src', 'native', 'test', 'docs', 'bench', 'scripts', 'README.md'];
@@ -102,10 +101,8 @@ test('every place of the contract that is cited exists', () => {
 });
 
 test('rows of tests that are named after a section of the contract name one that exists', () => {
-  const rows = [...titlesIn('contract.test.ts', read('test/http/contract.test.ts'))];
-  const numbered = rows
-    .map((row) => /^(\d+(?:\.\d+)*) /.exec(row)?.[1])
-    .filter((number) => number !== undefined);
+  const rows = read('test/http/contract.test.ts').matchAll(/(?:row: |test\()['`](\d+(?:\.\d+)*) /g);
+  const numbered = [...rows].map(([, number = '']) => number);
   assert(numbered.length > 20, `only ${numbered.length} rows were found`);
   for (const number of numbered) assert(places.has(number), `test/http/contract.test.ts names ${number}`);
 });
