@@ -1,4 +1,5 @@
-# Debian's cross compiler for 64-bit ARM (g++-aarch64-linux-gnu). `npm run test:arm64` runs what it makes under QEMU.
+# Debian's cross compiler for 64-bit ARM (g++-aarch64-linux-gnu). `npm run test:native -- --arch=arm64` runs what it
+# makes under QEMU.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,6 +1,6 @@
 /**
- * `npm run build:native`: compiles the native addon. cmake-js configures (it knows Node's headers), CMake builds. A
- * second run on an unchanged tree only asks the build tool, which takes a fraction of a second.
+ * Compiles the native addon for `npm run build`. cmake-js configures (it knows Node's headers), CMake builds. A second
+ * run on an unchanged tree only asks the build tool, which takes a fraction of a second.
  *
  *   node scripts/build-native.mjs [--cpu=native|all|LEVEL] [--whisper-source=FOLDER] [--build-type=Release|Debug]
  *     [--arch=arm64] [--out=FOLDER]

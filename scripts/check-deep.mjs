@@ -34,13 +34,14 @@ const ON_EACH_NODE = [
 ];
 const PARTS = {
   'deep tests': (title) => {
-    npm('Vulkan library', 'build:vulkan', '--floats');
+    npm('Vulkan library', 'build', 'vulkan', '--floats');
     npm(title, 'test', 'test/deep/');
   },
   threads: (title) => npm(title, 'test:native', '--threads'),
   'kernels of avx2': testOlderKernels,
-  'Node versions': (title) => npm(title, 'test:node-versions', ...ON_EACH_NODE),
-  '64-bit ARM': (title) => npm(title, 'test:arm64'),
+  'Node versions': (title) =>
+    run(title, process.execPath, ['scripts/test-node-versions.mjs', ...ON_EACH_NODE], { env }),
+  '64-bit ARM': (title) => npm(title, 'test:native', '--arch=arm64'),
   fuzzing: (title) => npm(title, 'fuzz'),
   soak: (title) => npm(title, 'soak', '--seconds', '60', '--seed', '1'),
 };

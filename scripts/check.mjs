@@ -5,7 +5,7 @@ import { run } from './tools.mjs';
 installTools();
 run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
 run('lint', 'npm', ['run', '--silent', 'lint']);
-run('lint of the native code', 'npm', ['run', '--silent', 'lint:tidy']);
+run('lint of the native code', 'npm', ['run', '--silent', 'lint', '--', 'tidy']);
 run('typecheck', 'npm', ['run', '--silent', 'typecheck']);
 run('build', 'npm', ['run', '--silent', 'build']);
 const env = { ...process.env, ...fetchWeights(), VOXGATE_TEST_WEIGHTS: '1' };

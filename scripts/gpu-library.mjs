@@ -36,7 +36,7 @@ export function buildGpuLibrary(backend, definitions, { title, jobs, whisperSour
   process.stdout.write(
     existsSync(beside)
       ? 'Ready: SVC_DEVICE=auto takes the GPU.\n'
-      : 'Compiled. Now the addon: npm run build:native puts the library beside it.\n',
+      : 'Compiled. Now the addon: npm run build puts the library beside it.\n',
   );
 }
 

@@ -1,7 +1,7 @@
 /**
- * `npm run gpu-report` measures an NVIDIA GPU and prints one page of Markdown, to be pasted into an issue. It builds what
- * it needs, fetches weights, installs the peers below build/, and takes some hours at its first run; most of that is
- * the compilation of the CUDA library. bench/gpu/report.ts has its steps.
+ * `npm run bench -- gpu` measures an NVIDIA GPU and prints one page of Markdown, to be pasted into an issue. It builds
+ * what it needs, fetches weights, installs the peers below build/, and takes some hours at its first run; most of that
+ * is the compilation of the CUDA library. bench/gpu/report.ts has its steps.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * `npm run lint:tidy`: clang-tidy over every C++ file of native/ with the checks of .clang-tidy. CMake configures a
+ * `npm run lint -- tidy`: clang-tidy over every C++ file of native/ with the checks of .clang-tidy. CMake configures a
  * folder of its own, because clang-tidy needs the compile commands; nothing is compiled.
  */
 import { existsSync, readFileSync } from 'node:fs';

@@ -46,7 +46,7 @@ function build() {
     newest(stamp) >= newest(join(ROOT, 'src'), join(ROOT, 'tsconfig.build.json'), join(ROOT, 'tsconfig.json'))
   )
     return;
-  run('compile', 'npm', ['run', '--silent', 'build:ts']);
+  run('compile', 'npm', ['run', '--silent', 'build', '--', 'ts']);
   writeFileSync(stamp, '');
 }
 

@@ -33,7 +33,7 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 commitAndTag();
 makePackages();
-writeFileSync(join(out, `voxgate-${version}.cdx.json`), output('npm', ['run', '--silent', 'sbom'], tree));
+writeFileSync(join(out, `voxgate-${version}.cdx.json`), output(process.execPath, ['scripts/sbom.mjs'], tree));
 writeFileSync(join(out, 'NOTES.md'), `${notes}\n`);
 writeChecksums();
 tellTheRest();

@@ -1,8 +1,8 @@
 /**
  * Lists what a gateway is made of: the packages that it needs to run, and the C and C++ sources in its addon.
  *
- *   npm run --silent sbom > voxgate.cdx.json     a CycloneDX 1.5 document (https://cyclonedx.org/docs/1.5/json/)
- *   npm run --silent sbom -- --third-party       the table of THIRD-PARTY.md
+ *   node scripts/sbom.mjs > voxgate.cdx.json        a CycloneDX 1.5 document (https://cyclonedx.org/docs/1.5/json/)
+ *   node scripts/sbom.mjs --third-party           the table of THIRD-PARTY.md
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

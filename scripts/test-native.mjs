@@ -8,8 +8,8 @@
  * `npm run test:native -- --threads` compiles it under ThreadSanitizer, ggml included, and runs the tests in which
  * threads meet.
  *
- * `npm run test:arm64` compiles it for 64-bit ARM with a library for every level of instructions, and runs the tests
- * under QEMU, without sanitizers.
+ * `npm run test:native -- --arch=arm64` compiles it for 64-bit ARM with a library for every level of instructions, and
+ * runs the tests under QEMU, without sanitizers.
  */
 import { compile, configure } from './cmake.mjs';
 import { describeMissing, missingTools, run, runSideBySide } from './tools.mjs';

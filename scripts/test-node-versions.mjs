@@ -1,6 +1,6 @@
 /**
- * `npm run test:node-versions [-- --spread PATH…]` runs tests on every version of Node that package.json promises, but for
- * the one that runs this: those of the addon and of HTTP, or the files whose path contains a word. With --spread those
+ * `node scripts/test-node-versions.mjs [--spread PATH…]` runs tests on every version of Node that package.json promises,
+ * but for the one that runs this: those of the addon and of HTTP, or the files whose path contains a word. With --spread those
  * run on each version, and every other file of the addon and of HTTP runs on one of them. The addon is the same one, as
  * Node-API has it, and the versions come from the package index.
  */

@@ -1,7 +1,7 @@
 /**
  * Measures the word error rate of the gateway and its peers on recorded speech in seven languages.
  *
- *   npm run bench:accuracy [-- --forms json,timed --languages en,fr --peers voxgate,faster-whisper --most 20 --cached]
+ *   npm run bench -- accuracy [--forms json,timed --languages en,fr --peers voxgate,faster-whisper --most 20 --cached]
  *
  * The rates are told by language and by length for each form, in which all peers hear the same clips in turns, so that
  * the ratios of their times hold, too. Every clip in which the gateway differs from the best peer is listed in

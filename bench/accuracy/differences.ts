@@ -1,5 +1,5 @@
 /**
- * Lists, for each form of `npm run bench:accuracy`, the words in which the gateway differs from the peer with the fewest
+ * Lists, for each form of `npm run bench -- accuracy`, the words in which the gateway differs from the peer with the fewest
  * errors, so that what was lost can be read.
  */
 import { type Heard, OWN, peersOf } from './report.ts';

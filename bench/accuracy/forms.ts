@@ -1,4 +1,4 @@
-/** The forms in which `npm run bench:accuracy` has every peer hear the prompts; each has a table of its own. */
+/** The forms in which `npm run bench -- accuracy` has every peer hear the prompts; each has a table of its own. */
 import { fromFarAway, overTelephone, quieter, withBabble, withWhiteNoise } from '../clips/degraded-clips.ts';
 import { longClip, repeatedClip } from '../clips/long-clips.ts';
 import type { Prompt } from '../clips/prompts.ts';

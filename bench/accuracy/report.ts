@@ -1,4 +1,4 @@
-/** Writes the tables of `npm run bench:accuracy`: word error rates and times by group, by length and by peer. */
+/** Writes the tables of `npm run bench -- accuracy`: word error rates and times by group, by length and by peer. */
 
 import type { Prompt } from '../clips/prompts.ts';
 import type { Outcome } from '../compare/measurement.ts';

@@ -1,4 +1,4 @@
-/** The groups of clips whose words `npm run bench:accuracy` counts; each group is a row of its tables. */
+/** The groups of clips whose words `npm run bench -- accuracy` counts; each group is a row of its tables. */
 import { publicClips } from './clips.ts';
 import { DIALOG_LANGUAGES, dialogs } from './dialogs.ts';
 import { hashOf, PROMPT_LANGUAGES, type Prompt, prompts, shuffled } from './prompts.ts';

@@ -4,7 +4,7 @@
  *   npm run bench [-- --only commands,60s --peers voxgate,faster-whisper --rounds 5 --write]
  *   npm run bench -- --audio FILE --reference TEXT
  *   npm run bench -- --cpu avx2   (after npm run build -- --cpu=all)
- *   npm run bench -- --device cuda   (after npm run build:cuda)
+ *   npm run bench -- --device cuda   (after npm run build -- cuda)
  *
  * All are warm and take turns, and the order is reversed from clip to clip, so that other load of the machine falls
  * on all. voxgate and whisper.cpp's server are timed through HTTP, upload included; the others in their own process,

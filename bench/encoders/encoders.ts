@@ -2,7 +2,7 @@
  * Times the families beside Whisper against onnxruntime with encoders of the same shapes, on the same number of
  * threads. Weights are generated, so there are no words.
  *
- *   npm run bench:encoders -- --parakeet FILE --sensevoice FILE [--threads 1,2] [--seconds 5,11,30] [--rounds N]
+ *   npm run bench -- encoders --parakeet FILE --sensevoice FILE [--threads 1,2] [--seconds 5,11,30] [--rounds N]
  *
  * The files come from test/native/generate-parakeet.py --full and test/native/generate-sensevoice.py full. voxgate's
  * time is that of a whole call: it computes the features and decodes too, which onnxruntime is not asked for. With

@@ -1,4 +1,4 @@
-/** Makes the page of `npm run gpu-report` from what its steps found. */
+/** Makes the page of `npm run bench -- gpu` from what its steps found. */
 import { markdownTable } from '../shared/page.ts';
 
 export interface Gpu {

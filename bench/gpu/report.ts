@@ -1,7 +1,7 @@
 /**
  * Measures this machine's GPU and prints one page of Markdown: what ran, whether the GPU says what the CPU says, and
- * the peers on the same GPU. A step that fails is named with its reason, and the others go on. `npm run gpu-report`
- * (scripts/gpu-report.mjs) starts it. The page is kept in build/gpu-report.md.
+ * the peers on the same GPU. A step that fails is named with its reason, and the others go on.
+ * scripts/gpu-report.mjs starts it. The page is kept in build/gpu-report.md.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,10 +24,10 @@ const findings: Findings = { facts: [], steps: [], models: [], comparisons: '' }
 mkdirSync(FOLDER, { recursive: true });
 
 await step('addon and gateway', () => npm('build'));
-await step('CUDA library', () => npm('build:cuda', [], 240));
+await step('CUDA library', () => npm('build', ['cuda'], 240));
 await step('the addon finds the GPU', () => {
   const script = `
-    const { loadNative } = await import('../dist/engine/addon.js');
+    const { loadNative } = await import('./dist/engine/addon.js');
     const { whisperVersion, ggmlVersion, cpuLevel, devices } = loadNative(undefined, { gpus: true }).info;
     console.log(JSON.stringify([whisperVersion, ggmlVersion, cpuLevel, devices.find(({ gpu }) => gpu)?.name ?? '']));`;
   const [whisper, ggml, level, gpu] = JSON.parse(

@@ -1,7 +1,7 @@
 /**
  * Measures how time and memory grow with the length of the speech, through HTTP, and with the size of the model.
  *
- *   npm run bench:growth [-- --up-to 60 --only length|models --models tiny,base --rounds 1 --threads 2 --pause 3
+ *   npm run bench -- growth [--up-to 60 --only length|models --models tiny,base --rounds 1 --threads 2 --pause 3
  *                        --images DIR --write]
  *
  * For the length, one clip is said again and again with pauses between. With pauses of less than 3 s a chunk holds

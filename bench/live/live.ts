@@ -2,8 +2,8 @@
  * Measures live speech: recorded sentences are said in real time, in packets as clients send them. How soon is the text
  * there when a sentence has ended, how soon are its first words, and how many words are wrong?
  *
- *   npm run bench:live [-- --delays minimal,medium --most 60 --write]
- *   npm run bench:live -- --sessions 20 --batch --minutes 3
+ *   npm run bench -- live [--delays minimal,medium --most 60 --write]
+ *   npm run bench -- live --sessions 20 --batch --minutes 3
  *
  * The programs take turns from clip to clip. The second form opens many sessions, of which one is spoken to at a time.
  */

@@ -2,7 +2,7 @@
  * Measures what the chunks of the `6min` class take on one thread and on two, and simulates from that how an hour of
  * such speech is recognized on more threads, by how many lanes a model may have.
  *
- *   npm run bench:lanes [-- --minutes 6 --write]
+ *   npm run bench -- lanes [--minutes 6 --write]
  */
 import { cpus } from 'node:os';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@
  * One transcription runs while a crowd asks for all three capabilities: how fast are they refused, and what does it
  * cost the one that is served?
  *
- *   npm run bench:load-shedding [-- --rate 1000 --seconds 30]
+ *   npm run bench -- load-shedding [--rate 1000 --seconds 30]
  *
  * The same audio is transcribed alone, then under load. The load may cost the processor time that it takes itself,
  * spread over the cores: the gateway's own for the refusals, and the load generator's beside it. Any cost beyond that

@@ -1,7 +1,7 @@
 /**
  * Measures the memory of the gateway over many mixed requests, loads and unloads, and long files, through HTTP.
  *
- *   npm run bench:memory [-- --requests 1500 --rounds 5 --long 60 --clients 4 --seed 1 --json FILE]
+ *   npm run bench -- memory [--requests 1500 --rounds 5 --long 60 --clients 4 --seed 1 --json FILE]
  *
  * The requests hold 2 to 60 s of speech, in seven forms, with the language given or detected. Several clients send
  * at once, so that most requests are refused first, and retry. `--long` is the length in minutes of a file that is

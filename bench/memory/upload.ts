@@ -2,7 +2,7 @@
  * Measures how much a large upload adds to the gateway's memory, and how long /health takes from the start of the
  * process.
  *
- *   node --import tsx bench/memory/upload.ts [--megabytes 300]
+ *   npm run bench -- upload [--megabytes 300]
  *
  * The upload is a wav of silence, so every byte is received, decoded and searched for speech, but no model runs.
  * Memory is the peak resident set that the kernel counted (VmHWM), read before and after.

@@ -1,4 +1,4 @@
-/** Defines what `npm run bench:speakers` asks of every program that tells speakers apart. */
+/** Defines what `npm run bench -- speakers` asks of every program that tells speakers apart. */
 import type { SpeakerSpan } from '../speakers/conversations/reference.ts';
 import type { TimedWord } from './peer.ts';
 

@@ -1,4 +1,4 @@
-/** All programs that `npm run bench:speakers` compares. */
+/** All programs that `npm run bench -- speakers` compares. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { type GatewayProcess, startGatewayProcess } from '../shared/gateway.ts';

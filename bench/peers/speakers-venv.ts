@@ -1,4 +1,4 @@
-/** The Python environment of `npm run bench:speakers`, which is apart because torch is large. */
+/** The Python environment of `npm run bench -- speakers`, which is apart because torch is large. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, rmSync } from 'node:fs';

@@ -3,7 +3,7 @@
  * gateway with them and one without, in turns. The gateway's processor time is compared beside the rate, because it
  * is far steadier.
  *
- *   npm run bench:observability [-- --rounds 10 --requests 1000]
+ *   npm run bench -- observability [--rounds 10 --requests 1000]
  */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

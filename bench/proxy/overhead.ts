@@ -2,7 +2,7 @@
  * Measures the cost of a transcription beside inference: a request of an 11 s wav through HTTP, less the time that
  * voice activity and recognition of the same samples take in this process, in turns.
  *
- *   node --import tsx bench/proxy/overhead.ts [--rounds 25]
+ *   npm run bench -- overhead [--rounds 25]
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

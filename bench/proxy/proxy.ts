@@ -2,7 +2,7 @@
  * Measures the cost of passing a call on: one upstream is asked directly, through the gateway and through nginx, in
  * turns.
  *
- *   npm run bench:proxy [-- --rounds 5 --requests 400 --gigabytes 1]
+ *   npm run bench -- proxy [--rounds 5 --requests 400 --gigabytes 1]
  *
  * Latency is that of one small POST after the other. Throughput is that of a long answer and of a long request.
  * Memory is the gateway's peak before and after those. nginx is set up to do the same: nothing buffered, a new

@@ -1,7 +1,7 @@
 /**
  * Counts the sounds without speech for which the gateway returns a text.
  *
- *   npm run bench:silence [-- --languages auto,en --kinds music,noises --softer 30 --tuning --write]
+ *   npm run bench -- silence [--languages auto,en --kinds music,noises --softer 30 --tuning --write]
  *
  * Every text stands in build/accuracy/silence.tsv.
  */

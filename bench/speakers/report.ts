@@ -1,4 +1,4 @@
-/** Writes the tables of `npm run bench:speakers` as Markdown. */
+/** Writes the tables of `npm run bench -- speakers` as Markdown. */
 
 import { markdownTable } from '../shared/page.ts';
 import { CLASSES } from './conversations/set.ts';

@@ -2,8 +2,8 @@
  * Measures how well the gateway and its peers tell who speaks when: on a synthetic set of conversations and short
  * meetings, and on a telephone call with known turns.
  *
- *   npm run bench:speakers [-- --classes noise,meeting --peers voxgate,pyannote --tuning --cached --write]
- *   npm run bench:speakers -- --only-files
+ *   npm run bench -- speakers [--classes noise,meeting --peers voxgate,pyannote --tuning --cached --write]
+ *   npm run bench -- speakers --only-files
  *
  * All peers hear the same files in turns. Settings are tuned with --tuning, which takes the other half of the set. With
  * --cached the turns of peers are taken from earlier runs. Every score stands in build/conversations/scores.json.

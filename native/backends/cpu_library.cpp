@@ -191,7 +191,7 @@ std::string missing_cpu_library() {
   if (troubles().empty())
     return "No CPU compute library was found beside the addon (libggml-cpu*.so)";
   return "No CPU compute library can be used here" + troubles() +
-         ". Compile it on this machine with: npm run build:native";
+         ". Compile it on this machine with: npm run build";
 }
 
 } // namespace voxgate

@@ -70,8 +70,8 @@ function countGpus(devices: readonly ComputeDevice[], libraries: readonly GpuLib
 }
 
 const NAMES: Record<GpuLibrary, { name: string; command: string; tool: string }> = {
-  cuda: { name: 'CUDA', command: 'npm run build:cuda', tool: 'nvidia-smi' },
-  vulkan: { name: 'Vulkan', command: 'npm run build:vulkan', tool: 'vulkaninfo --summary' },
+  cuda: { name: 'CUDA', command: 'npm run build -- cuda', tool: 'nvidia-smi' },
+  vulkan: { name: 'Vulkan', command: 'npm run build -- vulkan', tool: 'vulkaninfo --summary' },
 };
 
 /** Device files of the NVIDIA driver, which also exist in containers that were given a GPU; WSL 2 has `dxg`. */

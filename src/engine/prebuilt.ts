@@ -35,7 +35,7 @@ export function prebuiltAddon(): string | null {
 
 /** What to do where the addon cannot be loaded, as an order. */
 export function howToGetAddon(): string {
-  if (isClone) return 'run npm run build:native';
+  if (isClone) return 'run npm run build';
   const compile = 'run voxgate build, which needs CMake and a C++ compiler';
   return optionalDependencies?.[NAME] !== undefined
     ? `install ${NAME}@${version} (for systems with the GNU C library), or ${compile}`

@@ -37,60 +37,60 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     options: '--rounds 1',
     prints: /^\| faster-whisper +\|/m,
   },
-  'npm run bench:accuracy -- --write': {
+  'npm run bench -- accuracy --write': {
     options: `--forms timed --languages en --most 1 ${TWO_PEERS}`,
     prints: /^\| en +\| 1 .* [\d.]+ %/m,
     writes: 'docs/accuracy.md',
   },
-  'npm run bench:accuracy -- --forms json --peers': {
+  'npm run bench -- accuracy --forms json --peers': {
     options: '--languages es --most 1',
     prints: /^\| es +\| 1 .* [\d.]+ %/m,
   },
-  'npm run bench:accuracy -- --forms json,detected': {
+  'npm run bench -- accuracy --forms json,detected': {
     options: '--languages en,fr --most 1 --peers voxgate',
     prints: /language given[\s\S]*^\| fr .*[\s\S]*detected[\s\S]*^\| fr /im,
   },
-  'npm run bench:silence': {
+  'npm run bench -- silence': {
     options: '--kinds noises --most 1 --languages en',
     prints: /^\| noises +\|/m,
     writes: 'docs/accuracy.md',
   },
-  'npm run bench:speakers': {
+  'npm run bench -- speakers': {
     options: '--classes call --peers voxgate',
     prints: /^\| the labeled call \| voxgate \| [\d.]+ %/m,
     writes: 'docs/accuracy.md',
   },
-  'npm run bench:live': {
+  'npm run bench -- live': {
     options: '--most 1 --delays minimal --alone',
     prints: /^\| voxgate/m,
     writes: 'docs/performance.md',
   },
-  'npm run bench:live -- --sessions': {
+  'npm run bench -- live --sessions': {
     options: '--sessions 3 --minutes 0.2',
     prints: /^\|/m,
     writes: 'docs/performance.md',
   },
-  'npm run bench:growth': {
-    options: '-- --up-to 2 --models tiny --rounds 1 --images build/plots',
+  'npm run bench -- growth': {
+    options: '--up-to 2 --models tiny --rounds 1 --images build/plots',
     prints: /^\| tiny +\|/m,
   },
-  'npm run bench:lanes': {
+  'npm run bench -- lanes': {
     options: '--minutes 0.5',
     prints: /^\| 32 +\|/m,
     writes: 'docs/performance.md',
   },
-  'node --import tsx bench/proxy/overhead.ts': { options: '--rounds 2', prints: /^2 rounds: .* ms/m },
-  'npm run bench:proxy': { options: '-- --rounds 1 --requests 20 --gigabytes 0.02', prints: /^\| nginx \|/m },
-  'npm run bench:load-shedding': { options: '-- --rate 100 --seconds 3', prints: /503/ },
-  'npm run bench:observability': { options: '-- --rounds 1 --requests 20', prints: /^watching costs/m },
-  'npm run bench:words': { options: '', prints: /ms/ },
-  'npm run bench:encoders': {
+  'npm run bench -- overhead': { options: '--rounds 2', prints: /^2 rounds: .* ms/m },
+  'npm run bench -- proxy': { options: '--rounds 1 --requests 20 --gigabytes 0.02', prints: /^\| nginx \|/m },
+  'npm run bench -- load-shedding': { options: '--rate 100 --seconds 3', prints: /503/ },
+  'npm run bench -- observability': { options: '--rounds 1 --requests 20', prints: /^watching costs/m },
+  'npm run bench -- words': { options: '', prints: /ms/ },
+  'npm run bench -- encoders': {
     options: '--rounds 1 --seconds 5 --layers 2',
     prints: /parakeet [\s\S]*sensevoice .* onnxruntime int8/,
   },
 };
 /** Tests themselves, and what cuda.test.ts runs: it needs a GPU. */
-const TESTED_ELSEWHERE = /^npm (test|run gpu-report)\b/;
+const TESTED_ELSEWHERE = /^npm (test|run bench -- gpu)\b/;
 const commands = documentCommands(PAGE, markdown)
   .map(({ command }) => command)
   .filter((command) => !TESTED_ELSEWHERE.test(command));
@@ -99,7 +99,7 @@ const beginnings = Object.keys(SHORT).sort((a, b) => b.length - a.length);
 let copy: WorkingCopy;
 before(async () => {
   copy = createWorkingCopy({ ownBuild: false, usersModels: true });
-  const { code, output } = await copy.run('npm run --silent build:ts');
+  const { code, output } = await copy.run('npm run --silent build -- ts');
   assert.equal(code, 0, output);
 });
 after(() => copy[Symbol.asyncDispose]());

@@ -13,13 +13,13 @@ import { createWorkingCopy } from '../recipes/working-copy.ts';
 /** So many begin, in the order of the alphabet, that four have ended: each core compiles one. The first are small. */
 const FILES = availableParallelism() + 4;
 
-test('npm run build:cuda compiles kernels, and npm run gpu-report says what it needs', {
+test('npm run build -- cuda compiles kernels, and npm run bench -- gpu says what it needs', {
   timeout: 600_000,
 }, async () => {
   const toolkit = toolkitIn(join(await pythonBin('cuda'), '..'));
   await using copy = createWorkingCopy({ ownBuild: false });
   // When grep has seen enough it closes the pipe, which ends the compilation.
-  const build = `PATH=${toolkit}/bin:$PATH npm run build:cuda -- --architectures=90 2>&1`;
+  const build = `PATH=${toolkit}/bin:$PATH npm run build -- cuda --architectures=90 2>&1`;
   const { stdout } = await copy.run(
     `${build} | tee build.log | grep --max-count=${FILES} 'Building CUDA object'`,
   );
@@ -31,7 +31,7 @@ test('npm run build:cuda compiles kernels, and npm run gpu-report says what it n
     .filter((path) => existsSync(path) && readFileSync(path, 'latin1').includes('.nv_fatbin'));
   assert(compiled.length >= 4, `${compiled.length} have code for a GPU`);
 
-  const { code, output } = await copy.run('npm run gpu-report');
+  const { code, output } = await copy.run('npm run bench -- gpu');
   if (existsSync('/dev/nvidia0')) return;
   assert.equal(code, 1);
   assert.match(output, /No NVIDIA GPU answers here .*not installed.*\n.*install NVIDIA's driver/);

@@ -17,7 +17,7 @@ for (const name of names) {
     const steps = parseRecipe(readFileSync(join(RECIPES, name), 'utf8'));
     const tells = (what: string) => steps.some((step) => 'command' in step && step.command.includes(what));
     if (tells('models pull') && !needsWeights(t)) return;
-    const ownBuild = tells('build:native');
+    const ownBuild = tells('build -- native');
     await using copy = createWorkingCopy({ ownBuild });
     let address: string | null = null;
     for (const step of steps) {

@@ -45,7 +45,7 @@ export interface VulkanWorld {
 /** Prepares a folder, or gives the reason why nothing can be tested here. */
 export async function vulkanWorld(): Promise<VulkanWorld | string> {
   const env = softwareDevice();
-  if (!existsSync(LIBRARY)) return 'there is no library for tests: npm run build:vulkan -- --floats';
+  if (!existsSync(LIBRARY)) return 'there is no library for tests: npm run build -- vulkan --floats';
   if (env === null)
     return 'the driver of the software device is not installed: apt-get install mesa-vulkan-drivers';
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-vulkan-'));

@@ -74,7 +74,7 @@ test('what is missing is named with what to do', async (t) => {
     },
   });
   assert.match(found.ffmpeg ?? '', /^warning: .*there is no ffmpeg in PATH: install ffmpeg$/);
-  assert.match(found.engine ?? '', /^problem: .*run npm run build:native$/);
+  assert.match(found.engine ?? '', /^problem: .*run npm run build$/);
   assert.match(found.models ?? '', /^problem: no speech model .*voxgate models pull multilingual-small$/);
   assert.match(found['speech upstream'] ?? '', /^warning: http:\/\/127\.0\.0\.1:1 .*SVC_TTS_UPSTREAM_URL/);
   assert.match(found['chat upstream'] ?? '', /^warning: .*SVC_LLM_BACKEND_URL/);

@@ -42,7 +42,7 @@ test('a library for another processor is said to be one', async () => {
   await compile('int ggml_backend_score(void) { return 0; }', join(folder, 'libggml-cpu.so'));
   const said = await inProcess(folder, { gpus: false }, LOAD_A_MODEL);
   assert.match(said, /^load_failed No CPU compute library can be used here; libggml-cpu\.so is compiled for/);
-  assert.match(said, /npm run build:native/);
+  assert.match(said, /npm run build/);
 });
 
 test('a library that cannot be loaded is named with the reason, and one that is not there is missed', async () => {

@@ -179,7 +179,7 @@ test('the addon knows which families it can load, those of the catalogue among t
 
 test('an addon that is missing is explained', () => {
   assert.throws(() => loadNative('/nowhere/voxgate.node'), {
-    message: /cannot be loaded on \w+-\w+[\s\S]*\/nowhere\/voxgate\.node[\s\S]*npm run build:native/,
+    message: /cannot be loaded on \w+-\w+[\s\S]*\/nowhere\/voxgate\.node[\s\S]*npm run build/,
   });
 });
 

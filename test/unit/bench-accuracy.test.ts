@@ -1,4 +1,4 @@
-/** The word error bench counts what it says it counts: `npm run bench:accuracy`. */
+/** The word error bench counts what it says it counts: `npm run bench -- accuracy`. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The bench of diarization knows who speaks when in the conversations that it makes: `npm run bench:speakers`. */
+/** The bench of diarization knows who speaks when in the conversations that it makes: `npm run bench -- speakers`. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The simulation of `npm run bench:lanes` gives what Amdahl's law and plain arithmetic give where they have an answer. */
+/** The simulation of `npm run bench -- lanes` gives what Amdahl's law and plain arithmetic give where they have an answer. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

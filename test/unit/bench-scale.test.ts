@@ -1,4 +1,4 @@
-/** The simulation of docs/scale.md gives what queueing theory gives where it has formulas: `npm run bench:scale`. */
+/** The simulation of docs/scale.md gives what queueing theory gives where it has formulas: `npm run bench -- scale`. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-/** The bench of diarization counts what it says it counts: `npm run bench:speakers`. */
+/** The bench of diarization counts what it says it counts: `npm run bench -- speakers`. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -51,7 +51,7 @@ test('a machine with a GPU and a build without its library is a warning with the
     const said = explainCpu(wanted, [cpu], { ...bare, present: true });
     assert.equal(said?.level, 'warn');
     assert.match(said.message, /models run on the CPU/i);
-    assert.match(said.message, /npm run build:cuda/);
+    assert.match(said.message, /npm run build -- cuda/);
     assert.match(said.message, /experimental/);
     assert.match(said.message, /SVC_DEVICE=cpu/);
   }
@@ -61,7 +61,7 @@ test('a library that finds no GPU is a warning that sends to the driver', () => 
   const said = explainCpu('auto', [cpu], here);
   assert.equal(said?.level, 'warn');
   assert.match(said.message, /nvidia-smi/);
-  assert.doesNotMatch(said.message, /build:cuda/);
+  assert.doesNotMatch(said.message, /build -- cuda/);
 });
 
 test('a machine without a GPU is a fact, not a warning', () => {
@@ -75,13 +75,13 @@ test('a GPU asked for by number that is not there is a warning that names what t
   assert.equal(said?.level, 'warn');
   assert.match(said.message, /SVC_DEVICE is cuda:1, but 1 GPU is usable/);
   const none = explainCpu('cuda', [cpu], { ...bare, present: false });
-  assert.match(none?.message ?? '', /SVC_DEVICE is cuda, but 0 GPUs are usable.*build:cuda/);
+  assert.match(none?.message ?? '', /SVC_DEVICE is cuda, but 0 GPUs are usable.*build -- cuda/);
   assert.equal(none?.level, 'warn');
 });
 
 test('a library that is missing or finds no GPU is named, with its own command and tool', () => {
   const absent = explainCpu('vulkan', [cpu, cuda(0)], here);
-  assert.match(absent?.message ?? '', /0 GPUs are usable.*no Vulkan library: npm run build:vulkan/);
+  assert.match(absent?.message ?? '', /0 GPUs are usable.*no Vulkan library: npm run build -- vulkan/);
   const idle = { libraries: ['vulkan'] as const, present: false };
   assert.match(explainCpu('vulkan', [cpu], idle)?.message ?? '', /Vulkan library .* vulkaninfo/);
   assert.equal(explainCpu('auto', [cpu], idle)?.message, 'Models run on the CPU: no GPU was found here');

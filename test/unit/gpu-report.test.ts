@@ -1,4 +1,4 @@
-/** The page of `npm run gpu-report`, and what the script says where there is no GPU. */
+/** The page of `npm run bench -- gpu`, and what the script says where there is no GPU. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

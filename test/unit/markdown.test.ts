@@ -1,5 +1,6 @@
 /** Every file, name and command that a Markdown file links to or tells the reader to run exists. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
@@ -13,6 +14,8 @@ const files = PLACES.flatMap((dir) =>
     .map((name) => join(dir, name)),
 );
 const { scripts } = JSON.parse(read('package.json'));
+/** The parts of the scripts that have some, as each names them when it is asked for another one. */
+const parts = new Map(['bench', 'build', 'lint'].map((name) => [name, partsOf(name)]));
 const testFiles = readdirSync(join(ROOT, 'test'), { recursive: true }).map((name) =>
   join('test', String(name)),
 );
@@ -58,9 +61,12 @@ for (const path of files) {
   });
 
   test(`${path}: the npm scripts and test files it tells to run exist`, () => {
+    if (path === 'CHANGELOG.md') return; // an entry keeps the names of its day
     for (const [, name = ''] of markdown.matchAll(/npm run (?:--silent )?(\w[\w:-]*)/g)) {
       assert(scripts[name] !== undefined, `npm run ${name}`);
     }
+    for (const [command, name = '', part = ''] of markdown.matchAll(PARTS_OF_SCRIPTS))
+      assert(parts.get(name)?.includes(part), command);
     if (path.startsWith('docs/recipes/')) return; // their tests are made on the way; recipes.test.ts runs them
     for (const [, wanted = ''] of markdown.matchAll(/npm test -- ([\w/-]+)/g)) {
       assert(
@@ -85,6 +91,19 @@ test('prose is wrapped, so that it can be read in an editor and compared line by
   );
   assert(long.length === 0, long.join('\n'));
 });
+
+/** What follows the name of a script that has parts, when it is no option. */
+const PARTS_OF_SCRIPTS = /npm run (?:--silent )?(bench|build|lint) -- ([a-z][\w-]*)/g;
+
+function partsOf(name: string): string[] {
+  const { status, stderr } = spawnSync(process.execPath, [`scripts/${name}.mjs`, 'nothing'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 1);
+  const [, named = ''] = /^There is no .*nothing, only (?:of )?(.*)\.$/m.exec(stderr) ?? [];
+  return named.split(', ');
+}
 
 /** Matches a row of a table, a line that ends in a link, and the title of one test. */
 function isUnbreakable(line: string): boolean {
@@ -114,10 +133,10 @@ test('every section of docs/performance.md that has figures is repeated in docs/
 
 /** The tables that `npm run bench` does not make. */
 const COMMANDS: Readonly<Record<string, string>> = {
-  growth: 'npm run bench:growth',
-  lanes: 'npm run bench:lanes',
-  live: 'npm run bench:live',
-  'live-sessions': 'npm run bench:live -- --sessions',
+  growth: 'npm run bench -- growth',
+  lanes: 'npm run bench -- lanes',
+  live: 'npm run bench -- live',
+  'live-sessions': 'npm run bench -- live --sessions',
 };
 
 /** Maps a heading of the second level to the text below it. */

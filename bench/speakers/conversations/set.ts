@@ -78,7 +78,7 @@ function half(tuning: boolean): Conversation[] {
   return [...mixed, long, ...meetings];
 }
 
-/** The first letter behind the name whose sha256 is of that half, as for the clips of `npm run bench:accuracy`. */
+/** The first letter behind the name whose sha256 is of that half, as for the clips of `npm run bench -- accuracy`. */
 function nameOf(stem: string, tuning: boolean): string {
   const letters = [...'abcdefghijklmnopqrstuvwxyz'];
   const letter = letters.find((last) => isTuning(`${stem}-${last}`) === tuning);
