@@ -11,9 +11,7 @@
  */
 import { CATEGORIES, type Category } from '../category.ts';
 import { type Exchange, TRAFFIC_CLASSES, type TrafficClass } from './exchange.ts';
-import { percentiles } from './percentiles.ts';
-import { createSamples, type Samples } from './samples.ts';
-import { createTraffic, type Traffic } from './traffic.ts';
+import { createRollingWindow, type Measurement, percentiles, type RollingWindow } from './rolling-window.ts';
 
 const RECENT = 50;
 const SERIES_STEP_SEC = 10;
@@ -116,8 +114,7 @@ export interface MetricsOptions {
 }
 
 interface Kept {
-  traffic: Traffic;
-  samples: Samples;
+  window: RollingWindow;
   recent: MetricsSample[];
 }
 
@@ -128,8 +125,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
 
   const begin = (category: Category): Kept => {
     const fresh: Kept = {
-      traffic: createTraffic(Math.max(windowSec, SERIES_SPAN_SEC)),
-      samples: createSamples(capacity),
+      window: createRollingWindow({ spanSec: Math.max(windowSec, SERIES_SPAN_SEC), capacity }),
       recent: [],
     };
     kept.set(category, fresh);
@@ -149,18 +145,16 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
   return {
     record(exchange) {
       if (exchange.category === undefined) return;
-      const { traffic, samples, recent } = kept.get(exchange.category) ?? begin(exchange.category);
+      const { window, recent } = kept.get(exchange.category) ?? begin(exchange.category);
       const at = second();
-      traffic.add(at, exchange.class, {
+      window.count(at, exchange.class, {
         audioSec: exchange.audioSec ?? 0,
         diarized: exchange.speakers === undefined ? 0 : 1,
       });
       const served = exchange.class !== '503-busy' && exchange.class !== 'client-disconnect';
-      const { latencyMs, slotWaitMs = Number.NaN, rtf = Number.NaN } = exchange;
-      if (served) samples.push(at, { latencyMs, slotWaitMs, rtf });
-      else if (!Number.isNaN(slotWaitMs)) {
-        samples.push(at, { latencyMs: Number.NaN, slotWaitMs, rtf: Number.NaN });
-      }
+      const { latencyMs, slotWaitMs, rtf } = exchange;
+      if (served) window.measure({ second: at, latencyMs, slotWaitMs, rtf });
+      else if (slotWaitMs !== undefined) window.measure({ second: at, slotWaitMs });
       recent.unshift(toSample(exchange));
       if (recent.length > RECENT) recent.pop();
     },
@@ -171,9 +165,14 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
         uptime_sec: Math.round(clock()) / 1000,
         window_sec: windowSec,
         slot: {
-          ...{ held: holder !== null, holder, held_for_ms: heldForMs },
+          held: holder !== null,
+          holder,
+          held_for_ms: heldForMs,
           waiting: waiting.map(({ category, requestId, waitedMs }, before) => ({
-            ...{ position: before + 1, category, request_id: requestId, waited_ms: waitedMs },
+            position: before + 1,
+            category,
+            request_id: requestId,
+            waited_ms: waitedMs,
           })),
         },
         categories: each((entry) => summarize(entry, from, to)),
@@ -181,48 +180,51 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
     },
     perSecond(seconds) {
       const count = Math.min(600, Math.max(1, Math.floor(seconds)));
-      return each(({ traffic }) => countSteps(traffic, second() - count, count, 1));
+      return each(({ window }) => countSteps(window, second() - count, count, 1));
     },
     series() {
-      const count = SERIES_SPAN_SEC / SERIES_STEP_SEC;
       const first = (Math.floor(second() / SERIES_STEP_SEC) + 1) * SERIES_STEP_SEC - SERIES_SPAN_SEC;
       return {
         stepSec: SERIES_STEP_SEC,
-        categories: each(({ traffic, samples }) => {
-          const counts = countSteps(traffic, first, count, SERIES_STEP_SEC);
-          const steps = Array.from({ length: count }, (_, k) => {
-            const from = first + k * SERIES_STEP_SEC;
-            const to = from + SERIES_STEP_SEC - 1;
-            return {
-              latency: percentiles(samples.values('latencyMs', from, to), [50, 95, 99]),
-              rtf: percentiles(samples.values('rtf', from, to), [50])[0],
-            };
-          });
-          return {
-            counts,
-            latencyMs: {
-              p50: steps.map((s) => s.latency[0]),
-              p95: steps.map((s) => s.latency[1]),
-              p99: steps.map((s) => s.latency[2]),
-            },
-            rtfP50: steps.map((s) => s.rtf),
-          };
-        }),
+        categories: each(({ window }) => historyOf(window, first)),
       };
     },
   };
 }
 
-function summarize({ traffic, samples, recent }: Kept, from: number, to: number): CategorySnapshot {
-  const { counts, audioSec, diarized } = traffic.sum(from, to);
+function historyOf(window: RollingWindow, first: number) {
+  const count = SERIES_SPAN_SEC / SERIES_STEP_SEC;
+  const steps = Array.from({ length: count }, (): Measurement[] => []);
+  for (const measurement of window.measured(first, first + SERIES_SPAN_SEC - 1)) {
+    steps[Math.floor((measurement.second - first) / SERIES_STEP_SEC)]?.push(measurement);
+  }
+  const latency = steps.map((step) => percentiles(valuesOf(step, 'latencyMs'), [50, 95, 99]));
+  return {
+    counts: countSteps(window, first, count, SERIES_STEP_SEC),
+    latencyMs: {
+      p50: latency.map(([p50]) => p50),
+      p95: latency.map(([, p95]) => p95),
+      p99: latency.map(([, , p99]) => p99),
+    },
+    rtfP50: steps.map((step) => percentiles(valuesOf(step, 'rtf'), [50])[0]),
+  };
+}
+
+function valuesOf(measured: readonly Measurement[], column: 'latencyMs' | 'slotWaitMs' | 'rtf'): number[] {
+  return measured.map((one) => one[column] ?? Number.NaN).filter(Number.isFinite);
+}
+
+function summarize({ window, recent }: Kept, from: number, to: number): CategorySnapshot {
+  const { counts, audioSec, diarized } = window.sum(from, to);
+  const measured = window.measured(from, to);
   const total = TRAFFIC_CLASSES.reduce((sum, name) => sum + counts[name], 0);
   const errors = counts['4xx'] + counts['5xx'];
   const served = errors + counts['2xx'];
   const spread = (column: 'latencyMs' | 'slotWaitMs') => {
-    const [p50, p95, p99, max] = percentiles(samples.values(column, from, to), [50, 95, 99, 100]);
+    const [p50, p95, p99, max] = percentiles(valuesOf(measured, column), [50, 95, 99, 100]);
     return { p50, p95, p99, max };
   };
-  const [p50, p95] = percentiles(samples.values('rtf', from, to), [50, 95]);
+  const [p50, p95] = percentiles(valuesOf(measured, 'rtf'), [50, 95]);
   return {
     total,
     counts,
@@ -232,15 +234,15 @@ function summarize({ traffic, samples, recent }: Kept, from: number, to: number)
     audio_seconds: Math.round(audioSec * 1000) / 1000,
     rtf: { p50, p95 },
     ...(diarized > 0 ? { diarized } : {}),
-    ...(samples.truncatedSince(from) ? { window_truncated: true as const } : {}),
+    ...(window.truncatedSince(from) ? { window_truncated: true as const } : {}),
     recent: [...recent],
   };
 }
 
-function countSteps(traffic: Traffic, first: number, count: number, stepSec: number) {
+function countSteps(window: RollingWindow, first: number, count: number, stepSec: number) {
   const steps = Array.from({ length: count }, (_, k) => {
     const from = first + k * stepSec;
-    return traffic.sum(from, from + stepSec - 1).counts;
+    return window.sum(from, from + stepSec - 1).counts;
   });
   const named = TRAFFIC_CLASSES.map((name) => [name, steps.map((counts) => counts[name])]);
   return Object.fromEntries(named) as Record<TrafficClass, number[]>;
