@@ -17,7 +17,7 @@ if (files.length === 0) {
 
 const ALONE = /^test\/(deep|model|native)\/|^test\/http\/(proxies|small-requests)\./;
 const SHARING =
-  /^test\/deep\/(benches|clients|containers|cuda|documents|generated-sounds|macos|models-import|musl|package|package-arm64|recipes|recorded-requests|request-fuzz|schedules|site|vulkan)\./;
+  /^test\/deep\/(api-page|benches|clients|containers|cuda|documents|generated-sounds|macos|models-import|musl|package|package-arm64|recipes|recorded-requests|request-fuzz|schedules|site|vulkan)\./;
 /** These begin first, so that a core does not wait for one of them at the end. */
 const LONGEST = /^test\/deep\/(benches|recipes|schedules)\./;
 /** No file takes half of this. One that hangs ends, and fails. */

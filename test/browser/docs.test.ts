@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
-import type { Browser, Locator, Page } from 'playwright-core';
-import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
-import { form, type Gateway, json, post, startGateway, toneWav, until } from '../http/harness.ts';
+import type { Browser } from 'playwright-core';
+import { startGateway } from '../http/harness.ts';
+import { execute, executeEveryOperation, shown, toggle } from './api-page.ts';
 import { launchBrowser, openPage } from './browser.ts';
 
 let browser: Browser;
@@ -17,124 +17,8 @@ before(async () => {
 });
 after(() => browser?.close());
 
-const CLIP = { name: 'clip.wav', mimeType: 'audio/wav', buffer: toneWav(1) };
-const THEMES = ['light', 'dark'] as const;
-
-/** The operations that no request of a page can succeed with, and their answers. */
-const REFUSED = new Map([['get /v1/realtime', '426']]);
-/** Runs last, because others need what it deletes. */
-const LAST = 'post /admin/api/observability/clear-payload';
-
-/** The operations of the description that are for readers, as `method path`. */
-async function described({ base }: Gateway): Promise<string[]> {
-  const { paths } = await json(await fetch(`${base}/openapi.json`));
-  return Object.entries<Record<string, Record<string, unknown>>>(paths).flatMap(([path, methods]) =>
-    Object.entries(methods)
-      .filter(([, operation]) => operation['x-internal'] !== true)
-      .map(([method]) => `${method} ${path}`),
-  );
-}
-
-/** The operations in the order of the page: each with its name and its element. */
-async function shown(page: Page): Promise<{ name: string; block: Locator }[]> {
-  await page.locator('.opblock').first().waitFor();
-  const found = await page.evaluate<{ id: string; name: string }[]>(
-    `[...document.querySelectorAll('.opblock')].map((block) => ({
-      id: block.id,
-      name: block.querySelector('.opblock-summary-method').textContent.toLowerCase() + ' ' +
-        block.querySelector('[data-path]').dataset.path,
-    }))`,
-  );
-  return found.map(({ id, name }) => ({ name, block: page.locator(`[id="${id}"]`) }));
-}
-
-const toggle = (block: Locator) => block.locator('.opblock-summary-control').click();
-
-/** Chooses a file where one is asked for, presses Execute, and says which status the page shows. */
-async function execute(block: Locator): Promise<string> {
-  const button = block.getByRole('button', { name: 'Execute' });
-  await button.waitFor();
-  for (const input of await block.locator('input[type=file]').all()) await input.setInputFiles(CLIP);
-  await button.click();
-  return (await block.locator('.live-responses-table tbody .response-col_status').innerText()).trim();
-}
-
-/** The same for all of them, in the page itself, because each step from here would wait for a frame to be drawn. */
-function executeAll(page: Page, names: string[]): Promise<Record<string, string>> {
-  return page.evaluate<Record<string, string>>(`(async () => {
-    const clip = new File([Uint8Array.from(atob('${CLIP.buffer.toString('base64')}'), (c) => c.charCodeAt(0))], 'a.wav');
-    const choose = (input) => {
-      const chosen = new DataTransfer();
-      chosen.items.add(clip);
-      input.files = chosen.files;
-      input.dispatchEvent(new Event('change', { bubbles: true }));
-    };
-    const statusOf = async (block) => {
-      let pressed = false;
-      const end = performance.now() + 20_000;
-      while (performance.now() < end) {
-        const status = block.querySelector('.live-responses-table tbody .response-col_status');
-        if (status) return status.textContent.trim();
-        const button = block.querySelector('.opblock-section ~ * .execute');
-        if (button && !pressed) {
-          block.querySelectorAll('input[type=file]').forEach(choose);
-          button.click();
-          pressed = true;
-        }
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-      return 'no answer';
-    };
-    const blocks = [...document.querySelectorAll('.opblock')];
-    const nameOf = (block) => block.querySelector('.opblock-summary-method').textContent.toLowerCase() + ' ' +
-      block.querySelector('[data-path]').dataset.path;
-    const statuses = {};
-    for (const name of ${JSON.stringify(names)}) {
-      const block = blocks.find((one) => nameOf(one) === name);
-      block.querySelector('.opblock-summary-control').click();
-      statuses[name] = await statusOf(block);
-      block.querySelector('.opblock-summary-control').click();
-    }
-    return statuses;
-  })()`);
-}
-
-for (const colorScheme of THEMES) {
-  test(`Execute is answered on every operation with nothing but what it needs: ${colorScheme}`, async (t) => {
-    await using upstream = await startHostileUpstream();
-    const { url } = upstream;
-    upstream.behave((socket, head) => {
-      const type = /^POST \S+\/speech(\/stream)? /.test(head) ? 'audio/wav' : 'application/json';
-      wholeAnswer('{"data": []}', '200 OK', { 'Content-Type': type })(socket, head);
-    });
-    await using gateway = await startGateway({
-      env: { SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND_URL: url, SVC_OBS_PAYLOAD_ENABLED: '1' },
-    });
-    const headers = { 'X-Request-ID': 'my-request' };
-    assert.equal((await post(gateway, form(toneWav(1)), { headers })).status, 200);
-    const capture = `${gateway.base}/admin/captures/my-request`;
-    await until('the request is captured', async () => (await fetch(capture)).status === 200);
-
-    await using open = await openPage(browser, `${gateway.base}/docs`, { colorScheme });
-    const operations = await shown(open.page);
-    const names = operations.map(({ name }) => name);
-    assert.equal(names[0], 'post /v1/audio/transcriptions');
-    assert.deepEqual([...names].sort(), (await described(gateway)).sort());
-
-    const isLast = (name: string) => name === LAST;
-    const inOrder = [...names.filter((name) => !isLast(name)), ...names.filter(isLast)];
-    const statuses = await executeAll(open.page, inOrder);
-    const unexpected = Object.entries(statuses)
-      .filter(([name, status]) => !(REFUSED.get(name) ?? '200 204').split(' ').includes(status))
-      .map(([name, status]) => `${name}: ${status}`);
-    t.diagnostic(
-      `${Object.keys(statuses).length} operations executed, ${unexpected.length} unexpected statuses`,
-    );
-    assert.deepEqual(unexpected, []);
-    const { categories } = await json(await fetch(`${gateway.base}/admin/api/metrics`));
-    assert(categories.asr.total > 4, 'an untouched switch leaves the metrics on');
-  });
-}
+test('Execute is answered on every operation with nothing but what it needs', (t) =>
+  executeEveryOperation(t, browser, 'light'));
 
 test('a form sends what was chosen and nothing else, and a list as several fields', async () => {
   await using gateway = await startGateway();
@@ -175,23 +59,27 @@ test('the page of the API leads back to the other pages, and its address to an o
 /** It would read imported styles in a way that the policy of the page forbids; one rule, on rotated screens, is left out then. */
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-for (const colorScheme of THEMES) {
+test('axe-core finds no violation on the page of the API, and it does not scroll sideways, in both themes and on a phone', async () => {
+  await using gateway = await startGateway();
+  await using open = await openPage(browser, `${gateway.base}/docs`);
+  const { page } = open;
+  const operations = await shown(page);
+  for (const { name, block } of operations)
+    if (/transcriptions|completions|\/asr|captures\/\{requestId\}$/.test(name)) await toggle(block);
+  assert(operations[0]);
+  assert.equal(await execute(operations[0].block), '200');
+  await page.evaluate(AXE);
   for (const width of [1440, 390]) {
-    test(`axe-core finds no violation on the page of the API, and it does not scroll sideways: ${colorScheme}, ${width} px`, async () => {
-      await using gateway = await startGateway();
-      const viewport = { width, height: 900 };
-      await using open = await openPage(browser, `${gateway.base}/docs`, { colorScheme, viewport });
-      const { page } = open;
-      const operations = await shown(page);
-      for (const { name, block } of operations)
-        if (/transcriptions|completions|\/asr|captures\/\{requestId\}$/.test(name)) await toggle(block);
-      assert(operations[0]);
-      assert.equal(await execute(operations[0].block), '200');
-      await page.evaluate(AXE);
+    await page.setViewportSize({ width, height: 900 });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      // Some colors fade from one theme to the other.
+      await page.evaluate('Promise.all(document.getAnimations().map(({ finished }) => finished))');
       const found = await page.evaluate<string[]>(`axe.run({ preload: false }).then(({ violations }) =>
         violations.flatMap(({ id, nodes }) => nodes.map(({ target, any }) => id + ' ' + target + ' ' + any.map((one) => one.message))))`);
-      assert.deepEqual(found, []);
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
-    });
+      const scene = `${colorScheme}, ${width} px`;
+      assert.deepEqual(found, [], scene);
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width, scene);
+    }
   }
-}
+});
