@@ -8,7 +8,8 @@ export function parsed(path: string, text: string): Program {
   return program;
 }
 
-function childrenOf(node: Node): Node[] {
+/** The nodes directly below a node, in the order of the text. */
+export function childrenOf(node: Node): Node[] {
   const members = node as unknown as Record<string, Node | (Node | null)[] | null>;
   return (visitorKeys[node.type] ?? [])
     .flatMap((key) => members[key] ?? [])
@@ -17,5 +18,11 @@ function childrenOf(node: Node): Node[] {
 
 /** The node and all that is below it, in the order of the text. */
 export function nodesOf(node: Node): Node[] {
-  return [node, ...childrenOf(node).flatMap(nodesOf)];
+  const found: Node[] = [];
+  const visit = (each: Node) => {
+    found.push(each);
+    for (const child of childrenOf(each)) visit(child);
+  };
+  visit(node);
+  return found;
 }
