@@ -128,8 +128,8 @@ async function attempt(
   try {
     const start = await startOf(answer, request, part, offset);
     const expected = await expectations(answer, request, start);
-    const tag = response.headers.etag;
-    await writeFile(part.etagPath, tag && !tag.startsWith('W/') ? tag : '');
+    const tag = String(response.headers.etag ?? '');
+    await writeFile(part.etagPath, tag.startsWith('W/') ? '' : tag);
     const hash = start > 0 ? await hashPrefix(part.path, start) : createHash('sha256');
     const size = await receive(answer, request, limits, part, hash, start, expected.bytes);
     if (size < expected.bytes) {
@@ -137,7 +137,7 @@ async function attempt(
     }
     return await finish(request, part, hash, size, expected.sha256, start > 0);
   } finally {
-    response.destroy();
+    response.body.destroy();
   }
 }
 
@@ -149,10 +149,10 @@ async function startOf(
   offset: number,
 ): Promise<number> {
   const { response } = answer;
-  const status = response.statusCode ?? 0;
+  const status = response.statusCode;
   if (status === 200) return 0;
   if (status === 206) {
-    const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers['content-range'] ?? '');
+    const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(String(response.headers['content-range']));
     if (offset > 0 && Number(range?.[1]) === offset) return offset;
     await discard(part);
     throw new DownloadError('the server sent another range than the one requested', true);
@@ -213,15 +213,15 @@ async function receive(
   start: number,
   expected: number,
 ): Promise<number> {
-  const { response } = answer;
+  const { body } = answer.response;
   let size = start;
   const stalled = () =>
-    response.destroy(new DownloadError(`no data for ${limits.stallTimeoutMs} ms after ${size} bytes`, true));
+    body.destroy(new DownloadError(`no data for ${limits.stallTimeoutMs} ms after ${size} bytes`, true));
   const timer = setTimeout(stalled, limits.stallTimeoutMs);
   const handle: FileHandle = await open(part.path, start > 0 ? 'a' : 'w');
   try {
     await handle.truncate(start);
-    for await (const chunk of response as AsyncIterable<Buffer>) {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
       timer.refresh();
       if (size + chunk.length > expected) {
         throw new DownloadError(`the hub sends more than the expected ${expected} bytes`, false);

@@ -1,20 +1,9 @@
 /**
- * One GET that follows redirects. It does not use fetch for two reasons: fetch cannot distinguish a slow connection
- * from a slow answer, although a hub that cannot be reached must fail within seconds, and it hides the headers of the
- * first redirect.
+ * One GET that follows redirects. It does not use fetch, which hides the headers of the first redirect: a hub names the
+ * size and the hash of a file there.
  */
-import type { ClientRequest, IncomingMessage } from 'node:http';
-import { request as requestHttps } from 'node:https';
-import { connect as connectTls } from 'node:tls';
-import {
-  connectThrough,
-  credentialsOf,
-  identityOf,
-  proxyFor,
-  requestFor,
-  requestTo,
-  UnreachableError,
-} from './proxy-connection.ts';
+import type { Dispatcher } from 'undici';
+import { basicOf, openConnections, proxyFor, UnreachableError } from './proxy-connection.ts';
 
 export interface GetOptions {
   headers: Record<string, string>;
@@ -25,8 +14,10 @@ export interface GetOptions {
   answerTimeoutMs: number;
 }
 
+type Response = Dispatcher.ResponseData;
+
 export interface GetAnswer {
-  response: IncomingMessage;
+  response: Response;
   /** The value of a header (name in lower case) in the first response that has it, redirects included. */
   header(name: string): string | undefined;
 }
@@ -40,18 +31,18 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
  */
 export async function httpGet(url: string, options: GetOptions): Promise<GetAnswer> {
   const first = new URL(url);
-  const seen: IncomingMessage[] = [];
+  const seen: Response[] = [];
   let target = first;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
     const headers = { ...options.headers };
     if (options.token && target.origin === first.origin) headers.authorization = `Bearer ${options.token}`;
     const response = await send(target, headers, options);
     seen.push(response);
-    const location = response.headers.location;
-    if (!REDIRECTS.has(response.statusCode ?? 0) || location === undefined) {
+    const { location } = response.headers;
+    if (!REDIRECTS.has(response.statusCode) || typeof location !== 'string') {
       return { response, header: (name) => firstHeader(seen, name) };
     }
-    response.destroy(); // the body of a redirect may never end
+    response.body.destroy(); // the body of a redirect may never end
     const next = new URL(location, target);
     if (next.protocol !== target.protocol && next.protocol !== 'https:') {
       throw new Error(`${target.host} redirects from ${target.protocol} to ${next.protocol}`);
@@ -64,68 +55,44 @@ export async function httpGet(url: string, options: GetOptions): Promise<GetAnsw
 async function send(
   url: URL,
   headers: Record<string, string>,
-  options: GetOptions,
-): Promise<IncomingMessage> {
+  { signal, connectTimeoutMs, answerTimeoutMs }: GetOptions,
+): Promise<Response> {
+  const { request } = await import('undici');
   const proxy = proxyFor(url);
-  const common = { headers, signal: options.signal, agent: false };
-  if (proxy === null) return answerOf(requestFor(url)(url, common), url, options);
-  if (url.protocol === 'https:') {
-    const socket = await connectThrough(proxy, url, options);
-    const createConnection = () => connectTls({ socket, ...identityOf(url) });
-    // Without an agent Node takes 80 for the usual port, and names it in `Host`.
-    const own = { ...common, agent: undefined, defaultPort: 443, createConnection };
-    return answerOf(requestHttps(url, own), url, options);
+  const connections = await openConnections(url, proxy, connectTimeoutMs);
+  try {
+    const authorization = basicOf(url);
+    const response = await request(url, {
+      headers: authorization === undefined ? headers : { authorization, ...headers },
+      signal,
+      dispatcher: connections,
+      headersTimeout: answerTimeoutMs,
+      bodyTimeout: 0, // the reader of the body watches for stalls
+    });
+    response.body.on('error', () => undefined).on('close', () => void connections.destroy());
+    return response;
+  } catch (error) {
+    void connections.destroy();
+    if (signal.aborted) throw signal.reason;
+    const peer = url.protocol === 'http:' && proxy !== null ? proxy : url;
+    throw namedError(peer, error as NodeJS.ErrnoException, answerTimeoutMs);
   }
-  const { headers: forProxy, ...peer } = requestTo(proxy);
-  const path = url.origin + url.pathname + url.search;
-  const all = { ...common, ...peer, path, headers: { ...headers, ...forProxy, host: url.host } };
-  return answerOf(requestFor(proxy)({ ...all, auth: credentialsOf(url) }), proxy, options);
-}
-
-/** @param peer the host that the request is sent to */
-function answerOf(request: ClientRequest, peer: URL, options: GetOptions): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => request.destroy(new UnreachableError(`${peer.host} did not accept a connection in time`)),
-      options.connectTimeoutMs,
-    );
-    const connected = () => {
-      clearTimeout(timer);
-      request.setTimeout(options.answerTimeoutMs, () =>
-        request.destroy(new Error(`${peer.host} did not answer within ${options.answerTimeoutMs} ms`)),
-      );
-    };
-    request.on('socket', (socket) => {
-      socket.once(peer.protocol === 'https:' ? 'secureConnect' : 'connect', connected);
-    });
-    request.on('response', (response) => {
-      clearTimeout(timer);
-      // The reader of the body watches for stalls.
-      request.setTimeout(0);
-      resolve(response);
-    });
-    request.on('error', (error: NodeJS.ErrnoException) => {
-      clearTimeout(timer);
-      reject(options.signal.aborted ? options.signal.reason : namedError(peer, error));
-    });
-    request.end();
-  });
 }
 
 const NO_CONNECTION = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH']);
 
-function namedError(peer: URL, error: NodeJS.ErrnoException): Error {
+function namedError(peer: URL, error: NodeJS.ErrnoException, answerTimeoutMs: number): Error {
   if (error instanceof UnreachableError) return error;
-  if (error.code && NO_CONNECTION.has(error.code)) {
-    return new UnreachableError(`${peer.host} cannot be reached (${error.code})`, { cause: error });
-  }
-  return new Error(`${peer.host}: ${error.message || error.code}`, { cause: error });
+  const { code = '', message } = error;
+  if (code === 'UND_ERR_CONNECT_TIMEOUT')
+    return new UnreachableError(`${peer.host} did not accept a connection in time`, { cause: error });
+  if (NO_CONNECTION.has(code))
+    return new UnreachableError(`${peer.host} cannot be reached (${code})`, { cause: error });
+  if (code === 'UND_ERR_HEADERS_TIMEOUT')
+    return new Error(`${peer.host} did not answer within ${answerTimeoutMs} ms`, { cause: error });
+  return new Error(`${peer.host}: ${message || code}`, { cause: error });
 }
 
-function firstHeader(responses: readonly IncomingMessage[], name: string): string | undefined {
-  for (const { headers } of responses) {
-    const value = headers[name];
-    if (typeof value === 'string') return value;
-  }
-  return undefined;
+function firstHeader(responses: readonly Response[], name: string): string | undefined {
+  return responses.map(({ headers }) => headers[name]).find((value) => typeof value === 'string');
 }

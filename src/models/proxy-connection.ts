@@ -1,13 +1,13 @@
 /**
- * Reaches a host through the proxy that the environment names for it: HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, also in
- * lower case, and NO_PROXY with the hosts that need none.
+ * The connections to a host: through the proxy that the environment names for it (HTTPS_PROXY, HTTP_PROXY and
+ * ALL_PROXY, also in lower case, and NO_PROXY with the hosts that need none), or straight to it. undici's own reader of
+ * the environment knows no ALL_PROXY and no address without a scheme, would ask the proxy for this machine too, and
+ * writes a warning into the log.
  */
-import { request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
 import { BlockList, isIP } from 'node:net';
 import { unescape as percentDecoded } from 'node:querystring';
-import type { Duplex } from 'node:stream';
 import { getProxyForUrl } from 'proxy-from-env';
+import type { Dispatcher, Pool } from 'undici';
 
 /** The host did not answer at all, so an immediate retry would only cost time. */
 export class UnreachableError extends Error {
@@ -23,7 +23,7 @@ LOOPBACK.addAddress('::1', 'ipv6');
  * @throws UnreachableError for a proxy of a kind that is not spoken, as of SOCKS
  */
 export function proxyFor(url: URL): URL | null {
-  if (isLoopback(hostOf(url))) return null;
+  if (isLoopback(url.hostname.replace(/^\[|\]$/g, ''))) return null;
   const named = getProxyForUrl(url.href);
   if (named === '') return null;
   const proxy = URL.canParse(named) ? new URL(named) : null;
@@ -34,80 +34,60 @@ export function proxyFor(url: URL): URL | null {
   );
 }
 
-/** How a request to a URL is begun. */
-export const requestFor = ({ protocol }: URL) => (protocol === 'https:' ? requestHttps : requestHttp);
-
-/** Whose certificate TLS asks for and checks. Node would take the name of the `Host` header, or of the proxy. */
-export function identityOf(url: URL): { host: string; servername: string } {
-  const host = hostOf(url);
-  return { host, servername: isIP(host) === 0 ? host : '' };
-}
-
-/** The user and the password in a URL, as `Basic` has them; undefined for none. */
-export function credentialsOf({ username, password }: URL): string | undefined {
-  return username + password === ''
-    ? undefined
-    : [username, password].map((part) => percentDecoded(part)).join(':');
-}
-
-/** The options of a request to the proxy itself. */
-export function requestTo(proxy: URL) {
-  const credentials = credentialsOf(proxy);
-  const authorization = `Basic ${Buffer.from(credentials ?? '').toString('base64')}`;
-  return {
-    ...identityOf(proxy),
-    port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
-    headers: credentials === undefined ? {} : { 'proxy-authorization': authorization },
-  };
-}
-
-/**
- * Resolves with a connection to the host of an https: URL (CONNECT, RFC 9110, section 9.3.6). TLS is spoken on it next.
- * @throws UnreachableError when the proxy cannot be reached or refuses, `signal.reason` on an abort
- */
-export function connectThrough(
-  proxy: URL,
-  url: URL,
-  { signal, connectTimeoutMs }: { signal: AbortSignal; connectTimeoutMs: number },
-): Promise<Duplex> {
-  return new Promise((resolve, reject) => {
-    const { headers, ...peer } = requestTo(proxy);
-    const authority = `${url.hostname}:${url.port || 443}`;
-    const request = requestFor(proxy)({
-      ...peer,
-      method: 'CONNECT',
-      path: authority,
-      headers: { ...headers, host: authority },
-      signal,
-      agent: false,
-    });
-    const failed = (reason: string, cause?: unknown) => {
-      clearTimeout(timer);
-      const error = new UnreachableError(`the proxy ${proxy.host} ${reason}`, { cause });
-      reject(signal.aborted ? signal.reason : error);
-    };
-    const timer = setTimeout(() => {
-      failed('did not answer in time');
-      request.destroy();
-    }, connectTimeoutMs);
-    request.on('connect', ({ statusCode }, socket) => {
-      clearTimeout(timer);
-      if (statusCode === 200) return resolve(socket);
-      socket.destroy();
-      failed(`refused to connect to ${authority} (${statusCode})`);
-    });
-    request.on('error', (error: NodeJS.ErrnoException) => {
-      // A name without a scheme gets that of the URL that is asked for, and most proxies speak no TLS themselves.
-      const hint = error.code === 'EPROTO' ? ': name one that speaks no TLS with http://' : '';
-      failed(`cannot be reached (${error.code})${hint}`, error);
-    });
-    request.end();
-  });
-}
-
 const isLoopback = (host: string): boolean =>
   /(^|\.)localhost$/i.test(host) ||
   (isIP(host) !== 0 && LOOPBACK.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4'));
 
-/** Without the brackets of an IPv6 address. */
-const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
+/** The user and the password in a URL as a header has them; undefined for none. */
+export function basicOf({ username, password }: URL): string | undefined {
+  if (username + password === '') return undefined;
+  const credentials = [username, password].map((part) => percentDecoded(part)).join(':');
+  return `Basic ${Buffer.from(credentials).toString('base64')}`;
+}
+
+/** undici is loaded with the first download, because it takes 18 MB. */
+export async function openConnections(
+  url: URL,
+  proxy: URL | null,
+  connectTimeoutMs: number,
+): Promise<Dispatcher> {
+  const { Agent, Pool, ProxyAgent } = await import('undici');
+  const limits = { timeout: connectTimeoutMs };
+  if (proxy === null) return new Agent({ connect: limits });
+
+  /** Connections of the proxy to the host. Its failures are told from those of the host. */
+  class Tunnels extends Pool {
+    override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
+      const data = await super.connect(options).catch((error: NodeJS.ErrnoException) => {
+        throw proxyError(proxy as URL, error);
+      });
+      if (data.statusCode === 200) return data;
+      data.socket.on('error', () => undefined).destroy();
+      throw new UnreachableError(
+        `the proxy ${proxy?.host} refused to connect to ${options.path} (${data.statusCode})`,
+      );
+    }
+  }
+
+  const token = basicOf(proxy);
+  return new ProxyAgent({
+    uri: proxy.origin,
+    ...(token === undefined ? {} : { token }),
+    proxyTls: limits,
+    requestTls: limits,
+    proxyTunnel: url.protocol === 'https:', // many proxies connect to no port but 443
+    clientFactory: (origin, options) =>
+      new Tunnels(origin, { ...(options as Pool.Options), headersTimeout: connectTimeoutMs }),
+  });
+}
+
+function proxyError(proxy: URL, error: NodeJS.ErrnoException): UnreachableError {
+  if (error.code === 'UND_ERR_CONNECT_TIMEOUT' || error.code === 'UND_ERR_HEADERS_TIMEOUT')
+    return new UnreachableError(`the proxy ${proxy.host} did not answer in time`, { cause: error });
+  // A name without a scheme gets that of the URL that is asked for, and most proxies speak no TLS themselves.
+  const hint =
+    error.code === 'ERR_SSL_WRONG_VERSION_NUMBER' ? ': name one that speaks no TLS with http://' : '';
+  return new UnreachableError(`the proxy ${proxy.host} cannot be reached (${error.code})${hint}`, {
+    cause: error,
+  });
+}

@@ -83,7 +83,7 @@ test('a cut connection is resumed where it broke, under the same ETag', async ()
 
 test('a later call resumes the part that an earlier one left', async () => {
   hub.next.push(cutAfter(100_000));
-  await assert.rejects(get({ limits: { ...limits, attempts: 1 } }), /aborted/);
+  await assert.rejects(get({ limits: { ...limits, attempts: 1 } }), /other side closed/);
   assert.equal(existsSync(target), false);
   await get();
   await assertWhole();

@@ -37,7 +37,7 @@ function get(url: string, changes: Partial<GetOptions> = {}) {
 
 async function textOf(url: string, changes?: Partial<GetOptions>): Promise<string> {
   const { response } = await get(url, changes);
-  return Buffer.concat(await response.toArray()).toString();
+  return Buffer.concat(await response.body.toArray()).toString();
 }
 
 test('http: the proxy is asked for the whole URL, with the credentials of its own', async () => {
@@ -102,7 +102,7 @@ async function trusting(path: string, url: string): Promise<string> {
     const options = { headers: {}, token: 'secret', signal: AbortSignal.timeout(20000), ...limits };
     try {
       const { response } = await httpGet('${url}', options);
-      process.stdout.write(Buffer.concat(await response.toArray()).toString());
+      process.stdout.write(Buffer.concat(await response.body.toArray()).toString());
     } catch (error) {
       process.stdout.write(error.message);
     }`;
@@ -196,7 +196,10 @@ test('a proxy that speaks no TLS, named without a scheme, is refused with the wa
   const proxy = await startForwardProxy();
   process.env.HTTPS_PROXY = proxy.host;
   try {
-    await assert.rejects(get('https://hub.test/'), /EPROTO\): name one that speaks no TLS with http:\/\/$/);
+    await assert.rejects(
+      get('https://hub.test/'),
+      /ERR_SSL_WRONG_VERSION_NUMBER\): name one that speaks no TLS with http:\/\/$/,
+    );
   } finally {
     await proxy.close();
   }
