@@ -51,8 +51,8 @@ function build() {
 }
 
 async function serve() {
-  const { readConfig } = await import('../dist/config.js');
-  const { baseUrl, reachable } = await import('../dist/http/address.js');
+  const { readConfig } = await import('../dist/config/config.js');
+  const { baseUrl, reachable } = await import('../dist/address.js');
   const { host, apiKeys } = readConfig().config;
   const port = Number(process.env.SVC_PORT) || (await freePort(8000));
   const base = baseUrl(reachable(host), port);

@@ -8,11 +8,11 @@ import { openEngine, quietLog } from './cli/open-engine.ts';
 import { startPrivateGateway } from './cli/private-gateway.ts';
 import { preload, startGateway } from './cli/start-gateway.ts';
 import { type Asked, askFor, RequestError } from './cli/transcribe-client.ts';
-import { ConfigError, readConfig, type Settings } from './config.ts';
+import { ConfigError, readConfig, type Settings } from './config/config.ts';
 import { GatewayError } from './errors.ts';
-import { ownBaseUrl } from './http/address.ts';
-import type { diarizedSchema, jsonSchema, verboseSchema } from './http/openapi.ts';
-import type { ResponseFormat, transcriptionFields } from './transcription/request.ts';
+import { ownBaseUrl } from './address.ts';
+import type { diarizedSchema, jsonSchema, verboseSchema } from './http/openapi/openapi.ts';
+import type { ResponseFormat, transcriptionFields } from './wire/request.ts';
 import { isTruthy } from './truthy.ts';
 
 export { ConfigError, RequestError, type Settings };

@@ -1,6 +1,6 @@
 /** The loaded models: how each kind is loaded, on which device, and how much memory all of them may take. */
 import type { Logger } from 'winston';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import { createModelCache } from './engine/cache.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { loadWithFallback } from './engine/gpu-fallback.ts';

@@ -1,5 +1,5 @@
 /** What can be transcribed here: the models that requests may use, and the parts that a transcription is made of. */
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import type { NativeEngine } from './engine/types.ts';
 import type { ListedModel } from './http/models.ts';
 import type { createModelCaches } from './model-caches.ts';

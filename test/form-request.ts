@@ -1,7 +1,7 @@
 /** Multipart forms as clients send them, byte for byte, and the form parser of the gateway without a gateway. */
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
-import { readUploadForm } from '../src/http/upload-form.ts';
+import { readUploadForm } from '../src/http/upload/form.ts';
 
 export interface Part {
   name?: string;

@@ -4,7 +4,7 @@
  *
  *   node --import tsx bench/gpu/model.ts FAMILY FILE [FILE_FOR_THE_GPU]     answers in JSON
  */
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { SAMPLE } from '../clips/clips.ts';
 import { median, samplesOf } from '../shared/gateway.ts';

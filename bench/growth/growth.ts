@@ -18,7 +18,7 @@ import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { wavHeader } from '../../test/wav.ts';
 import { BYTES_A_SECOND, SAMPLE } from '../clips/clips.ts';
 import { ROOT } from '../peers/peer.ts';

@@ -10,7 +10,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter } from '../../src/models/import/ggml-writer.ts';
 import { fromHalf, toHalf } from '../../src/models/import/half.ts';

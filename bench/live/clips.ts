@@ -1,6 +1,6 @@
 /** Recorded sentences of 2 to 10 s as someone says them to a live session: with silence around, at their own pace. */
 import { readFileSync } from 'node:fs';
-import { WINDOW_SAMPLES } from '../../src/transcription/voice-activity.ts';
+import { WINDOW_SAMPLES } from '../../src/transcription/speech/voice-activity.ts';
 import { wav } from '../../test/wav.ts';
 import { type Clip, HEADER_BYTES } from '../clips/clips.ts';
 import { promptsOf } from '../clips/prompt-groups.ts';

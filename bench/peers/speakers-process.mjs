@@ -5,7 +5,7 @@
  *   node speakers-process.mjs WEIGHTS
  */
 import { readFileSync } from 'node:fs';
-import { BUDGETS } from '../../dist/budgets.js';
+import { BUDGETS } from '../../dist/limits/budgets.js';
 import { loadNative } from '../../dist/engine/addon.js';
 import { createDiarization } from '../../dist/transcription/speakers/diarization.js';
 import { answerLines } from './json-lines-answers.mjs';

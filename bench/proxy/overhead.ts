@@ -6,7 +6,7 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { contextFor } from '../../src/transcription/decoding.ts';
 import { fileClip, SAMPLE } from '../clips/clips.ts';

@@ -5,7 +5,7 @@
 
 // What the process is doing now, as text in a file that is mapped into memory. The pages of a mapped file
 // outlive the process, so the note can be read after any end of it, SIGKILL included, and noting costs no
-// system call. src/observability/crash-note.ts reads the note.
+// system call. src/crashes/crash-note.ts reads the note.
 //
 // The note has 32 cells of 256 bytes. Each holds a text that ends with a zero byte, or nothing (a zero byte
 // first).

@@ -4,10 +4,10 @@
  */
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
-import { hasSession } from '../http/api-key.ts';
-import { clientSignal } from '../http/client-signal.ts';
-import { REQUEST_ID } from '../http/request-id.ts';
-import type { StoredCapture } from '../observability/capture/capture-folder.ts';
+import { hasSession } from '../http/access/api-key.ts';
+import { clientSignal } from '../http/server/client-signal.ts';
+import { REQUEST_ID } from '../http/server/request-id.ts';
+import type { StoredCapture } from '../capture/capture-folder.ts';
 import { sendEither, sendHtml } from './answer.ts';
 import type { AdminDeps, CaptureActions } from './deps.ts';
 import { capturePage, replayView } from './views/capture.ts';

@@ -1,6 +1,6 @@
 /** The routes that show which ends of the server were not asked for, as JSON and on the dashboard. */
 import type { RequestHandler } from 'express';
-import type { CrashRecord } from '../observability/crashes.ts';
+import type { CrashRecord } from '../crashes/crashes.ts';
 import { sendHtml, sendJson } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
 import { crashesView } from './views/crashes.ts';

@@ -3,9 +3,9 @@ import type { Logger } from 'winston';
 import type { SlotStatus } from '../engine/slot.ts';
 import type { Waiting } from '../engine/waiting-line.ts';
 import type { ModelProgress } from '../models/source.ts';
-import type { StoredCapture } from '../observability/capture/capture-folder.ts';
-import type { ReplayReport } from '../observability/capture/replay.ts';
-import type { Crashes } from '../observability/crashes.ts';
+import type { StoredCapture } from '../capture/capture-folder.ts';
+import type { ReplayReport } from '../capture/replay.ts';
+import type { Crashes } from '../crashes/crashes.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Toggles } from '../observability/toggles.ts';
 

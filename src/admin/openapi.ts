@@ -13,7 +13,7 @@ import {
   pathsOf,
   REPLAYING,
   UNSUPPORTED,
-} from '../http/openapi-parts.ts';
+} from '../http/openapi/parts.ts';
 import { TRAFFIC_CLASSES } from '../observability/exchange.ts';
 import { TOGGLE_KEYS } from '../observability/toggles.ts';
 

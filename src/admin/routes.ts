@@ -1,6 +1,6 @@
 /** The table of the routes below `/admin`. Keys and origins are checked before it. */
 import type { Router } from 'express';
-import { hasSession } from '../http/api-key.ts';
+import { hasSession } from '../http/access/api-key.ts';
 import { pageHeaders } from '../http/pages.ts';
 import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
 import { sendHtml } from './answer.ts';

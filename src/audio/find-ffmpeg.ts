@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { promisify } from 'node:util';
-import { BUDGETS, type Budgets } from '../budgets.ts';
+import { BUDGETS, type Budgets } from '../limits/budgets.ts';
 
 const PROBE_TIMEOUT_MS = 10_000;
 /** POSIX has `sh` on every machine. Its `ulimit` sets the limits, which stay with the program that `exec` runs. */

@@ -10,7 +10,7 @@ import { BLOCK_SAMPLES, type Channel, type Decoder, type DecoderLimits, SAMPLE_R
 import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
-import type { ProcessPlaces } from './process-places.ts';
+import type { ProcessPlaces } from '../limits/process-places.ts';
 import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
 import { withoutRepeats } from './repeated-bytes.ts';
 import {

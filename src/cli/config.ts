@@ -1,8 +1,8 @@
 /** `voxgate config` shows every setting, and writes an example of them all from the same schema. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { type Config, givenSettings, readConfig, settings } from '../config.ts';
-import { MASK, withoutLogin } from '../setting-kinds.ts';
+import { type Config, givenSettings, readConfig, settings } from '../config/config.ts';
+import { MASK, withoutLogin } from '../config/kinds.ts';
 import { examples } from './examples.ts';
 import { checkModelSettings } from './model-settings.ts';
 

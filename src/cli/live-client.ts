@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import { onAbort } from '../abort.ts';
-import { BUDGETS, type Budgets } from '../budgets.ts';
+import { BUDGETS, type Budgets } from '../limits/budgets.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
 import type { LiveInput } from './live-audio.ts';
 

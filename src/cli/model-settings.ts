@@ -2,7 +2,7 @@
  * Checks the settings that name models against the catalogue, so that a typing error stops the start instead of
  * failing the requests that use the name. `config.ts` cannot do this, because it may not import routing.
  */
-import { type Config, ConfigError } from '../config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
 import { MODEL_IDS, type RoutableModel, resolveName, route } from '../transcription/routing.ts';
 

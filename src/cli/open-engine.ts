@@ -1,6 +1,6 @@
 /** Opens what transcribes: the native engine, the device chosen for it, and the store of the weights. */
 import type { Logger } from 'winston';
-import { type Config, ConfigError } from '../config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import { loadNative } from '../engine/addon.ts';
 import { type ChosenDevice, chooseDevice } from '../engine/device.ts';
 import { missingEngine } from '../engine/missing-engine.ts';

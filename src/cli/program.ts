@@ -1,7 +1,7 @@
 /** The command line. Each command has a file of its own; this one gives it the parts it needs. */
 import { Command, CommanderError } from 'commander';
 import type { Logger } from 'winston';
-import { type Config, ConfigError, readConfig } from '../config.ts';
+import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import { fullMessage } from '../errors.ts';
 import { createModelCaches } from '../model-caches.ts';
 import { ALL_WEIGHTS } from '../models/catalogue.ts';

@@ -1,7 +1,7 @@
 /** Lets a gateway listen: on HTTP, and on Wyoming where that has a port. */
 import type { AddressInfo, Server } from 'node:net';
 import type { App, AppDeps } from '../app.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { fullMessage } from '../errors.ts';
 
 export interface Started {

@@ -1,9 +1,9 @@
 /** `voxgate transcribe <files...>` writes down audio files, in this process or with a gateway that runs already. */
 import { type Command, InvalidArgumentError } from 'commander';
 import pMap from 'p-map';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { fullMessage } from '../errors.ts';
-import { parseRequest } from '../transcription/request.ts';
+import { parseRequest } from '../wire/request.ts';
 import { type AudioFile, audioFiles } from './audio-files.ts';
 import { examples } from './examples.ts';
 import type { PrivateGateway } from './private-gateway.ts';

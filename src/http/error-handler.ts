@@ -4,7 +4,7 @@ import type { Logger } from 'winston';
 import { NativeError } from '../engine/types.ts';
 import { type ErrorKind, fullMessage, GatewayError } from '../errors.ts';
 import { notesOf } from './observe.ts';
-import { httpRefusal } from './refusals.ts';
+import { httpRefusal } from './server/refusals.ts';
 
 /** The `error.type` of OpenAI's API for each kind. */
 const OPENAI_TYPE: Record<ErrorKind, string> = {

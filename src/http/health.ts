@@ -3,7 +3,7 @@
  * GET /ready is for load balancers: it fails as soon as the gateway is going to stop (contract 4.1).
  */
 import type { RequestHandler } from 'express';
-import type { GracefulStop } from './graceful-stop.ts';
+import type { GracefulStop } from './server/graceful-stop.ts';
 
 export function health(version: string): RequestHandler {
   return (_req, res) => {

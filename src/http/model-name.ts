@@ -1,6 +1,6 @@
 /** Reads the model name from a copy of a forwarded JSON body, so that the body itself is not delayed or changed. */
 import type { Request } from 'express';
-import { addChunk } from './request-body.ts';
+import { addChunk } from './upload/request-body.ts';
 
 /**
  * A chat with an image is longer than this. Of such a body only the beginning is kept, and only the members of the object

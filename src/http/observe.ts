@@ -7,10 +7,10 @@ import type { RequestHandler, Response } from 'express';
 import type { Category } from '../category.ts';
 import type { GatewayError } from '../errors.ts';
 import { type HoldsKey, MASKED } from '../gateway-keys.ts';
-import type { CaptureWriter } from '../observability/capture/capture.ts';
+import type { CaptureWriter } from '../capture/capture.ts';
 import { classify, type Exchange } from '../observability/exchange.ts';
 import type { Instruments } from '../observability/instruments.ts';
-import { onceOver } from './client-signal.ts';
+import { onceOver } from './server/client-signal.ts';
 
 export interface Notes {
   readonly requestId: string;

@@ -5,18 +5,18 @@ import type { WaitingLine } from '../engine/waiting-line.ts';
 import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { admission } from './admission.ts';
-import type { ApiKeys } from './api-key.ts';
-import { ownPace } from './body-deadline.ts';
-import { type Description, mountDocs, openapi } from './docs.ts';
-import type { GracefulStop } from './graceful-stop.ts';
+import type { ApiKeys } from './access/api-key.ts';
+import { ownPace } from './server/body-deadline.ts';
+import { type Description, mountDocs, openapi } from './openapi/docs.ts';
+import type { GracefulStop } from './server/graceful-stop.ts';
 import { health, ready } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
 import { isOwnAudio, notFound } from './not-found.ts';
 import { countAs } from './observe.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
-import type { BodyReceiver } from './proxied-body.ts';
-import { type ClientSecretDeps, clientSecrets } from './realtime/client-secrets.ts';
+import type { BodyReceiver } from './upload/proxied-body.ts';
+import { type ClientSecretDeps, clientSecrets } from '../live/realtime/client-secrets.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
 import {
   alignmentDialect,

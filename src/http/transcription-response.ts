@@ -8,8 +8,8 @@ import {
   toDelta,
   toDiarizedSegment,
   toDone,
-} from '../transcription/formats.ts';
-import type { TranscriptionRequest } from '../transcription/request.ts';
+} from '../wire/formats.ts';
+import type { TranscriptionRequest } from '../wire/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import type { Segment } from '../transcription/segment.ts';
 import { errorEnvelope, noteFailure, toGatewayError } from './error-handler.ts';

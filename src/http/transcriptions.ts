@@ -6,7 +6,7 @@ import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'winston';
 import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
-import { alignmentFields, parseAlignment } from '../transcription/alignment/fields.ts';
+import { alignmentFields, parseAlignment } from '../wire/alignment-fields.ts';
 import {
   type FormattedBody,
   formatAlignment,
@@ -14,18 +14,18 @@ import {
   showsSpeakers,
   showsTimes,
   type Transcript,
-} from '../transcription/formats.ts';
-import { parseRequest, type TranscriptionRequest, transcriptionFields } from '../transcription/request.ts';
+} from '../wire/formats.ts';
+import { parseRequest, type TranscriptionRequest, transcriptionFields } from '../wire/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
-import type { SpeakerRequest } from '../transcription/speaker-fields.ts';
+import type { SpeakerRequest } from '../wire/speaker-fields.ts';
 import { turnOf } from './admission.ts';
-import { clientSignal } from './client-signal.ts';
+import { clientSignal } from './server/client-signal.ts';
 import { type Notes, notesOf } from './observe.ts';
-import { readReferences } from './references.ts';
-import { deploymentOf } from './request-target.ts';
+import { readReferences } from './upload/references.ts';
+import { deploymentOf } from './server/request-target.ts';
 import { eventAnswer, type TranscriptionAnswer, wholeAnswer } from './transcription-response.ts';
-import type { Upload, UploadForm, UploadReceiver } from './upload.ts';
+import type { Upload, UploadForm, UploadReceiver } from './upload/upload.ts';
 
 export interface TranscriptionHandlerDeps {
   transcription: TranscriptionDeps;

@@ -8,10 +8,10 @@ import { z } from 'zod';
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import { wavHeader } from '../audio/wav-header.ts';
 import { invalidValue } from '../errors.ts';
-import { formatTranscript } from '../transcription/formats.ts';
-import { languageName } from '../transcription/languages.ts';
-import { choiceIn, oneOfRepeated, parseRequest } from '../transcription/request.ts';
-import { toTsv, toWhisperJson } from '../transcription/whisper-formats.ts';
+import { formatTranscript } from '../wire/formats.ts';
+import { languageName } from '../transcription/language/names.ts';
+import { choiceIn, oneOfRepeated, parseRequest } from '../wire/request.ts';
+import { toTsv, toWhisperJson } from '../wire/whisper-formats.ts';
 import { isTruthy } from '../truthy.ts';
 import { type Dialect, type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
 

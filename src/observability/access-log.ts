@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Logger } from 'winston';
-import { BUDGETS } from '../budgets.ts';
+import { BUDGETS } from '../limits/budgets.ts';
 import { excerpt } from '../errors.ts';
 import type { Exchange, TrafficClass } from './exchange.ts';
 import { createLineFile } from './line-file.ts';

@@ -1,6 +1,6 @@
 /** The logger of the process. It writes lines for people to standard error, and leaves standard output to results. */
 import winston from 'winston';
-import { BUDGETS } from '../budgets.ts';
+import { BUDGETS } from '../limits/budgets.ts';
 import { excerpt } from '../errors.ts';
 
 export function createLog(level: string): winston.Logger {

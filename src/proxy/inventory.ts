@@ -4,7 +4,7 @@
  * dead upstream.
  */
 import { z } from 'zod';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
 
 export interface UpstreamModel {

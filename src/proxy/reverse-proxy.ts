@@ -15,7 +15,7 @@ import { onAbort } from '../abort.ts';
 import { GatewayError } from '../errors.ts';
 import { type HoldsKey, removeKeys } from '../gateway-keys.ts';
 import { withoutTrailingSlashes } from '../url-base.ts';
-import { isUpstreamsTurn } from './client-pace.ts';
+import { isUpstreamsTurn } from '../limits/client-pace.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
 import { type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
 import { answeredError, type ErrorLimits } from './upstream-answer.ts';

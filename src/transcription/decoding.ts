@@ -5,7 +5,7 @@
  */
 import { deflateSync } from 'node:zlib';
 import type { ModelInfo } from '../engine/types.ts';
-import { isFarTooShort } from './speech-rate.ts';
+import { isFarTooShort } from './speech/speech-rate.ts';
 
 export interface Attempt {
   temperature: number;

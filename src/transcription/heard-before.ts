@@ -1,5 +1,5 @@
 /** What the chunks before one tell about it. Pure. */
-import { createLanguageTally, type LanguageTally } from './language-tally.ts';
+import { createLanguageTally, type LanguageTally } from './language/tally.ts';
 
 export interface HeardBefore {
   readonly languages: LanguageTally;

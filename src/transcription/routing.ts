@@ -7,7 +7,7 @@ import { excerpt, GatewayError } from '../errors.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
 import { BUILT_IN_NAMES, type Meaning, meaningOf } from '../models/names.ts';
 import type { CatalogueModel } from '../models/weights.ts';
-import { knownAs } from './languages.ts';
+import { knownAs } from './language/names.ts';
 
 export interface RoutableModel extends CatalogueModel {
   /** True when the native engine of this process can load the model's family. */

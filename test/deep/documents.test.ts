@@ -22,7 +22,7 @@ import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { promisify } from 'node:util';
 import { freePort } from '../../bench/shared/gateway.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { DIARIZATION } from '../../src/models/catalogue.ts';
 import { answers } from '../http/served.ts';
 import { JFK, needsWeights, type RealGateway, startRealGateway } from '../model/gateway.ts';

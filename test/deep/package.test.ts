@@ -19,7 +19,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { serve } from '../http/served.ts';
 import { JFK, JFK_TEXT, MODEL, needsWeights, plain } from '../model/gateway.ts';
 import { programOnPath } from './program-on-path.ts';

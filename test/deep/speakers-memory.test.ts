@@ -1,7 +1,7 @@
 /** What three hours of speakers take, over scripted voices. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BUDGETS } from '../../src/budgets.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { createDiarization } from '../../src/transcription/speakers/diarization.ts';
 import { blocksOf, conversation, inTurns, scriptedVoices } from '../voices.ts';
 

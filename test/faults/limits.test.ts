@@ -147,7 +147,7 @@ test('the memory of the container is what models get three quarters of', async (
   const limiter = group('memory', { 'memory.limit_in_bytes': String(1024 ** 3) });
   if (limiter === null) return t.skip(NO_GROUPS);
   const [command = '', ...args] = limiter;
-  const script = `import('${ROOT}src/config.ts').then(({ readConfig }) => console.log(readConfig({}).config.modelMemoryBytes))`;
+  const script = `import('${ROOT}src/config/config.ts').then(({ readConfig }) => console.log(readConfig({}).config.modelMemoryBytes))`;
   const node = [process.execPath, '--import', 'tsx', '-e', script];
   const { stdout, stderr } = spawnSync(command, [...args, ...node], { cwd: ROOT, encoding: 'utf8' });
   await removeGroups();

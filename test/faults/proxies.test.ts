@@ -9,7 +9,7 @@ import { type ClientRequest, type IncomingHttpHeaders, request } from 'node:http
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { OtherBudgets } from '../../src/budgets.ts';
+import type { OtherBudgets } from '../../src/limits/budgets.ts';
 import type { TrafficClass } from '../../src/observability/exchange.ts';
 import { type Gateway, startGateway, until } from '../http/harness.ts';
 import {

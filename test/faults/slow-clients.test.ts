@@ -7,8 +7,8 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import type { OtherBudgets } from '../../src/budgets.ts';
-import { watchReading } from '../../src/proxy/client-pace.ts';
+import type { OtherBudgets } from '../../src/limits/budgets.ts';
+import { watchReading } from '../../src/limits/client-pace.ts';
 import { type Gateway, json, startGateway, until } from '../http/harness.ts';
 import { type HostileUpstream, head, startHostileUpstream, wholeAnswer } from './hostile-upstream.ts';
 

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { OtherBudgets } from '../../src/budgets.ts';
+import type { OtherBudgets } from '../../src/limits/budgets.ts';
 import {
   form,
   type Gateway,

@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { test } from 'node:test';
 import { crashSchema } from '../../src/admin/openapi.ts';
 import { html } from '../../src/admin/views/html.ts';
-import type { CrashRecord } from '../../src/observability/crashes.ts';
+import type { CrashRecord } from '../../src/crashes/crashes.ts';
 import { TOGGLE_KEYS } from '../../src/observability/toggles.ts';
 import { type Admin, exchange, model, startAdmin } from './admin-fixture.ts';
 import { startGateway, until } from './harness.ts';

@@ -10,7 +10,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { OtherBudgets } from '../../src/budgets.ts';
+import type { OtherBudgets } from '../../src/limits/budgets.ts';
 import type { ATTACKS } from './attack-process.ts';
 import { form, startGateway, toneWav } from './harness.ts';
 

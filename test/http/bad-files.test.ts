@@ -13,7 +13,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
+import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
 import { folder, makeTone, openHandles, requireFfmpeg, write } from '../audio-fixtures.ts';
 import { baits, type Canaries } from '../bad-files/baits.ts';
 import { lyingContainers } from '../bad-files/containers.ts';

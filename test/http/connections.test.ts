@@ -1,7 +1,7 @@
 /** Connections are bounded before anything is known about the client: in time, bytes, fields, requests and number. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
+import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
 import { head, startHostileUpstream } from '../faults/hostile-upstream.ts';
 import { form, json, post, startGateway, toneWav, until, untilAborted } from './harness.ts';
 import { type RawClient, rawClient, statusesIn, trickle } from './raw-client.ts';

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { diagnose } from '../../src/cli/doctor.ts';
 import { checksOf } from '../../src/cli/doctor-checks.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { missingEngine } from '../../src/engine/missing-engine.ts';
 import { DIARIZATION, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createRecords } from '../../src/models/records.ts';

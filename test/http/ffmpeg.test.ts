@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { BUDGETS } from '../../src/budgets.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { makeTone } from '../audio-fixtures.ts';
 import { form, json, post, startGateway, toneWav, until } from './harness.ts';
 import { SCRIPTED, serve } from './served.ts';

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
+import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
 import { assertCheap } from '../cost.ts';
 import { form, type Gateway, json, post, type Script, startGateway, toneWav, until } from './harness.ts';
 import { rawClient, statusesIn } from './raw-client.ts';

@@ -1,6 +1,6 @@
 /** Supervises a command of Node, and does not wait as long for its heartbeats as `voxgate serve --supervised`. */
 import { supervise } from '../../src/cli/supervise.ts';
-import { createCrashes } from '../../src/observability/crashes.ts';
+import { createCrashes } from '../../src/crashes/crashes.ts';
 import { createLog } from '../../src/observability/log.ts';
 
 process.exitCode = await supervise({

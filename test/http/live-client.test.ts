@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { BUDGETS } from '../../src/budgets.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { hearLive } from '../../src/cli/live-client.ts';
 
 const { liveClient: WAITS } = BUDGETS;

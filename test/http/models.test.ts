@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { modelsListSchema } from '../../src/http/openapi.ts';
+import { modelsListSchema } from '../../src/http/openapi/openapi.ts';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
 import { json, startGateway } from './harness.ts';
 

@@ -289,7 +289,7 @@ test('a capture is replayed and compared from the page and by the replay itself'
   assert.equal((await page('asr')).same, true);
   upstream.behave(wholeAnswer('one other'));
   assert.equal((await page('again')).same, false);
-  const { replay } = await import('../../src/observability/capture/replay.ts');
+  const { replay } = await import('../../src/capture/replay.ts');
   const report = await replay(captureOf(gateway, 'again'), gateway.base);
   assert.match(report.summary, /differ from byte 4 on/);
   await using below = await startHostileUpstream();
@@ -323,7 +323,7 @@ test('a replay leaves out the headers in which a browser described its page', as
   await meta(gateway, 'page');
   // The replay goes to another gateway, as from the command line, for which the page's site is a foreign one.
   await using elsewhere = await startGateway({ env: { SVC_LLM_BACKEND_URL: upstream.url } });
-  const { replay } = await import('../../src/observability/capture/replay.ts');
+  const { replay } = await import('../../src/capture/replay.ts');
   const report = await replay(captureOf(gateway, 'page'), elsewhere.base);
   assert.deepEqual([report.status.now, report.same], [200, true]);
   const again = upstream.heads[1] ?? '';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { modelsListSchema } from '../../src/http/openapi.ts';
+import { modelsListSchema } from '../../src/http/openapi/openapi.ts';
 import { leastOf } from '../cost.ts';
 import { head, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, type Gateway, json, post, startGateway, toneWav, until, untilAborted } from './harness.ts';

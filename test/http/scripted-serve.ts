@@ -13,7 +13,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../src/cli/program.ts';
-import { ConfigError } from '../../src/config.ts';
+import { ConfigError } from '../../src/config/config.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
 import { heard, type Script, scriptedEngine, scriptedStore } from './harness.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
+import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
 import { head, startHostileUpstream } from '../faults/hostile-upstream.ts';
 import { type Gateway, startGateway, toneWav, until, untilAborted } from './harness.ts';
 

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
-import { deltaSchema, doneSchema, warningSchema } from '../../src/http/openapi.ts';
+import { deltaSchema, doneSchema, warningSchema } from '../../src/http/openapi/openapi.ts';
 import { startEventStream } from '../../src/http/sse.ts';
 import { joinWavs } from '../wav.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { errorEnvelopeSchema, healthSchema, modelsListSchema } from '../../src/http/openapi.ts';
+import { errorEnvelopeSchema, healthSchema, modelsListSchema } from '../../src/http/openapi/openapi.ts';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
 import { VERSION } from '../../src/version.ts';
 import {

@@ -15,7 +15,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { transcriptionFields } from '../../src/transcription/request.ts';
+import { transcriptionFields } from '../../src/wire/request.ts';
 import { type Script, startGateway, toneWav, until, untilAborted } from './harness.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;

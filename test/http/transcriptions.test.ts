@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NativeError } from '../../src/engine/types.ts';
 import { GatewayError } from '../../src/errors.ts';
-import { errorEnvelopeSchema, jsonSchema, verboseSchema } from '../../src/http/openapi.ts';
+import { errorEnvelopeSchema, jsonSchema, verboseSchema } from '../../src/http/openapi/openapi.ts';
 import { joinWavs } from '../wav.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 

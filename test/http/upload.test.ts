@@ -8,12 +8,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
-import { BUDGETS } from '../../src/budgets.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
-import { clientSignal } from '../../src/http/client-signal.ts';
-import { createSpool } from '../../src/http/spool.ts';
-import { createUploadReceiver } from '../../src/http/upload.ts';
-import { createUploadPlaces } from '../../src/http/upload-places.ts';
+import { clientSignal } from '../../src/http/server/client-signal.ts';
+import { createSpool } from '../../src/http/upload/spool.ts';
+import { createUploadReceiver } from '../../src/http/upload/upload.ts';
+import { createUploadPlaces } from '../../src/limits/upload-places.ts';
 import { until } from './harness.ts';
 
 /** Long beside the pauses in which a busy machine stops this process: the limit and the client both run in it. */

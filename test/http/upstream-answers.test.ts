@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
+import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
 import { type Behavior, head, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { type Gateway, json, startGateway } from './harness.ts';
 import { rawClient } from './raw-client.ts';

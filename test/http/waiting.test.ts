@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { BUDGETS } from '../../src/budgets.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 import { makeTone } from '../audio-fixtures.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChunkOptions } from '../../src/engine/types.ts';
-import { detectedSchema, whisperSchema } from '../../src/http/openapi.ts';
+import { detectedSchema, whisperSchema } from '../../src/http/openapi/openapi.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { wav } from '../wav.ts';
 import { type Gateway, heard, json, type Script, startGateway, toneWav, until } from './harness.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { deltaSchema, doneSchema, segmentSchema, verboseSchema } from '../../src/http/openapi.ts';
+import { deltaSchema, doneSchema, segmentSchema, verboseSchema } from '../../src/http/openapi/openapi.ts';
 import { form, json, toneWav } from '../http/harness.ts';
 import { joinWavs, wav } from '../wav.ts';
 import { JFK, MODEL, needsWeights, type RealGateway, startRealGateway } from './gateway.ts';

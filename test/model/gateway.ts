@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createModelStore, type ModelStore } from '../../src/models/store.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, truncateSync } from 'node:fs';
 import { test } from 'node:test';
-import { parseCrashNote } from '../../src/observability/crash-note.ts';
+import { parseCrashNote } from '../../src/crashes/crash-note.ts';
 import { wav, wavHeader } from '../wav.ts';
 import { chunkOptions, fakeModelFile, sine, temporaryFile } from './fixtures.ts';
 

@@ -6,8 +6,8 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import { type ChunkOptions, NativeError } from '../../src/engine/types.ts';
-import { recognizer as parakeet } from '../../src/transcription/recognizers/parakeet.ts';
-import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
+import { recognizer as parakeet } from '../../src/transcription/parakeet/recognizer.ts';
+import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
 import { chunkRequest } from '../chunk-request.ts';
 import { chunkOptions, parakeetWithRival, textOf } from './fixtures.ts';
 

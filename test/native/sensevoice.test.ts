@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import type { ChunkOptions } from '../../src/engine/types.ts';
-import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
+import { recognizer as sensevoice } from '../../src/transcription/sensevoice/recognizer.ts';
 import { chunkRequest } from '../chunk-request.ts';
 import { chunkOptions, PIECE_SEC, textOf, whistle } from './fixtures.ts';
 

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { localFile } from '../../src/models/weights.ts';
 

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
 import { adminPaths } from '../../src/admin/openapi.ts';
-import { describeApi } from '../../src/http/docs.ts';
-import { errorEnvelopeSchema } from '../../src/http/openapi.ts';
+import { describeApi } from '../../src/http/openapi/docs.ts';
+import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, type Gateway, json, post, startGateway, toneWav, until } from '../http/harness.ts';
 import { createRandom } from '../soak/random.ts';

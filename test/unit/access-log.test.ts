@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { createAccessLog } from '../../src/observability/access-log.ts';
 import { createInstruments } from '../../src/observability/instruments.ts';
 import { localDay } from '../../src/observability/local-day.ts';

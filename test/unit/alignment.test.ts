@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
 import { withUnsaid } from '../../src/transcription/alignment/aligning.ts';
-import { parseAlignment } from '../../src/transcription/alignment/fields.ts';
+import { parseAlignment } from '../../src/wire/alignment-fields.ts';
 import { matchWords } from '../../src/transcription/alignment/matching.ts';
 import { createPlacing, type HeardChunk, type Part } from '../../src/transcription/alignment/placing.ts';
 import { unitsOf } from '../../src/transcription/alignment/units.ts';

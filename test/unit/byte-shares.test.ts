@@ -1,7 +1,7 @@
 /** Which body gives way where all bodies have used up the bytes that they share. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createByteShares } from '../../src/http/byte-shares.ts';
+import { createByteShares } from '../../src/limits/byte-shares.ts';
 
 test('the largest form gives way to one that would hold at most half as much, and to no other', () => {
   const memory = createByteShares(100);

@@ -14,10 +14,10 @@ import { dirname, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { createCaptureActions } from '../../src/admin/capture-actions.ts';
-import { type Capture, type CaptureOptions, createCapture } from '../../src/observability/capture/capture.ts';
-import { captureName, findCapture, listCaptures } from '../../src/observability/capture/capture-folder.ts';
-import type { CaptureMeta } from '../../src/observability/capture/capture-meta.ts';
-import { scrubHeaders } from '../../src/observability/capture/scrub-headers.ts';
+import { type Capture, type CaptureOptions, createCapture } from '../../src/capture/capture.ts';
+import { captureName, findCapture, listCaptures } from '../../src/capture/capture-folder.ts';
+import type { CaptureMeta } from '../../src/capture/capture-meta.ts';
+import { scrubHeaders } from '../../src/capture/scrub-headers.ts';
 import { until } from '../until.ts';
 import { exchange, folder, onSmallDisk, recordingLog } from './observability-fixtures.ts';
 

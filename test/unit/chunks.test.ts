@@ -9,8 +9,8 @@ import {
   heardSec,
   speechChunks,
   withSilences,
-} from '../../src/transcription/chunks.ts';
-import { WINDOW_SAMPLES, WINDOW_SEC } from '../../src/transcription/voice-activity.ts';
+} from '../../src/transcription/speech/chunks.ts';
+import { WINDOW_SAMPLES, WINDOW_SEC } from '../../src/transcription/speech/voice-activity.ts';
 
 /** This detector takes a sample's own value as its probability, so the audio spells out the speech. */
 const echoVad = {

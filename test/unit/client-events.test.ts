@@ -1,7 +1,7 @@
 /** These tests say how the events of live clients are read where they are long: only audio may be. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BadEvent, readClientEvent } from '../../src/http/realtime/client-events.ts';
+import { BadEvent, readClientEvent } from '../../src/live/realtime/client-events.ts';
 
 const LIMIT = 256 * 1024;
 const LIMITS = { eventBytes: LIMIT, eventValues: 8192 };

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { readConfig, settings } from '../../src/config.ts';
+import { readConfig, settings } from '../../src/config/config.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const NAMES = Object.keys(settings.shape);

@@ -5,7 +5,7 @@ import os from 'node:os';
 import { test } from 'node:test';
 import express from 'express';
 import fc from 'fast-check';
-import { ConfigError, readConfig } from '../../src/config.ts';
+import { ConfigError, readConfig } from '../../src/config/config.ts';
 
 const SEC = 1000;
 

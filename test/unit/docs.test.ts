@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { withSettingsTable } from '../../src/cli/settings-document.ts';
 import { ERROR_CODES, ERROR_KINDS, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
-import * as api from '../../src/http/openapi.ts';
+import * as api from '../../src/http/openapi/openapi.ts';
 import { CATALOGUE, PROVIDERS } from '../../src/models/catalogue.ts';
 import { NAME_GROUPS } from '../../src/models/names.ts';
-import { transcriptionFields } from '../../src/transcription/request.ts';
+import { transcriptionFields } from '../../src/wire/request.ts';
 import { MODEL_IDS, resolveName } from '../../src/transcription/routing.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;

@@ -1,7 +1,7 @@
 /** The list of what the upstreams serve: these tests say how long their answers count. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { createInventory } from '../../src/proxy/inventory.ts';
 import { startHostileUpstream } from '../faults/hostile-upstream.ts';
 

@@ -1,7 +1,7 @@
 /** Wrong keys are counted by address, in bounded memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createKeyGuesses } from '../../src/http/key-guesses.ts';
+import { createKeyGuesses } from '../../src/limits/key-guesses.ts';
 
 const LIMITS = { wrongKeys: 3, wrongKeysMs: 60_000, addresses: 5 } as Parameters<typeof createKeyGuesses>[0];
 

@@ -1,7 +1,7 @@
 /** The language of a recording is that of most of its words. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLanguageTally } from '../../src/transcription/language-tally.ts';
+import { createLanguageTally } from '../../src/transcription/language/tally.ts';
 
 const french = { language: 'fr', probability: 0.9 };
 const untold = { language: 'en', probability: 0 };

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
-import { choicesOf, languageFor } from '../../src/transcription/language-choice.ts';
-import { languageName, parseLanguage } from '../../src/transcription/languages.ts';
+import { choicesOf, languageFor } from '../../src/transcription/language/choice.ts';
+import { languageName, parseLanguage } from '../../src/transcription/language/names.ts';
 
 for (const [text, code] of [
   ['en', 'en'],

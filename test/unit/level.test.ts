@@ -1,8 +1,8 @@
 /** Soft audio is as loud as clear speech for the voice activity model, and for it alone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { speechChunks } from '../../src/transcription/chunks.ts';
-import { createLeveler } from '../../src/transcription/level.ts';
+import { speechChunks } from '../../src/transcription/speech/chunks.ts';
+import { createLeveler } from '../../src/transcription/speech/level.ts';
 
 const WINDOW = 512;
 const FOREVER = new AbortController().signal;

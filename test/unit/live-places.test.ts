@@ -1,7 +1,7 @@
 /** Which live session gives way to a new one when all places are taken. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLivePlaces } from '../../src/http/live-places.ts';
+import { createLivePlaces } from '../../src/limits/live-places.ts';
 
 function setUp(maxSessions: number) {
   const places = createLivePlaces(maxSessions);

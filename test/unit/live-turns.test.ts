@@ -1,7 +1,7 @@
 /** These tests say how clients of live connections share the event loop: who is next, and how much all of them get. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLiveTurns, type LiveClient } from '../../src/http/live-turns.ts';
+import { createLiveTurns, type LiveClient } from '../../src/limits/live-turns.ts';
 
 const LIMITS = { loopShare: 0.5, busyLoopShare: 0.25, turnMs: 1, burstMs: 5 };
 

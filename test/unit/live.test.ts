@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { createStableText } from '../../src/transcription/live/stable-text.ts';
 import { createTurns, type TurnEvent } from '../../src/transcription/live/turns.ts';
 import type { Word } from '../../src/transcription/segment.ts';
-import { createSegmenter, DEFAULT_SEGMENTER } from '../../src/transcription/voice-activity.ts';
+import { createSegmenter, DEFAULT_SEGMENTER } from '../../src/transcription/speech/voice-activity.ts';
 
 const windows = (...runs: [probability: number, count: number][]) =>
   runs.flatMap(([probability, count]) => Array<number>(count).fill(probability));

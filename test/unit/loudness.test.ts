@@ -1,10 +1,10 @@
 /** A loud sound of which voice activity is in doubt is no speech; a soft one may be. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { speechChunks } from '../../src/transcription/chunks.ts';
-import { cuttingFor } from '../../src/transcription/cutting.ts';
-import { isInvented } from '../../src/transcription/invented-text.ts';
-import { isNoise } from '../../src/transcription/loudness.ts';
+import { speechChunks } from '../../src/transcription/speech/chunks.ts';
+import { cuttingFor } from '../../src/transcription/speech/cutting.ts';
+import { isInvented } from '../../src/transcription/whisper/hallucination.ts';
+import { isNoise } from '../../src/transcription/speech/loudness.ts';
 
 const WINDOW = 512;
 const WINDOWS = 40;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { modelNameReader } from '../../src/http/model-name.ts';
-import { addChunk } from '../../src/http/request-body.ts';
+import { addChunk } from '../../src/http/upload/request-body.ts';
 import { assertCheap } from '../cost.ts';
 
 const KIB = 1024;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkModelSettings } from '../../src/cli/model-settings.ts';
-import { ConfigError, readConfig } from '../../src/config.ts';
+import { ConfigError, readConfig } from '../../src/config/config.ts';
 
 const check = (env: Record<string, string>) => checkModelSettings(readConfig(env).config);
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { BUDGETS } from '../../src/budgets.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { readOnnxTensors } from '../../src/models/import/onnx-tensors.ts';
 import { writeTurnDetection } from '../../src/models/import/turn-detection-gguf.ts';

@@ -6,7 +6,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { DIARIZATION, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createPackageIndexSource } from '../../src/models/package-index.ts';
 import type { FetchRequest, ModelProgress } from '../../src/models/source.ts';

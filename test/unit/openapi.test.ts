@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adminPaths } from '../../src/admin/openapi.ts';
-import { describeApi } from '../../src/http/docs.ts';
-import { OPERATION_IDS, operationId } from '../../src/http/openapi-ids.ts';
+import { describeApi } from '../../src/http/openapi/docs.ts';
+import { OPERATION_IDS, operationId } from '../../src/http/openapi/ids.ts';
 import { SERVED } from '../route-rows.ts';
 
 /** These are known paths of the speech upstream, which the gateway passes on without a row of their own. */

@@ -1,7 +1,7 @@
 /** Speech is cut in the middle of its pauses. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { betweenPauses } from '../../src/transcription/pauses.ts';
+import { betweenPauses } from '../../src/transcription/whisper/pauses.ts';
 
 const RATE = 16_000;
 

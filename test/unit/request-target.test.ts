@@ -1,7 +1,7 @@
 /** A target is passed on byte for byte or refused: no two servers may understand it differently. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { requestTarget } from '../../src/http/request-target.ts';
+import { requestTarget } from '../../src/http/server/request-target.ts';
 
 const read = (url: string, host?: string) =>
   requestTarget({ url, headers: host === undefined ? {} : { host } } as Parameters<typeof requestTarget>[0]);

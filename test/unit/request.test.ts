@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { GatewayError } from '../../src/errors.ts';
-import { parseRequest, transcriptionFields } from '../../src/transcription/request.ts';
+import { parseRequest, transcriptionFields } from '../../src/wire/request.ts';
 import { assertCheap } from '../cost.ts';
 
 test('an empty form means auto, json, greedy, segments', () => {

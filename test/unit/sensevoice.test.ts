@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ChunkOptions, DecodedSegment, Lane } from '../../src/engine/types.ts';
-import type { ChunkRequest } from '../../src/transcription/recognizers/recognizer.ts';
-import { recognizer as sensevoice } from '../../src/transcription/recognizers/sensevoice.ts';
+import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
+import { recognizer as sensevoice } from '../../src/transcription/sensevoice/recognizer.ts';
 import { afterSpeechIn, chunkRequest } from '../chunk-request.ts';
 
 /** Makes tokens of 100 ms each, one after the other. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Word } from '../../src/transcription/segment.ts';
-import { endsClause, endsSentence, toSentences } from '../../src/transcription/sentences.ts';
+import { endsClause, endsSentence, toSentences } from '../../src/transcription/text/sentences.ts';
 
 function wordsOf(text: string, gapSec = 0, wordSec = 0.3): Word[] {
   return text.split(' ').map((w, i) => {

@@ -1,7 +1,7 @@
 /** The syllables of a text tell whether it can be all that was said. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countSyllables, isFarTooShort, isShort } from '../../src/transcription/speech-rate.ts';
+import { countSyllables, isFarTooShort, isShort } from '../../src/transcription/speech/speech-rate.ts';
 
 test('syllables are counted in every script, near enough to compare with time', () => {
   const cases: [string, number][] = [

@@ -15,10 +15,10 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createSpoolFolder } from '../../src/http/spool-folder.ts';
+import { createSpoolFolder } from '../../src/http/upload/spool-folder.ts';
 import { until } from '../until.ts';
 
-const SOURCE = new URL('../../src/http/spool-folder.ts', import.meta.url).href;
+const SOURCE = new URL('../../src/http/upload/spool-folder.ts', import.meta.url).href;
 const isRoot = process.getuid?.() === 0;
 
 function place(t: TestContext) {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileS
 import { join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { createSweeper, type SweeperOptions } from '../../src/observability/capture/sweeper.ts';
+import { createSweeper, type SweeperOptions } from '../../src/capture/sweeper.ts';
 import { endOfLocalDay, localDay } from '../../src/observability/local-day.ts';
 import { planRemoval, type RetentionLimits } from '../../src/observability/retention.ts';
 import { until } from '../until.ts';

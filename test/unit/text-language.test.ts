@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { findModel } from '../../src/models/catalogue.ts';
-import { languageOfText } from '../../src/transcription/text-language.ts';
+import { languageOfText } from '../../src/transcription/parakeet/text-language.ts';
 
 const ALL = findModel('european')?.languages ?? [];
 

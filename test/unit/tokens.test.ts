@@ -1,7 +1,7 @@
 /** Tokens are few enough, are over at their time, and no client takes those of the others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTokens } from '../../src/http/tokens.ts';
+import { createTokens } from '../../src/http/access/tokens.ts';
 
 function setUp(most: number) {
   let nowMs = 0;

@@ -7,7 +7,7 @@ import {
   DEFAULT_SEGMENTER,
   type Span,
   type SpeechSpan,
-} from '../../src/transcription/voice-activity.ts';
+} from '../../src/transcription/speech/voice-activity.ts';
 
 /** Each run is [windows, probability]. */
 function probabilities(...runs: [number, number][]): Float32Array {

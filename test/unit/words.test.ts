@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { DecodedSegment } from '../../src/engine/types.ts';
-import { toWords } from '../../src/transcription/words.ts';
+import { toWords } from '../../src/transcription/text/words.ts';
 
 /** Makes tokens of 100 ms each, one after the other. */
 function segmentOf(...pieces: (string | Uint8Array)[]): DecodedSegment {

@@ -5,8 +5,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { GatewayError } from '../../src/errors.ts';
-import { createMessageReader, type Part, writeMessage } from '../../src/wyoming/messages.ts';
-import { parseFormat, parseTranscribe } from '../../src/wyoming/requests.ts';
+import { createMessageReader, type Part, writeMessage } from '../../src/live/wyoming/messages.ts';
+import { parseFormat, parseTranscribe } from '../../src/live/wyoming/requests.ts';
 import { until } from '../until.ts';
 
 const LIMITS = { lineBytes: 2000, dataBytes: 2000, payloadBytes: 2000 };

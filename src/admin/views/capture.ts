@@ -1,7 +1,7 @@
 /** The page of a captured request: its meta data, its two bodies as downloads, and its replay. */
 
-import type { StoredCapture } from '../../observability/capture/capture-folder.ts';
-import type { ReplayReport } from '../../observability/capture/replay.ts';
+import type { StoredCapture } from '../../capture/capture-folder.ts';
+import type { ReplayReport } from '../../capture/replay.ts';
 import { button } from './actions.ts';
 import { bytes, milliseconds } from './format.ts';
 import { type Html, html } from './html.ts';

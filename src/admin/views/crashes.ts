@@ -1,5 +1,5 @@
 /** The section that lists the crashes: when and how the server ended, and what it was doing. */
-import type { CrashRecord } from '../../observability/crashes.ts';
+import type { CrashRecord } from '../../crashes/crashes.ts';
 import { counted, duration } from './format.ts';
 import { type Html, html } from './html.ts';
 

@@ -2,7 +2,7 @@
  * Reads the constant tensors of an ONNX model (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto), without its
  * runtime. The graph of the model is not looked at, so nothing of it can be executed.
  */
-import { BUDGETS } from '../../budgets.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
 import { BoundedFile } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { readFields, readVarints } from './protobuf.ts';

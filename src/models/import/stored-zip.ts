@@ -3,7 +3,7 @@
  * (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.16). An entry is a range
  * of the file, so that nothing is larger than the file itself.
  */
-import { BUDGETS } from '../../budgets.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
 import { type BoundedFile, FieldReader } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 

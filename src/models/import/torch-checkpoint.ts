@@ -1,5 +1,5 @@
 /** Reads tensors of float32 values from a checkpoint that `torch.save` wrote, without torch and without Python. */
-import { BUDGETS } from '../../budgets.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
 import { BoundedFile } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { openStoredZip } from './stored-zip.ts';

@@ -4,7 +4,7 @@
  * audio. Pure; every unit is given to one chunk, in order.
  */
 import { GatewayError } from '../../errors.ts';
-import { countSyllables } from '../speech-rate.ts';
+import { countSyllables } from '../speech/speech-rate.ts';
 import { matchWords } from './matching.ts';
 import { type Unit, unitsOf } from './units.ts';
 

@@ -6,7 +6,7 @@
 import type { AudioSource } from '../../audio/open.ts';
 import type { ModelCache } from '../../engine/cache.ts';
 import type { VoiceActivityModel } from '../../engine/types.ts';
-import { WINDOW_SAMPLES } from '../voice-activity.ts';
+import { WINDOW_SAMPLES } from '../speech/voice-activity.ts';
 
 /** A part of the audio. It belongs to its owner and does not change. */
 export interface Excerpt {

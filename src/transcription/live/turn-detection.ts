@@ -6,7 +6,7 @@ import type { ModelCache } from '../../engine/cache.ts';
 import type { TurnDetector } from '../../engine/types.ts';
 import { GatewayError } from '../../errors.ts';
 import { TURN_DETECTION } from '../../models/catalogue.ts';
-import { WINDOW_SEC } from '../voice-activity.ts';
+import { WINDOW_SEC } from '../speech/voice-activity.ts';
 
 export const EAGERNESS = ['auto', 'low', 'medium', 'high'] as const;
 export type Eagerness = (typeof EAGERNESS)[number];

@@ -2,7 +2,7 @@
  * Finds the utterances in speech that is still going on, by the same rules that cut files (`voice-activity.ts`): an
  * utterance is one span of speech, and it ends with the silence that was asked for. Pure.
  */
-import { createSegmenter, type SegmenterOptions } from '../voice-activity.ts';
+import { createSegmenter, type SegmenterOptions } from '../speech/voice-activity.ts';
 
 /** What has happened at a window. `start` and `end` count windows from the beginning of the audio. */
 export type TurnEvent =

@@ -6,9 +6,9 @@
  */
 import { onAbort } from '../../abort.ts';
 import type { Hold, Slot } from '../../engine/slot.ts';
-import type { TranscriptionRequest } from '../request.ts';
+import type { TranscriptionRequest } from '../../wire/request.ts';
 import type { TranscriptionDeps } from '../session.ts';
-import { WINDOW_SEC } from '../voice-activity.ts';
+import { WINDOW_SEC } from '../speech/voice-activity.ts';
 import { type Hearing, hear } from './hearing.ts';
 import type { Excerpt } from './live-audio.ts';
 import { createStableText, type Delay } from './stable-text.ts';

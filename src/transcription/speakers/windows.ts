@@ -3,7 +3,7 @@
  * voices is the costly one, so that a stretch holds several windows and each of its seconds is computed once for all.
  * Only the audio of the newest stretch and what came after it is held.
  */
-import { createAudioWindow } from '../audio-window.ts';
+import { createAudioWindow } from '../speech/audio-window.ts';
 import { FRAME_SAMPLES, framesIn, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
 
 export interface Stretch {

@@ -1,6 +1,6 @@
 /** Gives words to speakers by their times, and cuts segments where the speaker changes. Pure. */
 import type { UnnumberedSegment } from '../segment.ts';
-import { withWords } from '../segments.ts';
+import { withWords } from '../text/segments.ts';
 import type { Turn } from './diarization.ts';
 import { runsBySpeaker } from './runs.ts';
 

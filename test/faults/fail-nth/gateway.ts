@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import winston from 'winston';
 import { buildApp } from '../../../src/app.ts';
-import { readConfig } from '../../../src/config.ts';
+import { readConfig } from '../../../src/config/config.ts';
 import { loadNative } from '../../../src/engine/addon.ts';
 import { createHubSource } from '../../../src/models/hub.ts';
 import { createModelStore } from '../../../src/models/store.ts';

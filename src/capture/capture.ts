@@ -1,0 +1,240 @@
+/**
+ * Writes the bodies of requests and answers to disk, for replay. It runs off the request path: the calls of a
+ * CaptureWriter never wait or throw, one file is open at a time however many requests run, and the memory that waits
+ * for the disk is bounded over all captures.
+ *
+ * All writing and removing happens in jobs of one queue. Jobs never run at the same time, so a disk that hangs blocks
+ * one thread of Node's pool instead of all four.
+ */
+import { resolve } from 'node:path';
+import type { Logger } from 'winston';
+import { byteBudget } from '../limits/budgets.ts';
+import {
+  appendBody,
+  BODIES,
+  type Body,
+  createBodies,
+  createFolderMaker,
+  FOLDER_BYTES,
+  listCaptures,
+  onDisk,
+  removeCapture,
+  removeEmptyDays,
+  writeMeta,
+} from './capture-folder.ts';
+import { type CaptureMeta, renderMeta } from './capture-meta.ts';
+import { createJobQueue, createWaitingBody, type Job, type WaitingBody } from './capture-queue.ts';
+import { createCaptureRoom } from './capture-room.ts';
+
+export interface CaptureWriter {
+  /** Adds a chunk of the request body. The chunk is kept without a copy, so it must not change afterwards. */
+  request(chunk: Buffer): void;
+  /** Adds a chunk of the response body, which must not change afterwards. */
+  response(chunk: Buffer): void;
+  /** Ends the capture with its meta data. Without this call a capture never becomes complete. */
+  finish(meta: CaptureMeta): void;
+  /** Drops the capture. After `finish` it does nothing. */
+  abandon(): void;
+}
+
+export interface Capture {
+  /** @param at the time of arrival, whose local day names the folder */
+  begin(requestId: string, at: Date): CaptureWriter;
+  /** True while a capture is being written to this path. */
+  isOpen(path: string): boolean;
+  /** Removes every capture, also those being written, and returns how many were on disk. */
+  clear(): Promise<number>;
+  /** Measures the captures on disk. It reads the whole folder, so do not call it every second. */
+  usage(): Promise<{ bytes: number; captures: number }>;
+  /** Writes the finished captures and removes the others. Nothing is captured afterwards. */
+  close(): Promise<void>;
+}
+
+export interface CaptureOptions {
+  dir: string;
+  log: Logger;
+  /**
+   * Called when writing failed and every open capture was dropped. The owner should switch capturing off; a later
+   * `begin` tries again.
+   */
+  onFailure?(error: Error): void;
+  /**
+   * The memory for all open captures: 16 KiB each, and the chunks that wait for the disk. When it is used up, a body
+   * is cut at its next chunk, and a new request is not captured.
+   */
+  maxWaitingBytes?: number;
+  /** The most bytes of all captures on the disk; one capture gets at most half of them. No limit when absent. */
+  maxBytes?: number;
+}
+
+/** Bytes that an open capture counts, mostly for its headers, so that captures without chunks are bounded too. */
+const CAPTURE_OVERHEAD = 16 * 1024;
+
+interface Open {
+  readonly requestId: string;
+  readonly at: Date;
+  /** The folder of the capture; null until it is made. */
+  path: string | null;
+  readonly bodies: Readonly<Record<Body, WaitingBody>>;
+  meta: CaptureMeta | null;
+  abandoned: boolean;
+  readonly sizes: Record<Body, number>;
+  bytesOnDisk: number;
+  /** Always the same function, so that the queue holds it only once. */
+  readonly job: Job;
+}
+
+export function createCapture(options: CaptureOptions): Capture {
+  const { log, maxWaitingBytes = 64 * 1024 * 1024 } = options;
+  const dir = resolve(options.dir);
+  const open = new Set<Open>();
+  const queue = createJobQueue();
+  const budget = byteBudget(maxWaitingBytes);
+  const makeFolder = createFolderMaker(dir);
+  const { maxBytes = Number.POSITIVE_INFINITY } = options;
+  const isOpen = (path: string) => [...open].some((capture) => capture.path === resolve(path));
+  const room = createCaptureRoom({ dir, maxBytes, isOpen });
+  let skipping = false;
+  let closed = false;
+
+  function begin(requestId: string, at: Date): CaptureWriter {
+    if (closed) return NOTHING;
+    if (!budget.take(CAPTURE_OVERHEAD)) {
+      if (!skipping)
+        log.warn('The disk of the captures is too slow; some requests are not captured', { dir });
+      skipping = true;
+      return NOTHING;
+    }
+    skipping = false;
+    const capture: Open = {
+      requestId,
+      at,
+      path: null,
+      bodies: { request: createWaitingBody(budget), response: createWaitingBody(budget) },
+      meta: null,
+      abandoned: false,
+      sizes: { request: 0, response: 0 },
+      bytesOnDisk: FOLDER_BYTES,
+      job: () => advance(capture),
+    };
+    open.add(capture);
+    queue.add(capture.job);
+    const live = () => open.has(capture) && !capture.abandoned && capture.meta === null;
+    const accept = (body: Body) => (chunk: Buffer) => {
+      if (live() && capture.bodies[body].push(chunk)) queue.add(capture.job);
+    };
+    return {
+      request: accept('request'),
+      response: accept('response'),
+      finish(meta) {
+        if (!live()) return;
+        capture.meta = meta;
+        queue.add(capture.job);
+      },
+      abandon() {
+        if (live()) abandon(capture);
+      },
+    };
+  }
+
+  function abandon(capture: Open): void {
+    capture.abandoned = true;
+    forget(capture);
+    queue.add(capture.job);
+  }
+
+  /** Drops what the capture still holds in memory, so that nothing more of it is written. */
+  function forget(capture: Open): void {
+    if (!open.delete(capture)) return;
+    budget.giveBack(CAPTURE_OVERHEAD);
+    for (const body of BODIES) capture.bodies[body].clear();
+  }
+
+  async function advance(capture: Open): Promise<void> {
+    try {
+      if (capture.abandoned && capture.path !== null) await removeCapture(capture.path);
+      if (!open.has(capture)) return;
+      if (capture.path === null) {
+        if (!(await room.take(FOLDER_BYTES))) return forget(capture);
+        capture.path = await makeFolder(capture.requestId, capture.at);
+        await createBodies(capture.path);
+      }
+      await write(capture, capture.path);
+    } catch (error) {
+      const removed = capture.path !== null && (error as NodeJS.ErrnoException).code === 'ENOENT';
+      // Someone removed the folder by hand. This capture is lost, but the disk works.
+      if (removed) forget(capture);
+      else await fail(error as Error);
+    }
+  }
+
+  async function write(capture: Open, path: string): Promise<void> {
+    const { bodies } = capture;
+    for (const body of BODIES)
+      await bodies[body].flush(async (batch) => {
+        const size = capture.sizes[body];
+        const more = onDisk(size + batch.length) - onDisk(size);
+        const fits = capture.bytesOnDisk + more <= maxBytes / 2 && (await room.take(more));
+        if (!fits) return bodies[body].cut();
+        capture.sizes[body] += batch.length;
+        capture.bytesOnDisk += more;
+        await appendBody(path, body, batch);
+      });
+    if (!open.has(capture)) return; // it was abandoned meanwhile, and its job is queued again
+    if (BODIES.some((body) => !bodies[body].isEmpty)) queue.add(capture.job);
+    else if (capture.meta !== null) {
+      const isCut = BODIES.some((body) => bodies[body].isCut);
+      const meta = renderMeta(capture.meta, isCut);
+      if (await room.take(onDisk(Buffer.byteLength(meta)))) await writeMeta(path, meta);
+      else await removeCapture(path);
+      forget(capture);
+    }
+  }
+
+  async function fail(error: Error): Promise<void> {
+    const halves = [...open];
+    for (const capture of halves) forget(capture);
+    log.error('Payload capture is switched off, because the disk failed', { dir, error: String(error) });
+    options.onFailure?.(error);
+    for (const { path } of halves) {
+      if (path !== null) await removeCapture(path).catch(ignore);
+    }
+  }
+
+  async function removeAll(): Promise<number> {
+    let count = 0;
+    room.remeasure();
+    for (const capture of [...open]) forget(capture);
+    for (const { path } of await listCaptures(dir)) {
+      // What another gateway writes at this very moment stays, and is its own to finish.
+      if (await removeCapture(path).then(() => true, exceptInUse)) count += 1;
+    }
+    await removeEmptyDays(dir);
+    return count;
+  }
+
+  return {
+    begin,
+    isOpen,
+    clear: () => new Promise((resolved, rejected) => queue.add(() => removeAll().then(resolved, rejected))),
+    async usage() {
+      const captures = await listCaptures(dir);
+      return { captures: captures.length, bytes: captures.reduce((sum, { bytes }) => sum + bytes, 0) };
+    },
+    async close() {
+      closed = true;
+      for (const capture of [...open]) {
+        if (capture.meta === null) abandon(capture);
+      }
+      await queue.idle();
+    },
+  };
+}
+
+function exceptInUse(error: NodeJS.ErrnoException): boolean {
+  if (error.code === 'ENOTEMPTY') return false;
+  throw error;
+}
+
+const ignore = () => undefined;
+const NOTHING: CaptureWriter = { request: ignore, response: ignore, finish: ignore, abandon: ignore };

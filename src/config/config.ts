@@ -1,0 +1,304 @@
+/**
+ * Every setting of the gateway, with its name, meaning, range and default in one schema. Settings are read from
+ * `process.env` here only; every other part receives the frozen `Config`.
+ */
+import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { BUDGETS } from '../limits/budgets.ts';
+import { childEnvironment } from './child-environment.ts';
+import { exposure, refusesWyoming } from './exposure.ts';
+import { usableMemoryBytes, usefulThreads } from '../machine.ts';
+import { SIZES } from '../models/catalogue.ts';
+import type { InstrumentsConfig } from '../observability/instruments.ts';
+import {
+  aliases,
+  ConfigError,
+  cpuLevel,
+  defaultModelDir,
+  httpUrl,
+  integer,
+  keys,
+  list,
+  number,
+  onOff,
+  origins,
+  refusedSetting,
+  refusesPorts,
+  secret,
+  trustedProxies,
+  unknownSettings,
+  upstreamUrl,
+} from './kinds.ts';
+import { withoutTrailingSlashes } from '../url-base.ts';
+
+export { ConfigError };
+
+/** The rest is for uploads on a memory file system, decoders, and the system itself. */
+const MODEL_MEMORY_SHARE = 0.75;
+
+export const settings = z.object({
+  SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
+  SVC_PORT: integer(0, 65535).default(8000).describe('port to listen on; 0 picks a free one'),
+  SVC_WYOMING_PORT: integer(0, 65535)
+    .optional()
+    .describe('port for Wyoming (Home Assistant), usually 10300; 0 picks a free one; empty = none'),
+  SVC_WYOMING_KEYLESS: onOff
+    .default(false)
+    .describe('whether other machines may use Wyoming without a key while `SVC_API_KEY` is set'),
+  SVC_TTS_UPSTREAM_URL: upstreamUrl('http://127.0.0.1:8091').describe('the speech upstream'),
+  SVC_TTS_MODEL_ID: z.string().min(1).max(128).default('tts').describe('its id in the models list'),
+  SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
+    .default(600)
+    .describe('seconds of silence after which a speech call is given up'),
+  SVC_LLM_BACKEND_URL: upstreamUrl('http://127.0.0.1:11434').describe('the chat daemon'),
+  SVC_LLM_TIMEOUT_SEC: number(0.05, 86_400)
+    .default(600)
+    .describe('seconds of silence after which a chat call is given up'),
+  SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept'),
+  SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether absent weights may be downloaded'),
+  SVC_MODEL_DEFAULT_SIZE: z.enum(SIZES).default('small').describe('multilingual size that `auto` prefers'),
+  SVC_MODEL_KEEP_ALIVE_SEC: number(-1, 31_536_000)
+    .default(300)
+    .describe('idle seconds before a model leaves memory; 0 at once, -1 never'),
+  SVC_MODEL_PRELOAD: list.default([]).describe('model ids or aliases loaded at start, comma-separated'),
+  SVC_MODEL_ALIASES: aliases.default({}).describe('further names of models, as `name=id`, comma-separated'),
+  SVC_MODEL_MEMORY_MB: number(1, 16_777_216)
+    .optional()
+    .describe('memory that loaded models may take together, MiB'),
+  SVC_MODEL_ALLOW: list
+    .default([])
+    .describe('models that requests may use, comma-separated ids or aliases; empty = all'),
+  SVC_DEVICE: z
+    .string()
+    .regex(/^(auto|cpu|(cuda|vulkan)(:\d+)?)$/, 'Expected auto, cpu, cuda, vulkan, cuda:<n> or vulkan:<n>')
+    .default('auto')
+    .describe('where models run: `auto`, `cpu`, `cuda`, `vulkan`, `cuda:<n>` or `vulkan:<n>`'),
+  SVC_CPU: cpuLevel.default('auto').describe('instructions that models compute with on the CPU'),
+  SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
+  SVC_THREADS: integer(1, 512).optional().describe('threads of one inference'),
+  SVC_BEAM_SIZE: integer(1, BUDGETS.whisper.maxBeams)
+    .default(5)
+    .describe('beams of Whisper where a text is in doubt; 1 = greedy'),
+  SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
+  SVC_MAX_UPLOADS: integer(1, 4096)
+    .default(16)
+    .describe('most transcription requests that are received or kept at once'),
+  SVC_MAX_SPOOL_MB: number(0.001, 1_048_576)
+    .default(8192)
+    .describe('most space of all uploads together, MiB; at least `SVC_MAX_UPLOAD_MB`'),
+  SVC_MAX_AUDIO_SEC: number(1, 604_800).default(21_600).describe('longest audio, seconds'),
+  SVC_MAX_HOLD_SEC: number(0.1, 604_800)
+    .default(21_600)
+    .describe('longest time one request may hold the slot, seconds'),
+  SVC_MAX_WAIT_SEC: integer(0, 3600)
+    .default(0)
+    .describe('longest wait for the slot that a request may ask for, seconds; 0 = none'),
+  SVC_MAX_LIVE_SESSIONS: integer(1, 4096).default(32).describe('live sessions that may be open at once'),
+  SVC_LIVE_WAIT_SEC: number(0, 600)
+    .default(10)
+    .describe('longest time an utterance of a live session waits for the slot, seconds'),
+  SVC_DRAIN_SEC: number(0, 3600)
+    .default(30)
+    .describe('longest wait for requests under way when the gateway stops, seconds'),
+  SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled while they are needed'),
+  SVC_API_KEY: keys
+    .default([])
+    .meta(secret('keys of which a request must carry one, comma-separated; empty = open')),
+  SVC_CORS_ORIGINS: origins
+    .default([])
+    .describe('sites whose pages may use the API, comma-separated; `*` = all'),
+  SVC_ALLOWED_HOSTS: list
+    .refine(
+      (names) => names.every((name) => name === '*' || /^[\w.:[\]-]+$/.test(name)),
+      'Expected host names',
+    )
+    .default([])
+    .describe('further names by which clients may call the gateway; `*` = any'),
+  SVC_TRUST_PROXY: trustedProxies
+    .default(0)
+    .describe('reverse proxies that are believed: how many, or their subnets'),
+  SVC_OBS_METRICS_ENABLED: onOff.default(true).describe('metrics at start'),
+  SVC_OBS_METRICS_WINDOW_SEC: integer(1, 86_400)
+    .default(3600)
+    .describe('rolling window of the metrics, seconds'),
+  SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('access log at start'),
+  SVC_OBS_LOG_DIR: z.string().min(1).default('logs').describe('folder of the access log'),
+  SVC_OBS_LOG_MAX_DAYS: number(0, 36_500)
+    .default(30)
+    .describe('age at which access logs are removed, days; may be a fraction'),
+  SVC_OBS_LOG_MAX_GB: number(0.001, 1_048_576)
+    .default(1)
+    .describe('size above which the oldest access logs are removed, GiB; may be a fraction'),
+  SVC_OBS_PAYLOAD_ENABLED: onOff.default(false).describe('payload capture at start'),
+  SVC_OBS_PAYLOAD_DIR: z.string().min(1).default('payloads').describe('folder of the captures'),
+  SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500)
+    .default(7)
+    .describe('age at which captures are removed, days; may be a fraction'),
+  SVC_OBS_PAYLOAD_MAX_GB: number(0, 1_048_576)
+    .default(5)
+    .describe('size within which captures stay, GiB; the oldest are removed; may be a fraction'),
+  SVC_CRASH_DIR: z.string().min(1).default('crashes').describe('folder of the records of crashes'),
+  SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
+  HF_ENDPOINT: httpUrl('https://huggingface.co').describe('model hub'),
+  HF_TOKEN: z.string().min(1).optional().meta(secret('access token for the model hub')),
+});
+
+/** Settings as a program gives them. */
+export type Settings = Readonly<Partial<Record<keyof typeof settings.shape, string | number | boolean>>>;
+
+/** A service behind the gateway that it forwards requests to. */
+export interface UpstreamConfig {
+  readonly url: string;
+  /** A call fails when the upstream sends nothing for this long. */
+  readonly timeoutMs: number;
+}
+
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  /** Undefined: Wyoming is not spoken. */
+  readonly wyomingPort: number | undefined;
+  readonly tts: UpstreamConfig & { readonly modelId: string };
+  readonly llm: UpstreamConfig;
+  readonly modelDir: string;
+  readonly modelDownload: boolean;
+  readonly modelDefaultSize: string;
+  readonly modelKeepAliveMs: number;
+  readonly modelPreload: readonly string[];
+  readonly modelAliases: Readonly<Record<string, string>>;
+  /** The most memory of all loaded models together. */
+  readonly modelMemoryBytes: number;
+  /** The ids or aliases of the models that requests may use; when empty, all. */
+  readonly modelAllow: readonly string[];
+  readonly device: string;
+  readonly cpu: string;
+  readonly threads: number;
+  /** Texts that Whisper follows side by side where a chunk is in doubt. */
+  readonly beamSize: number;
+  readonly maxConnections: number;
+  readonly maxUploadBytes: number;
+  readonly maxUploads: number;
+  /** At least `maxUploadBytes`. */
+  readonly maxSpoolBytes: number;
+  readonly maxAudioSec: number;
+  readonly maxHoldMs: number;
+  /** 0: no request may wait for the slot. */
+  readonly maxWaitSec: number;
+  readonly maxLiveSessions: number;
+  /** The longest time that an utterance waits for the slot. */
+  readonly liveWaitMs: number;
+  /** The time that requests under way have to end when the gateway stops. */
+  readonly drainMs: number;
+  readonly tmpDir: string;
+  /** When empty, every client that can reach the gateway may use it. */
+  readonly apiKeys: readonly string[];
+  readonly corsOrigins: readonly string[];
+  readonly allowedHosts: readonly string[];
+  /** How many reverse proxies are in front, or their subnets; 0 trusts none. */
+  readonly trustProxy: number | readonly string[];
+  readonly observability: InstrumentsConfig;
+  /** Where records of crashes are kept. */
+  readonly crashDir: string;
+  readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
+  readonly hubEndpoint: string;
+  readonly hubToken: string | undefined;
+  /** The environment that child processes inherit. It has PATH and the settings of pip, and no key of this process. */
+  readonly environment: Readonly<NodeJS.ProcessEnv>;
+}
+
+/**
+ * Reads the settings. An empty value counts as absent, as in a compose file. One of spaces alone does not: a setting that
+ * protects, such as a key, must not be lost to a template that did not fill it in.
+ * @param own settings that stand before those of the environment
+ * @throws ConfigError that names the setting, its value and what is allowed.
+ */
+export function readConfig(around = process.env, own: Settings = {}): { config: Config; warnings: string[] } {
+  // A caller may hand on a variable of the environment that is not set.
+  const texts = Object.entries(own).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, `${value}`]],
+  );
+  const env: NodeJS.ProcessEnv = { ...around, ...Object.fromEntries(texts) };
+  const given = givenSettings(env);
+  const parsed = settings.safeParse(given);
+  if (!parsed.success) throw refusedSetting(settings.shape, given, parsed.error);
+  const s = parsed.data;
+  const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
+  const config: Config = {
+    host: s.SVC_HOST,
+    port: s.SVC_PORT,
+    wyomingPort: s.SVC_WYOMING_PORT,
+    tts: {
+      url: s.SVC_TTS_UPSTREAM_URL,
+      timeoutMs: s.SVC_TTS_TIMEOUT_SEC * 1000,
+      modelId: s.SVC_TTS_MODEL_ID,
+    },
+    llm: { url: s.SVC_LLM_BACKEND_URL, timeoutMs: s.SVC_LLM_TIMEOUT_SEC * 1000 },
+    modelDir: resolve(s.SVC_MODEL_DIR ?? defaultModelDir(env)),
+    modelDownload: s.SVC_MODEL_DOWNLOAD,
+    modelDefaultSize: s.SVC_MODEL_DEFAULT_SIZE,
+    modelKeepAliveMs: keepAlive < 0 ? Number.POSITIVE_INFINITY : keepAlive * 1000,
+    modelPreload: s.SVC_MODEL_PRELOAD,
+    modelAliases: s.SVC_MODEL_ALIASES,
+    modelMemoryBytes: s.SVC_MODEL_MEMORY_MB
+      ? toBytes(s.SVC_MODEL_MEMORY_MB)
+      : MODEL_MEMORY_SHARE * usableMemoryBytes(),
+    modelAllow: s.SVC_MODEL_ALLOW,
+    device: s.SVC_DEVICE,
+    cpu: s.SVC_CPU,
+    maxConnections: s.SVC_MAX_CONNECTIONS,
+    threads: s.SVC_THREADS ?? usefulThreads(),
+    beamSize: s.SVC_BEAM_SIZE,
+    maxUploadBytes: toBytes(s.SVC_MAX_UPLOAD_MB),
+    maxUploads: s.SVC_MAX_UPLOADS,
+    maxSpoolBytes: toBytes(Math.max(s.SVC_MAX_SPOOL_MB, s.SVC_MAX_UPLOAD_MB)),
+    maxAudioSec: s.SVC_MAX_AUDIO_SEC,
+    maxHoldMs: s.SVC_MAX_HOLD_SEC * 1000,
+    maxWaitSec: s.SVC_MAX_WAIT_SEC,
+    maxLiveSessions: s.SVC_MAX_LIVE_SESSIONS,
+    liveWaitMs: s.SVC_LIVE_WAIT_SEC * 1000,
+    drainMs: s.SVC_DRAIN_SEC * 1000,
+    tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
+    apiKeys: s.SVC_API_KEY,
+    corsOrigins: s.SVC_CORS_ORIGINS,
+    allowedHosts: s.SVC_ALLOWED_HOSTS,
+    trustProxy: s.SVC_TRUST_PROXY,
+    observability: {
+      metrics: s.SVC_OBS_METRICS_ENABLED,
+      accessLog: s.SVC_OBS_ACCESS_LOG_ENABLED,
+      payload: s.SVC_OBS_PAYLOAD_ENABLED,
+      metricsWindowSec: s.SVC_OBS_METRICS_WINDOW_SEC,
+      logDir: resolve(s.SVC_OBS_LOG_DIR),
+      logMaxDays: s.SVC_OBS_LOG_MAX_DAYS,
+      logMaxGb: s.SVC_OBS_LOG_MAX_GB,
+      payloadDir: resolve(s.SVC_OBS_PAYLOAD_DIR),
+      payloadMaxDays: s.SVC_OBS_PAYLOAD_MAX_DAYS,
+      payloadMaxGb: s.SVC_OBS_PAYLOAD_MAX_GB,
+    },
+    crashDir: resolve(s.SVC_CRASH_DIR),
+    logLevel: s.SVC_LOG_LEVEL,
+    hubEndpoint: withoutTrailingSlashes(s.HF_ENDPOINT),
+    hubToken: s.HF_TOKEN,
+    environment: childEnvironment(env),
+  };
+  const refusal = refusesPorts(config) ?? refusesWyoming(config, s.SVC_WYOMING_KEYLESS);
+  if (refusal !== null) throw new ConfigError(refusal);
+  const warnings = [...unknownSettings(Object.keys(env), Object.keys(settings.shape)), ...exposure(config)];
+  return { config: Object.freeze(config), warnings };
+}
+
+/**
+ * The settings that the environment holds, as text.
+ * @throws ConfigError for a value of spaces alone
+ */
+export function givenSettings(env: NodeJS.ProcessEnv = process.env): Record<string, string> {
+  const texts = Object.keys(settings.shape).flatMap((name) => {
+    const text = env[name] ?? '';
+    return text === '' ? [] : [[name, text.trim()] as const];
+  });
+  const blank = texts.find(([, text]) => text === '');
+  if (blank) throw new ConfigError(`${blank[0]} holds only spaces: give it a value, or leave it out`);
+  return Object.fromEntries(texts);
+}
+
+const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);

@@ -1,0 +1,167 @@
+/** The kinds of values that settings take, each with what is allowed and how the text becomes a value. */
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { distance } from 'fastest-levenshtein';
+import { z } from 'zod';
+import { cacheFolder } from '../machine.ts';
+import { isTruthy } from '../truthy.ts';
+
+export const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
+export const integer = (min: number, max: number) => number(min, max).int();
+/**
+ * Items between commas. Some lists restrict who may do what, and without an item they would restrict nothing, so a text
+ * of commas alone is refused.
+ */
+export const list = z
+  .string()
+  .transform((text) =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+  )
+  .refine((items) => items.length > 0, 'Expected at least one item');
+/** What a header carries the same way from every client (RFC 9110, section 5.5). */
+export const keys = list.refine(
+  (all) => all.every((key) => /^[\x20-\x7e]+$/.test(key)),
+  'Expected keys of ASCII characters',
+);
+/**
+ * Sites, as browsers name them in `Origin`: in lower case, and without the usual port of the scheme. `null` names no
+ * site: every page of a file or in a sandbox sends it, also one that another site has put there.
+ */
+export const origins = list.transform((sites, context) =>
+  sites.map((site) => {
+    if (site === '*') return site;
+    const origin = originOf(site.toLowerCase());
+    if (origin === null) context.addIssue('Expected origins such as https://example.org, or *');
+    return origin ?? site;
+  }),
+);
+
+/** Null for what is no origin. Apps have schemes of their own, which `URL.origin` does not know. */
+function originOf(site: string): string | null {
+  if (!URL.canParse(site)) return null;
+  const { protocol, host, href } = new URL(site);
+  const origin = `${protocol}//${host}`;
+  return !host.includes('*') && [origin, `${origin}/`].includes(href) ? origin : null;
+}
+
+/** Pairs of name=id. */
+export const aliases = list.transform((pairs, context): Record<string, string> => {
+  const parts = pairs.map((pair) => pair.split('=').map((part) => part.trim()));
+  if (parts.some((pair) => pair.length !== 2 || pair.includes(''))) context.addIssue('Expected name=id');
+  return Object.fromEntries(parts);
+});
+
+/** The metadata of a setting whose value is never shown. */
+export const secret = (description: string) => ({ description, secret: true });
+
+export const onOff = z
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(['on', 'off', '1', '0', 'true', 'false', 'yes', 'no', 'y', 'n']))
+  .transform((word) => isTruthy(word));
+
+const anyHttpUrl = z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' });
+export const httpUrl = (fallback: string) => anyHttpUrl.default(fallback);
+/** Requests are forwarded with the headers of the client, so a login of the operator would not be sent. */
+export const upstreamUrl = (fallback: string) =>
+  anyHttpUrl
+    .refine((text) => !hasLogin(text), 'Expected a URL without a login, which would not be sent')
+    .refine(
+      (text) => !/[?#]/.test(text),
+      'Expected a URL without a query or a fragment, which would not be sent',
+    )
+    .default(fallback);
+
+function hasLogin(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return username !== '' || password !== '';
+}
+
+/** What is shown in place of a secret. */
+export const MASK = '********';
+
+/** A value that may be shown. A URL may hold a password, also one that cannot be read. */
+export function withoutLogin(text: string): string {
+  const at = text.lastIndexOf('@');
+  if (!/:|\/\//.test(text.slice(0, at + 1))) return text;
+  const [scheme = ''] = /^[^/:@]*:\/+/.exec(text) ?? [];
+  return `${scheme}${MASK}${text.slice(at)}`;
+}
+
+/** Says which setting is wrong first. No secret is shown. */
+export function refusedSetting(
+  kinds: Readonly<Record<string, z.ZodType>>,
+  given: Readonly<Record<string, string | undefined>>,
+  { issues: [issue] }: z.ZodError,
+): ConfigError {
+  const name = String(issue?.path[0]);
+  const shown = kinds[name]?.meta()?.secret === true ? MASK : withoutLogin(given[name] ?? '');
+  return new ConfigError(`${name} cannot be "${shown}": ${issue?.message}`);
+}
+
+/** Why the gateway cannot listen on its ports; null if it can. The system picks different ones for 0. */
+export function refusesPorts({ port, wyomingPort }: { port: number; wyomingPort: number | undefined }) {
+  if (port === 0 || port !== wyomingPort) return null;
+  return `SVC_PORT and SVC_WYOMING_PORT cannot both be ${port}: set one of them to another port`;
+}
+
+const MAX_PROXIES = 32;
+/** The names that Express gives to the address ranges which RFC 1122, 3927, 1918 and 4193 reserve. */
+const SUBNET_NAMES = ['loopback', 'linklocal', 'uniquelocal'];
+const PROXIES = `Expected a number of proxies up to ${MAX_PROXIES}, or subnets such as 10.0.0.0/8 (or ${SUBNET_NAMES.join(', ')})`;
+
+function isSubnet(text: string): boolean {
+  const [, address = '', prefix = '1'] = /^([\d.]+|[\da-f:]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? [];
+  const most = isIP(address) === 4 ? 32 : 128;
+  return SUBNET_NAMES.includes(text) || (isIP(address) > 0 && Number(prefix) >= 1 && Number(prefix) <= most);
+}
+
+/**
+ * The number of reverse proxies in front, or their subnets. All addresses (`true` in Express, or a prefix of 0) are not
+ * offered: a client could then claim any address as its own.
+ */
+export const trustedProxies = z.union(
+  [
+    z
+      .string()
+      .regex(/^\d+$/)
+      .transform(Number)
+      .refine((hops) => hops <= MAX_PROXIES),
+    list.refine((subnets) => subnets.every(isSubnet), PROXIES),
+  ],
+  PROXIES,
+);
+
+/** A sentence for each name that looks like a setting and is none. */
+export function unknownSettings(given: string[], known: string[]): string[] {
+  return given
+    .filter((name) => name.startsWith('SVC_') && !known.includes(name))
+    .map((name) => {
+      const nearest = known.reduce((a, b) => (distance(name, b) < distance(name, a) ? b : a));
+      return `${name} is not a setting of voxgate and has no effect; the nearest one is ${nearest}`;
+    });
+}
+
+/** Thrown for a setting whose value is outside its range; the message is one sentence that names the setting. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** What `EngineInfo.cpuLevel` can be on x86 and on 64-bit ARM, and `auto`. */
+export const cpuLevel = z.enum([
+  'auto',
+  ...(['sse2', 'avx', 'avx2', 'avx2_vnni', 'avx512', 'avx512_vnni', 'avx512_bf16', 'amx'] as const),
+  ...(['neon', 'neon_dotprod', 'neon_i8mm'] as const),
+]);
+
+/** Where weights are kept unless a setting says it. */
+export function defaultModelDir(env: NodeJS.ProcessEnv): string {
+  const cache = cacheFolder(env);
+  if (cache === null)
+    throw new ConfigError('SVC_MODEL_DIR must be set, because this user has no home folder');
+  return join(cache, 'voxgate', 'models');
+}

@@ -1,0 +1,192 @@
+/**
+ * Checks the API keys. When keys are set, every path needs one, except health, the description of the API and the
+ * pages without data. A client sends the key as `Authorization: Bearer`; `keysOf` has the other ways. The dashboard sends
+ * it once and then has a session, which opens nothing but `/admin`. A client secret opens nothing but `/v1/realtime`.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
+import type { Budgets } from '../../limits/budgets.ts';
+import { GatewayError } from '../../errors.ts';
+import { keyFinder, removeKeys } from '../../gateway-keys.ts';
+import { networkOf } from '../../limits/network.ts';
+import { createKeyGuesses } from '../../limits/key-guesses.ts';
+import { type ClientSecrets, SECRET_PREFIX } from '../../live/realtime/client-secrets.ts';
+import type { SessionState } from '../../live/realtime/session-settings.ts';
+import { caseSensitiveRouter } from '../route-table.ts';
+import { createTokens } from './tokens.ts';
+import { WHISPER_ASR } from '../whisper-asr.ts';
+
+const COOKIE = 'voxgate_session';
+/** Other names under which clients send a key: `api-key` is that of Azure's packages. */
+const OTHER_KEY_HEADERS = ['api-key', 'x-api-key'];
+
+export interface ApiKeys {
+  /**
+   * Lets a request with a valid key, session or client secret pass, without the session and the secret, because they are
+   * for the gateway alone. The keys are taken out where requests are forwarded (`gateway-keys.ts`).
+   * @throws GatewayError `invalid_api_key`, `invalid_client_secret`, or `too_many_keys` after too many wrong keys from
+   *   the same address
+   */
+  require: RequestHandler;
+  /**
+   * `POST /admin/session {"key": …}` begins a session, whose token is in a cookie, and `DELETE` ends it. For what is
+   * below `/admin` it notes whether the request has a session, for `require` and for the pages. It comes first.
+   */
+  session: Router;
+}
+
+/** Whether a request below `/admin` has a session, as the session router noted. */
+export const hasSession = (res: Response): boolean => res.locals.hasSession === true;
+
+/** What the live session of a request with a client secret begins with. */
+export const settingsOfSecret = (res: Response): SessionState | undefined => res.locals.settingsOfSecret;
+
+/** @param keys the valid keys; when empty, every request passes */
+export function createApiKeys(
+  keys: readonly string[],
+  limits: Budgets['access'],
+  secrets: Pick<ClientSecrets, 'find'>,
+): ApiKeys {
+  const sessions = createTokens<true>({ most: limits.sessions });
+  const guesses = createKeyGuesses(limits);
+  // Digests are compared instead of keys: they all have one length, and where they differ says nothing about the key.
+  const digest = (text: string) => createHmac('sha256', 'voxgate').update(text).digest();
+  const digests = keys.map(digest);
+  const isKey = (text: string) => {
+    const asked = digest(text);
+    return digests.reduce((found, known) => timingSafeEqual(asked, known) || found, false);
+  };
+  /** Refuses keys of which all are wrong, and counts each. One that is not the gateway's may be for an upstream. */
+  const check = (req: Request, presented: readonly string[]) => {
+    const address = req.ip ?? '';
+    guesses.assertMayTry(address);
+    if (presented.some(isKey)) return;
+    for (const _wrong of presented) guesses.wrong(address);
+    throw unauthorized();
+  };
+
+  /**
+   * Nobody guesses a secret, and pages go on with one that has expired. So these are not counted, and do not shut out
+   * others at the same address.
+   */
+  const isSecret = (key = '') =>
+    key.startsWith(SECRET_PREFIX) && !keys.some((known) => known.startsWith(SECRET_PREFIX));
+
+  const session = caseSensitiveRouter();
+  session.use('/admin', (req, res, next) => {
+    res.locals.hasSession = keys.length > 0 && sessions.find(tokenOf(req)) !== undefined;
+    next();
+  });
+  session.post('/admin/session', express.json({ limit: limits.sessionBytes }), (req, res) => {
+    if (keys.length > 0) {
+      if (typeof req.body?.key !== 'string' || req.body.key === '') throw unauthorized();
+      check(req, [req.body.key]);
+      const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: limits.lifetimeMs };
+      res.cookie(COOKIE, sessions.issue(true, owner), {
+        ...COOKIE_OPTIONS,
+        secure: req.secure,
+        maxAge: limits.lifetimeMs,
+      });
+    }
+    res.status(204).end();
+  });
+  session.delete('/admin/session', (req, res) => {
+    sessions.end(tokenOf(req));
+    res.clearCookie(COOKIE, COOKIE_OPTIONS);
+    res.status(204).end();
+  });
+
+  return {
+    session,
+    require(req, res, next) {
+      dropOwnCookie(req);
+      const presented = keysOf(req);
+      const own = presented.filter((key) => secrets.find(key) !== undefined);
+      removeKeys(req.headers, keyFinder(own));
+      if (own[0] !== undefined && isLive(req)) {
+        res.locals.settingsOfSecret = secrets.find(own[0]);
+        return next();
+      }
+      // A secret that has expired is refused also where no key is needed: the session would have other settings.
+      if (keys.length === 0 && !(isLive(req) && presented.some(isSecret))) return next();
+      if (req.baseUrl === '/admin' && hasSession(res)) return next();
+      try {
+        if (presented.length === 0) throw unauthorized();
+        if (presented.some(isSecret) && !presented.some(isKey))
+          throw new GatewayError('invalid_client_secret', {});
+        check(req, presented);
+      } catch (error) {
+        res.setHeader('WWW-Authenticate', 'Bearer realm="voxgate"');
+        throw error;
+      }
+      next();
+    },
+  };
+}
+
+/** The keys that a request presents, in the ways that its path allows. */
+const keysOf = (req: Request): string[] =>
+  [
+    credentialsOf(req, 'Bearer'),
+    ...OTHER_KEY_HEADERS.map((name) => req.get(name)),
+    keyOfPassword(req),
+    keyOfSubprotocol(req),
+  ].flatMap((key) => key?.trim() ?? []);
+
+/** Whether a request is for the route that is a WebSocket. */
+const isLive = (req: Request) => /^\/v1\/realtime\/?$/.test(req.baseUrl + req.path);
+
+function credentialsOf(req: Request, scheme: string): string | undefined {
+  const [, name, credentials] = /^(\S+)\s+(\S.*)$/.exec(req.get('Authorization') ?? '') ?? [];
+  return name?.toLowerCase() === scheme.toLowerCase() ? credentials : undefined;
+}
+
+/**
+ * Bazarr has a field for the address and none for a key, but its library makes HTTP Basic of `http://user:KEY@host`
+ * (RFC 7617, section 2). The user may be any. No answer asks for Basic, so that no browser keeps the key and sends it
+ * by itself.
+ */
+function keyOfPassword(req: Request): string | undefined {
+  if (!WHISPER_ASR.includes(req.baseUrl)) return undefined;
+  const pair = Buffer.from(credentialsOf(req, 'Basic') ?? '', 'base64').toString();
+  return /^[^:]*:(.+)$/.exec(pair)?.[1];
+}
+
+/**
+ * A page cannot set headers for a WebSocket, so OpenAI's protocol has the key among the names of subprotocols. A name is a
+ * token, and not every key is one, so a name of ours has it in base64url. Only the route that is a WebSocket takes it
+ * there.
+ */
+function keyOfSubprotocol(req: Request): string | undefined {
+  if (!isLive(req)) return undefined;
+  const names = req.get('Sec-WebSocket-Protocol') ?? '';
+  const [, encoded] = /(?:^|,)\s*voxgate-api-key-base64url\.([\w-]+)/.exec(names) ?? [];
+  if (encoded !== undefined) return Buffer.from(encoded, 'base64url').toString();
+  return /(?:^|,)\s*openai-insecure-api-key\.([^\s,]+)/.exec(names)?.[1];
+}
+
+/** The browser sends the cookie to the dashboard only, and never with a request that began on another site. */
+const COOKIE_OPTIONS = { path: '/admin', httpOnly: true, sameSite: 'strict' } as const;
+
+function unauthorized(): GatewayError {
+  return new GatewayError('invalid_api_key', {});
+}
+
+const cookiesOf = (req: Request) => (req.get('Cookie') ?? '').split(';').map((pair) => pair.trim());
+const isOwnCookie = (pair: string) => pair.startsWith(`${COOKIE}=`);
+
+function tokenOf(req: Request): string {
+  return (
+    cookiesOf(req)
+      .find(isOwnCookie)
+      ?.slice(COOKIE.length + 1) ?? ''
+  );
+}
+
+/** Takes the session out of the request. Other cookies may be meant for an upstream. */
+function dropOwnCookie(req: Request): void {
+  const all = cookiesOf(req);
+  const others = all.filter((pair) => !isOwnCookie(pair));
+  if (others.length === 0) delete req.headers.cookie;
+  else if (others.length < all.length) req.headers.cookie = others.join('; ');
+}

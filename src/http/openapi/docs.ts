@@ -1,0 +1,63 @@
+/** Serves the description of the API (OpenAPI 3.1) at `/openapi.json`, and as a page at `/docs` (contract 1.7). */
+import type { Express, RequestHandler } from 'express';
+import type { createDocument, ZodOpenApiPathsObject } from 'zod-openapi';
+import { BEARER, TAGS } from './parts.ts';
+import { apiPaths } from './paths.ts';
+import { pageHeaders } from '../pages.ts';
+import { caseSensitiveRouter } from '../route-table.ts';
+
+export interface Description {
+  version: string;
+  /** The paths of the admin API, which `src/admin` describes beside their handlers. */
+  adminPaths(): ZodOpenApiPathsObject;
+}
+
+export async function describeApi({
+  version,
+  adminPaths,
+}: Description): Promise<ReturnType<typeof createDocument>> {
+  const { createDocument: create } = await import('zod-openapi');
+  return create({
+    openapi: '3.1.0',
+    info: {
+      title: 'voxgate',
+      version,
+      description: 'Speech to text, text to speech and chat with the OpenAI API. Details: docs/api.md.',
+    },
+    components: {
+      securitySchemes: {
+        [BEARER]: { type: 'http', scheme: 'bearer', description: 'a key of SVC_API_KEY, where that is set' },
+      },
+    },
+    security: [{}, { [BEARER]: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths: { ...apiPaths(), ...adminPaths() },
+  });
+}
+
+/** The document is made at the first request, because loading its modules would be a fifth of the time to start. */
+export function openapi(description: Description): RequestHandler {
+  let document: ReturnType<typeof describeApi> | null = null;
+  return async (_req, res) => {
+    document ??= describeApi(description);
+    res.json(await document);
+  };
+}
+
+/** Only these files of Swagger UI are served. The page itself is one of `mountPages`. */
+const SWAGGER_UI = ['/swagger-ui-bundle.js', '/swagger-ui.css'];
+
+/** Serves the files of Swagger UI below `/docs`. Its package loads at the first request. */
+export function mountDocs(app: Express): void {
+  let files: Promise<RequestHandler> | null = null;
+  app.use('/docs', pageHeaders(), async (req, res, next) => {
+    if (!SWAGGER_UI.includes(req.path)) return next();
+    files ??= swaggerFiles();
+    (await files)(req, res, next);
+  });
+}
+
+async function swaggerFiles(): Promise<RequestHandler> {
+  const { default: swaggerUi } = await import('swagger-ui-express');
+  return caseSensitiveRouter().use(...swaggerUi.serveFiles());
+}

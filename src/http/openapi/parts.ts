@@ -1,0 +1,216 @@
+/** The parts that descriptions of operations are made of: shared answers, and what every operation may answer. */
+import { z } from 'zod';
+import type {
+  ZodOpenApiOperationObject,
+  ZodOpenApiPathsObject,
+  ZodOpenApiRequestBodyObject,
+  ZodOpenApiResponseObject,
+} from 'zod-openapi';
+import { errorEnvelopeSchema } from './openapi.ts';
+import {
+  ALLOW,
+  ANY_ANSWER,
+  ANY_REQUEST,
+  type Headers,
+  PREFERENCE,
+  RETRY_AFTER,
+  SHOULD_RETRY,
+  WAIT,
+} from './headers.ts';
+import { operationId } from './ids.ts';
+
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+type Status = 200 | 204 | 400 | 401 | 404 | 412 | 413 | 415 | 416 | 426 | 429 | 502 | 503 | 'default';
+
+export interface Operation {
+  summary: string;
+  /** What must be there before a request can succeed, besides what the request holds: completes "Needs ...". */
+  needs?: string | undefined;
+  /** An example of each parameter of the path, by its name. */
+  examples?: Readonly<Record<string, string>>;
+  /** True when only the gateway's own pages ask for it, so that `/docs` leaves it out. */
+  internal?: boolean;
+  /** The answers of this operation; the answers that every operation may give are added. */
+  responses: Partial<Record<Status, ZodOpenApiResponseObject>>;
+  /** The headers of its success, besides those that every answer has. */
+  headers?: Headers;
+  query?: z.ZodObject;
+  body?: ZodOpenApiRequestBodyObject;
+  /** True when the operation takes the slot, so that its client may ask to wait for it. */
+  takesSlot?: boolean;
+  /** True when the operation needs no key. */
+  open?: boolean;
+}
+
+export type Operations = Readonly<Record<string, Partial<Record<Method, Operation>>>>;
+
+/** The name of the scheme in `components.securitySchemes`. */
+export const BEARER = 'bearerAuth';
+
+const headersOf = (headers: Headers) => z.object({ ...ANY_ANSWER, ...headers });
+
+/** An answer that several operations share, with its headers. */
+export const shared = (id: string, description: string, headers: Headers = {}): ZodOpenApiResponseObject => ({
+  ...{ id, description, headers: headersOf(headers) },
+});
+
+const failure = (id: string, description: string, headers: Headers = {}): ZodOpenApiResponseObject => ({
+  ...shared(id, description, headers),
+  content: { 'application/json': { schema: errorEnvelopeSchema } },
+});
+
+export const NOT_FOUND = failure(
+  'NotFound',
+  'not_found: no entry has this name, or its model cannot serve now',
+);
+export const REPLAYING = failure('Replaying', 'network: another capture is being replayed');
+export const TOO_LARGE = failure(
+  'TooLarge',
+  'too_large: more than SVC_MAX_UPLOAD_MB, or than a small body may have',
+);
+export const UNSUPPORTED = failure('UnsupportedMediaType', 'malformed: the encoding is not supported');
+export const PRECONDITION = failure('PreconditionFailed', 'malformed: If-Match does not hold');
+export const NO_SUCH_RANGE = failure('RangeNotSatisfiable', 'malformed: the file has no such range');
+export const NEEDS_UPGRADE = failure('UpgradeRequired', 'malformed: this address is a WebSocket');
+export const UPSTREAM = failure('UpstreamFailed', 'upstream: the upstream failed before its answer began', {
+  ...SHOULD_RETRY,
+  ...PREFERENCE,
+});
+export const STOPPING = failure('Stopping', 'network: the gateway is going to stop');
+export const UNAVAILABLE = failure(
+  'Unavailable',
+  'network: the slot is busy (then with Retry-After), or a backend, its weights or an upstream is not available',
+  { ...RETRY_AFTER, ...SHOULD_RETRY, ...PREFERENCE },
+);
+export const NO_SESSION = failure(
+  'NoSession',
+  'network: all places for live sessions are taken, or a backend or its weights are not available',
+  SHOULD_RETRY,
+);
+
+/** The answers that every operation may give, because they are decided before the operation runs. */
+const ANYWHERE = {
+  400: failure('Malformed', 'malformed: the request or the file cannot be used'),
+  403: failure(
+    'Forbidden',
+    'forbidden: a page of another site asks, Host has a wrong name, or SVC_MODEL_ALLOW leaves the model out',
+  ),
+  405: failure('MethodNotAllowed', 'method_not_allowed: Allow lists the methods of this path', ALLOW),
+  408: failure('RequestTimeout', 'malformed: the request did not arrive in time'),
+  417: failure('ExpectationFailed', 'malformed: the only supported expectation is 100-continue'),
+  431: failure('HeadersTooLarge', 'malformed: the address and the headers are longer than Node reads'),
+  500: failure(
+    'Internal',
+    'internal: the gateway failed; the log has the reason under request_id',
+    SHOULD_RETRY,
+  ),
+};
+export const TOO_MANY_KEYS = failure(
+  'TooManyKeys',
+  'unauthorized: too many wrong keys came from this address; Retry-After says when to come back',
+  RETRY_AFTER,
+);
+export const UNAUTHORIZED = failure(
+  'Unauthorized',
+  'unauthorized: SVC_API_KEY is set and the request has no valid key',
+);
+
+/** @param contentTypes one, or several of which the request chooses */
+export const answer = (
+  description: string,
+  contentTypes: string | readonly string[],
+  schema: z.ZodType = z.string(),
+): ZodOpenApiResponseObject => ({
+  description,
+  content: Object.fromEntries([contentTypes].flat().map((type) => [type, { schema }])),
+});
+
+export const json = (description: string, schema: z.ZodType) =>
+  answer(description, 'application/json', schema);
+
+export const DONE: ZodOpenApiResponseObject = { description: 'done' };
+
+/**
+ * @param example what the page at `/docs` sends when its reader changes nothing. Of a form it leaves out the files; of
+ * the fields it names only those that are worth to begin with.
+ */
+export const bodyOf = (
+  contentType: string,
+  schema: z.ZodObject,
+  example: Readonly<Record<string, unknown>>,
+  { required = true } = {},
+): ZodOpenApiRequestBodyObject => {
+  const encoding = contentType === 'application/json' ? {} : listsOf(schema);
+  const hasLists = Object.keys(encoding).length > 0;
+  return { required, content: { [contentType]: { schema, example, ...(hasLists && { encoding }) } } };
+};
+
+/** A list in a form is sent as several fields of the same name, instead of one field with commas. */
+const listsOf = (schema: z.ZodObject): Record<string, { style: 'form'; explode: boolean }> =>
+  Object.fromEntries(
+    Object.entries(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }).properties ?? {})
+      .filter(([, field]) => Object(field).type === 'array')
+      .map(([name]) => [name, { style: 'form', explode: true }]),
+  );
+
+/** The groups of the operations, in the order in which a reader wants them. */
+export const TAGS = {
+  'speech to text': 'Audio files and live audio to text. Runs in the gateway itself.',
+  'whisper-asr-webservice': 'Speech to text for Bazarr and other clients of whisper-asr-webservice.',
+  'text to speech': 'Passed on to the speech upstream (`SVC_TTS_UPSTREAM_URL`).',
+  chat: 'Passed on to the chat daemon (`SVC_LLM_BACKEND_URL`).',
+  gateway: 'Which models can serve, whether the gateway is well, and what it did.',
+  admin: 'What the dashboard shows and does.',
+};
+
+export type Tag = keyof typeof TAGS;
+
+/** @param operations the operations by path, with parameters as `{name}`, and then by method */
+export function pathsOf(tag: Tag, operations: Operations): ZodOpenApiPathsObject {
+  return Object.fromEntries(
+    Object.entries(operations).map(([path, methods]) => [
+      path,
+      Object.fromEntries(
+        Object.entries(methods).map(([method, operation]) => [
+          method,
+          { operationId: operationId(method, path), ...complete(tag, path, operation) },
+        ]),
+      ),
+    ]),
+  );
+}
+
+function complete(tag: Tag, path: string, operation: Operation): ZodOpenApiOperationObject {
+  const { summary, needs, internal = false, responses, headers, query, body } = operation;
+  const { examples = {}, takesSlot = false, open = false } = operation;
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(
+    ([, name = '']) => [name, z.string().meta({ param: { example: examples[name] } })] as const,
+  );
+  return {
+    tags: [tag],
+    summary,
+    ...(needs !== undefined && { description: `Needs ${needs}.` }),
+    ...(internal && { 'x-internal': true }),
+    ...(open && { security: [] }),
+    requestParams: {
+      ...(names.length > 0 && { path: z.object(Object.fromEntries(names)) }),
+      ...(query && { query }),
+      header: z.object({ ...ANY_REQUEST, ...(takesSlot && WAIT) }),
+    },
+    ...(body && { requestBody: body }),
+    responses: {
+      ...ANYWHERE,
+      ...(open ? {} : { 401: UNAUTHORIZED, 429: TOO_MANY_KEYS }),
+      ...withHeaders(responses, { ...(takesSlot && PREFERENCE), ...headers }),
+    },
+  };
+}
+
+/** Adds the headers to those answers that are of one operation alone. A shared one has its own. */
+const withHeaders = (responses: Operation['responses'], headers: Headers): Operation['responses'] =>
+  Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => [
+      status,
+      response.id === undefined ? { ...response, headers: headersOf(headers) } : response,
+    ]),
+  );

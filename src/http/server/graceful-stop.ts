@@ -1,0 +1,84 @@
+/**
+ * Stops a server in steps. It accepts no more connections at once, and the requests under way have some time to end.
+ * Then their work is aborted, and clients get a moment to read what that makes of their answers. Connections without
+ * a request are closed soon. Node's own `closeIdleConnections` leaves open a connection that never sent a request, and
+ * one that has just become idle.
+ */
+import type { Server } from 'node:http';
+import type { RequestHandler, Response } from 'express';
+import { GatewayError } from '../../errors.ts';
+import { onceOver } from './client-signal.ts';
+
+/** The time that clients have to read the answers under way, once the work on them is aborted. */
+const LAST_ANSWERS_MS = 5000;
+/** The time that a refused client which is still sending has to read the reason. */
+const LAST_WORDS_MS = 300;
+const LOOK_EVERY_MS = 20;
+
+export interface GracefulStop {
+  /** Comes first in the chain of every request. */
+  watch: RequestHandler;
+  /** @throws GatewayError `shutting_down` once the stop has begun */
+  assertServing(): void;
+  /**
+   * Resolves when every connection is closed.
+   * @param options.drainMs the time that requests under way have to end by themselves
+   * @param options.also what else ends, such as the connections of another server
+   * @param options.abort aborts all work; called once, when that time is over or nothing is under way any more
+   */
+  stop(server: Server, options: { drainMs: number; also: Promise<unknown>; abort(): void }): Promise<void>;
+}
+
+export function createGracefulStop(): GracefulStop {
+  let stopping = false;
+  /** The responses that have not ended yet. */
+  const open = new Set<Response>();
+
+  return {
+    watch(_req, res, next) {
+      open.add(res);
+      onceOver(res, () => open.delete(res));
+      if (stopping) closeAfter(res);
+      next();
+    },
+    assertServing() {
+      if (stopping) throw new GatewayError('shutting_down', {});
+    },
+    async stop(server, { drainMs, also, abort }) {
+      stopping = true;
+      for (const res of open) closeAfter(res);
+      const closed = Promise.all([new Promise<void>((resolve) => server.close(() => resolve())), also]);
+      let quietMs = 0;
+      const look = setInterval(() => {
+        server.closeIdleConnections();
+        quietMs = open.size > 0 ? 0 : quietMs + LOOK_EVERY_MS;
+        if (quietMs >= LAST_WORDS_MS) server.closeAllConnections();
+      }, LOOK_EVERY_MS);
+      await endsWithin(closed, drainMs);
+      abort();
+      const late = setTimeout(() => {
+        server.closeAllConnections();
+        // Node has forgotten the connections of requests that wished to upgrade.
+        for (const res of open) res.req.socket.destroy();
+      }, LAST_ANSWERS_MS);
+      await closed;
+      clearInterval(look);
+      clearTimeout(late);
+    },
+  };
+}
+
+/** Makes the answer say `Connection: close`, unless its head is already sent, so that the client sends no more here. */
+function closeAfter(res: Response): void {
+  res.shouldKeepAlive = false;
+}
+
+async function endsWithin(end: Promise<unknown>, ms: number): Promise<void> {
+  if (ms === 0) return;
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([end, over]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,141 @@
+/**
+ * Receives the whole body of a speech or chat call before the call takes the slot, so that a client that is slow to send
+ * holds nothing that others need. A small body stays in memory, where it has one of a bounded number of places; a larger
+ * one goes to a file, by the rules of uploads and with a place among them.
+ */
+import { createReadStream } from 'node:fs';
+import { PassThrough, Readable } from 'node:stream';
+import type { Request, Response } from 'express';
+import type { Budgets } from '../../limits/budgets.ts';
+import {
+  type Arrival,
+  addChunk,
+  announcedBytes,
+  arrivalOf,
+  type BodyStorage,
+  continueIfAsked,
+  hasBody,
+  tooLarge,
+  watchArrival,
+} from './request-body.ts';
+import type { SpooledFile } from './spool.ts';
+import { createUploadPlaces, type UploadPlace } from '../../limits/upload-places.ts';
+
+export interface ReceivedBody {
+  /** Reads all of the body, once. When it was read, what it held is free. */
+  open(): Readable;
+  /** Frees what the body holds. Idempotent. */
+  release(): void;
+}
+
+export interface ReceiveOptions {
+  /** Aborts when the client leaves or ends its body too early, and when the gateway stops. */
+  signal: AbortSignal;
+  /** Called with each chunk as it arrives, also of a body that is refused later. */
+  onChunk(chunk: Buffer): void;
+}
+
+export interface BodyReceiver {
+  /**
+   * Resolves when the body is complete, with null when the request has none.
+   * @throws GatewayError `file_too_large`, `request_timeout`, `overloaded` or `storage_unavailable`; `signal.reason` after
+   *   an abort
+   */
+  receive(req: Request, res: Response, options: ReceiveOptions): Promise<ReceivedBody | null>;
+}
+
+export function createBodyReceiver(
+  storage: BodyStorage,
+  { inMemory, memoryBytes }: Budgets['proxied'],
+): BodyReceiver {
+  const { spool, places, maxBytes, limits } = storage;
+  const memory = createUploadPlaces({ maxUploads: inMemory, lookMs: limits.lookMs });
+
+  /** Reads a body that has a place. `held` learns of what must be freed. */
+  async function read(arrival: Arrival, held: Held, onChunk: ReceiveOptions['onChunk']): Promise<Content> {
+    const { req } = arrival;
+    const source = new PassThrough();
+    source.on('error', () => undefined); // who reads it at that moment throws it
+    const stop = watchArrival(arrival, limits, {
+      mostBytes: maxBytes,
+      tooLarge: tooLarge(maxBytes),
+      isReading: () => !source.writableNeedDrain,
+      onChunk,
+      fail: (reason) => source.destroy(reason as Error),
+    });
+    req.pipe(source);
+    try {
+      const chunks: Buffer[] = [];
+      if (announcedBytes(req) <= memoryBytes) {
+        if (await readUpTo(source, memoryBytes, chunks)) return { chunks };
+        // Its length was not announced.
+        const place = await places.take(arrival.claim);
+        held.place.release();
+        held.place = place;
+      }
+      held.file = await spool.store(arrival.claim.network, source, Buffer.concat(chunks));
+      return { path: held.file.path };
+    } finally {
+      stop();
+    }
+  }
+
+  return {
+    async receive(req, res, { signal, onChunk }) {
+      if (!hasBody(req)) {
+        continueIfAsked(req, res);
+        return null;
+      }
+      const announced = announcedBytes(req);
+      if (announced > maxBytes) throw tooLarge(maxBytes);
+      const arrival = arrivalOf(req, signal, limits);
+      const isSmall = announced <= memoryBytes;
+      const held: Held = { place: await (isSmall ? memory : places).take(arrival.claim), file: null };
+      const release = () => {
+        void (held.file?.remove() ?? Promise.resolve()).finally(held.place.release);
+      };
+      try {
+        if (!isSmall) await spool.assertRoom(arrival.claim.network, announced);
+        arrival.signal.throwIfAborted();
+        if (continueIfAsked(req, res)) arrival.balance.restart(limits.lookMs); // the first bytes are a round trip away
+        const content = await read(arrival, held, onChunk);
+        return received(content, release);
+      } catch (error) {
+        release(); // the answer does not wait for the disk
+        throw error;
+      }
+    },
+  };
+}
+
+interface Held {
+  place: UploadPlace;
+  file: SpooledFile | null;
+}
+
+type Content = { chunks: readonly Buffer[] } | { path: string };
+
+/** Adds what comes to `chunks`, until it is more than `mostBytes`. @returns true when the source has ended before */
+async function readUpTo(source: Readable, mostBytes: number, chunks: Buffer[]): Promise<boolean> {
+  let bytes = 0;
+  for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    addChunk(chunks, chunk);
+    bytes += chunk.length;
+    if (bytes > mostBytes) return false;
+  }
+  return true;
+}
+
+function received(content: Content, release: () => void): ReceivedBody {
+  let stream: Readable | null = null;
+  return {
+    open() {
+      stream = 'path' in content ? createReadStream(content.path) : Readable.from(content.chunks);
+      return stream.once('close', release);
+    },
+    release() {
+      if (stream === null) release();
+      else stream.destroy();
+    },
+  };
+}

@@ -1,0 +1,121 @@
+/**
+ * Stores uploads on the disk. The bytes of all uploads together have a limit, which addresses share, and the disk keeps
+ * some free space for everything else that writes to it.
+ */
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { GatewayError } from '../../errors.ts';
+import { createByteShares } from '../../limits/byte-shares.ts';
+import { createSpoolFolder, type SpoolFolderOptions } from './spool-folder.ts';
+
+export interface SpooledFile {
+  path: string;
+  bytes: number;
+  /** Removes the file and gives its bytes back to the limit. Idempotent. */
+  remove(): Promise<void>;
+}
+
+export interface Spool {
+  /**
+   * Checks, without reserving anything, that a file of this size has room now.
+   * @param network the client, as `networkOf` names it
+   * @throws GatewayError `overloaded` or `storage_unavailable`
+   */
+  assertRoom(network: string, bytes: number): Promise<void>;
+  /**
+   * Stores `head`, if there is one, and all of a stream in a new file with a random name. After a failure nothing of it is left.
+   * @throws GatewayError `overloaded` or `storage_unavailable`; the error of the stream
+   */
+  store(network: string, source: Readable, head?: Buffer): Promise<SpooledFile>;
+  /** Removes the folder of the uploads. */
+  close(): void;
+}
+
+export interface SpoolOptions extends SpoolFolderOptions {
+  maxBytes: number;
+  leastFreeBytes: number;
+}
+
+/** The bytes that an upload writes between two looks at the free space. */
+const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
+
+export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: SpoolOptions): Spool {
+  const folder = createSpoolFolder(folderOptions);
+  const space = createByteShares(maxBytes);
+
+  async function assertFree(dir: string, bytes: number): Promise<void> {
+    const { bavail, bsize, blocks } = await statfs(dir);
+    // A memory file system without a limit reports no blocks at all.
+    if (blocks === 0 || bavail * bsize - bytes >= leastFreeBytes) return;
+    throw new Error(
+      `${bavail * bsize} bytes are free on the disk of ${dir}, and ${leastFreeBytes} must stay free`,
+    );
+  }
+
+  async function write(source: Readable, dir: string, file: FileHandle, take: (bytes: number) => void) {
+    let unchecked = LOOK_EVERY_BYTES; // an upload of unannounced length was not checked yet
+    // The stream is not destroyed by a failure here: the form parser would report that instead of the failure.
+    for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      take(chunk.length);
+      unchecked += chunk.length;
+      if (unchecked > LOOK_EVERY_BYTES) {
+        await onDisk(() => assertFree(dir, 0));
+        unchecked = 0;
+      }
+      await onDisk(() => file.appendFile(chunk));
+    }
+  }
+
+  return {
+    async assertRoom(network, bytes) {
+      if (!space.hasRoom(network, bytes)) throw new GatewayError('overloaded', {});
+      await onDisk(async () => assertFree(await folder.ready(), bytes));
+    },
+    async store(network, source, head) {
+      const share = space.open(network, () => source.destroy(new GatewayError('overloaded', {})));
+      let bytes = 0;
+      let path: string | null = null;
+      const remove = async () => {
+        if (path !== null) await rm(path, { force: true }).catch(() => undefined);
+        share.release();
+      };
+      try {
+        const { dir, file } = await onDisk(async () => {
+          const dir = await folder.ready();
+          path = join(dir, randomUUID());
+          return { dir, file: await open(path, 'wx', 0o600) };
+        });
+        const take = (more: number) => {
+          if (!share.take(more)) throw new GatewayError('overloaded', {});
+          bytes += more;
+        };
+        try {
+          if (head !== undefined && head.length > 0) {
+            take(head.length);
+            await onDisk(() => file.appendFile(head));
+          }
+          await write(source, dir, file, take);
+        } finally {
+          await file.close();
+        }
+        share.arrived();
+        return { path: path ?? '', bytes, remove };
+      } catch (error) {
+        await remove();
+        throw error;
+      }
+    },
+    close: folder.close,
+  };
+}
+
+/** Makes a failure of the file system a refusal that hides the path from the client and not from the log. */
+async function onDisk<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw new GatewayError('storage_unavailable', {}, { cause });
+  }
+}

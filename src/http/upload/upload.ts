@@ -1,0 +1,168 @@
+/**
+ * Receives a multipart upload into a file, within limits on the upload itself and on all uploads together. The file has
+ * a random name, and neither the name nor the type that the client sends reaches the disk. It exists until the returned
+ * `Upload` is disposed.
+ */
+import { Readable } from 'node:stream';
+import type { Request, Response } from 'express';
+import multer from 'multer';
+import { BUDGETS } from '../../limits/budgets.ts';
+import { GatewayError } from '../../errors.ts';
+import { createByteShares } from '../../limits/byte-shares.ts';
+import { formRefusal, missingFile } from './form-limits.ts';
+import { notesOf } from '../observe.ts';
+import { httpRefusal } from '../server/refusals.ts';
+import {
+  type Arrival,
+  announcedBytes,
+  arrivalOf,
+  type BodyStorage,
+  continueIfAsked,
+  isCoded,
+  tooLarge,
+  watchArrival,
+} from './request-body.ts';
+import type { SpooledFile } from './spool.ts';
+import { type Form, type FormReading, readUploadForm } from './form.ts';
+import type { UploadPlace } from '../../limits/upload-places.ts';
+
+export interface Upload extends AsyncDisposable {
+  /** The client, as `networkOf` names it. */
+  network: string;
+  path: string;
+  bytes: number;
+  /** The text fields by name (`FormFields.all`). */
+  fields: Readonly<Record<string, unknown>>;
+  /** Stores what a field holds in another file, which exists as long as this one. @returns its path */
+  store(content: Buffer): Promise<string>;
+}
+
+/** What an endpoint reads of a form. */
+export interface UploadForm {
+  /** The name of the part with the file. */
+  field: string;
+  /** The names of the text fields; absent for none. */
+  texts?: readonly string[];
+  /** What is stored before the content, for audio that comes without the head of a file. */
+  head?: Buffer;
+}
+
+export interface UploadReceiver {
+  /**
+   * @throws GatewayError for a form that cannot be used, and when a limit on all uploads leaves no room for it;
+   *   `signal.reason` after an abort
+   */
+  receive(req: Request, res: Response, signal: AbortSignal, form: UploadForm): Promise<Upload>;
+}
+
+/** An upload that has a place. */
+interface Reception {
+  arrival: Arrival;
+  res: Response;
+  place: UploadPlace;
+  asked: UploadForm;
+}
+
+const FORM = BUDGETS.form.transcription;
+/** The most bytes of a form beside its file, with generous room for the head of each part. */
+const MAX_BYTES_OF_FIELDS =
+  FORM.parts * (FORM.fieldSize + 1024) + BUDGETS.speakers.references * BUDGETS.speakers.referenceBytes;
+
+export function createUploadReceiver({ spool, places, maxBytes, limits }: BodyStorage): UploadReceiver {
+  const fieldMemory = createByteShares(limits.maxFieldBytes);
+  const mostBytes = maxBytes + MAX_BYTES_OF_FIELDS;
+
+  async function receiveAt({ arrival, res, place, asked }: Reception) {
+    const { req, signal, balance } = arrival;
+    const { field, texts = [], head = Buffer.alloc(0) } = asked;
+    const { network } = arrival.claim;
+    await spool.assertRoom(network, Math.min(announcedBytes(req), maxBytes));
+    signal.throwIfAborted();
+    if (continueIfAsked(req, res)) balance.restart(limits.lookMs); // the first bytes are a round trip away
+    let storing: Promise<SpooledFile | null> = Promise.resolve(null);
+    const fields = fieldMemory.open(network, () => form.refuse(new GatewayError('overloaded', {})));
+    const others: SpooledFile[] = [];
+    const release = async () => {
+      await storing.then((file) => file?.remove()).catch(() => undefined);
+      for (const file of others.splice(0)) await file.remove();
+      fields.release();
+      place.release();
+    };
+    const form = readUploadForm(req, res, {
+      field,
+      texts,
+      maxFileBytes: maxBytes,
+      storeFile(content) {
+        const file = spool.store(network, content, head);
+        storing = file;
+        return file;
+      },
+      takeFieldMemory: fields.take,
+    });
+    try {
+      const received = await withinLimits(form, arrival, res);
+      fields.arrived();
+      const file = await storing;
+      if (file === null) throw missingFile(field);
+      if (file.bytes === head.length)
+        throw received.isNamed ? new GatewayError('empty_file', {}, { param: field }) : missingFile(field);
+      return {
+        network,
+        path: file.path,
+        bytes: file.bytes,
+        fields: received.fields,
+        async store(content: Buffer) {
+          const other = await spool.store(network, Readable.from([content]));
+          others.push(other);
+          return other.path;
+        },
+        [Symbol.asyncDispose]: release,
+      };
+    } catch (error) {
+      void release(); // the answer does not wait for the disk
+      throw uploadError(error, maxBytes);
+    }
+  }
+
+  /** Resolves when the form is complete, and ends it when the client leaves or breaks a limit. */
+  async function withinLimits(form: FormReading, arrival: Arrival, res: Response): Promise<Form> {
+    const stop = watchArrival(arrival, limits, {
+      mostBytes, // the parser bounds the file that it keeps, but not the files that it skips
+      tooLarge: uploadTooLarge(maxBytes),
+      isReading: form.isWaiting,
+      onChunk: notesOf(res).requestBody,
+      fail: form.refuse,
+    });
+    return await form.done.finally(stop);
+  }
+
+  return {
+    async receive(req, res, signal, asked) {
+      if (!req.is('multipart/form-data'))
+        throw new GatewayError('invalid_content_type', { field: asked.field });
+      if (isCoded(req)) throw httpRefusal(415);
+      if (announcedBytes(req) > mostBytes) throw uploadTooLarge(maxBytes);
+      const arrival = arrivalOf(req, signal, limits);
+      const place = await places.take(arrival.claim);
+      try {
+        return await receiveAt({ arrival, res, place, asked });
+      } catch (error) {
+        place.release();
+        throw error;
+      }
+    },
+  };
+}
+
+const uploadTooLarge = (maxBytes: number) => tooLarge(maxBytes, { param: 'file' });
+
+function uploadError(error: unknown, maxBytes: number): Error {
+  if (!(error instanceof Error)) return new Error(String(error));
+  if (error instanceof GatewayError) return error;
+  if (error instanceof multer.MulterError)
+    return error.code === 'LIMIT_FILE_SIZE' ? uploadTooLarge(maxBytes) : formRefusal(error, FORM);
+  // An error without a code comes from multer, about a form that ended early or is invalid.
+  if ('code' in error && 'errno' in error) return error;
+  if (error.message === 'Request aborted') return new GatewayError('client_left', {});
+  return formRefusal(error, FORM);
+}

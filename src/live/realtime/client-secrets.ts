@@ -1,0 +1,103 @@
+/**
+ * Client secrets: short-lived keys that open `GET /v1/realtime` and nothing else, for pages and apps that may not hold a
+ * key of the gateway. One is made with the settings of its sessions, which begin with them; a session may change them
+ * later, as with OpenAI. It can be used again until it expires.
+ */
+import express, { type RequestHandler } from 'express';
+import { z } from 'zod';
+import type { Budgets } from '../../limits/budgets.ts';
+import { networkOf } from '../../limits/network.ts';
+import type { GracefulStop } from '../../http/server/graceful-stop.ts';
+import type { RouteRow } from '../../http/route-table.ts';
+import { createTokens, type Tokens } from '../../http/access/tokens.ts';
+import { newId } from './server-events.ts';
+import {
+  asServed,
+  betaSessionUpdate,
+  checked,
+  firstState,
+  fromBeta,
+  type LiveServing,
+  requireServed,
+  type SessionState,
+  sessionUpdate,
+  shownBetaSession,
+  shownSession,
+  toLiveSettings,
+  updated,
+} from './session-settings.ts';
+
+/** What every secret begins with, as OpenAI's do. */
+export const SECRET_PREFIX = 'ek_';
+
+/** The secrets that have not expired, with the settings that their sessions begin with. */
+export type ClientSecrets = Tokens<SessionState>;
+
+export const createClientSecrets = ({ most }: Budgets['clientSecrets']): ClientSecrets =>
+  createTokens({ most, prefix: SECRET_PREFIX });
+
+/** Seconds, as OpenAI's. */
+const LIFETIME = { least: 10, most: 7200, usual: 600 };
+const SECONDS = `Expected a whole number from ${LIFETIME.least} to ${LIFETIME.most}`;
+
+const lifetime = z
+  .object({
+    anchor: z.literal('created_at', { error: 'Expected created_at' }).nullish(),
+    seconds: z
+      .int({ error: SECONDS })
+      .min(LIFETIME.least, SECONDS)
+      .max(LIFETIME.most, SECONDS)
+      .nullish()
+      .describe(`the lifetime of the secret; ${LIFETIME.usual} when absent`),
+  })
+  .nullish();
+
+export const clientSecretRequest = z.object({ expires_after: lifetime, session: sessionUpdate.nullish() });
+
+export const transcriptionSessionRequest = betaSessionUpdate.extend({
+  client_secret: z.object({ expires_at: lifetime, expires_after: lifetime }).nullish(),
+});
+
+export interface ClientSecretDeps {
+  secrets: ClientSecrets;
+  live: LiveServing;
+  limits: Budgets['clientSecrets'];
+  gracefulStop: GracefulStop;
+}
+
+/** `POST /v1/realtime/client_secrets`, and the beta's `POST /v1/realtime/transcription_sessions`. */
+export function clientSecrets(
+  { secrets, live, limits, gracefulStop }: ClientSecretDeps,
+  { beta }: { beta: boolean },
+): Pick<RouteRow, 'chain' | 'handler'> {
+  const handler: RequestHandler = (req, res) => {
+    gracefulStop.assertServing();
+    const { update, seconds } = beta ? readBeta(req.body ?? {}) : read(req.body ?? {});
+    const state = updated(firstState(undefined), update);
+    const settings = toLiveSettings(state);
+    requireServed(settings, live, { beta });
+    const { warnings } = asServed(settings, live);
+    const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: seconds * 1000 };
+    const secret = {
+      value: secrets.issue(state, owner),
+      expires_at: Math.floor(Date.now() / 1000) + seconds,
+    };
+    res.set('Cache-Control', 'no-store');
+    const shown = { id: newId('sess'), warnings };
+    if (beta) res.json({ ...shownBetaSession(state, shown), client_secret: secret });
+    else res.json({ ...secret, session: shownSession(state, shown) });
+  };
+  // Whatever the type says, so that a client which names none does not get other settings than it asked for.
+  return { chain: [express.json({ limit: limits.bodyBytes, type: () => true })], handler };
+}
+
+function read(body: unknown) {
+  const { session, expires_after: expires } = checked(clientSecretRequest, body, []);
+  return { update: session ?? {}, seconds: expires?.seconds ?? LIFETIME.usual };
+}
+
+function readBeta(body: unknown) {
+  const { client_secret: asked, ...session } = checked(transcriptionSessionRequest, body, []);
+  const expires = asked?.expires_at ?? asked?.expires_after;
+  return { update: fromBeta(session), seconds: expires?.seconds ?? LIFETIME.usual };
+}

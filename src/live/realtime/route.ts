@@ -1,0 +1,139 @@
+/**
+ * GET /v1/realtime: a live session over a WebSocket, by OpenAI's protocol for transcription. The request has passed the
+ * checks of every other request when it comes here, so a refusal is an ordinary answer with the envelope.
+ */
+import type { Request, RequestHandler, Response } from 'express';
+import type { Logger } from 'winston';
+import { type WebSocket, WebSocketServer } from 'ws';
+import type { Budgets } from '../../limits/budgets.ts';
+import { GatewayError } from '../../errors.ts';
+import { networkOf } from '../../limits/network.ts';
+import type { Exchange } from '../../observability/exchange.ts';
+import { settingsOfSecret } from '../../http/access/api-key.ts';
+import type { GracefulStop } from '../../http/server/graceful-stop.ts';
+import type { LivePlaces } from '../../limits/live-places.ts';
+import type { LiveClient, LiveTurns } from '../../limits/live-turns.ts';
+import { notesOf } from '../../http/observe.ts';
+import { httpRefusal } from '../../http/server/refusals.ts';
+import { offeredUpgrade } from '../../http/server/upgrade.ts';
+import { type Connection, type ConnectionOptions, runConnection } from './connection.ts';
+import { pacedSocket } from './paced-socket.ts';
+import { requireServed, type SessionState, startingState, toLiveSettings } from './session-settings.ts';
+import { utteranceExchange } from '../utterance-exchange.ts';
+
+export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'> {
+  live: Omit<ConnectionOptions['live'], 'network'>;
+  limits: Budgets['live'];
+  /** Those of the sessions of all protocols together. */
+  places: LivePlaces;
+  turns: LiveTurns;
+  gracefulStop: GracefulStop;
+  /** Called with the record of each utterance. */
+  onExchange(exchange: Exchange): void;
+  log: Logger;
+}
+
+export interface Realtime {
+  handler: RequestHandler;
+  /** Lets every session finish what was said, and closes it. */
+  stop(): Promise<void>;
+}
+
+const KEY = /^[+/0-9A-Za-z]{22}==$/;
+/** The subprotocols, of which a browser must be told one that it has named. */
+const SUBPROTOCOL = 'realtime';
+
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
+
+/** True for the names of different subprotocols, or none (RFC 6455, section 4.1). */
+function areSubprotocols(header: string | undefined): boolean {
+  if (header === undefined) return true;
+  const names = header.split(',').map((name) => name.trim());
+  const isList = /^[\t -~]+$/.test(header) && names.every((name) => TOKEN.test(name));
+  return isList && new Set(names).size === names.length;
+}
+
+/** A page can send no headers of its own, so the beta's clients name a subprotocol there. */
+const asksForBeta = (req: Request) =>
+  /realtime=v1/.test(req.get('OpenAI-Beta') ?? '') ||
+  /(?:^|,)\s*openai-beta\.realtime-v1\s*(?:,|$)/.test(req.get('Sec-WebSocket-Protocol') ?? '');
+
+const NOTHING = Buffer.alloc(0);
+
+export function createRealtime(deps: RealtimeDeps): Realtime {
+  const open = new Set<Connection>();
+  const accept = new WebSocketServer({
+    noServer: true,
+    maxPayload: deps.limits.messageBytes,
+    perMessageDeflate: false,
+    autoPong: false,
+    handleProtocols: (names) => (names.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
+  });
+
+  function run(socket: WebSocket, req: Request, res: Response, first: SessionState, turns: LiveClient): void {
+    const { requestId } = notesOf(res);
+    const client = {
+      ...{ method: req.method, path: '/v1/realtime', bytesIn: 0 },
+      ...{ clientIp: req.ip, userAgent: req.get('User-Agent') },
+    };
+    const connection = runConnection({
+      socket,
+      first,
+      requestId,
+      turn: turns.turn,
+      live: { ...deps.live, network: networkOf(req.ip ?? '') },
+      limits: deps.limits,
+      shutdown: deps.shutdown,
+      log: deps.log,
+      beta: asksForBeta(req),
+      onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
+    });
+    open.add(connection);
+    const leave = deps.places.enter({ ...connection, network: networkOf(req.ip ?? '') });
+    deps.log.info('live session', { requestId, sessions: open.size });
+    void connection.closed.then(() => {
+      open.delete(connection);
+      leave();
+      turns.leave();
+      // The response has no connection any more; this is its end for all who watch it.
+      res.emit('close');
+    });
+  }
+
+  const handler: RequestHandler = (req, res) => {
+    deps.gracefulStop.assertServing();
+    const offer = offeredUpgrade(req);
+    if (offer === undefined) {
+      res.setHeader('Upgrade', 'websocket');
+      throw new GatewayError('upgrade_required', {});
+    }
+    const isHandshake =
+      KEY.test(req.get('Sec-WebSocket-Key') ?? '') &&
+      req.get('Sec-WebSocket-Version') === '13' &&
+      areSubprotocols(req.get('Sec-WebSocket-Protocol'));
+    if (!isHandshake) throw httpRefusal(400);
+    const model = typeof req.query.model === 'string' ? req.query.model : undefined;
+    const first = startingState(model, settingsOfSecret(res));
+    notesOf(res).model = first.transcription?.model ?? undefined;
+    requireServed(toLiveSettings(first), deps.live, { beta: asksForBeta(req) });
+    const network = networkOf(req.ip ?? '');
+    deps.places.makeRoom(network);
+    const { socket, head } = offer;
+    res.status(101);
+    res.detachSocket(socket);
+    res.emit('finish');
+    socket.setNoDelay(true); // the events are small, and each is waited for
+    const turns = deps.turns.join(network);
+    socket.unshift(head); // the WebSocket would read all of it in one turn
+    accept.handleUpgrade(req, pacedSocket(socket, deps.limits, turns.turn), NOTHING, (ws) =>
+      run(ws, req, res, first, turns),
+    );
+  };
+
+  return {
+    handler,
+    async stop() {
+      await Promise.all([...open].map((connection) => connection.stop()));
+    },
+  };
+}

@@ -1,0 +1,344 @@
+/**
+ * The settings of a transcription session as clients send and read them: the shape of OpenAI's API, and the flat one of
+ * its beta. A field that is absent keeps its value, and null goes back to the default.
+ */
+import { z } from 'zod';
+import { LIVE_RATES, type LiveFormat } from '../../audio/live/encodings.ts';
+import { invalidValue } from '../../errors.ts';
+import { openAiModel } from '../../models/names.ts';
+import type { LiveDeps, LiveSettings } from '../../transcription/live/live-session.ts';
+import { DELAYS } from '../../transcription/live/stable-text.ts';
+import { EAGERNESS } from '../../transcription/live/turn-detection.ts';
+import { MOST_VALUES, parseRequest } from '../../wire/request.ts';
+
+const RATES = `Expected one of ${LIVE_RATES.join(', ')}`;
+const oneOf = <const T extends readonly string[]>(values: T) =>
+  z.enum(values, { error: `Expected ${values.join(', ')}` });
+const numeric = (min: number, max: number) => {
+  const error = `Expected a number from ${min} to ${max}`;
+  return z.number({ error }).min(min, error).max(max, error);
+};
+
+const format = z.discriminatedUnion(
+  'type',
+  [
+    z.object({
+      type: z.literal('audio/pcm'),
+      rate: z
+        .literal([...LIVE_RATES], { error: RATES })
+        .nullish()
+        .transform((rate) => rate ?? 24_000),
+    }),
+    z.object({ type: z.literal('audio/pcmu') }),
+    z.object({ type: z.literal('audio/pcma') }),
+  ],
+  { error: 'Expected {"type": "audio/pcm", "rate": 24000}, audio/pcmu or audio/pcma' },
+);
+
+/** A list without a limit would have an issue for each wrong item, which takes more memory than there is. */
+const texts = z.array(z.string()).max(MOST_VALUES, `Expected at most ${MOST_VALUES} values`);
+
+const transcription = z.object({
+  model: z.string().nullish(),
+  language: z.string().nullish(),
+  languages: texts.nullish(),
+  keywords: texts.nullish(),
+  prompt: z.string().nullish(),
+  delay: oneOf(DELAYS).nullish(),
+  diarize: z.boolean().nullish(),
+});
+
+const serverVad = z.object({
+  type: z.literal('server_vad'),
+  threshold: numeric(0, 1).nullish(),
+  prefix_padding_ms: numeric(0, 5000).nullish(),
+  silence_duration_ms: numeric(0, 10_000).nullish(),
+});
+const semanticVad = z.object({ type: z.literal('semantic_vad'), eagerness: oneOf(EAGERNESS).nullish() });
+const turnDetection = z.discriminatedUnion('type', [serverVad, semanticVad], {
+  error: 'Expected server_vad or semantic_vad, or null where the client commits',
+});
+type TurnDetection = z.infer<typeof turnDetection>;
+
+const noiseReduction = z.object({
+  type: oneOf(['near_field', 'far_field']).nullish(),
+  strength: z.number().nullish(),
+});
+const INCLUDE = 'item.input_audio_transcription.logprobs';
+const include = texts;
+
+const input = z.object({
+  format: format.nullish(),
+  transcription: transcription.nullish(),
+  noise_reduction: noiseReduction.nullish(),
+  turn_detection: turnDetection.nullish(),
+});
+
+const TYPES = 'Expected transcription: this server transcribes, and holds no conversations';
+
+const type = z.literal('transcription', { error: TYPES }).nullish();
+
+/** `session.update`; what only conversations have is let pass. */
+export const sessionUpdate = z.object({
+  type,
+  audio: z.object({ input: input.nullish() }).nullish(),
+  include: include.nullish(),
+});
+
+const BETA_FORMATS = ['pcm16', 'g711_ulaw', 'g711_alaw'] as const;
+
+/** `transcription_session.update`, and `session.update` of the beta. */
+export const betaSessionUpdate = z.object({
+  type,
+  input_audio_format: oneOf(BETA_FORMATS).nullish(),
+  input_audio_transcription: transcription.nullish(),
+  input_audio_noise_reduction: noiseReduction.nullish(),
+  turn_detection: turnDetection.nullish(),
+  include: include.nullish(),
+});
+
+/**
+ * @param at the path of the value in what the client sent
+ * @throws GatewayError `invalid_value` that names the field
+ */
+export function checked<T>(schema: z.ZodType<T>, value: unknown, at: readonly string[] = ['session']): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { path = [], message = '' } = parsed.error.issues[0] ?? {};
+  const field = [...at, ...path.map(String)].join('.') || 'body';
+  const found = path.reduce<unknown>((in_, key) => Object(in_)[key], value);
+  throw invalidValue(field, found, message, field);
+}
+
+type Format = z.infer<typeof format>;
+export type SessionUpdate = z.infer<typeof sessionUpdate>;
+
+/** Everything that can be set; null stands for "not set", as on the wire. */
+export interface SessionState {
+  format: Format;
+  transcription: z.infer<typeof transcription> | null;
+  noiseReduction: z.infer<typeof noiseReduction> | null;
+  /** Undefined until the client says how turns are told, and null when it commits them. */
+  turnDetection: TurnDetection | null | undefined;
+  include: string[] | null;
+}
+
+/**
+ * OpenAI's models without turn detection. Their clients leave the field away and commit, and take the error for a commit
+ * of nothing as the end of the session.
+ */
+const COMMITTED_BY_CLIENTS = ['gpt-realtime-whisper', 'gpt-live-transcribe'];
+
+/** The turn detection that holds, which depends on the model as long as the client has not set it. */
+function detectionOf(state: SessionState): TurnDetection | null {
+  if (state.turnDetection !== undefined) return state.turnDetection;
+  return COMMITTED_BY_CLIENTS.includes(openAiModel(state.transcription?.model ?? ''))
+    ? null
+    : { type: 'server_vad' };
+}
+
+/** The state of a new session. */
+export const firstState = (model: string | undefined): SessionState => ({
+  format: { type: 'audio/pcm', rate: 24_000 },
+  transcription: model === undefined ? null : { model },
+  noiseReduction: null,
+  turnDetection: undefined,
+  include: null,
+});
+
+/**
+ * The state of a new connection. Many clients name a model in the address whatever they want, so the model of the
+ * client secret goes before it.
+ */
+export function startingState(model: string | undefined, ofSecret: SessionState | undefined): SessionState {
+  if (ofSecret === undefined) return firstState(model);
+  const { transcription } = ofSecret;
+  if (model === undefined || transcription?.model) return ofSecret;
+  return { ...ofSecret, transcription: { ...transcription, model } };
+}
+
+/** The state after an update. `transcription` is merged by its members, so that a second update may add a prompt. */
+export function updated(state: SessionState, update: SessionUpdate): SessionState {
+  const sent: z.infer<typeof input> = update.audio?.input ?? {};
+  const first = firstState(undefined);
+  const merged = sent.transcription ? { ...state.transcription, ...sent.transcription } : sent.transcription;
+  const detection =
+    sent.turn_detection && sent.turn_detection.type === state.turnDetection?.type
+      ? { ...state.turnDetection, ...sent.turn_detection }
+      : sent.turn_detection;
+  return {
+    format: sent.format === undefined ? state.format : (sent.format ?? first.format),
+    transcription: merged === undefined ? state.transcription : merged,
+    noiseReduction: sent.noise_reduction === undefined ? state.noiseReduction : sent.noise_reduction,
+    turnDetection: detection === undefined ? state.turnDetection : detection,
+    include: update.include === undefined ? state.include : update.include,
+  };
+}
+
+/** The beta's fields in the shape of the API. */
+export function fromBeta(sent: z.infer<typeof betaSessionUpdate>): SessionUpdate {
+  const { input_audio_format: name } = sent;
+  const formats: Record<(typeof BETA_FORMATS)[number], Format> = {
+    pcm16: { type: 'audio/pcm', rate: 24_000 },
+    g711_ulaw: { type: 'audio/pcmu' },
+    g711_alaw: { type: 'audio/pcma' },
+  };
+  return {
+    audio: {
+      input: {
+        format: name ? formats[name] : name,
+        transcription: sent.input_audio_transcription,
+        noise_reduction: sent.input_audio_noise_reduction,
+        turn_detection: sent.turn_detection,
+      },
+    },
+    include: sent.include,
+  };
+}
+
+const SILENCE_MS = 500;
+const PREFIX_MS = 300;
+const THRESHOLD = 0.5;
+
+/** @throws GatewayError `invalid_value` that names the field */
+export function toLiveSettings(state: SessionState): LiveSettings {
+  const { transcription, include } = state;
+  const turnDetection = detectionOf(state);
+  const voice = turnDetection?.type === 'server_vad' ? turnDetection : undefined;
+  const { delay, diarize, ...fields } = transcription ?? {};
+  const isUnknown = include?.find((name) => name !== INCLUDE);
+  if (isUnknown !== undefined) throw invalidValue('include', isUnknown, `Expected ${INCLUDE}`, 'include');
+  const request = parseRequest({
+    ...fields,
+    ...(typeof diarize === 'boolean' && { diarize: String(diarize) }),
+    ...(include?.includes(INCLUDE) && { include: ['logprobs'] }),
+  });
+  return {
+    request: {
+      ...request,
+      voiceActivity: {
+        threshold: voice?.threshold ?? THRESHOLD,
+        prefixPaddingMs: undefined, // the silence that is heard around speech is that of files
+        silenceDurationMs: voice?.silence_duration_ms ?? SILENCE_MS,
+      },
+    },
+    turns: turnDetection && {
+      prefixPaddingMs: voice?.prefix_padding_ms ?? PREFIX_MS,
+      ...(turnDetection.type === 'semantic_vad' && { eagerness: turnDetection.eagerness ?? 'auto' }),
+    },
+    delay: delay ?? 'medium',
+  };
+}
+
+/** What tells what this server has. */
+export interface LiveServing extends Pick<LiveDeps, 'transcription' | 'turnDetection'> {
+  /** Whether speakers can be told apart without a download. */
+  tellsSpeakers(): boolean;
+}
+
+const NO_TURN_DETECTION =
+  'Its model is not on this server, where voxgate models pull turn-detection fetches it';
+
+/** @throws GatewayError where this server does not have the model, or the one that detects turns */
+export function requireServed(
+  { request, turns }: LiveSettings,
+  { transcription, turnDetection }: LiveServing,
+  { beta }: { beta: boolean },
+): void {
+  transcription.route(request);
+  if (!turns?.eagerness || turnDetection.isInstalled()) return;
+  const field = `session.${beta ? '' : 'audio.input.'}turn_detection.type`;
+  throw invalidValue(field, 'semantic_vad', NO_TURN_DETECTION);
+}
+
+export interface Warning {
+  code: string;
+  message: string;
+}
+
+/** What clients that ask for speakers, often by the name of a model alone, read where they get the text without them. */
+const NO_SPEAKERS: Warning = {
+  code: 'speakers_unavailable',
+  message:
+    'Speakers are not told apart: the model for that is not on this server, where voxgate models pull diarization fetches it',
+};
+
+/** The settings with what this server has of that which a session can do without, and what it has not. */
+export function asServed(
+  settings: LiveSettings,
+  { tellsSpeakers }: LiveServing,
+): { settings: LiveSettings; warnings: readonly Warning[] } {
+  const { speakers } = settings.request;
+  if (speakers === null) return { settings, warnings: [] };
+  if (!tellsSpeakers()) return { settings, warnings: [NO_SPEAKERS] };
+  return { settings: { ...settings, speakers }, warnings: [] };
+}
+
+export function toLiveFormat({ format }: SessionState): LiveFormat {
+  if (format.type === 'audio/pcm') return { encoding: 'pcm16', rate: format.rate };
+  return { encoding: format.type === 'audio/pcmu' ? 'mulaw' : 'alaw', rate: 8000 };
+}
+
+function shownDetection(state: SessionState) {
+  const detection = detectionOf(state);
+  if (detection?.type === 'semantic_vad')
+    return { type: detection.type, eagerness: detection.eagerness ?? 'auto' };
+  return (
+    detection && {
+      type: detection.type,
+      threshold: detection.threshold ?? THRESHOLD,
+      prefix_padding_ms: detection.prefix_padding_ms ?? PREFIX_MS,
+      silence_duration_ms: detection.silence_duration_ms ?? SILENCE_MS,
+    }
+  );
+}
+
+/** A session that has not begun has no end yet. */
+interface Shown {
+  id: string;
+  /** Unix seconds. */
+  expiresAt?: number;
+  warnings: readonly Warning[];
+}
+
+/**
+ * A warning stands in the session. Some clients end their session at an event that they do not know, and none does at a
+ * member of the session.
+ */
+const shownWarnings = (warnings: readonly Warning[]) => warnings.length > 0 && { warnings };
+
+/** The session as its events show it. */
+export function shownSession(state: SessionState, { id, expiresAt, warnings }: Shown) {
+  return {
+    type: 'transcription',
+    object: 'realtime.transcription_session',
+    id,
+    ...(expiresAt !== undefined && { expires_at: expiresAt }),
+    audio: {
+      input: {
+        format: state.format,
+        transcription: state.transcription,
+        noise_reduction: state.noiseReduction,
+        turn_detection: shownDetection(state),
+      },
+    },
+    include: state.include,
+    ...shownWarnings(warnings),
+  };
+}
+
+/** The session in the shape of the beta. */
+export function shownBetaSession(state: SessionState, { id, expiresAt, warnings }: Shown) {
+  const names = { 'audio/pcm': 'pcm16', 'audio/pcmu': 'g711_ulaw', 'audio/pcma': 'g711_alaw' } as const;
+  return {
+    object: 'realtime.transcription_session',
+    id,
+    ...(expiresAt !== undefined && { expires_at: expiresAt }),
+    input_audio_format: names[state.format.type],
+    input_audio_transcription: state.transcription,
+    input_audio_noise_reduction: state.noiseReduction,
+    turn_detection: shownDetection(state),
+    include: state.include,
+    ...shownWarnings(warnings),
+  };
+}

@@ -1,0 +1,86 @@
+/**
+ * Ends the connections of clients that are gone or do not read: one that answers no ping (a half-open connection), one
+ * that sends no audio for long, one that leaves too much unread, and one that does not close its side.
+ */
+import type { WebSocket } from 'ws';
+import type { Budgets } from '../../limits/budgets.ts';
+import { GatewayError } from '../../errors.ts';
+
+export interface SocketWatch {
+  send(text: string): void;
+  /** Runs what hears audio of the client. */
+  hear(work: () => Promise<void>): Promise<void>;
+  /** The time since audio of the client was heard; 0 meanwhile. */
+  idleMs(): number;
+  /** Begins the closing handshake, and does not wait for it for long. */
+  close(code: number, reason: string): void;
+}
+
+/** The most bytes of a reason (RFC 6455, section 5.5). */
+const REASON_BYTES = 123;
+
+export function watchSocket(
+  socket: WebSocket,
+  limits: Pick<Budgets['live'], 'pingMs' | 'idleMs' | 'unreadBytes' | 'closeMs'>,
+  onIdle: (why: GatewayError) => void,
+): SocketWatch {
+  let isAlive = true;
+  let isHearing = false;
+  let heardAt = performance.now();
+  const idleMs = () => (isHearing ? 0 : performance.now() - heardAt);
+  const beat = setInterval(() => {
+    // The answer of a client whose messages are not read now cannot arrive.
+    if (!isAlive && !socket.isPaused) return socket.terminate();
+    isAlive = false;
+    socket.ping();
+    if (idleMs() > limits.idleMs) onIdle(new GatewayError('session_idle', { seconds: limits.idleMs / 1000 }));
+  }, limits.pingMs);
+  for (const sign of ['pong', 'message'])
+    socket.on(sign, () => {
+      isAlive = true;
+    });
+  let late: NodeJS.Timeout | undefined;
+  const endSoon = () => {
+    late ??= setTimeout(() => socket.terminate(), limits.closeMs);
+  };
+  socket.once('close', () => {
+    clearInterval(beat);
+    clearTimeout(late);
+  });
+  let pinged: Buffer | null = null;
+  // Only the last of the pings that come in one turn is answered (RFC 6455, section 5.5.3).
+  socket.on('ping', (data) => {
+    if (pinged === null) setImmediate(answer);
+    pinged = data;
+  });
+  function answer(): void {
+    if (socket.readyState === socket.OPEN) socket.pong(pinged ?? '');
+    pinged = null;
+    cutOff();
+  }
+  const cutOff = () => {
+    if (socket.bufferedAmount > limits.unreadBytes) socket.terminate();
+  };
+  // What broke the protocol was answered with a close code. A client that is still sending would lose that with a reset.
+  socket.on('error', endSoon);
+  return {
+    send(text) {
+      if (socket.readyState !== socket.OPEN) return;
+      socket.send(text);
+      cutOff();
+    },
+    async hear(work) {
+      isHearing = true;
+      await work().finally(() => {
+        isHearing = false;
+        heardAt = performance.now();
+      });
+    },
+    idleMs,
+    close(code, reason) {
+      if (socket.isPaused) socket.resume(); // the client's answer must be read
+      socket.close(code, Buffer.from(reason).subarray(0, REASON_BYTES).toString());
+      endSoon();
+    },
+  };
+}

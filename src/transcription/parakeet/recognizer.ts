@@ -1,0 +1,121 @@
+/**
+ * The Parakeet family turns one chunk of speech into sentences or subtitles. The model is a transducer that predicts
+ * tokens and durations (Xu et al. 2023, arXiv 2304.06795): it reads the audio in one pass, without a prompt, a
+ * temperature or another attempt, and gives every token its time.
+ */
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import type { DecodedSegment, Lane } from '../../engine/types.ts';
+import type { Chunk } from '../speech/chunks.ts';
+import { isLoop } from '../decoding.ts';
+import type { DetectedLanguage } from '../language/tally.ts';
+import type { UnnumberedSegment, Word } from '../segment.ts';
+import { toSegments } from '../text/segments.ts';
+import { toSentences } from '../text/sentences.ts';
+import { type Subtitle, toSubtitles } from '../text/subtitles.ts';
+import { languageOfText } from './text-language.ts';
+import { spell } from '../text/words.ts';
+import { type ChunkRequest, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
+
+/** The length of a word whose tokens all have no duration, unless the next word begins earlier. */
+const INSTANT_SEC = 0.3;
+/** The language reported when it follows neither from the words nor from those of the chunk before. */
+const USUAL_LANGUAGE = 'en';
+
+export const recognizer: Recognizer = {
+  limits: () => ({}),
+  cutsSubtitles: true,
+
+  async recognize(lane, chunk, request) {
+    const { keywords } = request;
+    const options = { ...GREEDY, keywords, language: lane.info.languages[0] ?? USUAL_LANGUAGE };
+    const segments = await lane.transcribe(chunk.samples, options, { signal: request.signal });
+    const durationSec = chunk.samples.length / SAMPLE_RATE;
+    const endSec = chunk.startSec + durationSec;
+    const words = toSpacedWords(segments, chunk.startSec, endSec);
+    const detected = await detectLanguage(textOf(words), lane, request);
+    if (isLoop({ text: textOf(words), tokens: words.length }, durationSec))
+      return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
+    const groups = group(words, request, chunk);
+    const common = { temperature: 0, noSpeechProb: 0, language: detected.language };
+    const parts = toSegments(
+      groups.map((part) => part.words),
+      chunk,
+      common,
+    );
+    return { detected, sentences: parts.map((part, i) => ({ ...part, ...timesOf(groups[i], part) })) };
+  },
+};
+
+/** The model does not say which of its 25 languages it heard, so the client's is recorded or the text's detected. */
+async function detectLanguage(
+  text: string,
+  { info }: Lane,
+  { language, languages, before }: ChunkRequest,
+): Promise<DetectedLanguage> {
+  if (language !== undefined) return { language, probability: 1 };
+  const asked = info.languages.filter((code) => languages.includes(code));
+  const among = asked.length > 0 ? asked : info.languages;
+  const usual = among.includes(USUAL_LANGUAGE) ? USUAL_LANGUAGE : (among[0] ?? USUAL_LANGUAGE);
+  return (
+    languageOfText(text, among) ?? (await before()).languages.last ?? { language: usual, probability: 0 }
+  );
+}
+
+function group(words: Word[], request: ChunkRequest, { endSec, silentUntilSec }: Chunk): Subtitle[] {
+  if (request.timed && request.granularity === 'subtitle') return toSubtitles(words, silentUntilSec);
+  const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
+  return groups.map((part) => ({
+    start: part[0]?.start ?? endSec,
+    end: part.at(-1)?.end ?? endSec,
+    words: part,
+  }));
+}
+
+/** A subtitle may stay longer than its last word. */
+function timesOf(group: Subtitle | undefined, { start, end }: UnnumberedSegment) {
+  return { start: group?.start ?? start, end: group?.end ?? end };
+}
+
+const textOf = (words: Word[]) => words.map((word) => word.text).join('');
+
+/** True for punctuation, which is not spoken. A percent sign and similar signs are. */
+const isMark = (text: string) => /^(?:\s|(?![%‰&@#*/§])\p{P})*$/u.test(text);
+
+/**
+ * The words of one chunk, with times in seconds from the start of the audio. A word begins at a token with a leading
+ * space. It ends with its last spoken token, because the model also gives punctuation a duration.
+ */
+export function toSpacedWords(segments: DecodedSegment[], offsetSec: number, endSec: number): Word[] {
+  const words: Word[] = [];
+  let marks: Word | null = null; // marks before the first word, which become a part of it
+  for (const word of joinPieces(segments.flatMap((segment) => spell(segment.tokens, offsetSec)))) {
+    const last = words.at(-1);
+    if (!isMark(word.text)) {
+      words.push(marks === null ? word : { ...append(marks, word), end: word.end });
+      marks = null;
+    } else if (last !== undefined) words[words.length - 1] = append(last, word);
+    else marks = marks === null ? word : append(marks, word);
+  }
+  if (marks !== null && marks.text.trim() !== '') words.push(marks);
+  return words.map((word, i) => limitTimes(word, words[i + 1]?.start ?? endSec));
+}
+
+/** The `end` of a word is that of its last spoken piece, else that of its first piece. */
+function joinPieces(pieces: Word[]): Word[] {
+  const words: Word[] = [];
+  for (const piece of pieces) {
+    const last = words.at(-1);
+    if (last === undefined || piece.text.startsWith(' ')) words.push(piece);
+    else words[words.length - 1] = { ...append(last, piece), end: isMark(piece.text) ? last.end : piece.end };
+  }
+  return words;
+}
+
+function append(a: Word, b: Word): Word {
+  return { ...a, text: (a.text + b.text).trimEnd(), tokens: [...a.tokens, ...b.tokens] };
+}
+
+function limitTimes(word: Word, nextStart: number): Word {
+  const end = word.end > word.start ? word.end : word.start + INSTANT_SEC;
+  return { ...word, end: Math.max(word.start, Math.min(end, nextStart)) };
+}

@@ -1,0 +1,101 @@
+/** The interface of the model families: a recognizer turns one chunk of speech into sentences. */
+import type { ChunkOptions, Lane } from '../engine/types.ts';
+import type { Chunk, ChunkLimits } from './speech/chunks.ts';
+import type { HeardBefore } from './heard-before.ts';
+import type { DetectedLanguage } from './language/tally.ts';
+import type { UnnumberedSegment, Word } from './segment.ts';
+
+export interface ChunkRequest {
+  /** An ISO 639 code known to the model: the client's, or the only one left; undefined when it is to be detected. */
+  language: string | undefined;
+  /** The languages to choose among. If the model knows none of them, it chooses among all of its own. */
+  languages: readonly string[];
+  /** Resolves to what all chunks before tell, when those are done. */
+  before(): Promise<HeardBefore>;
+  translate: boolean;
+  prompt: string;
+  /** Spellings of the words to expect, for a family that looks for them; for the others they are in the prompt. */
+  keywords: readonly string[];
+  temperature: number;
+  /** Texts that are followed side by side where a chunk is in doubt, for a family that can; 1 is greedy decoding. */
+  beams: number;
+  /** True for a text that is computed anew in a moment, so that nothing which is in doubt is decoded again. */
+  draft?: boolean;
+  /** True for sentences with word times. Otherwise only the text matters, and the chunk may be one segment. */
+  timed: boolean;
+  /** Whole sentences, or subtitles for a recognizer with `cutsSubtitles`. */
+  granularity?: 'sentence' | 'subtitle';
+  /** `transcribe_raw` is without punctuation and digits; the others have them. */
+  taskType?: 'transcribe' | 'transcribe_raw' | 'rich';
+  signal: AbortSignal;
+}
+
+/** The options for families that decode a chunk in only one way: no prompt, no retries, and times for every token. */
+export const GREEDY: Omit<ChunkOptions, 'language'> = {
+  translate: false,
+  prompt: '',
+  temperature: 0,
+  audioContext: 0,
+  maxTokens: 0,
+  beams: 1,
+  times: true,
+  words: true,
+  again: false,
+};
+
+/** Speech that has no text: the model only repeated itself, or it wrote no words. */
+export interface Dropped {
+  startSec: number;
+  endSec: number;
+  reason: 'repetition' | 'no_text';
+}
+
+export interface Recognition {
+  /** Empty when the chunk has no words. The last sentence may continue in the next chunk. */
+  sentences: UnnumberedSegment[];
+  detected: DetectedLanguage;
+  /** The parts of the chunk without text. Without sentences and without this, all of the chunk has no text. */
+  dropped?: Dropped[];
+  /** The syllables a second of a text that is short for its speech, where nothing more was heard in the parts of it. */
+  completePace?: number;
+}
+
+/** The chunk, as speech that has no text. */
+export const withoutText = (
+  { startSec, endSec }: Pick<Chunk, 'startSec' | 'endSec'>,
+  reason: Dropped['reason'],
+): Dropped => ({
+  startSec,
+  endSec,
+  reason,
+});
+
+/** All speech of a chunk that has no text. */
+export const speechWithoutText = ({
+  chunk,
+  sentences,
+  dropped,
+}: Pick<Recognition, 'sentences' | 'dropped'> & { chunk: Pick<Chunk, 'startSec' | 'endSec'> }): Dropped[] =>
+  dropped ?? (sentences.length > 0 ? [] : [withoutText(chunk, 'no_text')]);
+
+export interface Recognizer {
+  /**
+   * Spans of speech share a chunk within these limits, of which those of chunks.ts hold where none is given. `maxSec` is
+   * at most 29; a longer span is a chunk of its own.
+   * @param language that of the speech, if it is known before
+   */
+  limits(language: string | undefined): Partial<ChunkLimits>;
+  /** True when the recognizer gives subtitles instead of sentences to a client that asks for them. */
+  readonly cutsSubtitles?: true;
+  /** @throws `request.signal.reason` after an abort */
+  recognize(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<Recognition>;
+  /**
+   * The words of a text that is said in the chunk, with their times; for families whose models have `aligns`.
+   * @throws GatewayError `text_too_long`; `signal.reason` after an abort
+   */
+  align?(
+    lane: Lane,
+    chunk: Chunk,
+    said: { text: string; language: string; signal: AbortSignal },
+  ): Promise<Word[]>;
+}

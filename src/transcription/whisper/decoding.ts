@@ -1,0 +1,144 @@
+/** Decodes the text of one chunk with Whisper, in as many attempts as it takes (transcription/decoding.ts). */
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import { type DecodedSegment, type Lane, NativeError } from '../../engine/types.ts';
+import { type Chunk, withSilences } from '../speech/chunks.ts';
+import {
+  type Attempt,
+  attemptsFor,
+  isLoop,
+  isSure,
+  judge,
+  type Outcome,
+  secondLook,
+  type Verdict,
+} from '../decoding.ts';
+import type { ChunkRequest } from '../recognizer.ts';
+
+export interface Decoded {
+  segments: DecodedSegment[];
+  attempt: Attempt;
+  outcome: Outcome;
+}
+
+/** The place of the attempt that is made only where the ones before it gave no text. */
+const FOR_NO_TEXT = 2;
+
+/** A text, or why there is none: no speech, or the model only repeated itself. */
+export type Heard = Decoded | 'silence' | 'repetition';
+
+export interface Decoding {
+  language: string;
+  /** True when the lane has encoded this very audio for the call before. */
+  isEncoded: boolean;
+  /** The result of the first attempt, where it was made already. */
+  first?: Look | NativeError | undefined;
+}
+
+/** What one attempt heard. */
+export interface Look {
+  verdict: Verdict;
+  decoded: Decoded;
+}
+
+/**
+ * The first attempt that is accepted, else the one with the highest log probability that is not a loop. A chunk costs no
+ * more than its audio encoded once or, if the model only repeats itself, twice.
+ * @throws NativeError `incomplete` when every attempt stopped before the end of the audio
+ */
+export async function decode(
+  lane: Lane,
+  chunk: Chunk,
+  { language, isEncoded, first }: Decoding,
+  request: ChunkRequest,
+): Promise<Heard> {
+  const durationSec = chunk.samples.length / SAMPLE_RATE;
+  let known = first;
+  let again = isEncoded;
+  const hear = async (attempt: Attempt) => {
+    const heard = known ?? (await look(lane, chunk, attempt, { language, isEncoded: again }, request));
+    again ||= known === undefined;
+    known = undefined;
+    return heard;
+  };
+  let best: Decoded | null = null;
+  let incomplete: NativeError | null = null;
+  for (const [i, attempt] of attemptsFor(durationSec, lane.info, request).entries()) {
+    if (i === FOR_NO_TEXT && best !== null) break;
+    const heard = await hear(attempt);
+    if (heard instanceof NativeError) {
+      if (heard.code === 'incomplete') incomplete = heard;
+      continue;
+    }
+    const { verdict, decoded } = heard;
+    // Another attempt may write nothing. It does not make an earlier text silence of which the model was sure.
+    if (verdict === 'silence') return best !== null && isSure(best.outcome) ? best : 'silence';
+    if (verdict === 'accept') {
+      const second = secondLook(decoded.outcome, attempt, { beams: request.beams, durationSec });
+      return second === null ? decoded : surer(decoded, await hear(second));
+    }
+    const better = best === null || decoded.outcome.avgLogprob > best.outcome.avgLogprob;
+    if (better && !isLoop(decoded.outcome, durationSec)) best = decoded;
+  }
+  if (best === null && incomplete !== null) throw incomplete; // a part of the text is not the text
+  return best ?? 'repetition';
+}
+
+/** Makes the first attempt of those that `decode` makes. */
+export function firstLook(
+  lane: Lane,
+  chunk: Chunk,
+  decoding: Omit<Decoding, 'first'>,
+  request: ChunkRequest,
+): Promise<Look | NativeError> {
+  const [attempt] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
+  return look(lane, chunk, attempt, decoding, request);
+}
+
+/** Makes one attempt. It gives the error where the model repeated itself, or stopped before the end of the audio. */
+async function look(
+  lane: Lane,
+  chunk: Chunk,
+  attempt: Attempt,
+  { language, isEncoded }: Decoding,
+  { translate, prompt, timed, signal }: ChunkRequest,
+): Promise<Look | NativeError> {
+  const durationSec = chunk.samples.length / SAMPLE_RATE;
+  // Several spans are heard apart where their text is short.
+  const spoken = { durationSec, speechSec: chunk.speech.length > 1 ? 0 : speechSecOf(chunk) };
+  const options = { language, translate, prompt, words: timed, again: isEncoded, ...attempt };
+  const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(ifAnotherMayHear);
+  if (segments instanceof NativeError) return segments;
+  const outcome = summarize(segments);
+  const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, spoken);
+  return { verdict, decoded: { segments: withSilences(segments, chunk), attempt, outcome } };
+}
+
+/** The seconds in which someone speaks. */
+export function speechSecOf({ speech }: Pick<Chunk, 'speech'>): number {
+  return speech.reduce((sum, { startSec, endSec }) => sum + endSec - startSec, 0);
+}
+
+/** The more probable of two texts; the second one counts if it would be accepted by itself. */
+function surer(first: Decoded, second: Look | NativeError): Decoded {
+  if (second instanceof NativeError || second.verdict !== 'accept') return first;
+  return second.decoded.outcome.avgLogprob > first.outcome.avgLogprob ? second.decoded : first;
+}
+
+function ifAnotherMayHear(error: unknown): NativeError {
+  if (error instanceof NativeError && (error.code === 'incomplete' || error.code === 'repetition'))
+    return error;
+  throw error;
+}
+
+function summarize(segments: DecodedSegment[]): Outcome {
+  const tokens = segments.flatMap((segment) => segment.tokens).filter((token) => token.bytes.length > 0);
+  const sum = tokens.reduce((total, token) => total + token.logprob, 0);
+  return {
+    text: Buffer.concat(tokens.map((token) => token.bytes))
+      .toString()
+      .trim(),
+    avgLogprob: sum / (tokens.length + 1), // the end token counts, as in the reference code
+    noSpeechProb: segments[0]?.noSpeechProb ?? 0,
+    tokens: tokens.length,
+  };
+}

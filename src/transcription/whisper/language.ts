@@ -1,0 +1,113 @@
+/**
+ * Tells the language of a chunk with Whisper. The sound alone is enough for most chunks. Where it leaves doubt, the
+ * languages heard before count too, and at last the text: Whisper is surer of its words in the language that is spoken
+ * than in one that sounds like it. docs/accuracy.md has the figures.
+ */
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import { type Lane, NativeError } from '../../engine/types.ts';
+import type { Chunk } from '../speech/chunks.ts';
+import { attemptsFor } from '../decoding.ts';
+import type { DetectedLanguage, LanguageTally } from '../language/tally.ts';
+import type { ChunkRequest } from '../recognizer.ts';
+import { firstLook, type Look } from './decoding.ts';
+
+/** A language is out of the question when the best one is more than this many times as probable. */
+const CLEAR = 50;
+/** The most languages whose texts are compared with that of the best one; of a draft, which has less time, it is one. */
+const MOST_OTHERS = 3;
+/**
+ * A language in which all speech before was is this many times as probable as one not heard yet. With less than `CLEAR`,
+ * two sounds alike would leave a doubt in a recording of one language.
+ */
+const KEPT = 50;
+/**
+ * A lead in the mean log probability of the tokens counts this many times, or once a second of speech, if that is more:
+ * the longer the text is, the less of its mean is chance.
+ */
+const LEAST_TEXT_WEIGHT = 10;
+
+/** A language, and the first look at the chunk in it where that was needed to tell. */
+export interface ToldLanguage {
+  detected: DetectedLanguage;
+  first?: Look | NativeError;
+}
+
+/**
+ * The language of the chunk, among those that the request allows and the model knows. The engine keeps the encoded
+ * audio, so neither the looks at the text nor the decoding after it encode it again.
+ */
+export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<ToldLanguage> {
+  const durationSec = chunk.samples.length / SAMPLE_RATE;
+  const [{ audioContext }] = attemptsFor(durationSec, lane.info, request);
+  const { probabilities } = await lane.detectLanguage(
+    chunk.samples,
+    { audioContext },
+    { signal: request.signal },
+  );
+  const sound = amongAllowed(probabilities, request.languages);
+  if (inDoubt(sound).length === 1) return { detected: sound[0] };
+  const [top, ...others] = inDoubt(knowing((await request.before()).languages, sound));
+  if (others.length === 0) return { detected: top };
+  const hear = ({ language }: DetectedLanguage) =>
+    firstLook(lane, chunk, { language, isEncoded: true }, request);
+  const first = await hear(top);
+  if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first };
+  const texts: Text[] = first.verdict === 'accept' ? [{ detected: top, first }] : [];
+  for (const detected of others.slice(0, request.draft ? 1 : MOST_OTHERS)) {
+    const other = await hear(detected);
+    if (!(other instanceof NativeError) && other.verdict === 'accept') texts.push({ detected, first: other });
+  }
+  return texts.length > 0 ? bestOf(texts, durationSec) : { detected: top, first };
+}
+
+interface Text extends ToldLanguage {
+  first: Look;
+}
+
+/** Weighs the texts with their languages. That of the best one has its part of what the others had. */
+function bestOf(texts: Text[], durationSec: number): Text {
+  const textWeight = Math.max(LEAST_TEXT_WEIGHT, durationSec);
+  const mean = ({ first }: Text) => first.decoded.outcome.avgLogprob;
+  const surest = Math.max(...texts.map(mean));
+  const weight = (text: Text) => text.detected.probability * Math.exp((mean(text) - surest) * textWeight);
+  const sum = (of: (text: Text) => number) => texts.reduce((total, text) => total + of(text), 0);
+  const best = texts.reduce((a, b) => (weight(b) > weight(a) ? b : a));
+  const all = sum(({ detected }) => detected.probability);
+  return { ...best, detected: { ...best.detected, probability: all * (weight(best) / sum(weight)) } };
+}
+
+type Ranked = [DetectedLanguage, ...DetectedLanguage[]];
+
+/** The most probable first; all that the model knows where the request allows none of them. */
+function amongAllowed(probabilities: Record<string, number>, languages: readonly string[]): Ranked {
+  const heard = Object.entries(probabilities).map(([language, probability]) => ({ language, probability }));
+  const among = heard.filter(({ language }) => languages.includes(language));
+  return ranked(among.length > 0 ? among : heard);
+}
+
+/** Weighs the sound with the languages of the speech before. One that is heard often needs less sound to be taken. */
+function knowing(before: LanguageTally, sound: Ranked): Ranked {
+  return ranked(
+    sound.map(({ language, probability }) => ({
+      language,
+      probability: probability * (1 + (KEPT - 1) * before.share(language)),
+    })),
+  );
+}
+
+/** Sorts, and makes the probabilities add up to 1. */
+function ranked(weights: DetectedLanguage[]): Ranked {
+  const total = weights.reduce((sum, { probability }) => sum + probability, 0);
+  const [top = { language: 'en', probability: 0 }, ...others] = weights
+    .map(({ language, probability }) => ({ language, probability: total > 0 ? probability / total : 0 }))
+    .sort((a, b) => b.probability - a.probability);
+  return [top, ...others];
+}
+
+/** The best language, and those that it leaves possible. */
+function inDoubt([top, ...others]: Ranked): Ranked {
+  return [
+    top,
+    ...others.filter(({ probability }) => probability > 0 && probability * CLEAR >= top.probability),
+  ];
+}

@@ -1,0 +1,180 @@
+/** The Whisper family (Radford et al. 2022, arXiv 2212.04356) turns one chunk of speech into sentences. */
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import { type Lane, NativeError } from '../../engine/types.ts';
+import { tooLong } from '../alignment/placing.ts';
+import { withoutAnnotations } from './annotations.ts';
+import { type Chunk, heardSec, withSilences } from '../speech/chunks.ts';
+import { contextFor } from '../decoding.ts';
+import { isInvented } from './hallucination.ts';
+import { betweenPauses } from './pauses.ts';
+import { beginsUnspaced, type UnnumberedSegment } from '../segment.ts';
+import { toSegments } from '../text/segments.ts';
+import { toSentences } from '../text/sentences.ts';
+import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
+import {
+  type Decoded,
+  type Decoding,
+  decode,
+  firstLook,
+  type Heard,
+  type Look,
+  speechSecOf,
+} from './decoding.ts';
+import { tellLanguage } from './language.ts';
+import { toWords } from '../text/words.ts';
+import { type ChunkRequest, type Dropped, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
+
+/** Longer chunks take no less time for each second of speech, and more memory. docs/performance.md has the figures. */
+const MAX_CHUNK_SEC = 20;
+/**
+ * What is said before and behind it helps Whisper with a sentence, also across a pause of this length
+ * (docs/accuracy.md). Where the language is not known, the next sentence may be in another one.
+ */
+const MAX_GAP_SEC = 5;
+/** More silence would be encoded for nothing. */
+const HEARD_GAP_SEC = 1;
+/** The spans of a chunk have lost text together when apart they have this many times as many syllables. */
+const MORE = 1.25;
+
+export const recognizer: Recognizer = {
+  limits: (language) => ({
+    maxSec: MAX_CHUNK_SEC,
+    heardGapSec: HEARD_GAP_SEC,
+    ...(language !== undefined && { maxGapSec: MAX_GAP_SEC }),
+  }),
+
+  async recognize(lane, chunk, request) {
+    const isEncoded = request.language === undefined;
+    const { detected, first } =
+      request.language === undefined
+        ? await tellLanguage(lane, chunk, request)
+        : { detected: { language: request.language, probability: 1 } };
+    const { language } = detected;
+    const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
+    if (together === 'silence') return { detected, sentences: [] };
+    const text = textOf(together);
+    const parts = !request.draft && (await mayLackText(text, chunk, request)) ? partsOf(chunk) : [];
+    if (parts.length > 1) {
+      const apart = await heardApart(lane, parts, MORE * countSyllables(text), language, request);
+      if (apart !== null) return { detected, ...joined(apart, language, request) };
+    }
+    if (together === 'repetition')
+      return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
+    const isComplete = parts.length > 1 && !isFarTooShort(text, speechSecOf(chunk));
+    return {
+      detected,
+      sentences: sentencesOf(together, chunk, language, request),
+      ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
+    };
+  },
+
+  async align(lane, chunk, { text, language, signal }) {
+    const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
+    // The model was trained on texts with a space before the first word, too.
+    const spaced = beginsUnspaced(text.trimStart()) ? text.trimStart() : ` ${text.trimStart()}`;
+    const options = { ...GREEDY, times: false, language, audioContext, text: spaced };
+    const segments = await lane.transcribe(chunk.samples, options, { signal }).catch((error) => {
+      const isTooLong = error instanceof NativeError && error.code === 'text_too_long';
+      throw isTooLong ? tooLong(countSyllables(text), speechSecOf(chunk)) : error;
+    });
+    return toWords(withSilences(segments, chunk), language, chunk.startSec, chunk.speech);
+  },
+};
+
+/** True for a short text, unless people were found to speak as slowly before. */
+async function mayLackText(text: string, chunk: Chunk, { before }: ChunkRequest): Promise<boolean> {
+  const speechSec = speechSecOf(chunk);
+  return isShort(text, speechSec) && isShort(text, speechSec, (await before()).slowestPace);
+}
+
+/** As `decode`, and `silence` too where the text was invented for a sound. */
+async function decodeSpeech(lane: Lane, chunk: Chunk, decoding: Decoding, request: ChunkRequest) {
+  const heard = await decode(lane, chunk, decoding, request);
+  return typeof heard === 'object' && isInvented(heard.outcome, chunk) ? 'silence' : heard;
+}
+
+interface Part {
+  part: Chunk;
+  heard: Heard;
+}
+
+/** The spans of speech, each as a chunk, or the speech between the pauses of a single span. */
+function partsOf(chunk: Chunk): Chunk[] {
+  const { startSec, samples, speech } = chunk;
+  const at = (sec: number) => Math.round(heardSec(chunk, sec) * SAMPLE_RATE);
+  const sec = (sample: number) => startSec + sample / SAMPLE_RATE; // a single span has no pause to be cut
+  const spans =
+    speech.length > 1
+      ? speech
+      : betweenPauses(samples).map(({ start, end }) => ({
+          startSec: sec(start),
+          endSec: sec(end),
+          certainty: speech[0]?.certainty ?? 1,
+        }));
+  return spans.map((span) => ({
+    ...chunk,
+    ...span,
+    samples: samples.subarray(at(span.startSec), at(span.endSec)),
+    cuts: [],
+    speech: [span],
+  }));
+}
+
+/**
+ * Hears parts of a chunk each by itself; null where they have no more syllables than `least`. In one chunk Whisper writes
+ * a sentence once that is said several times, or stops after the first one. Slow speech is the more common reason for a
+ * short text, so one look at each part tells first whether the parts are worth all attempts.
+ */
+async function heardApart(
+  lane: Lane,
+  parts: Chunk[],
+  least: number,
+  language: string,
+  request: ChunkRequest,
+): Promise<Part[] | null> {
+  const firsts = [];
+  for (const part of parts) firsts.push(await firstLook(lane, part, { language, isEncoded: false }, request));
+  if (!firsts.some(isRejected) && syllablesOf(firsts.map(textOfLook)) <= least) return null;
+  const all: Part[] = [];
+  for (const [i, part] of parts.entries()) {
+    const decoding = { language, isEncoded: false, first: firsts[i] };
+    all.push({ part, heard: await decodeSpeech(lane, part, decoding, request) });
+  }
+  return syllablesOf(all.map(({ heard }) => textOf(heard))) > least ? all : null;
+}
+
+const syllablesOf = (texts: string[]): number => texts.reduce((sum, text) => sum + countSyllables(text), 0);
+
+/** True where another attempt may hear more. */
+const isRejected = (look: Look | NativeError): boolean =>
+  look instanceof NativeError || look.verdict === 'retry';
+
+const textOfLook = (look: Look | NativeError): string =>
+  look instanceof NativeError ? '' : look.decoded.outcome.text;
+
+function joined(parts: Part[], language: string, request: ChunkRequest) {
+  const sentences: UnnumberedSegment[] = [];
+  const without: Dropped[] = [];
+  for (const { part, heard } of parts) {
+    const own = typeof heard === 'object' ? sentencesOf(heard, part, language, request) : [];
+    sentences.push(...own);
+    if (own.length === 0) without.push(withoutText(part, heard === 'repetition' ? heard : 'no_text'));
+  }
+  return { sentences, dropped: without };
+}
+
+const textOf = (heard: Heard): string => (typeof heard === 'object' ? heard.outcome.text : '');
+
+function sentencesOf(
+  decoded: Decoded,
+  chunk: Chunk,
+  language: string,
+  request: ChunkRequest,
+): UnnumberedSegment[] {
+  const { segments, attempt, outcome } = decoded;
+  const written = toWords(segments, request.translate ? 'en' : language, chunk.startSec, chunk.speech);
+  const words = withoutAnnotations(written, request.prompt);
+  const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
+  const { temperature } = attempt;
+  return toSegments(groups, chunk, { temperature, noSpeechProb: outcome.noSpeechProb, language });
+}
