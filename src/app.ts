@@ -5,44 +5,48 @@ import type { Server as TcpServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import type { Logger } from 'winston';
+import { ownBaseUrl } from './address.ts';
 import { createCaptureActions } from './admin/capture-actions.ts';
 import { createModelActions } from './admin/model-actions.ts';
 import { adminPaths } from './admin/openapi.ts';
 import { adminRoutes } from './admin/routes.ts';
 import { createAudioOpener } from './audio/opener.ts';
-import { type Budgets, type OtherBudgets, withBudgets } from './limits/budgets.ts';
 import type { Config } from './config/config.ts';
+import type { Crashes } from './crashes/crashes.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import type { NativeEngine } from './engine/types.ts';
 import { createWaitingLine, type TurnRequest } from './engine/waiting-line.ts';
 import { excerpt, GatewayError } from './errors.ts';
 import { keyFinder } from './gateway-keys.ts';
-import { ownBaseUrl } from './address.ts';
-import { createApiKeys } from './http/access/api-key.ts';
+import { createApiKeys, SECRET_PREFIX } from './http/access/api-key.ts';
+import { protection } from './http/access/protection.ts';
+import { createTokens } from './http/access/tokens.ts';
 import { errorHandler } from './http/error-handler.ts';
+import { createObserver } from './http/observe.ts';
+import { mountCategories, mountRoutes } from './http/routes.ts';
 import { createGracefulStop } from './http/server/graceful-stop.ts';
 import { linger } from './http/server/linger.ts';
-import { createLivePlaces } from './limits/live-places.ts';
-import { createLiveTurns } from './limits/live-turns.ts';
-import { createObserver } from './http/observe.ts';
-import { protection } from './http/access/protection.ts';
-import { createBodyReceiver } from './http/upload/proxied-body.ts';
-import { createClientSecrets } from './live/realtime/client-secrets.ts';
-import { createRealtime } from './live/realtime/route.ts';
-import type { BodyStorage } from './http/upload/request-body.ts';
 import { requestId } from './http/server/request-id.ts';
-import { mountCategories, mountRoutes } from './http/routes.ts';
 import { createHttpServer } from './http/server/server.ts';
 import { endSlowReaders } from './http/server/slow-readers.ts';
+import { wellFormed } from './http/server/well-formed.ts';
+import { createBodyReceiver } from './http/upload/proxied-body.ts';
+import type { BodyStorage } from './http/upload/request-body.ts';
 import { createSpool } from './http/upload/spool.ts';
 import { createUploadReceiver } from './http/upload/upload.ts';
+import { type Budgets, type OtherBudgets, withBudgets } from './limits/budgets.ts';
+import { createLivePlaces } from './limits/live-places.ts';
+import { createLiveTurns } from './limits/live-turns.ts';
 import { createUploadPlaces } from './limits/upload-places.ts';
-import { wellFormed } from './http/server/well-formed.ts';
+import { type ClientSecrets, clientSecretRoutes } from './live/realtime/client-secrets.ts';
+import { livePaths } from './live/realtime/openapi.ts';
+import { createRealtime } from './live/realtime/route.ts';
+import { infoOf } from './live/wyoming/info.ts';
+import { createWyoming } from './live/wyoming/server.ts';
 import { createModelCaches } from './model-caches.ts';
 import { CATALOGUE, VOICE_ACTIVITY } from './models/catalogue.ts';
 import type { ModelStore } from './models/store.ts';
-import type { Crashes } from './crashes/crashes.ts';
 import type { Exchange } from './observability/exchange.ts';
 import { createInstruments } from './observability/instruments.ts';
 import { createInventory } from './proxy/inventory.ts';
@@ -52,8 +56,6 @@ import { createNaming, createTranscription, hasSpeakerModel, servable } from './
 import { createTurnDetection } from './transcription/live/turn-detection.ts';
 import { createVoiceActivityLane } from './transcription/live/voice-activity-lane.ts';
 import { VERSION } from './version.ts';
-import { infoOf } from './live/wyoming/info.ts';
-import { createWyoming } from './live/wyoming/server.ts';
 
 export interface AppDeps {
   log: Logger;
@@ -138,7 +140,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const turns = createLiveTurns(budgets.liveTurns, { isSlotHeld });
   const liveServer = { live, places, turns, shutdown: shutdown.signal, log, onExchange: finished };
   const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
-  const secrets = createClientSecrets(budgets.clientSecrets);
+  const secrets: ClientSecrets = createTokens({ ...budgets.clientSecrets, prefix: SECRET_PREFIX });
   const wyoming = createWyoming({
     ...liveServer,
     limits: { ...budgets.live, ...budgets.wyoming },
@@ -174,7 +176,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
   app.use(wellFormed(budgets.connection), ...protection({ ...config, hasKeys: config.apiKeys.length > 0 }));
   mountRoutes(app, {
     version: VERSION,
-    adminPaths,
+    describe: { adminPaths, livePaths },
     apiKeys: createApiKeys(config.apiKeys, budgets.access, secrets),
     models: {
       list: models,
@@ -194,8 +196,10 @@ export function buildApp(config: Config, deps: AppDeps): App {
       shutdown: shutdown.signal,
       log,
     },
-    realtime: realtime.handler,
-    clientSecrets: { secrets, live, limits: budgets.clientSecrets, gracefulStop },
+    live: [
+      { method: 'get', path: '/v1/realtime', chain: [], handler: realtime.handler },
+      ...clientSecretRoutes({ secrets, live, limits: budgets.clientSecrets, gracefulStop }),
+    ],
     speech: createReverseProxy(speechUpstream(config.tts), forwarding),
     chat: createReverseProxy(chatUpstream(config.llm), forwarding),
     bodies: createBodyReceiver(storage, budgets.proxied),

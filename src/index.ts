@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { inspect, types } from 'node:util';
 import type { z } from 'zod';
+import { ownBaseUrl } from './address.ts';
 import { callLine } from './cli/call-line.ts';
 import { checkModelSettings } from './cli/model-settings.ts';
 import { openEngine, quietLog } from './cli/open-engine.ts';
@@ -10,10 +11,10 @@ import { preload, startGateway } from './cli/start-gateway.ts';
 import { type Asked, askFor, RequestError } from './cli/transcribe-client.ts';
 import { ConfigError, readConfig, type Settings } from './config/config.ts';
 import { GatewayError } from './errors.ts';
-import { ownBaseUrl } from './address.ts';
 import type { diarizedSchema, jsonSchema, verboseSchema } from './http/openapi/openapi.ts';
-import type { ResponseFormat, transcriptionFields } from './wire/request.ts';
+import type { ResponseFormat } from './transcription/request.ts';
 import { isTruthy } from './truthy.ts';
+import type { transcriptionFields } from './wire/request.ts';
 
 export { ConfigError, RequestError, type Settings };
 

@@ -5,8 +5,8 @@
  *   node speakers-process.mjs WEIGHTS
  */
 import { readFileSync } from 'node:fs';
-import { BUDGETS } from '../../dist/limits/budgets.js';
 import { loadNative } from '../../dist/engine/addon.js';
+import { BUDGETS } from '../../dist/limits/budgets.js';
 import { createDiarization } from '../../dist/transcription/speakers/diarization.js';
 import { answerLines } from './json-lines-answers.mjs';
 

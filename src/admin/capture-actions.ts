@@ -1,8 +1,9 @@
 /** The captures for the admin pages: find the newest one of a request, measure all, and replay one. */
-import { GatewayError } from '../errors.ts';
+
 import type { Capture } from '../capture/capture.ts';
 import { findCapture } from '../capture/capture-folder.ts';
 import { replay } from '../capture/replay.ts';
+import { GatewayError } from '../errors.ts';
 import type { CaptureActions } from './deps.ts';
 
 export interface CaptureActionsOptions {

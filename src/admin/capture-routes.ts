@@ -3,11 +3,11 @@
  * may hold scripts.
  */
 import type { RequestHandler } from 'express';
+import type { StoredCapture } from '../capture/capture-folder.ts';
 import { GatewayError } from '../errors.ts';
 import { hasSession } from '../http/access/api-key.ts';
 import { clientSignal } from '../http/server/client-signal.ts';
 import { REQUEST_ID } from '../http/server/request-id.ts';
-import type { StoredCapture } from '../capture/capture-folder.ts';
 import { sendEither, sendHtml } from './answer.ts';
 import type { AdminDeps, CaptureActions } from './deps.ts';
 import { capturePage, replayView } from './views/capture.ts';

@@ -1,11 +1,11 @@
 /** The parts of the gateway that the admin pages may see and change. They have access to nothing else. */
 import type { Logger } from 'winston';
-import type { SlotStatus } from '../engine/slot.ts';
-import type { Waiting } from '../engine/waiting-line.ts';
-import type { ModelProgress } from '../models/source.ts';
 import type { StoredCapture } from '../capture/capture-folder.ts';
 import type { ReplayReport } from '../capture/replay.ts';
 import type { Crashes } from '../crashes/crashes.ts';
+import type { SlotStatus } from '../engine/slot.ts';
+import type { Waiting } from '../engine/waiting-line.ts';
+import type { ModelProgress } from '../models/source.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Toggles } from '../observability/toggles.ts';
 

@@ -1,10 +1,10 @@
 /** Reads the small forms of the admin pages: `multipart/form-data` (contract 4.6) and `x-www-form-urlencoded`. */
 import express, { type Request, type Response } from 'express';
 import multer from 'multer';
-import { BUDGETS } from '../limits/budgets.ts';
-import { formRefusal } from '../http/upload/form-limits.ts';
 import { httpRefusal } from '../http/server/refusals.ts';
+import { formRefusal } from '../http/upload/form-limits.ts';
 import { continueIfAsked, isCoded } from '../http/upload/request-body.ts';
+import { BUDGETS } from '../limits/budgets.ts';
 
 const LIMITS = BUDGETS.form.admin;
 const MAX_BYTES = LIMITS.fields * (LIMITS.fieldNameSize + LIMITS.fieldSize);

@@ -6,11 +6,11 @@
 
 import { open } from 'node:fs/promises';
 import type { NativeEngine } from '../engine/types.ts';
+import type { ProcessPlaces } from '../limits/process-places.ts';
 import { BLOCK_SAMPLES, type Channel, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
-import type { ProcessPlaces } from '../limits/process-places.ts';
 import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
 import { withoutRepeats } from './repeated-bytes.ts';
 import {

@@ -1,9 +1,10 @@
 /** Opens files as audio with what this machine has: the addon, and ffmpeg with a bound on its processes. */
-import { BUDGETS } from '../limits/budgets.ts';
+
 import type { NativeEngine } from '../engine/types.ts';
+import { BUDGETS } from '../limits/budgets.ts';
+import { createProcessPlaces } from '../limits/process-places.ts';
 import { type FoundFfmpeg, findFfmpeg } from './find-ffmpeg.ts';
 import { type AudioSource, type OpenAudioOptions, openAudio } from './open.ts';
-import { createProcessPlaces } from '../limits/process-places.ts';
 
 /** A search that failed is repeated after this time, because the system may have refused a process for a moment. */
 const SEARCH_AGAIN_MS = 10_000;

@@ -1,8 +1,8 @@
 /** `voxgate live [audio]` writes what is said while it is said. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { baseUrl, reachable } from '../address.ts';
 import { LIVE_RATES } from '../audio/live/encodings.ts';
 import type { Config } from '../config/config.ts';
-import { baseUrl, reachable } from '../address.ts';
 import { DELAYS } from '../transcription/live/stable-text.ts';
 import { examples } from './examples.ts';
 import { type LiveInput, openContainer, openFile, openMicrophone, openSamples } from './live-audio.ts';

@@ -1,8 +1,8 @@
 /** A gateway for one process: on loopback, with a key that nobody else has, and without records of its traffic. */
 import { randomBytes } from 'node:crypto';
+import { baseUrl } from '../address.ts';
 import type { AppDeps } from '../app.ts';
 import type { Config } from '../config/config.ts';
-import { baseUrl } from '../address.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { ModelStore } from '../models/store.ts';
 import { createProgressView } from './progress.ts';

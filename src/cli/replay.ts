@@ -1,8 +1,8 @@
 /** `voxgate replay <dir>` sends a captured request again, to compare answers between versions. */
 import type { Command } from 'commander';
-import type { Config } from '../config/config.ts';
 import { baseUrl, reachable } from '../address.ts';
 import { replay } from '../capture/replay.ts';
+import type { Config } from '../config/config.ts';
 import { examples } from './examples.ts';
 import { toUrl } from './url-option.ts';
 

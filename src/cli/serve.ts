@@ -4,16 +4,16 @@
  */
 import { type Command, Option } from 'commander';
 import type { Logger } from 'winston';
+import { baseUrl } from '../address.ts';
 import type { App } from '../app.ts';
 import type { Config } from '../config/config.ts';
+import { createCrashes } from '../crashes/crashes.ts';
+import { recordCrashes } from '../crashes/record.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
-import { baseUrl } from '../address.ts';
 import type { ModelStore } from '../models/store.ts';
-import { createCrashes } from '../crashes/crashes.ts';
 import { VERSION } from '../version.ts';
 import { examples } from './examples.ts';
-import { recordCrashes } from '../crashes/record.ts';
 import { preload, startGateway } from './start-gateway.ts';
 import { STOP, sendHeartbeats, supervise } from './supervise.ts';
 

@@ -8,8 +8,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'winston';
-import { BUDGETS } from '../limits/budgets.ts';
 import type { Crashes, SeenEnd } from '../crashes/crashes.ts';
+import { BUDGETS } from '../limits/budgets.ts';
 
 /** The message that asks a child to stop. Unlike a signal, a second one changes nothing. */
 export const STOP = 'stop';

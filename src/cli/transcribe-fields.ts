@@ -2,7 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import type { z } from 'zod';
-import { type ResponseFormat, transcriptionFields } from '../wire/request.ts';
+import type { ResponseFormat } from '../transcription/request.ts';
+import { transcriptionFields } from '../wire/request.ts';
 
 /** Fields as a form sends them. */
 export type Fields = Readonly<Record<string, string | string[]>>;

@@ -1,7 +1,7 @@
 /** Where the texts of `voxgate transcribe` go: to a file each, or one after the other to stdout. */
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
-import type { ResponseFormat } from '../wire/request.ts';
+import type { ResponseFormat } from '../transcription/request.ts';
 import type { AudioFile } from './audio-files.ts';
 
 export interface OutputOptions {

@@ -6,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { BUDGETS } from '../limits/budgets.ts';
-import { childEnvironment } from './child-environment.ts';
-import { exposure, refusesWyoming } from './exposure.ts';
 import { usableMemoryBytes, usefulThreads } from '../machine.ts';
 import { SIZES } from '../models/catalogue.ts';
 import type { InstrumentsConfig } from '../observability/instruments.ts';
+import { withoutTrailingSlashes } from '../url-base.ts';
+import { childEnvironment } from './child-environment.ts';
+import { exposure, refusesWyoming } from './exposure.ts';
 import {
   aliases,
   ConfigError,
@@ -30,7 +31,6 @@ import {
   unknownSettings,
   upstreamUrl,
 } from './kinds.ts';
-import { withoutTrailingSlashes } from '../url-base.ts';
 
 export { ConfigError };
 

@@ -12,9 +12,9 @@
  * goes before the one that was called at most once, because that one then has its body, and is the next to be served.
  */
 import { onAbort } from '../abort.ts';
-import type { Budgets } from '../limits/budgets.ts';
 import type { Category } from '../category.ts';
 import { GatewayError } from '../errors.ts';
+import type { Budgets } from '../limits/budgets.ts';
 import { givingWay, shares } from '../limits/network.ts';
 import type { Hold, Slot } from './slot.ts';
 

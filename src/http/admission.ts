@@ -8,10 +8,10 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Slot } from '../engine/slot.ts';
 import type { Turn, WaitingLine } from '../engine/waiting-line.ts';
 import { networkOf } from '../limits/network.ts';
+import { notesOf } from './observe.ts';
 import { liftBodyDeadline } from './server/body-deadline.ts';
 import { clientSignal, onceOver } from './server/client-signal.ts';
 import type { GracefulStop } from './server/graceful-stop.ts';
-import { notesOf } from './observe.ts';
 
 export interface AdmissionDeps {
   slot: Slot;

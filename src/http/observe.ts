@@ -4,10 +4,10 @@
  */
 import { isIP } from 'node:net';
 import type { RequestHandler, Response } from 'express';
+import type { CaptureWriter } from '../capture/capture.ts';
 import type { Category } from '../category.ts';
 import type { GatewayError } from '../errors.ts';
 import { type HoldsKey, MASKED } from '../gateway-keys.ts';
-import type { CaptureWriter } from '../capture/capture.ts';
 import { classify, type Exchange } from '../observability/exchange.ts';
 import type { Instruments } from '../observability/instruments.ts';
 import { onceOver } from './server/client-signal.ts';

@@ -4,31 +4,30 @@ import type { Slot } from '../engine/slot.ts';
 import type { WaitingLine } from '../engine/waiting-line.ts';
 import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
-import { admission } from './admission.ts';
 import type { ApiKeys } from './access/api-key.ts';
-import { ownPace } from './server/body-deadline.ts';
-import { type Description, mountDocs, openapi } from './openapi/docs.ts';
-import type { GracefulStop } from './server/graceful-stop.ts';
+import { admission } from './admission.ts';
 import { health, ready } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
 import { isOwnAudio, notFound } from './not-found.ts';
 import { countAs } from './observe.ts';
+import { type Description, mountDocs, openapi } from './openapi/docs.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
-import type { BodyReceiver } from './upload/proxied-body.ts';
-import { type ClientSecretDeps, clientSecrets } from '../live/realtime/client-secrets.ts';
 import { mountRows, type RouteRow } from './route-table.ts';
+import { ownPace } from './server/body-deadline.ts';
+import type { GracefulStop } from './server/graceful-stop.ts';
 import {
   alignmentDialect,
   openaiDialect,
   type TranscriptionHandlerDeps,
   transcriptions,
 } from './transcriptions.ts';
+import type { BodyReceiver } from './upload/proxied-body.ts';
 import { asr, detectLanguage, WHISPER_ASR } from './whisper-asr.ts';
 
 export interface RouteDeps {
   version: string;
-  adminPaths: Description['adminPaths'];
+  describe: Omit<Description, 'version'>;
   models: ModelsDeps;
   slot: Slot;
   line: WaitingLine;
@@ -36,9 +35,8 @@ export interface RouteDeps {
   gracefulStop: GracefulStop;
   shutdown: AbortSignal;
   transcriptions: TranscriptionHandlerDeps;
-  /** Live sessions over a WebSocket. */
-  realtime: RequestHandler;
-  clientSecrets: ClientSecretDeps;
+  /** The rows of live sessions. */
+  live: readonly RouteRow[];
   speech: Forward;
   chat: Forward;
   bodies: BodyReceiver;
@@ -59,7 +57,7 @@ const PAGES = ['/docs', '/playground', '/admin'];
 
 /** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
 export function routeTable(deps: RouteDeps): RouteRow[] {
-  const { version, adminPaths, models, slot, line, maxWaitSec, gracefulStop, shutdown, prometheus } = deps;
+  const { version, describe, models, slot, line, maxWaitSec, gracefulStop, shutdown, prometheus } = deps;
   const { speech, chat, bodies } = deps;
   const inference = [admission({ slot, line, gracefulStop, shutdown, maxWaitSec }), ownPace];
   const toDaemon = { chain: inference, handler: passthrough('llm', { shutdown, bodies, forward: chat }) };
@@ -69,21 +67,11 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
   const rows: RouteRow[] = [
     { method: 'get', path: '/health', chain: [], handler: health(version) },
     { method: 'get', path: '/ready', chain: [], handler: ready(gracefulStop) },
-    { method: 'get', path: '/openapi.json', chain: [], handler: openapi({ version, adminPaths }) },
+    { method: 'get', path: '/openapi.json', chain: [], handler: openapi({ version, ...describe }) },
     { method: 'get', path: '/metrics', chain: [], handler: metricsText(prometheus) },
     { method: 'get', path: '/v1/models', chain: [], handler: listModels(models) },
     { method: 'get', path: '/v1/models/*id', chain: [], handler: getModel(models) },
-    { method: 'get', path: '/v1/realtime', chain: [], handler: deps.realtime },
-    {
-      method: 'post',
-      path: '/v1/realtime/client_secrets',
-      ...clientSecrets(deps.clientSecrets, { beta: false }),
-    },
-    {
-      method: 'post',
-      path: '/v1/realtime/transcription_sessions',
-      ...clientSecrets(deps.clientSecrets, { beta: true }),
-    },
+    ...deps.live,
     {
       method: 'post',
       path: '/v1/audio/transcriptions',

@@ -1,6 +1,9 @@
 /** The two ways to answer a transcription: as a whole at the end, or as events while it runs. */
 import type { Response } from 'express';
 import type { Logger } from 'winston';
+import type { TranscriptionRequest } from '../transcription/request.ts';
+import type { Route } from '../transcription/routing.ts';
+import type { Segment } from '../transcription/segment.ts';
 import {
   type FormattedBody,
   fullText,
@@ -9,9 +12,6 @@ import {
   toDiarizedSegment,
   toDone,
 } from '../wire/formats.ts';
-import type { TranscriptionRequest } from '../wire/request.ts';
-import type { Route } from '../transcription/routing.ts';
-import type { Segment } from '../transcription/segment.ts';
 import { errorEnvelope, noteFailure, toGatewayError } from './error-handler.ts';
 import { type EventStream, startEventStream } from './sse.ts';
 

@@ -6,6 +6,9 @@ import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'winston';
 import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
+import type { SpeakerRequest, TranscriptionRequest } from '../transcription/request.ts';
+import type { Route } from '../transcription/routing.ts';
+import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
 import { alignmentFields, parseAlignment } from '../wire/alignment-fields.ts';
 import {
   type FormattedBody,
@@ -15,16 +18,13 @@ import {
   showsTimes,
   type Transcript,
 } from '../wire/formats.ts';
-import { parseRequest, type TranscriptionRequest, transcriptionFields } from '../wire/request.ts';
-import type { Route } from '../transcription/routing.ts';
-import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
-import type { SpeakerRequest } from '../wire/speaker-fields.ts';
+import { parseRequest, transcriptionFields } from '../wire/request.ts';
 import { turnOf } from './admission.ts';
-import { clientSignal } from './server/client-signal.ts';
 import { type Notes, notesOf } from './observe.ts';
-import { readReferences } from './upload/references.ts';
+import { clientSignal } from './server/client-signal.ts';
 import { deploymentOf } from './server/request-target.ts';
 import { eventAnswer, type TranscriptionAnswer, wholeAnswer } from './transcription-response.ts';
+import { readReferences } from './upload/references.ts';
 import type { Upload, UploadForm, UploadReceiver } from './upload/upload.ts';
 
 export interface TranscriptionHandlerDeps {

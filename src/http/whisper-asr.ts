@@ -8,11 +8,11 @@ import { z } from 'zod';
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import { wavHeader } from '../audio/wav-header.ts';
 import { invalidValue } from '../errors.ts';
-import { formatTranscript } from '../wire/formats.ts';
 import { languageName } from '../transcription/language/names.ts';
+import { isTruthy } from '../truthy.ts';
+import { formatTranscript } from '../wire/formats.ts';
 import { choiceIn, oneOfRepeated, parseRequest } from '../wire/request.ts';
 import { toTsv, toWhisperJson } from '../wire/whisper-formats.ts';
-import { isTruthy } from '../truthy.ts';
 import { type Dialect, type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
 
 /** The paths of that API. */

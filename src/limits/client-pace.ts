@@ -3,8 +3,8 @@
  * of a slower client is ended. The failure then names the client, never the upstream.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Budgets } from './budgets.ts';
 import { GatewayError } from '../errors.ts';
+import type { Budgets } from './budgets.ts';
 
 type PaceLimits = Budgets['answer'];
 

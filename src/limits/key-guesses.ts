@@ -2,8 +2,9 @@
  * Limits how many wrong keys may come from one address. A right key is refused there, too, until the time is over,
  * because the answer would otherwise tell it from the wrong ones. Other addresses are not affected.
  */
-import type { Budgets } from './budgets.ts';
+
 import { GatewayError } from '../errors.ts';
+import type { Budgets } from './budgets.ts';
 import { networkOf } from './network.ts';
 
 export interface KeyGuesses {

@@ -5,8 +5,8 @@
  * becomes free goes to the address that holds fewest. So one address cannot keep the others from ffmpeg.
  */
 import { onAbort } from '../abort.ts';
-import type { Budgets } from './budgets.ts';
 import { GatewayError } from '../errors.ts';
+import type { Budgets } from './budgets.ts';
 import { givingWay, shares } from './network.ts';
 
 export interface ProcessPlace extends Disposable {

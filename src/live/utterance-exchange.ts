@@ -1,7 +1,8 @@
 /** The record of an utterance, in which it is a request that arrived when its speech ended. */
+
+import { toGatewayError } from '../http/error-handler.ts';
 import { classify, type Exchange } from '../observability/exchange.ts';
 import type { LiveEvent } from '../transcription/live/live-session.ts';
-import { toGatewayError } from '../http/error-handler.ts';
 
 type Outcome = LiveEvent & { type: 'completed' | 'failed' };
 

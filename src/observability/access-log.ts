@@ -3,8 +3,8 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Logger } from 'winston';
-import { BUDGETS } from '../limits/budgets.ts';
 import { excerpt } from '../errors.ts';
+import { BUDGETS } from '../limits/budgets.ts';
 import type { Exchange, TrafficClass } from './exchange.ts';
 import { createLineFile } from './line-file.ts';
 import { localDay } from './local-day.ts';

@@ -1,7 +1,7 @@
 /** The logger of the process. It writes lines for people to standard error, and leaves standard output to results. */
 import winston from 'winston';
-import { BUDGETS } from '../limits/budgets.ts';
 import { excerpt } from '../errors.ts';
+import { BUDGETS } from '../limits/budgets.ts';
 
 export function createLog(level: string): winston.Logger {
   const { combine, timestamp, printf } = winston.format;

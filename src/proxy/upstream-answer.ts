@@ -6,8 +6,8 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createUnzip } from 'node:zlib';
-import type { Budgets } from '../limits/budgets.ts';
 import { excerpt, GatewayError, type UpstreamAnswer } from '../errors.ts';
+import type { Budgets } from '../limits/budgets.ts';
 import type { Upstream } from './upstream.ts';
 
 export type ErrorLimits = Budgets['upstream'];

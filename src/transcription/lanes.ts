@@ -4,10 +4,10 @@
  */
 import { pMapIterable } from 'p-map';
 import type { Lane, TranscriptionModel } from '../engine/types.ts';
-import type { Chunk } from './speech/chunks.ts';
 import { type HeardBefore, NOTHING_BEFORE } from './heard-before.ts';
 import type { LanguageTally } from './language/tally.ts';
 import type { Recognition } from './recognizer.ts';
+import type { Chunk } from './speech/chunks.ts';
 
 /**
  * The chunks in hand for each lane. One has its audio and is worked on, the others wait as text for a chunk before them,

@@ -1,9 +1,9 @@
 /** The interface of the model families: a recognizer turns one chunk of speech into sentences. */
 import type { ChunkOptions, Lane } from '../engine/types.ts';
-import type { Chunk, ChunkLimits } from './speech/chunks.ts';
 import type { HeardBefore } from './heard-before.ts';
 import type { DetectedLanguage } from './language/tally.ts';
 import type { UnnumberedSegment, Word } from './segment.ts';
+import type { Chunk, ChunkLimits } from './speech/chunks.ts';
 
 export interface ChunkRequest {
   /** An ISO 639 code known to the model: the client's, or the only one left; undefined when it is to be detected. */

@@ -1,5 +1,5 @@
 /**
- * Finds the recognizer of a family in the file with the family's name, such as `whisper.ts`. A new family needs a file
+ * Finds the recognizer of a family in its folder, such as `whisper/recognizer.ts`. A new family needs a file
  * here and an entry in the catalogue, but no change to this file.
  */
 import type { Recognizer } from './recognizer.ts';
@@ -9,6 +9,6 @@ import type { Recognizer } from './recognizer.ts';
  * @throws Error when the family has no file, which a test rules out for the catalogue
  */
 export async function recognizerOf(family: string): Promise<Recognizer> {
-  const { recognizer } = (await import(`./${family}.ts`)) as { recognizer: Recognizer };
+  const { recognizer } = (await import(`./${family}/recognizer.ts`)) as { recognizer: Recognizer };
   return recognizer;
 }

@@ -76,3 +76,6 @@ export function isUnspaced(character: string | undefined): boolean {
 
 export const beginsUnspaced = (text: string): boolean => isUnspaced([...text.slice(0, 2)][0]);
 export const endsUnspaced = (text: string): boolean => isUnspaced([...text.slice(-2)].at(-1));
+
+/** What of a segment shows who says it. */
+export type SpokenSegment = Pick<Segment, 'id' | 'start' | 'end' | 'text' | 'speaker'>;

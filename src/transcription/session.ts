@@ -16,8 +16,6 @@ import { PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { requireAble } from './abilities.ts';
 import { onLanesAligned } from './alignment/aligning.ts';
 import { mergeChannels } from './channels.ts';
-import { speechChunks } from './speech/chunks.ts';
-import { cuttingFor } from './speech/cutting.ts';
 import { spellingsOf } from './keywords.ts';
 import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './lanes.ts';
 import { choicesOf, languageFor, onlyChoice } from './language/choice.ts';
@@ -25,11 +23,9 @@ import { createLanguageTally } from './language/tally.ts';
 import { type OpeningInput, openWithSlot, type SessionSlot } from './opening.ts';
 import { type Recognizer, speechWithoutText } from './recognizer.ts';
 import { recognizerOf } from './registry.ts';
-import type { TranscriptionRequest } from '../wire/request.ts';
+import type { SpeakerRequest, TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
 import { createSegmentNumbering, type Segment, type UnnumberedSegment } from './segment.ts';
-import { joinSentences } from './text/sentence-joining.ts';
-import type { SpeakerRequest } from '../wire/speaker-fields.ts';
 import type { Turn } from './speakers/diarization.ts';
 import {
   openSpeakerPass,
@@ -38,6 +34,9 @@ import {
   type SpeakerSummary,
   summaryOf,
 } from './speakers/session-pass.ts';
+import { speechChunks } from './speech/chunks.ts';
+import { cuttingFor } from './speech/cutting.ts';
+import { joinSentences } from './text/sentence-joining.ts';
 
 /** What a request needs: a model, the voice activity model, and with `speakers` the model that tells them apart. */
 export interface NeededWeights {

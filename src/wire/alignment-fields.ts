@@ -1,9 +1,10 @@
 /** The fields of a request for an alignment. */
 import { z } from 'zod';
-import { BUDGETS } from '../limits/budgets.ts';
 import { invalidValue } from '../errors.ts';
-import { oneOfRepeated, parseRequest, type TranscriptionRequest, transcriptionFields } from './request.ts';
+import { BUDGETS } from '../limits/budgets.ts';
 import { unitsOf } from '../transcription/alignment/units.ts';
+import type { TranscriptionRequest } from '../transcription/request.ts';
+import { oneOfRepeated, parseRequest, transcriptionFields } from './request.ts';
 
 const { model, language } = transcriptionFields;
 

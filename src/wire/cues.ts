@@ -1,5 +1,6 @@
 /** Formats segments as timed text: SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). Pure. */
-import type { SegmentGranularity } from './request.ts';
+
+import type { SegmentGranularity } from '../transcription/request.ts';
 import type { Segment } from '../transcription/segment.ts';
 import { runsBySpeaker } from '../transcription/speakers/runs.ts';
 import { toSubtitles } from '../transcription/text/subtitles.ts';

@@ -4,13 +4,13 @@
  */
 
 import { openAiModel, TELLS_LANGUAGES } from '../models/names.ts';
-import { toCues, toSrt, toVtt } from './cues.ts';
 import { languageName } from '../transcription/language/names.ts';
-import type { TranscriptionRequest } from './request.ts';
+import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
-import type { Segment, Word } from '../transcription/segment.ts';
+import type { Segment, SpokenSegment, Word } from '../transcription/segment.ts';
 import type { Summary } from '../transcription/session.ts';
 import { runsBySpeaker } from '../transcription/speakers/runs.ts';
+import { toCues, toSrt, toVtt } from './cues.ts';
 
 export interface Transcript {
   route: Route;
@@ -91,9 +91,6 @@ export function toDelta(segment: Segment, request: TranscriptionRequest) {
     ...logprobs([segment], request),
   };
 }
-
-/** What of a segment shows who says it. */
-export type SpokenSegment = Pick<Segment, 'id' | 'start' | 'end' | 'text' | 'speaker'>;
 
 /** The segment of `diarized_json`, which is also an event of streams in which speakers are told apart. */
 export function toDiarizedSegment(segment: SpokenSegment) {

@@ -1,58 +1,11 @@
 /** Checks the fields of a request and turns them into domain terms. The API description shows the same schema. */
 import { z } from 'zod';
-import { BUDGETS } from '../limits/budgets.ts';
 import { type GatewayError, invalidValue } from '../errors.ts';
-import { isTruthy } from '../truthy.ts';
-import type { ChannelLabels } from '../transcription/channels.ts';
+import { BUDGETS } from '../limits/budgets.ts';
 import { meantBy, namesNoLanguage, parseLanguage } from '../transcription/language/names.ts';
-import { type SpeakerRequest, speakersIn } from './speaker-fields.ts';
-
-const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const;
-const TASKS = ['transcribe', 'transcribe_raw', 'rich'] as const;
-
-export type ResponseFormat = (typeof FORMATS)[number];
-export type Granularity = 'word' | 'segment';
-export type SegmentGranularity = 'sentence' | 'subtitle';
-/**
- * The task of the CJK model: text with punctuation and digits, text without them, or text with the emotion and the
- * sound event of each segment.
- */
-export type TaskType = (typeof TASKS)[number];
-
-/** When speech begins and ends. An undefined value means the default of the gateway. */
-export interface VoiceActivityTuning {
-  /** The probability at which speech begins, 0..1. */
-  threshold: number | undefined;
-  prefixPaddingMs: number | undefined;
-  silenceDurationMs: number | undefined;
-}
-
-export interface TranscriptionRequest {
-  model: string | undefined;
-  /** ISO 639 code. */
-  language: string | undefined;
-  /** The languages to choose among when none is given; empty means all. */
-  languages: readonly string[];
-  prompt: string;
-  keywords: readonly string[];
-  /** The text to align; absent when the text is to be heard. */
-  text?: string;
-  temperature: number;
-  /** Texts that are followed side by side where a chunk is in doubt; undefined for the default of the gateway. */
-  beamSize: number | undefined;
-  responseFormat: ResponseFormat;
-  granularities: ReadonlySet<Granularity>;
-  segmentGranularity: SegmentGranularity;
-  logprobs: boolean;
-  voiceActivity: VoiceActivityTuning;
-  taskType: TaskType;
-  translate: boolean;
-  stream: boolean;
-  /** Null when speakers are not told apart by their voices. */
-  speakers: SpeakerRequest | null;
-  /** Who speaks on each channel; null when the average of all channels is heard. */
-  channels: ChannelLabels | null;
-}
+import { FORMATS, TASKS, type TranscriptionRequest } from '../transcription/request.ts';
+import { isTruthy } from '../truthy.ts';
+import { speakersIn } from './speaker-fields.ts';
 
 /** The most values of one list. */
 export const MOST_VALUES = 100;

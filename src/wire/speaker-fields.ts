@@ -1,16 +1,10 @@
 /** Checks the fields about speakers against each other, and turns them into domain terms. Pure. */
-import { BUDGETS } from '../limits/budgets.ts';
+
 import { invalidValue } from '../errors.ts';
+import { BUDGETS } from '../limits/budgets.ts';
 import { DIARIZES, openAiModel } from '../models/names.ts';
 import type { ChannelLabels } from '../transcription/channels.ts';
-
-/** What a client says about the speakers that are to be told apart by their voices. */
-export interface SpeakerRequest {
-  /** The least and the most speakers; the same number twice when the client knows it. */
-  count: { min: number; max: number };
-  /** The persons whose voices the client gives. `reference` is a data URL of a sound. */
-  known: readonly { name: string; reference: string }[];
-}
+import type { SpeakerRequest } from '../transcription/request.ts';
 
 /** The fields as they are sent, each checked by itself. */
 export interface SpeakerFields {

@@ -2,8 +2,9 @@
  * Formats transcripts as the command of the Whisper reference code writes them (`whisper/utils.py`, WriteTSV and
  * WriteJSON). Servers in front of it answer so, and subtitle programs expect it of them.
  */
+
+import type { TranscriptionRequest } from '../transcription/request.ts';
 import { type FormattedBody, fullText, type Transcript, toWireSegment, toWireWord } from './formats.ts';
-import type { TranscriptionRequest } from './request.ts';
 
 /** A line for each segment: start and end in whole milliseconds, and the text, after the speaker as in `srt`. */
 export function toTsv({ segments }: Transcript): FormattedBody {

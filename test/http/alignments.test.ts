@@ -1,9 +1,9 @@
 /** POST /v1/audio/alignments with a scripted engine. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BUDGETS } from '../../src/limits/budgets.ts';
 import { NativeError } from '../../src/engine/types.ts';
 import { alignmentSchema } from '../../src/http/openapi/openapi.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { wav } from '../wav.ts';
 import {
   form,

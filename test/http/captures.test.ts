@@ -15,8 +15,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
 import { replay } from '../../src/capture/replay.ts';
+import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, json, post, startGateway, toneWav, until } from './harness.ts';
 

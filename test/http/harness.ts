@@ -7,8 +7,8 @@ import { basename, join } from 'node:path';
 import { Writable } from 'node:stream';
 import winston from 'winston';
 import { type App, buildApp } from '../../src/app.ts';
-import type { OtherBudgets } from '../../src/limits/budgets.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
+import { createCrashes } from '../../src/crashes/crashes.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
 import { missingEngine } from '../../src/engine/missing-engine.ts';
@@ -22,8 +22,8 @@ import type {
   SpeakerModel,
   TranscriptionModel,
 } from '../../src/engine/types.ts';
+import type { OtherBudgets } from '../../src/limits/budgets.ts';
 import type { EnsureOptions, ModelStore } from '../../src/models/store.ts';
-import { createCrashes } from '../../src/crashes/crashes.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 import { until } from '../until.ts';
 import { wav } from '../wav.ts';

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { BUDGETS } from '../../src/limits/budgets.ts';
 import { hearLive } from '../../src/cli/live-client.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 
 const { liveClient: WAITS } = BUDGETS;
 const BRIEF = { ...WAITS, pingMs: 20, silenceMs: 400 };

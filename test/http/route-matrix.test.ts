@@ -9,6 +9,7 @@ import pMap from 'p-map';
 import { adminPaths } from '../../src/admin/openapi.ts';
 import { describeApi } from '../../src/http/openapi/docs.ts';
 import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
+import { livePaths } from '../../src/live/realtime/openapi.ts';
 import { type HostileUpstream, startHostileUpstream } from '../faults/hostile-upstream.ts';
 import { SERVED } from '../route-rows.ts';
 import { type Gateway, startGateway } from './harness.ts';
@@ -65,7 +66,7 @@ function spellings(path: string): string[] {
   ];
 }
 
-const document = await describeApi({ version: '1', adminPaths });
+const document = await describeApi({ version: '1', adminPaths, livePaths });
 const operations = SERVED.map(({ method, template }) => {
   const described = document.paths?.[template]?.[method as 'get'];
   const path = template.replace(/\{\w+\}/g, 'x');

@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
-import { BUDGETS } from '../../src/limits/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { clientSignal } from '../../src/http/server/client-signal.ts';
 import { createSpool } from '../../src/http/upload/spool.ts';
 import { createUploadReceiver } from '../../src/http/upload/upload.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { createUploadPlaces } from '../../src/limits/upload-places.ts';
 import { until } from './harness.ts';
 

@@ -7,6 +7,7 @@ import { Agent, request } from 'node:http';
 import { adminPaths } from '../../src/admin/openapi.ts';
 import { describeApi } from '../../src/http/openapi/docs.ts';
 import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
+import { livePaths } from '../../src/live/realtime/openapi.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { form, type Gateway, json, post, startGateway, toneWav, until } from '../http/harness.ts';
 import { createRandom } from '../soak/random.ts';
@@ -36,7 +37,7 @@ interface Answer {
 type Described = Awaited<ReturnType<typeof describeApi>>;
 
 export async function fuzzRequests(options: { requests: number; seed: number }): Promise<Counts> {
-  const description = await describeApi({ version: '1', adminPaths });
+  const description = await describeApi({ version: '1', adminPaths, livePaths });
   const operations = operationsOf(description);
   assert(operations.some(({ path }) => path.startsWith('/admin/')) && operations.length > 40);
   const withBody = operations.filter(({ bodies }) => bodies.length > 0);

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
 import { withUnsaid } from '../../src/transcription/alignment/aligning.ts';
-import { parseAlignment } from '../../src/wire/alignment-fields.ts';
 import { matchWords } from '../../src/transcription/alignment/matching.ts';
 import { createPlacing, type HeardChunk, type Part } from '../../src/transcription/alignment/placing.ts';
 import { unitsOf } from '../../src/transcription/alignment/units.ts';
+import { parseAlignment } from '../../src/wire/alignment-fields.ts';
 
 const keysOf = (text: string) => unitsOf(text).map(({ key }) => key);
 const textOf = (parts: Part[], said = true) =>

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { withoutAnnotations } from '../../src/transcription/whisper/annotations.ts';
 import type { Word } from '../../src/transcription/segment.ts';
+import { withoutAnnotations } from '../../src/transcription/whisper/annotations.ts';
 
 /** Words as they are spelled from tokens: each with its leading space, 0.5 s long. */
 const wordsOf = (text: string): Word[] =>

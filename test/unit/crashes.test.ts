@@ -4,9 +4,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { BUDGETS } from '../../src/limits/budgets.ts';
 import { parseCrashNote, writeEnding } from '../../src/crashes/crash-note.ts';
 import { type Crashes, createCrashes } from '../../src/crashes/crashes.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 
 const CELL = 256;
 /** No process has this id: it is above the highest that Linux gives. */

@@ -4,7 +4,11 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { DEFAULT_LIMITS } from '../../src/transcription/speech/chunks.ts';
 import { cuttingFor } from '../../src/transcription/speech/cutting.ts';
-import { createSegmenter, DEFAULT_SEGMENTER, WINDOW_SEC } from '../../src/transcription/speech/voice-activity.ts';
+import {
+  createSegmenter,
+  DEFAULT_SEGMENTER,
+  WINDOW_SEC,
+} from '../../src/transcription/speech/voice-activity.ts';
 
 function segmenterAt(threshold: number) {
   const voiceActivity = { threshold, prefixPaddingMs: undefined, silenceDurationMs: undefined };

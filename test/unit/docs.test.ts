@@ -8,8 +8,8 @@ import { ERROR_CODES, ERROR_KINDS, ERRORS, STATUS_OF_KIND } from '../../src/erro
 import * as api from '../../src/http/openapi/openapi.ts';
 import { CATALOGUE, PROVIDERS } from '../../src/models/catalogue.ts';
 import { NAME_GROUPS } from '../../src/models/names.ts';
-import { transcriptionFields } from '../../src/wire/request.ts';
 import { MODEL_IDS, resolveName } from '../../src/transcription/routing.ts';
+import { transcriptionFields } from '../../src/wire/request.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');

@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import type { Response } from 'express';
 import fc from 'fast-check';
 import multer from 'multer';
-import { BUDGETS } from '../../src/limits/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { formRefusal } from '../../src/http/upload/form-limits.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { assertCheap } from '../cost.ts';
 import { formRequest, readParts } from '../form-request.ts';
 

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lane, TranscriptionModel } from '../../src/engine/types.ts';
-import type { Chunk } from '../../src/transcription/speech/chunks.ts';
 import { type ChunkRecognition, type LaneWork, onLanes } from '../../src/transcription/lanes.ts';
 import type { Recognition } from '../../src/transcription/recognizer.ts';
 import type { UnnumberedSegment } from '../../src/transcription/segment.ts';
+import type { Chunk } from '../../src/transcription/speech/chunks.ts';
 import { gateOf } from '../gate.ts';
 
 interface Source {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { BUDGETS } from '../../src/limits/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { readOnnxTensors } from '../../src/models/import/onnx-tensors.ts';
 import { writeTurnDetection } from '../../src/models/import/turn-detection-gguf.ts';
 

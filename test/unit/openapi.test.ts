@@ -4,12 +4,13 @@ import { test } from 'node:test';
 import { adminPaths } from '../../src/admin/openapi.ts';
 import { describeApi } from '../../src/http/openapi/docs.ts';
 import { OPERATION_IDS, operationId } from '../../src/http/openapi/ids.ts';
+import { livePaths } from '../../src/live/realtime/openapi.ts';
 import { SERVED } from '../route-rows.ts';
 
 /** These are known paths of the speech upstream, which the gateway passes on without a row of their own. */
 const OF_THE_UPSTREAM = /^\/v1\/audio\/(speech|voices)/;
 
-const document = await describeApi({ version: '1.2.3', adminPaths });
+const document = await describeApi({ version: '1.2.3', adminPaths, livePaths });
 const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
 );

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { createAudioOpener } from '../../src/audio/opener.ts';
-import { createProcessPlaces } from '../../src/limits/process-places.ts';
-import { BUDGETS } from '../../src/limits/budgets.ts';
 import { GatewayError } from '../../src/errors.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
+import { createProcessPlaces } from '../../src/limits/process-places.ts';
 import { createFakeEngine, folder, makeTone } from '../audio-fixtures.ts';
 
 const tone = makeTone('places.m4a', '-f', 'ipod', '-c:a', 'aac');

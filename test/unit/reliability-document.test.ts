@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { BUDGETS } from '../../src/limits/budgets.ts';
 import { ERROR_CODES, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import { nativeLimits, nativeSources } from './native-limits.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;

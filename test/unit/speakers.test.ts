@@ -1,9 +1,9 @@
 /** Who speaks when, over scripted conversations: a whole file, a stream, known voices, and what stays in memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BUDGETS } from '../../src/limits/budgets.ts';
 import type { ModelCache } from '../../src/engine/cache.ts';
 import type { SpeakerModel } from '../../src/engine/types.ts';
+import { BUDGETS } from '../../src/limits/budgets.ts';
 import type { UnnumberedSegment } from '../../src/transcription/segment.ts';
 import { createDiarization, type Turn } from '../../src/transcription/speakers/diarization.ts';
 import { createOnlineDiarization } from '../../src/transcription/speakers/online.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { toCues, toSrt, toVtt } from '../../src/wire/cues.ts';
 import { createSegmentNumbering, type Word } from '../../src/transcription/segment.ts';
 import { toSubtitles } from '../../src/transcription/text/subtitles.ts';
+import { toCues, toSrt, toVtt } from '../../src/wire/cues.ts';
 
 const EPSILON = 1e-6;
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });

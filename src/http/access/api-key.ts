@@ -5,16 +5,17 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
-import type { Budgets } from '../../limits/budgets.ts';
 import { GatewayError } from '../../errors.ts';
 import { keyFinder, removeKeys } from '../../gateway-keys.ts';
-import { networkOf } from '../../limits/network.ts';
+import type { Budgets } from '../../limits/budgets.ts';
 import { createKeyGuesses } from '../../limits/key-guesses.ts';
-import { type ClientSecrets, SECRET_PREFIX } from '../../live/realtime/client-secrets.ts';
-import type { SessionState } from '../../live/realtime/session-settings.ts';
+import { networkOf } from '../../limits/network.ts';
 import { caseSensitiveRouter } from '../route-table.ts';
-import { createTokens } from './tokens.ts';
 import { WHISPER_ASR } from '../whisper-asr.ts';
+import { createTokens, type Tokens } from './tokens.ts';
+
+/** What every client secret begins with, as OpenAI's do. */
+export const SECRET_PREFIX = 'ek_';
 
 const COOKIE = 'voxgate_session';
 /** Other names under which clients send a key: `api-key` is that of Azure's packages. */
@@ -38,14 +39,17 @@ export interface ApiKeys {
 /** Whether a request below `/admin` has a session, as the session router noted. */
 export const hasSession = (res: Response): boolean => res.locals.hasSession === true;
 
-/** What the live session of a request with a client secret begins with. */
-export const settingsOfSecret = (res: Response): SessionState | undefined => res.locals.settingsOfSecret;
+/** What the live session of a request with a client secret begins with, as it was when the secret was made. */
+export const settingsOfSecret = (res: Response) => res.locals.settingsOfSecret;
 
-/** @param keys the valid keys; when empty, every request passes */
+/**
+ * @param keys the valid keys; when empty, every request passes
+ * @param secrets finds the settings of a live session by the client secret that stands for them
+ */
 export function createApiKeys(
   keys: readonly string[],
   limits: Budgets['access'],
-  secrets: Pick<ClientSecrets, 'find'>,
+  secrets: Pick<Tokens<object>, 'find'>,
 ): ApiKeys {
   const sessions = createTokens<true>({ most: limits.sessions });
   const guesses = createKeyGuesses(limits);

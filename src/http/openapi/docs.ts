@@ -1,20 +1,22 @@
 /** Serves the description of the API (OpenAPI 3.1) at `/openapi.json`, and as a page at `/docs` (contract 1.7). */
 import type { Express, RequestHandler } from 'express';
 import type { createDocument, ZodOpenApiPathsObject } from 'zod-openapi';
-import { BEARER, TAGS } from './parts.ts';
-import { apiPaths } from './paths.ts';
 import { pageHeaders } from '../pages.ts';
 import { caseSensitiveRouter } from '../route-table.ts';
+import { BEARER, TAGS } from './parts.ts';
+import { apiPaths } from './paths.ts';
 
 export interface Description {
   version: string;
-  /** The paths of the admin API, which `src/admin` describes beside their handlers. */
+  /** The paths of the admin API and of live sessions, which are described beside their handlers. */
   adminPaths(): ZodOpenApiPathsObject;
+  livePaths(): ZodOpenApiPathsObject;
 }
 
 export async function describeApi({
   version,
   adminPaths,
+  livePaths,
 }: Description): Promise<ReturnType<typeof createDocument>> {
   const { createDocument: create } = await import('zod-openapi');
   return create({
@@ -31,7 +33,7 @@ export async function describeApi({
     },
     security: [{}, { [BEARER]: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-    paths: { ...apiPaths(), ...adminPaths() },
+    paths: { ...apiPaths(livePaths()), ...adminPaths() },
   });
 }
 

@@ -6,7 +6,6 @@ import type {
   ZodOpenApiRequestBodyObject,
   ZodOpenApiResponseObject,
 } from 'zod-openapi';
-import { errorEnvelopeSchema } from './openapi.ts';
 import {
   ALLOW,
   ANY_ANSWER,
@@ -18,6 +17,7 @@ import {
   WAIT,
 } from './headers.ts';
 import { operationId } from './ids.ts';
+import { errorEnvelopeSchema } from './openapi.ts';
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 type Status = 200 | 204 | 400 | 401 | 404 | 412 | 413 | 415 | 416 | 426 | 429 | 502 | 503 | 'default';

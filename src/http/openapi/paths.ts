@@ -1,12 +1,12 @@
-/** Describes every path of the API except those of `src/admin` (OpenAPI 3.1.0, section 4.8.8). */
+/** Describes the paths of the API whose handlers are in `src/http` (OpenAPI 3.1.0, section 4.8.8). */
 import { z } from 'zod';
-import type { ZodOpenApiPathsObject, ZodOpenApiResponseObject } from 'zod-openapi';
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { alignmentFields } from '../../wire/alignment-fields.ts';
 import { transcriptionFields } from '../../wire/request.ts';
+import { asrQuery, detectQuery } from '../whisper-asr.ts';
+import { PREFERENCE, RECOGNIZED } from './headers.ts';
 import {
   alignmentSchema,
-  betaSessionSchema,
-  clientSecretSchema,
   deltaSchema,
   detectedSchema,
   diarizedSchema,
@@ -22,14 +22,11 @@ import {
   warningSchema,
   whisperSchema,
 } from './openapi.ts';
-import { PREFERENCE, RECOGNIZED } from './headers.ts';
 import {
   answer,
   bodyOf,
   DONE,
   json,
-  NEEDS_UPGRADE,
-  NO_SESSION,
   NOT_FOUND,
   type Operation,
   pathsOf,
@@ -42,8 +39,6 @@ import {
   UNSUPPORTED,
   UPSTREAM,
 } from './parts.ts';
-import { clientSecretRequest, transcriptionSessionRequest } from '../../live/realtime/client-secrets.ts';
-import { asrQuery, detectQuery } from '../whisper-asr.ts';
 
 const file = z.string().meta({ type: 'string', format: 'binary', description: 'audio, or video with audio' });
 const form = z
@@ -93,8 +88,6 @@ const OWN_ERRORS = shared(
   'another answer of the upstream; an error has the members of the envelope beside its own',
   PREFERENCE,
 );
-
-const WEB_SOCKET: ZodOpenApiResponseObject = { id: 'WebSocket', description: '101: the WebSocket is open' };
 
 /** An operation that the gateway forwards. It does not check the bodies, whose shapes are the upstream's (OpenAI's). */
 const passedOn = (
@@ -205,7 +198,8 @@ const elsewhere: Operation = {
   examples: { path: 'models' },
 };
 
-export const apiPaths = (): ZodOpenApiPathsObject => ({
+/** @param live the paths of live sessions, which stand behind those of files */
+export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => ({
   ...pathsOf('speech to text', {
     '/v1/audio/transcriptions': { post: transcription('speech to text in the language spoken') },
     '/v1/audio/translations': { post: transcription('speech in any language to English text') },
@@ -224,37 +218,8 @@ export const apiPaths = (): ZodOpenApiPathsObject => ({
         },
       },
     },
-    '/v1/realtime': {
-      get: {
-        summary: 'live transcription over a WebSocket, by the events of OpenAI’s transcription sessions',
-        needs: 'a client that opens a WebSocket; a plain request, as a page sends it, is answered with 426',
-        query: z.object({
-          model: z.string().optional().describe('the model, until an event names one'),
-          intent: z.string().optional().describe('not read; OpenAI’s clients send `transcription`'),
-        }),
-        responses: { 426: NEEDS_UPGRADE, 503: NO_SESSION, default: WEB_SOCKET },
-      },
-    },
-    '/v1/realtime/client_secrets': {
-      post: {
-        summary: 'a short-lived key for live sessions, for pages and apps that may hold no other',
-        body: bodyOf(
-          'application/json',
-          clientSecretRequest,
-          { session: { type: 'transcription' } },
-          { required: false },
-        ),
-        responses: { 200: json('the secret', clientSecretSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
-      },
-    },
-    '/v1/realtime/transcription_sessions': {
-      post: {
-        summary: 'the same as OpenAI’s beta has it, with flat fields',
-        body: bodyOf('application/json', transcriptionSessionRequest, {}, { required: false }),
-        responses: { 200: json('the secret', betaSessionSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
-      },
-    },
   }),
+  ...live,
   ...pathsOf('whisper-asr-webservice', {
     '/asr': {
       post: {

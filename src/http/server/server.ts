@@ -7,11 +7,11 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from 'node:net';
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
-import type { Budgets } from '../../limits/budgets.ts';
 import { type HoldsKey, targetWithoutKeys } from '../../gateway-keys.ts';
+import type { Budgets } from '../../limits/budgets.ts';
+import { boundConnections } from '../../limits/connections.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import { setBodyDeadline } from './body-deadline.ts';
-import { boundConnections } from '../../limits/connections.ts';
 import { createParserErrors, endSoon } from './parser-errors.ts';
 import { httpRefusal } from './refusals.ts';
 import { requestTarget, withoutAzure } from './request-target.ts';

@@ -1,10 +1,10 @@
 /** Refuses requests that HTTP itself does not allow, before any other check (RFC 9110 and 9112). */
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
-import type { Budgets } from '../../limits/budgets.ts';
 import { GatewayError } from '../../errors.ts';
-import { httpRefusal } from './refusals.ts';
+import type { Budgets } from '../../limits/budgets.ts';
 import { ALL_METHODS } from '../route-table.ts';
+import { httpRefusal } from './refusals.ts';
 
 const NO_HOST = /[/?#@\\\s]/;
 

@@ -1,6 +1,7 @@
 /** Explains why a multipart form is refused. */
-import { BUDGETS, type Budgets } from '../../limits/budgets.ts';
+
 import { excerpt, GatewayError } from '../../errors.ts';
+import { BUDGETS, type Budgets } from '../../limits/budgets.ts';
 
 export type FormLimits = Budgets['form']['transcription'] & Partial<Budgets['form']['admin']>;
 

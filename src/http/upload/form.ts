@@ -2,8 +2,8 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Request, Response } from 'express';
 import multer from 'multer';
-import { BUDGETS } from '../../limits/budgets.ts';
 import { GatewayError } from '../../errors.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
 import { createFormFields, type FormFields, textOfJson } from './form-fields.ts';
 import { fieldSizeOf } from './form-limits.ts';
 import { addChunk } from './request-body.ts';

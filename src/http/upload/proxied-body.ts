@@ -7,6 +7,7 @@ import { createReadStream } from 'node:fs';
 import { PassThrough, Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { Budgets } from '../../limits/budgets.ts';
+import { createUploadPlaces, type UploadPlace } from '../../limits/upload-places.ts';
 import {
   type Arrival,
   addChunk,
@@ -19,7 +20,6 @@ import {
   watchArrival,
 } from './request-body.ts';
 import type { SpooledFile } from './spool.ts';
-import { createUploadPlaces, type UploadPlace } from '../../limits/upload-places.ts';
 
 export interface ReceivedBody {
   /** Reads all of the body, once. When it was read, what it held is free. */

@@ -1,9 +1,9 @@
 /** Reads the voices of known speakers, which a form holds as data URLs (RFC 2397) of audio in any format. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { AudioSource } from '../../audio/open.ts';
-import { BUDGETS } from '../../limits/budgets.ts';
 import { GatewayError, invalidValue } from '../../errors.ts';
-import type { SpeakerRequest } from '../../wire/speaker-fields.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
+import type { SpeakerRequest } from '../../transcription/request.ts';
 import type { Reference } from '../../transcription/speakers/session-pass.ts';
 import type { Upload } from './upload.ts';
 

@@ -6,13 +6,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import { onAbort } from '../../abort.ts';
-import type { Budgets } from '../../limits/budgets.ts';
 import { GatewayError, type GatewayErrorOptions } from '../../errors.ts';
-import { networkOf } from '../../limits/network.ts';
+import type { Budgets } from '../../limits/budgets.ts';
 import { watchSending } from '../../limits/client-pace.ts';
-import type { Spool } from './spool.ts';
+import { networkOf } from '../../limits/network.ts';
 import { createUploadBalance, type UploadBalance } from '../../limits/upload-balance.ts';
 import type { Claim, UploadPlaces } from '../../limits/upload-places.ts';
+import type { Spool } from './spool.ts';
 
 /** Where bodies are stored, and within which limits. */
 export interface BodyStorage {

@@ -6,12 +6,14 @@
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import multer from 'multer';
-import { BUDGETS } from '../../limits/budgets.ts';
 import { GatewayError } from '../../errors.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
 import { createByteShares } from '../../limits/byte-shares.ts';
-import { formRefusal, missingFile } from './form-limits.ts';
+import type { UploadPlace } from '../../limits/upload-places.ts';
 import { notesOf } from '../observe.ts';
 import { httpRefusal } from '../server/refusals.ts';
+import { type Form, type FormReading, readUploadForm } from './form.ts';
+import { formRefusal, missingFile } from './form-limits.ts';
 import {
   type Arrival,
   announcedBytes,
@@ -23,8 +25,6 @@ import {
   watchArrival,
 } from './request-body.ts';
 import type { SpooledFile } from './spool.ts';
-import { type Form, type FormReading, readUploadForm } from './form.ts';
-import type { UploadPlace } from '../../limits/upload-places.ts';
 
 export interface Upload extends AsyncDisposable {
   /** The client, as `networkOf` names it. */

@@ -1,7 +1,7 @@
 /** Reads the events of a client: JSON with a `type`, of which each has its fields. */
 import { z } from 'zod';
-import type { Budgets } from '../../limits/budgets.ts';
 import { excerpt, GatewayError, invalidValue } from '../../errors.ts';
+import type { Budgets } from '../../limits/budgets.ts';
 import {
   betaSessionUpdate,
   checked,

@@ -5,11 +5,11 @@
  */
 import express, { type RequestHandler } from 'express';
 import { z } from 'zod';
+import type { Tokens } from '../../http/access/tokens.ts';
+import type { RouteRow } from '../../http/route-table.ts';
+import type { GracefulStop } from '../../http/server/graceful-stop.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { networkOf } from '../../limits/network.ts';
-import type { GracefulStop } from '../../http/server/graceful-stop.ts';
-import type { RouteRow } from '../../http/route-table.ts';
-import { createTokens, type Tokens } from '../../http/access/tokens.ts';
 import { newId } from './server-events.ts';
 import {
   asServed,
@@ -27,14 +27,8 @@ import {
   updated,
 } from './session-settings.ts';
 
-/** What every secret begins with, as OpenAI's do. */
-export const SECRET_PREFIX = 'ek_';
-
 /** The secrets that have not expired, with the settings that their sessions begin with. */
 export type ClientSecrets = Tokens<SessionState>;
-
-export const createClientSecrets = ({ most }: Budgets['clientSecrets']): ClientSecrets =>
-  createTokens({ most, prefix: SECRET_PREFIX });
 
 /** Seconds, as OpenAI's. */
 const LIFETIME = { least: 10, most: 7200, usual: 600 };
@@ -66,11 +60,30 @@ export interface ClientSecretDeps {
 }
 
 /** `POST /v1/realtime/client_secrets`, and the beta's `POST /v1/realtime/transcription_sessions`. */
-export function clientSecrets(
-  { secrets, live, limits, gracefulStop }: ClientSecretDeps,
+export function clientSecretRoutes(deps: ClientSecretDeps): RouteRow[] {
+  // Whatever the type says, so that a client which names none does not get other settings than it asked for.
+  const chain = [express.json({ limit: deps.limits.bodyBytes, type: () => true })];
+  return [
+    {
+      method: 'post',
+      path: '/v1/realtime/client_secrets',
+      chain,
+      handler: issueSecret(deps, { beta: false }),
+    },
+    {
+      method: 'post',
+      path: '/v1/realtime/transcription_sessions',
+      chain,
+      handler: issueSecret(deps, { beta: true }),
+    },
+  ];
+}
+
+function issueSecret(
+  { secrets, live, gracefulStop }: ClientSecretDeps,
   { beta }: { beta: boolean },
-): Pick<RouteRow, 'chain' | 'handler'> {
-  const handler: RequestHandler = (req, res) => {
+): RequestHandler {
+  return (req, res) => {
     gracefulStop.assertServing();
     const { update, seconds } = beta ? readBeta(req.body ?? {}) : read(req.body ?? {});
     const state = updated(firstState(undefined), update);
@@ -87,8 +100,6 @@ export function clientSecrets(
     if (beta) res.json({ ...shownBetaSession(state, shown), client_secret: secret });
     else res.json({ ...secret, session: shownSession(state, shown) });
   };
-  // Whatever the type says, so that a client which names none does not get other settings than it asked for.
-  return { chain: [express.json({ limit: limits.bodyBytes, type: () => true })], handler };
 }
 
 function read(body: unknown) {

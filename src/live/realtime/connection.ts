@@ -7,10 +7,10 @@ import type { Logger } from 'winston';
 import type { WebSocket } from 'ws';
 import { onAbort } from '../../abort.ts';
 import { liveDecoder } from '../../audio/live/encodings.ts';
-import type { Budgets } from '../../limits/budgets.ts';
 import { GatewayError } from '../../errors.ts';
-import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
+import type { Budgets } from '../../limits/budgets.ts';
+import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { BadEvent, type ClientEvent, readClientEvent } from './client-events.ts';
 import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
 import {

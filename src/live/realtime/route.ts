@@ -5,21 +5,21 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import { type WebSocket, WebSocketServer } from 'ws';
-import type { Budgets } from '../../limits/budgets.ts';
 import { GatewayError } from '../../errors.ts';
-import { networkOf } from '../../limits/network.ts';
-import type { Exchange } from '../../observability/exchange.ts';
 import { settingsOfSecret } from '../../http/access/api-key.ts';
-import type { GracefulStop } from '../../http/server/graceful-stop.ts';
-import type { LivePlaces } from '../../limits/live-places.ts';
-import type { LiveClient, LiveTurns } from '../../limits/live-turns.ts';
 import { notesOf } from '../../http/observe.ts';
+import type { GracefulStop } from '../../http/server/graceful-stop.ts';
 import { httpRefusal } from '../../http/server/refusals.ts';
 import { offeredUpgrade } from '../../http/server/upgrade.ts';
+import type { Budgets } from '../../limits/budgets.ts';
+import type { LivePlaces } from '../../limits/live-places.ts';
+import type { LiveClient, LiveTurns } from '../../limits/live-turns.ts';
+import { networkOf } from '../../limits/network.ts';
+import type { Exchange } from '../../observability/exchange.ts';
+import { utteranceExchange } from '../utterance-exchange.ts';
 import { type Connection, type ConnectionOptions, runConnection } from './connection.ts';
 import { pacedSocket } from './paced-socket.ts';
 import { requireServed, type SessionState, startingState, toLiveSettings } from './session-settings.ts';
-import { utteranceExchange } from '../utterance-exchange.ts';
 
 export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'> {
   live: Omit<ConnectionOptions['live'], 'network'>;
@@ -113,7 +113,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       areSubprotocols(req.get('Sec-WebSocket-Protocol'));
     if (!isHandshake) throw httpRefusal(400);
     const model = typeof req.query.model === 'string' ? req.query.model : undefined;
-    const first = startingState(model, settingsOfSecret(res));
+    const made: SessionState | undefined = settingsOfSecret(res);
+    const first = startingState(model, made);
     notesOf(res).model = first.transcription?.model ?? undefined;
     requireServed(toLiveSettings(first), deps.live, { beta: asksForBeta(req) });
     const network = networkOf(req.ip ?? '');

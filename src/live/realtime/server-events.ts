@@ -4,9 +4,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { GatewayError } from '../../errors.ts';
-import { fullText, logprobs, toDiarizedSegment, usage } from '../../wire/formats.ts';
-import type { LiveEvent } from '../../transcription/live/live-session.ts';
 import { errorEnvelope, toGatewayError } from '../../http/error-handler.ts';
+import type { LiveEvent } from '../../transcription/live/live-session.ts';
+import { fullText, logprobs, toDiarizedSegment, usage } from '../../wire/formats.ts';
 
 export interface ServerEvent {
   type: string;

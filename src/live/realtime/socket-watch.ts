@@ -3,8 +3,8 @@
  * that sends no audio for long, one that leaves too much unread, and one that does not close its side.
  */
 import type { WebSocket } from 'ws';
-import type { Budgets } from '../../limits/budgets.ts';
 import { GatewayError } from '../../errors.ts';
+import type { Budgets } from '../../limits/budgets.ts';
 
 export interface SocketWatch {
   send(text: string): void;

@@ -3,8 +3,8 @@
  * lengths, then data as JSON, then a payload. The payload is handed on as it comes, so a large one takes no memory.
  */
 import { z } from 'zod';
-import type { Budgets } from '../../limits/budgets.ts';
 import { GatewayError } from '../../errors.ts';
+import type { Budgets } from '../../limits/budgets.ts';
 
 /** The version of the protocol that is spoken. */
 const VERSION = '1.10.2';

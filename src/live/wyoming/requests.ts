@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { LIVE_RATES, type PcmFormat } from '../../audio/live/encodings.ts';
 import { invalidValue } from '../../errors.ts';
-import { KEYWORDS, parseRequest, type TranscriptionRequest } from '../../wire/request.ts';
+import type { TranscriptionRequest } from '../../transcription/request.ts';
+import { KEYWORDS, parseRequest } from '../../wire/request.ts';
 
 type Data = Readonly<Record<string, unknown>>;
 

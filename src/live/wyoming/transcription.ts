@@ -1,16 +1,16 @@
 /** One transcription of a client, from `audio-start` to its transcript: a live session whose one turn the client ends. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type LiveDecoder, type PcmFormat, pcmDecoder } from '../../audio/live/encodings.ts';
-import type { Budgets } from '../../limits/budgets.ts';
 import { GatewayError } from '../../errors.ts';
-import { fullText } from '../../wire/formats.ts';
+import type { Budgets } from '../../limits/budgets.ts';
 import {
   LEAST_COMMIT_SEC,
   type LiveDeps,
   type LiveEvent,
   openLiveSession,
 } from '../../transcription/live/live-session.ts';
-import type { TranscriptionRequest } from '../../wire/request.ts';
+import type { TranscriptionRequest } from '../../transcription/request.ts';
+import { fullText } from '../../wire/formats.ts';
 
 export interface TranscriptionOptions {
   id: string;

@@ -5,14 +5,14 @@
  */
 import type { Lane } from '../../engine/types.ts';
 import { GatewayError } from '../../errors.ts';
-import type { Chunk } from '../speech/chunks.ts';
 import { type ChunkRecognition, type LaneWork, onLanes } from '../lanes.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
 import type { Recognition, Recognizer } from '../recognizer.ts';
 import type { Word } from '../segment.ts';
+import type { Chunk } from '../speech/chunks.ts';
+import { countSyllables } from '../speech/speech-rate.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
-import { countSyllables } from '../speech/speech-rate.ts';
 import { createPlacing, type HeardChunk, type Part, requireTime } from './placing.ts';
 import type { Unit } from './units.ts';
 

@@ -1,7 +1,7 @@
 /** Fits the languages that a client names to those that a model knows. Pure. */
 import { GatewayError } from '../../errors.ts';
-import { knownAs, languageName } from './names.ts';
 import type { Route } from '../routing.ts';
+import { knownAs, languageName } from './names.ts';
 
 /** The number of languages that a refusal lists; `GET /v1/models` has all of them. */
 const LANGUAGES_NAMED = 5;

@@ -1,6 +1,6 @@
 /** Hears a part of live audio as a file is heard: by a transcription session over it. */
 import type { Hold } from '../../engine/slot.ts';
-import type { TranscriptionRequest } from '../../wire/request.ts';
+import type { TranscriptionRequest } from '../request.ts';
 import type { Route } from '../routing.ts';
 import type { Segment } from '../segment.ts';
 import { openTranscription, type Summary, type TranscriptionDeps } from '../session.ts';

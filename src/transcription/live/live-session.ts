@@ -4,14 +4,13 @@
  */
 import { onAbort } from '../../abort.ts';
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import type { Budgets } from '../../limits/budgets.ts';
 import type { VoiceActivityModel } from '../../engine/types.ts';
 import { GatewayError } from '../../errors.ts';
+import type { Budgets } from '../../limits/budgets.ts';
+import type { SpeakerRequest, TranscriptionRequest } from '../request.ts';
+import type { SpokenSegment } from '../segment.ts';
 import { HEARD_AROUND } from '../speech/chunks.ts';
 import { cuttingFor } from '../speech/cutting.ts';
-import type { SpokenSegment } from '../../wire/formats.ts';
-import type { TranscriptionRequest } from '../../wire/request.ts';
-import type { SpeakerRequest } from '../../wire/speaker-fields.ts';
 import { WINDOW_SAMPLES, WINDOW_SEC } from '../speech/voice-activity.ts';
 import { warm } from './hearing.ts';
 import { createLiveAudio, type Excerpt } from './live-audio.ts';

@@ -4,12 +4,12 @@
  * is held, besides the voices. They are not written anywhere, and end with the session.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import { BUDGETS } from '../../limits/budgets.ts';
 import type { ModelCache } from '../../engine/cache.ts';
 import type { SpeakerModel } from '../../engine/types.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
 import { DIARIZATION } from '../../models/catalogue.ts';
+import type { SpeakerRequest } from '../request.ts';
 import type { Segment, UnnumberedSegment } from '../segment.ts';
-import type { SpeakerRequest } from '../../wire/speaker-fields.ts';
 import { createLabels } from '../speakers/names.ts';
 import { createOnlineDiarization, type OnlineDiarization } from '../speakers/online.ts';
 import { NEAR_SEC } from '../speakers/session-pass.ts';

@@ -6,7 +6,7 @@
  */
 import { onAbort } from '../../abort.ts';
 import type { Hold, Slot } from '../../engine/slot.ts';
-import type { TranscriptionRequest } from '../../wire/request.ts';
+import type { TranscriptionRequest } from '../request.ts';
 import type { TranscriptionDeps } from '../session.ts';
 import { WINDOW_SEC } from '../speech/voice-activity.ts';
 import { type Hearing, hear } from './hearing.ts';

@@ -5,16 +5,16 @@
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
-import type { Chunk } from '../speech/chunks.ts';
 import { isLoop } from '../decoding.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
+import { type ChunkRequest, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
 import type { UnnumberedSegment, Word } from '../segment.ts';
+import type { Chunk } from '../speech/chunks.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
 import { type Subtitle, toSubtitles } from '../text/subtitles.ts';
-import { languageOfText } from './text-language.ts';
 import { spell } from '../text/words.ts';
-import { type ChunkRequest, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
+import { languageOfText } from './text-language.ts';
 
 /** The length of a word whose tokens all have no duration, unless the next word begins earlier. */
 const INSTANT_SEC = 0.3;

@@ -3,13 +3,13 @@
  * model gives the language and the text.
  */
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
-import type { Chunk } from '../speech/chunks.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
+import { type ChunkRequest, GREEDY, type Recognizer } from '../recognizer.ts';
 import { beginsUnspaced, endsUnspaced, type Word } from '../segment.ts';
+import type { Chunk } from '../speech/chunks.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
 import { toWords } from '../text/words.ts';
-import { type ChunkRequest, GREEDY, type Recognizer } from '../recognizer.ts';
 
 /** The first language of the model, reported when no words were heard and the client gave no language. */
 const FIRST_LANGUAGE = 'zh';

@@ -1,11 +1,11 @@
 /** The part of a session that tells speakers apart: it hears every block, and gives every segment its speaker. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import { BUDGETS } from '../../limits/budgets.ts';
 import type { ModelCache } from '../../engine/cache.ts';
 import type { SpeakerModel } from '../../engine/types.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
 import { DIARIZATION } from '../../models/catalogue.ts';
+import type { SpeakerRequest } from '../request.ts';
 import type { UnnumberedSegment } from '../segment.ts';
-import type { SpeakerRequest } from '../../wire/speaker-fields.ts';
 import { createDiarization, type Turn } from './diarization.ts';
 import { createLabels } from './names.ts';
 import { createOnlineDiarization } from './online.ts';

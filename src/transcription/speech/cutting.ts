@@ -1,6 +1,7 @@
 /** Decides how the audio of a request is cut: by the limits of the model family and the tuning of the client. Pure. */
+
+import type { TranscriptionRequest } from '../request.ts';
 import { type ChunkLimits, DEFAULT_LIMITS } from './chunks.ts';
-import type { TranscriptionRequest } from '../../wire/request.ts';
 import { DEFAULT_SEGMENTER, type SegmenterOptions, WINDOW_SEC } from './voice-activity.ts';
 
 /** Speech ends when its probability is this far below the threshold at which it begins. */

@@ -1,7 +1,8 @@
 /** Turns groups of words into segments, with the figures that the API gives for each segment. Pure. */
-import type { Chunk } from '../speech/chunks.ts';
+
 import { compressionRatio } from '../decoding.ts';
 import { spaceBetween, type UnnumberedSegment, type Word } from '../segment.ts';
+import type { Chunk } from '../speech/chunks.ts';
 
 /** The members that have the same value in every segment of a chunk. */
 type Common = Pick<UnnumberedSegment, 'temperature' | 'noSpeechProb' | 'language' | 'emotion' | 'event'>;

@@ -1,7 +1,6 @@
 /** Decodes the text of one chunk with Whisper, in as many attempts as it takes (transcription/decoding.ts). */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type DecodedSegment, type Lane, NativeError } from '../../engine/types.ts';
-import { type Chunk, withSilences } from '../speech/chunks.ts';
 import {
   type Attempt,
   attemptsFor,
@@ -13,6 +12,7 @@ import {
   type Verdict,
 } from '../decoding.ts';
 import type { ChunkRequest } from '../recognizer.ts';
+import { type Chunk, withSilences } from '../speech/chunks.ts';
 
 export interface Decoded {
   segments: DecodedSegment[];

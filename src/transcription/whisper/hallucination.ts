@@ -3,8 +3,9 @@
  * voice activity model, and Whisper's own. Each alone is also in doubt of some real words, but hardly ever both.
  * docs/accuracy.md has the figures. Pure.
  */
-import type { Chunk } from '../speech/chunks.ts';
+
 import type { Outcome } from '../decoding.ts';
+import type { Chunk } from '../speech/chunks.ts';
 import { isLoud } from '../speech/loudness.ts';
 
 const MAX_NO_SPEECH = 0.3;

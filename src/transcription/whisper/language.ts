@@ -5,10 +5,10 @@
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type Lane, NativeError } from '../../engine/types.ts';
-import type { Chunk } from '../speech/chunks.ts';
 import { attemptsFor } from '../decoding.ts';
 import type { DetectedLanguage, LanguageTally } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
+import type { Chunk } from '../speech/chunks.ts';
 import { firstLook, type Look } from './decoding.ts';
 
 /** A language is out of the question when the best one is more than this many times as probable. */

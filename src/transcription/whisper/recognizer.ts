@@ -2,15 +2,15 @@
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type Lane, NativeError } from '../../engine/types.ts';
 import { tooLong } from '../alignment/placing.ts';
-import { withoutAnnotations } from './annotations.ts';
-import { type Chunk, heardSec, withSilences } from '../speech/chunks.ts';
 import { contextFor } from '../decoding.ts';
-import { isInvented } from './hallucination.ts';
-import { betweenPauses } from './pauses.ts';
+import { type ChunkRequest, type Dropped, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
 import { beginsUnspaced, type UnnumberedSegment } from '../segment.ts';
+import { type Chunk, heardSec, withSilences } from '../speech/chunks.ts';
+import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
-import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
+import { toWords } from '../text/words.ts';
+import { withoutAnnotations } from './annotations.ts';
 import {
   type Decoded,
   type Decoding,
@@ -20,9 +20,9 @@ import {
   type Look,
   speechSecOf,
 } from './decoding.ts';
+import { isInvented } from './hallucination.ts';
 import { tellLanguage } from './language.ts';
-import { toWords } from '../text/words.ts';
-import { type ChunkRequest, type Dropped, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
+import { betweenPauses } from './pauses.ts';
 
 /** Longer chunks take no less time for each second of speech, and more memory. docs/performance.md has the figures. */
 const MAX_CHUNK_SEC = 20;
