@@ -3,7 +3,7 @@
  * model; routing, the models list, imports and downloads derive from it. Files are pinned by revision, size and SHA-256
  * as the LFS metadata of the hub gives them, so that a moved tag or a cut download can never be loaded.
  *
- * A family is a model architecture. Its recognizer (`transcription/recognizers/`) and its backend (`native/backends/`)
+ * A family is a model architecture. Its recognizer (a folder of `transcription/`) and its backend (`native/backends/`)
  * have the name of the family, and the native engine loads a model by it.
  */
 import type { CatalogueModel, CheckpointShape, DerivedFile, HubFile, Weights } from './weights.ts';
