@@ -35,7 +35,7 @@ function reachOf(room: string): string[] {
 }
 
 /** The rooms of one row, which are one for what is made where. */
-const neighbours = (room: string) => rows.find(({ rooms }) => rooms.includes(room))?.rooms ?? [];
+const sameRow = (room: string) => rows.find(({ rooms }) => rooms.includes(room))?.rooms ?? [];
 
 const roomOf = (path: string) => path.split('/')[0] ?? path;
 
@@ -140,7 +140,7 @@ test('parts are constructed in their own room, in app.ts, in model-caches.ts and
       /import (?!type)[^{;]*\{([^}]*)\} from '(\.[^']+)'/g,
     )) {
       const room = roomOf(normalize(join(dirname(path), target)));
-      if (room === 'limits' || neighbours(room).includes(roomOf(path))) continue;
+      if (room === 'limits' || sameRow(room).includes(roomOf(path))) continue;
       const made = names.split(',').filter((name) => /^\s*create[A-Z]/.test(name));
       assert.deepEqual(made, [], `${path} constructs what belongs to ${room}`);
     }
