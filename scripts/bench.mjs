@@ -22,6 +22,7 @@ const BENCHES = {
   overhead: 'bench/proxy/overhead.ts',
   observability: 'bench/proxy/observability.ts',
   encoders: 'bench/encoders/encoders.ts',
+  pictures: 'bench/shared/pictures.ts',
   gpu: 'scripts/gpu-report.mjs',
 };
 

@@ -35,7 +35,7 @@ const DEFAULT_PEERS = [
   'faster-whisper-batched',
   'whisper-server',
 ];
-const PAGE = join(ROOT, 'docs/accuracy.md');
+const PAGE = 'bench/results/accuracy.md';
 const ARTIFACTS = join(ROOT, 'build/accuracy');
 
 const { values: options } = parseArgs({
@@ -56,7 +56,7 @@ const { values: options } = parseArgs({
     /** Address of a running gateway; one is started when absent. */
     url: { type: 'string' },
     venv: { type: 'string', default: VENV },
-    /** Writes each table into its place in docs/accuracy.md. */
+    /** Writes each table into its place in bench/results/accuracy.md. */
     write: { type: 'boolean', default: false },
   },
 });

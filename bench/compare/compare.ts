@@ -61,7 +61,7 @@ const { values: options, tokens } = parseArgs({
     /** Address of a running gateway; one is started when absent. */
     url: { type: 'string' },
     venv: { type: 'string', default: VENV },
-    /** Writes each class's table into its place in docs/performance.md. */
+    /** Writes each class's table into its place in bench/results/peers.md. */
     write: { type: 'boolean', default: false },
     /** Writes every single time and text to this file, so that the spread can be judged. */
     json: { type: 'string' },
@@ -81,7 +81,9 @@ const rounds = options.rounds === undefined ? undefined : count('rounds', option
 const threads = count('threads', options.threads);
 const classes = clipClasses({ ...options, rounds }, only);
 if (classes.length === 0) refuse('there are no clips for these classes');
-const places = new Map(options.write ? classes.map(({ id }) => [id, findPlace(place(id))]) : []);
+const places = new Map(
+  options.write ? classes.map(({ id }) => [id, findPlace(place(id), 'bench/results/peers.md')]) : [],
+);
 
 const peerOptions = {
   threads,

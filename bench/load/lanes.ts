@@ -32,7 +32,7 @@ const THREADS = [1, 2, 4, 8, 16, 32];
 const LANES = [1, 2, 4, 8, 16];
 const HOUR_SEC = 3600;
 
-const place = options.write ? findPlace('lanes') : null;
+const place = options.write ? findPlace('lanes', 'bench/results/time.md') : null;
 const { config } = readConfig();
 const engine = loadNative();
 const clip = clipClasses({ language: LANGUAGE, vad: false, stream: false }, [CLASS])

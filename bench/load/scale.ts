@@ -8,7 +8,7 @@ import { scalePicture, scaleReport } from './scale-report.ts';
 
 const { values: options } = parseArgs({ options: { write: { type: 'boolean', default: false } } });
 
-const place = options.write ? findPlace('scale', join(ROOT, 'docs/scale.md')) : null;
+const place = options.write ? findPlace('scale', 'docs/scale.md') : null;
 const report = scaleReport();
 process.stdout.write(`${report}\n`);
 if (place !== null) {

@@ -1,9 +1,7 @@
-/** Finds the places in docs/performance.md that the benches write. */
+/** Finds the places in docs/ and bench/results/ that the benches write. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../peers/peer.ts';
-
-const PAGE = join(ROOT, 'docs/performance.md');
 
 export interface Place {
   write(report: string): void;
@@ -13,12 +11,13 @@ export interface Place {
  * Finds the text from `<!-- bench:name -->` to `<!-- /bench:name -->`. @throws Error where they are missing, before
  * hours are spent
  */
-export function findPlace(name: string, page: string = PAGE): Place {
+export function findPlace(name: string, path = 'docs/performance.md'): Place {
+  const page = join(ROOT, path);
   const [begin, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`];
   const read = () => {
     const text = readFileSync(page, 'utf8');
     const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)];
-    if (from < begin.length || to < from) throw new Error(`${page} has no ${begin} with ${end} behind it`);
+    if (from < begin.length || to < from) throw new Error(`${path} has no ${begin} with ${end} behind it`);
     return { before: text.slice(0, from), after: text.slice(to) };
   };
   read();

@@ -37,7 +37,7 @@ const { values: options } = parseArgs({
 });
 
 const languages = options.languages.split(',');
-const place = options.write ? findPlace('silence', join(ROOT, 'docs/accuracy.md')) : null;
+const place = options.write ? findPlace('silence', 'docs/accuracy.md') : null;
 const softer = Number(options.softer);
 const clips = soundClips(options.kinds?.split(','))
   .filter(({ tuning }) => tuning === options.tuning)

@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util';
 import { BYTES_A_SECOND, HEADER_BYTES } from '../clips/clips.ts';
 import type { Diarizer, StartDiarizer } from '../peers/diarizer.ts';
 import { DIARIZERS } from '../peers/diarizers.ts';
-import { ROOT, type TimedWord } from '../peers/peer.ts';
+import type { TimedWord } from '../peers/peer.ts';
 import { ensureSpeakersVenv, labeledCall, SPEAKERS_VENV } from '../peers/speakers-venv.ts';
 import { findPlace } from '../shared/page.ts';
 import { labeledWords } from './conversations/labeling.ts';
@@ -44,7 +44,7 @@ const { values: options } = parseArgs({
     /** Address of a running gateway; one is started when absent. */
     url: { type: 'string' },
     venv: { type: 'string', default: SPEAKERS_VENV },
-    /** Writes the tables into their place in docs/accuracy.md. */
+    /** Writes the tables into their place in bench/results/speakers.md. */
     write: { type: 'boolean', default: false },
   },
 });
@@ -63,7 +63,7 @@ const files = filesOf(options['only-files'] ? [true, false] : [options.tuning]);
 if (!options['only-files']) await compare();
 
 async function compare(): Promise<void> {
-  const place = options.write ? findPlace('speakers', join(ROOT, 'docs/accuracy.md')) : null;
+  const place = options.write ? findPlace('speakers', 'bench/results/speakers.md') : null;
   const load = loadavg()[0] ?? 0;
   const threads = Number(options.threads);
   const { results, peaks, versions } = await measure(threads);

@@ -182,7 +182,7 @@ function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
 function loadAddon(path: string): Addon {
   // GNU's OpenMP runtime reads this when the addon loads it. It sets how long a thread spins before it sleeps while
   // it waits for the others. Endless spinning makes decoding ten times slower on a machine with other work, and
-  // sleeping at once makes it four times slower on an idle one; docs/performance.md has the figures.
+  // sleeping at once makes it four times slower on an idle one; bench/results/time.md has the figures.
   if (process.env.OMP_WAIT_POLICY === undefined) process.env.GOMP_SPINCOUNT ??= '1000';
   try {
     return createRequire(import.meta.url)(path) as Addon;

@@ -1,7 +1,7 @@
 /**
  * Decides whether to accept a decoded chunk, and how to try again, with the measures of Radford et al. 2022, section
  * 4.5. Their rising temperatures are not among the attempts: on speech that is hard to hear they cost up to thirty times
- * a plain chunk and win no words (docs/accuracy.md). Pure.
+ * a plain chunk and win no words (bench/results/decoding.md). Pure.
  */
 import { deflateSync } from 'node:zlib';
 import type { ModelInfo } from '../engine/types.ts';
@@ -87,7 +87,7 @@ export function attemptsFor(
 
 /**
  * A second look at an accepted text that is in doubt, with several beams; null for other texts. It costs little, because
- * the audio is encoded already. docs/accuracy.md has the figures.
+ * the audio is encoded already. bench/results/decoding.md has the figures.
  * @param beams as many as the client asks for; 1 for no second look
  */
 export function secondLook(

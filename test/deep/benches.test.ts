@@ -40,7 +40,7 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
   'npm run bench -- accuracy --write': {
     options: `--forms timed --languages en --most 1 ${TWO_PEERS}`,
     prints: /^\| en +\| 1 .* [\d.]+ %/m,
-    writes: 'docs/accuracy.md',
+    writes: 'bench/results/accuracy.md',
   },
   'npm run bench -- accuracy --forms json --peers': {
     options: '--languages es --most 1',
@@ -58,7 +58,7 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
   'npm run bench -- speakers': {
     options: '--classes call --peers voxgate',
     prints: /^\| the labeled call \| voxgate \| [\d.]+ %/m,
-    writes: 'docs/accuracy.md',
+    writes: 'bench/results/speakers.md',
   },
   'npm run bench -- live': {
     options: '--most 1 --delays minimal --alone',
@@ -77,7 +77,7 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
   'npm run bench -- lanes': {
     options: '--minutes 0.5',
     prints: /^\| 32 +\|/m,
-    writes: 'docs/performance.md',
+    writes: 'bench/results/time.md',
   },
   'npm run bench -- overhead': { options: '--rounds 2', prints: /^2 rounds: .* ms/m },
   'npm run bench -- proxy': { options: '--rounds 1 --requests 20 --gigabytes 0.02', prints: /^\| nginx \|/m },

@@ -187,8 +187,8 @@ test('texts of a peer are kept by samples, language and version, and have no tim
   assert.equal(asked, 6);
 });
 
-test('docs/accuracy.md has a place for every form, and for nothing else', () => {
-  const page = readFileSync(new URL('../../docs/accuracy.md', import.meta.url), 'utf8');
+test('bench/results/accuracy.md has a place for every form, and for nothing else', () => {
+  const page = readFileSync(new URL('../../bench/results/accuracy.md', import.meta.url), 'utf8');
   const places = [...page.matchAll(/<!-- bench:accuracy-([\w-]+) -->[\s\S]*?<!-- \/bench:accuracy-\1 -->/g)];
   assert.deepEqual(places.map(([, form]) => form).sort(), Object.keys(FORMS).sort());
 });

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
-const PLACES = ['', '.github', 'docs', 'docs/recipes', 'examples'];
+const PLACES = ['', '.github', 'docs', 'docs/recipes', 'examples', 'bench/results'];
 const files = PLACES.flatMap((dir) =>
   readdirSync(join(ROOT, dir))
     .filter((name) => name.endsWith('.md'))
@@ -123,7 +123,10 @@ test('every section of docs/performance.md that has figures is repeated in docs/
     assert(text.includes(`(benchmarks.md#${anchor})`), heading);
     assert(commands.get(heading)?.includes(`(performance.md#${anchor})`), `${heading} has no way back`);
   }
-  for (const [, name] of read('docs/performance.md').matchAll(/<!-- bench:([\w-]+) -->/g)) {
+  const written = ['docs/performance.md', 'bench/results/peers.md', 'bench/results/time.md']
+    .map(read)
+    .join('\n');
+  for (const [, name] of written.matchAll(/<!-- bench:([\w-]+) -->/g)) {
     const [, kind, level] = /^([\w-]+?)(?:-(avx2))?$/.exec(name ?? '') ?? [];
     const cpu = level === undefined ? '' : `--cpu ${level} `;
     const command = COMMANDS[name ?? ''] ?? `npm run bench -- ${cpu}--only ${kind}`;

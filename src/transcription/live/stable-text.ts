@@ -24,7 +24,7 @@ interface Rule {
 const LASTING = 5;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** `xhigh` sends no word before the end. docs/benchmarks.md says how the others were chosen. */
+/** `xhigh` sends no word before the end. bench/results/live.md says how the others were chosen. */
 const RULES: Readonly<Record<Delay, Rule>> = {
   minimal: { first: 0, others: 0, lasting: 0, lastFound: 2 },
   low: { first: 0.4, others: 0.6, lasting: 0.6, lastFound: 2 },

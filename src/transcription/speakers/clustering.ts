@@ -1,7 +1,7 @@
 /**
  * Finds the speakers of a whole audio among the voices of its windows. It never sees more than `maxPoints` points: voices
  * that are most alike are merged while they come in, so the memory of a file of 3 h is that of one of a quarter of an
- * hour. Pure. docs/accuracy.md has the figures that the constants come from.
+ * hour. Pure. bench/results/speakers.md has the figures that the constants come from.
  */
 import { groupsAfter, mergesOf, similarityOf } from './agglomerative.ts';
 import { type Centroid, centroidOf, joined, type Voice } from './voice.ts';

@@ -1,7 +1,7 @@
 /**
  * Brings soft audio to the level of clear speech for the voice activity model, which is less sure of speech the softer
  * it is. The models that write text hear the audio as it is: the features of Whisper and Parakeet do not depend on its
- * level. docs/accuracy.md has the figures. Pure.
+ * level. bench/results/decoding.md has the figures. Pure.
  */
 import { WINDOW_SAMPLES } from './voice-activity.ts';
 

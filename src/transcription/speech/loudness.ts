@@ -1,6 +1,6 @@
 /**
  * Tells loud sounds without speech from speech, by the certainty of the voice activity model. The model is less sure
- * of speech the softer it is, so its doubt tells something only where it heard loud audio. docs/accuracy.md has the
+ * of speech the softer it is, so its doubt tells something only where it heard loud audio. bench/results/hallucination.md has the
  * figures. Pure.
  */
 import { powerOf } from './level.ts';

@@ -1,7 +1,7 @@
 /**
  * Tells texts that Whisper invented for a loud sound from those of speech, by the doubts of two models: that of the
  * voice activity model, and Whisper's own. Each alone is also in doubt of some real words, but hardly ever both.
- * docs/accuracy.md has the figures. Pure.
+ * bench/results/hallucination.md has the figures. Pure.
  */
 
 import type { Outcome } from '../decoding.ts';

@@ -1,7 +1,7 @@
 /**
  * Tells the language of a chunk with Whisper. The sound alone is enough for most chunks. Where it leaves doubt, the
  * languages heard before count too, and at last the text: Whisper is surer of its words in the language that is spoken
- * than in one that sounds like it. docs/accuracy.md has the figures.
+ * than in one that sounds like it. bench/results/decoding.md has the figures.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type Lane, NativeError } from '../../engine/types.ts';

@@ -24,11 +24,11 @@ import { isInvented } from './hallucination.ts';
 import { tellLanguage } from './language.ts';
 import { betweenPauses } from './pauses.ts';
 
-/** Longer chunks take no less time for each second of speech, and more memory. docs/performance.md has the figures. */
+/** Longer chunks take no less time for each second of speech, and more memory. bench/results/time.md has the figures. */
 const MAX_CHUNK_SEC = 20;
 /**
  * What is said before and behind it helps Whisper with a sentence, also across a pause of this length
- * (docs/accuracy.md). Where the language is not known, the next sentence may be in another one.
+ * (bench/results/decoding.md). Where the language is not known, the next sentence may be in another one.
  */
 const MAX_GAP_SEC = 5;
 /** More silence would be encoded for nothing. */
