@@ -120,13 +120,15 @@ test('a tensor must have the expected shape and type, and lie in its storage', a
 
 test('an archive must be one of entries that are stored as they are', async () => {
   const entries = { 'archive/data.pkl': op.whole(op.dict({})) };
-  await refuses(Buffer.from('not an archive'), /no directory/);
+  await refuses(Buffer.from('not an archive'), /directory is damaged/);
   await refuses(storedZip(entries, 8), /compressed/);
   await refuses(storedZip({}), /no entry archive\/data\.pkl/);
   await refuses(storedZip({ ...entries, 'archive/byteorder': Buffer.from('big') }), /little-endian/);
   await refuses(storedZip({ 'archive/data.pkl': Buffer.alloc(1024 * 1024 + 1) }), /pickle is too large/);
   const many = Object.fromEntries(Array.from({ length: 4097 }, (_, i) => [`${i}`, Buffer.alloc(0)]));
   await refuses(storedZip(many), /more than 4096 entries/);
+  const twice = storedZip({ ...entries, 'archive/data.pk2': Buffer.alloc(0) });
+  await refuses(Buffer.from(twice.toString('latin1').replaceAll('.pk2', '.pkl'), 'latin1'), /one name/);
   await refuses(storedZip({ ['x'.repeat(257)]: Buffer.alloc(0) }), /name of an entry is too long/);
 });
 

@@ -30,6 +30,11 @@ export class BoundedFile {
     }
   }
 
+  /** For libraries that read by themselves; what they read is not bounded here. */
+  get fd(): number {
+    return this.#handle.fd;
+  }
+
   /** Reads `length` bytes at `offset`. @throws GatewayError `not_importable` when they are not all in the file */
   async read(offset: number, length: number): Promise<Buffer> {
     if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length) || offset < 0 || length < 0) {
