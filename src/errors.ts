@@ -1,6 +1,6 @@
 /**
  * Every failure that the gateway can answer with. A code has one kind, one HTTP status and one sentence (contract 7).
- * docs/api.md lists the same table, and a test compares the two. `error-handler.ts` turns a failure into a response.
+ * docs/errors.md lists the same table, and a test compares the two. `error-handler.ts` turns a failure into a response.
  */
 
 /** The HTTP status of each kind. Clients branch on the kind. */

@@ -25,7 +25,7 @@ export { ConfigError, RequestError, type Settings };
 export type Audio = string | URL | Blob | ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 
 /**
- * The fields of `POST /v1/audio/transcriptions` (docs/api.md), but for `stream`. Switches are booleans, and lists are
+ * The fields of `POST /v1/audio/transcriptions` (docs/transcription.md), but for `stream`. Switches are booleans, and lists are
  * arrays.
  */
 export type Fields = { readonly [Name in FieldName]?: FieldValue<(typeof transcriptionFields)[Name]> };

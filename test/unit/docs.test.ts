@@ -1,4 +1,4 @@
-/** docs/api.md and docs/configuration.md fit the code: a name in one is in the other. */
+/** The pages of the API and docs/configuration.md fit the code: a name in one is in the other. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,9 @@ import { transcriptionFields } from '../../src/wire/request.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
-const apiDoc = read('docs/api.md');
+const apiDoc = ['api', 'transcription', 'realtime', 'observing', 'errors']
+  .map((page) => read(`docs/${page}.md`))
+  .join('\n');
 
 /** Lists the names in backticks in one column of the first table after `heading`. */
 function column(doc: string, heading: string, index = 0): string[] {
@@ -102,7 +104,7 @@ test('the docs have the response headers and the providers', () => {
     assert(apiDoc.includes(header), header);
   }
   for (const provider of PROVIDERS)
-    assert(apiDoc.includes(`\`${provider}\``), `docs/api.md has no provider ${provider}`);
+    assert(apiDoc.includes(`\`${provider}\``), `the pages of the API have no provider ${provider}`);
 });
 
 test('the table of settings is what `npm run docs:cli` makes of the schema', () => {
