@@ -1,4 +1,4 @@
-/** Base URLs of a gateway, as a client writes them. */
+/** Addresses: of this machine, of a gateway as a client writes them, and as bases of paths. */
 import type { Server } from 'node:http';
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1|::ffff:127(\.\d{1,3}){3})$/i;
@@ -19,4 +19,9 @@ export function ownBaseUrl(server: Server): string | null {
   const address = server.address();
   if (address === null || typeof address === 'string') return null;
   return baseUrl(reachable(address.address), address.port);
+}
+
+/** The URL without the slashes at its end, so that a path which starts with a slash can be appended. */
+export function withoutTrailingSlashes(url: string): string {
+  return url.replace(/(?<!\/)\/+$/, '');
 }

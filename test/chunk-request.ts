@@ -1,7 +1,7 @@
 /** What a recognizer is asked with: nothing special, but for the changes. */
-import { type HeardBefore, NOTHING_BEFORE } from '../src/transcription/heard-before.ts';
+
 import type { DetectedLanguage } from '../src/transcription/language/tally.ts';
-import type { ChunkRequest } from '../src/transcription/recognizer.ts';
+import { type ChunkRequest, type HeardBefore, NOTHING_BEFORE } from '../src/transcription/recognizer.ts';
 
 export function chunkRequest(changes: Partial<ChunkRequest>): ChunkRequest {
   return {

@@ -1,9 +1,10 @@
-/** The routes that show which ends of the server were not asked for, as JSON and on the dashboard. */
+/** The crashes on the dashboard: which ends of the server were not asked for, as JSON and as a section of the page. */
 import type { RequestHandler } from 'express';
 import type { CrashRecord } from '../crashes/crashes.ts';
 import { sendHtml, sendJson } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
-import { crashesView } from './views/crashes.ts';
+import { counted, duration } from './views/format.ts';
+import { type Html, html } from './views/html.ts';
 
 type Deps = Pick<AdminDeps, 'crashes'>;
 
@@ -17,4 +18,29 @@ export function showCrashes({ crashes }: Deps): RequestHandler {
 
 function toWire({ uptimeSec, exitCode, requestId, ...rest }: CrashRecord) {
   return { ...rest, uptime_sec: uptimeSec, exit_code: exitCode, request_id: requestId };
+}
+
+/** The section that lists the crashes: when and how the server ended, and what it was doing. */
+const SHOWN = 10;
+
+function crashesView(crashes: readonly CrashRecord[]): Html {
+  return html`<div class="card-head"><h2>Crashes</h2>${
+    crashes.length > 0 && html`<span class="note">${counted(crashes.length, 'record')}</span>`
+  }</div>
+${
+  crashes.length === 0
+    ? html`<p class="soft" data-key="none">The server has never ended without being asked to.</p>`
+    : html`<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Crashes"><table>
+<thead><tr><th scope="col">Time</th><th scope="col">End</th><th scope="col">After</th><th scope="col">During</th><th scope="col">Request</th><th scope="col">Last words</th></tr></thead>
+<tbody>${crashes.slice(0, SHOWN).map(row)}</tbody></table></div>`
+}`;
+}
+
+function row({ at, pid, signal, exitCode, uptimeSec, place, requestId, message, lines }: CrashRecord): Html {
+  const end = signal ?? (exitCode === null ? 'unknown' : `exit ${exitCode}`);
+  const words = message || (lines.at(-1) ?? '');
+  return html`<tr data-key="${at} ${pid}">
+<td><time datetime="${at}">${at.slice(0, 19).replace('T', ' ')}</time></td><td><span class="badge bad">${end}</span></td>
+<td>${uptimeSec === null ? '–' : duration(uptimeSec * 1000)}</td><td>${place ?? '–'}</td>
+<td>${requestId === null ? '–' : html`<code>${requestId}</code>`}</td><td title="${lines.join('\n')}">${words.split('\n', 1)[0]?.slice(0, 200)}</td></tr>`;
 }

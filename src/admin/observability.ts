@@ -1,13 +1,14 @@
-/** The routes of the dashboard's switches for what is recorded of the traffic, and for deleting all captures. */
+/** The switches of the dashboard for what is recorded of the traffic, and the deletion of all captures. */
 import type { RequestHandler, Response } from 'express';
 import { invalidValue } from '../errors.ts';
-import { isToggleKey, TOGGLE_KEYS } from '../observability/toggles.ts';
+import { isToggleKey, TOGGLE_KEYS, type ToggleKey } from '../observability/toggles.ts';
 import { isTruthy } from '../truthy.ts';
 import { sendHtml } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
 import { readForm } from './form.ts';
-import { counted } from './views/format.ts';
-import { observabilityView } from './views/observability.ts';
+import { button, outcome, request } from './views/actions.ts';
+import { bytes, counted } from './views/format.ts';
+import { type Html, html } from './views/html.ts';
 
 type Deps = Pick<AdminDeps, 'toggles' | 'captures' | 'log'>;
 
@@ -41,4 +42,46 @@ export function clearPayload(deps: Deps): RequestHandler {
 async function show({ toggles, captures }: Deps, res: Response, said: string | null = null): Promise<void> {
   const usage = await captures.usage();
   sendHtml(res, observabilityView({ toggles: toggles.all(), captureDir: captures.dir, ...usage }, said));
+}
+
+/** The section for what is recorded: the three switches, and the captures on disk. */
+export interface ObservabilityState {
+  toggles: Readonly<Record<ToggleKey, boolean>>;
+  captureDir: string;
+  captures: number;
+  bytes: number;
+}
+
+const SWITCHES: Readonly<Record<ToggleKey, [name: string, note: string]>> = {
+  metrics: ['Metrics', 'counts and latencies, in memory'],
+  access_log: ['Access log', 'a line for every request'],
+  payload: ['Payload capture', 'bodies of requests and answers, unchanged'],
+};
+
+function observabilityView(state: ObservabilityState, said: string | null = null): Html {
+  return html`<div class="card-head"><h2>What is kept</h2><span class="note">until the next restart</span></div>
+${outcome(said)}
+<ul class="switches">${TOGGLE_KEYS.map((key) => switchRow(key, state.toggles[key]))}</ul>
+<div class="captures">
+<p><b>${counted(state.captures, 'capture')}</b>, ${bytes(state.bytes)} <span class="note">in <code>${state.captureDir}</code></span></p>
+${
+  state.captures > 0 &&
+  button({
+    label: 'Delete all',
+    fullLabel: 'Delete all captures',
+    className: 'small danger',
+    post: '/admin/api/observability/clear-payload',
+    section: 'observability',
+    key: 'clear',
+    confirm: 'Delete every captured request and answer from disk?',
+  })
+}</div>`;
+}
+
+function switchRow(key: ToggleKey, on: boolean): Html {
+  const [name, note] = SWITCHES[key];
+  const asked = { label: name, post: '/admin/api/observability/toggle', section: 'observability' };
+  return html`<li data-key="${key}"><span><span id="switch-${key}">${name}</span><span class="note" id="switch-${key}-note">${note}</span></span>
+<button type="button" class="switch" role="switch" aria-checked="${String(on)}" aria-labelledby="switch-${key}" aria-describedby="switch-${key}-note"
+${request({ ...asked, values: { key, value: on ? 'off' : 'on' } })}><span class="knob"></span></button></li>`;
 }

@@ -4,16 +4,14 @@ import { hasSession } from '../http/access/api-key.ts';
 import { pageHeaders } from '../http/pages.ts';
 import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
 import { sendHtml } from './answer.ts';
-import { downloadBody, replayCapture, showCapture } from './capture-routes.ts';
+import { downloadBody, replayCapture, showCapture } from './captures.ts';
 import { listCrashes, showCrashes } from './crashes.ts';
 import type { AdminDeps } from './deps.ts';
-import { changeModel, models, resetAsrState } from './model-routes.ts';
+import { changeModel, models, resetAsrState } from './models.ts';
 import { clearPayload, observability, toggle } from './observability.ts';
 import { slot, stopSlot } from './slot.ts';
-import { metrics, series, takeSnapshot } from './traffic.ts';
+import { metrics, requestsView, series, summaryView, takeSnapshot } from './traffic.ts';
 import { dashboard } from './views/dashboard.ts';
-import { requestsView } from './views/requests.ts';
-import { summaryView } from './views/summary.ts';
 
 export function adminTable(deps: AdminDeps): RouteRow[] {
   const { captures, cpuLevel, toggles, version } = deps;

@@ -1,9 +1,17 @@
-/** The routes of the metrics snapshot and of the data for the charts. */
+/** The metrics on the dashboard: the snapshot and its sections, and the data of the charts. */
 import type { RequestHandler } from 'express';
+import { CATEGORIES, type Category } from '../category.ts';
 import { TRAFFIC_CLASSES, type TrafficClass } from '../observability/exchange.ts';
-import type { MetricsSnapshot, RateSeries } from '../observability/metrics.ts';
+import type {
+  CategorySnapshot,
+  MetricsSample,
+  MetricsSnapshot,
+  RateSeries,
+} from '../observability/metrics.ts';
 import { sendJson } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
+import { CATEGORY_NAMES, duration, milliseconds, percent, ratio, seconds } from './views/format.ts';
+import { type Html, html } from './views/html.ts';
 
 type Deps = Pick<AdminDeps, 'metrics' | 'slot'>;
 
@@ -55,3 +63,103 @@ function history(metrics: Deps['metrics']) {
 
 const rounded = (values: readonly (number | null)[], digits: number) =>
   values.map((value) => (value === null ? null : Number(value.toFixed(digits))));
+
+/** The section of the newest requests of all categories, by their time of arrival. */
+const SHOWN = 50;
+
+const BADGES: Readonly<Record<TrafficClass, [label: string, className: string]>> = {
+  '2xx': ['', 'good'],
+  '4xx': ['', 'warn'],
+  '5xx': ['', 'bad'],
+  '503-busy': [' busy', 'accent'],
+  'client-disconnect': [' left', ''],
+};
+
+export function requestsView({ categories }: MetricsSnapshot, capturing: boolean): Html {
+  const rows = CATEGORIES.flatMap((category) =>
+    (categories[category]?.recent ?? []).map((sample) => ({ category, sample })),
+  )
+    .sort((a, b) => Date.parse(b.sample.at) - Date.parse(a.sample.at))
+    .slice(0, SHOWN);
+  return html`<div class="card-head"><h2>Recent requests</h2>${
+    rows.length > 0 &&
+    html`<span class="note">${capturing ? 'each request id leads to its capture' : `the last ${SHOWN}`}</span>`
+  }</div>
+${
+  rows.length === 0
+    ? html`<p class="empty soft" data-key="empty">No requests yet: try the <a href="/playground">playground</a>.</p>`
+    : html`<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Recent requests"><table class="requests">
+<thead><tr><th scope="col">Time</th><th scope="col">Kind</th><th scope="col">Model</th><th scope="col">Status</th><th scope="col" class="number">Latency</th><th scope="col" class="number">Slot wait</th><th scope="col" class="number">Audio</th><th scope="col" class="number">RTF</th><th scope="col">Route</th><th scope="col">Request</th></tr></thead>
+<tbody>${rows.map(({ category, sample }) => row(category, sample, capturing))}</tbody></table></div>`
+}`;
+}
+
+function row(category: Category, sample: MetricsSample, capturing: boolean): Html {
+  const id = sample.request_id;
+  const [label, className] = BADGES[sample.class];
+  return html`<tr data-key="${category} ${id} ${Date.parse(sample.at)}">
+<td><time datetime="${sample.at}">${sample.at.slice(11, 19)}</time></td><td>${category}</td>
+<td class="model"${sample.model !== null && sample.model.length > 24 && html` title="${sample.model}"`}>${sample.model ?? '–'}</td><td><span class="badge ${className}">${sample.status}${label}</span></td>
+<td class="number">${milliseconds(sample.latency_ms)}</td><td class="number">${milliseconds(sample.slot_wait_ms)}</td>
+<td class="number">${seconds(sample.audio_sec)}${sample.speakers !== undefined && html` <span class="note">${sample.speakers} speaker${sample.speakers !== 1 && 's'}</span>`}</td><td class="number">${ratio(sample.rtf)}</td>
+<td class="soft">${sample.route ?? '–'}</td><td>${
+    capturing
+      ? html`<a href="/admin/captures/${encodeURIComponent(id)}" data-key="link"><code>${id}</code></a>`
+      : html`<code data-key="id">${id}</code>`
+  }</td></tr>`;
+}
+
+/** The section with a tile for each category, over the window of the metrics. */
+export interface Summary {
+  version: string;
+  cpuLevel: string;
+  counting: boolean;
+  audioProblem: string | null;
+}
+
+export function summaryView(
+  snapshot: MetricsSnapshot,
+  { version, cpuLevel, counting, audioProblem }: Summary,
+): Html {
+  const tiles = CATEGORIES.flatMap((name) => {
+    const entry = snapshot.categories[name];
+    return entry === undefined ? [] : [tile(name, entry)];
+  });
+  return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. ${cpuLevel !== '' && html`The CPU computes with <code>${cpuLevel}</code>. `}Figures cover the last ${span(snapshot.window_sec)}.</p>
+${!counting && html`<p class="notice warn" data-key="off">Metrics are switched off: no request is counted.</p>`}
+${audioProblem !== null && html`<p class="notice warn" data-key="audio">Some audio cannot be read: ${audioProblem}.</p>`}
+${
+  tiles.length === 0
+    ? html`<div class="card empty" data-key="empty"><p>No requests yet: try the <a href="/playground">playground</a>.</p></div>`
+    : html`<div class="tiles" data-key="tiles">${tiles}</div>`
+}`;
+}
+
+const span = (sec: number) => (sec === 3600 ? 'hour' : duration(sec * 1000).replace(/ 0 (s|min)$/, ''));
+
+function tile(name: Category, entry: CategorySnapshot): Html {
+  const { counts, latency_ms: latency, slot_wait_ms: wait } = entry;
+  const errors = counts['4xx'] + counts['5xx'];
+  return html`<article class="card tile" data-key="${name}" aria-label="${CATEGORY_NAMES[name]}">
+<div class="card-head"><h2>${CATEGORY_NAMES[name]}</h2><code class="soft">${name}</code></div>
+<dl class="figures main-figures">
+${figure('Requests', entry.total)}
+${figure('Errors', percent(entry.error_rate), errors > 0 ? 'bad' : '')}
+${name === 'asr' && figure('RTF p50', ratio(entry.rtf.p50))}
+</dl>
+<dl class="figures">
+${figure('Latency p50', milliseconds(latency.p50))}
+${figure('p95', milliseconds(latency.p95))}
+${figure('p99', milliseconds(latency.p99))}
+${figure('Slot wait p95', milliseconds(wait.p95))}
+${entry.diarized !== undefined && figure('Diarized', entry.diarized)}
+${figure('Busy', counts['503-busy'])}
+${figure('Client left', counts['client-disconnect'])}
+</dl>
+${entry.window_truncated && html`<p class="note">Latency covers the newest requests only, because there were more than can be kept.</p>`}
+</article>`;
+}
+
+function figure(name: string, value: string | number, className = ''): Html {
+  return html`<div><dt>${name}</dt><dd class="${className}">${value}</dd></div>`;
+}

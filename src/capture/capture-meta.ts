@@ -1,6 +1,7 @@
 /** The `meta.json` of a capture: a view of the exchange, and the headers without secrets. */
+
+import { MASKED } from '../gateway-keys.ts';
 import type { Exchange } from '../observability/exchange.ts';
-import { type Headers, scrubHeaders } from './scrub-headers.ts';
 
 export interface CaptureMeta {
   exchange: Exchange;
@@ -43,4 +44,21 @@ export function renderMeta(meta: CaptureMeta, isCut: boolean): string {
     null,
     2,
   )}\n`;
+}
+
+/** The names that carry credentials end with one of these words, such as `X-Api-Key` or `Proxy-Authorization`. */
+const SECRET = /(^|[-_])(authorization|cookie|api-?key|token|secret|password)$/i;
+
+export type Headers = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+
+/**
+ * A copy with `***` for the value of each header with credentials, in any case. Undefined values are left out. The
+ * gateway's own keys were found by their value before, and bodies are captured unchanged.
+ */
+export function scrubHeaders(headers: Headers): Record<string, string | number | readonly string[]> {
+  const kept: [string, string | number | readonly string[]][] = [];
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) kept.push([name, SECRET.test(name) ? MASKED : value]);
+  }
+  return Object.fromEntries(kept);
 }

@@ -9,9 +9,9 @@ import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { z } from 'zod';
+import { withoutTrailingSlashes } from '../address.ts';
 import { GatewayError } from '../errors.ts';
 import { MASKED } from '../gateway-keys.ts';
-import { withoutTrailingSlashes } from '../url-base.ts';
 import { CAPTURE_FILES } from './capture-folder.ts';
 
 export interface ReplayReport {

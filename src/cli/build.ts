@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
-import { examples } from './examples.ts';
+import { examples } from './options.ts';
 
 /** The same relative path serves both src/cli and dist/cli. */
 const SCRIPT = fileURLToPath(new URL('../../scripts/build-native.mjs', import.meta.url));

@@ -3,7 +3,7 @@
  * program in bash, zsh or fish. The scripts hold all words, because a process for every press of Tab would be slow.
  */
 import { Argument, type Command, type Option } from 'commander';
-import { examples } from './examples.ts';
+import { examples } from './options.ts';
 
 interface Shown {
   /** The words of the command, such as `models pull`; empty for the program itself. */

@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { type Config, givenSettings, readConfig, settings } from '../config/config.ts';
 import { MASK, withoutLogin } from '../config/kinds.ts';
-import { examples } from './examples.ts';
 import { checkModelSettings } from './model-settings.ts';
+import { examples } from './options.ts';
 
 type Source = 'environment' | 'default' | 'derived' | 'unset';
 

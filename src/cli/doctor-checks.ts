@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { access, constants, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
-import { baseUrl, reachable } from '../address.ts';
+import { baseUrl, reachable, withoutTrailingSlashes } from '../address.ts';
 import { findFfmpeg } from '../audio/find-ffmpeg.ts';
 import { type Config, settings } from '../config/config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
@@ -15,7 +15,6 @@ import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, VerifiedFile } from '../models/store.ts';
 import { PROBES } from '../proxy/inventory.ts';
-import { withoutTrailingSlashes } from '../url-base.ts';
 
 export interface Finding {
   /** A problem keeps the gateway, or a part that is switched on, from working. */

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { fullMessage } from '../errors.ts';
 import { type Check, checksOf, type Finding, type Patient } from './doctor-checks.ts';
-import { examples } from './examples.ts';
+import { examples } from './options.ts';
 
 interface Diagnosis extends Finding {
   name: string;

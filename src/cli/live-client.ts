@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import { onAbort } from '../abort.ts';
+import { withoutTrailingSlashes } from '../address.ts';
 import { BUDGETS, type Budgets } from '../limits/budgets.ts';
-import { withoutTrailingSlashes } from '../url-base.ts';
 import type { LiveInput } from './live-audio.ts';
 
 /** An event of the server; the fields depend on the type. */

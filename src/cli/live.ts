@@ -4,11 +4,10 @@ import { baseUrl, reachable } from '../address.ts';
 import { LIVE_RATES } from '../audio/live/encodings.ts';
 import type { Config } from '../config/config.ts';
 import { DELAYS } from '../transcription/live/stable-text.ts';
-import { examples } from './examples.ts';
 import { type LiveInput, openContainer, openFile, openMicrophone, openSamples } from './live-audio.ts';
 import { hearLive } from './live-client.ts';
 import { createJsonPrinter, createTextPrinter } from './live-text.ts';
-import { toUrl } from './url-option.ts';
+import { examples, toUrl } from './options.ts';
 
 interface LiveOptions {
   url?: string;

@@ -7,7 +7,7 @@ import { fullMessage } from '../errors.ts';
 import { VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../models/store.ts';
-import { examples } from './examples.ts';
+import { examples } from './options.ts';
 import { createProgressView } from './progress.ts';
 
 export interface ModelsCommandDeps {

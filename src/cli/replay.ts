@@ -3,8 +3,7 @@ import type { Command } from 'commander';
 import { baseUrl, reachable } from '../address.ts';
 import { replay } from '../capture/replay.ts';
 import type { Config } from '../config/config.ts';
-import { examples } from './examples.ts';
-import { toUrl } from './url-option.ts';
+import { examples, toUrl } from './options.ts';
 
 export function registerReplayCommand(program: Command, config: () => Config): void {
   program

@@ -13,7 +13,7 @@ import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import type { ModelStore } from '../models/store.ts';
 import { VERSION } from '../version.ts';
-import { examples } from './examples.ts';
+import { examples } from './options.ts';
 import { preload, startGateway } from './start-gateway.ts';
 import { STOP, sendHeartbeats, supervise } from './supervise.ts';
 

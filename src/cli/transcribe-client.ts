@@ -9,7 +9,7 @@ import { basename } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withoutTrailingSlashes } from '../url-base.ts';
+import { withoutTrailingSlashes } from '../address.ts';
 import type { Fields } from './transcribe-fields.ts';
 
 export interface Asked {

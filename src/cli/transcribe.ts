@@ -5,12 +5,11 @@ import type { Config } from '../config/config.ts';
 import { fullMessage } from '../errors.ts';
 import { parseRequest } from '../wire/request.ts';
 import { type AudioFile, audioFiles } from './audio-files.ts';
-import { examples } from './examples.ts';
+import { examples, toUrl } from './options.ts';
 import type { PrivateGateway } from './private-gateway.ts';
 import { type Asked, askFor, BUSY_SEC, RequestError } from './transcribe-client.ts';
 import { addFieldOptions, type Fields, fieldsIn, formatIn } from './transcribe-fields.ts';
 import { createOutputs, type Outputs } from './transcribe-outputs.ts';
-import { toUrl } from './url-option.ts';
 
 export interface TranscribeDeps {
   config(): Config;

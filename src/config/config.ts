@@ -5,13 +5,11 @@
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { isLoopback, withoutTrailingSlashes } from '../address.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { usableMemoryBytes, usefulThreads } from '../machine.ts';
 import { SIZES } from '../models/catalogue.ts';
 import type { InstrumentsConfig } from '../observability/instruments.ts';
-import { withoutTrailingSlashes } from '../url-base.ts';
-import { childEnvironment } from './child-environment.ts';
-import { exposure, refusesWyoming } from './exposure.ts';
 import {
   aliases,
   ConfigError,
@@ -302,3 +300,41 @@ export function givenSettings(env: NodeJS.ProcessEnv = process.env): Record<stri
 }
 
 const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);
+
+/** What ffmpeg, Python and pip need: programs, folders, language, proxies, certificates and the settings of pip. */
+const FOR_CHILDREN =
+  /^(PATH|HOME|USER|LOGNAME|TMPDIR|LANG|TZ|LC_.*|XDG_.*|NETRC|PIP_.*|KEYRING_.*|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE|SYSTEMROOT)$/i;
+
+/** Keys and tokens are in the environment as well, so only what is needed is handed on. */
+function childEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => FOR_CHILDREN.test(name)));
+}
+
+/** What other machines can do with a gateway that has these settings, in words for the operator. */
+interface Reach {
+  host: string;
+  apiKeys: readonly string[];
+  wyomingPort: number | undefined;
+}
+
+/** Over HTTP every request needs a key then, and over Wyoming, which has none, it would not. */
+const passesKeys = ({ host, apiKeys, wyomingPort }: Reach) =>
+  wyomingPort !== undefined && apiKeys.length > 0 && !isLoopback(host);
+
+/**
+ * Why the gateway may not start; null if it may.
+ * @param isMeant the operator has said that Wyoming may pass by the keys
+ */
+function refusesWyoming(reach: Reach, isMeant: boolean): string | null {
+  if (isMeant || !passesKeys(reach)) return null;
+  const open = `SVC_WYOMING_PORT with SVC_HOST=${reach.host} would let other machines pass by SVC_API_KEY`;
+  return `${open}: Wyoming has no keys; SVC_WYOMING_KEYLESS=on allows it, for a network that is trusted`;
+}
+
+/** What is open to every machine that reaches the gateway. */
+function exposure(reach: Reach): string[] {
+  if (passesKeys(reach)) return ['everyone who reaches SVC_WYOMING_PORT may transcribe: Wyoming has no keys'];
+  if (isLoopback(reach.host) || reach.apiKeys.length > 0) return [];
+  const open = `SVC_HOST=${reach.host} lets other machines reach the gateway, and SVC_API_KEY is not set`;
+  return [`${open}: everyone who reaches it may use all of it, the dashboard included`];
+}

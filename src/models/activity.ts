@@ -1,5 +1,6 @@
 /** Tracks the work of the store, for the dashboard, for the log, and for requests that wait for a model. */
-import { createProgressLog } from './progress-log.ts';
+
+import { megabytes } from './disk.ts';
 import type { ModelProgress, ReportProgress } from './source.ts';
 
 export type ProgressListener = (progress: ModelProgress) => void;
@@ -48,5 +49,18 @@ export function createActivity(log: { info(message: string): void }): Activity {
         group.delete(listener);
       }
     },
+  };
+}
+
+/** Logs the progress of a download, at each tenth of the file. */
+function createProgressLog(log: { info(message: string): void }): ReportProgress {
+  let told = 0;
+  return ({ phase, what, doneBytes, totalBytes }) => {
+    if (phase !== 'downloading' || totalBytes === null) return;
+    const tenth = Math.floor((doneBytes / totalBytes) * 10);
+    // The end has a line elsewhere. A file that is downloaded from its start again is logged again.
+    if (tenth > told && tenth < 10)
+      log.info(`Downloading ${what}: ${tenth * 10} % of ${megabytes(totalBytes)}.`);
+    told = tenth;
   };
 }

@@ -1,7 +1,7 @@
 /** The first source of weights: a Hugging Face hub, through its plain download URLs. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withoutTrailingSlashes } from '../url-base.ts';
+import { withoutTrailingSlashes } from '../address.ts';
 import { requireSpace, syncFolder } from './disk.ts';
 import { type DownloadLimits, download, partOf } from './download.ts';
 import type { ModelSource } from './source.ts';

@@ -1,8 +1,7 @@
 /** Joins the instruments that watch the traffic: each exchange goes to every instrument that is switched on. */
 import type { Logger } from 'winston';
-import { type Capture, type CaptureWriter, createCapture } from '../capture/capture.ts';
+import { type Capture, type CaptureWriter, createCapture, withoutVoices } from '../capture/capture.ts';
 import { createSweeper } from '../capture/sweeper.ts';
-import { withoutVoices } from '../capture/voices.ts';
 import { createAccessLog } from './access-log.ts';
 import type { Exchange } from './exchange.ts';
 import { createMetrics, type Metrics, type SlotNow } from './metrics.ts';

@@ -3,7 +3,7 @@
  * answers comes from the gateway's own origin, so its headers must not give it what belongs to that origin.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { withoutTrailingSlashes } from '../url-base.ts';
+import { withoutTrailingSlashes } from '../address.ts';
 import type { Upstream } from './upstream.ts';
 
 const HOP_BY_HOP = [

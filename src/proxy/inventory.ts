@@ -4,8 +4,8 @@
  * dead upstream.
  */
 import { z } from 'zod';
+import { withoutTrailingSlashes } from '../address.ts';
 import type { Config } from '../config/config.ts';
-import { withoutTrailingSlashes } from '../url-base.ts';
 
 export interface UpstreamModel {
   id: string;

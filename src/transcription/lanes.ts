@@ -4,9 +4,8 @@
  */
 import { pMapIterable } from 'p-map';
 import type { Lane, TranscriptionModel } from '../engine/types.ts';
-import { type HeardBefore, NOTHING_BEFORE } from './heard-before.ts';
 import type { LanguageTally } from './language/tally.ts';
-import type { Recognition } from './recognizer.ts';
+import { type HeardBefore, NOTHING_BEFORE, type Recognition } from './recognizer.ts';
 import type { Chunk } from './speech/chunks.ts';
 
 /**

@@ -1,7 +1,6 @@
 /** The interface of the model families: a recognizer turns one chunk of speech into sentences. */
 import type { ChunkOptions, Lane } from '../engine/types.ts';
-import type { HeardBefore } from './heard-before.ts';
-import type { DetectedLanguage } from './language/tally.ts';
+import { createLanguageTally, type DetectedLanguage, type LanguageTally } from './language/tally.ts';
 import type { UnnumberedSegment, Word } from './segment.ts';
 import type { Chunk, ChunkLimits } from './speech/chunks.ts';
 
@@ -99,3 +98,25 @@ export interface Recognizer {
     said: { text: string; language: string; signal: AbortSignal },
   ): Promise<Word[]>;
 }
+
+/**
+ * Finds the recognizer of a family in its folder, such as `whisper/recognizer.ts`. A new family needs no change here.
+ * @param family the family of a model in the catalogue. It must never come from a client, because it is put in a path.
+ * @throws Error when the family has no file, which a test rules out for the catalogue
+ */
+export async function recognizerOf(family: string): Promise<Recognizer> {
+  const { recognizer } = (await import(`./${family}/recognizer.ts`)) as { recognizer: Recognizer };
+  return recognizer;
+}
+
+/** What the chunks before one tell about it. Pure. */
+export interface HeardBefore {
+  readonly languages: LanguageTally;
+  /** The slowest speech, in syllables a second, that was found to have all its text; infinite before any was. */
+  readonly slowestPace: number;
+}
+
+export const NOTHING_BEFORE: HeardBefore = {
+  languages: createLanguageTally(undefined),
+  slowestPace: Number.POSITIVE_INFINITY,
+};

@@ -21,8 +21,7 @@ import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './la
 import { choicesOf, languageFor, onlyChoice } from './language/choice.ts';
 import { createLanguageTally } from './language/tally.ts';
 import { type OpeningInput, openWithSlot, type SessionSlot } from './opening.ts';
-import { type Recognizer, speechWithoutText } from './recognizer.ts';
-import { recognizerOf } from './registry.ts';
+import { type Recognizer, recognizerOf, speechWithoutText } from './recognizer.ts';
 import type { SpeakerRequest, TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
 import { createSegmentNumbering, type Segment, type UnnumberedSegment } from './segment.ts';

@@ -2,7 +2,7 @@
 
 import type { SegmentGranularity } from '../transcription/request.ts';
 import type { Segment } from '../transcription/segment.ts';
-import { runsBySpeaker } from '../transcription/speakers/runs.ts';
+import { runsBySpeaker } from '../transcription/speakers/words.ts';
 import { toSubtitles } from '../transcription/text/subtitles.ts';
 
 /** How long a cue is shown that has no time of its own. */

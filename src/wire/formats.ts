@@ -9,7 +9,7 @@ import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import type { Segment, SpokenSegment, Word } from '../transcription/segment.ts';
 import type { Summary } from '../transcription/session.ts';
-import { runsBySpeaker } from '../transcription/speakers/runs.ts';
+import { runsBySpeaker } from '../transcription/speakers/words.ts';
 import { toCues, toSrt, toVtt } from './cues.ts';
 
 export interface Transcript {

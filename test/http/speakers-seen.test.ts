@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { withoutVoices } from '../../src/capture/voices.ts';
+import { withoutVoices } from '../../src/capture/capture.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { modelEntrySchema } from '../../src/http/openapi/openapi.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';

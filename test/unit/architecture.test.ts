@@ -5,7 +5,7 @@ import { basename, dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
 import type { Node } from 'oxc-parser';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
-import { recognizerOf } from '../../src/transcription/registry.ts';
+import { recognizerOf } from '../../src/transcription/recognizer.ts';
 import { nodesOf, parsed } from '../syntax-tree.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;

@@ -16,8 +16,7 @@ import fc from 'fast-check';
 import { createCaptureActions } from '../../src/admin/capture-actions.ts';
 import { type Capture, type CaptureOptions, createCapture } from '../../src/capture/capture.ts';
 import { captureName, findCapture, listCaptures } from '../../src/capture/capture-folder.ts';
-import type { CaptureMeta } from '../../src/capture/capture-meta.ts';
-import { scrubHeaders } from '../../src/capture/scrub-headers.ts';
+import { type CaptureMeta, scrubHeaders } from '../../src/capture/capture-meta.ts';
 import { until } from '../until.ts';
 import { exchange, folder, onSmallDisk, recordingLog } from './observability-fixtures.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { speechChunks } from '../../src/transcription/speech/chunks.ts';
 import { cuttingFor } from '../../src/transcription/speech/cutting.ts';
-import { isNoise } from '../../src/transcription/speech/loudness.ts';
+import { isNoise } from '../../src/transcription/speech/level.ts';
 import { isInvented } from '../../src/transcription/whisper/hallucination.ts';
 
 const WINDOW = 512;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { GatewayError } from '../../src/errors.ts';
-import { sincFilters } from '../../src/models/import/sinc-filters.ts';
+import { sincFilters } from '../../src/models/import/segmentation-tensors.ts';
 import { openTorchCheckpoint } from '../../src/models/import/torch-checkpoint.ts';
 import { op, storedZip, torchFile } from '../torch-file.ts';
 

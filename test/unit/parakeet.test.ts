@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
-import { NOTHING_BEFORE } from '../../src/transcription/heard-before.ts';
 import { recognizer as parakeet, toSpacedWords } from '../../src/transcription/parakeet/recognizer.ts';
-import type { ChunkRequest } from '../../src/transcription/recognizer.ts';
+import { type ChunkRequest, NOTHING_BEFORE } from '../../src/transcription/recognizer.ts';
 import { afterSpeechIn, chunkRequest } from '../chunk-request.ts';
 
 type Piece = [text: string, startMs: number, endMs: number];

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GatewayError } from '../../src/errors.ts';
 import { networkOf } from '../../src/limits/network.ts';
-import { createUploadBalance } from '../../src/limits/upload-balance.ts';
-import { createUploadPlaces } from '../../src/limits/upload-places.ts';
+import { createUploadBalance, createUploadPlaces } from '../../src/limits/upload-places.ts';
 
 const RATE = { leastBytesPerSec: 1000, leadMs: 2000 };
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ChunkOptions, type Lane, NativeError, type NativeErrorCode } from '../../src/engine/types.ts';
-import { NOTHING_BEFORE } from '../../src/transcription/heard-before.ts';
+import { NOTHING_BEFORE } from '../../src/transcription/recognizer.ts';
 import { recognizer as whisper } from '../../src/transcription/whisper/recognizer.ts';
 import { chunkRequest } from '../chunk-request.ts';
 

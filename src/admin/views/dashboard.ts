@@ -1,6 +1,6 @@
 /** The frame of the dashboard. It holds no data, because it is shown before the visitor has entered a key. */
 import { CATEGORIES } from '../../category.ts';
-import { CATEGORY_NAMES } from './categories.ts';
+import { CATEGORY_NAMES } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout } from './layout.ts';
 

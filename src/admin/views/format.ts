@@ -1,4 +1,5 @@
 /** Formats numbers for people. */
+import type { Category } from '../../category.ts';
 
 /** Shown for a value that was not measured. */
 const NONE = '–';
@@ -50,3 +51,10 @@ export function percent(share: number): string {
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
+
+/** The names of the three capabilities on the pages. */
+export const CATEGORY_NAMES: Readonly<Record<Category, string>> = {
+  asr: 'Speech to text',
+  tts: 'Speech',
+  llm: 'Chat',
+};

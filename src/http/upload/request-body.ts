@@ -10,8 +10,12 @@ import { GatewayError, type GatewayErrorOptions } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { watchSending } from '../../limits/client-pace.ts';
 import { networkOf } from '../../limits/network.ts';
-import { createUploadBalance, type UploadBalance } from '../../limits/upload-balance.ts';
-import type { Claim, UploadPlaces } from '../../limits/upload-places.ts';
+import {
+  type Claim,
+  createUploadBalance,
+  type UploadBalance,
+  type UploadPlaces,
+} from '../../limits/upload-places.ts';
 import type { Spool } from './spool.ts';
 
 /** Where bodies are stored, and within which limits. */

@@ -2,7 +2,6 @@
 import type { UnnumberedSegment } from '../segment.ts';
 import { withWords } from '../text/segments.ts';
 import type { Turn } from './diarization.ts';
-import { runsBySpeaker } from './runs.ts';
 
 /**
  * Where two speak at once, a word goes on with the speaker before it unless it lies that much longer (in seconds) in
@@ -44,4 +43,18 @@ function speakerOf(span: { start: number; end: number }, turns: readonly Turn[],
   if (shares.size === 0) return nearest.speaker;
   const share = (speaker: string) => (shares.get(speaker) ?? 0) + (speaker === before ? GOES_ON_SEC : 0);
   return [...shares.keys()].reduce((best, speaker) => (share(speaker) > share(best) ? speaker : best));
+}
+
+/** What one speaker says without anybody else between. */
+type Run<T> = [first: T, ...others: T[]];
+
+/** The runs in order; everything without a speaker counts as one speaker's. */
+export function runsBySpeaker<T extends { speaker?: string }>(all: Iterable<T>): Run<T>[] {
+  const runs: Run<T>[] = [];
+  for (const item of all) {
+    const last = runs.at(-1);
+    if (last !== undefined && last[0].speaker === item.speaker) last.push(item);
+    else runs.push([item]);
+  }
+  return runs;
 }

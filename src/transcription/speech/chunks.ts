@@ -6,8 +6,7 @@
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, VoiceActivityModel } from '../../engine/types.ts';
 import { type AudioWindow, createAudioWindow } from './audio-window.ts';
-import { createLeveler } from './level.ts';
-import { isNoise } from './loudness.ts';
+import { createLeveler, isNoise } from './level.ts';
 import {
   createSegmenter,
   DEFAULT_SEGMENTER,

@@ -1,7 +1,8 @@
 /**
  * Brings soft audio to the level of clear speech for the voice activity model, which is less sure of speech the softer
  * it is. The models that write text hear the audio as it is: the features of Whisper and Parakeet do not depend on its
- * level. bench/results/decoding.md has the figures. Pure.
+ * level. Loud sounds without speech are told from speech by the model's certainty. bench/results/decoding.md has the
+ * figures. Pure.
  */
 import { WINDOW_SAMPLES } from './voice-activity.ts';
 
@@ -56,4 +57,31 @@ export function powerOf(samples: Float32Array): number {
   let sum = 0;
   for (const sample of samples) sum += sample * sample;
   return sum;
+}
+
+/** The root mean square of samples in -1..1; -30 dBFS. Telephone speech is at -26 dBFS (ITU-T P.56). */
+const LOUD = 0.03;
+/** A loud span of a lower certainty is no speech: of 821 chunks of clear, distant or noisy speech none was below it. */
+const LEAST_CERTAINTY = 0.6;
+/** A client that lowers the threshold asks for less certain speech, too, and one that sets 0 for all of the audio. */
+const OF_THRESHOLD = 1.2;
+
+/**
+ * The model is less sure of speech the softer it is, so its doubt tells something only where it heard loud audio.
+ * @param certainty of a span of speech, 0 to 1
+ * @param threshold the probability at which speech begins
+ * @param samples gives those of the span, and is called only where the certainty leaves a doubt
+ * @param gain that with which the model heard them
+ */
+export function isNoise(
+  certainty: number,
+  threshold: number,
+  samples: () => Float32Array,
+  gain = 1,
+): boolean {
+  return certainty < Math.min(LEAST_CERTAINTY, OF_THRESHOLD * threshold) && isLoud(samples(), gain);
+}
+
+export function isLoud(samples: Float32Array, gain = 1): boolean {
+  return gain ** 2 * powerOf(samples) > LOUD * LOUD * samples.length;
 }

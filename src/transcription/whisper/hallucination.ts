@@ -6,7 +6,7 @@
 
 import type { Outcome } from '../decoding.ts';
 import type { Chunk } from '../speech/chunks.ts';
-import { isLoud } from '../speech/loudness.ts';
+import { isLoud } from '../speech/level.ts';
 
 const MAX_NO_SPEECH = 0.3;
 const MIN_AVG_LOGPROB = -0.6;

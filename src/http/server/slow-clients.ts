@@ -1,10 +1,15 @@
 /**
- * Reads and discards the rest of a body, within limits, after a response that came before its end (RFC 9112, section
+ * Clients that still send when they have their answer, and clients that do not read theirs.
+ *
+ * The rest of a body is read and discarded, within limits, after a response that came before its end (RFC 9112, section
  * 9.6). A refusal comes that early, and so does an upstream that needs no more. Closing the connection at once would
  * reset it while the client is still sending, and the client would lose the response.
  */
 import type { Request, RequestHandler } from 'express';
+import type { Logger } from 'winston';
 import type { Budgets } from '../../limits/budgets.ts';
+import { watchReading } from '../../limits/client-pace.ts';
+import { noteFailure } from '../error-handler.ts';
 
 /** The request is destroyed after `idleMs` without data, and `totalMs` after the response. */
 export function linger({ idleMs, totalMs }: Budgets['linger']): RequestHandler {
@@ -47,4 +52,20 @@ function discard(req: Request, idleMs: number, totalMs: number): void {
   // An upstream that has answered takes no more, and a pipe to it would hold the body up.
   req.unpipe();
   req.resume();
+}
+
+/**
+ * Ends an answer when its client stops reading it, or reads it too slowly. This holds for the answers of the gateway and
+ * for those of the upstreams. Such a client holds memory and a connection. It holds the slot, too, as long as the answer
+ * is being computed.
+ */
+export function endSlowReaders(limits: Budgets['answer'], log: Logger): RequestHandler {
+  return (_req, res, next) => {
+    const reading = watchReading(res, limits, (error) => {
+      noteFailure(log, error, res);
+      res.destroy();
+    });
+    res.once('close', reading.stop);
+    next();
+  };
 }

@@ -1,6 +1,6 @@
-/** The address of a gateway on the command line. */
+/** What several commands share: the address of a gateway as an option, and the examples below a help text. */
 import { InvalidArgumentError } from 'commander';
-import { withoutTrailingSlashes } from '../url-base.ts';
+import { withoutTrailingSlashes } from '../address.ts';
 
 /**
  * The base of the paths. Clients of OpenAI's API want an address that ends in /v1, so it may end in it here, too.
@@ -11,4 +11,9 @@ export function toUrl(value: string): string {
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
     throw new InvalidArgumentError('Expected an address such as http://127.0.0.1:8000.');
   return withoutTrailingSlashes(value).replace(/\/v1$/, '');
+}
+
+/** Gives the lines that stand below a command's help, for `addHelpText('after', ...)`. */
+export function examples(...lines: string[]): string {
+  return ['', 'Examples:', ...lines.map((line) => `  ${line}`)].join('\n');
 }

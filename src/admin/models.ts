@@ -1,11 +1,44 @@
-/** The section that lists the models: whether each is on disk, in memory or being downloaded, and its actions. */
-import type { ModelStatus } from '../deps.ts';
-import { type Action, button, outcome } from './actions.ts';
-import { bytes, counted, duration } from './format.ts';
-import { type Html, html } from './html.ts';
+/** The models on the dashboard: whether each is on disk, in memory or being downloaded; pull, load or unload one; unload all. */
+import type { RequestHandler } from 'express';
+import { sendEither, sendHtml } from './answer.ts';
+import type { ModelActions, ModelStatus } from './deps.ts';
+import { type Action, button, outcome } from './views/actions.ts';
+import { bytes, counted, duration } from './views/format.ts';
+import { type Html, html } from './views/html.ts';
+
+export function models(admin: ModelActions): RequestHandler {
+  return (_req, res) => sendHtml(res, modelsView(admin.list()));
+}
+
+export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload'): RequestHandler {
+  return (req, res) => {
+    // An alias may hold slashes.
+    const id = admin.find([req.params.id].flat().join('/'));
+    admin[verb](id);
+    sendEither(
+      req,
+      res,
+      () => modelsView(admin.list()),
+      () => ({ id, state: admin.list().find((model) => model.id === id)?.state }),
+    );
+  };
+}
+
+export function resetAsrState(admin: ModelActions): RequestHandler {
+  return (req, res) => {
+    const { evicted, remaining } = admin.reset();
+    const left = remaining === 0 ? '' : ` ${counted(remaining, 'model')} in memory until the request ends.`;
+    sendEither(
+      req,
+      res,
+      () => modelsView(admin.list(), `${counted(evicted, 'model')} unloaded.${left}`),
+      () => ({ evicted, remaining }),
+    );
+  };
+}
 
 /** The section polls more often while a model is being downloaded or loaded. */
-export function modelsView(models: readonly ModelStatus[], said: string | null = null): Html {
+function modelsView(models: readonly ModelStatus[], said: string | null = null): Html {
   const resident = models.filter(({ state }) => state === 'resident').length;
   const moving = models.some(({ state, progress }) => state === 'loading' || progress !== null);
   return html`<div class="card-head"><h2>Models</h2><div class="row"><span class="note">${resident} in memory</span>${

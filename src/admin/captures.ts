@@ -1,0 +1,105 @@
+/**
+ * The captures: the page of one, its bodies as files, and its replay. A body is never shown as a page, because it may
+ * hold scripts.
+ */
+import type { RequestHandler } from 'express';
+import type { StoredCapture } from '../capture/capture-folder.ts';
+import type { ReplayReport } from '../capture/replay.ts';
+import { GatewayError } from '../errors.ts';
+import { hasSession } from '../http/access/api-key.ts';
+import { clientSignal } from '../http/server/client-signal.ts';
+import { REQUEST_ID } from '../http/server/request-id.ts';
+import { sendEither, sendHtml } from './answer.ts';
+import type { AdminDeps, CaptureActions } from './deps.ts';
+import { button } from './views/actions.ts';
+import { bytes, milliseconds } from './views/format.ts';
+import { type Html, html } from './views/html.ts';
+import { layout } from './views/layout.ts';
+
+/** These request ids must never become a path, because they would lead to another folder. */
+const DOTS = /^\.{1,2}$/;
+
+async function find(captures: CaptureActions, id: string): Promise<StoredCapture> {
+  const found = REQUEST_ID.test(id) && !DOTS.test(id) ? await captures.find(id) : null;
+  if (found === null) throw gone();
+  return found;
+}
+
+const gone = () => new GatewayError('capture_not_found', {});
+
+export function showCapture(captures: CaptureActions): RequestHandler {
+  return async (req, res) => {
+    const id = String(req.params.requestId);
+    sendHtml(res, capturePage(id, await find(captures, id), hasSession(res)));
+  };
+}
+
+/** Sends a body as a file to download, because it may be anything, also a page with scripts. */
+export function downloadBody(captures: CaptureActions, file: 'req.bin' | 'resp.bin'): RequestHandler {
+  return async (req, res, next) => {
+    const id = String(req.params.requestId);
+    const { path } = await find(captures, id);
+    res.attachment(`${id}-${file}`).type('application/octet-stream').set('Cache-Control', 'no-store');
+    res.sendFile(file, { root: path, cacheControl: false }, (error) => {
+      // A 404 means that the capture was removed meanwhile. Other errors, such as a bad range, are passed on.
+      const isGone = error && 'status' in error && error.status === 404;
+      if (error && !res.headersSent && !res.destroyed) next(isGone ? gone() : error);
+    });
+  };
+}
+
+export function replayCapture({
+  captures,
+  shutdown,
+}: Pick<AdminDeps, 'captures' | 'shutdown'>): RequestHandler {
+  return async (req, res) => {
+    const id = String(req.params.requestId);
+    const signal = clientSignal(res, shutdown);
+    const report = await captures.replay(await find(captures, id), signal);
+    sendEither(
+      req,
+      res,
+      () => replayView(id, report),
+      () => report,
+    );
+  };
+}
+
+/** The page of a captured request: its meta data, its two bodies as downloads, and its replay. */
+function capturePage(requestId: string, capture: StoredCapture, hasSession: boolean): Html {
+  const here = `/admin/captures/${encodeURIComponent(requestId)}`;
+  return layout(
+    `Capture ${requestId}`,
+    html`<div class="capture-title"><p><a href="/admin">Dashboard</a></p><h1>Request <code>${requestId}</code></h1>
+      <p class="soft">Kept in <code>${capture.path}</code>. The bodies are as they were sent; secrets in them are not hidden.</p></div>
+      <div class="pair">
+        <section class="card bodies" aria-labelledby="bodies-title">
+          <h2 id="bodies-title">Bodies</h2>
+          <p class="row"><a class="button" href="${here}/req.bin" download>Request, ${bytes(capture.requestBytes)}</a>
+          <a class="button" href="${here}/resp.bin" download>Answer, ${bytes(capture.responseBytes)}</a></p>
+        </section>
+        <section id="replay" class="card">${replayView(requestId, null)}</section>
+      </div>
+      <section class="card bodies" aria-labelledby="meta-title">
+        <h2 id="meta-title">meta.json</h2>
+        <pre class="meta" tabindex="0" aria-label="meta.json">${JSON.stringify(capture.meta, null, 2)}</pre>
+      </section>`,
+    hasSession,
+  );
+}
+
+function replayView(requestId: string, report: ReplayReport | null): Html {
+  return html`<div class="card-head"><h2>Send it again</h2>${button({
+    label: 'Replay',
+    post: `/admin/captures/${encodeURIComponent(requestId)}/replay`,
+    section: 'replay',
+    key: 'replay',
+  })}</div>
+<div role="status">${
+    report === null
+      ? html`<p class="soft" data-key="before">Sends the request to this gateway and compares the answers.</p>`
+      : html`<p class="notice ${report.same ? '' : 'warn'}" data-key="report">${report.summary}</p>
+<dl class="figures two" data-key="figures"><div><dt>Status then</dt><dd>${report.status.captured}</dd></div><div><dt>now</dt><dd>${report.status.now}</dd></div>
+<div><dt>Latency then</dt><dd>${milliseconds(report.latencyMs.captured)}</dd></div><div><dt>now</dt><dd>${milliseconds(report.latencyMs.now)}</dd></div></dl>`
+  }</div>`;
+}
