@@ -5,16 +5,21 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { excerpt, fullMessage, GatewayError } from '../errors.ts';
+import { excerpt, GatewayError } from '../errors.ts';
 import { createActivity, type ProgressListener } from './activity.ts';
 import { ALL_WEIGHTS } from './catalogue.ts';
 import { partOf } from './download.ts';
-import { publishedFile } from './hub.ts';
 import { importFolder } from './import/import-folder.ts';
-import { createModelFolder, type FileWork, type ModelFolderOptions } from './model-folder.ts';
-import { createRecords } from './records.ts';
+import {
+  createModelFolder,
+  type FileWork,
+  type ModelFolder,
+  type ModelFolderOptions,
+} from './model-folder.ts';
+import { createProvision } from './provision.ts';
+import { createRecords, type Records } from './records.ts';
 import { createSharedJobs } from './shared-job.ts';
-import type { ModelProgress, ModelSource, ReportProgress } from './source.ts';
+import type { ModelProgress, ModelSource } from './source.ts';
 import { localFile, type Precision, type Weights } from './weights.ts';
 
 export interface ModelStoreOptions {
@@ -100,8 +105,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   const jobs = createSharedJobs<string, string>();
   const activity = createActivity(log);
   const folder = createModelFolder({ dir, records, quantize, log, lockTimes });
-  /** The models that could not be quantized, as in a folder that is read-only or full: another try would cost as much. */
-  const keptLarger = new Set<string>();
+  const { provide } = createProvision({ dir, sources: options.sources, records, folder, log });
 
   function find(id: string): Weights {
     const model = catalogue.find((entry) => entry.id === id);
@@ -130,123 +134,13 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     );
   }
 
-  /** A verified path, or the f16 file that the wanted file can be made from, or null when nothing is on disk. */
-  async function onDisk(
-    model: Weights,
-    precision: Precision,
-    signal: AbortSignal,
-    report: ReportProgress,
-  ): Promise<{ path: string } | { quantizeFrom: string } | null> {
-    const other = precision === 'q8_0' ? 'f16' : 'q8_0';
-    const mayQuantize = folder.canQuantize(model) && !keptLarger.has(model.id);
-    const complaints: string[] = [];
-    for (const kind of [precision, other] as const) {
-      const file = localFile(model, kind);
-      if (file === undefined) continue;
-      const verdict = await records.verify(model, file, signal, report);
-      if (verdict.state === 'mismatch') complaints.push(`${verdict.path}: ${verdict.explanation}`);
-      if (verdict.state !== 'good') continue;
-      if (kind !== precision && kind === 'f16' && mayQuantize && complaints.length === 0)
-        return { quantizeFrom: verdict.path };
-      for (const complaint of complaints) log.warn(`Not used: ${complaint}`);
-      return { path: verdict.path };
-    }
-    if (complaints.length === 0) return null;
-    throw new GatewayError(
-      'model_not_installed',
-      { model: model.id, why: 'the file on disk failed its verification' },
-      {
-        provider: model.provider,
-        cause: new Error(
-          `${complaints.join('; ')}. Nothing was changed: run voxgate models rm ${model.id}, then voxgate models pull ${model.id}.`,
-        ),
-      },
-    );
-  }
-
-  async function fetchFrom(model: Weights, precision: Precision, work: FileWork): Promise<void> {
-    const failures: string[] = [];
-    for (const source of options.sources.filter((candidate) => candidate.offers(model))) {
-      log.info(`Fetching ${model.id} from ${source.name}.`);
-      try {
-        const { file, sha256 } = await source.fetch({ model, precision, dir, ...work });
-        await records.write(file, sha256, 'hub').catch((error: Error) => log.warn(error.message));
-        log.info(`Fetched ${file} from ${source.name}, sha256 ${sha256}.`);
-        return;
-      } catch (error) {
-        work.signal.throwIfAborted();
-        failures.push(`${source.name}: ${fullMessage(error)}`);
-        log.warn(`Could not fetch ${model.id} from ${source.name}: ${fullMessage(error)}`);
-      }
-    }
-    const file = publishedFile(model, precision)?.file ?? localFile(model, 'f16');
-    const why = failures.join('; ') || 'no source has them';
-    throw new GatewayError(
-      'download_failed',
-      { model: model.id },
-      {
-        provider: model.provider,
-        cause: new Error(`${why}. Check the network and HF_ENDPOINT, or put ${file} into ${dir}.`),
-      },
-    );
-  }
-
-  async function provide(
-    model: Weights,
-    precision: Precision,
-    mayFetch: boolean,
-    signal: AbortSignal,
-    report: ReportProgress,
-  ): Promise<string> {
-    let larger: string | null = null;
-    try {
-      const found = await onDisk(model, precision, signal, report);
-      if (found && 'path' in found) return found.path;
-      larger = found?.quantizeFrom ?? null;
-      if (!found && !mayFetch) {
-        throw new GatewayError(
-          'model_not_installed',
-          { model: model.id, why: 'SVC_MODEL_DOWNLOAD is off' },
-          {
-            provider: model.provider,
-            cause: new Error(`They are not in ${dir}. Run 'voxgate models pull ${model.id}'.`),
-          },
-        );
-      }
-      return await folder.exclusively(model.id, { signal, report }, async (work) => {
-        let found = await onDisk(model, precision, signal, report);
-        if (!found) {
-          await fetchFrom(model, precision, work);
-          found = await onDisk(model, precision, signal, report);
-        }
-        if (!found) throw new Error(`the source of ${model.id} left no file in ${dir}`);
-        if ('path' in found) return found.path;
-        larger = found.quantizeFrom;
-        return folder.quantize(model, larger, work);
-      });
-    } catch (error) {
-      signal.throwIfAborted();
-      if (error instanceof GatewayError) throw error;
-      if (larger !== null) {
-        keptLarger.add(model.id);
-        log.warn(`${model.id} serves without being quantized: ${(error as Error).message}`);
-        return larger;
-      }
-      throw new GatewayError(
-        'download_failed',
-        { model: model.id },
-        { provider: model.provider, cause: error },
-      );
-    }
-  }
-
   function wait(id: string, mayFetch: boolean, waiting: EnsureOptions): Promise<{ path: string }> {
     return activity.listen(id, waiting.onProgress, async () => {
       const model = find(id);
       const wanted = waiting.precision ?? precision;
       const key = `${id} ${wanted} ${mayFetch ? 'fetched' : 'as it is'}`;
       const run = (signal: AbortSignal) =>
-        activity.track(id, (report) => provide(model, wanted, mayFetch, signal, report));
+        activity.track(id, (report) => provide({ model, precision: wanted, mayFetch }, signal, report));
       return { path: await jobs.join(key, run, waiting.signal) };
     });
   }
@@ -274,30 +168,41 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       }),
     verify: (id, { onProgress, signal = new AbortController().signal } = {}) =>
       activity.listen(id, onProgress, () =>
-        activity.track(id, async (report) => {
-          const model = find(id);
-          const verified: VerifiedFile[] = [];
-          for (const { file } of fileNames(model)) {
-            const verdict = await records.verify(model, file, signal, report, { anew: true });
-            if (verdict.state === 'absent') continue;
-            const problem = verdict.state === 'mismatch' ? verdict.explanation : null;
-            verified.push({ file, path: verdict.path, problem });
-          }
-          return verified;
-        }),
+        activity.track(id, async (report) => verifyFiles(records, find(id), { signal, report })),
       ),
     async remove(id, waiting = {}) {
       const names = fileNames(find(id)).flatMap(({ file }) => [file, ...Object.values(partOf(file))]);
       if (!names.some((file) => existsSync(join(dir, file)))) return [];
-      return await alone(id, waiting, async () => {
-        const removed: { file: string; bytes: number }[] = [];
-        for (const file of names) {
-          const bytes = await folder.remove(file);
-          if (bytes !== null) removed.push({ file, bytes });
-        }
-        return removed;
-      });
+      return await alone(id, waiting, () => removeFiles(folder, names));
     },
     activity: activity.current,
   };
+}
+
+/** Reads all files of a model and compares their hashes. */
+async function verifyFiles(
+  records: Records,
+  model: Weights,
+  { signal, report }: Omit<FileWork, 'scratch'>,
+): Promise<VerifiedFile[]> {
+  const verified: VerifiedFile[] = [];
+  for (const { file } of fileNames(model)) {
+    const verdict = await records.verify(model, file, signal, report, { anew: true });
+    if (verdict.state === 'absent') continue;
+    const problem = verdict.state === 'mismatch' ? verdict.explanation : null;
+    verified.push({ file, path: verdict.path, problem });
+  }
+  return verified;
+}
+
+async function removeFiles(
+  folder: ModelFolder,
+  names: readonly string[],
+): Promise<{ file: string; bytes: number }[]> {
+  const removed: { file: string; bytes: number }[] = [];
+  for (const file of names) {
+    const bytes = await folder.remove(file);
+    if (bytes !== null) removed.push({ file, bytes });
+  }
+  return removed;
 }

@@ -34,7 +34,6 @@ const TOO_LONG: readonly string[] = [
   'records.ts createRecords',
   'server.ts createHttpServer',
   'session.ts createSession',
-  'store.ts createModelStore',
   'transcription.ts beginTranscription',
   'upload.ts createUploadReceiver',
   'utterance.ts createUtterance',
