@@ -23,7 +23,6 @@ const TOO_LONG: readonly string[] = [
   'connection.ts runConnection',
   'embedding-tensors.ts embeddingTensors',
   'ffmpeg.ts openFfmpegDecoder',
-  'live-session.ts openLiveSession',
   'messages.ts createMessageReader',
   'models.ts registerModelsCommand',
   'observe.ts createObserver',

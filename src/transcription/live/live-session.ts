@@ -13,7 +13,7 @@ import { HEARD_AROUND } from '../speech/chunks.ts';
 import { cuttingFor } from '../speech/cutting.ts';
 import { WINDOW_SAMPLES, WINDOW_SEC } from '../speech/voice-activity.ts';
 import { warm } from './hearing.ts';
-import { createLiveAudio, type Excerpt } from './live-audio.ts';
+import { createLiveAudio, type Excerpt, type LiveAudio } from './live-audio.ts';
 import { createLiveSpeakers, type LiveSpeakers } from './live-speakers.ts';
 import type { Delay } from './stable-text.ts';
 import {
@@ -23,7 +23,7 @@ import {
   PATIENCE,
   type TurnDetection,
 } from './turn-detection.ts';
-import { createTurns, type TurnEvent } from './turns.ts';
+import { createTurns, type TurnEvent, type Turns } from './turns.ts';
 import { createUtterance, type Utterance, type UtteranceDeps, type UtteranceOutcome } from './utterance.ts';
 
 export interface LiveSettings {
@@ -85,18 +85,6 @@ export interface LiveSession extends AsyncDisposable {
   settled(): Promise<void>;
 }
 
-/** An utterance that has ended. */
-interface Spoken {
-  excerpt: Excerpt;
-  /** Seconds of the audio of the session at which the excerpt begins. */
-  startSec: number;
-  /** Whether its speakers are told apart. */
-  speakers: SpeakerRequest | undefined;
-  said: number;
-  /** What the client sent of it. */
-  audioSec: number;
-}
-
 /** Windows of silence that stay before speech in a buffer which the client commits: one second. */
 const KEPT_SILENCE = Math.round(1 / WINDOW_SEC);
 /** The least audio that a client can commit, as OpenAI's. */
@@ -110,80 +98,291 @@ export async function openLiveSession(
   const vad = await deps.loadVoiceActivity(signal);
   const audio = createLiveAudio(vad);
   const ended = new AbortController();
-  let settings = first;
-  const prefix = () => Math.round((settings.turns?.prefixPaddingMs ?? 0) / 1000 / WINDOW_SEC);
-  /** Windows before the prefix that are heard, so that the speech has as much before it as in a file. */
-  const heardBefore = () => Math.max(0, segmenter().padding + HEARD_AROUND - prefix());
-  let turns = newTurns();
-  let open: Utterance | null = null;
-  /** The first window that is in no utterance yet. */
-  let bufferStart = 0;
-  /** The window from which the client has heard that the open utterance goes on. */
-  let openFrom = 0;
-  /** How the speakers of the open utterance are told apart. */
-  let openSpeakers: SpeakerRequest | undefined;
-  let speakers: LiveSpeakers | null = null;
-  let parts = 0;
-  /** Whether the open utterance goes on with speech that was cut. */
-  let isContinued = false;
-  /** The samples that the client sent and that are in no window, less those of silence that were filled in. */
-  let unplaced = 0;
-  let previousId: string | null = null;
-  let pendingSec = 0;
-  let last: Promise<unknown> = Promise.resolve();
-  const pending = new Set<Promise<void>>();
   const leaving = onAbort(signal, () => ended.abort(signal.reason));
-  prepare();
+  const texts = createTexts(deps, ended.signal);
+  const utterances = new Utterances(first, { audio, texts, deps, signal: ended.signal });
+  return {
+    configure: (next) => utterances.configure(next),
+    async append(samples) {
+      for (let at = 0; at < samples.length; at += SAMPLE_RATE) {
+        while (texts.pendingSec() * 1000 > deps.limits.pendingMs) await texts.nextSettled();
+        if (toMs(utterances.heldWindows()) > deps.limits.utteranceMs) {
+          utterances.skip(samples.length - at);
+          throw new GatewayError('input_audio_buffer_full', { seconds: deps.limits.utteranceMs / 1000 });
+        }
+        const probabilities = await audio.append(samples.subarray(at, at + SAMPLE_RATE), ended.signal);
+        await utterances.search(probabilities);
+        ended.signal.throwIfAborted(); // nothing begins after the end
+        utterances.listen();
+      }
+    },
+    commit: () => utterances.commit(),
+    clear: () => utterances.clear(),
+    settled: texts.settled,
+    async [Symbol.asyncDispose]() {
+      leaving[Symbol.dispose]();
+      ended.abort(new GatewayError('client_left', {}));
+      await utterances.abandon();
+      await texts.ended();
+      await vad.close();
+    },
+  };
+}
 
-  function prepare(): void {
-    void warm(settings.request, deps.transcription);
-    if (patience() !== null) void deps.turnDetection.warm();
+/** An utterance that goes on, and what was decided when it began. */
+interface OpenUtterance {
+  utterance: Utterance;
+  /** The window from which the client has heard that it goes on. */
+  from: number;
+  /** How its speakers are told apart. */
+  speakers: SpeakerRequest | undefined;
+  /** Whether it goes on with speech that was cut. */
+  isContinued: boolean;
+}
+
+interface UtterancesDeps {
+  audio: LiveAudio;
+  texts: Texts;
+  deps: LiveDeps;
+  /** Aborts at the end of the session. */
+  signal: AbortSignal;
+}
+
+/** Finds the utterances in the audio: where one begins, what it hears, and where it ends. */
+class Utterances {
+  readonly #audio: LiveAudio;
+  readonly #texts: Texts;
+  readonly #deps: LiveDeps;
+  readonly #signal: AbortSignal;
+  #settings: LiveSettings;
+  #turns: Turns;
+  #open: OpenUtterance | null = null;
+  /** The first window that is in no utterance yet. */
+  #bufferStart = 0;
+  /** The samples that the client sent and that are in no window, less those of silence that were filled in. */
+  #unplaced = 0;
+  #previousId: string | null = null;
+
+  constructor(first: LiveSettings, { audio, texts, deps, signal }: UtterancesDeps) {
+    this.#audio = audio;
+    this.#texts = texts;
+    this.#deps = deps;
+    this.#signal = signal;
+    this.#settings = first;
+    this.#turns = turnsFor(first, audio.windows);
+    this.#prepare();
   }
 
-  function segmenter() {
-    return cuttingFor(settings.request).segmenter;
+  configure(next: LiveSettings): void {
+    const tuning = ({ turns, request }: LiveSettings) => JSON.stringify([turns, request.voiceActivity]);
+    const isOther = tuning(next) !== tuning(this.#settings);
+    this.#settings = next;
+    this.#prepare();
+    if (isOther) this.#reset();
   }
 
-  function patience() {
-    const eagerness = settings.turns?.eagerness;
-    return eagerness === undefined ? null : PATIENCE[eagerness];
+  /** Windows that are held for the utterance that goes on, or for the next one. */
+  heldWindows(): number {
+    return this.#audio.windows - (this.#open?.utterance.start ?? this.#bufferStart);
   }
 
-  function newTurns() {
-    const minSilence = patience()?.longestSilence ?? segmenter().minSilence;
-    const options = { first: audio.windows, prefix: prefix(), heard: prefix() + heardBefore() };
-    return createTurns({ ...segmenter(), minSilence }, options);
+  /** Takes notice of samples that the client sent and that are not heard. */
+  skip(samples: number): void {
+    this.#unplaced += samples;
+  }
+
+  /** Finds the utterances in windows that were added. The result does not depend on how fast they come. */
+  async search(probabilities: Float32Array): Promise<void> {
+    const before = this.#audio.windows - probabilities.length;
+    for (const [i, probability] of probabilities.entries()) {
+      this.#follow(this.#turns.push(probability));
+      if (this.#turns.silence === ASKED_AFTER && (await this.#isComplete(before + i + 1)))
+        this.#follow(this.#turns.end());
+    }
+  }
+
+  /** Lets the utterance that goes on hear what was added, and forgets the audio that no utterance needs. */
+  listen(): void {
+    const isManual = this.#settings.turns === null;
+    if (isManual && this.#turns.said > 0) this.#open ??= this.#begin(this.#bufferStart);
+    const [open, { windows }] = [this.#open, this.#audio];
+    open?.utterance.listen({
+      windows,
+      silence: this.#turns.silence,
+      said: this.#turns.said,
+      excerpt: () => this.#audio.excerpt(open.utterance.start, windows, open.isContinued),
+    });
+    // Silence before the first speech is not kept: some clients send it without end, and commit after a turn.
+    const kept = isManual ? KEPT_SILENCE : 0;
+    if (open === null) this.#bufferStart = Math.max(this.#bufferStart, this.#turns.needed - kept);
+    this.#audio.forget(open?.utterance.start ?? this.#bufferStart);
+  }
+
+  async commit(): Promise<void> {
+    const isManual = this.#settings.turns === null;
+    const length = (this.#audio.windows - this.#bufferStart) * WINDOW_SAMPLES + this.#audio.rest;
+    if (length < LEAST_COMMIT_SEC * SAMPLE_RATE || !(isManual || this.#turns.hasSpeech))
+      throw new GatewayError('input_audio_buffer_commit_empty', {});
+    const filled = await this.#audio.fill(this.#signal);
+    const before = this.#previousId;
+    for (const probability of filled.probabilities) this.#follow(this.#turns.push(probability));
+    // The silence that was filled in may have ended the turn, and then nothing is left.
+    if (this.#open !== null || this.#previousId === before) {
+      const open = this.#open ?? this.#begin(this.#bufferStart);
+      this.#end(open, this.#audio.windows, this.#turns.said, filled.samples);
+    }
+    this.#unplaced -= filled.samples;
+    this.#audio.forgetVoice();
+    this.#reset();
+  }
+
+  clear(): void {
+    this.#unplaced += this.#audio.rest;
+    this.#audio.forgetVoice();
+    this.#audio.dropRest();
+    this.#reset();
+  }
+
+  async abandon(): Promise<void> {
+    await this.#open?.utterance.abandon();
+  }
+
+  #prepare(): void {
+    void warm(this.#settings.request, this.#deps.transcription);
+    if (patienceOf(this.#settings) !== null) void this.#deps.turnDetection.warm();
+  }
+
+  #reset(): void {
+    void this.abandon();
+    this.#open = null;
+    this.#bufferStart = this.#audio.windows;
+    this.#turns = turnsFor(this.#settings, this.#audio.windows);
+    this.#audio.forget(this.#bufferStart);
+  }
+
+  #follow(events: TurnEvent[]): void {
+    for (const event of events) {
+      if (this.#settings.turns === null) continue;
+      if (event.type === 'started') {
+        this.#open = this.#begin(event.start, event.continued);
+        const { id } = this.#open.utterance;
+        this.#deps.emit({ type: 'started', id, startMs: this.#timeOf(event.start) });
+      } else if (this.#open !== null) {
+        const { id } = this.#open.utterance;
+        this.#deps.emit({ type: 'stopped', id, endMs: this.#timeOf(event.end) });
+        this.#end(this.#open, event.end, this.#turns.said);
+      }
+    }
+  }
+
+  /** Whether the utterance is complete that has paused at the end of these windows. */
+  async #isComplete(windows: number): Promise<boolean> {
+    const threshold = patienceOf(this.#settings)?.threshold;
+    if (this.#open === null || threshold === undefined) return false;
+    const start = Math.max(this.#open.from, windows - HEARD_WINDOWS);
+    const { samples } = this.#audio.excerpt(start, windows);
+    return (await this.#deps.turnDetection.probability(samples, this.#signal)) >= threshold;
   }
 
   /** @param from the window with which it begins for the client */
-  function begin(from: number, continued = false): Utterance {
-    const { request, delay } = settings;
-    const id = deps.newId();
-    const { padding, minSilence } = segmenter();
-    const trailing = Math.min(padding, Math.floor(minSilence / 2));
-    const onDelta = (text: string) => deps.emit({ type: 'delta', id, text });
-    const start = Math.max(bufferStart, from - heardBefore());
-    openFrom = from;
-    openSpeakers = settings.speakers;
-    isContinued = continued;
-    const timed = openSpeakers !== undefined;
-    const options = { id, start, request, timed, delay, trailing, signal: ended.signal, onDelta };
-    return createUtterance(options, deps);
+  #begin(from: number, isContinued = false): OpenUtterance {
+    const { request, delay, speakers } = this.#settings;
+    const id = this.#deps.newId();
+    const { padding, minSilence } = segmenterOf(this.#settings);
+    const options = {
+      id,
+      start: Math.max(this.#bufferStart, from - heardBefore(this.#settings)),
+      request,
+      timed: speakers !== undefined,
+      delay,
+      trailing: Math.min(padding, Math.floor(minSilence / 2)),
+      signal: this.#signal,
+      onDelta: (text: string) => this.#deps.emit({ type: 'delta', id, text }),
+    };
+    return { utterance: createUtterance(options, this.#deps), from, speakers, isContinued };
   }
 
-  function end(utterance: Utterance, endWindow: number, said: number, unheard = 0): void {
-    open = null;
-    bufferStart = endWindow;
-    deps.emit({ type: 'committed', id: utterance.id, previousId });
-    previousId = utterance.id;
-    const excerpt = audio.excerpt(utterance.start, endWindow, isContinued);
-    const audioSec = ((endWindow - openFrom) * WINDOW_SAMPLES - unheard) / SAMPLE_RATE;
-    const startSec = timeOf(utterance.start) / 1000;
-    const spoken = { excerpt, startSec, speakers: openSpeakers, said, audioSec };
-    const text = finish(utterance, spoken, last).finally(() => pending.delete(text));
-    pending.add(text);
-    last = text;
+  /** @param filled samples of silence at the end that the client did not send */
+  #end(
+    { utterance, from, speakers, isContinued }: OpenUtterance,
+    end: number,
+    said: number,
+    filled = 0,
+  ): void {
+    this.#open = null;
+    this.#bufferStart = end;
+    this.#deps.emit({ type: 'committed', id: utterance.id, previousId: this.#previousId });
+    this.#previousId = utterance.id;
+    this.#texts.add(utterance, {
+      excerpt: this.#audio.excerpt(utterance.start, end, isContinued),
+      startSec: this.#timeOf(utterance.start) / 1000,
+      speakers,
+      said,
+      audioSec: ((end - from) * WINDOW_SAMPLES - filled) / SAMPLE_RATE,
+    });
   }
+
+  /** The time of a window in ms of all audio that the client has sent. */
+  #timeOf(window: number): number {
+    return toMs(window + this.#unplaced / WINDOW_SAMPLES);
+  }
+}
+
+function segmenterOf({ request }: LiveSettings) {
+  return cuttingFor(request).segmenter;
+}
+
+function patienceOf({ turns }: LiveSettings) {
+  return turns?.eagerness === undefined ? null : PATIENCE[turns.eagerness];
+}
+
+/** Windows before the speech that belong to an utterance for the client. */
+function prefixOf({ turns }: LiveSettings): number {
+  return Math.round((turns?.prefixPaddingMs ?? 0) / 1000 / WINDOW_SEC);
+}
+
+/** Windows before the prefix that are heard, so that the speech has as much before it as in a file. */
+function heardBefore(settings: LiveSettings): number {
+  return Math.max(0, segmenterOf(settings).padding + HEARD_AROUND - prefixOf(settings));
+}
+
+function turnsFor(settings: LiveSettings, first: number): Turns {
+  const segmenter = segmenterOf(settings);
+  const minSilence = patienceOf(settings)?.longestSilence ?? segmenter.minSilence;
+  const prefix = prefixOf(settings);
+  return createTurns({ ...segmenter, minSilence }, { first, prefix, heard: prefix + heardBefore(settings) });
+}
+
+/** An utterance that has ended. */
+interface Spoken {
+  excerpt: Excerpt;
+  /** Seconds of the audio of the session at which the excerpt begins. */
+  startSec: number;
+  /** Whether its speakers are told apart. */
+  speakers: SpeakerRequest | undefined;
+  said: number;
+  /** What the client sent of it. */
+  audioSec: number;
+}
+
+interface Texts {
+  add(utterance: Utterance, spoken: Spoken): void;
+  /** Seconds of the audio that waits for its text. */
+  pendingSec(): number;
+  /** Resolves when one more of the utterances has its text. */
+  nextSettled(): Promise<void>;
+  /** Resolves when none is left, of those that are added meanwhile either. */
+  settled(): Promise<void>;
+  /** Resolves when those that are there now are settled. */
+  ended(): Promise<void>;
+}
+
+/** The texts of utterances that have ended, in their order, and who said them. */
+function createTexts(deps: LiveDeps, signal: AbortSignal): Texts {
+  const labeler = createLabeler(deps, signal);
+  const pending = new Set<Promise<void>>();
+  let pendingSec = 0;
+  let last: Promise<unknown> = Promise.resolve();
 
   async function finish(utterance: Utterance, spoken: Spoken, before: Promise<unknown>) {
     const { id } = utterance;
@@ -197,7 +396,7 @@ export async function openLiveSession(
       await before; // the texts come in the order of the utterances
       if (outcome.rest !== '') deps.emit({ type: 'delta', id, text: outcome.rest });
       const labelingAt = performance.now();
-      await tellSpeakers(id, spoken, outcome, deps.waitMs - tookMs());
+      await labeler.label(id, spoken, outcome, deps.waitMs - tookMs());
       const labelingMs = performance.now() - labelingAt;
       deps.emit({ type: 'completed', id, audioSec, tookMs: at + labelingMs, outcome });
     } catch (error) {
@@ -208,135 +407,46 @@ export async function openLiveSession(
     }
   }
 
-  /** Says who says what of an utterance. The text does not depend on it, and comes also where that fails. */
-  async function tellSpeakers(id: string, spoken: Spoken, { segments }: UtteranceOutcome, waitMs: number) {
-    const { excerpt, startSec, speakers: asked } = spoken;
-    if (asked === undefined || segments.length === 0) return;
-    try {
-      const turn = { requestId: id, network: deps.network, waitMs: Math.max(0, waitMs) };
-      using hold = await deps.takeWaiting(turn, ended.signal);
-      const stop = AbortSignal.any([ended.signal, hold.signal]);
-      speakers ??= createLiveSpeakers(deps.transcription.speakers, asked.count);
-      for (const part of await speakers.label(excerpt.samples, segments, stop)) {
-        const [start, end] = [startSec + part.start, startSec + part.end];
-        deps.emit({ type: 'segment', id, part: { ...part, id: parts, start, end } });
-        parts += 1;
-      }
-    } catch (error) {
-      ended.signal.throwIfAborted();
-      deps.emit({ type: 'unlabeled', id, error });
-    }
-  }
-
-  function follow(events: TurnEvent[]): void {
-    for (const event of events) {
-      if (settings.turns === null) continue;
-      if (event.type === 'started') {
-        open = begin(event.start, event.continued);
-        deps.emit({ type: 'started', id: open.id, startMs: timeOf(event.start) });
-      } else if (open !== null) {
-        deps.emit({ type: 'stopped', id: open.id, endMs: timeOf(event.end) });
-        end(open, event.end, turns.said);
-      }
-    }
-  }
-
-  /** The time of a window in ms of all audio that the client has sent. */
-  const timeOf = (window: number) => toMs(window + unplaced / WINDOW_SAMPLES);
-
-  const step = (probability: number) => follow(turns.push(probability));
-
-  /** Finds the utterances in windows that were added. The result does not depend on how fast they come. */
-  async function search(heard: Float32Array): Promise<void> {
-    const before = audio.windows - heard.length;
-    for (const [i, probability] of heard.entries()) {
-      step(probability);
-      if (turns.silence === ASKED_AFTER && (await isComplete(before + i + 1))) follow(turns.end());
-    }
-  }
-
-  /** Whether the utterance is complete that has paused at the end of these windows. */
-  async function isComplete(windows: number): Promise<boolean> {
-    const threshold = patience()?.threshold;
-    if (open === null || threshold === undefined) return false;
-    const { samples } = audio.excerpt(Math.max(openFrom, windows - HEARD_WINDOWS), windows);
-    return (await deps.turnDetection.probability(samples, ended.signal)) >= threshold;
-  }
-
-  function listen(): void {
-    if (settings.turns === null && turns.said > 0) open ??= begin(bufferStart);
-    const [utterance, windows] = [open, audio.windows];
-    utterance?.listen({
-      windows,
-      silence: turns.silence,
-      said: turns.said,
-      excerpt: () => audio.excerpt(utterance.start, windows, isContinued),
-    });
-    // Silence before the first speech is not kept: some clients send it without end, and commit after a turn.
-    const kept = settings.turns === null ? KEPT_SILENCE : 0;
-    if (open === null) bufferStart = Math.max(bufferStart, turns.needed - kept);
-    audio.forget(open?.start ?? bufferStart);
-  }
-
-  function reset(): void {
-    void open?.abandon();
-    open = null;
-    bufferStart = audio.windows;
-    turns = newTurns();
-    audio.forget(bufferStart);
-  }
-
   return {
-    configure(next) {
-      const tuning = ({ turns, request }: LiveSettings) => JSON.stringify([turns, request.voiceActivity]);
-      const isOther = tuning(next) !== tuning(settings);
-      settings = next;
-      prepare();
-      if (isOther) reset();
+    add(utterance, spoken) {
+      const text = finish(utterance, spoken, last).finally(() => pending.delete(text));
+      pending.add(text);
+      last = text;
     },
-    async append(samples) {
-      for (let at = 0; at < samples.length; at += SAMPLE_RATE) {
-        while (pendingSec * 1000 > deps.limits.pendingMs) await Promise.race(pending);
-        if (toMs(audio.windows - (open?.start ?? bufferStart)) > deps.limits.utteranceMs) {
-          unplaced += samples.length - at;
-          throw new GatewayError('input_audio_buffer_full', { seconds: deps.limits.utteranceMs / 1000 });
-        }
-        const heard = await audio.append(samples.subarray(at, at + SAMPLE_RATE), ended.signal);
-        await search(heard);
-        ended.signal.throwIfAborted(); // nothing begins after the end
-        listen();
-      }
-    },
-    async commit() {
-      const isManual = settings.turns === null;
-      const length = (audio.windows - bufferStart) * WINDOW_SAMPLES + audio.rest;
-      if (length < LEAST_COMMIT_SEC * SAMPLE_RATE || !(isManual || turns.hasSpeech))
-        throw new GatewayError('input_audio_buffer_commit_empty', {});
-      const filled = await audio.fill(ended.signal);
-      const before = previousId;
-      filled.probabilities.forEach(step);
-      // The silence that was filled in may have ended the turn, and then nothing is left.
-      if (open !== null || previousId === before)
-        end(open ?? begin(bufferStart), audio.windows, turns.said, filled.samples);
-      unplaced -= filled.samples;
-      audio.forgetVoice();
-      reset();
-    },
-    clear() {
-      unplaced += audio.rest;
-      audio.forgetVoice();
-      audio.dropRest();
-      reset();
-    },
+    pendingSec: () => pendingSec,
+    nextSettled: () => Promise.race(pending),
     async settled() {
       while (pending.size > 0) await Promise.all(pending);
     },
-    async [Symbol.asyncDispose]() {
-      leaving[Symbol.dispose]();
-      ended.abort(new GatewayError('client_left', {}));
-      await open?.abandon();
+    async ended() {
       await Promise.all(pending);
-      await vad.close();
+    },
+  };
+}
+
+/** Says who says what of an utterance, in parts that are numbered over the whole session. */
+function createLabeler(deps: LiveDeps, signal: AbortSignal) {
+  let speakers: LiveSpeakers | null = null;
+  let parts = 0;
+  return {
+    /** The text does not depend on it, and comes also where this fails. */
+    async label(id: string, spoken: Spoken, { segments }: UtteranceOutcome, waitMs: number): Promise<void> {
+      const { excerpt, startSec, speakers: asked } = spoken;
+      if (asked === undefined || segments.length === 0) return;
+      try {
+        const turn = { requestId: id, network: deps.network, waitMs: Math.max(0, waitMs) };
+        using hold = await deps.takeWaiting(turn, signal);
+        const stop = AbortSignal.any([signal, hold.signal]);
+        speakers ??= createLiveSpeakers(deps.transcription.speakers, asked.count);
+        for (const part of await speakers.label(excerpt.samples, segments, stop)) {
+          const [start, end] = [startSec + part.start, startSec + part.end];
+          deps.emit({ type: 'segment', id, part: { ...part, id: parts, start, end } });
+          parts += 1;
+        }
+      } catch (error) {
+        signal.throwIfAborted();
+        deps.emit({ type: 'unlabeled', id, error });
+      }
     },
   };
 }
