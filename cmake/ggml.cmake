@@ -97,77 +97,17 @@ foreach(target ggml ggml-base ggml-cuda ggml-vulkan)
   endif()
 endforeach()
 
-# This lets the failure of a GPU be thrown from where ggml would end the process (native/backends/gpu_guard.h), and the
-# failure of an allocation too.
+# This lets the failure of a GPU be thrown from where ggml would end the process (native/backends/gpu_guard.h).
 target_compile_options(ggml-base PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)
-target_sources(ggml-base PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc.cpp")
 
-# An exception would leave these behind: pointers to memory that was freed in the line before it was to be allocated
-# anew, half of a scheduler, and the memory of a buffer without the buffer.
-voxgate_patched_source(ggml.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml.c"
-  # the small part of a table before the large one
-  1 "    result.keys = GGML_MALLOC(sizeof(struct ggml_tensor *) * size);
-    result.used = GGML_CALLOC(ggml_bitset_size(size), sizeof(ggml_bitset_t));"
-    "    result.used = GGML_CALLOC(ggml_bitset_size(size), sizeof(ggml_bitset_t));
-    result.keys = GGML_MALLOC(sizeof(struct ggml_tensor *) * size);")
-voxgate_patched_source(ggml-alloc.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml-alloc.c"
-  1 "        ggml_hash_set_free(&galloc->hash_set);
-        galloc" "        ggml_hash_set_free(&galloc->hash_set); galloc->hash_set = (struct ggml_hash_set) {0};
-        galloc"
-  1 "free(galloc->hash_values);
-        galloc" "free(galloc->hash_values); galloc->hash_values = NULL;
-        galloc"
-  1 "free(galloc->node_allocs);
-        galloc" "free(galloc->node_allocs); galloc->node_allocs = NULL; galloc->n_nodes = 0;
-        galloc"
-  1 "free(galloc->leaf_allocs);
-        galloc" "free(galloc->leaf_allocs); galloc->leaf_allocs = NULL; galloc->n_leafs = 0;
-        galloc"
-  1 "            ggml_vbuffer_free(galloc->buffers[i]);
-            if" "            ggml_vbuffer_free(galloc->buffers[i]); galloc->buffers[i] = NULL;
-            if"
-  # room for the pointer to a buffer before the buffer
-  1 "    ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(buft, size);
-    if"
-    "    *buffers = realloc(*buffers, sizeof(ggml_backend_buffer_t) * (*n_buffers + 1)); ggml_backend_buffer_t buffer = ggml_backend_buft_alloc_buffer(buft, size);
-    if"
-  1 "    *buffers = realloc(*buffers, sizeof(ggml_backend_buffer_t) * (*n_buffers + 1));
-    (*buffers)" "
-    (*buffers)")
-voxgate_patched_source(ggml-backend.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-backend.cpp"
-  1 "    ggml_free(sched->ctx);
-
-    sched" "    ggml_free(sched->ctx); sched->ctx = NULL;
-
-    sched"
-  1 "calloc(1, sizeof(struct ggml_backend_sched));"
-    "calloc(1, sizeof(struct ggml_backend_sched)); std::unique_ptr<ggml_backend_sched, decltype(&ggml_backend_sched_free)> owned(sched, ggml_backend_sched_free);"
-  1 "    ggml_backend_sched_reset(sched);
-
-    return sched;" "    ggml_backend_sched_reset(sched);
-
-    return owned.release();"
-  1 "    return ggml_backend_buffer_init(buft, ggml_backend_cpu_buffer_i, data, size);"
-    "    try { return ggml_backend_buffer_init(buft, ggml_backend_cpu_buffer_i, data, size); } catch (...) { ggml_aligned_free(data, size); throw; }")
 voxgate_patched_source(ggml-cpu.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggml-cpu.cpp"
+  # std::bad_alloc from the line after it would leave a pointer to memory that is freed
   1 "delete[] cpu_ctx->work_data;
         cpu_ctx" "delete[] cpu_ctx->work_data; cpu_ctx->work_data = NULL; cpu_ctx->work_size = 0;
         cpu_ctx"
   # functions of ours are found by name (native/kernels/found_by_name.cpp)
   1 "static void * ggml_backend_cpu_get_proc_address(ggml_backend_reg_t reg, const char * name) {"
     "extern \"C\" void * voxgate_find(const char * name); static void * ggml_backend_cpu_get_proc_address(ggml_backend_reg_t reg, const char * name) { if (void * found = voxgate_find(name)) { return found; }")
-get_target_property(base_sources ggml-base SOURCES)
-list(REMOVE_ITEM base_sources ggml.c ggml-alloc.c ggml-backend.cpp)
-list(APPEND base_sources "${VOXGATE_GENERATED}/patched/ggml.c" "${VOXGATE_GENERATED}/patched/ggml-alloc.c" "${VOXGATE_GENERATED}/patched/ggml-backend.cpp")
-set_target_properties(ggml-base PROPERTIES SOURCES "${base_sources}")
-if(MSVC)
-  set(include_first /FI)
-else()
-  set(include_first -include)
-endif()
-target_compile_options(ggml-base PRIVATE
-  "SHELL:${include_first} \"${CMAKE_CURRENT_SOURCE_DIR}/native/backends/throwing_malloc_calls.h\"")
-voxgate_throwing_malloc(ggml-base)
 
 if(TARGET ggml-cuda)
   voxgate_finish_cuda()
@@ -209,7 +149,6 @@ foreach(target IN LISTS ggml_targets)
     target_include_directories(${target} PRIVATE "${VOXGATE_GENERATED}" "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu")
     target_compile_options(${target} PRIVATE -w $<$<COMPILE_LANGUAGE:C>:-fexceptions>
                            ${VOXGATE_VECTOR_LOOPS})
-    voxgate_throwing_malloc(${target})
     if(VOXGATE_TESTS)
       target_compile_definitions(${target} PRIVATE VOXGATE_TESTS)
     endif()

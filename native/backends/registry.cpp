@@ -1,7 +1,6 @@
 #include "backends/registry.h"
 
 #include "backends/gpu_guard.h"
-#include "backends/throwing_malloc.h"
 
 #include <algorithm>
 
@@ -42,16 +41,8 @@ std::vector<std::string_view> family_names() {
 }
 
 std::unique_ptr<Backend> load_model(const LoadOptions& options, const CancelToken& cancel) {
-  if (const auto* family = find(options.family)) {
-    const ThrowingMalloc throwing;
-    try {
-      return load_guarded(family->load, options, cancel);
-    } catch (const Failure&) {
-      if (throwing.has_thrown())
-        throw std::bad_alloc();
-      throw;
-    }
-  }
+  if (const auto* family = find(options.family))
+    return load_guarded(family->load, options, cancel);
   std::string message = "There is no model family \"" + options.family + "\" in this build; it has";
   for (const auto name : family_names())
     message.append(message.ends_with("has") ? " " : ", ").append(name);

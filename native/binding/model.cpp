@@ -1,6 +1,5 @@
 #include "binding/model.h"
 
-#include "backends/throwing_malloc.h"
 #include "binding/convert.h"
 
 #include <algorithm>
@@ -40,12 +39,11 @@ Napi::Object start_making(Napi::Env env, std::string place, std::shared_ptr<Help
       });
 }
 
-// Calls the backend of a model. A library that gets no memory in the middle of its work may leave anything
-// behind, so the backend is then destroyed, and the next call makes it anew.
+// Calls the backend of a model. A std::bad_alloc from the middle of its work may leave a library half way, so
+// the backend is then destroyed, and the next call makes it anew.
 template <typename Call>
 auto call_backend(std::unique_ptr<Backend>& backend, const MakeBackend& make, const CancelToken& cancel,
                   Call call) {
-  const ThrowingMalloc throwing;
   try {
     if (!backend)
       backend = make(cancel);
@@ -53,11 +51,6 @@ auto call_backend(std::unique_ptr<Backend>& backend, const MakeBackend& make, co
   } catch (const std::bad_alloc&) {
     backend.reset();
     throw;
-  } catch (const Failure&) {
-    if (!throwing.has_thrown())
-      throw;
-    backend.reset();
-    throw std::bad_alloc();
   }
 }
 
@@ -124,7 +117,6 @@ Napi::Value Model::lane(const Napi::CallbackInfo& info) {
   return start_making(info.Env(), "add a lane: " + info_.family, helpers_,
                       [make = lane_factory_, whole = make_, helpers = helpers_,
                        closed = resident_->closed()](const CancelToken& cancel) {
-                        const ThrowingMalloc throwing;
                         helpers->share();
                         try {
                           return make();

@@ -44,8 +44,7 @@ void multiply(Tiles& tiles, const Value* columns, int64_t blocks, int64_t count,
 } // namespace
 
 Tiles& thread_tiles() {
-  static thread_local Tiles tiles;
-  return tiles;
+  return thread_block<Tiles>();
 }
 
 bool amx_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,

@@ -1,6 +1,7 @@
 #include "q8_few.h"
 
 #include "taken.h"
+#include "thread_memory.h"
 
 #ifdef VOXGATE_HAS_VECTORS
 
@@ -24,7 +25,7 @@ struct Piece {
 };
 static_assert(kRaised == 0 || kPieceRegisters == 1);
 
-thread_local std::array<Piece, kMaxBlocks / kPieceBlocks * kFewColumns> t_pieces;
+using Pieces = std::array<Piece, kMaxBlocks / kPieceBlocks * kFewColumns>;
 
 // One row times `kCount` columns, whose pieces lie `stride` apart. The weights are read and their scales
 // unpacked once for all of them. The result of a column is the same to the last bit, however many columns
@@ -67,7 +68,8 @@ bool q8_few(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, 
   if (k % kPieceBlocks != 0)
     return false;
   VOXGATE_TAKEN(q8_gemm_few);
-  Piece* piece = t_pieces.data();
+  Piece* const of_columns = thread_block<Pieces>().data();
+  Piece* piece = of_columns;
   for (int64_t column = 0; column < n; ++column) {
     for (int64_t block = 0; block < k; block += kPieceBlocks, ++piece) {
       const block_q8_0* source = columns + column * ldb + block;
@@ -84,7 +86,7 @@ bool q8_few(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, 
   for (int64_t row = m * params->ith / params->nth; row < end; ++row)
     for (int64_t column = 0; column < n; column += kDotColumns)
       kDot[static_cast<size_t>(std::min(kDotColumns, n - column))](
-          rows + row * lda, t_pieces.data() + column * pieces, pieces, k, c + column * ldc + row, ldc);
+          rows + row * lda, of_columns + column * pieces, pieces, k, c + column * ldc + row, ldc);
   return true;
 }
 

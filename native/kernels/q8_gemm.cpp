@@ -3,6 +3,7 @@
 #include "q8_few.h"
 #include "q8_steps.h"
 #include "taken.h"
+#include "thread_memory.h"
 
 #ifdef VOXGATE_HAS_VECTORS
 
@@ -42,17 +43,20 @@ struct Prepared {
   int32_t offset; // offset_of()
 };
 
-thread_local Strip t_strip;
-thread_local std::array<Prepared, kPrepared> t_prepared;
-thread_local std::array<StepSource, kQuads ? 1 : kPrepared> t_sources;
+// What a thread works with.
+struct Work {
+  Strip strip;
+  std::array<Prepared, kPrepared> prepared;
+  std::array<StepSource, kQuads ? 1 : kPrepared> sources;
+};
 
 // The integers of as many rows as there are lanes, of the blocks from `block` to `next`.
 template <typename Row>
-void lay_out_steps(int64_t first, int64_t block, [[maybe_unused]] int64_t next, const Row& row) {
+void lay_out_steps(Strip& to, int64_t first, int64_t block, [[maybe_unused]] int64_t next, const Row& row) {
 #ifdef VOXGATE_HAS_SQUARES
   for (int64_t square = 0; square < kBlockSquares; ++square)
     for (int64_t i = 0; i < kLanes; i += 2)
-      store(static_cast<void*>(t_strip.squares[block][square][(first + i) / 2]),
+      store(static_cast<void*>(to.squares[block][square][(first + i) / 2]),
             two_rows(row(i)[block].qs + 8 * square, row(i + 1)[block].qs + 8 * square));
 #else
   for (int64_t at = 0; at < kPieceRegisters; ++at) { // squares of steps, which are turned at once
@@ -61,36 +65,36 @@ void lay_out_steps(int64_t first, int64_t block, [[maybe_unused]] int64_t next, 
       steps[i] = load_weights(row(i)[block], row(i)[next], at);
     transpose(steps);
     for (int64_t i = 0; i < kLanes; ++i)
-      store(static_cast<void*>(t_strip.steps[block * kBlockSteps + at * kLanes + i][first]), steps[i]);
+      store(static_cast<void*>(to.steps[block * kBlockSteps + at * kLanes + i][first]), steps[i]);
   }
 #endif
 }
 
-void lay_out(const block_q8_0* rows, int64_t lda, int64_t count, int64_t blocks) {
+void lay_out(Strip& to, const block_q8_0* rows, int64_t lda, int64_t count, int64_t blocks) {
   for (int64_t first = 0; first < kRows; first += kLanes) {
     // Rows past the last repeat it; their outputs are not stored.
     const auto row = [&](int64_t i) { return rows + std::min(first + i, count - 1) * lda; };
     for (int64_t block = 0; block < blocks; block += kPieceBlocks) {
       const int64_t next = std::min(block + kPieceBlocks, blocks) - 1;
-      lay_out_steps(first, block, next, row);
+      lay_out_steps(to, first, block, next, row);
       for (int64_t i = block; i <= next; ++i) {
         alignas(64) ggml_half scales[kLanes];
         for (int64_t lane = 0; lane < kLanes; ++lane)
           scales[lane] = row(lane)[i].d;
-        store(&t_strip.scales[i][first], from_halves(scales));
+        store(&to.scales[i][first], from_halves(scales));
       }
     }
   }
 }
 
-void prepare(const block_q8_0* columns, int64_t ldb, int64_t count, int64_t blocks) {
+void prepare(Work& work, const block_q8_0* columns, int64_t ldb, int64_t count, int64_t blocks) {
   size_t at = 0;
   for (int64_t column = 0; column < count; ++column) {
     for (int64_t block = 0; block < blocks; ++block, ++at) {
       const block_q8_0& source = columns[column * ldb + block];
-      t_prepared[at] = {to_float(source.d), offset_of(source)};
+      work.prepared[at] = {to_float(source.d), offset_of(source)};
       if constexpr (!kQuads)
-        std::copy_n(source.qs, kBlock, t_sources[at].qs);
+        std::copy_n(source.qs, kBlock, work.sources[at].qs);
     }
   }
 }
@@ -232,6 +236,7 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
   const int64_t panel = std::min(n, kPrepared / k / kColumns * kColumns); // columns prepared at once
   const int64_t panels = (n + panel - 1) / panel;
 
+  Work& work = thread_block<Work>();
   if (params->ith == 0)
     ggml_threadpool_chunk_set(params->threadpool, params->nth);
   ggml_barrier(params->threadpool);
@@ -241,23 +246,23 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
     const int64_t first_column = job / strips * panel;
     const int64_t last_column = std::min(n, first_column + panel);
     if (prepared != first_column)
-      prepare(columns + first_column * ldb, ldb, last_column - first_column, k);
+      prepare(work, columns + first_column * ldb, ldb, last_column - first_column, k);
     prepared = first_column;
 
     const int64_t first_row = job % strips * kRows;
     const int64_t count = std::min<int64_t>(kRows, m - first_row);
-    lay_out(rows + first_row * lda, lda, count, k);
+    lay_out(work.strip, rows + first_row * lda, lda, count, k);
 #ifdef VOXGATE_HAS_QUADS
     const StepSource* const sources = columns + first_column * ldb;
     const int64_t stride = ldb;
 #else
-    const StepSource* const sources = t_sources.data();
+    const StepSource* const sources = work.sources.data();
     const int64_t stride = k;
 #endif
     for (int64_t column = first_column; column < last_column; column += kColumns) {
       const int64_t from = column - first_column;
       kMultiply[static_cast<size_t>(std::min<int64_t>(kColumns, last_column - column))](
-          t_strip, sources + from * stride, stride, t_prepared.data() + from * k, k,
+          work.strip, sources + from * stride, stride, work.prepared.data() + from * k, k,
           c + column * ldc + first_row, ldc, count);
     }
   }

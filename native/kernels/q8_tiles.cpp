@@ -4,6 +4,7 @@
 #include "q8_tiles.h"
 
 #include "amx_tiles.h"
+#include "thread_memory.h"
 
 #include <cstring>
 
@@ -29,16 +30,10 @@ struct Strip {
   alignas(64) int32_t products[2][kTile][kTile];
 };
 
-thread_local Columns t_columns;
-thread_local Strip t_strip;
-
-// The address of a thread's memory, as a plain value. gcc would compute it by a call where it is used, and a
-// call in a loop puts the vectors of the loop on the stack.
-template <typename T> T* address_of(T& memory) {
-  T* address = &memory;
-  __asm__("" : "+r"(address));
-  return address;
-}
+struct Work {
+  Columns columns;
+  Strip strip;
+};
 
 void lay_out(Columns& to, const block_q8_0* columns, int64_t ldb, int64_t count, int64_t blocks) {
   for (int64_t block = 0; block < blocks; ++block) {
@@ -130,8 +125,7 @@ bool q8_tiles(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
   if (n < kLeastColumns || n > kTile || k < 2 || k % 2 != 0 || k > kMaxBlocks || !may_use_tiles())
     return false;
   VOXGATE_TAKEN(q8_tiles);
-  Columns& columns = *address_of(t_columns);
-  Strip& strip = *address_of(t_strip);
+  auto& [columns, strip] = thread_block<Work>();
   lay_out(columns, static_cast<const block_q8_0*>(b), ldb, n, k);
   const auto* rows = static_cast<const block_q8_0*>(a);
   const int64_t strips = (m + kTile - 1) / kTile;

@@ -21,5 +21,5 @@ test('whichever call of the system fails, the gateway answers, goes on and leave
   for (const line of sweeps.lines) t.diagnostic(line);
   t.diagnostic(`seed ${SEED}, ${sweeps.tried} failures`);
   assert.deepEqual(sweeps.findings, []);
-  assert(sweeps.tried > 500, `only ${sweeps.tried} calls failed`);
+  assert(sweeps.tried > 150, `only ${sweeps.tried} calls failed`);
 });

@@ -31,31 +31,10 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
   1 "            abort();" "            voxgate::upstream_failed(#x);"
   1 "ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft)"
     "voxgate::needed_for_weights(ggml_backend_alloc_ctx_tensors_from_buft(ctx, buft))"
-  # what was made before a failure is freed
-  1 "static struct parakeet_batch parakeet_batch_init(int32_t n_tokens) {
-    parakeet_batch batch = { 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, };"
-    "static void parakeet_batch_free(struct parakeet_batch); static struct parakeet_batch parakeet_batch_init(int32_t n_tokens) {
-    parakeet_batch batch = { 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, }; voxgate::Undo undo{batch, parakeet_batch_free};"
-  1 "(parakeet_seq_id **) malloc(sizeof(parakeet_seq_id *) * (n_tokens + 1))"
-    "(parakeet_seq_id **) calloc(n_tokens + 1, sizeof(parakeet_seq_id *))"
-  1 "    return batch;
-}" "    undo.not_needed(); return batch;
-}"
-  1 "    ggml_context * ctx = ggml_init(params);
-
-    const int" "    const ggml_context_ptr owned(ggml_init(params)); ggml_context * ctx = owned.get();
-
-    const int"
-  1 "    ggml_free(ctx);
-
-    // allocate tensors" "
-
-    // allocate tensors"
+  # `delete` alone would leave the weights behind
   1 "        delete ctx;
         return nullptr;" "        parakeet_free(ctx);
         return nullptr;"
-  1 "    ctx->mel_cache.init(ctx->model.hparams.n_fft);"
-    "    voxgate::Undo undo{ctx, parakeet_free}; ctx->mel_cache.init(ctx->model.hparams.n_fft); undo.not_needed();"
   1 "struct parakeet_state * parakeet_init_state(parakeet_context * ctx) {
     parakeet_state * state = new parakeet_state;"
     "static struct parakeet_state * upstream_init_state(parakeet_context * ctx, parakeet_state * state) {
@@ -72,10 +51,7 @@ voxgate_patched_source(parakeet.cpp "${WHISPER_SOURCE_DIR}/src/parakeet.cpp"
   1 "        if (best_token == blank_id) {
             if"
     "        if (!choose_token(pctx, pstate, params, t, tokens_emitted, duration, best_token, max_logit)) return false; if (best_token == blank_id) {
-            if"
-  # a thread that the system refuses must not end the process: upstream_thread.h
-  1 "std::vector<std::thread>" "std::vector<voxgate::UpstreamThread>"
-  1 "] = std::thread(" "] = voxgate::UpstreamThread(")
+            if")
 
 set_source_files_properties("${CMAKE_CURRENT_LIST_DIR}/parakeet_internals.cpp" PROPERTIES
   COMPILE_DEFINITIONS "PARAKEET_VERSION=\"${whisper_version}\"" COMPILE_OPTIONS "-w"

@@ -1,12 +1,8 @@
-#include "backends/throwing_malloc_calls.h" // comes first
-
 #include "backends/parakeet/parakeet_internals.h"
 
 #include "backends/backend_proc.h"
 #include "backends/parakeet/parakeet_filters.h"
 #include "backends/upstream_failure.h"
-#include "backends/upstream_thread.h"
-#include "backends/upstream_undo.h"
 
 #include <ggml-alloc.h>
 #include <ggml-backend.h>

@@ -84,38 +84,8 @@ voxgate_patched_source(whisper.cpp "${WHISPER_SOURCE_DIR}/src/whisper.cpp"
   # the views of a model share it
   1 "    whisper_vocab vocab;"
     "    std::shared_ptr<whisper_vocab> vocabulary = std::make_shared<whisper_vocab>(); whisper_vocab & vocab = *vocabulary;"
+  # reserve_tokens makes a cache again that it has freed, and may get no memory for it
   1 "    ggml_backend_buffer_free(cache.buffer);" "    ggml_backend_buffer_free(cache.buffer); cache.buffer = nullptr;"
-  1 "        ggml_context * ctx = ggml_init(params);
-
-        const auto & hparams = model.hparams;
-
-        const int n_vocab"
-    "        const ggml_context_ptr owned(ggml_init(params)); ggml_context * ctx = owned.get();
-
-        const auto & hparams = model.hparams;
-
-        const int n_vocab"
-  # of the voice activity model
-  1 "        ggml_context * ctx = ggml_init(params);
-        const auto & hparams"
-    "        const ggml_context_ptr owned(ggml_init(params)); ggml_context * ctx = owned.get();
-        const auto & hparams"
-  2 "        ggml_free(ctx);
-    }
-
-    // allocate tensors" "
-    }
-
-    // allocate tensors"
-  1 "static struct whisper_batch whisper_batch_init(int32_t n_tokens, int32_t n_seq_max) {
-    whisper_batch batch = { 0, nullptr, nullptr, nullptr, nullptr, nullptr, };"
-    "static void whisper_batch_free(struct whisper_batch); static struct whisper_batch whisper_batch_init(int32_t n_tokens, int32_t n_seq_max) {
-    whisper_batch batch = { 0, nullptr, nullptr, nullptr, nullptr, nullptr, }; voxgate::Undo undo{batch, whisper_batch_free};"
-  1 "(whisper_seq_id **) malloc(sizeof(whisper_seq_id *) * (n_tokens + 1))"
-    "(whisper_seq_id **) calloc(n_tokens + 1, sizeof(whisper_seq_id *))"
-  1 "    return batch;
-}" "    undo.not_needed(); return batch;
-}"
   # `delete` alone would leave the weights behind
   1 "        delete ctx;
         return nullptr;" "        whisper_free(ctx);

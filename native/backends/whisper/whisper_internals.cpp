@@ -50,7 +50,7 @@
 //   Keys that stand for several positions count as often. Test: the same.
 // whisper_init_state (3374), whisper_free (3740)
 //   What was made before an exception, or before a failure to load, is freed.
-//   Test: test/faults/fail-nth.test.ts.
+//   Test: test/deep/vulkan.test.ts.
 // alloc_weights (1852), alloc_cache (1002)
 //   ggml's functions, and large pages under the memory, which is read from end to end for every token. Where
 //   there is no memory for the weights, a failure: whisper.cpp goes on without.
@@ -62,15 +62,12 @@
 // call".
 //
 // Only this file sees the types that whisper.cpp keeps private.
-#include "backends/throwing_malloc_calls.h" // comes first
-
 #include "backends/whisper/whisper_internals.h"
 
 #include "backend.h"
 #include "backends/backend_proc.h"
 #include "backends/large_pages.h"
 #include "backends/upstream_failure.h"
-#include "backends/upstream_undo.h"
 #include "backends/whisper/whisper_alignment.h"
 #include "backends/whisper/whisper_call_scope.h"
 #include "backends/whisper/whisper_logits.h"

@@ -20,6 +20,8 @@ export interface Call {
   run(world: World): Promise<string>;
   /** The settings of the gateway. */
   settings?: NodeJS.ProcessEnv;
+  /** True where parakeet.cpp starts threads of its own: a process that is refused one of them ends. */
+  startsThreads?: boolean;
 }
 
 /** Longer than a call takes on a busy machine, so that only one that never ends exceeds it. */
@@ -70,6 +72,7 @@ const steady = (text: string) =>
 const json = (name: string, model: string, fields: Record<string, string> = {}): Call => ({
   name,
   run: async (world) => steady(await transcribe(world, model, fields)),
+  startsThreads: model === 'european',
 });
 
 export async function unloadAll(world: World): Promise<void> {

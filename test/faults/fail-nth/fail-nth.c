@@ -2,10 +2,8 @@
  * the second one, and so on until the work needs no more of them. The file named by VOXGATE_FAIL_NTH holds a `struct
  * control`, which the test reads and writes while the gateway runs (injector.ts knows its layout).
  *
- * Node and V8 end the process when they get no memory, and glibc and GNU's OpenMP runtime do so for some of their own.
- * So allocations and mappings fail for the addon and the libraries beside it only, and on threads that these started for
- * the C++ library as well. Files fail for the whole process, and sockets and pipes never do. The test reads the size of
- * what the addon has allocated and not freed, so that a leak shows. */
+ * Threads and files fail for the whole process, but those of OpenMP, whose runtime then ends the process by design.
+ * Sockets and pipes never fail. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum kind { MEMORY = 1, THREAD = 2, OPEN = 4, WRITE = 8, SYNC = 16, MAP = 32 };
+enum kind { THREAD = 1, OPEN = 2, WRITE = 4, SYNC = 8 };
 
 struct control {
   _Atomic int32_t kinds;   /* which calls are counted; 0: none */
@@ -33,35 +31,11 @@ struct control {
   _Atomic int32_t last;    /* the last call that fails */
   _Atomic int32_t calls;   /* calls since the count was set to 0 */
   _Atomic int32_t failed;  /* those that failed */
-  _Atomic int32_t blocks;  /* allocations of the addon that are not freed */
-  _Atomic int64_t bytes;   /* and their size */
 };
 
 static struct control *control;
 static int shows_place; /* VOXGATE_FAIL_PLACE: the stacks of the first call that fails and of a crash go to stderr */
-#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
-THREAD_LOCAL void *origin; /* who called operator new */
-THREAD_LOCAL int of_addon; /* the addon or one of its libraries started this thread */
-THREAD_LOCAL int inside;   /* this library is at work */
-
-enum owner { OTHER, ADDON, CPLUSPLUS };
-
-static enum owner owner_of(void *address) {
-  struct dl_find_object found;
-  if (_dl_find_object(address, &found) != 0 || found.dlfo_link_map == NULL)
-    return OTHER;
-  const char *name = strrchr(found.dlfo_link_map->l_name, '/');
-  if (name == NULL)
-    return OTHER;
-  if (strstr(name, "voxgate") != NULL || strstr(name, "libggml") != NULL)
-    return ADDON;
-  return strstr(name, "libstdc++") != NULL ? CPLUSPLUS : OTHER;
-}
-
-static int concerns_addon(void *caller) {
-  const enum owner owner = owner_of(caller);
-  return owner == ADDON || (owner == CPLUSPLUS && of_addon);
-}
+static __thread int inside; /* this library is at work */
 
 static int fails(enum kind kind) {
   if (control == NULL || inside || (atomic_load(&control->kinds) & kind) == 0)
@@ -83,175 +57,12 @@ static int fails(enum kind kind) {
   if (real == NULL)                                                                                                    \
     real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);
 
-/* The blocks of the addon, by address: open addressing, at most half full. */
-enum { SLOTS = 1 << 19 };
-static struct {
-  void *block;
-  size_t size;
-} slots[SLOTS];
-static pthread_spinlock_t slots_lock;
-
-static size_t slot_of(void *block) { return ((uintptr_t)block >> 4) * 0x9E3779B97F4A7C15u >> 45; }
-
-static void remember(void *block, size_t size) {
-  if (control == NULL || block == NULL || atomic_load(&control->blocks) > SLOTS / 2)
-    return;
-  pthread_spin_lock(&slots_lock);
-  size_t slot = slot_of(block);
-  while (slots[slot].block != NULL && slots[slot].block != block)
-    slot = (slot + 1) % SLOTS;
-  if (slots[slot].block == NULL)
-    atomic_fetch_add(&control->blocks, 1);
-  else
-    atomic_fetch_sub(&control->bytes, slots[slot].size);
-  slots[slot].block = block;
-  slots[slot].size = size;
-  atomic_fetch_add(&control->bytes, size);
-  pthread_spin_unlock(&slots_lock);
-}
-
-static void forget(void *block) {
-  if (control == NULL || block == NULL)
-    return;
-  pthread_spin_lock(&slots_lock);
-  size_t slot = slot_of(block);
-  while (slots[slot].block != NULL && slots[slot].block != block)
-    slot = (slot + 1) % SLOTS;
-  if (slots[slot].block == block) {
-    atomic_fetch_sub(&control->blocks, 1);
-    atomic_fetch_sub(&control->bytes, slots[slot].size);
-    /* Move up what would not be found behind an empty slot. */
-    size_t hole = slot;
-    for (size_t next = (slot + 1) % SLOTS; slots[next].block != NULL; next = (next + 1) % SLOTS) {
-      const size_t home = slot_of(slots[next].block);
-      if ((next - home) % SLOTS >= (next - hole) % SLOTS) {
-        slots[hole] = slots[next];
-        hole = next;
-      }
-    }
-    slots[hole].block = NULL;
-  }
-  pthread_spin_unlock(&slots_lock);
-}
-
-extern void *__libc_malloc(size_t);
-extern void *__libc_calloc(size_t, size_t);
-extern void *__libc_realloc(void *, size_t);
-extern void *__libc_memalign(size_t, size_t);
-extern void __libc_free(void *);
-
-static int memory_fails(void *caller, int *ours) {
-  *ours = control != NULL && concerns_addon(caller);
-  if (!*ours || !fails(MEMORY))
-    return 0;
-  errno = ENOMEM;
-  return 1;
-}
-
-#define CALLER (origin != NULL ? origin : __builtin_return_address(0))
-
-void *malloc(size_t size) {
-  int ours = 0;
-  if (memory_fails(CALLER, &ours))
-    return NULL;
-  void *block = __libc_malloc(size);
-  if (ours)
-    remember(block, size);
-  return block;
-}
-
-void *calloc(size_t count, size_t size) {
-  int ours = 0;
-  if (memory_fails(CALLER, &ours))
-    return NULL;
-  void *block = __libc_calloc(count, size);
-  if (ours)
-    remember(block, count * size);
-  return block;
-}
-
-void *realloc(void *old, size_t size) {
-  int ours = 0;
-  if (size > 0 && memory_fails(CALLER, &ours))
-    return NULL;
-  forget(old);
-  void *block = __libc_realloc(old, size);
-  if (ours)
-    remember(block, size);
-  return block;
-}
-
-void *aligned_alloc(size_t alignment, size_t size) {
-  int ours = 0;
-  if (memory_fails(CALLER, &ours))
-    return NULL;
-  void *block = __libc_memalign(alignment, size);
-  if (ours)
-    remember(block, size);
-  return block;
-}
-
-int posix_memalign(void **block, size_t alignment, size_t size) {
-  int ours = 0;
-  if (memory_fails(CALLER, &ours))
-    return ENOMEM;
-  *block = __libc_memalign(alignment, size);
-  if (ours)
-    remember(*block, size);
-  return *block == NULL ? ENOMEM : 0;
-}
-
-void free(void *block) {
-  forget(block);
-  __libc_free(block);
-}
-
-/* The operators of C++ call malloc and throw std::bad_alloc through these functions, which -fexceptions allows. */
-static void leave(void **before) { origin = *before; }
-#define OPERATOR_NEW(name, parameters, arguments)                                                                      \
-  void *name parameters {                                                                                              \
-    static void *(*real) parameters;                                                                                   \
-    if (real == NULL)                                                                                                  \
-      *(void **)&real = dlsym(RTLD_NEXT, #name);                                                                       \
-    __attribute__((cleanup(leave))) void *before = origin;                                                             \
-    if (origin == NULL)                                                                                                \
-      origin = __builtin_return_address(0);                                                                            \
-    return real arguments;                                                                                             \
-  }
-OPERATOR_NEW(_Znwm, (size_t size), (size))
-OPERATOR_NEW(_Znam, (size_t size), (size))
-OPERATOR_NEW(_ZnwmRKSt9nothrow_t, (size_t size, void *tag), (size, tag))
-OPERATOR_NEW(_ZnamRKSt9nothrow_t, (size_t size, void *tag), (size, tag))
-OPERATOR_NEW(_ZnwmSt11align_val_t, (size_t size, size_t alignment), (size, alignment))
-OPERATOR_NEW(_ZnamSt11align_val_t, (size_t size, size_t alignment), (size, alignment))
-
-struct start {
-  void *(*run)(void *);
-  void *argument;
-};
-
-static void *run_thread(void *given) {
-  const struct start start = *(struct start *)given;
-  __libc_free(given);
-  of_addon = 1;
-  return start.run(start.argument);
-}
-
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
   REAL(pthread_create)
   struct dl_find_object found;
-  void *caller = __builtin_return_address(0);
-  const int openmp = _dl_find_object(caller, &found) == 0 && strstr(found.dlfo_link_map->l_name, "libgomp") != NULL;
-  if (!openmp && fails(THREAD))
-    return EAGAIN;
-  if (!openmp && owner_of(caller) == OTHER)
-    return real(thread, attributes, run, argument);
-  struct start *start = __libc_malloc(sizeof *start);
-  *start = (struct start){run, argument};
-  const int error = real(thread, attributes, run_thread, start);
-  if (error != 0)
-    __libc_free(start);
-  return error;
+  const int openmp = _dl_find_object(__builtin_return_address(0), &found) == 0 &&
+                     strstr(found.dlfo_link_map->l_name, "libgomp") != NULL;
+  return !openmp && fails(THREAD) ? EAGAIN : real(thread, attributes, run, argument);
 }
 
 static int open_fails(void) {
@@ -325,17 +136,6 @@ WRITE_CALL(pwritev64, (int file, const struct iovec *parts, int count, off64_t a
 SYNC_CALL(fsync)
 SYNC_CALL(fdatasync)
 
-#define MAP_CALL(name, offset)                                                                                         \
-  void *name(void *address, size_t size, int protection, int flags, int file, offset at) {                             \
-    REAL(name)                                                                                                         \
-    if (!concerns_addon(__builtin_return_address(0)) || !fails(MAP))                                                   \
-      return real(address, size, protection, flags, file, at);                                                         \
-    errno = ENOMEM;                                                                                                    \
-    return MAP_FAILED;                                                                                                 \
-  }
-MAP_CALL(mmap, off_t)
-MAP_CALL(mmap64, off64_t)
-
 static void show_end(int signal) {
   void *frames[40];
   backtrace_symbols_fd(frames, backtrace(frames, 40), 2);
@@ -344,7 +144,6 @@ static void show_end(int signal) {
 
 __attribute__((constructor)) static void begin(void) {
   const char *path = getenv("VOXGATE_FAIL_NTH");
-  pthread_spin_init(&slots_lock, PTHREAD_PROCESS_PRIVATE);
   void *frames[1];
   backtrace(frames, 1); /* loads what it needs */
   shows_place = getenv("VOXGATE_FAIL_PLACE") != NULL;

@@ -8,10 +8,10 @@ import { compilePreloadLibrary } from '../../preload-library.ts';
 import { until } from '../../until.ts';
 
 /** The calls that can fail, by the number that fail-nth.c gives them. */
-export const KINDS = { memory: 1, thread: 2, open: 4, write: 8, sync: 16, map: 32 } as const;
+export const KINDS = { thread: 1, open: 2, write: 4, sync: 8 } as const;
 export type Kind = keyof typeof KINDS;
 
-const CONTROL_BYTES = 32;
+const CONTROL_BYTES = 20;
 
 export interface InjectedGateway extends AsyncDisposable {
   base: string;
@@ -19,8 +19,6 @@ export interface InjectedGateway extends AsyncDisposable {
   arm(kind: Kind, first: number, last: number): void;
   /** Stops counting. */
   disarm(): { calls: number; failed: number };
-  /** What the addon has allocated and not freed. */
-  live(): { blocks: number; bytes: number };
   /** How the process ended; null while it runs. */
   end(): string | null;
   /** Everything that the process has printed. */
@@ -74,11 +72,6 @@ export async function startInjectedGateway(dir: string, env: NodeJS.ProcessEnv):
     });
     writeSync(control, bytes, 0, bytes.length, offset);
   };
-  const read = () => {
-    const bytes = Buffer.alloc(CONTROL_BYTES);
-    readSync(control, bytes, 0, CONTROL_BYTES, 0);
-    return bytes;
-  };
   return {
     base: `http://127.0.0.1:${/listens on (\d+)/.exec(printed)?.[1]}`,
     arm(kind, first, last) {
@@ -87,12 +80,9 @@ export async function startInjectedGateway(dir: string, env: NodeJS.ProcessEnv):
     },
     disarm() {
       write(0, 0);
-      const bytes = read();
+      const bytes = Buffer.alloc(CONTROL_BYTES);
+      readSync(control, bytes, 0, CONTROL_BYTES, 0);
       return { calls: bytes.readInt32LE(12), failed: bytes.readInt32LE(16) };
-    },
-    live() {
-      const bytes = read();
-      return { blocks: bytes.readInt32LE(20), bytes: Number(bytes.readBigInt64LE(24)) };
     },
     end: () => end,
     printed: () => printed,

@@ -33,15 +33,11 @@ export interface Sweeper extends AsyncDisposable {
 }
 
 interface Running extends World {
-  /** The bytes that the addon holds when no model is loaded. */
-  unloaded: number;
   /** The number of open files when nothing is done. */
   files: number;
 }
 
 const FOREVER = 2 ** 31 - 1;
-/** What the addon may hold more than after the call before, bytes; the garbage collector frees some of it later. */
-const SLACK_BYTES = 64 * 1024;
 
 /** @param dir the folder with the library and the weights */
 export async function startSweeper(dir: string): Promise<Sweeper> {
@@ -58,14 +54,12 @@ export async function startSweeper(dir: string): Promise<Sweeper> {
       ...{ HF_ENDPOINT: hub.url, SVC_TTS_UPSTREAM_URL: upstream.url, SVC_LLM_BACKEND_URL: upstream.url },
       ...settings,
     });
-    world = { gateway, dir, unloaded: 0, files: 0 };
+    world = { gateway, dir, files: 0 };
     for (let i = 0; i < 2; i++) {
       await call.prepare?.(world);
       await call.run(world);
     }
     await unloadAll(world);
-    await settled(gateway);
-    world.unloaded = gateway.live().bytes;
     world.files = files(gateway);
     return world;
   };
@@ -126,23 +120,6 @@ async function rest(world: Running, dir: string): Promise<void> {
   await until('no upload is left', () => spooled(dir).length === 0);
   await until('all files are closed', () => files(gateway) <= world.files);
   await unloadAll(world);
-  const more = () => gateway.live().bytes - world.unloaded;
-  await until('the models are freed', () => more() < SLACK_BYTES).catch(() => undefined);
-  const leaked = more();
-  world.unloaded += leaked;
-  if (leaked >= SLACK_BYTES) throw new Error(`${leaked} bytes are not freed`);
-}
-
-/** Waits until the addon frees no more. */
-async function settled(gateway: InjectedGateway): Promise<void> {
-  let before = -1;
-  let same = 0;
-  await until('the addon is at rest', () => {
-    const { bytes } = gateway.live();
-    same = bytes === before ? same + 1 : 0;
-    before = bytes;
-    return same > 20;
-  });
 }
 
 const files = (gateway: InjectedGateway) =>
