@@ -100,15 +100,6 @@ endforeach()
 # This lets the failure of a GPU be thrown from where ggml would end the process (native/backends/gpu_guard.h).
 target_compile_options(ggml-base PRIVATE $<$<COMPILE_LANGUAGE:C>:-fexceptions>)
 
-voxgate_patched_source(ggml-cpu.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggml-cpu.cpp"
-  # std::bad_alloc from the line after it would leave a pointer to memory that is freed
-  1 "delete[] cpu_ctx->work_data;
-        cpu_ctx" "delete[] cpu_ctx->work_data; cpu_ctx->work_data = NULL; cpu_ctx->work_size = 0;
-        cpu_ctx"
-  # functions of ours are found by name (native/kernels/found_by_name.cpp)
-  1 "static void * ggml_backend_cpu_get_proc_address(ggml_backend_reg_t reg, const char * name) {"
-    "extern \"C\" void * voxgate_find(const char * name); static void * ggml_backend_cpu_get_proc_address(ggml_backend_reg_t reg, const char * name) { if (void * found = voxgate_find(name)) { return found; }")
-
 if(TARGET ggml-cuda)
   voxgate_finish_cuda()
 endif()
@@ -118,29 +109,14 @@ endif()
 
 # Our kernels stand in front of ggml's in each of its CPU libraries, and are compiled as those are. The table in
 # native/kernels/ops_internals.cpp says why.
-voxgate_patched_source(ops.cpp "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ops.cpp"
-  1 "static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(" "static void upstream_attend("
-  2 "ggml_compute_forward_flash_attn_ext_f16_one_chunk(" "attend("
-  1 "static void ggml_compute_forward_flash_attn_ext_tiled(" "static void upstream_attend_many("
-  1 "ggml_compute_forward_flash_attn_ext_tiled(" "attend_many("
-  1 "static void ggml_compute_forward_im2col_f16(" "static void upstream_im2col("
-  1 "ggml_compute_forward_im2col_f16(" "im2col("
-  1 "ggml_vec_gelu_f32(" "gelu_row("
-  1 "ggml_fp16_to_fp32_row(" "halves_to_floats(")
-# ggml leaves its own products of matrices out where ARM has those of 8-bit integers. Ours stand in the same place, and
-# are for them. Nodes that follow each other are computed as one where that is possible.
-voxgate_patched_source(ggml-cpu.c "${WHISPER_SOURCE_DIR}/ggml/src/ggml-cpu/ggml-cpu.c"
-  1 "static int ggml_cpu_try_fuse_ops(" "int voxgate_fused(const struct ggml_cgraph * graph, int first, const struct ggml_compute_params * params);
-static int ggml_cpu_try_fuse_ops("
-  1 "const int n_fused = ggml_cpu_try_fuse_ops(cgraph, node_n, &params, cplan);" "const int n_fused = voxgate_fused(cgraph, node_n, &params);"
-  1 "#if defined(__ARM_FEATURE_SVE) || defined(__ARM_FEATURE_MATMUL_INT8)" "#if defined(__ARM_FEATURE_SVE)")
 get_property(ggml_targets DIRECTORY "${WHISPER_SOURCE_DIR}/ggml/src" PROPERTY BUILDSYSTEM_TARGETS)
 set(kernels "${CMAKE_CURRENT_SOURCE_DIR}/native/kernels")
 foreach(target IN LISTS ggml_targets)
   get_target_property(sources ${target} SOURCES)
   if(sources MATCHES "ggml-cpu/llamafile/sgemm.cpp")
     list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp ggml-cpu/ggml-cpu.c)
-    list(APPEND sources "${VOXGATE_GENERATED}/patched/ggml-cpu.cpp" "${VOXGATE_GENERATED}/patched/ggml-cpu.c" "${kernels}/sgemm_internals.cpp"
+    set(patched "${VOXGATE_PATCHED}/ggml/src/ggml-cpu")
+    list(APPEND sources "${patched}/ggml-cpu.cpp" "${patched}/ggml-cpu.c" "${kernels}/sgemm_internals.cpp"
          "${kernels}/ops_internals.cpp" "${kernels}/fused_ops.cpp" "${kernels}/im2col.cpp" "${kernels}/cpu_level.cpp" "${kernels}/found_by_name.cpp"
          "${kernels}/q8_gemm.cpp" "${kernels}/q8_few.cpp" "${kernels}/q8_tiles.cpp" "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
          "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp" "${kernels}/unmasked_attention.cpp"

@@ -12,7 +12,7 @@ install_packages() {
 
 case "$1" in
 build-tools)
-  install_packages cmake g++ ninja-build
+  install_packages cmake g++ ninja-build patch
   ;;
 vulkan-tools)
   install_packages glslc libvulkan-dev spirv-headers

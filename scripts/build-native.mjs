@@ -53,10 +53,11 @@ function checkTools() {
     missing.push('a C++20 compiler (g++ 11 or clang 14, or newer)');
   }
   if (!works('ninja') && !works('make')) missing.push('ninja or make');
+  if (!works('git') && !works('patch')) missing.push('git or patch');
   if (missing.length > 0) {
     fail(
       `The native addon cannot be built; missing: ${missing.join(', ')}.`,
-      'On Debian or Ubuntu: apt-get install -y cmake ninja-build g++',
+      'On Debian or Ubuntu: apt-get install -y cmake ninja-build g++ patch',
       'On macOS: xcode-select --install && brew install cmake ninja',
     );
   }

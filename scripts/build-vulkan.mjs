@@ -21,7 +21,7 @@ const { values: options } = parseArgs({
   },
 });
 
-const missing = missingTools(['cmake', 'compiler', 'make', ...VULKAN_TOOLS]);
+const missing = missingTools(['cmake', 'compiler', 'make', 'patch', ...VULKAN_TOOLS]);
 if (missing.length > 0) {
   process.stderr.write(`The Vulkan library cannot be built. ${describeMissing(missing)}\n`);
   process.exit(1);

@@ -35,7 +35,7 @@ const wanted = positionals.length > 0 ? positionals : TARGETS;
 const unknown = wanted.filter((name) => !TARGETS.includes(name));
 if (unknown.length > 0) fail(`There is no target ${unknown.join(', ')}; there are ${TARGETS.join(', ')}.`);
 
-const missing = missingTools(['cmake', 'make', 'clang', 'fuzzer']);
+const missing = missingTools(['cmake', 'make', 'patch', 'clang', 'fuzzer']);
 if (missing.length > 0) fail(describeMissing(missing));
 
 build();

@@ -23,7 +23,7 @@ spawnSync(process.execPath, ['dist/main.js', 'models', 'pull', MODEL], { cwd: RO
 await serve();
 
 function checkTools() {
-  const missing = missingTools(['cmake', 'compiler', 'make']);
+  const missing = missingTools(['cmake', 'compiler', 'make', 'patch']);
   if (missing.length > 0) {
     process.stderr.write(`${describeMissing(missing)}\n`);
     process.exit(1);

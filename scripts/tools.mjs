@@ -23,6 +23,7 @@ const TOOLS = {
   cmake: { commands: ['cmake'], package: 'cmake', why: 'to compile the native engine' },
   compiler: { commands: ['c++', 'g++', 'clang++'], package: 'g++', why: 'to compile the native engine' },
   make: { commands: ['ninja', 'make'], package: 'ninja-build', why: 'to compile the native engine' },
+  patch: { commands: ['git', 'patch'], package: 'patch', why: 'to patch the sources of the engine' },
   ninja: {
     commands: ['ninja'],
     package: 'ninja-build',

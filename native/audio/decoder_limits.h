@@ -73,8 +73,8 @@ class DecoderLimits {
 
 } // namespace voxgate
 
-// The hardened copy of stb_vorbis calls these functions (cmake/stb-vorbis.cmake). Without a Scope they refuse
-// every allocation and every read.
+// The hardened copy of stb_vorbis calls these functions (native/patches/stb_vorbis). Without a Scope they
+// refuse every allocation and every read.
 void* voxgate_vorbis_allocate(size_t size);
 void voxgate_vorbis_release(void* block);
 int voxgate_vorbis_codebook(int entries, int dimensions);

@@ -1,5 +1,5 @@
 // Compiles the decoders, once and without the warnings of this project. miniaudio finds Vorbis only if
-// stb_vorbis is declared first. The code of stb_vorbis is a hardened copy: see cmake/stb-vorbis.cmake.
+// stb_vorbis is declared first. The code of stb_vorbis is a hardened copy: see native/patches/stb_vorbis.
 #include <algorithm>
 
 #define STB_VORBIS_HEADER_ONLY

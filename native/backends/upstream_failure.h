@@ -1,6 +1,6 @@
 #pragma once
 
-// What the patched copies of whisper.cpp and parakeet.cpp (family.cmake) use where a failure would end the
+// What the patched copies of whisper.cpp and parakeet.cpp (native/patches) use where a failure would end the
 // process.
 #include "status.h"
 

@@ -1,6 +1,6 @@
 // Compiles ggml's operations (ops.cpp of ggml 0.15.1), once for each CPU library, from a copy in which five
 // calls inside them arrive at functions of ours, and three functions are renamed to `upstream_...`
-// (cmake/ggml.cmake). Each row names what is called, the lines that call it, what happens instead and why,
+// (native/patches/ggml). Each row names what is called, the lines that call it, what happens instead and why,
 // and the test that fails where it does not happen:
 //
 // attend (8984, 9046)
@@ -49,7 +49,7 @@ static void im2col(const ggml_compute_params* params, ggml_tensor* dst);
 using voxgate::gelu_row;
 static void halves_to_floats(const ggml_fp16_t* halves, float* floats, int64_t count);
 
-#include <patched/ops.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
+#include <patched/ggml/src/ggml-cpu/ops.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
 // Without `partials` a call is whole rows already. With them it is the part of one thread, which takes whole
 // heads instead and leaves the other heads to the other threads.

@@ -10,8 +10,8 @@
 #include <ggml.h>
 #include <parakeet.h>
 
-// A copy with the changes of family.cmake.
-#include <patched/parakeet.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
+// A copy with the changes of native/patches/whisper.
+#include <patched/src/parakeet.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
 #include "backends/parakeet/parakeet_graph.h" // these need the structs of parakeet.cpp
 #include "backends/parakeet/parakeet_transducer.h"

@@ -1,6 +1,6 @@
 // Compiles whisper.cpp 1.9.1 and reaches what it keeps private. What is compiled is a copy in which some of
 // its functions are renamed to `upstream_...`, so that its calls arrive at functions of ours, and some calls
-// of ggml's functions are exchanged (family.cmake).
+// of ggml's functions are exchanged (native/patches/whisper).
 //
 // These are the seams. Each row names what is called, the lines of src/whisper.cpp that call it, what happens
 // instead and why, and the test in native/test/whisper_seams_test.cpp that fails where it does not happen:
@@ -107,7 +107,7 @@ struct whisper_sched;
 static whisper_sched& shared_memory(const whisper_state& state, whisper_sched& scheduler);
 static ggml_tensor* moved_out(whisper_state& state, ggml_tensor* output);
 
-#include <patched/whisper.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
+#include <patched/src/whisper.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
 using voxgate::CallScope;
 using voxgate::seam_counts;
