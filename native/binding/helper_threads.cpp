@@ -2,6 +2,7 @@
 
 #include "status.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -11,19 +12,8 @@
 namespace voxgate {
 namespace {
 
-// Threads for decoders, lanes and ffmpeg, which may start while a graph is computed.
+// Threads for decoders, lanes and ffmpeg, which may start meanwhile.
 constexpr int kSpare = 8;
-
-// Lanes that start or compute at the same time ask one after the other, so that what they ask for never adds
-// up.
-std::mutex asking;
-
-// The helpers of OpenMP wait for the next graph; ggml's own start again for each graph.
-#ifdef _OPENMP
-constexpr bool kHelpersStay = true;
-#else
-constexpr bool kHelpersStay = false;
-#endif
 
 // Starts `count` threads and a few more at the same time. They have ended when the function returns. Throws
 // Failure{out_of_memory} if the system refuses one.
@@ -57,23 +47,18 @@ void require_threads(int count) {
 
 } // namespace
 
-void HelperThreads::make() const {
-  if (threads_ < 2)
+void start_helper_threads(int threads) {
+  if (threads < 2)
     return;
+  // Lanes that start at the same time ask one after the other, so that what they ask for never adds up.
+  static std::mutex asking;
   const std::lock_guard lock(asking);
-  require_threads(threads_ - 1);
+  require_threads(threads - 1);
 #ifdef _OPENMP
   std::atomic<int> members{0}; // without it the compiler would remove the empty region
-#pragma omp parallel num_threads(threads_)
+#pragma omp parallel num_threads(threads)
   ++members;
 #endif
-}
-
-void HelperThreads::check() const {
-  if (threads_ < 2 || (!shared_ && kHelpersStay))
-    return;
-  const std::lock_guard lock(asking);
-  require_threads(threads_ - 1);
 }
 
 } // namespace voxgate

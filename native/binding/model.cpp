@@ -1,6 +1,7 @@
 #include "binding/model.h"
 
 #include "binding/convert.h"
+#include "binding/helper_threads.h"
 
 #include <algorithm>
 
@@ -13,12 +14,11 @@ struct Loaded {
   MakeBackend make;
   ModelInfo info;
   LaneFactory lane_factory;
-  std::shared_ptr<HelperThreads> helpers;
+  int threads;
 };
 
 // Makes a backend on a thread of its own. The promise resolves to the Model that wraps it.
-Napi::Object start_making(Napi::Env env, std::string place, std::shared_ptr<HelperThreads> helpers,
-                          MakeBackend make) {
+Napi::Object start_making(Napi::Env env, std::string place, int threads, MakeBackend make) {
   auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
   Callbacks callbacks;
   callbacks.place = std::move(place);
@@ -26,14 +26,13 @@ Napi::Object start_making(Napi::Env env, std::string place, std::shared_ptr<Help
   Worker& worker = resident->worker();
   return start_job(
       env, worker, std::move(callbacks), StatusCode::load_failed,
-      [resident = resident.get(), make = std::move(make),
-       helpers = std::move(helpers)](const Job& job) -> Result {
-        helpers->make();
+      [resident = resident.get(), make = std::move(make), threads](const Job& job) -> Result {
+        start_helper_threads(threads);
         auto& backend = resident->object() = make(*job.cancel);
-        return [info = backend->info(), lanes = backend->lane_factory(), helpers, make,
+        return [info = backend->info(), lanes = backend->lane_factory(), threads, make,
                 job](Napi::Env e) -> Napi::Value {
           auto held = job.environment->find(job.id)->holding;
-          Loaded loaded{std::static_pointer_cast<Resident<Backend>>(held), make, info, lanes, helpers};
+          Loaded loaded{std::static_pointer_cast<Resident<Backend>>(held), make, info, lanes, threads};
           return job.environment->model_class.New({Napi::External<Loaded>::New(e, &loaded)});
         };
       });
@@ -106,26 +105,24 @@ Napi::Value Model::load(const Napi::CallbackInfo& info) {
   const auto js_options = read_object(info, 0, "options");
   const auto options = read_load_options(js_options);
   check_family(js_options, options.family);
-  return start_making(env, "load a model: " + options.family,
-                      std::make_shared<HelperThreads>(options.threads),
+  return start_making(env, "load a model: " + options.family, options.threads,
                       [options](const CancelToken& cancel) { return load_model(options, cancel); });
 }
 
 Napi::Value Model::lane(const Napi::CallbackInfo& info) {
   if (!lane_factory_)
     throw make_error(info.Env(), {StatusCode::invalid_argument, "This model has one lane"});
-  return start_making(info.Env(), "add a lane: " + info_.family, helpers_,
-                      [make = lane_factory_, whole = make_, helpers = helpers_,
-                       closed = resident_->closed()](const CancelToken& cancel) {
-                        helpers->share();
-                        try {
-                          return make();
-                        } catch (const Failure& failure) {
-                          if (closed || failure.status().code != StatusCode::closed)
-                            throw;
-                          return whole(cancel); // the weights went when memory ran out
-                        }
-                      });
+  return start_making(
+      info.Env(), "add a lane: " + info_.family, threads_,
+      [make = lane_factory_, whole = make_, closed = resident_->closed()](const CancelToken& cancel) {
+        try {
+          return make();
+        } catch (const Failure& failure) {
+          if (closed || failure.status().code != StatusCode::closed)
+            throw;
+          return whole(cancel); // the weights went when memory ran out
+        }
+      });
 }
 
 Model::Model(const Napi::CallbackInfo& info) : Wrapped<Model>(info) {
@@ -136,7 +133,7 @@ Model::Model(const Napi::CallbackInfo& info) : Wrapped<Model>(info) {
   make_ = std::move(loaded->make);
   info_ = loaded->info;
   lane_factory_ = std::move(loaded->lane_factory);
-  helpers_ = loaded->helpers;
+  threads_ = loaded->threads;
   // This tells the garbage collector how much memory an unreferenced model holds.
   external_bytes_ = static_cast<int64_t>(info_.memory_bytes);
   Napi::MemoryManagement::AdjustExternalMemory(info.Env(), external_bytes_);
@@ -167,9 +164,8 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
   callbacks.owner = Napi::Persistent(Value());
   return start_job(
       info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-      [resident = resident_.get(), make = make_, helpers = helpers_, samples = std::move(samples),
+      [resident = resident_.get(), make = make_, samples = std::move(samples),
        options = std::move(options)](const Job& job) -> Result {
-        helpers->check();
         auto segments = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {
           return backend.transcribe(samples, options, events_of(job), *job.cancel);
         });
@@ -185,9 +181,8 @@ Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   callbacks.place = "detect the language: " + info_.family;
   callbacks.owner = Napi::Persistent(Value());
   return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
-                   [resident = resident_.get(), make = make_, helpers = helpers_,
-                    samples = std::move(samples), options](const Job& job) -> Result {
-                     helpers->check();
+                   [resident = resident_.get(), make = make_, samples = std::move(samples),
+                    options](const Job& job) -> Result {
                      auto ranked = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {
                        return backend.detect_language(samples, options, *job.cancel);
                      });

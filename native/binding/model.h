@@ -2,7 +2,6 @@
 
 #include "backend.h"
 #include "binding/errors.h"
-#include "binding/helper_threads.h"
 #include "binding/job.h"
 
 namespace voxgate {
@@ -31,7 +30,7 @@ class Model : public Wrapped<Model> {
   MakeBackend make_;
   ModelInfo info_;
   LaneFactory lane_factory_;
-  std::shared_ptr<HelperThreads> helpers_;
+  int threads_ = 1;
   int64_t external_bytes_ = 0;
 };
 

@@ -35,7 +35,7 @@ Napi::Value TurnDetector::load(const Napi::CallbackInfo& info) {
   return start_job(
       info.Env(), worker, std::move(callbacks), StatusCode::load_failed,
       [resident = resident.get(), path, threads](const Job& job) -> Result {
-        HelperThreads(threads).make();
+        start_helper_threads(threads);
         resident->object() = std::make_unique<SmartTurn>(path, threads);
         return [job](Napi::Env e) -> Napi::Value {
           auto held = std::static_pointer_cast<ResidentTurns>(job.environment->find(job.id)->holding);

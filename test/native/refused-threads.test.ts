@@ -133,13 +133,6 @@ test('Whisper goes on with the lanes it has', { skip: skip || noWeights }, () =>
     const lane = await model.lane(1);
     console.log(lane !== (await model.lane(0)));
     console.log(await outcome(Promise.all([model.transcribe(speech, warm), lane.transcribe(speech, warm)])));
-    for (const threads of [0, 1, 2, 3, 5]) {
-      allow(threads);
-      const both = [model.transcribe(speech, warm), lane.transcribe(speech, warm)].map(outcome);
-      for (const end of await Promise.all(both)) if (end !== 'ok' && end !== 'out_of_memory') console.log(end);
-    }
-    allow(-1);
-    console.log(await outcome(Promise.all([model.transcribe(speech, warm), lane.transcribe(speech, warm)])));
     await model.close();`);
-  assert.deepEqual(printed, ['true', 'true', 'ok', 'true', 'ok', 'ok']);
+  assert.deepEqual(printed, ['true', 'true', 'ok', 'true', 'ok']);
 });
