@@ -87,12 +87,53 @@ export interface App {
 const LAST_LINES_MS = 3000;
 
 export function buildApp(config: Config, deps: AppDeps): App {
-  const { log, store } = deps;
+  const engine = buildEngine(config, deps);
+  const { slot, line, caches, naming, transcription, audio, instruments, shutdown, gracefulStop } = engine;
+  const live = buildLive(config, deps, engine);
+  const storage = bodyStorage(config, deps.log, engine.budgets.upload);
+  const server = buildHttp(config, deps, { engine, live, storage });
+  return {
+    server,
+    wyoming: live.wyoming.server,
+    slot,
+    audioProblem: audio.problem,
+    async preload(name) {
+      const modelId = naming.modelId(name);
+      if (modelId === undefined) throw new GatewayError('model_not_found', { model: excerpt(name) });
+      const needed = { modelId, speakers: false };
+      await transcription.ensureWeights(needed, shutdown.signal, () => undefined);
+      await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
+      await using _model = await caches.models.lease(modelId);
+    },
+    async close(drainMs = 0) {
+      const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));
+      const stopped = gracefulStop.stop(server, { drainMs, abort, also: live.wyoming.stop() });
+      line.close();
+      await live.realtime.stop();
+      await stopped;
+      await Promise.all(Object.values(caches).map((cache) => cache.close()));
+      storage.spool.close();
+      // This comes last, so that the requests that ended just now are written, unless the disk hangs.
+      await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);
+    },
+  };
+}
+
+type Engine = ReturnType<typeof buildEngine>;
+type Live = ReturnType<typeof buildLive>;
+
+interface HttpParts {
+  engine: Engine;
+  live: Live;
+  storage: BodyStorage;
+}
+
+/** What recognizes speech, one request at a time, and what is seen of it. */
+function buildEngine(config: Config, deps: AppDeps) {
+  const { log } = deps;
   const budgets = withBudgets(deps.budgets);
-  const holdsKey = keyFinder(config.apiKeys);
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // each request under way has one
-  const gracefulStop = createGracefulStop();
   const slot = createSlot({ maxHoldMs: config.maxHoldMs, onChange: deps.engine.noteRequest });
   const line = createWaitingLine(slot, budgets.waiting);
   const slotStatus = () => ({ ...slot.status(), waiting: line.waiting() });
@@ -102,55 +143,87 @@ export function buildApp(config: Config, deps: AppDeps): App {
     knownModels: [...CATALOGUE.map((model) => model.id), config.tts.modelId],
   });
   const caches = createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
-  const storage = bodyStorage(config, log, budgets.upload);
   const naming = createNaming(config, deps, caches);
-  const transcription = createTranscription(naming, deps, { slot, beamSize: config.beamSize }, caches);
-  const audio = createAudioOpener({
-    engine: deps.engine,
-    searchPath: config.environment.PATH ?? '',
-    maxAudioSec: config.maxAudioSec,
-    limits: budgets.ffmpeg,
-  });
-  const finished = (exchange: Exchange) => {
-    instruments.finished(exchange);
-    deps.onExchange?.(exchange);
+  return {
+    budgets,
+    shutdown,
+    gracefulStop: createGracefulStop(),
+    slot,
+    line,
+    slotStatus,
+    instruments,
+    caches,
+    naming,
+    transcription: createTranscription(naming, deps, { slot, beamSize: config.beamSize }, caches),
+    audio: createAudioOpener({
+      engine: deps.engine,
+      searchPath: config.environment.PATH ?? '',
+      maxAudioSec: config.maxAudioSec,
+      limits: budgets.ffmpeg,
+    }),
+    /** The models that are served now. */
+    models: () => servable(config, deps, caches).filter(naming.isAllowed),
+    finished(exchange: Exchange) {
+      instruments.finished(exchange);
+      deps.onExchange?.(exchange);
+    },
   };
-  const observer = createObserver({ beginCapture: instruments.beginCapture, finished, holdsKey });
+}
+
+/** Live sessions over WebSockets and over Wyoming. */
+function buildLive(config: Config, deps: AppDeps, engine: Engine) {
+  const { budgets, slot, line, caches } = engine;
   const isSlotHeld = () => !slot.isFree();
   const voiceActivityLane = createVoiceActivityLane(isSlotHeld);
-  const live = {
-    ...{ transcription, slot, waitMs: config.liveWaitMs },
+  const sessions = {
+    transcription: engine.transcription,
+    slot,
+    waitMs: config.liveWaitMs,
     takeWaiting(request: Pick<TurnRequest, 'requestId' | 'network' | 'waitMs'>, signal: AbortSignal) {
       const how = { outlastsStop: true, onWaited: () => undefined };
       const turn = line.turn({ category: 'asr', ...request, ...how });
       return turn.take(signal).finally(turn.end);
     },
     async loadVoiceActivity(signal: AbortSignal) {
-      const { path } = await store.ensure(VOICE_ACTIVITY.id, { signal });
+      const { path } = await deps.store.ensure(VOICE_ACTIVITY.id, { signal });
       return voiceActivityLane(await deps.engine.loadVoiceActivity({ path }));
     },
-    turnDetection: createTurnDetection(caches.turnDetectors, store),
-    tellsSpeakers: () => hasSpeakerModel(store, caches),
+    turnDetection: createTurnDetection(caches.turnDetectors, deps.store),
+    tellsSpeakers: () => hasSpeakerModel(deps.store, caches),
   };
-  const models = () => servable(config, deps, caches).filter(naming.isAllowed);
-  const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0, holdsKey };
-  const places = createLivePlaces(config.maxLiveSessions);
-  const turns = createLiveTurns(budgets.liveTurns, { isSlotHeld });
-  const liveServer = { live, places, turns, shutdown: shutdown.signal, log, onExchange: finished };
-  const realtime = createRealtime({ ...liveServer, limits: budgets.live, gracefulStop });
+  const shared = {
+    live: sessions,
+    places: createLivePlaces(config.maxLiveSessions),
+    turns: createLiveTurns(budgets.liveTurns, { isSlotHeld }),
+    shutdown: engine.shutdown.signal,
+    log: deps.log,
+    onExchange: engine.finished,
+  };
   const secrets: ClientSecrets = createTokens({ ...budgets.clientSecrets, prefix: SECRET_PREFIX });
-  const wyoming = createWyoming({
-    ...liveServer,
-    limits: { ...budgets.live, ...budgets.wyoming },
-    sparedMs: budgets.connection.sparedMs,
-    info: () => infoOf(models(), VERSION),
-  });
+  return {
+    sessions,
+    secrets,
+    realtime: createRealtime({ ...shared, limits: budgets.live, gracefulStop: engine.gracefulStop }),
+    wyoming: createWyoming({
+      ...shared,
+      limits: { ...budgets.live, ...budgets.wyoming },
+      sparedMs: budgets.connection.sparedMs,
+      info: () => infoOf(engine.models(), VERSION),
+    }),
+  };
+}
 
+/** The server with all routes. */
+function buildHttp(config: Config, deps: AppDeps, parts: HttpParts): Server {
+  const { log } = deps;
+  const { budgets, instruments, gracefulStop, finished } = parts.engine;
+  const holdsKey = keyFinder(config.apiKeys);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.enable('case sensitive routing');
   app.set('trust proxy', config.trustProxy);
+  const observer = createObserver({ beginCapture: instruments.beginCapture, finished, holdsKey });
   const slowReaders = endSlowReaders(budgets.answer, log);
   const arrival = [
     gracefulStop.watch,
@@ -172,91 +245,91 @@ export function buildApp(config: Config, deps: AppDeps): App {
   app.use(...arrival);
   mountCategories(app);
   app.use(wellFormed(budgets.connection), ...protection({ ...config, hasKeys: config.apiKeys.length > 0 }));
-  mountRoutes(app, {
+  mountRoutes(app, routeParts(config, deps, { ...parts, server, holdsKey }));
+  app.use(onError);
+  return server;
+}
+
+/** What the routes of the table need. */
+function routeParts(
+  config: Config,
+  deps: AppDeps,
+  parts: HttpParts & { server: Server; holdsKey: ReturnType<typeof keyFinder> },
+): Parameters<typeof mountRoutes>[1] {
+  const { engine, live, storage, holdsKey } = parts;
+  const { budgets, gracefulStop } = engine;
+  const shutdown = engine.shutdown.signal;
+  const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0, holdsKey };
+  return {
     version: VERSION,
     describe: { adminPaths, livePaths },
-    apiKeys: createApiKeys(config.apiKeys, budgets.access, secrets),
+    apiKeys: createApiKeys(config.apiKeys, budgets.access, live.secrets),
     models: {
-      list: models,
+      list: engine.models,
       upstreams: createInventory(config),
       aliases: config.modelAliases,
       startedAtSec: Math.floor(Date.now() / 1000),
     },
-    slot,
-    line,
+    slot: engine.slot,
+    line: engine.line,
     maxWaitSec: config.maxWaitSec,
     gracefulStop,
-    shutdown: shutdown.signal,
+    shutdown,
     transcriptions: {
-      transcription,
-      openAudio: audio.open,
+      transcription: engine.transcription,
+      openAudio: engine.audio.open,
       uploads: createUploadReceiver(storage),
-      shutdown: shutdown.signal,
-      log,
+      shutdown,
+      log: deps.log,
     },
     live: [
-      { method: 'get', path: '/v1/realtime', chain: [], handler: realtime.handler },
-      ...clientSecretRoutes({ secrets, live, limits: budgets.clientSecrets, gracefulStop }),
+      { method: 'get', path: '/v1/realtime', chain: [], handler: live.realtime.handler },
+      ...clientSecretRoutes({
+        secrets: live.secrets,
+        live: live.sessions,
+        limits: budgets.clientSecrets,
+        gracefulStop,
+      }),
     ],
     speech: createReverseProxy(speechUpstream(config.tts), forwarding),
     chat: createReverseProxy(chatUpstream(config.llm), forwarding),
     bodies: createBodyReceiver(storage, budgets.proxied),
-    prometheus: instruments.prometheus,
-    lookAtModels: store.look,
-    admin: adminRoutes({
-      shutdown: shutdown.signal,
-      version: VERSION,
-      cpuLevel: deps.engine.info.cpuLevel,
-      log,
-      slot: { status: slotStatus, stopHolder: slot.stopHolder },
-      metrics: instruments.metrics,
-      audioProblem: audio.problem,
-      toggles: instruments.toggles,
-      crashes: deps.crashes,
-      captures: createCaptureActions({
-        dir: config.observability.payloadDir,
-        capture: instruments.capture,
-        base: () => ownBaseUrl(server),
-        apiKey: config.apiKeys[0],
-      }),
-      models: createModelActions({
-        catalogue: CATALOGUE,
-        store,
-        cache: caches.models,
-        helpers: [caches.voiceActivity, caches.speakers, caches.turnDetectors],
-        modelId: naming.modelId,
-        signal: shutdown.signal,
-        log,
-      }),
+    prometheus: engine.instruments.prometheus,
+    lookAtModels: deps.store.look,
+    admin: buildPages(config, deps, parts),
+  };
+}
+
+/** The dashboard. */
+function buildPages(config: Config, deps: AppDeps, parts: { engine: Engine; server: Server }) {
+  const { slot, slotStatus, instruments, caches, naming, audio } = parts.engine;
+  const shutdown = parts.engine.shutdown.signal;
+  return adminRoutes({
+    shutdown,
+    version: VERSION,
+    cpuLevel: deps.engine.info.cpuLevel,
+    log: deps.log,
+    slot: { status: slotStatus, stopHolder: slot.stopHolder },
+    metrics: instruments.metrics,
+    audioProblem: audio.problem,
+    toggles: instruments.toggles,
+    crashes: deps.crashes,
+    captures: createCaptureActions({
+      dir: config.observability.payloadDir,
+      capture: instruments.capture,
+      base: () => ownBaseUrl(parts.server),
+      apiKey: config.apiKeys[0],
+    }),
+    models: createModelActions({
+      catalogue: CATALOGUE,
+      store: deps.store,
+      cache: caches.models,
+      helpers: [caches.voiceActivity, caches.speakers, caches.turnDetectors],
+      modelId: naming.modelId,
+      signal: shutdown,
+      log: deps.log,
     }),
   });
-  app.use(onError);
-
-  return {
-    server,
-    wyoming: wyoming.server,
-    slot,
-    audioProblem: audio.problem,
-    async preload(name) {
-      const modelId = naming.modelId(name);
-      if (modelId === undefined) throw new GatewayError('model_not_found', { model: excerpt(name) });
-      const needed = { modelId, speakers: false };
-      await transcription.ensureWeights(needed, shutdown.signal, () => undefined);
-      await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
-      await using _model = await caches.models.lease(modelId);
-    },
-    async close(drainMs = 0) {
-      const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));
-      const stopped = gracefulStop.stop(server, { drainMs, abort, also: wyoming.stop() });
-      line.close();
-      await realtime.stop();
-      await stopped;
-      await Promise.all(Object.values(caches).map((cache) => cache.close()));
-      storage.spool.close();
-      // This comes last, so that the requests that ended just now are written, unless the disk hangs.
-      await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);
-    },
-  };
 }
 
 /** What uploads and the bodies of speech and chat calls share. */

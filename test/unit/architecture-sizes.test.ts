@@ -17,7 +17,6 @@ const SMALL_FILE = 40;
 /** Longer functions, by the names of their files and their own. */
 const TOO_LONG: readonly string[] = [
   'api-key.ts createApiKeys',
-  'app.ts buildApp',
   'cache.ts createModelCache',
   'capture.ts createCapture',
   'connection.ts runConnection',
