@@ -152,58 +152,7 @@ export interface UpstreamConfig {
   readonly timeoutMs: number;
 }
 
-export interface Config {
-  readonly host: string;
-  readonly port: number;
-  /** Undefined: Wyoming is not spoken. */
-  readonly wyomingPort: number | undefined;
-  readonly tts: UpstreamConfig & { readonly modelId: string };
-  readonly llm: UpstreamConfig;
-  readonly modelDir: string;
-  readonly modelDownload: boolean;
-  readonly modelDefaultSize: string;
-  readonly modelKeepAliveMs: number;
-  readonly modelPreload: readonly string[];
-  readonly modelAliases: Readonly<Record<string, string>>;
-  /** The most memory of all loaded models together. */
-  readonly modelMemoryBytes: number;
-  /** The ids or aliases of the models that requests may use; when empty, all. */
-  readonly modelAllow: readonly string[];
-  readonly device: string;
-  readonly cpu: string;
-  readonly threads: number;
-  /** Texts that Whisper follows side by side where a chunk is in doubt. */
-  readonly beamSize: number;
-  readonly maxConnections: number;
-  readonly maxUploadBytes: number;
-  readonly maxUploads: number;
-  /** At least `maxUploadBytes`. */
-  readonly maxSpoolBytes: number;
-  readonly maxAudioSec: number;
-  readonly maxHoldMs: number;
-  /** 0: no request may wait for the slot. */
-  readonly maxWaitSec: number;
-  readonly maxLiveSessions: number;
-  /** The longest time that an utterance waits for the slot. */
-  readonly liveWaitMs: number;
-  /** The time that requests under way have to end when the gateway stops. */
-  readonly drainMs: number;
-  readonly tmpDir: string;
-  /** When empty, every client that can reach the gateway may use it. */
-  readonly apiKeys: readonly string[];
-  readonly corsOrigins: readonly string[];
-  readonly allowedHosts: readonly string[];
-  /** How many reverse proxies are in front, or their subnets; 0 trusts none. */
-  readonly trustProxy: number | readonly string[];
-  readonly observability: InstrumentsConfig;
-  /** Where records of crashes are kept. */
-  readonly crashDir: string;
-  readonly logLevel: 'error' | 'warn' | 'info' | 'debug';
-  readonly hubEndpoint: string;
-  readonly hubToken: string | undefined;
-  /** The environment that child processes inherit. It has PATH and the settings of pip, and no key of this process. */
-  readonly environment: Readonly<NodeJS.ProcessEnv>;
-}
+export type Config = Readonly<ReturnType<typeof configOf>>;
 
 /**
  * Reads the settings. An empty value counts as absent, as in a compose file. One of spaces alone does not: a setting that
@@ -220,11 +169,20 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
   const given = givenSettings(env);
   const parsed = settings.safeParse(given);
   if (!parsed.success) throw refusedSetting(settings.shape, given, parsed.error);
-  const s = parsed.data;
+  const config = configOf(parsed.data, env);
+  const refusal = refusesPorts(config) ?? refusesWyoming(config, parsed.data.SVC_WYOMING_KEYLESS);
+  if (refusal !== null) throw new ConfigError(refusal);
+  const warnings = [...unknownSettings(Object.keys(env), Object.keys(settings.shape)), ...exposure(config)];
+  return { config: Object.freeze(config), warnings };
+}
+
+/** The settings under the names of the code, with a unit in the name where there is one. */
+function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
   const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
-  const config: Config = {
+  return {
     host: s.SVC_HOST,
     port: s.SVC_PORT,
+    /** Undefined: Wyoming is not spoken. */
     wyomingPort: s.SVC_WYOMING_PORT,
     tts: {
       url: s.SVC_TTS_UPSTREAM_URL,
@@ -238,28 +196,37 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
     modelKeepAliveMs: keepAlive < 0 ? Number.POSITIVE_INFINITY : keepAlive * 1000,
     modelPreload: s.SVC_MODEL_PRELOAD,
     modelAliases: s.SVC_MODEL_ALIASES,
+    /** The most memory of all loaded models together. */
     modelMemoryBytes: s.SVC_MODEL_MEMORY_MB
       ? toBytes(s.SVC_MODEL_MEMORY_MB)
       : MODEL_MEMORY_SHARE * usableMemoryBytes(),
+    /** The ids or aliases of the models that requests may use; when empty, all. */
     modelAllow: s.SVC_MODEL_ALLOW,
     device: s.SVC_DEVICE,
     cpu: s.SVC_CPU,
     maxConnections: s.SVC_MAX_CONNECTIONS,
     threads: s.SVC_THREADS ?? usefulThreads(),
+    /** Texts that Whisper follows side by side where a chunk is in doubt. */
     beamSize: s.SVC_BEAM_SIZE,
     maxUploadBytes: toBytes(s.SVC_MAX_UPLOAD_MB),
     maxUploads: s.SVC_MAX_UPLOADS,
+    /** At least `maxUploadBytes`. */
     maxSpoolBytes: toBytes(Math.max(s.SVC_MAX_SPOOL_MB, s.SVC_MAX_UPLOAD_MB)),
     maxAudioSec: s.SVC_MAX_AUDIO_SEC,
     maxHoldMs: s.SVC_MAX_HOLD_SEC * 1000,
+    /** 0: no request may wait for the slot. */
     maxWaitSec: s.SVC_MAX_WAIT_SEC,
     maxLiveSessions: s.SVC_MAX_LIVE_SESSIONS,
+    /** The longest time that an utterance waits for the slot. */
     liveWaitMs: s.SVC_LIVE_WAIT_SEC * 1000,
+    /** The time that requests under way have to end when the gateway stops. */
     drainMs: s.SVC_DRAIN_SEC * 1000,
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
+    /** When empty, every client that can reach the gateway may use it. */
     apiKeys: s.SVC_API_KEY,
     corsOrigins: s.SVC_CORS_ORIGINS,
     allowedHosts: s.SVC_ALLOWED_HOSTS,
+    /** How many reverse proxies are in front, or their subnets; 0 trusts none. */
     trustProxy: s.SVC_TRUST_PROXY,
     observability: {
       metrics: s.SVC_OBS_METRICS_ENABLED,
@@ -272,17 +239,15 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
       payloadDir: resolve(s.SVC_OBS_PAYLOAD_DIR),
       payloadMaxDays: s.SVC_OBS_PAYLOAD_MAX_DAYS,
       payloadMaxGb: s.SVC_OBS_PAYLOAD_MAX_GB,
-    },
+    } satisfies InstrumentsConfig,
+    /** Where records of crashes are kept. */
     crashDir: resolve(s.SVC_CRASH_DIR),
     logLevel: s.SVC_LOG_LEVEL,
     hubEndpoint: withoutTrailingSlashes(s.HF_ENDPOINT),
     hubToken: s.HF_TOKEN,
+    /** The environment that child processes inherit. It has PATH and the settings of pip, and no key of this process. */
     environment: childEnvironment(env),
   };
-  const refusal = refusesPorts(config) ?? refusesWyoming(config, s.SVC_WYOMING_KEYLESS);
-  if (refusal !== null) throw new ConfigError(refusal);
-  const warnings = [...unknownSettings(Object.keys(env), Object.keys(settings.shape)), ...exposure(config)];
-  return { config: Object.freeze(config), warnings };
 }
 
 /**
