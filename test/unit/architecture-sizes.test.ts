@@ -19,7 +19,6 @@ const TOO_LONG: readonly string[] = [
   'api-key.ts createApiKeys',
   'cache.ts createModelCache',
   'capture.ts createCapture',
-  'connection.ts runConnection',
   'embedding-tensors.ts embeddingTensors',
   'ffmpeg.ts openFfmpegDecoder',
   'messages.ts createMessageReader',

@@ -61,151 +61,185 @@ const PIECE_BYTES = 8000;
 const CLOSE = { goingAway: 1001, policy: 1008, internal: 1011, tryAgainLater: 1013 };
 
 export function runConnection(options: ConnectionOptions): Connection {
-  const { socket, limits, log, requestId, shutdown, turn } = options;
-  const session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
-  const gone = new AbortController();
-  let state = options.first;
-  let { settings, warnings } = asServed(toLiveSettings(state), options.live);
-  let decoder = liveDecoder(toLiveFormat(state));
-  let beta = options.beta;
-  let stopping = false;
+  return new RealtimeConnection(options);
+}
+
+class RealtimeConnection implements Connection {
+  readonly closed: Promise<void>;
+  readonly #options: ConnectionOptions;
+  readonly #session: { id: string; expiresAt: number };
+  readonly #gone = new AbortController();
+  readonly #watch: ReturnType<typeof watchSocket>;
+  readonly #inbox: ReturnType<typeof createInbox>;
+  #state: SessionState;
+  /** What is served of the state, and what the client is told of the rest. */
+  #served: ReturnType<typeof asServed>;
+  #decoder: ReturnType<typeof liveDecoder>;
+  #beta: boolean;
+  #stopping = false;
   /** Whether the client had asked for log probabilities when an utterance ended, by its id, until it has its text. */
-  const withLogprobs = new Map<string, boolean>();
-  let live: ReturnType<typeof openLiveSession> | null = null;
+  readonly #withLogprobs = new Map<string, boolean>();
+  #live: ReturnType<typeof openLiveSession> | null = null;
 
-  const watch = watchSocket(socket, limits, (why) => end(CLOSE.policy, why));
-
-  function send(event: ServerEvent): void {
-    watch.send(JSON.stringify({ event_id: newId('event'), ...event }));
-  }
-
-  function emit(event: LiveEvent): void {
-    if (event.type === 'completed' || event.type === 'failed') options.onUtterance(event);
-    if (event.type === 'committed') withLogprobs.set(event.id, settings.request.logprobs);
-    const logprobs = withLogprobs.get(event.id) ?? settings.request.logprobs;
-    if (event.type === 'completed' || event.type === 'failed') withLogprobs.delete(event.id);
-    for (const shown of toServerEvents(event, { beta, logprobs })) send(shown);
-  }
-
-  /** The domain's session begins with the first audio, because its weights may have to be fetched. */
-  function opened() {
-    const deps = { ...options.live, limits, newId: () => newId('item'), emit };
-    live ??= openLiveSession(settings, deps, gone.signal);
-    return live;
-  }
-
-  function sendSession(what: 'created' | 'updated'): void {
-    if (beta)
-      send({
-        type: `transcription_session.${what}`,
-        session: shownBetaSession(state, { ...session, warnings }),
+  constructor(options: ConnectionOptions) {
+    const { socket, limits, first, turn } = options;
+    this.#options = options;
+    this.#session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
+    this.#state = first;
+    this.#served = asServed(toLiveSettings(first), options.live);
+    this.#decoder = liveDecoder(toLiveFormat(first));
+    this.#beta = options.beta;
+    this.#watch = watchSocket(socket, limits, (why) => this.#end(CLOSE.policy, why));
+    this.#inbox = createInbox(socket, async (message) => {
+      await turn();
+      if (!this.#stopping && !this.#gone.signal.aborted) await this.#take(message);
+    });
+    socket.on('message', (data, isBinary) => this.#inbox.push(isBinary ? null : (data as Buffer)));
+    const expiry = setTimeout(() => {
+      const hours = limits.sessionMs / 3_600_000;
+      this.#endWithEvent(CLOSE.goingAway, new GatewayError('session_expired', { hours }));
+    }, limits.sessionMs);
+    this.closed = new Promise<void>((resolve) => {
+      socket.once('close', () => {
+        clearTimeout(expiry);
+        stopped[Symbol.dispose]();
+        if (!this.#gone.signal.aborted) this.#gone.abort(new GatewayError('client_left', {}));
+        const over = this.#live?.then((open) => open[Symbol.asyncDispose]()) ?? Promise.resolve();
+        over.catch(() => undefined).finally(resolve);
       });
-    else send({ type: `session.${what}`, session: shownSession(state, { ...session, warnings }) });
+    });
+    this.#sendSession('created');
+    const stopped = onAbort(options.shutdown, () => this.#stopNow());
   }
 
-  async function handle(event: ClientEvent): Promise<void> {
-    switch (event.type) {
-      case 'update': {
-        const next = updated(state, event.update);
-        const nextSettings = toLiveSettings(next);
-        requireServed(nextSettings, options.live, event); // an unknown model is refused now
-        if (JSON.stringify(next.format) !== JSON.stringify(state.format))
-          decoder = liveDecoder(toLiveFormat(next));
-        ({ settings, warnings } = asServed(nextSettings, options.live));
-        [state, beta] = [next, beta || event.beta];
-        (await live)?.configure(settings);
-        return sendSession('updated');
-      }
-      case 'append':
-        // Samples take up to 8 times the bytes of the audio, and minutes of it would keep all others waiting. So a
-        // piece is decoded at a time, all other work has its turn before the next, and a client that left ends it.
-        for (let at = 0; at < event.audio.length; at += PIECE_BYTES) {
-          if (at > 0) await turn();
-          gone.signal.throwIfAborted();
-          const samples = decoder.take(event.audio.subarray(at, at + PIECE_BYTES));
-          if (samples.length > 0) await watch.hear(async () => (await opened()).append(samples));
-        }
-        return;
-      case 'commit': {
-        const open = await opened();
-        await open.append(decoder.end());
-        return open.commit();
-      }
-      case 'clear':
-        decoder.end(); // it may hold half of a sample
-        (await live)?.clear();
-        return send({ type: 'input_audio_buffer.cleared' });
-    }
+  idleMs(): number {
+    return this.#watch.idleMs();
+  }
+
+  giveUp(why: GatewayError): void {
+    const { log, requestId } = this.#options;
+    log.info('live session gave way', { requestId });
+    this.#endWithEvent(CLOSE.tryAgainLater, why);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await this.#inbox.idle();
+    await (await this.#live?.catch(() => null))?.settled();
+    this.#stopNow();
+    await this.closed;
   }
 
   /** @param message null for a binary one */
-  async function take(message: Buffer | null): Promise<void> {
+  async #take(message: Buffer | null): Promise<void> {
+    const { limits, log, requestId, turn } = this.#options;
     let eventId: string | null = null;
     try {
       if (message === null) throw new GatewayError('unknown_event', { event: 'a binary message' });
       const event = await readClientEvent(message, limits, turn);
       eventId = event.eventId;
-      await handle(event);
+      await this.#handle(event);
     } catch (thrown) {
-      if (gone.signal.aborted) return;
+      if (this.#gone.signal.aborted) return;
       const error = toGatewayError(thrown instanceof BadEvent ? thrown.error : thrown);
-      send(errorEvent(error, thrown instanceof BadEvent ? thrown.eventId : eventId));
+      this.#send(errorEvent(error, thrown instanceof BadEvent ? thrown.eventId : eventId));
       if (error.status < 500) return;
       // Without its voice activity model the session cannot go on.
       log.error('live session failed', { requestId, cause: String(error.cause ?? error.message) });
-      end(CLOSE.internal, error);
+      this.#end(CLOSE.internal, error);
     }
   }
 
-  function end(code: number, why: GatewayError): void {
-    if (gone.signal.aborted) return;
-    gone.abort(why);
-    watch.close(code, why.message);
+  async #handle(event: ClientEvent): Promise<void> {
+    switch (event.type) {
+      case 'update':
+        return await this.#update(event);
+      case 'append':
+        return await this.#append(event.audio);
+      case 'commit': {
+        const open = await this.#opened();
+        await open.append(this.#decoder.end());
+        return open.commit();
+      }
+      case 'clear':
+        this.#decoder.end(); // it may hold half of a sample
+        (await this.#live)?.clear();
+        return this.#send({ type: 'input_audio_buffer.cleared' });
+    }
+  }
+
+  async #update(event: ClientEvent & { type: 'update' }): Promise<void> {
+    const { live } = this.#options;
+    const next = updated(this.#state, event.update);
+    const settings = toLiveSettings(next);
+    requireServed(settings, live, event); // an unknown model is refused now
+    if (JSON.stringify(next.format) !== JSON.stringify(this.#state.format))
+      this.#decoder = liveDecoder(toLiveFormat(next));
+    this.#served = asServed(settings, live);
+    this.#state = next;
+    this.#beta ||= event.beta;
+    (await this.#live)?.configure(this.#served.settings);
+    this.#sendSession('updated');
+  }
+
+  /**
+   * Samples take up to 8 times the bytes of the audio, and minutes of it would keep all others waiting. So a piece is
+   * decoded at a time, all other work has its turn before the next, and a client that left ends it.
+   */
+  async #append(audio: Buffer): Promise<void> {
+    for (let at = 0; at < audio.length; at += PIECE_BYTES) {
+      if (at > 0) await this.#options.turn();
+      this.#gone.signal.throwIfAborted();
+      const samples = this.#decoder.take(audio.subarray(at, at + PIECE_BYTES));
+      if (samples.length > 0) await this.#watch.hear(async () => (await this.#opened()).append(samples));
+    }
+  }
+
+  /** The domain's session begins with the first audio, because its weights may have to be fetched. */
+  #opened() {
+    const { live, limits } = this.#options;
+    const emit = (event: LiveEvent) => this.#emit(event);
+    const deps = { ...live, limits, newId: () => newId('item'), emit };
+    this.#live ??= openLiveSession(this.#served.settings, deps, this.#gone.signal);
+    return this.#live;
+  }
+
+  #emit(event: LiveEvent): void {
+    const isOver = event.type === 'completed' || event.type === 'failed';
+    const asked = this.#served.settings.request.logprobs;
+    if (isOver) this.#options.onUtterance(event);
+    if (event.type === 'committed') this.#withLogprobs.set(event.id, asked);
+    const logprobs = this.#withLogprobs.get(event.id) ?? asked;
+    if (isOver) this.#withLogprobs.delete(event.id);
+    for (const shown of toServerEvents(event, { beta: this.#beta, logprobs })) this.#send(shown);
+  }
+
+  #send(event: ServerEvent): void {
+    this.#watch.send(JSON.stringify({ event_id: newId('event'), ...event }));
+  }
+
+  #sendSession(what: 'created' | 'updated'): void {
+    const told = { ...this.#session, warnings: this.#served.warnings };
+    if (this.#beta)
+      this.#send({ type: `transcription_session.${what}`, session: shownBetaSession(this.#state, told) });
+    else this.#send({ type: `session.${what}`, session: shownSession(this.#state, told) });
   }
 
   /** Ends the session, and says why in an event. */
-  function endWithEvent(code: number, why: GatewayError): void {
-    send(errorEvent(why, null));
-    end(code, why);
+  #endWithEvent(code: number, why: GatewayError): void {
+    this.#send(errorEvent(why, null));
+    this.#end(code, why);
   }
 
-  const inbox = createInbox(socket, async (message) => {
-    await turn();
-    if (!stopping && !gone.signal.aborted) await take(message);
-  });
-  socket.on('message', (data, isBinary) => inbox.push(isBinary ? null : (data as Buffer)));
-  const stopNow = () => end(CLOSE.goingAway, new GatewayError('shutting_down', {}));
-  const expiry = setTimeout(() => {
-    const hours = limits.sessionMs / 3_600_000;
-    endWithEvent(CLOSE.goingAway, new GatewayError('session_expired', { hours }));
-  }, limits.sessionMs);
-  const closed = new Promise<void>((resolve) => {
-    socket.once('close', () => {
-      clearTimeout(expiry);
-      stopped[Symbol.dispose]();
-      if (!gone.signal.aborted) gone.abort(new GatewayError('client_left', {}));
-      const over = live?.then((open) => open[Symbol.asyncDispose]()) ?? Promise.resolve();
-      over.catch(() => undefined).finally(resolve);
-    });
-  });
-  sendSession('created');
-  const stopped = onAbort(shutdown, stopNow);
+  #end(code: number, why: GatewayError): void {
+    if (this.#gone.signal.aborted) return;
+    this.#gone.abort(why);
+    this.#watch.close(code, why.message);
+  }
 
-  return {
-    idleMs: watch.idleMs,
-    giveUp(why) {
-      log.info('live session gave way', { requestId });
-      endWithEvent(CLOSE.tryAgainLater, why);
-    },
-    closed,
-    async stop() {
-      stopping = true;
-      await inbox.idle();
-      await (await live?.catch(() => null))?.settled();
-      stopNow();
-      await closed;
-    },
-  };
+  #stopNow(): void {
+    this.#end(CLOSE.goingAway, new GatewayError('shutting_down', {}));
+  }
 }
 
 /** Handles one message after the other. While one is handled, at most what came in the same piece as it waits. */

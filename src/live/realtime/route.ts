@@ -72,10 +72,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 
   function run(socket: WebSocket, req: Request, res: Response, first: SessionState, turns: LiveClient): void {
     const { requestId } = notesOf(res);
-    const client = {
-      ...{ method: req.method, path: '/v1/realtime', bytesIn: 0 },
-      ...{ clientIp: req.ip, userAgent: req.get('User-Agent') },
-    };
+    const client = clientOf(req);
     const connection = runConnection({
       socket,
       first,
@@ -89,7 +86,11 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
     });
     open.add(connection);
-    const leave = deps.places.enter({ ...connection, network: networkOf(req.ip ?? '') });
+    const leave = deps.places.enter({
+      network: networkOf(req.ip ?? ''),
+      idleMs: () => connection.idleMs(),
+      giveUp: (why) => connection.giveUp(why),
+    });
     deps.log.info('live session', { requestId, sessions: open.size });
     void connection.closed.then(() => {
       open.delete(connection);
@@ -107,11 +108,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       res.setHeader('Upgrade', 'websocket');
       throw new GatewayError('upgrade_required', {});
     }
-    const isHandshake =
-      KEY.test(req.get('Sec-WebSocket-Key') ?? '') &&
-      req.get('Sec-WebSocket-Version') === '13' &&
-      areSubprotocols(req.get('Sec-WebSocket-Protocol'));
-    if (!isHandshake) throw httpRefusal(400);
+    if (!isHandshake(req)) throw httpRefusal(400);
     const model = typeof req.query.model === 'string' ? req.query.model : undefined;
     const made: SessionState | undefined = settingsOfSecret(res);
     const first = startingState(model, made);
@@ -136,5 +133,25 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     async stop() {
       await Promise.all([...open].map((connection) => connection.stop()));
     },
+  };
+}
+
+/** Whether the request has what RFC 6455, section 4.2.1, asks of a client. */
+function isHandshake(req: Request): boolean {
+  return (
+    KEY.test(req.get('Sec-WebSocket-Key') ?? '') &&
+    req.get('Sec-WebSocket-Version') === '13' &&
+    areSubprotocols(req.get('Sec-WebSocket-Protocol'))
+  );
+}
+
+/** What the record of an utterance says of its client. */
+function clientOf(req: Request) {
+  return {
+    method: req.method,
+    path: '/v1/realtime',
+    bytesIn: 0,
+    clientIp: req.ip,
+    userAgent: req.get('User-Agent'),
   };
 }
