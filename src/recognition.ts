@@ -54,6 +54,7 @@ export function createTranscription(
   caches: Caches,
 ): TranscriptionDeps {
   return {
+    aliases: names.aliases,
     route: (request) => route(request, routable(store, engine, caches), names),
     hasWeights: ({ modelId, speakers }) =>
       (!speakers || hasSpeakerModel(store, caches)) &&

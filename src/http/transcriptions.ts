@@ -6,6 +6,7 @@ import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'winston';
 import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
+import type { Aliases } from '../models/names.ts';
 import type { SpeakerRequest, TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
@@ -42,7 +43,7 @@ export interface TranscriptionHandlerDeps {
 /** How an endpoint asks for a transcription and answers it. All endpoints have the same limits, stages and errors. */
 export interface Dialect {
   upload(req: Request): UploadForm;
-  request(fields: Upload['fields'], req: Request): TranscriptionRequest;
+  request(fields: Upload['fields'], req: Request, aliases: Aliases): TranscriptionRequest;
   answer(transcript: Transcript, request: TranscriptionRequest, req: Request): FormattedBody;
   /** The seconds of speech after which nothing more need be heard; absent for all of the audio. */
   enoughSec?: number;
@@ -52,8 +53,8 @@ export interface Dialect {
 export function openaiDialect(task: 'transcribe' | 'translate'): Dialect {
   return {
     upload: () => ({ field: 'file', texts: Object.keys(transcriptionFields) }),
-    request(fields) {
-      const parsed = parseRequest(fields);
+    request(fields, _req, aliases) {
+      const parsed = parseRequest(fields, aliases);
       return { ...parsed, translate: parsed.translate || task === 'translate' };
     },
     answer: formatTranscript,
@@ -63,7 +64,7 @@ export function openaiDialect(task: 'transcribe' | 'translate'): Dialect {
 /** The text is the client's, and the answer says when its words are spoken. */
 export const alignmentDialect: Dialect = {
   upload: () => ({ field: 'file', texts: Object.keys(alignmentFields) }),
-  request: parseAlignment,
+  request: (fields) => parseAlignment(fields),
   answer: formatAlignment,
 };
 
@@ -75,7 +76,7 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
     // In Azure's API the path names the model, and not the form.
     const model = deploymentOf(req);
     const fields = model === undefined ? upload.fields : { ...upload.fields, model };
-    const parsed = dialect.request(fields, req);
+    const parsed = dialect.request(fields, req, deps.transcription.aliases);
     notes.model = parsed.model; // the name, for a request that fails before a model is chosen
     const request = { ...parsed, speakers: showsSpeakers(parsed) ? parsed.speakers : null };
     using answer = request.stream

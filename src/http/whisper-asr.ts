@@ -55,9 +55,9 @@ export const detectQuery = z.object({ model, encode, video_file });
 export function asr(deps: TranscriptionHandlerDeps): RequestHandler {
   return transcriptions(deps, {
     upload: uploadOf,
-    request(_fields, { query }) {
+    request(_fields, { query }, aliases) {
       const { diarize, num_speakers, min_speakers, max_speakers } = query;
-      return parseRequest({
+      const asked = {
         model: query.model,
         language: query.language,
         prompt: query.initial_prompt,
@@ -68,7 +68,8 @@ export function asr(deps: TranscriptionHandlerDeps): RequestHandler {
         num_speakers,
         min_speakers,
         max_speakers,
-      });
+      };
+      return parseRequest(asked, aliases);
     },
     answer(transcript, request, { query }) {
       const output = outputOf(query);

@@ -32,11 +32,25 @@ const MEANS_AUTO: readonly string[] = [
  * The name of OpenAI's model without its owner, the day of its release and the number of its generation. OpenAI
  * releases new ones often, and here all of them mean the same.
  */
-export const openAiModel = (name: string): string =>
+const openAiModel = (name: string): string =>
   name
     .replace(/^openai\//, '')
     .replace(/-\d{4}-\d\d-\d\d$/, '')
     .replace(/^gpt-realtime-\d{1,3}(\.\d{1,3})?(?=-mini$|$)/, 'gpt-realtime');
+
+/** The names of the settings (`SVC_MODEL_ALIASES`), each with what it stands for. */
+export type Aliases = Readonly<Record<string, string>>;
+
+/** What a name of the settings stands for; any other name stands for itself. */
+export const withoutAlias = (name: string, aliases: Aliases): string =>
+  (Object.hasOwn(aliases, name) ? aliases[name] : undefined) ?? name;
+
+/**
+ * Whether a name is that of one of these models of OpenAI, or an alias of one. A client that names OpenAI's model gets
+ * what that model answers, also where an alias of the same name has put other weights in its place.
+ */
+export const isOpenAiModel = (models: readonly string[], name: string, aliases: Aliases): boolean =>
+  [name, withoutAlias(name, aliases)].some((meant) => models.includes(openAiModel(meant)));
 
 interface NameGroup {
   usedBy: string;

@@ -46,6 +46,8 @@ export interface TranscriptionRequest {
   granularities: ReadonlySet<Granularity>;
   segmentGranularity: SegmentGranularity;
   logprobs: boolean;
+  /** True for the model of OpenAI whose answers list the languages. */
+  listsLanguages: boolean;
   voiceActivity: VoiceActivityTuning;
   taskType: TaskType;
   translate: boolean;

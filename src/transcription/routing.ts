@@ -5,7 +5,7 @@
 import { distance } from 'fastest-levenshtein';
 import { excerpt, GatewayError } from '../errors.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
-import { BUILT_IN_NAMES, type Meaning, meaningOf } from '../models/names.ts';
+import { type Aliases, BUILT_IN_NAMES, type Meaning, meaningOf, withoutAlias } from '../models/names.ts';
 import type { CatalogueModel } from '../models/weights.ts';
 import { knownAs } from './language/names.ts';
 
@@ -45,15 +45,15 @@ export interface RouteRequest {
  * What a name stands for. A name that nothing is known of stands for itself.
  * @param own the names of the settings. They win over the built-in ones, and may stand for one of those
  */
-export function resolveName(name: string, own: Readonly<Record<string, string>>): Meaning {
-  const meant = (Object.hasOwn(own, name) ? own[name] : undefined) ?? name;
+export function resolveName(name: string, own: Aliases): Meaning {
+  const meant = withoutAlias(name, own);
   return meaningOf(meant) ?? { id: meant };
 }
 
 export interface RouteOptions {
   defaultSize: string;
   /** The names of the settings (`SVC_MODEL_ALIASES`), which win over the built-in ones. */
-  aliases: Readonly<Record<string, string>>;
+  aliases: Aliases;
   /** False for a model that requests may not use. */
   isAllowed?(model: { id: string }): boolean;
 }

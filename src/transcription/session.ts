@@ -13,6 +13,7 @@ import type { Hold } from '../engine/slot.ts';
 import type { SpeakerModel, TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
 import { PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import type { Aliases } from '../models/names.ts';
 import { requireAble } from './abilities.ts';
 import { onLanesAligned } from './alignment/aligning.ts';
 import { mergeChannels } from './channels.ts';
@@ -44,6 +45,8 @@ export interface NeededWeights {
 }
 
 export interface TranscriptionDeps {
+  /** The names of the settings, each of which does what it stands for. */
+  aliases: Aliases;
   /** Chooses a model, given the models that are installed now. */
   route(request: RouteRequest): Route;
   /** True when `ensureWeights` has nothing to download. The check is cheap. */

@@ -3,7 +3,6 @@
  * OpenAI's.
  */
 
-import { openAiModel, TELLS_LANGUAGES } from '../models/names.ts';
 import { languageName } from '../transcription/language/names.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
@@ -181,9 +180,9 @@ function languageShown(summary: Summary, request: TranscriptionRequest): string 
 /** OpenAI sends the languages of one model only, and an empty list where it is unsure. Clients of others expect none. */
 function languages(
   { language, languageProbability }: Summary,
-  { model = '' }: Pick<TranscriptionRequest, 'model'>,
+  { listsLanguages }: Pick<TranscriptionRequest, 'listsLanguages'>,
 ) {
-  if (openAiModel(model) !== TELLS_LANGUAGES) return {};
+  if (!listsLanguages) return {};
   return { languages: languageProbability > 0 ? [{ code: language }] : [] };
 }
 

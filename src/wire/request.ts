@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type GatewayError, invalidValue } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';
+import { type Aliases, isOpenAiModel, TELLS_LANGUAGES } from '../models/names.ts';
 import { meantBy, namesNoLanguage, parseLanguage } from '../transcription/language/names.ts';
 import { FORMATS, TASKS, type TranscriptionRequest } from '../transcription/request.ts';
 import { isTruthy } from '../truthy.ts';
@@ -156,9 +157,13 @@ export const transcriptionFields = { ...FIELDS, ...LISTS };
  * Parses the fields of a request.
  * @param body the fields by name: a text, an array of what was sent several times, or an object of members; an event or
  *   a query may have numbers as well
+ * @param aliases an alias of a model does what the model does
  * @throws GatewayError `invalid_value` that names the field, the value and what is allowed
  */
-export function parseRequest(body: Readonly<Record<string, unknown>>): TranscriptionRequest {
+export function parseRequest(
+  body: Readonly<Record<string, unknown>>,
+  aliases: Aliases = {},
+): TranscriptionRequest {
   for (const name of Object.keys(FIELDS)) refuseLongValues(name, body[name], maxCharacters(name));
   for (const name of Object.keys(LISTS))
     refuseLongValues(name, body[name], Math.max(LIST_CHARACTERS, maxCharacters(name)));
@@ -187,6 +192,7 @@ export function parseRequest(body: Readonly<Record<string, unknown>>): Transcrip
     granularities: new Set(f.timestamp_granularities.length > 0 ? f.timestamp_granularities : ['segment']),
     segmentGranularity: f.segment_granularity ?? 'sentence',
     logprobs: f.include.includes('logprobs'),
+    listsLanguages: isOpenAiModel([TELLS_LANGUAGES], f.model ?? '', aliases),
     voiceActivity: {
       threshold: vad?.threshold,
       prefixPaddingMs: vad?.prefix_padding_ms,
@@ -195,7 +201,7 @@ export function parseRequest(body: Readonly<Record<string, unknown>>): Transcrip
     taskType: f.task_type ?? 'transcribe',
     translate: f.translate ?? false,
     stream: f.stream ?? false,
-    ...speakersIn(f),
+    ...speakersIn(f, aliases),
   };
 }
 

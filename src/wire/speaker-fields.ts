@@ -2,7 +2,7 @@
 
 import { invalidValue } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';
-import { DIARIZES, openAiModel } from '../models/names.ts';
+import { type Aliases, DIARIZES, isOpenAiModel } from '../models/names.ts';
 import type { ChannelLabels } from '../transcription/channels.ts';
 import type { SpeakerRequest } from '../transcription/request.ts';
 
@@ -20,17 +20,20 @@ export interface SpeakerFields {
 }
 
 /** @throws GatewayError `invalid_value` for fields that do not fit each other */
-export function speakersIn(f: SpeakerFields): {
+export function speakersIn(
+  f: SpeakerFields,
+  aliases: Aliases,
+): {
   speakers: SpeakerRequest | null;
   channels: ChannelLabels | null;
 } {
   return f.speakers === 'channels'
     ? { speakers: null, channels: channelsIn(f) }
-    : { speakers: voicesIn(f), channels: null };
+    : { speakers: voicesIn(f, aliases), channels: null };
 }
 
 /** @throws GatewayError `invalid_value` for numbers or lists that do not fit each other */
-function voicesIn(f: SpeakerFields): SpeakerRequest | null {
+function voicesIn(f: SpeakerFields, aliases: Aliases): SpeakerRequest | null {
   const { known_speaker_names: names, known_speaker_references: references } = f;
   const { min, max } = countIn(f);
   if (names.length !== references.length) {
@@ -40,7 +43,9 @@ function voicesIn(f: SpeakerFields): SpeakerRequest | null {
   refuseTwice(names.map((name) => name.trim()));
   const asked =
     f.diarize ??
-    (openAiModel(f.model ?? '') === DIARIZES || f.response_format === 'diarized_json' || names.length > 0);
+    (isOpenAiModel([DIARIZES], f.model ?? '', aliases) ||
+      f.response_format === 'diarized_json' ||
+      names.length > 0);
   if (!asked && f.response_format === 'diarized_json')
     throw invalidValue('diarize', 'off', 'Expected it on for diarized_json');
   if (!asked) return null;

@@ -19,6 +19,7 @@ test('an empty form means auto, json, greedy, segments', () => {
     granularities: new Set(['segment']),
     segmentGranularity: 'sentence',
     logprobs: false,
+    listsLanguages: false,
     voiceActivity: { threshold: undefined, prefixPaddingMs: undefined, silenceDurationMs: undefined },
     taskType: 'transcribe',
     translate: false,

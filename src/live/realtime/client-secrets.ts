@@ -86,8 +86,9 @@ function issueSecret(
   return (req, res) => {
     gracefulStop.assertServing();
     const { update, seconds } = beta ? readBeta(req.body ?? {}) : read(req.body ?? {});
+    const { aliases } = live.transcription;
     const state = updated(firstState(undefined), update);
-    const settings = toLiveSettings(state);
+    const settings = toLiveSettings(state, aliases);
     requireServed(settings, live, { beta });
     const { warnings } = asServed(settings, live);
     const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: seconds * 1000 };
@@ -96,7 +97,7 @@ function issueSecret(
       expires_at: Math.floor(Date.now() / 1000) + seconds,
     };
     res.set('Cache-Control', 'no-store');
-    const shown = { id: newId('sess'), warnings };
+    const shown = { id: newId('sess'), warnings, aliases };
     if (beta) res.json({ ...shownBetaSession(state, shown), client_secret: secret });
     else res.json({ ...secret, session: shownSession(state, shown) });
   };

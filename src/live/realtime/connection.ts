@@ -86,7 +86,7 @@ class RealtimeConnection implements Connection {
     this.#options = options;
     this.#session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
     this.#state = first;
-    this.#served = asServed(toLiveSettings(first), options.live);
+    this.#served = asServed(toLiveSettings(first, options.live.transcription.aliases), options.live);
     this.#decoder = liveDecoder(toLiveFormat(first));
     this.#beta = options.beta;
     this.#watch = watchSocket(socket, limits, (why) => this.#end(CLOSE.policy, why));
@@ -171,7 +171,7 @@ class RealtimeConnection implements Connection {
   async #update(event: ClientEvent & { type: 'update' }): Promise<void> {
     const { live } = this.#options;
     const next = updated(this.#state, event.update);
-    const settings = toLiveSettings(next);
+    const settings = toLiveSettings(next, this.#options.live.transcription.aliases);
     requireServed(settings, live, event); // an unknown model is refused now
     if (JSON.stringify(next.format) !== JSON.stringify(this.#state.format))
       this.#decoder = liveDecoder(toLiveFormat(next));
@@ -219,7 +219,8 @@ class RealtimeConnection implements Connection {
   }
 
   #sendSession(what: 'created' | 'updated'): void {
-    const told = { ...this.#session, warnings: this.#served.warnings };
+    const { aliases } = this.#options.live.transcription;
+    const told = { ...this.#session, warnings: this.#served.warnings, aliases };
     if (this.#beta)
       this.#send({ type: `transcription_session.${what}`, session: shownBetaSession(this.#state, told) });
     else this.#send({ type: `session.${what}`, session: shownSession(this.#state, told) });

@@ -113,7 +113,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     const made: SessionState | undefined = settingsOfSecret(res);
     const first = startingState(model, made);
     notesOf(res).model = first.transcription?.model ?? undefined;
-    requireServed(toLiveSettings(first), deps.live, { beta: asksForBeta(req) });
+    requireServed(toLiveSettings(first, deps.live.transcription.aliases), deps.live, {
+      beta: asksForBeta(req),
+    });
     const network = networkOf(req.ip ?? '');
     deps.places.makeRoom(network);
     const { socket, head } = offer;

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { LIVE_RATES, type LiveFormat } from '../../audio/live/encodings.ts';
 import { invalidValue } from '../../errors.ts';
-import { openAiModel } from '../../models/names.ts';
+import { type Aliases, isOpenAiModel } from '../../models/names.ts';
 import type { LiveDeps, LiveSettings } from '../../transcription/live/live-session.ts';
 import { DELAYS } from '../../transcription/live/stable-text.ts';
 import { EAGERNESS } from '../../transcription/live/turn-detection.ts';
@@ -130,9 +130,9 @@ export interface SessionState {
 const COMMITTED_BY_CLIENTS = ['gpt-realtime-whisper', 'gpt-live-transcribe'];
 
 /** The turn detection that holds, which depends on the model as long as the client has not set it. */
-function detectionOf(state: SessionState): TurnDetection | null {
+function detectionOf(state: SessionState, aliases: Aliases): TurnDetection | null {
   if (state.turnDetection !== undefined) return state.turnDetection;
-  return COMMITTED_BY_CLIENTS.includes(openAiModel(state.transcription?.model ?? ''))
+  return isOpenAiModel(COMMITTED_BY_CLIENTS, state.transcription?.model ?? '', aliases)
     ? null
     : { type: 'server_vad' };
 }
@@ -201,18 +201,19 @@ const PREFIX_MS = 300;
 const THRESHOLD = 0.5;
 
 /** @throws GatewayError `invalid_value` that names the field */
-export function toLiveSettings(state: SessionState): LiveSettings {
+export function toLiveSettings(state: SessionState, aliases: Aliases): LiveSettings {
   const { transcription, include } = state;
-  const turnDetection = detectionOf(state);
+  const turnDetection = detectionOf(state, aliases);
   const voice = turnDetection?.type === 'server_vad' ? turnDetection : undefined;
   const { delay, diarize, ...fields } = transcription ?? {};
   const isUnknown = include?.find((name) => name !== INCLUDE);
   if (isUnknown !== undefined) throw invalidValue('include', isUnknown, `Expected ${INCLUDE}`, 'include');
-  const request = parseRequest({
+  const asked = {
     ...fields,
     ...(typeof diarize === 'boolean' && { diarize: String(diarize) }),
     ...(include?.includes(INCLUDE) && { include: ['logprobs'] }),
-  });
+  };
+  const request = parseRequest(asked, aliases);
   return {
     request: {
       ...request,
@@ -279,8 +280,8 @@ export function toLiveFormat({ format }: SessionState): LiveFormat {
   return { encoding: format.type === 'audio/pcmu' ? 'mulaw' : 'alaw', rate: 8000 };
 }
 
-function shownDetection(state: SessionState) {
-  const detection = detectionOf(state);
+function shownDetection(state: SessionState, aliases: Aliases) {
+  const detection = detectionOf(state, aliases);
   if (detection?.type === 'semantic_vad')
     return { type: detection.type, eagerness: detection.eagerness ?? 'auto' };
   return (
@@ -299,6 +300,7 @@ interface Shown {
   /** Unix seconds. */
   expiresAt?: number;
   warnings: readonly Warning[];
+  aliases: Aliases;
 }
 
 /**
@@ -308,7 +310,7 @@ interface Shown {
 const shownWarnings = (warnings: readonly Warning[]) => warnings.length > 0 && { warnings };
 
 /** The session as its events show it. */
-export function shownSession(state: SessionState, { id, expiresAt, warnings }: Shown) {
+export function shownSession(state: SessionState, { id, expiresAt, warnings, aliases }: Shown) {
   return {
     type: 'transcription',
     object: 'realtime.transcription_session',
@@ -319,7 +321,7 @@ export function shownSession(state: SessionState, { id, expiresAt, warnings }: S
         format: state.format,
         transcription: state.transcription,
         noise_reduction: state.noiseReduction,
-        turn_detection: shownDetection(state),
+        turn_detection: shownDetection(state, aliases),
       },
     },
     include: state.include,
@@ -328,7 +330,7 @@ export function shownSession(state: SessionState, { id, expiresAt, warnings }: S
 }
 
 /** The session in the shape of the beta. */
-export function shownBetaSession(state: SessionState, { id, expiresAt, warnings }: Shown) {
+export function shownBetaSession(state: SessionState, { id, expiresAt, warnings, aliases }: Shown) {
   const names = { 'audio/pcm': 'pcm16', 'audio/pcmu': 'g711_ulaw', 'audio/pcma': 'g711_alaw' } as const;
   return {
     object: 'realtime.transcription_session',
@@ -337,7 +339,7 @@ export function shownBetaSession(state: SessionState, { id, expiresAt, warnings 
     input_audio_format: names[state.format.type],
     input_audio_transcription: state.transcription,
     input_audio_noise_reduction: state.noiseReduction,
-    turn_detection: shownDetection(state),
+    turn_detection: shownDetection(state, aliases),
     include: state.include,
     ...shownWarnings(warnings),
   };
