@@ -176,6 +176,8 @@ export const BUDGETS = {
     lineBytes: 64 * 1024,
     /** The data after it, as lists of names to expect. */
     dataBytes: 256 * 1024,
+    /** The commas and opening brackets of either. A Home Assistant with thousands of names has room. */
+    values: 8192,
     /** The audio of a message. It is heard as it comes and never held as a whole. */
     payloadBytes: 16 * 1024 * 1024,
     /** A client that has begun a message or a transcription is given up when it sends nothing for this long. */

@@ -7,6 +7,7 @@ const ATTACKS = [
   'forms of 10,000 fields',
   'every live flood at once',
   'every live flood at once from the same address',
+  'every Wyoming flood at once',
 ] as const;
 
 for (const attack of ATTACKS)

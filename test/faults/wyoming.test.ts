@@ -73,12 +73,14 @@ test('garbage is an error event and the end of the connection', async () => {
 });
 
 test('a line, data and a payload have a largest size, which is refused before it comes', async () => {
-  const wyoming = { lineBytes: 300, dataBytes: 300, payloadBytes: 300 };
+  const wyoming = { lineBytes: 300, dataBytes: 300, values: 20, payloadBytes: 300 };
   await using gateway = await start({ budgets: { wyoming } });
   for (const bytes of [
     'x'.repeat(301), // without its end
     '{"type":"ping","data_length":301}\n',
     '{"type":"audio-chunk","payload_length":301}\n',
+    `{"type":"x","data":{"y":[${'1,'.repeat(20)}1]}}\n`,
+    `{"type":"x","data_length":50}\n{"y":[${'1,'.repeat(20)}1]}  `,
   ]) {
     await using client = await connectWyoming(gateway);
     client.socket.write(bytes);

@@ -4,6 +4,8 @@
  */
 import { createServer, get } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { BUDGETS } from '../../src/limits/budgets.ts';
+import { FORMAT, message } from './wyoming.ts';
 
 const HOST = 'Host: localhost\r\n';
 const GET = `GET /health HTTP/1.1\r\n${HOST}\r\n`;
@@ -128,7 +130,7 @@ const FLOOD_BYTES = 1 << 20;
 const HANDSHAKE = `GET /v1/realtime HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`;
 
 /** Keeps `count` connections that send `frames` after `first`, one of them each, for as long as they are read. */
-function streaming(count: number, first: string, frames: readonly Buffer[], options: Reopened = {}) {
+function streaming(count: number, first: string | Buffer, frames: readonly Buffer[], options: Reopened = {}) {
   const floods = frames.map((one) => Buffer.concat(Array(Math.ceil(FLOOD_BYTES / one.length)).fill(one)));
   return (port: number) => {
     let next = 0;
@@ -157,8 +159,79 @@ const liveFloods = Object.fromEntries(
   Object.entries(LIVE_FLOODS).map(([name, one]) => [`live ${name}`, live(30, [one])]),
 ) as Record<`live ${keyof typeof LIVE_FLOODS}`, (port: number) => void>;
 
+const { lineBytes, dataBytes } = BUDGETS.wyoming;
+const AUDIO_START = message('audio-start', FORMAT);
+const line = (bytes: number) => `{"type":"x","y":"${'x'.repeat(bytes)}`;
+/** Data as large as may be, made of as many of these values as have room. */
+const manyValues = (type: string, field: string, value: string) => {
+  const values = Array(Math.floor((dataBytes - 100) / (value.length + 1))).fill(value);
+  const data = `{"${field}":[${values}]}`;
+  return Buffer.from(`{"type":"${type}","data_length":${data.length}}\n${data}`);
+};
+
+/** What a client of Wyoming can send without end. Events of audio come after an `audio-start`. */
+export const WYOMING_FLOODS = {
+  'audio-chunk of a sample': message('audio-chunk', FORMAT, Buffer.alloc(2)),
+  'audio-chunk without audio': message('audio-chunk', FORMAT),
+  'audio-chunk of 15 MiB': message('audio-chunk', FORMAT, Buffer.alloc(15 << 20)),
+  'audio-chunk of changing formats': Buffer.concat(
+    [8000, 16_000, 44_100].map((rate) => message('audio-chunk', { ...FORMAT, rate }, Buffer.alloc(2))),
+  ),
+  'transcriptions without audio': Buffer.concat([message('audio-stop'), AUDIO_START]),
+  'transcriptions of silence': Buffer.concat([
+    message('audio-chunk', FORMAT, Buffer.alloc(3200)),
+    message('audio-stop'),
+    AUDIO_START,
+  ]),
+  describe: message('describe'),
+  ping: message('ping', { text: 'x'.repeat(1000) }),
+  'unknown events': message('x'),
+  'events that are refused': message('transcribe', { name: 'none' }),
+  'lines that are no JSON': Buffer.from('{\n'),
+  'empty lines': Buffer.from('\n'),
+  'lines without an end': Buffer.from('x'.repeat(lineBytes)),
+  'long lines': Buffer.from(`${line(lineBytes - 100)}"}\n`),
+  'data of many values': manyValues('x', 'y', '{}'),
+  'data of many levels': manyValues('x', 'y', `${'['.repeat(1000)}${']'.repeat(1000)}`),
+  'payloads that nobody wants': message('x', {}, Buffer.alloc(15 << 20)),
+};
+/** Those that are out of place within audio. */
+const OUTSIDE_AUDIO = {
+  transcribe: message('transcribe', { name: 'whisper-1', language: 'en' }),
+  'transcribe with many names': manyValues('transcribe', 'transcript_names', '"x"'),
+  'transcribe with many wrong names': manyValues('transcribe', 'transcript_names', '1'),
+};
+
+const toWyoming =
+  (attack: (port: number) => void) =>
+  (_port: number, wyomingPort: number): void =>
+    attack(wyomingPort);
+const wyoming = (frames: readonly Buffer[], options: Reopened = FROM_ANOTHER) =>
+  toWyoming(streaming(30, AUDIO_START, frames, options));
+const wyomingFloods = {
+  ...Object.fromEntries(
+    Object.entries(WYOMING_FLOODS).map(([name, one]) => [`Wyoming ${name}`, wyoming([one])]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(OUTSIDE_AUDIO).map(([name, one]) => [
+      `Wyoming ${name}`,
+      toWyoming(streaming(30, '', [one], FROM_ANOTHER)),
+    ]),
+  ),
+} as Record<
+  `Wyoming ${keyof typeof WYOMING_FLOODS | keyof typeof OUTSIDE_AUDIO}`,
+  (port: number, wyomingPort: number) => void
+>;
+const allWyoming = Object.values(WYOMING_FLOODS);
+
 export const ATTACKS = {
   ...liveFloods,
+  ...wyomingFloods,
+  'every Wyoming flood at once': wyoming(allWyoming),
+  'every Wyoming flood at once from the same address': wyoming(allWyoming, {}),
+  'Wyoming lines that trickle': toWyoming(trickling(64, () => line(100), ['x', 20], FROM_ANOTHER)),
+  '1,000 Wyoming connections that say nothing': toWyoming(idle(1000, '', 5000)),
+  '1,000 Wyoming connections that come again at once': toWyoming(idle(1000, 'GET / HTTP/1.1\n', 0)),
   'one live session of session.update': live(1, [LIVE_FLOODS['session.update']]),
   'every live flood at once': live(30, allFloods),
   'every live flood at once from the same address': live(30, allFloods, {}),
@@ -203,7 +276,7 @@ export const ATTACKS = {
     `${UPLOAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`,
   ]),
   'wrong keys': flooding(20, [`GET /v1/models HTTP/1.1\r\n${HOST}Authorization: Bearer wrong\r\n\r\n`]),
-} satisfies Record<string, (port: number) => void>;
+} satisfies Record<string, (port: number, wyomingPort: number) => void>;
 
 const LEAST_ASKED = 100;
 const LONGEST_MS = 5000;
@@ -256,7 +329,7 @@ if (process.send !== undefined && role !== '') {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   } else {
-    ATTACKS[role as keyof typeof ATTACKS](Number(port));
+    ATTACKS[role as keyof typeof ATTACKS](Number(port), Number(other));
     process.send('ready');
   }
 }

@@ -64,7 +64,7 @@ function send(base: string, headers: Record<string, string>, body: Buffer, local
 
 export async function underAttack(attack: keyof typeof ATTACKS, options: Options): Promise<Report> {
   const { forMs, env = {}, headers = {}, budgets = {}, from = '127.0.0.1' } = options;
-  await using gateway = await startGateway({ env, budgets });
+  await using gateway = await startGateway({ env: { SVC_WYOMING_PORT: '0', ...env }, budgets });
   const { port } = new URL(gateway.base);
   const upload = new Response(form(toneWav(1)));
   const type = upload.headers.get('content-type') ?? '';
@@ -87,7 +87,7 @@ export async function underAttack(attack: keyof typeof ATTACKS, options: Options
   };
   try {
     const bystander = await begin('bystander');
-    await begin(attack, port);
+    await begin(attack, port, String(gateway.wyomingPort));
     const prober = await begin('prober', port, String(bystander.said));
     /** Transcribes for `forMs`, and until the prober has asked often enough. */
     const stretch = async (): Promise<Report> => {

@@ -9,7 +9,7 @@ import { createMessageReader, type Part, writeMessage } from '../../src/live/wyo
 import { parseFormat, parseTranscribe } from '../../src/live/wyoming/requests.ts';
 import { until } from '../until.ts';
 
-const LIMITS = { lineBytes: 2000, dataBytes: 2000, payloadBytes: 2000 };
+const LIMITS = { lineBytes: 2000, dataBytes: 2000, values: 1000, payloadBytes: 2000 };
 
 interface Sent {
   type: string;
@@ -64,7 +64,7 @@ function heldBytes(): number {
 test('messages are the same however their bytes are cut', () => {
   fc.assert(
     fc.property(fc.array(sent, { maxLength: 5 }), fc.array(fc.nat(), { maxLength: 40 }), (messages, cuts) => {
-      const reader = createMessageReader({ lineBytes: 1e6, dataBytes: 1e6, payloadBytes: 1e6 });
+      const reader = createMessageReader({ lineBytes: 1e6, dataBytes: 1e6, values: 1e6, payloadBytes: 1e6 });
       const bytes = Buffer.concat(messages.map(bytesOf));
       const parts = pieces(bytes, cuts).flatMap((piece) => [...reader.push(piece)]);
       const expected = messages.map(({ type, inline, after, payload }) => ({

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { excerpt, GatewayError, invalidValue } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import { hasMoreValues } from '../json-values.ts';
 import {
   betaSessionUpdate,
   checked,
@@ -39,15 +40,12 @@ const MAX_SHOWN = 64;
 const LONGEST_ID = 512;
 /** Characters of base64 that are decoded at a time. A multiple of four, so that they stand for whole bytes. */
 const BASE64_PIECE = 64 * 1024;
-const COMMA = 0x2c;
-const BRACKET = 0x5b;
-const BRACE = 0x7b;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Reads an event of at most `eventValues` values. Only audio may be longer than `eventBytes`: it is cut out of the event, so that nothing long is parsed
- * as JSON, and each piece of it is decoded in a turn of the client.
+ * Reads an event of at most `eventValues` values. Only audio may be longer than `eventBytes`: it is cut out of the event,
+ * so that nothing long is parsed as JSON, and each piece of it is decoded in a turn of the client.
  * @throws BadEvent as `parseClientEvent`
  */
 export async function readClientEvent(
@@ -146,16 +144,6 @@ function parseClientEvent(message: Buffer, values: number): ClientEvent {
     if (error instanceof GatewayError) throw new BadEvent(eventId, error);
     throw error;
   }
-}
-
-/** Commas and opening brackets tell how many values there are, those within texts too, before anything is parsed. */
-function hasMoreValues(message: Buffer, most: number): boolean {
-  let count = 0;
-  for (let at = 0; at < message.length && count <= most; at += 1) {
-    const byte = message[at];
-    if (byte === COMMA || byte === BRACKET || byte === BRACE) count += 1;
-  }
-  return count > most;
 }
 
 function readFields(type: string, fields: Record<string, unknown>) {

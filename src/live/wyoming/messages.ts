@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import { hasMoreValues } from '../json-values.ts';
 
 /** The version of the protocol that is spoken. */
 const VERSION = '1.10.2';
@@ -19,7 +20,7 @@ export interface Part {
   isFirst: boolean;
 }
 
-export type MessageLimits = Pick<Budgets['wyoming'], 'lineBytes' | 'dataBytes' | 'payloadBytes'>;
+export type MessageLimits = Pick<Budgets['wyoming'], 'lineBytes' | 'dataBytes' | 'values' | 'payloadBytes'>;
 
 export interface MessageReader {
   /**
@@ -66,9 +67,10 @@ export function createMessageReader(limits: MessageLimits): MessageReader {
   }
 
   function takeHeld(): string {
-    const text = Buffer.concat(held).toString('utf8');
+    const bytes = Buffer.concat(held);
     [held, heldBytes] = [[], 0];
-    return text;
+    if (hasMoreValues(bytes, limits.values)) throw invalid(`it has more than ${limits.values} values`);
+    return bytes.toString('utf8');
   }
 
   function readHeader(line: string): NonNullable<typeof message> {
