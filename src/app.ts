@@ -295,7 +295,7 @@ function routeParts(
     chat: createReverseProxy(chatUpstream(config.llm), forwarding),
     bodies: createBodyReceiver(storage, budgets.proxied),
     prometheus: engine.instruments.prometheus,
-    lookAtModels: deps.store.look,
+    refreshModels: deps.store.refresh,
     admin: buildPages(config, deps, parts),
   };
 }

@@ -42,8 +42,8 @@ export interface RouteDeps {
   bodies: BodyReceiver;
   apiKeys: ApiKeys;
   prometheus: Pick<Prometheus, 'contentType' | 'render'>;
-  /** Sees what has changed in the folder of the weights. */
-  lookAtModels(): Promise<void>;
+  /** Reads again which models are installed, unless that was done in the last second. */
+  refreshModels(): Promise<void>;
   /** The router for all paths below `/admin`. */
   admin: Router;
 }
@@ -125,10 +125,7 @@ export function mountCategories(app: Express): void {
 export function mountRoutes(app: Express, deps: RouteDeps): void {
   app.use(deps.apiKeys.session);
   app.use(['/v1', '/metrics', '/admin', ...WHISPER_ASR], except(isDashboardItself, deps.apiKeys.require));
-  app.use(['/v1', '/admin', ...WHISPER_ASR], async (_req, _res, next) => {
-    await deps.lookAtModels();
-    next();
-  });
+  app.use(refreshInstalledModels(deps.refreshModels));
   const rows = routeTable(deps);
   mountRows(app, rows);
   app.use(deps.admin);
@@ -137,6 +134,21 @@ export function mountRoutes(app: Express, deps: RouteDeps): void {
   app.use((req) => {
     throw notFound(servedPaths(rows), req);
   });
+}
+
+/** Below these paths are the handlers that name a model. */
+const NAMING_MODELS = ['/v1', '/admin', ...WHISPER_ASR];
+
+/**
+ * Refreshes the list of installed models before the handlers that name a model, so that one which another process has
+ * fetched or removed is seen. It waits, and Express would cut the path that it is mounted at off `req.url` meanwhile, for
+ * every listener of the server. So it is mounted at none.
+ */
+function refreshInstalledModels(refresh: RouteDeps['refreshModels']): RequestHandler {
+  return async (req, _res, next) => {
+    if (NAMING_MODELS.some((path) => req.path === path || req.path.startsWith(`${path}/`))) await refresh();
+    next();
+  };
 }
 
 /** The dashboard page needs no key: it asks for one itself, and holds no data. */

@@ -57,13 +57,13 @@ export interface Records {
   forget(file: string): Promise<void>;
   /**
    * The size in bytes, by a check of presence and size; null if the file is missing or has another size. It is what was
-   * seen last, so that a question costs no call of the system; `look` sees what others have changed meanwhile.
+   * seen last, so that a question costs no call of the system; `refresh` sees what others have changed meanwhile.
    */
   glance(model: Weights, file: string): number | null;
   /** The file has changed, so it must be seen anew. */
   changed(file: string): void;
   /** Sees again all that was seen, unless that was done in the last second. */
-  look(): Promise<void>;
+  refresh(): Promise<void>;
 }
 
 /** The time for which what was seen counts as true, ms. */
@@ -74,8 +74,8 @@ export function createRecords(dir: string): Records {
   const known = new Map<string, FileRecord>();
   /** What was seen of each file that was asked for. */
   const seen = new Map<string, { model: Weights; bytes: number | null }>();
-  let lookedAt = performance.now();
-  let looking: Promise<void> | null = null;
+  let refreshedAt = performance.now();
+  let refreshing: Promise<void> | null = null;
   const recordPath = (file: string) => join(dir, `${file}.json`);
 
   async function read(file: string): Promise<FileRecord | null> {
@@ -120,20 +120,20 @@ export function createRecords(dir: string): Records {
     return (await read(file))?.bytes === size ? size : null;
   }
 
-  async function lookAgain(): Promise<void> {
+  async function refreshAll(): Promise<void> {
     await Promise.all(
       [...seen].map(async ([file, before]) => {
         const bytes = await glanceAgain(before.model, file);
         if (seen.get(file) === before) seen.set(file, { ...before, bytes }); // else it was changed meanwhile
       }),
     );
-    lookedAt = performance.now();
-    looking = null;
+    refreshedAt = performance.now();
+    refreshing = null;
   }
 
-  async function look(): Promise<void> {
-    if (performance.now() - lookedAt > FRESH_MS) looking ??= lookAgain();
-    await looking;
+  async function refresh(): Promise<void> {
+    if (performance.now() - refreshedAt > FRESH_MS) refreshing ??= refreshAll();
+    await refreshing;
   }
 
   return {
@@ -180,11 +180,11 @@ export function createRecords(dir: string): Records {
     glance(model, file) {
       const last = seen.get(file) ?? { model, bytes: glanceNow(model, file) };
       seen.set(file, last);
-      void look();
+      void refresh();
       return last.bytes;
     },
     changed,
-    look,
+    refresh,
   };
 }
 

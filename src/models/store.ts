@@ -72,7 +72,7 @@ export interface ModelStore {
   /** By name and size only, as the folder was last seen, which is cheap enough for every message of a client. */
   isInstalled(id: string): boolean;
   /** Sees what other processes have changed in the folder, unless that was done in the last second. */
-  look(): Promise<void>;
+  refresh(): Promise<void>;
   /**
    * The path of verified weights. Missing weights are downloaded, converted and quantized, once for all callers.
    * @throws GatewayError `unknown_model`, `model_not_installed` or `download_failed`; `signal.reason` after an abort
@@ -155,7 +155,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       }),
     filesOf: (id) => catalogue.filter((model) => model.id === id).flatMap(storedFiles),
     isInstalled: (id) => catalogue.some((model) => model.id === id && storedFiles(model).length > 0),
-    look: records.look,
+    refresh: records.refresh,
     ensure: (id, waiting = {}) => wait(id, options.download, waiting),
     pull: (id, waiting = {}) => wait(id, true, waiting),
     import: (source, { id, ...waiting } = {}) =>

@@ -71,8 +71,7 @@ for (const name of programs) {
     const env = { SVC_TTS_UPSTREAM_URL, SVC_LLM_BACKEND_URL, SVC_API_KEY: KEY };
     await using gateway = await startRealGateway({}, env);
     const asked: { atMs: number; status: number }[] = [];
-    // Before the router, which cuts the prefix of the path that it is at.
-    gateway.app.server.prependListener('request', (req, res) => {
+    gateway.app.server.on('request', (req, res) => {
       const atMs = performance.now();
       if (req.url === '/v1/audio/transcriptions')
         res.on('finish', () => asked.push({ atMs, status: res.statusCode }));

@@ -23,8 +23,7 @@ for (const [name, start] of [
       await using upstream = await startHostileUpstream();
       await using gateway = await startGateway({ env: { SVC_TTS_UPSTREAM_URL: upstream.url } });
       const ports = new Map<string, number | undefined>();
-      // Before the router, which cuts the prefix of the path that it is at.
-      gateway.app.server.prependListener('request', (req) => ports.set(req.url ?? '', req.socket.remotePort));
+      gateway.app.server.on('request', (req) => ports.set(req.url ?? '', req.socket.remotePort));
       await using proxy = await start(gateway.base, { lenient });
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       const bystander = (path: string) => get(proxy.base, path, agent);

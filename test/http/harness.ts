@@ -280,7 +280,7 @@ export function scriptedStore(script: Script, count: (change: number) => void = 
         const bytes = script.weightBytes?.(id) ?? 1000;
         return { id, family: 'whisper', installed: true, bytes, files: [] };
       }),
-    look: async () => undefined,
+    refresh: async () => undefined,
     activity: () => [],
     pull: async () => undefined,
     async ensure(id: string, options: EnsureOptions = {}) {

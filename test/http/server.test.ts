@@ -253,3 +253,12 @@ test('garbage after a request that waits for its answer frees what it held', asy
   await until('it stopped', () => gateway.running() === 0);
   open?.destroy();
 });
+
+test('who listens to the server behind the router sees whole addresses', async () => {
+  await using gateway = await startGateway();
+  const seen: (string | undefined)[] = [];
+  gateway.app.server.on('request', ({ url }) => seen.push(url));
+  const paths = ['/v1/models', '/admin/api/metrics', '/asr?output=json', '/v1/audio/transcriptions', '/health'];
+  for (const path of paths) await (await fetch(`${gateway.base}${path}`)).text();
+  assert.deepEqual(seen, paths);
+});
