@@ -12,6 +12,9 @@ export interface ServerEvent {
   item_id?: string;
   delta?: string;
   transcript?: string;
+  /** Of a segment, where speakers are told apart. */
+  speaker?: string;
+  text?: string;
   error?: { code?: string | null; message?: string };
 }
 

@@ -27,12 +27,14 @@ export function createJsonPrinter(
   };
 }
 
-/** Final texts are lines. In a terminal the words of the utterance that goes on stand below them. */
+/** Final texts are lines, one for each segment where speakers are told apart, such as `A: Good morning.` In a terminal the words of the utterance that goes on stand below them. */
 export function createTextPrinter(
   stdout: Output = process.stdout,
   stderr: Output = process.stderr,
 ): LivePrinter {
   const partials = new Map<string, string>();
+  /** The lines of the segments of each utterance that is not complete. */
+  const segments = new Map<string, string[]>();
   const clear = stdout.isTTY ? CLEAR_LINE : '';
 
   function show(line: string): void {
@@ -43,14 +45,20 @@ export function createTextPrinter(
   }
 
   return {
-    event({ type, item_id = '', delta = '', transcript = '' }) {
+    event({ type, item_id = '', delta = '', transcript = '', speaker = '', text = '' }) {
       if (type.endsWith('.delta')) {
         partials.set(item_id, (partials.get(item_id) ?? '') + delta);
         if (stdout.isTTY) show('');
+      } else if (type.endsWith('.segment')) {
+        segments.set(item_id, [
+          ...(segments.get(item_id) ?? []),
+          `${printable(speaker)}: ${printable(text)}`,
+        ]);
       } else if (type.endsWith('.completed') || type.endsWith('.failed')) {
+        const lines = (type.endsWith('.completed') && segments.get(item_id)) || [printable(transcript)];
         partials.delete(item_id);
-        const text = printable(transcript);
-        show(text === '' ? '' : `${text}\n`);
+        segments.delete(item_id);
+        show(lines.map((line) => (line === '' ? '' : `${line}\n`)).join(''));
       }
     },
     failure(message) {

@@ -12,6 +12,13 @@ const completed = (transcript: string, item_id = 'a') => ({
   transcript,
 });
 
+const segment = (speaker: string, text: string, item_id = 'a') => ({
+  type: `${PREFIX}.segment`,
+  item_id,
+  speaker,
+  text,
+});
+
 function output(isTTY: boolean, columns = 80) {
   const written: string[] = [];
   const stream = { isTTY, columns, write: (text: string) => written.push(text) > 0 };
@@ -38,6 +45,22 @@ test('the line is never wider than the terminal, whose width of a character may 
   print.event(delta('one two three'));
   print.event(delta('今日はいい天気', 'b'));
   assert.deepEqual(written, [`${CLEAR}o three`, `${CLEAR}い天気`]);
+});
+
+test('where speakers are told apart, each segment is a line that begins with who says it', () => {
+  const [pipe, terminal] = [output(false), output(true)];
+  for (const { stream } of [pipe, terminal]) {
+    const print = createTextPrinter(stream, stream);
+    print.event(delta('Good'));
+    print.event(segment('A', ' Good morning.'));
+    print.event(segment('B', ' Thank\u0007you.\n'));
+    print.event(completed('Good morning. Thank you.'));
+    print.event(segment('A', 'It fails.', 'b'));
+    print.event({ type: `${PREFIX}.failed`, item_id: 'b' });
+    print.event(completed('Nobody knows who.', 'b'));
+  }
+  assert.equal(pipe.written.join(''), 'A: Good morning.\nB: Thank you.\nNobody knows who.\n');
+  assert(terminal.written.includes(`${CLEAR}A: Good morning.\nB: Thank you.\n`));
 });
 
 test('what a terminal would obey is not printed', () => {
