@@ -395,3 +395,27 @@ test('a tenth of a second can be committed at every rate', async () => {
     await client.event('input_audio_buffer.committed');
   }
 });
+
+test('models for settings that change are loaded one at a time, and of those that wait the newest', async () => {
+  const sizes = ['tiny', 'small', 'medium', 'large-v3'];
+  const begun: string[] = [];
+  const loaded: (() => void)[] = [];
+  await using gateway = await startGateway({
+    installed: ['voice-activity', ...['base', ...sizes].map((size) => `multilingual-${size}`)],
+    async loadModel({ path }) {
+      begun.push(path);
+      await new Promise<void>((resolve) => loaded.push(resolve));
+      throw new Error('nobody needs it');
+    },
+  });
+  await using client = await connectLive(gateway);
+  client.speak(silence(1));
+  await until('a model is loaded', () => loaded.length === 1);
+  for (const size of sizes) client.send(at16kHz({ transcription: { model: `multilingual-${size}` } }));
+  await client.event('session.updated', sizes.length);
+  assert.equal(loaded.length, 1);
+  loaded[0]?.();
+  await until('the next model is loaded', () => loaded.length === 2);
+  loaded[1]?.();
+  assert.deepEqual(begun, ['/nowhere/multilingual-small', '/nowhere/multilingual-large-v3']);
+});

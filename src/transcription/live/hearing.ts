@@ -49,6 +49,27 @@ export async function hear(
   return { route: session.route, segments, summary: session.summary() };
 }
 
+/**
+ * Runs `prepare` for one value at a time. Of the values that come meanwhile the newest is next, and the others are left
+ * out: a client may change its settings as often as it likes, and models take seconds and memory to load.
+ */
+export function newestAtATime<T>(prepare: (value: T) => Promise<void>): (value: T) => void {
+  let newest: { value: T } | null = null;
+  let isRunning = false;
+  async function run(): Promise<void> {
+    isRunning = true;
+    for (let next = newest; next !== null; next = newest) {
+      newest = null;
+      await prepare(next.value);
+    }
+    isRunning = false;
+  }
+  return (value) => {
+    newest = { value };
+    if (!isRunning) void run();
+  };
+}
+
 /** Loads the model ahead of the first utterance, if its weights are there; a failure shows with the utterance. */
 export async function warm(request: TranscriptionRequest, deps: TranscriptionDeps): Promise<void> {
   try {

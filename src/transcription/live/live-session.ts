@@ -12,7 +12,7 @@ import type { SpokenSegment } from '../segment.ts';
 import { HEARD_AROUND } from '../speech/chunks.ts';
 import { cuttingFor } from '../speech/cutting.ts';
 import { WINDOW_SAMPLES, WINDOW_SEC } from '../speech/voice-activity.ts';
-import { warm } from './hearing.ts';
+import { newestAtATime, warm } from './hearing.ts';
 import { createLiveAudio, type Excerpt, type LiveAudio } from './live-audio.ts';
 import { createLiveSpeakers, type LiveSpeakers } from './live-speakers.ts';
 import type { Delay } from './stable-text.ts';
@@ -162,6 +162,13 @@ class Utterances {
   /** The samples that the client sent and that are in no window, less those of silence that were filled in. */
   #unplaced = 0;
   #previousId: string | null = null;
+  /** Loads the models that the settings need. */
+  readonly #prepare = newestAtATime(async (settings: LiveSettings): Promise<void> => {
+    if (this.#signal.aborted) return;
+    const { transcription, turnDetection } = this.#deps;
+    const turnsReady = patienceOf(settings) === null ? undefined : turnDetection.warm();
+    await Promise.all([warm(settings.request, transcription), turnsReady]);
+  });
 
   constructor(first: LiveSettings, { audio, texts, deps, signal }: UtterancesDeps) {
     this.#audio = audio;
@@ -170,14 +177,14 @@ class Utterances {
     this.#signal = signal;
     this.#settings = first;
     this.#turns = turnsFor(first, audio.windows);
-    this.#prepare();
+    this.#prepare(first);
   }
 
   configure(next: LiveSettings): void {
     const tuning = ({ turns, request }: LiveSettings) => JSON.stringify([turns, request.voiceActivity]);
     const isOther = tuning(next) !== tuning(this.#settings);
     this.#settings = next;
-    this.#prepare();
+    this.#prepare(next);
     if (isOther) this.#reset();
   }
 
@@ -245,11 +252,6 @@ class Utterances {
 
   async abandon(): Promise<void> {
     await this.#open?.utterance.abandon();
-  }
-
-  #prepare(): void {
-    void warm(this.#settings.request, this.#deps.transcription);
-    if (patienceOf(this.#settings) !== null) void this.#deps.turnDetection.warm();
   }
 
   #reset(): void {
