@@ -176,8 +176,10 @@ type HeadParser = { cb(head: PartHead): void };
 /**
  * Makes the parser take the part `field` for a file where its type is no text. By itself it goes by the file name and by
  * the type `application/octet-stream` alone, and decodes the bytes of any other part as text. It has no option for this,
- * so this changes the head of the part on its way through a member that is not documented. With a version that lacks
- * the member such a part stays a text, and the form is refused for the missing file.
+ * and its documented events come too late: that of such a part is `field`, with a text in which bytes are lost and no
+ * more of it than a text may have. So this changes the head of the part on its way through a member that is not
+ * documented. With a version that lacks the member such a part stays a text, and the form is refused for the missing
+ * file.
  */
 function takeTypedFiles(parser: Writable, field: string): void {
   const seen = new WeakSet<HeadParser>();
