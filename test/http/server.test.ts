@@ -258,7 +258,13 @@ test('who listens to the server behind the router sees whole addresses', async (
   await using gateway = await startGateway();
   const seen: (string | undefined)[] = [];
   gateway.app.server.on('request', ({ url }) => seen.push(url));
-  const paths = ['/v1/models', '/admin/api/metrics', '/asr?output=json', '/v1/audio/transcriptions', '/health'];
+  const paths = [
+    '/v1/models',
+    '/admin/api/metrics',
+    '/asr?output=json',
+    '/v1/audio/transcriptions',
+    '/health',
+  ];
   for (const path of paths) await (await fetch(`${gateway.base}${path}`)).text();
   assert.deepEqual(seen, paths);
 });
