@@ -66,6 +66,8 @@ export interface AppDeps {
   crashes: Pick<Crashes, 'list'>;
   /** Tests pass smaller limits. */
   budgets?: OtherBudgets | undefined;
+  /** Called with the id of the request that has taken the slot, and with null when the slot is free again. */
+  onHolder?: ((requestId: string | null) => void) | undefined;
   /** Called once for every request, after its response has ended. */
   onExchange?(exchange: Exchange): void;
 }
@@ -134,7 +136,7 @@ function buildEngine(config: Config, deps: AppDeps) {
   const budgets = withBudgets(deps.budgets);
   const shutdown = new AbortController();
   setMaxListeners(0, shutdown.signal); // each request under way has one
-  const slot = createSlot({ maxHoldMs: config.maxHoldMs, onChange: deps.engine.noteRequest });
+  const slot = createSlot({ maxHoldMs: config.maxHoldMs, onChange: deps.onHolder });
   const line = createWaitingLine(slot, budgets.waiting);
   const slotStatus = () => ({ ...slot.status(), waiting: line.waiting() });
   const instruments = createInstruments(config.observability, {

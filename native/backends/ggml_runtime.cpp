@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -39,6 +40,11 @@ void forward_log(ggml_log_level level, const char* text, void*) {
     last = LogLevel::debug;
   }
   g_sink(last, text);
+}
+
+// ggml's own function starts a debugger for the stack, too, which takes seconds.
+void print_abort(const char* message) {
+  static_cast<void>(std::fprintf(stderr, "%s\n", message));
 }
 
 bool is_gpu(ggml_backend_dev_t device) {
@@ -88,6 +94,7 @@ void start_ggml(LogSink sink) {
   std::call_once(once, [sink] {
     g_sink = sink;
     ggml_log_set(forward_log, nullptr);
+    ggml_set_abort_callback(print_abort);
     for (const auto* family = FamilyRegistration::first(); family != nullptr; family = family->next) {
       if (family->set_log != nullptr)
         family->set_log(forward_log, nullptr);
@@ -103,10 +110,6 @@ void use_gpus() {
     forbid_overlapping_kernels();
     ask_gpu([&] { ggml_backend_load_all_from_path(folder.c_str()); });
   });
-}
-
-void set_abort_sink(void (*sink)(const char* message)) {
-  ggml_set_abort_callback(sink);
 }
 
 EngineInfo engine_info() {

@@ -17,9 +17,6 @@ using LogSink = void (*)(LogLevel level, const char* text);
 // Only the first call acts; a later one gives the same sink.
 void start_ggml(LogSink sink);
 
-// Gives ggml's abort messages to `sink`, which is called before the process aborts. ggml then prints nothing.
-void set_abort_sink(void (*sink)(const char* message));
-
 // Loads the compute backends of GPUs too, and with them their drivers, which take memory on the GPU. Without
 // it no GPU is asked anything.
 void use_gpus();

@@ -28,8 +28,6 @@ Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
   const int channel = read_integer(options, "channel", AudioFile::kAllChannels, AudioFile::kMaxChannels - 1);
   const auto env = info.Env();
   Callbacks callbacks;
-  callbacks.place = "open an audio file";
-  callbacks.request = read_text(options, "request");
   return start_job(env, Environment::of(env).decoders(), std::move(callbacks), StatusCode::bad_audio,
                    [path, channel](const Job& job) -> Result {
                      auto file = std::make_shared<AudioFile>(path, *job.cancel, channel);
@@ -68,8 +66,6 @@ Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
   if (*reading_ && file_)
     throw make_error(env, {StatusCode::invalid_argument, "Expected one read at a time but received another"});
   Callbacks callbacks;
-  callbacks.place = std::string("decode audio: ") + audio_format_name(info_.format);
-  callbacks.request = read_text(options, "request");
   callbacks.owner = Napi::Persistent(Value());
   *reading_ = true;
   callbacks.holding = std::shared_ptr<void>(nullptr, [reading = reading_](void*) { *reading = false; });

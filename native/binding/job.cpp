@@ -18,8 +18,6 @@ struct Running {
   Worker& worker;
   StatusCode fallback;
   std::function<Result(const Job&)> work;
-  std::string place;
-  std::string request;
   Result result; // empty if the work failed
   Status failure{};
   // It is made before the work begins, so that the promise settles also when no memory is left.
@@ -49,10 +47,7 @@ void run(const std::shared_ptr<Running>& running) {
   const Job& job = running->job;
   try {
     job.cancel->check();
-    {
-      const RunningCall call(running->place.c_str(), running->request.c_str());
-      running->result = running->work(job);
-    }
+    running->result = running->work(job);
     if (!running->result)
       return running->worker.submit({job.cancel, [running] { run(running); }});
   } catch (...) {
@@ -69,13 +64,8 @@ Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, Statu
                        std::function<Result(const Job&)> work) {
   Environment& environment = Environment::of(env);
   const auto cancel = std::move(callbacks.cancel);
-  const auto running = std::make_shared<Running>(Running{{0, cancel, environment.shared_from_this()},
-                                                         worker,
-                                                         fallback,
-                                                         std::move(work),
-                                                         std::move(callbacks.place),
-                                                         std::move(callbacks.request),
-                                                         {}});
+  const auto running = std::make_shared<Running>(
+      Running{{0, cancel, environment.shared_from_this()}, worker, fallback, std::move(work), {}});
   auto end = std::make_unique<Environment::Delivery>([running](Napi::Env e) { settle(*running, e); });
   Worker::Task task{cancel, [running] { run(running); }};
   const auto deferred = Napi::Promise::Deferred::New(env);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "binding/crash_note.h"
 #include "binding/environment.h"
 #include "freed_memory.h"
 
@@ -23,8 +22,6 @@ struct Callbacks {
   std::shared_ptr<void> holding;
   Napi::FunctionReference on_segment;
   Napi::FunctionReference on_progress;
-  std::string place;   // what the call does, for the crash note
-  std::string request; // the request that it serves, if it is not the one that holds the slot
   std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
 };
 
@@ -62,7 +59,6 @@ template <typename T> class Resident {
     closed_ = true;
     environment_->close_calls(worker_);
     worker_.stop([this] {
-      const RunningCall call("free a model", "");
       object_.reset();
       give_back_freed_memory();
       done_();

@@ -18,10 +18,9 @@ struct Loaded {
 };
 
 // Makes a backend on a thread of its own. The promise resolves to the Model that wraps it.
-Napi::Object start_making(Napi::Env env, std::string place, int threads, MakeBackend make) {
+Napi::Object start_making(Napi::Env env, int threads, MakeBackend make) {
   auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
   Callbacks callbacks;
-  callbacks.place = std::move(place);
   callbacks.holding = resident;
   Worker& worker = resident->worker();
   return start_job(
@@ -105,7 +104,7 @@ Napi::Value Model::load(const Napi::CallbackInfo& info) {
   const auto js_options = read_object(info, 0, "options");
   const auto options = read_load_options(js_options);
   check_family(js_options, options.family);
-  return start_making(env, "load a model: " + options.family, options.threads,
+  return start_making(env, options.threads,
                       [options](const CancelToken& cancel) { return load_model(options, cancel); });
 }
 
@@ -113,7 +112,7 @@ Napi::Value Model::lane(const Napi::CallbackInfo& info) {
   if (!lane_factory_)
     throw make_error(info.Env(), {StatusCode::invalid_argument, "This model has one lane"});
   return start_making(
-      info.Env(), "add a lane: " + info_.family, threads_,
+      info.Env(), threads_,
       [make = lane_factory_, whole = make_, closed = resident_->closed()](const CancelToken& cancel) {
         try {
           return make();
@@ -158,7 +157,6 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
   auto options = read_chunk_options(read_object(info, 1, "options"), info_);
   const auto hooks = read_object(info, 2, "hooks");
   Callbacks callbacks;
-  callbacks.place = "transcribe: " + info_.family;
   callbacks.on_segment = read_callback(hooks, "onSegment");
   callbacks.on_progress = read_callback(hooks, "onProgress");
   callbacks.owner = Napi::Persistent(Value());
@@ -178,7 +176,6 @@ Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   const auto given = read_object(info, 1, "options");
   const DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context)};
   Callbacks callbacks;
-  callbacks.place = "detect the language: " + info_.family;
   callbacks.owner = Napi::Persistent(Value());
   return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
                    [resident = resident_.get(), make = make_, samples = std::move(samples),

@@ -35,7 +35,6 @@ Napi::Value SpeakerModel::load(const Napi::CallbackInfo& info) {
   const int threads = options.Get("threads").IsUndefined() ? 1 : read_threads(options);
   auto resident = std::make_shared<ResidentSpeakers>(Environment::of(info.Env()).shared_from_this());
   Callbacks callbacks;
-  callbacks.place = "load a model: speakers";
   callbacks.holding = resident;
   Worker& worker = resident->worker();
   return start_job(
@@ -61,7 +60,6 @@ Napi::Value SpeakerModel::segmentation(const Napi::CallbackInfo& info) {
   const auto step = static_cast<size_t>(read_integer(read_object(info, 1, "options"), "step",
                                                      static_cast<int>(kMinStep), static_cast<int>(kMaxStep)));
   Callbacks callbacks;
-  callbacks.place = "find the turns of speakers";
   callbacks.owner = Napi::Persistent(Value());
   return start_job(
       info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
@@ -80,7 +78,6 @@ Napi::Value SpeakerModel::embeddings(const Napi::CallbackInfo& info) {
   if (count > 0 && values.size() % count != 0)
     throw argument_error(info.Env(), "masks of equal length", "masks", info[2]);
   Callbacks callbacks;
-  callbacks.place = "compute the voices of speakers";
   callbacks.owner = Napi::Persistent(Value());
   return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
                    [resident = resident_.get(), samples = std::move(samples), values = std::move(values),

@@ -2,7 +2,6 @@
 
 #include "backends/cpu_library.h"
 #include "binding/convert.h"
-#include "binding/crash_note.h"
 #include "binding/errors.h"
 #include "binding/job.h"
 #include "models/quantize.h"
@@ -37,16 +36,6 @@ void cancel_job(const Napi::CallbackInfo& info) {
   Environment::of(info.Env()).cancel(static_cast<CallId>(info[0].As<Napi::Number>().Int64Value()));
 }
 
-void record_crashes(const Napi::CallbackInfo& info) {
-  open_crash_note(read_string(read_object(info, 0, "options"), "path"));
-}
-
-void note_request(const Napi::CallbackInfo& info) {
-  if (!info[0].IsString())
-    throw argument_error(info.Env(), "a string", "request", info[0]);
-  note_holder(info[0].As<Napi::String>().Utf8Value());
-}
-
 Napi::Value quantize(const Napi::CallbackInfo& info) {
   struct Nothing {};
   const auto options = read_object(info, 0, "options");
@@ -56,7 +45,6 @@ Napi::Value quantize(const Napi::CallbackInfo& info) {
     throw argument_error(info.Env(), "\"q8_0\"", "type", options.Get("type"));
   auto resident = std::make_shared<Resident<Nothing>>(Environment::of(info.Env()).shared_from_this());
   Callbacks callbacks;
-  callbacks.place = "quantize";
   callbacks.holding = resident; // keeps its thread for the duration of the call
   Worker& worker = resident->worker();
   return start_job(info.Env(), worker, std::move(callbacks), StatusCode::load_failed,
@@ -74,8 +62,6 @@ void define_tasks(Napi::Env env, Napi::Object exports) {
   exports.Set("engineInfo", Napi::Function::New(env, entry<get_engine_info>, "engineInfo"));
   exports.Set("setLogger", Napi::Function::New(env, entry<set_logger>, "setLogger"));
   exports.Set("cancel", Napi::Function::New(env, entry<cancel_job>, "cancel"));
-  exports.Set("recordCrashes", Napi::Function::New(env, entry<record_crashes>, "recordCrashes"));
-  exports.Set("noteRequest", Napi::Function::New(env, entry<note_request>, "noteRequest"));
   exports.Set("quantize", Napi::Function::New(env, entry<quantize>, "quantize"));
 }
 

@@ -29,7 +29,6 @@ Napi::Value TurnDetector::load(const Napi::CallbackInfo& info) {
   const int threads = read_threads(options);
   auto resident = std::make_shared<ResidentTurns>(Environment::of(info.Env()).shared_from_this());
   Callbacks callbacks;
-  callbacks.place = "load a model: turns";
   callbacks.holding = resident;
   Worker& worker = resident->worker();
   return start_job(
@@ -53,7 +52,6 @@ TurnDetector::TurnDetector(const Napi::CallbackInfo& info) : Wrapped<TurnDetecto
 Napi::Value TurnDetector::probability(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxTurnSamples);
   Callbacks callbacks;
-  callbacks.place = "tell whether a turn is complete";
   callbacks.owner = Napi::Persistent(Value());
   return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
                    [resident = resident_.get(), samples = std::move(samples)](const Job& job) -> Result {

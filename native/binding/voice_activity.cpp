@@ -26,7 +26,6 @@ Napi::Value VoiceActivity::load(const Napi::CallbackInfo& info) {
   const auto path = read_string(read_object(info, 0, "options"), "path");
   auto resident = std::make_shared<ResidentVad>(Environment::of(info.Env()).shared_from_this());
   Callbacks callbacks;
-  callbacks.place = "load a model: voice activity";
   callbacks.holding = resident;
   Worker& worker = resident->worker();
   return start_job(
@@ -50,7 +49,6 @@ Napi::Value VoiceActivity::probabilities(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxSamples);
   const bool reset = read_boolean(read_object(info, 1, "options"), "reset");
   Callbacks callbacks;
-  callbacks.place = "detect voice activity";
   callbacks.owner = Napi::Persistent(Value());
   return start_job(
       info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,

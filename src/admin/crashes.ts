@@ -20,7 +20,7 @@ function toWire({ uptimeSec, exitCode, requestId, ...rest }: CrashRecord) {
   return { ...rest, uptime_sec: uptimeSec, exit_code: exitCode, request_id: requestId };
 }
 
-/** The section that lists the crashes: when and how the server ended, and what it was doing. */
+/** The section that lists the crashes: when and how the server ended, and which request held the slot. */
 const SHOWN = 10;
 
 function crashesView(crashes: readonly CrashRecord[]): Html {
@@ -31,16 +31,16 @@ ${
   crashes.length === 0
     ? html`<p class="soft" data-key="none">The server has never ended without being asked to.</p>`
     : html`<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Crashes"><table>
-<thead><tr><th scope="col">Time</th><th scope="col">End</th><th scope="col">After</th><th scope="col">During</th><th scope="col">Request</th><th scope="col">Last words</th></tr></thead>
+<thead><tr><th scope="col">Time</th><th scope="col">End</th><th scope="col">After</th><th scope="col">Request</th><th scope="col">Last words</th></tr></thead>
 <tbody>${crashes.slice(0, SHOWN).map(row)}</tbody></table></div>`
 }`;
 }
 
-function row({ at, pid, signal, exitCode, uptimeSec, place, requestId, message, lines }: CrashRecord): Html {
+function row({ at, pid, signal, exitCode, uptimeSec, requestId, message, lines }: CrashRecord): Html {
   const end = signal ?? (exitCode === null ? 'unknown' : `exit ${exitCode}`);
   const words = message || (lines.at(-1) ?? '');
   return html`<tr data-key="${at} ${pid}">
 <td><time datetime="${at}">${at.slice(0, 19).replace('T', ' ')}</time></td><td><span class="badge bad">${end}</span></td>
-<td>${uptimeSec === null ? '–' : duration(uptimeSec * 1000)}</td><td>${place ?? '–'}</td>
+<td>${duration(uptimeSec * 1000)}</td>
 <td>${requestId === null ? '–' : html`<code>${requestId}</code>`}</td><td title="${lines.join('\n')}">${words.split('\n', 1)[0]?.slice(0, 200)}</td></tr>`;
 }

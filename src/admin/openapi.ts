@@ -77,12 +77,11 @@ export const crashSchema = z
   .looseObject({
     at: z.iso.datetime().describe('when the end was seen'),
     pid: z.int(),
-    uptime_sec: z.number().nullable().describe('null if no supervisor saw the start'),
+    uptime_sec: z.number(),
     exit_code: z.int().nullable(),
     signal: z.string().nullable(),
-    message: z.string().describe('of an abort or an exception; empty for other ends'),
-    request_id: z.string().nullable().describe('of the call that failed, or that held the slot'),
-    place: z.string().nullable().describe('the native call that failed, or those that ran'),
+    message: z.string().describe('the stack of an exception; empty for other ends'),
+    request_id: z.string().nullable().describe('of the request that held the slot'),
     lines: z.array(z.string()).describe('the last lines of the log'),
   })
   .meta({ id: 'Crash' });

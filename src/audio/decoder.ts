@@ -32,8 +32,6 @@ export interface DecoderLimits {
   /** The channel of a file of two that is decoded, 0 or 1; absent for the average of all channels. */
   channel?: Channel | undefined;
   signal?: AbortSignal | undefined;
-  /** The request that the audio belongs to, for the crash note. */
-  requestId?: string | undefined;
 }
 
 /** A read after `close` fails. If it ended the stream instead, half of the audio would look like all of it. */

@@ -11,10 +11,10 @@ import { refuseChannels } from './refusal.ts';
 export async function openNativeDecoder(
   path: string,
   engine: Pick<NativeEngine, 'openAudio'>,
-  { blockSamples, channel, signal, requestId }: DecoderLimits,
+  { blockSamples, channel, signal }: DecoderLimits,
 ): Promise<Decoder> {
   const { size } = await stat(path);
-  const file = await engine.openAudio(path, { signal, requestId, channel });
+  const file = await engine.openAudio(path, { signal, channel });
   if (channel !== undefined && file.info.channels !== 2) {
     file.close();
     throw refuseChannels(file.info.channels);
@@ -24,7 +24,7 @@ export async function openNativeDecoder(
 
   async function readBlock(): Promise<Float32Array | null> {
     try {
-      return await file.read(blockSamples, { signal, requestId });
+      return await file.read(blockSamples, { signal });
     } catch (error) {
       // Damage in the middle of a file ends the audio, and the part before it is transcribed.
       if (isBadAudio(error)) return null;

@@ -37,8 +37,6 @@ export interface OpenAudioOptions {
   /** The channel of a stereo file that the source has; absent for the average of all channels. */
   channel?: Channel | undefined;
   signal?: AbortSignal | undefined;
-  /** The request that the audio belongs to, for the crash note. */
-  requestId?: string | undefined;
   /** The client, as `networkOf` names it. Clients share the processes of ffmpeg. */
   network?: string | undefined;
   /** Samples in a block, a multiple of 512; tests use small blocks. */
@@ -66,10 +64,10 @@ type Opened = { decoder: Decoder; first: Float32Array };
  * before the request takes the slot. The caller has to close the source.
  */
 export async function openAudio(path: string, options: OpenAudioOptions): Promise<AudioSource> {
-  const { maxAudioSec, channel, signal, requestId, blockSamples = BLOCK_SAMPLES } = options;
+  const { maxAudioSec, channel, signal, blockSamples = BLOCK_SAMPLES } = options;
   signal?.throwIfAborted();
   const container = await sniffFile(path);
-  const limits: DecoderLimits = { maxAudioSec, blockSamples, channel, signal, requestId };
+  const limits: DecoderLimits = { maxAudioSec, blockSamples, channel, signal };
   const opened =
     (container.native ? await openNatively(path, options, limits) : null) ??
     (await openExternally(path, container, options, limits));

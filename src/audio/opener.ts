@@ -21,7 +21,7 @@ export interface AudioOpener {
   open(
     path: string,
     signal: AbortSignal,
-    options?: Pick<OpenAudioOptions, 'requestId' | 'network' | 'channel'>,
+    options?: Pick<OpenAudioOptions, 'network' | 'channel'>,
   ): Promise<AudioSource>;
   /** Why some formats cannot be read, in words for the operator; null if all of them can. */
   problem(): Promise<string | null>;

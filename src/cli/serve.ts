@@ -8,14 +8,13 @@ import { baseUrl } from '../address.ts';
 import type { App } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { createCrashes } from '../crashes/crashes.ts';
-import { recordCrashes } from '../crashes/record.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import type { ModelStore } from '../models/store.ts';
 import { VERSION } from '../version.ts';
 import { examples } from './options.ts';
 import { preload, startGateway } from './start-gateway.ts';
-import { STOP, sendHeartbeats, supervise } from './supervise.ts';
+import { STOP, sendHeartbeats, supervise, tellSupervisor } from './supervise.ts';
 
 export interface ServeSettings {
   config: Config;
@@ -73,14 +72,20 @@ async function serve(
 ): Promise<void> {
   const onSignal = exitWhenAsked();
   for (const warning of warnings) log.warn(warning);
-  const crashes = createCrashes(config.crashDir);
-  recordCrashes(crashes, engine, log);
+  exitOnUncaught(log);
   if (engine.info.families.length > 0) {
     const { devices, gpuLibraries } = engine.info;
     const cpu = explainCpu(config.device, devices, { libraries: gpuLibraries, present: hasGpu() });
     if (cpu !== null) log.log(cpu.level, cpu.message);
   }
-  const { app, address, wyoming } = await startGateway(config, { log, store, engine, device, crashes });
+  const { app, address, wyoming } = await startGateway(config, {
+    log,
+    store,
+    engine,
+    device,
+    crashes: createCrashes(config.crashDir),
+    onHolder: (requestId) => tellSupervisor({ holder: requestId }),
+  });
   log.info(`voxgate ${VERSION} listens on ${baseUrl(address.address, address.port)}`, {
     models: config.modelDir,
     threads: config.threads,
@@ -106,6 +111,17 @@ function exitWhenAsked(): (then: (signal: NodeJS.Signals) => void) => void {
   return (then) => {
     whenAsked = then;
   };
+}
+
+/** An exception that nothing catches ends the process with 1, and the log and the supervisor have its stack. */
+function exitOnUncaught(log: Logger): void {
+  // Node reports a rejection that nothing handles here too, unless there is a listener of its own for it.
+  process.on('uncaughtException', (error: unknown, origin) => {
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    log.error(`${origin}: ${stack}`);
+    tellSupervisor({ exception: stack });
+    process.exit(1);
+  });
 }
 
 interface Stopping {

@@ -5,7 +5,6 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'winston';
 import type { Crashes, SeenEnd } from '../crashes/crashes.ts';
@@ -14,13 +13,17 @@ import { BUDGETS } from '../limits/budgets.ts';
 /** The message that asks a child to stop. Unlike a signal, a second one changes nothing. */
 export const STOP = 'stop';
 
-/** The message that a child sends every `HEARTBEAT_MS` while its event loop turns. */
-const HEARTBEAT = 'heartbeat';
+/**
+ * What a child says. Every `HEARTBEAT_MS` while its event loop turns, which begins when it serves; the request that holds
+ * the slot, each time when that changes; and the stack of an exception that ends it. What was sent arrives even where the
+ * child is killed in the next moment.
+ */
+type ChildMessage = 'heartbeat' | { holder: string | null } | { exception: string };
 const HEARTBEAT_MS = 1000;
 /** The heartbeats that a child may miss in a row. Nothing that it does takes its event loop for a second. */
 const MISSED_HEARTBEATS = 20;
 
-/** A child that lived for less is a crash at the start, and after the second such crash there is a pause. */
+/** A child that never served, or lived for less, is a crash at the start, and after the second such crash there is a pause. */
 const STEADY_MS = 10_000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
@@ -68,7 +71,7 @@ export async function supervise(options: Supervised): Promise<number> {
     child = null;
     if (stop.signal.aborted) return end.exitCode ?? 1;
     if (end.exitCode === WRONG_SETTING) return WRONG_SETTING;
-    failures = end.uptimeSec * 1000 < STEADY_MS ? failures + 1 : 0;
+    failures = !end.served || end.uptimeSec * 1000 < STEADY_MS ? failures + 1 : 0;
     const pauseMs = pauseAfter(failures);
     report(life.child.pid ?? 0, end, pauseMs, { crashes, log });
     await sleep(pauseMs, undefined, { signal: stop.signal }).catch(() => undefined);
@@ -81,11 +84,15 @@ export function pauseAfter(failures: number): number {
   return failures < 2 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 2));
 }
 
+/** Tells the supervisor something, where there is one. */
+export function tellSupervisor(message: ChildMessage): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+}
+
 /** Tells the supervisor, until the end of this process, that its event loop turns. */
 export function sendHeartbeats(): void {
-  const send = () => process.connected && process.send?.(HEARTBEAT, undefined, undefined, () => undefined);
-  send();
-  setInterval(send, HEARTBEAT_MS).unref();
+  tellSupervisor('heartbeat');
+  setInterval(() => tellSupervisor('heartbeat'), HEARTBEAT_MS).unref();
 }
 
 /**
@@ -96,7 +103,7 @@ export function sendHeartbeats(): void {
 function watch(child: ChildProcess, mostMissed: number, log: Logger): NodeJS.Timeout | undefined {
   let missed: number | null = null;
   child.on('message', (message) => {
-    if (message === HEARTBEAT) missed = 0;
+    if (message === 'heartbeat') missed = 0;
   });
   return setInterval(() => {
     if (missed === null) return;
@@ -113,7 +120,12 @@ function askToStop(child: ChildProcess | null): void {
   if (child?.connected) child.send(STOP, () => undefined);
 }
 
-function startChild(command: readonly string[]): { child: ChildProcess; ended: Promise<SeenEnd> } {
+/** The end of a child, and whether it had begun to serve. */
+interface End extends SeenEnd {
+  served: boolean;
+}
+
+function startChild(command: readonly string[]): { child: ChildProcess; ended: Promise<End> } {
   const startedAt = performance.now();
   const child = spawn(process.execPath, command, {
     stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
@@ -121,6 +133,12 @@ function startChild(command: readonly string[]): { child: ChildProcess; ended: P
     detached: true,
   });
   const lines = keepLastLines();
+  const said = { served: false, requestId: null as string | null, message: '' };
+  child.on('message', (message: ChildMessage) => {
+    if (message === 'heartbeat') said.served = true;
+    else if ('holder' in message) said.requestId = message.holder;
+    else said.message = message.exception;
+  });
   child.stderr?.on('data', (chunk: Buffer) => {
     process.stderr.write(chunk);
     lines.add(chunk.toString());
@@ -132,12 +150,14 @@ function startChild(command: readonly string[]): { child: ChildProcess; ended: P
     signal: child.signalCode,
     uptimeSec: (performance.now() - startedAt) / 1000,
     lines: lines.all(),
+    ...said,
   }));
   return { child, ended };
 }
 
 async function ends(child: ChildProcess): Promise<void> {
-  const closed = once(child, 'close').catch(() => undefined);
+  const channelEnd = new Promise((resolve) => child.once('disconnect', resolve));
+  const closed = Promise.all([once(child, 'close').catch(() => undefined), channelEnd]);
   // A child that could not be started has no `exit`, and one that left a process with its output has no `close`.
   await Promise.race([closed, once(child, 'exit').catch(() => undefined)]);
   await Promise.race([closed, sleep(LAST_LINES_MS)]);
@@ -163,25 +183,22 @@ function keepLastLines(): LastLines {
 
 function report(
   pid: number,
-  end: SeenEnd,
+  end: End,
   pauseMs: number,
   { crashes, log }: Pick<Supervised, 'crashes' | 'log'>,
 ): void {
   const how = end.signal ?? (end.exitCode === null ? 'no start' : `exit code ${end.exitCode}`);
   const details = { pid, uptimeSec: Number(end.uptimeSec.toFixed(1)), pauseSec: pauseMs / 1000 };
   try {
-    const crash = isFailedStart(end, crashes.notePath(pid)) ? null : crashes.record(pid, end);
-    const where = crash && { requestId: crash.requestId, place: crash.place };
-    log.error(`the server has ended (${how}) and is started again`, { ...details, ...where });
+    log.error(`the server has ended (${how}) and is started again`, { ...details, requestId: end.requestId });
+    if (!isFailedStart(end)) crashes.record(pid, end);
   } catch (error) {
-    log.error(`the server has ended (${how}) and is started again`, details);
     log.warn(`the crash is not recorded: ${(error as Error).message}`);
   }
 }
 
 /**
- * A server that could not start, as where its port is taken, has said why and removed its note. It is tried for as long
- * as that takes, and a record of each try would push out those of crashes.
+ * A server that could not start, as where its port is taken, has said why. It is tried for as long as that takes, and a
+ * record of each try would push out those of crashes.
  */
-const isFailedStart = ({ exitCode, uptimeSec }: SeenEnd, note: string) =>
-  (exitCode === 0 || exitCode === 1) && uptimeSec * 1000 < STEADY_MS && !existsSync(note);
+const isFailedStart = ({ exitCode, served }: End) => (exitCode === 0 || exitCode === 1) && !served;

@@ -21,13 +21,11 @@ export interface Addon {
   engineInfo(): Omit<EngineInfo, 'gpuLibraries'>;
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   cancel(id: number): void;
-  recordCrashes(options: { path: string }): void;
-  noteRequest(request: string): void;
   loadModel(options: LoadOptions): Job<AddonModel>;
   loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
   loadSpeakers(options: { path: string; threads?: number }): Job<AddonSpeakers>;
   loadTurnDetector(options: { path: string; threads: number }): Job<AddonTurnDetector>;
-  openAudio(options: { path: string; channel: number; request: string | undefined }): Job<AddonAudioFile>;
+  openAudio(options: { path: string; channel: number }): Job<AddonAudioFile>;
   quantize(options: { source: string; target: string; type: string }): Job<void>;
 }
 export interface Job<T> {
@@ -64,6 +62,6 @@ export interface AddonTurnDetector {
 }
 export interface AddonAudioFile {
   readonly info: AudioFileInfo;
-  read(options: { maxSamples: number; request: string | undefined }): Job<Float32Array | null>;
+  read(options: { maxSamples: number }): Job<Float32Array | null>;
   close(): void;
 }

@@ -173,8 +173,7 @@ function wrapTurnDetector(addon: Addon, model: AddonTurnDetector): TurnDetector 
 function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
   return {
     info: file.info,
-    read: (maxSamples, { signal, requestId } = {}) =>
-      run(addon, () => file.read({ maxSamples, request: requestId }), signal),
+    read: (maxSamples, { signal } = {}) => run(addon, () => file.read({ maxSamples }), signal),
     close: () => file.close(),
   };
 }
@@ -237,31 +236,14 @@ export function loadNative(
       gpuLibraries: GPU_LIBRARIES.filter((name) => existsSync(join(dirname(path), `libggml-${name}.so`))),
     },
     setLogger: (write) => addon.setLogger(write),
-    recordCrashes: (file) => {
-      try {
-        addon.recordCrashes({ path: file });
-      } catch (error) {
-        throw toNativeError(error);
-      }
-    },
-    noteRequest: (request) => {
-      try {
-        addon.noteRequest(request);
-      } catch {
-        // Without memory there is no note. It would only be read after a crash, and the slot must be freed all the same.
-      }
-    },
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
     loadVoiceActivity: async (options) =>
       wrapVoiceActivity(addon, await run(addon, () => addon.loadVoiceActivity(options))),
     loadSpeakers: async (options) => wrapSpeakers(addon, await run(addon, () => addon.loadSpeakers(options))),
     loadTurnDetector: async (options) =>
       wrapTurnDetector(addon, await run(addon, () => addon.loadTurnDetector(options))),
-    openAudio: async (file, { signal, requestId, channel = ALL_CHANNELS } = {}) =>
-      wrapAudioFile(
-        addon,
-        await run(addon, () => addon.openAudio({ path: file, channel, request: requestId }), signal),
-      ),
+    openAudio: async (file, { signal, channel = ALL_CHANNELS } = {}) =>
+      wrapAudioFile(addon, await run(addon, () => addon.openAudio({ path: file, channel }), signal)),
     quantize: (options) => run(addon, () => addon.quantize(options)),
   };
 }

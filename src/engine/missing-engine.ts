@@ -18,8 +18,6 @@ export function missingEngine(): NativeEngine {
       gpuLibraries: [],
     },
     setLogger: () => undefined,
-    recordCrashes: () => undefined,
-    noteRequest: () => undefined,
     loadModel: refuse,
     loadVoiceActivity: refuse,
     loadSpeakers: refuse,

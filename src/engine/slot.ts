@@ -53,8 +53,8 @@ export interface SlotOptions {
   /** Milliseconds after which the signal of a holder aborts; no limit when absent. */
   maxHoldMs?: number;
   now?: () => number;
-  /** Called with the request that has taken the slot, as `asr ID`, and with '' when the slot is free again. */
-  onChange?(holder: string): void;
+  /** Called with the id of the request that has taken the slot, and with null when the slot is free again. */
+  onChange?: ((requestId: string | null) => void) | undefined;
 }
 
 interface Holder {
@@ -103,7 +103,7 @@ export function createSlot({
       held?.stop.abort(new GatewayError('slot_busy', { holder: category, seconds: RETRY_AFTER_SEC }));
       const mine: Holder = { by: category, since: now(), requestId, givesWay, stop: new AbortController() };
       held = mine;
-      onChange(`${category} ${requestId}`);
+      onChange(requestId);
       const late =
         maxHoldMs &&
         setTimeout(
@@ -120,7 +120,7 @@ export function createSlot({
           clearTimeout(late);
           if (held !== mine) return;
           held = null;
-          onChange('');
+          onChange(null);
           for (const listener of listeners) listener();
         },
       };

@@ -120,8 +120,6 @@ export interface LanguageGuess {
 
 export interface JobHooks {
   signal?: AbortSignal | undefined;
-  /** The request that the call serves, for the crash note, if that is not the one that holds the slot. */
-  requestId?: string | undefined;
   onSegment?: (segment: DecodedSegment) => void;
   /** Receives values in 0..1 that never fall. */
   onProgress?: (fraction: number) => void;
@@ -214,7 +212,7 @@ export interface AudioFileInfo {
   durationSec: number | null;
 }
 
-export interface OpenAudioFileOptions extends Pick<JobHooks, 'signal' | 'requestId'> {
+export interface OpenAudioFileOptions extends Pick<JobHooks, 'signal'> {
   /** The one channel that is read, from 0. Without it, and in a file without it, the average of all is read. */
   channel?: number | undefined;
 }
@@ -225,7 +223,7 @@ export interface NativeAudioFile {
    * The next `maxSamples` samples (16 kHz mono), fewer only at the end; null when there are none left. Only one call
    * may run at a time. After an aborted call the file can only be closed.
    */
-  read(maxSamples: number, hooks?: Pick<JobHooks, 'signal' | 'requestId'>): Promise<Float32Array | null>;
+  read(maxSamples: number, hooks?: Pick<JobHooks, 'signal'>): Promise<Float32Array | null>;
   close(): void;
 }
 
@@ -261,13 +259,6 @@ export interface NativeEngine {
   readonly info: EngineInfo;
   /** Sends the lines that the native libraries log to `write`; null stops it. */
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
-  /**
-   * From now on a file of this path says what the process does and how it ends, in the layout of
-   * native/binding/crash_note.h. It can be read after any end of the process. @throws NativeError
-   */
-  recordCrashes(path: string): void;
-  /** Notes the request that holds the slot in that file; '' for none. */
-  noteRequest(request: string): void;
   loadModel(options: LoadOptions): Promise<TranscriptionModel>;
   loadVoiceActivity(options: { path: string }): Promise<VoiceActivityModel>;
   /** `threads` is 1 where it is not given. It changes nothing of the results. */

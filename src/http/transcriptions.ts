@@ -33,7 +33,7 @@ export interface TranscriptionHandlerDeps {
   openAudio(
     path: string,
     signal: AbortSignal,
-    options: { requestId: string; network: string; channel?: Channel | undefined },
+    options: { network: string; channel?: Channel | undefined },
   ): Promise<AudioSource>;
   uploads: UploadReceiver;
   shutdown: AbortSignal;
@@ -120,7 +120,7 @@ async function listen(
 ): Promise<Transcript> {
   const { requestId } = notes;
   const open = (path: string, opening: AbortSignal, channel?: Channel) =>
-    deps.openAudio(path, opening, { requestId, network: upload.network, channel });
+    deps.openAudio(path, opening, { network: upload.network, channel });
   const input = {
     openAudio: (opening: AbortSignal, channel?: Channel) => open(upload.path, opening, channel),
     references: await readReferences(known, { upload, open, signal }),

@@ -215,8 +215,8 @@ export const BUDGETS = {
   },
   /** What a client may still send after it was answered; the gateway reads it and throws it away. */
   linger: { idleMs: 5000, totalMs: 120_000 },
-  /** The records of crashes: how many are kept, the log lines of each, and the characters of a line. */
-  crashes: { kept: 50, lines: 40, lineLength: 500 },
+  /** The records of crashes: how many are kept, the log lines of each, and the characters of a line and of a stack. */
+  crashes: { kept: 50, lines: 50, lineLength: 500, messageLength: 1000 },
   /** A checkpoint of torch that is imported. The known ones have fewer than a thousand entries and pickles of 130 KB. */
   checkpoint: {
     maxEntries: 4096,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -186,7 +186,7 @@ test('a supervisor that is told to stop lets the running request end, even if th
   assert.equal((await json(await running)).text, 'Hello there.');
   await scene.ended;
   assert.equal(scene.child.exitCode, 0, scene.log());
-  assert.deepEqual(readdirSync(join(scene.dir, 'crashes')), [], 'a stop is no crash');
+  assert(!existsSync(join(scene.dir, 'crashes')), 'a stop is no crash');
 });
 
 test('a server that is told to stop before it serves ends in order, and that is no crash', {
@@ -199,7 +199,10 @@ test('a server that is told to stop before it serves ends in order, and that is 
   let log = '';
   child.stdout.on('data', (data) => (log += data));
   const ended = once(child, 'close');
-  await until('it runs', () => readdirSync(dir).length > 0, LIMIT_MS);
+  // Node itself catches SIGTERM, and not SIGHUP, the first of the signals in the mask.
+  const caught = () =>
+    Number(/SigCgt:.*(.)$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) % 2;
+  await until('it runs', () => caught() === 1, LIMIT_MS);
   child.kill('SIGTERM');
   assert.deepEqual(await ended, [0, null], log);
   assert.deepEqual(readdirSync(dir), []);
@@ -219,7 +222,7 @@ test('a closed terminal stops both as a service manager does, however often it s
   assert.equal((await json(await running)).text, 'Hello there.');
   await scene.ended;
   assert.equal(scene.child.exitCode, 0, scene.log());
-  assert.deepEqual(readdirSync(join(scene.dir, 'crashes')), [], 'a stop is no crash');
+  assert(!existsSync(join(scene.dir, 'crashes')), 'a stop is no crash');
 });
 
 test('a second signal ends the supervisor and the server at once', { skip }, async (t) => {
@@ -319,21 +322,4 @@ test('the pauses of a crash loop grow to 30 s', () => {
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 100].map(pauseAfter),
     [0, 0, 1, 2, 4, 8, 16, 30, 30, 30].map((sec) => sec * 1000),
   );
-});
-
-test('a server without a supervisor that was killed is recorded at the next start', { skip }, async (t) => {
-  const settings = {};
-  await using first = await begin(t, SCRIPTED);
-  Object.assign(settings, first.settings);
-  const running = first.transcribe(first.untilReleased);
-  await until('it holds the slot', () => holdsSlot(first.base), LIMIT_MS);
-  first.child.kill('SIGKILL');
-  await assert.rejects(running);
-  await first.ended;
-  await using second = await serve(settings, SCRIPTED);
-  const { crashes } = await json(await fetch(`${second.base}/admin/api/crashes`));
-  assert.equal(crashes.length, 1);
-  assert.match(crashes[0].request_id, /^[0-9a-f]{16}$/);
-  assert.deepEqual([crashes[0].signal, crashes[0].uptime_sec, crashes[0].lines], [null, null, []]);
-  assert.match(second.log(), /warn {2}an earlier process has crashed /);
 });
