@@ -28,7 +28,7 @@ function underRefusal(body: string): string[] {
     import { writeFileSync } from 'node:fs';
     import { loadNative } from '${url('engine/addon.ts')}';
     import { openAudio } from '${url('audio/open.ts')}';
-    import { BUDGETS } from '${url('budgets.ts')}';
+    import { BUDGETS } from '${url('limits/budgets.ts')}';
     const native = loadNative();
     const left = Buffer.alloc(4);
     const allow = (threads) => {
