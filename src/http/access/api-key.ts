@@ -52,23 +52,7 @@ export function createApiKeys(
   secrets: Pick<Tokens<object>, 'find'>,
 ): ApiKeys {
   const sessions = createTokens<true>({ most: limits.sessions });
-  const guesses = createKeyGuesses(limits);
-  // Digests are compared instead of keys: they all have one length, and where they differ says nothing about the key.
-  const digest = (text: string) => createHmac('sha256', 'voxgate').update(text).digest();
-  const digests = keys.map(digest);
-  const isKey = (text: string) => {
-    const asked = digest(text);
-    return digests.reduce((found, known) => timingSafeEqual(asked, known) || found, false);
-  };
-  /** Refuses keys of which all are wrong, and counts each. One that is not the gateway's may be for an upstream. */
-  const check = (req: Request, presented: readonly string[]) => {
-    const address = req.ip ?? '';
-    guesses.assertMayTry(address);
-    if (presented.some(isKey)) return;
-    for (const _wrong of presented) guesses.wrong(address);
-    throw unauthorized();
-  };
-
+  const { isKey, check } = createKeyCheck(keys, limits);
   /**
    * Nobody guesses a secret, and pages go on with one that has expired. So these are not counted, and do not shut out
    * others at the same address.
@@ -126,6 +110,27 @@ export function createApiKeys(
       next();
     },
   };
+}
+
+/** Compares keys with the gateway's, and bounds how often an address may be wrong. */
+function createKeyCheck(keys: readonly string[], limits: Budgets['access']) {
+  const guesses = createKeyGuesses(limits);
+  // Digests are compared instead of keys: they all have one length, and where they differ says nothing about the key.
+  const digest = (text: string) => createHmac('sha256', 'voxgate').update(text).digest();
+  const digests = keys.map(digest);
+  const isKey = (text: string) => {
+    const asked = digest(text);
+    return digests.reduce((found, known) => timingSafeEqual(asked, known) || found, false);
+  };
+  /** Refuses keys of which all are wrong, and counts each. One that is not the gateway's may be for an upstream. */
+  const check = (req: Request, presented: readonly string[]) => {
+    const address = req.ip ?? '';
+    guesses.assertMayTry(address);
+    if (presented.some(isKey)) return;
+    for (const _wrong of presented) guesses.wrong(address);
+    throw unauthorized();
+  };
+  return { isKey, check };
 }
 
 /** The keys that a request presents, in the ways that its path allows. */
