@@ -56,7 +56,7 @@ const ELSEWHERE: Readonly<Record<string, [file: string, piece: string]>> = {
 const STAND_INS: readonly [RegExp, string][] = [
   [/npx /g, ''],
   [/ \[--json\]/, ' --json'],
-  [/multilingual-small|multilingual-tiny/g, 'multilingual-base'],
+  [/multilingual-small|multilingual-tiny|whisper-large-v3-turbo/g, 'multilingual-base'],
   [/curl -sN http:\/\/radio\.example\/stream/, 'cat talk.mp3'],
   [
     /parec --raw --format=s16le --channels=1 --rate=16000|arecord -q -f S16_LE -r 16000 -t raw/,
@@ -171,7 +171,9 @@ for (const { page, command, comment } of commands.filter(isHere)) {
     const { stdout } = await promisify(execFile)('bash', ['-o', 'pipefail', '-c', here], { cwd: dir, env });
     if (!/(^|\| )curl [^|]*$/.test(command)) return;
     const expected =
-      comment === '' ? ['ask not what your country', '"auto"', '"multilingual-base"'] : [comment];
+      comment === ''
+        ? ['ask not what your country', '"auto"', '"multilingual-base"', '"value":"ek_']
+        : [comment];
     assert(
       expected.some((part) => stdout.includes(part)),
       stdout,
