@@ -22,7 +22,7 @@ const BENCHES = {
   overhead: 'bench/proxy/overhead.ts',
   observability: 'bench/proxy/observability.ts',
   encoders: 'bench/encoders/encoders.ts',
-  pictures: 'bench/shared/pictures.ts',
+  pictures: 'bench/common/pictures.ts',
   gpu: 'scripts/gpu-report.mjs',
 };
 

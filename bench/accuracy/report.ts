@@ -1,8 +1,8 @@
 /** Writes the tables of `npm run bench -- accuracy`: word error rates and times by group, by length and by peer. */
 
 import type { Prompt } from '../clips/prompts.ts';
+import { markdownTable } from '../common/page.ts';
 import type { Outcome } from '../compare/measurement.ts';
-import { markdownTable } from '../shared/page.ts';
 import type { ErrorRates, WordErrors } from './error-rate.ts';
 
 /** What one peer heard in one clip. */

@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { keptIn, keyOfSamples } from '../common/kept-lines.ts';
 import { ROOT, type Run, type StartPeer, type Task } from '../peers/peer.ts';
-import { keptIn, keyOfSamples } from '../shared/kept-lines.ts';
 
 const FOLDER = join(ROOT, 'build/bench-texts');
 

@@ -9,11 +9,11 @@
 
 import { parseArgs } from 'node:util';
 import { fileClip, SAMPLE } from '../clips/clips.ts';
+import { median } from '../common/gateway.ts';
 import { startFasterWhisper } from '../peers/faster-whisper.ts';
 import type { TimedWord } from '../peers/peer.ts';
 import { VENV } from '../peers/python.ts';
 import { startVoxgate } from '../peers/voxgate.ts';
-import { median } from '../shared/gateway.ts';
 
 const { values: options } = parseArgs({
   options: {

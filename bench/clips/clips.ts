@@ -5,8 +5,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import { wavHeader } from '../../test/wav.ts';
+import { samplesOf } from '../common/gateway.ts';
 import { ROOT } from '../peers/peer.ts';
-import { samplesOf } from '../shared/gateway.ts';
 import { debianPackagePath } from './debian-package.ts';
 
 export const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3');

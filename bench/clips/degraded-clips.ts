@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wav } from '../../test/wav.ts';
-import { seededRandom } from '../shared/random.ts';
+import { seededRandom } from '../common/random.ts';
 import { CLIP_FOLDER, type Clip, HEADER_BYTES, storedClip } from './clips.ts';
 import { PROMPT_LANGUAGES, type Prompt, prompts } from './prompts.ts';
 

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { samplesOf } from '../shared/gateway.ts';
+import { samplesOf } from '../common/gateway.ts';
 import { storedClip } from './clips.ts';
 import { debianPackagePath } from './debian-package.ts';
 import { hashOf, isSentence, type Prompt, shuffled } from './prompts.ts';

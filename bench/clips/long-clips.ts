@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wavHeader } from '../../test/wav.ts';
-import { seededRandom } from '../shared/random.ts';
+import { seededRandom } from '../common/random.ts';
 import { BYTES_A_SECOND, CLIP_FOLDER, type Clip, HEADER_BYTES } from './clips.ts';
 
 /**

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { samplesOf } from '../shared/gateway.ts';
+import { samplesOf } from '../common/gateway.ts';
 import { type Clip, storedClip } from './clips.ts';
 import { debianPackagePath } from './debian-package.ts';
 

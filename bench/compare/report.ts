@@ -2,8 +2,8 @@
 import { cpus, totalmem } from 'node:os';
 import type { ErrorRates } from '../accuracy/error-rate.ts';
 import type { ClipClass } from '../clips/clip-classes.ts';
-import { median } from '../shared/gateway.ts';
-import { markdownTable } from '../shared/page.ts';
+import { median } from '../common/gateway.ts';
+import { markdownTable } from '../common/page.ts';
 import type { Measured, Outcome } from './measurement.ts';
 
 export interface ClassResult {

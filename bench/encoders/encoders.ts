@@ -14,9 +14,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { loadNative } from '../../src/engine/addon.ts';
+import { median } from '../common/gateway.ts';
 import { ROOT } from '../peers/peer.ts';
 import { ensureVenv } from '../peers/python.ts';
-import { median } from '../shared/gateway.ts';
 
 const PINS = ['torch==2.13.0', 'onnx==1.23.2', 'onnxruntime==1.31.1', 'numpy==2.4.6'];
 const RATE = 16_000;

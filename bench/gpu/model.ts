@@ -7,7 +7,7 @@
 import { readConfig } from '../../src/config/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { SAMPLE } from '../clips/clips.ts';
-import { median, samplesOf } from '../shared/gateway.ts';
+import { median, samplesOf } from '../common/gateway.ts';
 import type { DeviceRun } from './page.ts';
 
 const ROUNDS = 5;

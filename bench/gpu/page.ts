@@ -1,5 +1,5 @@
 /** Makes the page of `npm run bench -- gpu` from what its steps found. */
-import { markdownTable } from '../shared/page.ts';
+import { markdownTable } from '../common/page.ts';
 
 export interface Gpu {
   name: string;

@@ -21,11 +21,11 @@ import { parseArgs } from 'node:util';
 import { readConfig } from '../../src/config/config.ts';
 import { wavHeader } from '../../test/wav.ts';
 import { BYTES_A_SECOND, SAMPLE } from '../clips/clips.ts';
+import { median, samplesOf, startGatewayProcess } from '../common/gateway.ts';
+import { findPlace, markdownTable } from '../common/page.ts';
+import { DURATIONS, plot } from '../common/plot.ts';
 import { ROOT } from '../peers/peer.ts';
 import { upload } from '../peers/upload.ts';
-import { median, samplesOf, startGatewayProcess } from '../shared/gateway.ts';
-import { findPlace, markdownTable } from '../shared/page.ts';
-import { DURATIONS, plot } from '../shared/plot.ts';
 import { type ModelRun, SHAPES, writeSyntheticModel } from './synthetic-model.ts';
 
 const { values: options } = parseArgs({

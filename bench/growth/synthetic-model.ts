@@ -16,8 +16,8 @@ import { createGgmlWriter, GGML_MAGIC, type GgmlWriter } from '../../src/models/
 import { fromHalf, toHalf } from '../../src/models/import/half.ts';
 import { FFT_BINS, melFilters } from '../../src/models/import/mel-filters.ts';
 import { SAMPLE } from '../clips/clips.ts';
-import { median, samplesOf } from '../shared/gateway.ts';
-import { seededRandom } from '../shared/random.ts';
+import { median, samplesOf } from '../common/gateway.ts';
+import { seededRandom } from '../common/random.ts';
 
 interface Shape {
   state: number;

@@ -10,12 +10,12 @@
 import { parseArgs } from 'node:util';
 import { DELAYS, type Delay } from '../../src/transcription/live/stable-text.ts';
 import { startErrorRates } from '../accuracy/error-rate.ts';
+import { startGatewayProcess } from '../common/gateway.ts';
+import { findPlace } from '../common/page.ts';
 import { describeMachine } from '../compare/report.ts';
 import { gitRevision, packageVersion, ROOT } from '../peers/peer.ts';
 import { VENV } from '../peers/python.ts';
 import { startWyoming } from '../peers/wyoming-faster-whisper.ts';
-import { startGatewayProcess } from '../shared/gateway.ts';
-import { findPlace } from '../shared/page.ts';
 import { type LiveClip, liveClips } from './clips.ts';
 import { watchLoad } from './other-load.ts';
 import { type LivePeer, type LiveRun, liveGateway } from './peer.ts';

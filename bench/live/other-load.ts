@@ -1,7 +1,7 @@
 /** How busy other programs keep the machine while a bench runs, because every time on a busy machine is longer. */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { cpuSec } from '../shared/gateway.ts';
+import { cpuSec } from '../common/gateway.ts';
 
 /** Above this share of the processor time for others, the machine counts as loaded. */
 const LOADED = 0.1;

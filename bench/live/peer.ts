@@ -12,7 +12,7 @@ import {
   type Received,
 } from '../../test/http/realtime.ts';
 import { until } from '../../test/until.ts';
-import type { GatewayProcess } from '../shared/gateway.ts';
+import type { GatewayProcess } from '../common/gateway.ts';
 import { feed, type LiveClip } from './clips.ts';
 
 export interface LiveRun {

@@ -2,9 +2,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ErrorRates } from '../accuracy/error-rate.ts';
+import { median, percentile } from '../common/gateway.ts';
+import { markdownTable } from '../common/page.ts';
 import { ROOT } from '../peers/peer.ts';
-import { median, percentile } from '../shared/gateway.ts';
-import { markdownTable } from '../shared/page.ts';
 import type { LiveClip } from './clips.ts';
 import type { LivePeer, LiveRun } from './peer.ts';
 

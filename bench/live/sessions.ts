@@ -3,8 +3,8 @@
 import type { Delay } from '../../src/transcription/live/stable-text.ts';
 import { at16kHz, connectLive, type LiveClient } from '../../test/http/realtime.ts';
 import { wav } from '../../test/wav.ts';
-import { type GatewayProcess, median, readProc } from '../shared/gateway.ts';
-import { markdownTable } from '../shared/page.ts';
+import { type GatewayProcess, median, readProc } from '../common/gateway.ts';
+import { markdownTable } from '../common/page.ts';
 import { type LiveClip, SAMPLES_A_MS } from './clips.ts';
 import { type LiveRun, say } from './peer.ts';
 import { spread } from './report.ts';

@@ -14,8 +14,8 @@ import { type Chunk, DEFAULT_LIMITS, speechChunks } from '../../src/transcriptio
 import { recognizer } from '../../src/transcription/whisper/recognizer.ts';
 import { chunkRequest } from '../../test/chunk-request.ts';
 import { clipClasses } from '../clips/clip-classes.ts';
+import { findPlace, markdownTable } from '../common/page.ts';
 import { ggmlBase } from '../peers/whisper-cpp.ts';
-import { findPlace, markdownTable } from '../shared/page.ts';
 import { simulateLanes, type Work } from './lane-simulation.ts';
 
 const { values: options } = parseArgs({

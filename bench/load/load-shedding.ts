@@ -13,8 +13,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import { wavHeader } from '../../test/wav.ts';
+import { samplesOf, startGatewayProcess } from '../common/gateway.ts';
 import { ROOT } from '../peers/peer.ts';
-import { samplesOf, startGatewayProcess } from '../shared/gateway.ts';
 
 const { values } = parseArgs({
   options: { rate: { type: 'string', default: '1000' }, seconds: { type: 'string', default: '30' } },

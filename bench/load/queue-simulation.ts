@@ -3,7 +3,7 @@
  * HAProxy does before as many gateways (deploy/haproxy.cfg). Arrivals are a Poisson process. The same seed gives the
  * same figures.
  */
-import { seededRandom } from '../shared/random.ts';
+import { seededRandom } from '../common/random.ts';
 
 export interface Load {
   slots: number;

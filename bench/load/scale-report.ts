@@ -1,6 +1,6 @@
 /** What docs/scale.md says of waits and gateways, from the times that docs/performance.md has measured. */
-import { markdownTable } from '../shared/page.ts';
-import { type Point, plot } from '../shared/plot.ts';
+import { markdownTable } from '../common/page.ts';
+import { type Point, plot } from '../common/plot.ts';
 import { simulateWaits } from './queue-simulation.ts';
 
 /** Seconds of speech and of the slot: `multilingual-base` on 2 cores, from the table of growth in docs/performance.md. */

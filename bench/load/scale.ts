@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { findPlace } from '../common/page.ts';
 import { ROOT } from '../peers/peer.ts';
-import { findPlace } from '../shared/page.ts';
 import { scalePicture, scaleReport } from './scale-report.ts';
 
 const { values: options } = parseArgs({ options: { write: { type: 'boolean', default: false } } });

@@ -12,9 +12,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { wavHeader } from '../../test/wav.ts';
 import { BYTES_A_SECOND, HEADER_BYTES, publicClips } from '../clips/clips.ts';
-import { readProc, startGatewayProcess } from '../shared/gateway.ts';
-import { markdownTable } from '../shared/page.ts';
-import { seededRandom } from '../shared/random.ts';
+import { readProc, startGatewayProcess } from '../common/gateway.ts';
+import { markdownTable } from '../common/page.ts';
+import { seededRandom } from '../common/random.ts';
 
 const { values: options } = parseArgs({
   options: {

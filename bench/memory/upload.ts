@@ -9,7 +9,7 @@
  */
 import { parseArgs } from 'node:util';
 import { wavHeader } from '../../test/wav.ts';
-import { startGatewayProcess } from '../shared/gateway.ts';
+import { startGatewayProcess } from '../common/gateway.ts';
 
 const { values } = parseArgs({ options: { megabytes: { type: 'string', default: '300' } } });
 const bytes = Number(values.megabytes) * 1024 * 1024;

@@ -1,7 +1,7 @@
 /** All programs that `npm run bench -- speakers` compares. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { type GatewayProcess, startGatewayProcess } from '../shared/gateway.ts';
+import { type GatewayProcess, startGatewayProcess } from '../common/gateway.ts';
 import type { SpeakerSpan } from '../speakers/conversations/reference.ts';
 import type { Diarized, Diarizer, DiarizerOptions, StartDiarizer } from './diarizer.ts';
 import { type JsonLinesProcess, startJsonLines } from './json-lines.ts';

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { cpuSec, peakMegabytes } from '../shared/gateway.ts';
+import { cpuSec, peakMegabytes } from '../common/gateway.ts';
 
 export interface JsonLinesProcess extends AsyncDisposable {
   /** The line that the process wrote once it was ready. */

@@ -1,5 +1,5 @@
 /** Measures the gateway of this checkout through HTTP, the upload included. */
-import { startGatewayProcess } from '../shared/gateway.ts';
+import { startGatewayProcess } from '../common/gateway.ts';
 import {
   gitRevision,
   type Peer,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { readConfig } from '../../src/config/config.ts';
 import { parseLanguage } from '../../src/transcription/language/names.ts';
-import { answers, childrenCpuSec, cpuSec, freePort, peakMegabytes } from '../shared/gateway.ts';
+import { answers, childrenCpuSec, cpuSec, freePort, peakMegabytes } from '../common/gateway.ts';
 import { type Device, type Peer, type PeerOptions, ROOT } from './peer.ts';
 import { upload } from './upload.ts';
 

@@ -7,9 +7,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { until } from '../../test/until.ts';
+import { cpuSec, freePort } from '../common/gateway.ts';
 import { feed, SAMPLES_A_MS } from '../live/clips.ts';
 import type { LivePeer } from '../live/peer.ts';
-import { cpuSec, freePort } from '../shared/gateway.ts';
 import { ROOT } from './peer.ts';
 import { baseCheckpoint, ensureVenv } from './python.ts';
 

@@ -12,7 +12,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { median, startGatewayProcess } from '../shared/gateway.ts';
+import { median, startGatewayProcess } from '../common/gateway.ts';
 
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '10' }, requests: { type: 'string', default: '1000' } },

@@ -10,9 +10,9 @@ import { readConfig } from '../../src/config/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { contextFor } from '../../src/transcription/decoding.ts';
 import { fileClip, SAMPLE } from '../clips/clips.ts';
+import { median, startGatewayProcess } from '../common/gateway.ts';
 import { upload } from '../peers/upload.ts';
 import { ggmlBase } from '../peers/whisper-cpp.ts';
-import { median, startGatewayProcess } from '../shared/gateway.ts';
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '25' } } });
 const rounds = Number(values.rounds);

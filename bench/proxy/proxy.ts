@@ -16,7 +16,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { answers, freePort, median, percentile, startGatewayProcess } from '../shared/gateway.ts';
+import { answers, freePort, median, percentile, startGatewayProcess } from '../common/gateway.ts';
 
 const { values } = parseArgs({
   options: {

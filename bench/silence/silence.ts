@@ -9,9 +9,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { quieter } from '../clips/degraded-clips.ts';
+import { findPlace, markdownTable } from '../common/page.ts';
 import { ROOT } from '../peers/peer.ts';
 import { startVoxgate } from '../peers/voxgate.ts';
-import { findPlace, markdownTable } from '../shared/page.ts';
 import { type SoundClip, soundClips } from './sound-clips.ts';
 
 const ARTIFACTS = join(ROOT, 'build/accuracy');

@@ -2,8 +2,8 @@
 import { wav } from '../../test/wav.ts';
 import { type Clip, HEADER_BYTES, storedClip } from '../clips/clips.ts';
 import { hashOf } from '../clips/prompts.ts';
-import { samplesOf } from '../shared/gateway.ts';
-import { seededRandom } from '../shared/random.ts';
+import { samplesOf } from '../common/gateway.ts';
+import { seededRandom } from '../common/random.ts';
 import { CREATURES } from './creatures.ts';
 import { MUSIC } from './music.ts';
 import { NOISES } from './noises.ts';

@@ -1,6 +1,6 @@
 /** Writes the tables of `npm run bench -- speakers` as Markdown. */
 
-import { markdownTable } from '../shared/page.ts';
+import { markdownTable } from '../common/page.ts';
 import { CLASSES } from './conversations/set.ts';
 import type { DiarizationErrors } from './diarization-error.ts';
 

@@ -4,9 +4,9 @@
  */
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { keptIn, keyOfSamples } from '../common/kept-lines.ts';
 import type { Diarized, Diarizer, StartDiarizer } from '../peers/diarizer.ts';
 import { ROOT } from '../peers/peer.ts';
-import { keptIn, keyOfSamples } from '../shared/kept-lines.ts';
 import type { SpeakerSpan } from './conversations/reference.ts';
 
 const FOLDER = join(ROOT, 'build/bench-turns');

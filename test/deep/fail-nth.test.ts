@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { seededRandom } from '../../bench/shared/random.ts';
+import { seededRandom } from '../../bench/common/random.ts';
 import { sweepAll } from '../faults/fail-nth/world.ts';
 
 const SEED = 2;

@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { seededRandom } from '../../bench/shared/random.ts';
+import { seededRandom } from '../../bench/common/random.ts';
 import { type BalancedGateways, startBalancedGateways } from '../clients/balanced.ts';
 import { form, toneWav } from '../http/harness.ts';
 import { at16kHz, COMPLETED, connectLive, type LiveClient, silence, tone } from '../http/realtime.ts';

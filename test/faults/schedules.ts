@@ -3,7 +3,7 @@
  * stop, unloading one model or all, the switches, and the end of the gateway. After each, nothing may be left.
  */
 import assert from 'node:assert/strict';
-import { seededRandom } from '../../bench/shared/random.ts';
+import { seededRandom } from '../../bench/common/random.ts';
 import type { TranscriptionModel } from '../../src/engine/types.ts';
 import { form, type Gateway, json, type Script, startGateway, toneWav, until } from '../http/harness.ts';
 import { joinWavs } from '../wav.ts';

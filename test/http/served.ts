@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../bench/shared/gateway.ts';
+import { freePort } from '../../bench/common/gateway.ts';
 import { until } from '../until.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;

@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { freePort } from '../../bench/shared/gateway.ts';
+import { freePort } from '../../bench/common/gateway.ts';
 import { pauseAfter } from '../../src/cli/supervise.ts';
 import { until } from '../until.ts';
 import { form, json, toneWav } from './harness.ts';

@@ -1,5 +1,5 @@
 /** Formulas make sounds without speech: silence, noises, tones, something like music, things and animals. */
-import { seededRandom } from '../../bench/shared/random.ts';
+import { seededRandom } from '../../bench/common/random.ts';
 import { dark, make, sine, white } from '../../bench/silence/synthesis.ts';
 
 export type Sound = (seconds: number) => Float32Array;

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { seededRandom } from '../../bench/shared/random.ts';
+import { seededRandom } from '../../bench/common/random.ts';
 import { overlapShare, planned, spansOf } from '../../bench/speakers/conversations/plan.ts';
 import { rttmLines, stmLines } from '../../bench/speakers/conversations/reference.ts';
 import { rendered } from '../../bench/speakers/conversations/rendering.ts';

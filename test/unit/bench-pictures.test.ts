@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { accuracyPicture, speedPicture } from '../../bench/common/pictures.ts';
 import { ROOT } from '../../bench/peers/peer.ts';
-import { accuracyPicture, speedPicture } from '../../bench/shared/pictures.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from 'node:path';
 import { wav } from '../../../test/wav.ts';
 import { mixed } from '../../clips/degraded-clips.ts';
+import { seededRandom } from '../../common/random.ts';
 import { ROOT } from '../../peers/peer.ts';
-import { seededRandom } from '../../shared/random.ts';
 import { NOISES } from '../../silence/noises.ts';
 import { inPlace } from './places.ts';
 import { planned, spansOf } from './plan.ts';

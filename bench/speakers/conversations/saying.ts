@@ -1,5 +1,5 @@
 /** Puts what a voice says in one go together from its recordings, each taken once before any comes again. */
-import { samplesOfAll } from '../../shared/gateway.ts';
+import { samplesOfAll } from '../../common/gateway.ts';
 import type { Said } from './plan.ts';
 import type { Utterance, Voice } from './recorded-voices.ts';
 import { RATE, type Span, speechSpans } from './speech-spans.ts';
