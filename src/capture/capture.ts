@@ -241,7 +241,7 @@ const NOTHING: CaptureWriter = { request: ignore, response: ignore, finish: igno
 
 /** The name of the field that holds a voice, however its words are joined: a request refused for that has one as well. */
 const FIELD = /known(?:%5f|[^a-z\s]){0,8}speaker/i;
-/** Voices are data URLs, so that outside of JSON each of them counts as one, whatever its field is called. */
+/** A voice is sent as a data URL. In a form any data URL of audio counts as a voice, under any name of a field. */
 const FIELD_OR_VOICE = /known(?:%5f|[^a-z\s]){0,8}speaker|data:audio/i;
 /** The characters of the longest match, less one: it may begin at the end of one chunk and end in the next. */
 const OVERLAP = 'known'.length + 8 * '%5f'.length + 'speaker'.length - 1;

@@ -12,7 +12,7 @@ export interface ServerEvent {
   item_id?: string;
   delta?: string;
   transcript?: string;
-  /** Of a segment, where speakers are told apart. */
+  /** Who says a segment; only in sessions that tell speakers apart. */
   speaker?: string;
   text?: string;
   error?: { code?: string | null; message?: string };

@@ -175,7 +175,7 @@ export const BUILT_IN_NAMES: readonly string[] = [...MEANINGS.keys()];
  */
 const PACKING = /(?:-(?:mlx|asr|ct2|ggml|onnx))?(?:-(?:q\d(?:_[\dk])?|\dbit|int8|fp16|fp32))?(?:\.bin)?$/;
 
-/** No name of the table is longer, whatever its packing, and a client may send one of many megabytes. */
+/** No name of the table is longer, with any packing behind it. A client may send a name of many megabytes. */
 const MOST_CHARACTERS = 128;
 
 /** What a name of the table stands for, also with the day of a release or a packing behind it; else undefined. */

@@ -54,8 +54,8 @@ export function createApiKeys(
   const sessions = createTokens<true>({ most: limits.sessions });
   const { isKey, check } = createKeyCheck(keys, limits);
   /**
-   * Nobody guesses a secret, and pages go on with one that has expired. So these are not counted, and do not shut out
-   * others at the same address.
+   * A wrong secret does not count as a wrong key: a secret is too long to guess, and a page may go on sending one that
+   * has expired. It would shut out the others at the same address.
    */
   const isSecret = (key = '') =>
     key.startsWith(SECRET_PREFIX) && !keys.some((known) => known.startsWith(SECRET_PREFIX));

@@ -131,8 +131,8 @@ export const json = (description: string, schema: z.ZodType) =>
 export const DONE: ZodOpenApiResponseObject = { description: 'done' };
 
 /**
- * @param example what the page at `/docs` sends when its reader changes nothing. Of a form it leaves out the files; of
- * the fields it names only those that are worth to begin with.
+ * @param example what the page at `/docs` sends when its reader changes nothing. For a form it has no files, and only
+ * the fields that a reader begins with.
  */
 export const bodyOf = (
   contentType: string,

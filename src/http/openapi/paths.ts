@@ -276,7 +276,11 @@ export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => 
       },
     },
     '/v1/audio/{path}': {
-      ...{ get: elsewhere, post: elsewhere, put: elsewhere, patch: elsewhere, delete: elsewhere },
+      get: elsewhere,
+      post: elsewhere,
+      put: elsewhere,
+      patch: elsewhere,
+      delete: elsewhere,
     },
   }),
   ...pathsOf('chat', {
@@ -341,8 +345,11 @@ export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => 
         open: true,
         body: bodyOf('application/json', z.looseObject({ key: z.string() }), { key: 'a key of yours' }),
         responses: {
-          ...{ 204: DONE, 413: TOO_LARGE, 415: UNSUPPORTED },
-          ...{ 401: UNAUTHORIZED, 429: TOO_MANY_KEYS },
+          204: DONE,
+          401: UNAUTHORIZED,
+          413: TOO_LARGE,
+          415: UNSUPPORTED,
+          429: TOO_MANY_KEYS,
         },
       },
       delete: { summary: 'clears the cookie', open: true, responses: { 204: DONE } },

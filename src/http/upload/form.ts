@@ -15,7 +15,7 @@ const BYTES_PER_CHARACTER = 2;
 export interface FormParts {
   /** The name of the part with the file. */
   field: string;
-  /** The text fields that are read. Others are skipped, whatever their names look like. */
+  /** The names of the text fields that are read. All others are skipped. */
   texts: readonly string[];
   maxFileBytes: number;
   /** Stores the content of the first part of this name; other files are skipped. A failure refuses the form. */

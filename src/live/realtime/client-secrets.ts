@@ -61,7 +61,7 @@ export interface ClientSecretDeps {
 
 /** `POST /v1/realtime/client_secrets`, and the beta's `POST /v1/realtime/transcription_sessions`. */
 export function clientSecretRoutes(deps: ClientSecretDeps): RouteRow[] {
-  // Whatever the type says, so that a client which names none does not get other settings than it asked for.
+  // A body of any type is read as JSON. If a body without a type were skipped, its settings would be lost silently.
   const chain = [express.json({ limit: deps.limits.bodyBytes, type: () => true })];
   return [
     {

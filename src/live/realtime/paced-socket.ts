@@ -42,7 +42,7 @@ export function pacedSocket(
     },
   });
   socket.on('error', (error) => paced.destroy(error));
-  // Who closes a side of the connection has left, whatever still waits (RFC 6455, section 7.1.5).
+  // A client that closes its side has left, also when messages of it still wait (RFC 6455, section 7.1.5).
   for (const sign of ['end', 'close']) socket.once(sign, () => paced.destroy());
   return paced;
 }

@@ -147,8 +147,8 @@ export const firstState = (model: string | undefined): SessionState => ({
 });
 
 /**
- * The state of a new connection. Many clients name a model in the address whatever they want, so the model of the
- * client secret goes before it.
+ * The state of a new connection. Many clients always name a model in the address, so the model that the client secret
+ * was made with wins.
  */
 export function startingState(model: string | undefined, ofSecret: SessionState | undefined): SessionState {
   if (ofSecret === undefined) return firstState(model);
