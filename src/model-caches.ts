@@ -53,7 +53,7 @@ export function createModelCaches(
           const stored = files.find((file) => file.precision === precision) ?? files[0];
           return (stored ?? publishedFile(catalogueModel(id), precision))?.bytes ?? 0;
         },
-        taken: (model) => model.info.memoryBytes,
+        used: (model) => model.info.memoryBytes,
       },
       async load(id) {
         const { family } = catalogueModel(id);

@@ -1,8 +1,9 @@
 /**
  * The models resident in memory. A request leases a model for as long as it uses it. A model without a lease is
- * closed after the idle time. An evicted model is closed as soon as its last lease ends, so that requests in flight
- * finish with the model they started with (contract 3, "ASR model cache"). The memory of all models has a limit, for
- * which the model that was not used for the longest time is closed first.
+ * unloaded after the idle time (idle eviction). An evicted model is unloaded as soon as its last lease ends, so that
+ * requests in flight finish with the model they started with (contract 3, "ASR model cache"). The memory of all models
+ * has a limit: for room, the least recently used (LRU) idle model is unloaded first, and where only models in use are
+ * left, the request is out of memory.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
@@ -44,7 +45,7 @@ export interface ModelCache<M extends Closable> {
 
 export interface CacheOptions<M> {
   load(key: string): Promise<M>;
-  /** Idle milliseconds before a model is closed; 0 = at once, Infinity = never. */
+  /** Idle milliseconds before a model is unloaded; 0 = at once, Infinity = never. */
   keepAliveMs: number;
   /** The limit on the memory of all models; absent means none. */
   memory?: ModelMemory<M>;
@@ -54,21 +55,26 @@ export interface CacheOptions<M> {
 
 export interface ModelMemory<M> {
   maxBytes: number;
-  /** What a model is expected to take before it is loaded. */
+  /** The bytes that a model is expected to need, before it is loaded. */
   expected(key: string): number;
-  /** What a loaded model takes; 0 when it cannot tell. */
-  taken(model: M): number;
+  /** The bytes that a loaded model uses; 0 when it cannot tell. */
+  used(model: M): number;
 }
 
 interface Resident<M> {
   key: string;
-  memory: { bytes: number };
+  memory: MemoryShare;
   loading: Promise<M>;
   model: M | null;
   leases: number;
   evicted: boolean;
   idleSince: number;
   timer: NodeJS.Timeout | null;
+}
+
+/** What a model counts against the limit on memory. */
+interface MemoryShare {
+  bytes: number;
 }
 
 const MIB = 1024 * 1024;
@@ -79,23 +85,20 @@ const LONGEST_PAUSE_MS = 10_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export function createModelCache<M extends Closable>(options: CacheOptions<M>): ModelCache<M> {
-  const now = options.now ?? (() => performance.now());
-  const current = new Map<string, Resident<M>>();
-  const lingering = new Set<Resident<M>>();
-  const closing = new Map<Promise<void>, Resident<M>>();
-  const { memory } = options;
-  const maxBytes = memory?.maxBytes ?? Number.POSITIVE_INFINITY;
-  const expected = (key: string) => memory?.expected(key) ?? 0;
+  const { memory, now = () => performance.now() } = options;
+  const residents = createResidents(options, now);
+  const limit = createMemoryLimit(memory, residents);
+  const { current, lingering, closing } = residents;
 
-  function begin(key: string): Resident<M> {
+  function load(key: string): Resident<M> {
     const startedAt = now();
-    const bytes = expected(key);
-    refuseTooLarge(key, bytes);
-    const held = { bytes: 0 };
+    const bytes = limit.expected(key);
+    limit.assertFits(key, bytes);
+    const share: MemoryShare = { bytes: 0 };
     const resident: Resident<M> = {
       key,
-      memory: held,
-      loading: makeRoom(held, bytes).then(() => options.load(key)),
+      memory: share,
+      loading: limit.reserve(share, bytes).then(() => options.load(key)),
       model: null,
       leases: 0,
       evicted: false,
@@ -106,112 +109,18 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
     resident.loading.then(
       (model) => {
         resident.model = model;
-        held.bytes = memory?.taken(model) || held.bytes;
-        makeRoom(held, held.bytes).catch(() => undefined); // if there is no room for the rest, it is kept all the same
+        share.bytes = memory?.used(model) || share.bytes;
+        limit.reserve(share, share.bytes).catch(() => undefined); // if there is no room for the rest, it is kept all the same
         options.onEvent?.('loaded', key, now() - startedAt);
       },
       // A failed load is forgotten, so that the next request tries again.
-      () => forget(resident),
+      () => residents.forget(resident),
     );
     return resident;
   }
 
-  /** Closes idle models until there is room for these bytes, and counts them from then on. */
-  async function makeRoom(held: { bytes: number }, bytes: number): Promise<void> {
-    while (bytesBeside(held) + bytes > maxBytes) {
-      const idle = [...current.values()].filter(
-        (r) => r.memory !== held && r.leases === 0 && r.model !== null,
-      );
-      const [oldest] = idle.sort((a, b) => a.idleSince - b.idleSince);
-      if (oldest !== undefined) await shut(oldest);
-      else if (closing.size > 0) await Promise.race(closing.keys());
-      else throw new GatewayError('out_of_memory', {});
-    }
-    held.bytes = bytes;
-  }
-
-  function bytesBeside(held: { bytes: number }): number {
-    const all = new Set([...current.values(), ...lingering, ...closing.values()].map((r) => r.memory));
-    all.delete(held);
-    return [...all].reduce((sum, { bytes }) => sum + bytes, 0);
-  }
-
-  function refuseTooLarge(model: string, bytes: number): void {
-    if (bytes <= maxBytes) return;
-    const [neededMb, maxMb] = [Math.ceil(bytes / MIB), Math.floor(maxBytes / MIB)];
-    throw new GatewayError('model_too_large', { model, neededMb, maxMb });
-  }
-
-  function forget(resident: Resident<M>): void {
-    lingering.delete(resident);
-    resident.evicted = true;
-    if (resident.timer !== null) clearTimeout(resident.timer);
-    if (current.get(resident.key) === resident) current.delete(resident.key);
-  }
-
-  function shut(resident: Resident<M>): Promise<void> {
-    forget(resident);
-    const startedAt = now();
-    const done = resident.loading
-      .then(close)
-      .then(
-        () => options.onEvent?.('unloaded', resident.key, now() - startedAt),
-        () => undefined, // a model that never loaded has nothing to close
-      )
-      .finally(() => closing.delete(done));
-    closing.set(done, resident);
-    return done;
-  }
-
-  /** Where there is no memory for the call, the model must not stay for that: it holds much more. */
-  async function close(model: M): Promise<void> {
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
-      try {
-        return await model.close();
-      } catch (error) {
-        if (pauseMs > LONGEST_PAUSE_MS) throw error;
-        await sleep(pauseMs);
-      }
-    }
-  }
-
-  async function release(resident: Resident<M>): Promise<void> {
-    resident.leases -= 1;
-    if (resident.leases > 0) return;
-    resident.idleSince = now();
-    if (resident.evicted || options.keepAliveMs === 0) return shut(resident);
-    shutAfter(resident, options.keepAliveMs);
-  }
-
-  function shutAfter(resident: Resident<M>, ms: number): void {
-    const next = Math.min(ms, LONGEST_TIMER_MS);
-    resident.timer = setTimeout(() => {
-      if (ms > next) shutAfter(resident, ms - next);
-      else void shut(resident);
-    }, next);
-    resident.timer.unref();
-  }
-
   return {
-    async lease(key) {
-      const resident = current.get(key) ?? begin(key);
-      resident.leases += 1;
-      if (resident.timer !== null) clearTimeout(resident.timer);
-      resident.timer = null;
-      let released = false;
-      const once = async () => {
-        if (released) return;
-        released = true;
-        await release(resident);
-      };
-      try {
-        return { model: await resident.loading, [Symbol.asyncDispose]: once };
-      } catch (error) {
-        released = true;
-        resident.leases -= 1;
-        throw error;
-      }
-    },
+    lease: async (key) => leaseOf(current.get(key) ?? load(key), residents.release),
     entries: () =>
       [...current.values()].map((r) => ({
         key: r.key,
@@ -221,21 +130,148 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
       })),
     evict(key) {
       const chosen = [...current.values()].filter((r) => key === undefined || r.key === key);
-      for (const resident of chosen) {
-        if (resident.leases === 0) void shut(resident);
-        else {
-          forget(resident);
-          lingering.add(resident);
-        }
-      }
+      for (const resident of chosen) residents.evict(resident);
       return chosen.length;
     },
-    fits: (key) => expected(key) <= maxBytes,
-    assertFits: (key) => refuseTooLarge(key, expected(key)),
+    fits: limit.fits,
+    assertFits: (key) => limit.assertFits(key),
     lingering: () => lingering.size,
     async close() {
-      for (const resident of [...current.values(), ...lingering]) void shut(resident);
+      for (const resident of [...current.values(), ...lingering]) void residents.unload(resident);
       await Promise.all(closing.keys());
     },
   };
+}
+
+/** The lease ends once, however often it is disposed. A load that fails ends it as well. */
+async function leaseOf<M>(
+  resident: Resident<M>,
+  release: (resident: Resident<M>) => Promise<void>,
+): Promise<Lease<M>> {
+  resident.leases += 1;
+  if (resident.timer !== null) clearTimeout(resident.timer);
+  resident.timer = null;
+  let released = false;
+  try {
+    const model = await resident.loading;
+    return {
+      model,
+      async [Symbol.asyncDispose]() {
+        if (released) return;
+        released = true;
+        await release(resident);
+      },
+    };
+  } catch (error) {
+    resident.leases -= 1;
+    throw error;
+  }
+}
+
+type Residents<M extends Closable> = ReturnType<typeof createResidents<M>>;
+
+/** The models that are in memory, and how they leave it. */
+function createResidents<M extends Closable>(options: CacheOptions<M>, now: () => number) {
+  /** The models that the next lease gets, by their keys. */
+  const current = new Map<string, Resident<M>>();
+  /** Evicted models that a request still uses. */
+  const lingering = new Set<Resident<M>>();
+  const closing = new Map<Promise<void>, Resident<M>>();
+
+  function forget(resident: Resident<M>): void {
+    lingering.delete(resident);
+    resident.evicted = true;
+    if (resident.timer !== null) clearTimeout(resident.timer);
+    if (current.get(resident.key) === resident) current.delete(resident.key);
+  }
+
+  function unload(resident: Resident<M>): Promise<void> {
+    forget(resident);
+    const startedAt = now();
+    const done = resident.loading
+      .then(closeWithRetries)
+      .then(
+        () => options.onEvent?.('unloaded', resident.key, now() - startedAt),
+        () => undefined, // a model that never loaded has nothing to close
+      )
+      .finally(() => closing.delete(done));
+    closing.set(done, resident);
+    return done;
+  }
+
+  function unloadAfter(resident: Resident<M>, ms: number): void {
+    const next = Math.min(ms, LONGEST_TIMER_MS);
+    resident.timer = setTimeout(() => {
+      if (ms > next) unloadAfter(resident, ms - next);
+      else void unload(resident);
+    }, next);
+    resident.timer.unref();
+  }
+
+  async function release(resident: Resident<M>): Promise<void> {
+    resident.leases -= 1;
+    if (resident.leases > 0) return;
+    resident.idleSince = now();
+    if (resident.evicted || options.keepAliveMs === 0) return unload(resident);
+    unloadAfter(resident, options.keepAliveMs);
+  }
+
+  function evict(resident: Resident<M>): void {
+    if (resident.leases > 0) {
+      forget(resident);
+      lingering.add(resident);
+    } else void unload(resident);
+  }
+
+  return { current, lingering, closing, release, evict, unload, forget };
+}
+
+/** Where there is no memory for the call, the model must not stay for that: it holds much more. */
+async function closeWithRetries(model: Closable): Promise<void> {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
+    try {
+      return await model.close();
+    } catch (error) {
+      if (pauseMs > LONGEST_PAUSE_MS) throw error;
+      await sleep(pauseMs);
+    }
+  }
+}
+
+function createMemoryLimit<M extends Closable>(memory: ModelMemory<M> | undefined, residents: Residents<M>) {
+  const { current, lingering, closing, unload } = residents;
+  const maxBytes = memory?.maxBytes ?? Number.POSITIVE_INFINITY;
+  const expected = (key: string) => memory?.expected(key) ?? 0;
+
+  function assertFits(model: string, bytes = expected(model)): void {
+    if (bytes <= maxBytes) return;
+    const [neededMb, maxMb] = [Math.ceil(bytes / MIB), Math.floor(maxBytes / MIB)];
+    throw new GatewayError('model_too_large', { model, neededMb, maxMb });
+  }
+
+  /** Unloads idle models until there is room for these bytes, and counts them from then on. */
+  async function reserve(share: MemoryShare, bytes: number): Promise<void> {
+    while (bytesBeside(share) + bytes > maxBytes) {
+      const idle = leastRecentlyUsed(share);
+      if (idle !== undefined) await unload(idle);
+      else if (closing.size > 0) await Promise.race(closing.keys());
+      else throw new GatewayError('out_of_memory', {});
+    }
+    share.bytes = bytes;
+  }
+
+  function leastRecentlyUsed(beside: MemoryShare): Resident<M> | undefined {
+    const idle = [...current.values()].filter(
+      (r) => r.memory !== beside && r.leases === 0 && r.model !== null,
+    );
+    return idle.sort((a, b) => a.idleSince - b.idleSince)[0];
+  }
+
+  function bytesBeside(share: MemoryShare): number {
+    const all = new Set([...current.values(), ...lingering, ...closing.values()].map((r) => r.memory));
+    all.delete(share);
+    return [...all].reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  return { expected, fits: (key: string) => expected(key) <= maxBytes, assertFits, reserve };
 }

@@ -196,7 +196,7 @@ function memoryOf100() {
     memory: {
       maxBytes: 100,
       expected: (key) => Number(/\d+/.exec(key)?.[0]),
-      taken: (model) => model.bytes,
+      used: (model) => model.bytes,
     },
     load: async (key) => {
       const bytes = Number(/\d+$/.exec(key)?.[0]);
