@@ -23,7 +23,7 @@ import { createApiKeys, SECRET_PREFIX } from './http/access/api-key.ts';
 import { protection } from './http/access/protection.ts';
 import { createTokens } from './http/access/tokens.ts';
 import { errorHandler } from './http/error-handler.ts';
-import { createObserver } from './http/observe.ts';
+import { observeRequests } from './http/observe.ts';
 import { mountCategories, mountRoutes } from './http/routes.ts';
 import { createGracefulStop } from './http/server/graceful-stop.ts';
 import { requestId } from './http/server/request-id.ts';
@@ -225,12 +225,11 @@ function buildHttp(config: Config, deps: AppDeps, parts: HttpParts): Server {
   app.disable('etag');
   app.enable('case sensitive routing');
   app.set('trust proxy', config.trustProxy);
-  const observer = createObserver({ beginCapture: instruments.beginCapture, finished, holdsKey });
   const slowReaders = endSlowReaders(budgets.answer, log);
   const arrival = [
     gracefulStop.watch,
     requestId(holdsKey),
-    observer.watch,
+    observeRequests({ beginCapture: instruments.beginCapture, finished, holdsKey }),
     linger(budgets.linger),
     slowReaders,
   ];

@@ -1,9 +1,11 @@
 /**
- * Watches every request from its arrival to its last byte, and then reports it once to the instruments, however it
- * ended. Handlers write what they learn about a request into its notes.
+ * Watches every request from its arrival to its last byte, and then reports it once to the instruments (metrics, access
+ * log, capture), however it ended: answered, failed, or with a client that disconnected. Handlers write what they learn
+ * about a request into its notes.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
-import type { RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { CaptureWriter } from '../capture/capture.ts';
 import type { Category } from '../category.ts';
 import type { GatewayError } from '../errors.ts';
@@ -48,93 +50,53 @@ export function countAs(category: Category): RequestHandler {
   };
 }
 
-export interface Observer {
-  watch: RequestHandler;
-}
-
 export interface ObserverDeps extends Pick<Instruments, 'finished' | 'beginCapture'> {
   holdsKey: HoldsKey;
 }
 
-export function createObserver({ holdsKey, ...instruments }: ObserverDeps): Observer {
-  const watch: RequestHandler = (req, res, next) => {
-    const at = new Date();
-    const startedAt = performance.now();
-    // The value is rounded here, so that the metrics and the log agree to the last digit.
-    const sinceArrival = () => Math.round((performance.now() - startedAt) * 100) / 100;
-    // A trusted proxy names the client. It may forward a name from further away, which need not be an address.
-    const clientIp = isIP(req.ip ?? '') ? req.ip : req.socket.remoteAddress;
-    const path = req.originalUrl.split('?', 1)[0] ?? '';
-    const requestHeaders = withoutKeys(req.headers, holdsKey);
-    let bytesIn = 0;
-    let bytesOut = 0;
-    let slotWaitMs: number | undefined;
-    let capture: CaptureWriter | null | undefined;
-    const captured = () => {
-      if (capture === undefined)
-        capture = notes.category ? instruments.beginCapture(notes.requestId, at) : null;
-      return capture;
-    };
+export function observeRequests({ holdsKey, ...instruments }: ObserverDeps): RequestHandler {
+  return (req, res, next) => {
+    const arrival = arrivalOf(req, holdsKey);
+    const measured: Measured = { bytesIn: 0, bytesOut: 0, slotWaitMs: undefined };
     const notes: Notes = {
-      requestId: res.locals.requestId,
-      category: undefined,
-      model: undefined,
-      route: undefined,
-      provider: 'voxgate',
-      language: undefined,
-      audioSec: undefined,
-      rtf: undefined,
-      speakers: undefined,
-      diarizationSec: undefined,
-      waitedMs: undefined,
-      error: undefined,
+      ...emptyNotes(res.locals.requestId),
       slotTaken: () => {
-        slotWaitMs = sinceArrival();
+        measured.slotWaitMs = arrival.msSince();
       },
       requestBody: (chunk) => {
-        bytesIn += chunk.length;
+        measured.bytesIn += chunk.length;
         captured()?.request(chunk);
       },
     };
     res.locals.notes = notes;
-    // A request refused because of a busy slot is not worth a folder. A request without access is not captured either,
-    // because strangers must not be able to fill the disk.
-    const isRefused = () =>
-      notes.error?.code === 'slot_busy' || ['unauthorized', 'forbidden'].includes(notes.error?.kind ?? '');
+    let capture: CaptureWriter | null | undefined;
+    const captured = () => {
+      if (capture === undefined)
+        capture = notes.category ? instruments.beginCapture(notes.requestId, arrival.at) : null;
+      return capture;
+    };
     onResponseBody(res, (chunk) => {
-      bytesOut += chunk.length;
-      if (!isRefused()) captured()?.response(chunk);
+      measured.bytesOut += chunk.length;
+      if (!isUncaptured(notes)) captured()?.response(chunk);
     });
 
     const finish = (delivered: boolean) => {
-      const { error, requestId, category, model, route, language, audioSec, rtf } = notes;
-      const { speakers, diarizationSec, waitedMs } = notes;
-      const left = error === undefined && !delivered;
-      const status = left ? 499 : (error?.status ?? res.statusCode);
-      const errorKind = left ? 'cancelled' : error?.kind;
-      const exchange: Exchange = {
-        ...{ requestId, at, method: req.method, path, category, model, route },
-        // A client leaves the provider that works for it.
-        provider: (error?.kind === 'cancelled' ? undefined : error?.provider) ?? notes.provider,
-        status,
-        class: classify(status, errorKind, error?.code),
-        ...{ latencyMs: sinceArrival(), slotWaitMs, bytesIn, bytesOut },
-        ...{ clientIp, userAgent: requestHeaders['user-agent'], audioSec, rtf, language },
-        ...{ speakers, diarizationSec, waitedMs },
-        errorKind,
-      };
-      if (isRefused()) {
+      const exchange = exchangeOf(arrival, notes, measured, { delivered, status: res.statusCode });
+      if (isUncaptured(notes)) {
         capture?.abandon(); // the body may have been read by then
       } else {
-        const responseHeaders = withoutKeys(res.getHeaders(), holdsKey);
         captured()?.finish({
-          ...{ exchange, url: req.originalUrl, complete: req.complete, requestHeaders, responseHeaders },
-          errorMessage: error?.message,
+          exchange,
+          url: req.originalUrl,
+          complete: req.complete,
+          requestHeaders: arrival.headers,
+          responseHeaders: withoutKeys(res.getHeaders(), holdsKey),
+          errorMessage: notes.error?.message,
         });
       }
       instruments.finished(exchange);
     };
-    // When a failure breaks the connection, 'close' comes before the handler has noted the failure. One turn of the
+    // When a failure breaks the connection, 'close' comes before the handler has noted the failure. One pass of the
     // event loop later the note is there.
     onceOver(res, (delivered) => {
       if (delivered) finish(true);
@@ -142,7 +104,79 @@ export function createObserver({ holdsKey, ...instruments }: ObserverDeps): Obse
     });
     next();
   };
-  return { watch };
+}
+
+function emptyNotes(requestId: string): Omit<Notes, 'slotTaken' | 'requestBody'> {
+  return {
+    requestId,
+    category: undefined,
+    model: undefined,
+    route: undefined,
+    provider: 'voxgate',
+    language: undefined,
+    audioSec: undefined,
+    rtf: undefined,
+    speakers: undefined,
+    diarizationSec: undefined,
+    waitedMs: undefined,
+    error: undefined,
+  };
+}
+
+/** What is measured of a request while it runs. */
+type Measured = Pick<Exchange, 'bytesIn' | 'bytesOut' | 'slotWaitMs'>;
+
+/** What is known of a request when it arrives. */
+interface Arrival extends Pick<Exchange, 'at' | 'method' | 'path' | 'clientIp'> {
+  headers: IncomingHttpHeaders;
+  msSince(): number;
+}
+
+function arrivalOf(req: Request, holdsKey: HoldsKey): Arrival {
+  const startedAt = performance.now();
+  return {
+    at: new Date(),
+    method: req.method,
+    path: req.originalUrl.split('?', 1)[0] ?? '',
+    // A trusted proxy names the client. It may forward a name from further away, which need not be an address.
+    clientIp: isIP(req.ip ?? '') ? req.ip : req.socket.remoteAddress,
+    headers: withoutKeys(req.headers, holdsKey),
+    // The value is rounded here, so that the metrics and the log agree to the last digit.
+    msSince: () => Math.round((performance.now() - startedAt) * 100) / 100,
+  };
+}
+
+/**
+ * A request refused because of a busy slot is not worth a folder. A request without access is not captured either,
+ * because strangers must not be able to fill the disk.
+ */
+function isUncaptured({ error }: Notes): boolean {
+  return error?.code === 'slot_busy' || ['unauthorized', 'forbidden'].includes(error?.kind ?? '');
+}
+
+function exchangeOf(
+  arrival: Arrival,
+  notes: Notes,
+  measured: Measured,
+  answer: { delivered: boolean; status: number },
+): Exchange {
+  const { headers, msSince, ...arrived } = arrival;
+  const { error, provider, slotTaken, requestBody, ...noted } = notes;
+  const left = error === undefined && !answer.delivered;
+  const status = left ? 499 : (error?.status ?? answer.status);
+  const errorKind = left ? 'cancelled' : error?.kind;
+  return {
+    ...arrived,
+    ...noted,
+    ...measured,
+    // A client leaves the provider that works for it.
+    provider: (error?.kind === 'cancelled' ? undefined : error?.provider) ?? provider,
+    status,
+    class: classify(status, errorKind, error?.code),
+    latencyMs: msSince(),
+    userAgent: headers['user-agent'],
+    errorKind,
+  };
 }
 
 /** A copy in which a value that holds a key is masked. */

@@ -21,8 +21,6 @@ const TOO_LONG: readonly string[] = [
   'ffmpeg.ts openFfmpegDecoder',
   'messages.ts createMessageReader',
   'models.ts registerModelsCommand',
-  'observe.ts createObserver',
-  'observe.ts watch',
   'online.ts createOnlineDiarization',
   'paths.ts apiPaths',
   'prometheus.ts createPrometheus',
