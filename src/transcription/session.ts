@@ -20,7 +20,7 @@ import { mergeChannels } from './channels.ts';
 import { spellingsOf } from './keywords.ts';
 import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './lanes.ts';
 import { choicesOf, languageFor, onlyChoice } from './language/choice.ts';
-import { createLanguageTally } from './language/tally.ts';
+import { createLanguageTally, type LanguageTally } from './language/tally.ts';
 import { type OpeningInput, openWithSlot, type SessionSlot } from './opening.ts';
 import { type Recognizer, recognizerOf, speechWithoutText } from './recognizer.ts';
 import type { SpeakerRequest, TranscriptionRequest } from './request.ts';
@@ -31,6 +31,7 @@ import {
   openSpeakerPass,
   type Reference,
   type SpeakerPass,
+  type SpeakerPassOptions,
   type SpeakerSummary,
   summaryOf,
 } from './speakers/session-pass.ts';
@@ -148,16 +149,35 @@ interface Opened {
   input: TranscriptionInput;
 }
 
+/** A session at work, and what it has found so far. */
+interface Run extends Opened {
+  deps: TranscriptionDeps;
+  /** Aborts when the client leaves, and when the slot is taken away. */
+  signal: AbortSignal;
+  spoken: LanguageTally;
+  dropped: Summary['dropped'];
+  /** The samples of the audio so far; of several channels, those of the longest. */
+  samples: number;
+  /** Null where voices are not told apart. */
+  pass: SpeakerPass | null;
+  /** Who speaks when, where each speaker has a channel. */
+  turns: Turn[];
+}
+
 function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSession {
-  const { request, route, language, languages, recognizer, audio, hold, input } = opened;
-  const signal = AbortSignal.any([input.signal, hold.signal]);
+  const { request, route, language, audio, hold, input } = opened;
   const takenAt = performance.now();
-  let spoken = createLanguageTally(language);
-  const dropped: Summary['dropped'] = [];
-  let samples = 0;
   let tookSec = 0;
-  let pass: SpeakerPass | null = null;
-  const turns: Turn[] = [];
+  const run: Run = {
+    ...opened,
+    deps,
+    signal: AbortSignal.any([input.signal, hold.signal]),
+    spoken: createLanguageTally(language),
+    dropped: [],
+    samples: 0,
+    pass: null,
+    turns: [],
+  };
 
   async function release(): Promise<void> {
     tookSec ||= (performance.now() - takenAt) / 1000;
@@ -165,109 +185,126 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     await audio.close();
   }
 
-  function note(recognition: ChunkRecognition): void {
-    spoken = addLanguage(spoken, recognition);
-    for (const { startSec, endSec, reason } of speechWithoutText(recognition))
-      dropped.push({ start: startSec, end: endSec, reason });
-  }
-
-  async function* recognized(source: AudioSource): AsyncGenerator<ChunkRecognition, void, undefined> {
-    let heardSamples = 0;
-    await using vad = await deps.voiceActivity.lease(VOICE_ACTIVITY.id);
-    await using lease = await deps.models.lease(route.model.id);
-    const stop = new AbortController();
-    const stopped = AbortSignal.any([signal, stop.signal]);
-    const { draft = false, leveled, continued } = input;
-    const chunks = speechChunks(source.blocks(), vad.model, {
-      signal: stopped,
-      leveled,
-      continued,
-      onBlock: (block) => {
-        heardSamples += block.length;
-        samples = Math.max(samples, heardSamples);
-        return pass?.push(block);
-      },
-      ...cuttingFor(request, recognizer.limits(language)),
-    });
-    const beams = draft ? 1 : (request.beamSize ?? deps.beamSize);
-    const asked = {
-      ...toChunkRequest(request),
-      ...{ beams, draft, language, languages, signal: stopped },
-      timed: input.timed && request.text === undefined,
-    };
-    const work: LaneWork = {
-      chunks,
-      model: lease.model,
-      firstAlone: request.stream,
-      stop,
-      recognize: (lane, chunk, before) =>
-        recognizer.recognize(lane, chunk, { ...asked, before: () => before }),
-    };
-    const { text } = request;
-    const heard = text === undefined ? onLanes(work) : onLanesAligned(work, { text, recognizer, ...asked });
-    for await (const recognition of heard) {
-      note(recognition);
-      yield recognition;
-    }
-  }
-
-  async function* unjoined(heard: AsyncIterable<ChunkRecognition>) {
-    for await (const { sentences } of heard) yield* sentences;
-  }
-
-  function segmentsIn(heard: AsyncIterable<ChunkRecognition>): AsyncIterable<UnnumberedSegment> {
-    const hasSentences =
-      input.timed && !(recognizer.cutsSubtitles && request.segmentGranularity === 'subtitle');
-    return hasSentences ? joinSentences(heard) : unjoined(heard);
-  }
-
-  async function* segmentsOfChannel(channel: Channel, speaker: string) {
-    await using source = channel === 0 ? audio : await input.openAudio(signal, channel);
-    async function* heard() {
-      for await (const recognition of recognized(source)) {
-        if (recognition.sentences.length > 0) turns.push(...turnsIn(recognition, speaker));
-        yield recognition;
-      }
-    }
-    yield* segmentsIn(heard());
-  }
-
-  const toPass = (asked: SpeakerRequest) => ({
-    request: asked,
-    references: input.references ?? [],
-    atOnce: request.stream && route.model.streams,
-    signal,
-  });
-
   return {
     route,
     async *segments() {
       const numberSegment = createSegmentNumbering();
-      const { channels } = request;
       try {
-        await using speakers =
-          request.speakers && (await openSpeakerPass(deps.speakers, toPass(request.speakers)));
-        pass = speakers;
-        const parts =
-          channels === null
-            ? segmentsIn(recognized(audio))
-            : mergeChannels(channels, (channel) => segmentsOfChannel(channel, channels[channel]));
-        for await (const part of pass?.label(parts) ?? parts) yield numberSegment(part);
-        signal.throwIfAborted();
+        await using pass =
+          request.speakers &&
+          (await openSpeakerPass(deps.speakers, speakerPassOptions(run, request.speakers)));
+        run.pass = pass;
+        const unlabeled = unlabeledSegments(run);
+        for await (const segment of pass?.label(unlabeled) ?? unlabeled) yield numberSegment(segment);
+        run.signal.throwIfAborted();
       } finally {
         await release();
       }
     },
     summary: () => ({
-      ...spoken.most(),
-      durationSec: samples / SAMPLE_RATE,
+      ...run.spoken.most(),
+      durationSec: run.samples / SAMPLE_RATE,
       tookSec: tookSec || (performance.now() - takenAt) / 1000,
-      dropped,
-      ...(request.channels && { spoken: summaryOf(turns) }),
-      ...(pass && { spoken: pass.summary() }),
+      dropped: run.dropped,
+      ...(request.channels && { spoken: summaryOf(run.turns) }),
+      ...(run.pass && { spoken: run.pass.summary() }),
     }),
     [Symbol.asyncDispose]: release,
   };
+}
+
+function speakerPassOptions(
+  { request, input, route, signal }: Run,
+  speakers: SpeakerRequest,
+): SpeakerPassOptions {
+  return {
+    request: speakers,
+    references: input.references ?? [],
+    atOnce: request.stream && route.model.streams,
+    signal,
+  };
+}
+
+function unlabeledSegments(run: Run): AsyncIterable<UnnumberedSegment> {
+  const { channels } = run.request;
+  if (channels === null) return segmentsIn(run, recognize(run, run.audio));
+  return mergeChannels(channels, (channel) => segmentsOfChannel(run, channel, channels[channel]));
+}
+
+async function* segmentsOfChannel(run: Run, channel: Channel, speaker: string) {
+  await using source = channel === 0 ? run.audio : await run.input.openAudio(run.signal, channel);
+  async function* recognitions() {
+    for await (const recognition of recognize(run, source)) {
+      if (recognition.sentences.length > 0) run.turns.push(...turnsIn(recognition, speaker));
+      yield recognition;
+    }
+  }
+  yield* segmentsIn(run, recognitions());
+}
+
+function segmentsIn(
+  { input, recognizer, request }: Run,
+  recognitions: AsyncIterable<ChunkRecognition>,
+): AsyncIterable<UnnumberedSegment> {
+  const hasSentences =
+    input.timed && !(recognizer.cutsSubtitles && request.segmentGranularity === 'subtitle');
+  return hasSentences ? joinSentences(recognitions) : unjoined(recognitions);
+}
+
+async function* unjoined(recognitions: AsyncIterable<ChunkRecognition>) {
+  for await (const { sentences } of recognitions) yield* sentences;
+}
+
+/** Cuts the audio into chunks of speech, and recognizes or aligns each of them on the lanes of the model. */
+async function* recognize(run: Run, source: AudioSource): AsyncGenerator<ChunkRecognition, void, undefined> {
+  const { deps, request, input, recognizer, language, languages } = run;
+  const { draft = false, leveled, continued } = input;
+  let samples = 0;
+  await using vad = await deps.voiceActivity.lease(VOICE_ACTIVITY.id);
+  await using lease = await deps.models.lease(run.route.model.id);
+  const stop = new AbortController();
+  const signal = AbortSignal.any([run.signal, stop.signal]);
+  const chunks = speechChunks(source.blocks(), vad.model, {
+    signal,
+    leveled,
+    continued,
+    onBlock: (block) => {
+      samples += block.length;
+      run.samples = Math.max(run.samples, samples);
+      return run.pass?.push(block);
+    },
+    ...cuttingFor(request, recognizer.limits(language)),
+  });
+  const { text } = request;
+  const chunkRequest = {
+    ...toChunkRequest(request),
+    beams: draft ? 1 : (request.beamSize ?? deps.beamSize),
+    draft,
+    language,
+    languages,
+    signal,
+    timed: input.timed && text === undefined,
+  };
+  const work: LaneWork = {
+    chunks,
+    model: lease.model,
+    firstAlone: request.stream,
+    stop,
+    recognize: (lane, chunk, before) =>
+      recognizer.recognize(lane, chunk, { ...chunkRequest, before: () => before }),
+  };
+  const recognitions =
+    text === undefined ? onLanes(work) : onLanesAligned(work, { text, recognizer, ...chunkRequest });
+  for await (const recognition of recognitions) {
+    noteRecognition(run, recognition);
+    yield recognition;
+  }
+}
+
+function noteRecognition(run: Run, recognition: ChunkRecognition): void {
+  run.spoken = addLanguage(run.spoken, recognition);
+  for (const { startSec, endSec, reason } of speechWithoutText(recognition))
+    run.dropped.push({ start: startSec, end: endSec, reason });
 }
 
 /** Where the channel of one speaker has speech, someone speaks. */

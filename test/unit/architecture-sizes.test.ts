@@ -26,7 +26,6 @@ const TOO_LONG: readonly string[] = [
   'prometheus.ts createPrometheus',
   'records.ts createRecords',
   'server.ts createHttpServer',
-  'session.ts createSession',
   'transcription.ts beginTranscription',
   'upload.ts createUploadReceiver',
   'utterance.ts createUtterance',
