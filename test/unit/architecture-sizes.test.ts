@@ -28,7 +28,6 @@ const TOO_LONG: readonly string[] = [
   'server.ts createHttpServer',
   'transcription.ts beginTranscription',
   'upload.ts createUploadReceiver',
-  'utterance.ts createUtterance',
   'waiting-line.ts createWaitingLine',
   'whisper-tensors.ts planTensors',
 ];

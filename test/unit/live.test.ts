@@ -117,35 +117,35 @@ const words = (text: string, probability = 0.95): Word[] =>
 
 test('a word is sent when it was heard twice in a row at its place', () => {
   const stable = createStableText('medium');
-  assert.equal(stable.hear(words(' Ask not what.')), '');
-  assert.equal(stable.hear(words(' Ask not what your.')), 'Ask not what');
-  assert.equal(stable.hear(words(' Ask not what you can')), '');
+  assert.equal(stable.update(words(' Ask not what.')), '');
+  assert.equal(stable.update(words(' Ask not what your.')), 'Ask not what');
+  assert.equal(stable.update(words(' Ask not what you can')), '');
   assert.equal(stable.end(words(' Ask not, what you can do.')), ' you can do.');
 });
 
 test('a doubtful word waits, and so do those after it', () => {
   const stable = createStableText('medium');
   const heard = [...words(' Ask'), ...words(' knot', 0.4), ...words(' what')];
-  stable.hear(heard);
-  assert.equal(stable.hear(heard), 'Ask');
+  stable.update(heard);
+  assert.equal(stable.update(heard), 'Ask');
   assert.equal(stable.end(words(' Ask not what.')), ' not what.');
 });
 
 test('the last word of a text must be found three times, for it may be the beginning of another', () => {
   const stable = createStableText('medium');
-  stable.hear(words(' Press 2 to 4'));
-  assert.equal(stable.hear(words(' Press 2 to 4')), 'Press 2 to');
-  assert.equal(stable.hear(words(' Press 2 to forward')), '');
-  assert.equal(stable.hear(words(' Press 2 to forward')), '');
-  assert.equal(stable.hear(words(' Press 2 to forward')), ' forward');
+  stable.update(words(' Press 2 to 4'));
+  assert.equal(stable.update(words(' Press 2 to 4')), 'Press 2 to');
+  assert.equal(stable.update(words(' Press 2 to forward')), '');
+  assert.equal(stable.update(words(' Press 2 to forward')), '');
+  assert.equal(stable.update(words(' Press 2 to forward')), ' forward');
 });
 
 test('the first word may be less sure than the others, and the soonest rule takes them all', () => {
   const heard = [...words(' Press', 0.55), ...words(' a', 0.55), ...words(' key now')];
   const sent = (['minimal', 'low', 'medium', 'high', 'xhigh'] as const).map((delay) => {
     const stable = createStableText(delay);
-    stable.hear(heard);
-    return stable.hear(heard);
+    stable.update(heard);
+    return stable.update(heard);
   });
   assert.deepEqual(sent, ['Press a key now', 'Press', 'Press', '', '']);
 });
@@ -153,25 +153,25 @@ test('the first word may be less sure than the others, and the soonest rule take
 test('a word that stays for five hearings may be less sure than one that is new', () => {
   const stable = createStableText('medium');
   const heard = [...words(' Ask not'), ...words(' what', 0.8), ...words(' your')];
-  const sent = Array.from({ length: 6 }, () => stable.hear(heard));
+  const sent = Array.from({ length: 6 }, () => stable.update(heard));
   assert.deepEqual(sent, ['', 'Ask not', '', '', ' what your', '']);
 });
 
 test('the marks after the last word are sent with the next one', () => {
   const stable = createStableText('minimal');
-  for (const text of [' Yes.', ' Yes, I', ' Yes, I see']) stable.hear(words(text));
+  for (const text of [' Yes.', ' Yes, I', ' Yes, I see']) stable.update(words(text));
   assert.equal(stable.end(words(' Yes, I see it.')), ' see it.');
   const sent = createStableText('minimal');
-  sent.hear(words(' Yes.'));
-  assert.equal(sent.hear(words(' Yes, I')), 'Yes');
-  assert.equal(sent.hear(words(' Yes, I see')), ', I');
+  sent.update(words(' Yes.'));
+  assert.equal(sent.update(words(' Yes, I')), 'Yes');
+  assert.equal(sent.update(words(' Yes, I see')), ', I');
 });
 
 test('words that turn out wrong stay as they were sent, and nothing follows them', () => {
   const stable = createStableText('minimal');
-  stable.hear(words(' I scream'));
-  assert.equal(stable.hear(words(' I scream')), 'I scream');
-  assert.equal(stable.hear(words(' Ice cream is')), '');
-  assert.equal(stable.hear(words(' Ice cream is')), '');
+  stable.update(words(' I scream'));
+  assert.equal(stable.update(words(' I scream')), 'I scream');
+  assert.equal(stable.update(words(' Ice cream is')), '');
+  assert.equal(stable.update(words(' Ice cream is')), '');
   assert.equal(stable.end(words(' Ice cream is cold.')), '');
 });

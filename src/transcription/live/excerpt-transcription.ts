@@ -1,4 +1,4 @@
-/** Hears a part of live audio as a file is heard: by a transcription session over it. */
+/** Transcribes a part of live audio as a file is transcribed: by a session over it. */
 import type { Hold } from '../../engine/slot.ts';
 import type { TranscriptionRequest } from '../request.ts';
 import type { Route } from '../routing.ts';
@@ -6,13 +6,13 @@ import type { Segment } from '../segment.ts';
 import { openTranscription, type Summary, type TranscriptionDeps } from '../session.ts';
 import { type Excerpt, heardVoice, sourceOf } from './live-audio.ts';
 
-export interface Hearing {
+export interface ExcerptTranscript {
   route: Route;
   segments: Segment[];
   summary: Summary;
 }
 
-export interface HearingRequest {
+export interface ExcerptRequest {
   request: TranscriptionRequest;
   requestId: string;
   /** True for a text of speech that still goes on. */
@@ -25,11 +25,11 @@ export interface HearingRequest {
 }
 
 /** @throws as `openTranscription` and its segments; the slot is free again in any case */
-export async function hear(
+export async function transcribeExcerpt(
   excerpt: Excerpt,
-  { request, requestId, draft = false, timed = false, takeSlot, signal }: HearingRequest,
+  { request, requestId, draft = false, timed = false, takeSlot, signal }: ExcerptRequest,
   deps: TranscriptionDeps,
-): Promise<Hearing> {
+): Promise<ExcerptTranscript> {
   const input = {
     openAudio: async () => sourceOf(excerpt),
     requestId,

@@ -12,7 +12,7 @@ import type { SpokenSegment } from '../segment.ts';
 import { HEARD_AROUND } from '../speech/chunks.ts';
 import { cuttingFor } from '../speech/cutting.ts';
 import { WINDOW_SAMPLES, WINDOW_SEC } from '../speech/voice-activity.ts';
-import { newestAtATime, warm } from './hearing.ts';
+import { newestAtATime, warm } from './excerpt-transcription.ts';
 import { createLiveAudio, type Excerpt, type LiveAudio } from './live-audio.ts';
 import { createLiveSpeakers, type LiveSpeakers } from './live-speakers.ts';
 import type { Delay } from './stable-text.ts';

@@ -34,8 +34,8 @@ const RULES: Readonly<Record<Delay, Rule>> = {
 };
 
 export interface StableText {
-  /** Takes what was heard so far, and returns the text to send now; '' for none. */
-  hear(words: readonly Word[]): string;
+  /** Takes the words so far, and returns the text to send now; '' for none. */
+  update(words: readonly Word[]): string;
   /** Takes the final words, and returns the rest of them; '' where they contradict what was sent. */
   end(words: readonly Word[]): string;
 }
@@ -68,7 +68,7 @@ export function createStableText(delay: Delay): StableText {
   const continues = (now: string[]) => sameLength(sentWords, now) === sentWords.length;
 
   return {
-    hear(words) {
+    update(words) {
       const now = words.map(plainWord);
       const agreed = sameLength(before, now);
       found = now.map((_, i) => (i < agreed ? (found[i] ?? 0) + 1 : 1));

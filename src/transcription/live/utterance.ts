@@ -1,15 +1,15 @@
 /**
- * What one speaker says until a pause. While it goes on, what was said so far is heard again and again, and the words
- * that stay the same are sent. In the silence that may end it, its final text is computed already. Both use the slot
- * only when it is free and give way to every request, so they cost others nothing. When the utterance has ended, its
- * text waits for the slot like a request.
+ * An utterance: what one speaker says until a pause. While it goes on, what was said so far is decoded again and again,
+ * and the words that stay the same are sent as partial text. In the silence that may end it, its final text is computed
+ * already. Both use the slot only when it is free and give way to every request, so they cost others nothing. When the
+ * utterance has ended, its text waits for the slot like a request.
  */
 import { onAbort } from '../../abort.ts';
 import type { Hold, Slot } from '../../engine/slot.ts';
 import type { TranscriptionRequest } from '../request.ts';
 import type { TranscriptionDeps } from '../session.ts';
 import { WINDOW_SEC } from '../speech/voice-activity.ts';
-import { type Hearing, hear } from './hearing.ts';
+import { type ExcerptTranscript, transcribeExcerpt } from './excerpt-transcription.ts';
 import type { Excerpt } from './live-audio.ts';
 import { createStableText, type Delay } from './stable-text.ts';
 
@@ -37,7 +37,7 @@ export interface Progress {
   excerpt(): Excerpt;
 }
 
-export interface UtteranceOutcome extends Hearing {
+export interface UtteranceOutcome extends ExcerptTranscript {
   /** The text after what was sent before. */
   rest: string;
   /** Milliseconds from the end of the utterance until its computation had the slot; 0 when it had begun before. */
@@ -47,7 +47,7 @@ export interface UtteranceOutcome extends Hearing {
 export interface Utterance {
   readonly id: string;
   readonly start: number;
-  /** Hears what was said so far, if it is time to. */
+  /** Decodes what was said so far, if it is time to. */
   listen(progress: Progress): void;
   /** Ends the utterance, and resolves with its text. @param before the utterances before, which come first */
   end(excerpt: Excerpt, said: number, before: Promise<unknown>): Promise<UtteranceOutcome>;
@@ -70,92 +70,47 @@ export interface UtteranceOptions {
 
 /** The least new audio of a partial text, ms. */
 const PACE_MS: Readonly<Record<Delay, number>> = { minimal: 200, low: 250, medium: 250, high: 400, xhigh: 0 };
-/** Longer speech is heard in several chunks, and hearing it all again would cost more and more. */
+/** Longer speech is several chunks, and decoding all of them again would cost more and more. */
 const LONGEST_SEC = 28;
 /** After this many windows of silence a partial text has nothing new. */
 const PAUSE = 3;
 
-interface Running {
+/** A text that is computed before the utterance has ended. */
+interface EarlyDecoding {
   kind: 'partial' | 'final';
+  /** As in `Progress`, of the audio that it has. */
   said: number;
   stop: AbortController;
   hold: Hold | null;
-  kept: boolean;
-  result: Promise<Hearing | null>;
+  /** False while it gives its slot to any request. */
+  keepsSlot: boolean;
+  /** Null when it gave way or failed. */
+  result: Promise<ExcerptTranscript | null>;
 }
 
 export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps): Utterance {
   const { id, start, request, timed, delay, trailing, signal } = options;
   const stable = createStableText(delay);
+  const early = createEarlyDecodings(options, deps);
   const paceWindows = PACE_MS[delay] / 1000 / WINDOW_SEC;
-  let running: Running | null = null;
-  let heardTo = start;
-  let restUntil = 0;
+  let decodedTo = start;
+  let nextPartialAt = 0;
 
-  function begin(kind: Running['kind'], said: number, excerpt: Excerpt): Running {
-    const stop = new AbortController();
-    // A client may have left while its audio was searched for speech.
-    const leaving = onAbort(signal, () => stop.abort(signal.reason));
-    const before = stopRunning();
-    const takeSlot = async () => {
-      await before; // it has the slot until then
-      mine.hold = deps.slot.take('asr', id, { givesWay: !mine.kept });
-      return mine.hold;
-    };
-    const mine: Running = {
-      ...{ kind, said, stop, hold: null, kept: false },
-      // A text that gave way or failed is lost; the final one says what failed.
-      result: hear(
-        excerpt,
-        {
-          request,
-          requestId: id,
-          draft: kind === 'partial',
-          timed: timed && kind === 'final',
-          takeSlot,
-          signal: stop.signal,
-        },
-        deps.transcription,
-      )
-        .catch(() => null)
-        .finally(() => leaving[Symbol.dispose]()),
-    };
-    running = mine;
-    return mine;
-  }
-
-  async function hearSoFar({ windows, said, excerpt }: Progress): Promise<void> {
+  async function sendPartial({ windows, said, excerpt }: Progress): Promise<void> {
     const startedAt = performance.now();
-    heardTo = windows;
-    const mine = begin('partial', said, excerpt());
-    const heard = await mine.result;
-    if (running !== mine) return; // something else has begun in its place
-    running = null;
+    decodedTo = windows;
+    const mine = early.begin('partial', said, excerpt());
+    const partial = await mine.result;
+    if (!early.end(mine)) return; // something else has begun in its place
     const now = performance.now();
-    restUntil = now + (now - startedAt) / 2;
-    const delta = heard === null ? '' : stable.hear(heard.segments.flatMap(({ words }) => words));
+    nextPartialAt = now + (now - startedAt) / 2;
+    const delta = partial === null ? '' : stable.update(partial.segments.flatMap(({ words }) => words));
     if (delta !== '') options.onDelta(delta);
   }
 
-  async function foresee({ said, excerpt }: Progress): Promise<void> {
-    const mine = begin('final', said, excerpt());
-    if ((await mine.result) === null && running === mine) running = null;
-  }
-
-  async function stopRunning(): Promise<void> {
-    const mine = running;
-    running = null;
-    mine?.stop.abort(new Error('what was said so far is heard anew'));
-    await mine?.result;
-  }
-
-  /** The text that was computed in the closing silence, if it still holds. */
-  async function foreseen(said: number): Promise<Hearing | null> {
-    const mine = running;
-    if (mine?.kind !== 'final' || mine.said !== said) return null;
-    mine.kept = true;
-    mine.hold?.keep();
-    return await mine.result;
+  async function beginFinal({ said, excerpt }: Progress): Promise<void> {
+    const mine = early.begin('final', said, excerpt());
+    if ((await mine.result) === null) early.end(mine);
   }
 
   const isIdle = () => deps.slot.status().holder === null;
@@ -166,39 +121,134 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
     listen(progress) {
       const { windows, silence, said } = progress;
       const isLong = (windows - start) * WINDOW_SEC > LONGEST_SEC;
-      if (running?.kind === 'final' && running.said !== said) void stopRunning();
+      if (early.running?.kind === 'final' && early.running.said !== said) void early.stop();
       if (isLong || said === 0) return;
       if (silence >= trailing) {
-        if (running?.kind === 'final' || (running === null && !isIdle())) return;
-        void foresee(progress);
-      } else if (running === null && delay !== 'xhigh' && silence < PAUSE && isIdle()) {
-        const isDue = windows - heardTo >= paceWindows && performance.now() >= restUntil;
-        if (isDue) void hearSoFar(progress);
+        if (early.running?.kind === 'final' || (early.running === null && !isIdle())) return;
+        void beginFinal(progress);
+      } else if (early.running === null && delay !== 'xhigh' && silence < PAUSE && isIdle()) {
+        const isDue = windows - decodedTo >= paceWindows && performance.now() >= nextPartialAt;
+        if (isDue) void sendPartial(progress);
       }
     },
     async end(excerpt, said, before) {
-      const endedAt = performance.now();
-      let slotWaitMs = 0;
-      const takeSlot = async () => {
-        const leftMs = Math.max(0, deps.waitMs - (performance.now() - endedAt));
-        const hold = await deps.takeWaiting({ requestId: id, network: deps.network, waitMs: leftMs }, signal);
-        slotWaitMs = performance.now() - endedAt;
-        return hold;
-      };
-      let hearing = await foreseen(said);
-      if (hearing === null) {
-        await stopRunning();
+      const wait = waitForSlot(id, signal, deps);
+      let transcript = await early.finalText(said);
+      if (transcript === null) {
+        await early.stop();
         await before;
         signal.throwIfAborted();
-        hearing = await hear(
+        const { takeSlot } = wait;
+        transcript = await transcribeExcerpt(
           excerpt,
           { request, requestId: id, timed, takeSlot, signal },
           deps.transcription,
         );
       }
-      running = null;
-      return { ...hearing, slotWaitMs, rest: stable.end(hearing.segments.flatMap(({ words }) => words)) };
+      const rest = stable.end(transcript.segments.flatMap(({ words }) => words));
+      return { ...transcript, slotWaitMs: wait.slotWaitMs, rest };
     },
-    abandon: stopRunning,
+    abandon: early.stop,
   };
+}
+
+/** Takes the slot for an utterance that ends now, and measures the wait for it. */
+function waitForSlot(
+  requestId: string,
+  signal: AbortSignal,
+  { network, waitMs, takeWaiting }: UtteranceDeps,
+) {
+  const endedAt = performance.now();
+  const wait = {
+    slotWaitMs: 0,
+    async takeSlot(): Promise<Hold> {
+      const leftMs = Math.max(0, waitMs - (performance.now() - endedAt));
+      const hold = await takeWaiting({ requestId, network, waitMs: leftMs }, signal);
+      wait.slotWaitMs = performance.now() - endedAt;
+      return hold;
+    },
+  };
+  return wait;
+}
+
+/** Runs at most one computation at a time; the next one stops the one before. */
+function createEarlyDecodings(options: UtteranceOptions, deps: UtteranceDeps) {
+  let running: EarlyDecoding | null = null;
+
+  function begin(kind: EarlyDecoding['kind'], said: number, excerpt: Excerpt): EarlyDecoding {
+    running = decodeEarly({ kind, said, excerpt, before: stop() }, options, deps);
+    return running;
+  }
+
+  /** False when it was stopped before. */
+  function end(decoding: EarlyDecoding): boolean {
+    if (running !== decoding) return false;
+    running = null;
+    return true;
+  }
+
+  async function stop(): Promise<void> {
+    const mine = running;
+    running = null;
+    mine?.stop.abort(new Error('what was said so far is decoded anew'));
+    await mine?.result;
+  }
+
+  /** The text that was computed in the closing silence, if it still holds. */
+  async function finalText(said: number): Promise<ExcerptTranscript | null> {
+    const mine = running;
+    if (mine?.kind !== 'final' || mine.said !== said) return null;
+    mine.keepsSlot = true;
+    mine.hold?.keep();
+    const result = await mine.result;
+    if (result !== null) end(mine);
+    return result;
+  }
+
+  return {
+    get running() {
+      return running;
+    },
+    begin,
+    end,
+    stop,
+    finalText,
+  };
+}
+
+/** @param work what is decoded, when `before` has given back the slot */
+function decodeEarly(
+  work: Pick<EarlyDecoding, 'kind' | 'said'> & { excerpt: Excerpt; before: Promise<void> },
+  { id, request, timed, signal }: UtteranceOptions,
+  deps: UtteranceDeps,
+): EarlyDecoding {
+  const { kind, said, excerpt, before } = work;
+  const stop = new AbortController();
+  // A client may have left while its audio was searched for speech.
+  const leaving = onAbort(signal, () => stop.abort(signal.reason));
+  const takeSlot = async () => {
+    await before;
+    decoding.hold = deps.slot.take('asr', id, { givesWay: !decoding.keepsSlot });
+    return decoding.hold;
+  };
+  const asked = {
+    request,
+    requestId: id,
+    draft: kind === 'partial',
+    timed: timed && kind === 'final',
+    takeSlot,
+    signal: stop.signal,
+  };
+  const decoding: EarlyDecoding = {
+    kind,
+    said,
+    stop,
+    hold: null,
+    keepsSlot: false,
+    // A text that gave way or failed is lost; the final one says what failed.
+    result: transcribeExcerpt(excerpt, asked, deps.transcription)
+      .catch(() => null)
+      .finally(() => leaving[Symbol.dispose]()),
+  };
+  return decoding;
 }
