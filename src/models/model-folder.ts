@@ -13,7 +13,7 @@ import { localFile, type Weights } from './weights.ts';
 
 export interface ModelFolderOptions {
   dir: string;
-  records: Pick<Records, 'write' | 'forget' | 'changed'>;
+  records: Pick<Records, 'write' | 'forget' | 'invalidate'>;
   /** Null when the native addon is missing; an f16 file then stays as it is. */
   quantize: ((job: { source: string; target: string; type: 'q8_0' }) => Promise<void>) | null;
   log: { info(message: string): void; warn(message: string): void };
@@ -84,7 +84,7 @@ export function createModelFolder(options: ModelFolderOptions): ModelFolder {
       // The catalogue need not know these bytes. Without a record nothing would vouch for them, and they would stay unused.
       await records.write(file, sha256, origin, made);
       await rename(made, join(dir, file));
-      records.changed(file);
+      records.invalidate(file);
       await syncFolder(dir);
       return join(dir, file);
     },

@@ -1,8 +1,9 @@
 /**
- * Records of weights files, kept beside each file as `<file>.json`: its hash, its origin, and the size, time and inode
- * that it had when it was hashed. While these three stay the same, gigabytes need not be hashed again.
+ * Records of weights files, kept beside each file as `<file>.json`: its checksum (SHA-256), its origin, and the size,
+ * time and inode that it had when it was hashed. While these three stay the same, gigabytes need not be hashed again.
+ * A file that is missing, incomplete or corrupted is found here.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -59,90 +60,32 @@ export interface Records {
    * The size in bytes, by a check of presence and size; null if the file is missing or has another size. It is what was
    * seen last, so that a question costs no call of the system; `refresh` sees what others have changed meanwhile.
    */
-  glance(model: Weights, file: string): number | null;
-  /** The file has changed, so it must be seen anew. */
-  changed(file: string): void;
-  /** Sees again all that was seen, unless that was done in the last second. */
+  sizeOf(model: Weights, file: string): number | null;
+  /** Forgets the size of a file that has changed. */
+  invalidate(file: string): void;
+  /** Reads all sizes again, unless that was done in the last second. */
   refresh(): Promise<void>;
 }
 
-/** The time for which what was seen counts as true, ms. */
+/** The time for which a size counts as true, ms. */
 const FRESH_MS = 1000;
 
 export function createRecords(dir: string): Records {
-  // The folder may be read-only. The records are then in memory, and a file is hashed once in each run of the process.
-  const known = new Map<string, FileRecord>();
-  /** What was seen of each file that was asked for. */
-  const seen = new Map<string, { model: Weights; bytes: number | null }>();
-  let refreshedAt = performance.now();
-  let refreshing: Promise<void> | null = null;
-  const recordPath = (file: string) => join(dir, `${file}.json`);
-
-  async function read(file: string): Promise<FileRecord | null> {
-    const text = await readFile(recordPath(file), 'utf8').catch(() => null);
-    return (text === null ? null : parseRecord(text)) ?? known.get(file) ?? null;
-  }
+  const recordFiles = createRecordFiles(dir);
+  const sizes = createSizeCache(dir, recordFiles);
 
   async function save(file: string, record: FileRecord): Promise<void> {
-    known.set(file, record);
-    changed(file);
-    const aside = `${recordPath(file)}.${process.pid}`;
-    try {
-      await writeFile(aside, `${JSON.stringify(record, null, 2)}\n`);
-      await syncFile(aside);
-      await rename(aside, recordPath(file));
-      await syncFolder(dir);
-    } catch (error) {
-      await rm(aside, { force: true }).catch(() => {});
-      throw new Error(`the record of ${file} cannot be written: ${(error as Error).message}`);
-    }
-  }
-
-  function changed(file: string): void {
-    seen.delete(file);
-  }
-
-  const isRight = (model: Weights, file: string, size: number) =>
-    pinsOf(model, file).some((pin) => pin.bytes === size);
-
-  function glanceNow(model: Weights, file: string): number | null {
-    const size = sizeNow(join(dir, file));
-    if (size === null || isRight(model, file, size)) return size;
-    return (known.get(file) ?? readRecordNow(recordPath(file)))?.bytes === size ? size : null;
-  }
-
-  async function glanceAgain(model: Weights, file: string): Promise<number | null> {
-    const size = await stat(join(dir, file)).then(
-      (info) => info.size,
-      () => null,
-    );
-    if (size === null || isRight(model, file, size)) return size;
-    return (await read(file))?.bytes === size ? size : null;
-  }
-
-  async function refreshAll(): Promise<void> {
-    await Promise.all(
-      [...seen].map(async ([file, before]) => {
-        const bytes = await glanceAgain(before.model, file);
-        if (seen.get(file) === before) seen.set(file, { ...before, bytes }); // else it was changed meanwhile
-      }),
-    );
-    refreshedAt = performance.now();
-    refreshing = null;
-  }
-
-  async function refresh(): Promise<void> {
-    if (performance.now() - refreshedAt > FRESH_MS) refreshing ??= refreshAll();
-    await refreshing;
+    sizes.invalidate(file);
+    await recordFiles.save(file, record);
   }
 
   return {
     async verify(model, file, signal, report, { anew } = { anew: false }) {
       const path = join(dir, file);
       const info = await stat(path).catch(() => null);
-      if (seen.get(file)?.bytes !== info?.size) changed(file);
+      if (sizes.last(file) !== info?.size) sizes.invalidate(file);
       if (!info) return { state: 'absent' };
-      const record = await read(file);
+      const record = await recordFiles.read(file);
       const pins = pinsOf(model, file);
       if (record && record.origin !== 'found') pins.push(record);
       if (!pins.some((pin) => pin.sha256 !== null && pin.bytes === info.size)) {
@@ -160,32 +103,110 @@ export function createRecords(dir: string): Records {
       }
       if (!unchanged) {
         const origin = record?.sha256 === sha256 ? record.origin : 'found';
-        const { size: bytes, mtimeMs, ino: inode } = info;
-        await save(file, { sha256, bytes, origin, mtimeMs, inode }).catch(() => {}); // it stays in `known`
+        await save(file, recordOf(info, sha256, origin)).catch(() => {}); // it stays in memory
       }
       return { state: 'good', path };
     },
-
     async write(file, sha256, origin, at = join(dir, file)) {
-      const { size: bytes, mtimeMs, ino: inode } = await stat(at);
-      await save(file, { sha256, bytes, origin, mtimeMs, inode });
+      await save(file, recordOf(await stat(at), sha256, origin));
     },
-
     async forget(file) {
+      sizes.invalidate(file);
+      await recordFiles.remove(file);
+    },
+    sizeOf: sizes.sizeOf,
+    invalidate: sizes.invalidate,
+    refresh: sizes.refresh,
+  };
+}
+
+function recordOf({ size: bytes, mtimeMs, ino: inode }: Stats, sha256: string, origin: Origin): FileRecord {
+  return { sha256, bytes, origin, mtimeMs, inode };
+}
+
+type RecordFiles = ReturnType<typeof createRecordFiles>;
+
+/** The records on the disk. The folder may be read-only: they are then in memory, for one run of the process. */
+function createRecordFiles(dir: string) {
+  const known = new Map<string, FileRecord>();
+  const recordPath = (file: string) => join(dir, `${file}.json`);
+  return {
+    async read(file: string): Promise<FileRecord | null> {
+      const text = await readFile(recordPath(file), 'utf8').catch(() => null);
+      return (text === null ? null : parseRecord(text)) ?? known.get(file) ?? null;
+    },
+    /** As `read`, for a caller that cannot wait. */
+    readSync: (file: string) => known.get(file) ?? readRecordSync(recordPath(file)),
+    async save(file: string, record: FileRecord): Promise<void> {
+      known.set(file, record);
+      const aside = `${recordPath(file)}.${process.pid}`;
+      try {
+        await writeFile(aside, `${JSON.stringify(record, null, 2)}\n`);
+        await syncFile(aside);
+        await rename(aside, recordPath(file));
+        await syncFolder(dir);
+      } catch (error) {
+        await rm(aside, { force: true }).catch(() => {});
+        throw new Error(`the record of ${file} cannot be written: ${(error as Error).message}`);
+      }
+    },
+    async remove(file: string): Promise<void> {
       known.delete(file);
-      changed(file);
       await rm(recordPath(file), { force: true });
     },
-
-    glance(model, file) {
-      const last = seen.get(file) ?? { model, bytes: glanceNow(model, file) };
-      seen.set(file, last);
-      void refresh();
-      return last.bytes;
-    },
-    changed,
-    refresh,
   };
+}
+
+/** The sizes of the files that were asked for, null for one that is missing or wrong. */
+function createSizeCache(dir: string, recordFiles: RecordFiles) {
+  const cached = new Map<string, { model: Weights; bytes: number | null }>();
+  let refreshedAt = performance.now();
+  let refreshing: Promise<void> | null = null;
+
+  const isPinned = (model: Weights, file: string, size: number) =>
+    pinsOf(model, file).some((pin) => pin.bytes === size);
+
+  function sizeNow(model: Weights, file: string): number | null {
+    const size = fileSizeSync(join(dir, file));
+    if (size === null || isPinned(model, file, size)) return size;
+    return recordFiles.readSync(file)?.bytes === size ? size : null;
+  }
+
+  async function checkedSize(model: Weights, file: string): Promise<number | null> {
+    const size = await stat(join(dir, file)).then(
+      (info) => info.size,
+      () => null,
+    );
+    if (size === null || isPinned(model, file, size)) return size;
+    return (await recordFiles.read(file))?.bytes === size ? size : null;
+  }
+
+  async function refreshAll(): Promise<void> {
+    await Promise.all(
+      [...cached].map(async ([file, before]) => {
+        const bytes = await checkedSize(before.model, file);
+        if (cached.get(file) === before) cached.set(file, { ...before, bytes }); // else it was changed meanwhile
+      }),
+    );
+    refreshedAt = performance.now();
+    refreshing = null;
+  }
+
+  async function refresh(): Promise<void> {
+    if (performance.now() - refreshedAt > FRESH_MS) refreshing ??= refreshAll();
+    await refreshing;
+  }
+
+  function sizeOf(model: Weights, file: string): number | null {
+    const last = cached.get(file) ?? { model, bytes: sizeNow(model, file) };
+    cached.set(file, last);
+    void refresh();
+    return last.bytes;
+  }
+
+  const last = (file: string) => cached.get(file)?.bytes;
+  const invalidate = (file: string) => void cached.delete(file);
+  return { sizeOf, last, invalidate, refresh };
 }
 
 function pinsOf(model: Weights, file: string): Pin[] {
@@ -209,7 +230,7 @@ function parseRecord(text: string): FileRecord | null {
 }
 
 /** Null for a file that is not there, and for one in a folder that this user may not enter. */
-function sizeNow(path: string): number | null {
+function fileSizeSync(path: string): number | null {
   try {
     return statSync(path).size;
   } catch {
@@ -217,7 +238,7 @@ function sizeNow(path: string): number | null {
   }
 }
 
-function readRecordNow(path: string): FileRecord | null {
+function readRecordSync(path: string): FileRecord | null {
   try {
     return parseRecord(readFileSync(path, 'utf8'));
   } catch {

@@ -118,7 +118,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
 
   function storedFiles(model: Weights): StoredModel['files'] {
     return fileNames(model).flatMap((entry) => {
-      const bytes = records.glance(model, entry.file);
+      const bytes = records.sizeOf(model, entry.file);
       return bytes === null ? [] : [{ ...entry, bytes }];
     });
   }

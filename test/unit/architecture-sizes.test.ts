@@ -24,7 +24,6 @@ const TOO_LONG: readonly string[] = [
   'online.ts createOnlineDiarization',
   'paths.ts apiPaths',
   'prometheus.ts createPrometheus',
-  'records.ts createRecords',
   'server.ts createHttpServer',
   'transcription.ts beginTranscription',
   'upload.ts createUploadReceiver',
