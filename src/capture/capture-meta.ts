@@ -56,9 +56,9 @@ export type Headers = Readonly<Record<string, string | number | readonly string[
  * gateway's own keys were found by their value before, and bodies are captured unchanged.
  */
 export function scrubHeaders(headers: Headers): Record<string, string | number | readonly string[]> {
-  const kept: [string, string | number | readonly string[]][] = [];
+  const scrubbed: [string, string | number | readonly string[]][] = [];
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) kept.push([name, SECRET.test(name) ? MASKED : value]);
+    if (value !== undefined) scrubbed.push([name, SECRET.test(name) ? MASKED : value]);
   }
-  return Object.fromEntries(kept);
+  return Object.fromEntries(scrubbed);
 }

@@ -1,14 +1,15 @@
 /**
- * Writes the bodies of requests and answers to disk, for replay. It runs off the request path: the calls of a
- * CaptureWriter never wait or throw, one file is open at a time however many requests run, and the memory that waits
- * for the disk is bounded over all captures.
+ * Payload capture: writes the bodies of requests and answers to disk, for replay. It runs off the request path: the
+ * calls of a CaptureWriter never wait or throw, one file is open at a time however many requests run, and the memory
+ * that waits for the disk is bounded over all captures. Retention: the oldest captures are removed for new ones
+ * (`capture-room.ts`, `sweeper.ts`). A full disk, or one that fails, switches capture off.
  *
  * All writing and removing happens in jobs of one queue. Jobs never run at the same time, so a disk that hangs blocks
  * one thread of Node's pool instead of all four.
  */
 import { resolve } from 'node:path';
 import type { Logger } from 'winston';
-import { byteBudget } from '../limits/budgets.ts';
+import { type ByteBudget, byteBudget } from '../limits/budgets.ts';
 import {
   appendBody,
   BODIES,
@@ -23,8 +24,14 @@ import {
   writeMeta,
 } from './capture-folder.ts';
 import { type CaptureMeta, renderMeta } from './capture-meta.ts';
-import { createJobQueue, createWaitingBody, type Job, type WaitingBody } from './capture-queue.ts';
-import { createCaptureRoom } from './capture-room.ts';
+import {
+  createJobQueue,
+  createWaitingBody,
+  type Job,
+  type JobQueue,
+  type WaitingBody,
+} from './capture-queue.ts';
+import { type CaptureRoom, createCaptureRoom } from './capture-room.ts';
 
 export interface CaptureWriter {
   /** Adds a chunk of the request body. The chunk is kept without a copy, so it must not change afterwards. */
@@ -85,27 +92,63 @@ interface Open {
 }
 
 export function createCapture(options: CaptureOptions): Capture {
-  const { log, maxWaitingBytes = 64 * 1024 * 1024 } = options;
+  const { log, maxWaitingBytes = 64 * 1024 * 1024, maxBytes = Number.POSITIVE_INFINITY } = options;
   const dir = resolve(options.dir);
-  const open = new Set<Open>();
   const queue = createJobQueue();
-  const budget = byteBudget(maxWaitingBytes);
-  const makeFolder = createFolderMaker(dir);
-  const { maxBytes = Number.POSITIVE_INFINITY } = options;
+  const captures = createOpenCaptures(byteBudget(maxWaitingBytes), queue);
+  const { open } = captures;
   const isOpen = (path: string) => [...open].some((capture) => capture.path === resolve(path));
   const room = createCaptureRoom({ dir, maxBytes, isOpen });
+  const write = createDiskWriter({ ...options, dir, maxBytes }, { captures, queue, room });
   let skipping = false;
   let closed = false;
 
-  function begin(requestId: string, at: Date): CaptureWriter {
-    if (closed) return NOTHING;
-    if (!budget.take(CAPTURE_OVERHEAD)) {
-      if (!skipping)
-        log.warn('The disk of the captures is too slow; some requests are not captured', { dir });
-      skipping = true;
-      return NOTHING;
+  async function removeAll(): Promise<number> {
+    let count = 0;
+    room.remeasure();
+    for (const capture of [...open]) captures.forget(capture);
+    for (const { path } of await listCaptures(dir)) {
+      // What another gateway writes at this very moment stays, and is its own to finish.
+      if (await removeCapture(path).then(() => true, exceptInUse)) count += 1;
     }
-    skipping = false;
+    await removeEmptyDays(dir);
+    return count;
+  }
+
+  return {
+    begin(requestId, at) {
+      if (closed) return NOTHING;
+      const writer = captures.add(requestId, at, write);
+      if (writer === null && !skipping)
+        log.warn('The disk of the captures is too slow; some requests are not captured', { dir });
+      skipping = writer === null;
+      return writer ?? NOTHING;
+    },
+    isOpen,
+    clear: () => new Promise((resolved, rejected) => queue.add(() => removeAll().then(resolved, rejected))),
+    async usage() {
+      const stored = await listCaptures(dir);
+      return { captures: stored.length, bytes: stored.reduce((sum, { bytes }) => sum + bytes, 0) };
+    },
+    async close() {
+      closed = true;
+      for (const capture of [...open]) {
+        if (capture.meta === null) captures.abandon(capture);
+      }
+      await queue.idle();
+    },
+  };
+}
+
+type OpenCaptures = ReturnType<typeof createOpenCaptures>;
+
+/** The captures of requests that are not complete on the disk. Each has a share of the memory. */
+function createOpenCaptures(budget: ByteBudget, queue: JobQueue) {
+  const open = new Set<Open>();
+
+  /** Null when the memory is used up. */
+  function add(requestId: string, at: Date, write: (capture: Open) => Promise<void>): CaptureWriter | null {
+    if (!budget.take(CAPTURE_OVERHEAD)) return null;
     const capture: Open = {
       requestId,
       at,
@@ -115,7 +158,7 @@ export function createCapture(options: CaptureOptions): Capture {
       abandoned: false,
       sizes: { request: 0, response: 0 },
       bytesOnDisk: FOLDER_BYTES,
-      job: () => advance(capture),
+      job: () => write(capture),
     };
     open.add(capture);
     queue.add(capture.job);
@@ -150,7 +193,45 @@ export function createCapture(options: CaptureOptions): Capture {
     for (const body of BODIES) capture.bodies[body].clear();
   }
 
-  async function advance(capture: Open): Promise<void> {
+  return { open, add, abandon, forget };
+}
+
+/** Writes what waits of a capture. Its calls are the jobs of the queue. */
+function createDiskWriter(
+  { dir, log, onFailure, maxBytes }: CaptureOptions & { maxBytes: number },
+  { captures, queue, room }: { captures: OpenCaptures; queue: JobQueue; room: CaptureRoom },
+): (capture: Open) => Promise<void> {
+  const { open, forget } = captures;
+  const makeFolder = createFolderMaker(dir);
+
+  const takeRoom = async (capture: Open, bytes: number) =>
+    capture.bytesOnDisk + bytes <= maxBytes / 2 && (await room.take(bytes));
+
+  async function write(capture: Open, path: string): Promise<void> {
+    for (const body of BODIES) await appendWaiting(capture, path, body, takeRoom);
+    if (!open.has(capture)) return; // it was abandoned meanwhile, and its job is queued again
+    const bodies = Object.values(capture.bodies);
+    if (bodies.some(({ isEmpty }) => !isEmpty)) queue.add(capture.job);
+    else if (capture.meta !== null) {
+      const isCut = bodies.some((body) => body.isCut);
+      const meta = renderMeta(capture.meta, isCut);
+      if (await room.take(onDisk(Buffer.byteLength(meta)))) await writeMeta(path, meta);
+      else await removeCapture(path);
+      forget(capture);
+    }
+  }
+
+  async function switchOff(error: Error): Promise<void> {
+    const incomplete = [...open];
+    for (const capture of incomplete) forget(capture);
+    log.error('Payload capture is switched off, because the disk failed', { dir, error: String(error) });
+    onFailure?.(error);
+    for (const { path } of incomplete) {
+      if (path !== null) await removeCapture(path).catch(ignore);
+    }
+  }
+
+  return async (capture) => {
     try {
       if (capture.abandoned && capture.path !== null) await removeCapture(capture.path);
       if (!open.has(capture)) return;
@@ -164,71 +245,26 @@ export function createCapture(options: CaptureOptions): Capture {
       const removed = capture.path !== null && (error as NodeJS.ErrnoException).code === 'ENOENT';
       // Someone removed the folder by hand. This capture is lost, but the disk works.
       if (removed) forget(capture);
-      else await fail(error as Error);
+      else await switchOff(error as Error);
     }
-  }
-
-  async function write(capture: Open, path: string): Promise<void> {
-    const { bodies } = capture;
-    for (const body of BODIES)
-      await bodies[body].flush(async (batch) => {
-        const size = capture.sizes[body];
-        const more = onDisk(size + batch.length) - onDisk(size);
-        const fits = capture.bytesOnDisk + more <= maxBytes / 2 && (await room.take(more));
-        if (!fits) return bodies[body].cut();
-        capture.sizes[body] += batch.length;
-        capture.bytesOnDisk += more;
-        await appendBody(path, body, batch);
-      });
-    if (!open.has(capture)) return; // it was abandoned meanwhile, and its job is queued again
-    if (BODIES.some((body) => !bodies[body].isEmpty)) queue.add(capture.job);
-    else if (capture.meta !== null) {
-      const isCut = BODIES.some((body) => bodies[body].isCut);
-      const meta = renderMeta(capture.meta, isCut);
-      if (await room.take(onDisk(Buffer.byteLength(meta)))) await writeMeta(path, meta);
-      else await removeCapture(path);
-      forget(capture);
-    }
-  }
-
-  async function fail(error: Error): Promise<void> {
-    const halves = [...open];
-    for (const capture of halves) forget(capture);
-    log.error('Payload capture is switched off, because the disk failed', { dir, error: String(error) });
-    options.onFailure?.(error);
-    for (const { path } of halves) {
-      if (path !== null) await removeCapture(path).catch(ignore);
-    }
-  }
-
-  async function removeAll(): Promise<number> {
-    let count = 0;
-    room.remeasure();
-    for (const capture of [...open]) forget(capture);
-    for (const { path } of await listCaptures(dir)) {
-      // What another gateway writes at this very moment stays, and is its own to finish.
-      if (await removeCapture(path).then(() => true, exceptInUse)) count += 1;
-    }
-    await removeEmptyDays(dir);
-    return count;
-  }
-
-  return {
-    begin,
-    isOpen,
-    clear: () => new Promise((resolved, rejected) => queue.add(() => removeAll().then(resolved, rejected))),
-    async usage() {
-      const captures = await listCaptures(dir);
-      return { captures: captures.length, bytes: captures.reduce((sum, { bytes }) => sum + bytes, 0) };
-    },
-    async close() {
-      closed = true;
-      for (const capture of [...open]) {
-        if (capture.meta === null) abandon(capture);
-      }
-      await queue.idle();
-    },
   };
+}
+
+/** Appends what waits of a body. Where there is no room for it, the body is cut. */
+async function appendWaiting(
+  capture: Open,
+  path: string,
+  body: Body,
+  takeRoom: (capture: Open, bytes: number) => Promise<boolean>,
+): Promise<void> {
+  await capture.bodies[body].flush(async (batch) => {
+    const size = capture.sizes[body];
+    const growth = onDisk(size + batch.length) - onDisk(size);
+    if (!(await takeRoom(capture, growth))) return capture.bodies[body].cut();
+    capture.sizes[body] += batch.length;
+    capture.bytesOnDisk += growth;
+    await appendBody(path, body, batch);
+  });
 }
 
 function exceptInUse(error: NodeJS.ErrnoException): boolean {

@@ -16,7 +16,6 @@ const SMALL_FILE = 40;
 
 /** Longer functions, by the names of their files and their own. */
 const TOO_LONG: readonly string[] = [
-  'capture.ts createCapture',
   'embedding-tensors.ts embeddingTensors',
   'ffmpeg.ts openFfmpegDecoder',
   'messages.ts createMessageReader',
