@@ -1,4 +1,7 @@
-/** Decodes the formats that the addon cannot read with ffmpeg. The child process never outlives its decoder. */
+/**
+ * Decodes the formats that the addon cannot read with ffmpeg. The child process never outlives its decoder, and ends at
+ * its timeout or at its limit of processor time or memory. Its pipe gives backpressure.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve as absolute } from 'node:path';
@@ -25,38 +28,132 @@ export async function openFfmpegDecoder(
   ffmpeg: Ffmpeg,
   limits: DecoderLimits,
 ): Promise<Decoder> {
-  const { maxAudioSec, blockSamples, channel, signal } = limits;
+  const { blockSamples, channel, signal } = limits;
   signal?.throwIfAborted();
-  const { cpuMs, wallMs, audioSecPerSec } = ffmpeg.limits;
-  const shareMs = (audioSec: number) => (audioSec / audioSecPerSec) * 1000;
+  const { child, exited, kill } = await startDecoding(path, container, ffmpeg, limits);
+  const leaving = onAbort(signal, kill);
+  const beforeTimeout = createTimeout(kill);
+  const notes = readNotes(child.stderr);
+  let delivered = 0;
+  let closed = false;
+  const fill = createPcmReader(child.stdout, notes, () => closed);
+
+  /** @throws unless ffmpeg has read the file to its end */
+  async function requireEnd(): Promise<void> {
+    const exit = await exited;
+    signal?.throwIfAborted();
+    if (closed) throw closedWhileRead();
+    if (isNotStarted(exit.code))
+      throw new Error(`${ffmpeg.path} cannot be started under its limits (exit code ${exit.code})`);
+    const refusal = refusalOf(exit, delivered === 0, notes.noStream, container);
+    if (refusal !== null) throw refusal;
+  }
+
+  return {
+    get durationSec() {
+      return notes.durationSec;
+    },
+    async read() {
+      signal?.throwIfAborted();
+      if (closed) throw closedWhileRead();
+      const block = new Float32Array(blockSamples);
+      const samples = await beforeTimeout(timeLimit('wallMs', delivered / SAMPLE_RATE, ffmpeg), async () => {
+        const filled = await fill(Buffer.from(block.buffer));
+        const samples = Math.floor(filled / Float32Array.BYTES_PER_ELEMENT);
+        delivered += samples;
+        if (channel !== undefined) refuseOtherThanStereo(await notes.layout);
+        if (samples < blockSamples) await requireEnd();
+        return samples;
+      });
+      signal?.throwIfAborted();
+      return samples === 0 ? null : block.subarray(0, samples);
+    },
+    async close() {
+      closed = true;
+      leaving[Symbol.dispose]();
+      kill();
+      // The 'close' event comes only when the pipe is empty or destroyed.
+      child.stdout.destroy();
+      await exited;
+    },
+  };
+}
+
+/** The milliseconds that ffmpeg may take for so much audio. */
+const timeLimit = (kind: 'cpuMs' | 'wallMs', audioSec: number, { limits }: Ffmpeg) =>
+  limits[kind] + (audioSec / limits.audioSecPerSec) * 1000;
+
+async function startDecoding(path: string, container: Container, ffmpeg: Ffmpeg, limits: DecoderLimits) {
   const [command, args] = ffmpegCommand(
     ffmpeg,
     ffmpegArguments(path, container.demuxer, limits),
-    cpuMs + shareMs(maxAudioSec),
+    timeLimit('cpuMs', limits.maxAudioSec, ffmpeg),
   );
   const child = await startFfmpeg(command, args);
   child.on('error', () => {}); // a kill fails when the process has already ended
-  const exited = new Promise<[code: number | null, endSignal: string | null]>((resolve) => {
-    child.once('close', (...how) => resolve(how));
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('close', (code, endSignal) => resolve({ code, endSignal }));
   });
-  const kill = () => child.kill('SIGKILL');
-  const leaving = onAbort(signal, kill);
+  return { child, exited, kill: () => child.kill('SIGKILL') };
+}
 
-  const notes = readNotes(child.stderr);
-  const chunks = child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+interface Exit {
+  code: number | null;
+  endSignal: string | null;
+}
+
+/** Why the audio cannot be read, as the end of the process shows it; null where ffmpeg has read all of it. */
+function refusalOf(
+  { code, endSignal }: Exit,
+  isEmpty: boolean,
+  noStream: boolean,
+  container: Container,
+): GatewayError | null {
+  // A limit ended the decoding, not the end of the file. The part decoded so far must not pass for the whole.
+  if (endSignal !== null || code === ENDED_BY_SIGNAL)
+    return refuseDecoding('undecodable_audio', 'decoding it takes more memory or time than is allowed');
+  if (!isEmpty) return null;
+  if (noStream) return refuseAudio('no_audio_stream');
+  if (code === 0) return refuseAudio('empty_audio');
+  return refuseDecoding('undecodable_audio', `the file looks like ${container.name} but is damaged`);
+}
+
+/**
+ * Calls `late` when the gateway has waited for the process longer than `allowedMs`, in all waits together. The time
+ * between two reads does not count.
+ */
+function createTimeout(late: () => void) {
+  let waitedMs = 0;
+  return async <T>(allowedMs: number, wait: () => Promise<T>): Promise<T> => {
+    const startedAt = performance.now();
+    const timer = setTimeout(late, allowedMs - waitedMs);
+    try {
+      return await wait();
+    } finally {
+      clearTimeout(timer);
+      waitedMs += performance.now() - startedAt;
+    }
+  };
+}
+
+/** Reads samples from the pipe. The bytes, which are 0, get them, and as many as were got are returned. */
+function createPcmReader(
+  stdout: NodeJS.ReadableStream,
+  notes: Notes,
+  isClosed: () => boolean,
+): (bytes: Buffer) => Promise<number> {
+  const chunks = stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  /** A chunk may end within a sample, so the bytes left over stay here. */
   let rest: Buffer = Buffer.alloc(0);
   /** Bytes of silence that are still to come before the sound; null before the first of it is there. */
   let silence: number | null = null;
-  let delivered = 0;
-  let waitedMs = 0;
-  let closed = false;
 
   async function nextChunk(): Promise<Buffer | null> {
     try {
       const next = await chunks.next();
       return next.done ? null : next.value;
     } catch (error) {
-      if (closed) return null; // `close` destroyed the pipe, and `judgeExit` throws for it
+      if (isClosed()) return null; // `close` destroyed the pipe, and `requireEnd` throws for it
       throw error;
     }
   }
@@ -67,8 +164,7 @@ export async function openFfmpegDecoder(
     return Math.round((notes.beginSec ?? 0) * SAMPLE_RATE) * Float32Array.BYTES_PER_ELEMENT;
   }
 
-  /** Fills `bytes`, which are 0, from the pipe. A chunk may end within a sample, so the bytes left over stay in `rest`. */
-  async function fill(bytes: Buffer): Promise<number> {
+  return async (bytes) => {
     silence ??= await silenceBefore();
     let filled = Math.min(silence, bytes.length);
     silence -= filled;
@@ -83,63 +179,6 @@ export async function openFfmpegDecoder(
       rest = rest.subarray(copied);
     }
     return filled;
-  }
-
-  async function judgeExit(): Promise<void> {
-    const [code, endSignal] = await exited;
-    signal?.throwIfAborted();
-    if (closed) throw closedWhileRead();
-    if (isNotStarted(code))
-      throw new Error(`${ffmpeg.path} cannot be started under its limits (exit code ${code})`);
-    // A limit ended the decoding, not the end of the file. The part decoded so far must not pass for the whole.
-    if (endSignal !== null || code === ENDED_BY_SIGNAL) {
-      throw refuseDecoding('undecodable_audio', 'decoding it takes more memory or time than is allowed');
-    }
-    if (delivered > 0) return;
-    if (notes.noStream) throw refuseAudio('no_audio_stream');
-    if (code === 0) throw refuseAudio('empty_audio');
-    throw refuseDecoding('undecodable_audio', `the file looks like ${container.name} but is damaged`);
-  }
-
-  /** Ends the process when the gateway has waited for it too long. The time between two reads does not count. */
-  async function beforeDeadline<T>(wait: () => Promise<T>): Promise<T> {
-    const startedAt = performance.now();
-    const late = setTimeout(kill, wallMs + shareMs(delivered / SAMPLE_RATE) - waitedMs);
-    try {
-      return await wait();
-    } finally {
-      clearTimeout(late);
-      waitedMs += performance.now() - startedAt;
-    }
-  }
-
-  return {
-    get durationSec() {
-      return notes.durationSec;
-    },
-    async read() {
-      signal?.throwIfAborted();
-      if (closed) throw closedWhileRead();
-      const block = new Float32Array(blockSamples);
-      const samples = await beforeDeadline(async () => {
-        const filled = await fill(Buffer.from(block.buffer));
-        const samples = Math.floor(filled / Float32Array.BYTES_PER_ELEMENT);
-        delivered += samples;
-        if (channel !== undefined) refuseOtherThanStereo(await notes.layout);
-        if (samples < blockSamples) await judgeExit();
-        return samples;
-      });
-      signal?.throwIfAborted();
-      return samples === 0 ? null : block.subarray(0, samples);
-    },
-    async close() {
-      closed = true;
-      leaving[Symbol.dispose]();
-      kill();
-      // The 'close' event comes only when the pipe is empty or destroyed.
-      child.stdout.destroy();
-      await exited;
-    },
   };
 }
 
