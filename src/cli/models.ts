@@ -20,8 +20,6 @@ export interface ModelsCommandDeps {
 
 /** The exit code is 0 after success, 1 after a failure or bad usage, and 130 after an interrupt. */
 export function registerModelsCommand(program: Command, deps: ModelsCommandDeps): void {
-  const stdout = deps.stdout ?? process.stdout;
-  const stderr = deps.stderr ?? process.stderr;
   const models = program
     .command('models')
     .description('list, fetch, verify, remove and import speech models')
@@ -35,33 +33,45 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
         'voxgate models rm multilingual-tiny',
       ),
     );
+  const streams = { stdout: process.stdout, stderr: process.stderr, ...deps };
+  registerList(models, streams);
+  registerPull(models, streams);
+  registerVerify(models, streams);
+  registerRemove(models, streams);
+  registerImport(models, streams);
+}
 
+function registerList(models: Command, { open, stdout }: Required<ModelsCommandDeps>): void {
   models
     .command('list')
     .description('show every model and what is on disk')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { store } = await deps.open();
+      const { store } = await open();
       const list = store.list();
       stdout.write(
         json ? `${JSON.stringify({ dir: store.dir, models: list }, null, 2)}\n` : table(store.dir, list),
       );
     });
+}
 
+function registerPull(models: Command, { open, stdout, stderr }: Required<ModelsCommandDeps>): void {
   models
     .command('pull')
     .argument('<id>', 'a model id of `voxgate models list`, or an alias')
     .description('fetch a model, even where SVC_MODEL_DOWNLOAD is off')
     .action((name: string) =>
       work(stderr, async (options) => {
-        const { store, modelId } = await deps.open();
+        const { store, modelId } = await open();
         // Every recognition model needs the voice activity model.
         await store.pull(VOICE_ACTIVITY.id, options);
         const { path } = await store.pull(modelId(name), options);
         stdout.write(`${path}\n`);
       }),
     );
+}
 
+function registerVerify(models: Command, { open, stdout, stderr }: Required<ModelsCommandDeps>): void {
   models
     .command('verify')
     .argument('[ids...]', 'model ids or aliases (default: all that are on disk)')
@@ -71,7 +81,7 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     )
     .action((names: string[], { json }: { json?: true }) =>
       work(stderr, async (options) => {
-        const { store, modelId } = await deps.open();
+        const { store, modelId } = await open();
         const ids = names.length > 0 ? names.map(modelId) : store.list().map(({ id }) => id);
         const files: (VerifiedFile & { id: string })[] = [];
         const failures: string[] = [];
@@ -89,14 +99,16 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
         if (failures.length > 0) throw new Error(failures.join('; '));
       }),
     );
+}
 
+function registerRemove(models: Command, { open, stdout, stderr }: Required<ModelsCommandDeps>): void {
   models
     .command('rm')
     .argument('<ids...>', 'model ids or aliases')
     .description('remove weights from the disk; exit status 1 when there were none')
     .action((names: string[]) =>
       work(stderr, async (options) => {
-        const { store, modelId } = await deps.open();
+        const { store, modelId } = await open();
         for (const id of names.map(modelId)) {
           const removed = await store.remove(id, options);
           if (removed.length === 0) throw new Error(`${id} is not in ${store.dir}`);
@@ -104,7 +116,9 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
         }
       }),
     );
+}
 
+function registerImport(models: Command, { open, stdout, stderr }: Required<ModelsCommandDeps>): void {
   models
     .command('import')
     .argument('<dir>', 'folder of a faster-whisper (CTranslate2) model')
@@ -112,7 +126,7 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
     .description('take the weights of a faster-whisper folder')
     .action((dir: string, { id: name }: { id?: string }) =>
       work(stderr, async (options) => {
-        const { store, modelId } = await deps.open();
+        const { store, modelId } = await open();
         const id = name === undefined ? undefined : modelId(name);
         const imported = await store.import(dir, { ...options, id });
         stdout.write(`${imported.id} ${imported.path}\n`);

@@ -34,10 +34,87 @@ export interface MessageReader {
 
 const NEWLINE = 0x0a;
 const MOST_PIECES = 64;
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 const invalid = (why: string) => new GatewayError('invalid_message', { why });
 
+/** A message whose line is read. */
+interface Message {
+  type: string;
+  data: Part['data'];
+  /** The bytes of data after the line; 0 once they are read. */
+  dataBytes: number;
+  /** The bytes of payload that are still to come. */
+  payloadBytes: number;
+}
+
 export function createMessageReader(limits: MessageLimits): MessageReader {
+  const readHeader = headerReader(limits);
+  /** What has come of the line or of the data. */
+  const held = createPieces(limits.values);
+  let message: Message | null = null;
+
+  return {
+    *push(bytes) {
+      let rest = bytes;
+      const take = (count: number) => {
+        const front = rest.subarray(0, count);
+        rest = rest.subarray(count);
+        return front;
+      };
+      while (rest.length > 0) {
+        if (message === null) {
+          const end = rest.indexOf(NEWLINE);
+          held.add(take(end < 0 ? rest.length : end + 1));
+          if (held.bytes > limits.lineBytes)
+            throw invalid(`its first line is longer than ${limits.lineBytes} bytes`);
+          if (end < 0) return;
+          message = readHeader(held.takeText());
+          if (message.dataBytes === 0) yield firstPart(message);
+        } else if (message.dataBytes > 0) {
+          held.add(take(message.dataBytes - held.bytes));
+          if (held.bytes < message.dataBytes) return;
+          message = withData(message, held.takeText());
+          yield firstPart(message);
+        } else {
+          const { type, data } = message;
+          const payload = take(message.payloadBytes);
+          message = { ...message, payloadBytes: message.payloadBytes - payload.length };
+          yield { type, data, payload, isFirst: false };
+        }
+        if (message.dataBytes === 0 && message.payloadBytes === 0) message = null;
+      }
+    },
+    get isWithin() {
+      return message !== null || held.bytes > 0;
+    },
+  };
+}
+
+const firstPart = ({ type, data }: Message): Part => ({ type, data, payload: EMPTY, isFirst: true });
+
+/** @param maxValues the most values in the JSON that the pieces are */
+function createPieces(maxValues: number) {
+  let pieces: Buffer[] = [];
+  const held = {
+    bytes: 0,
+    add(piece: Buffer): void {
+      pieces.push(piece);
+      held.bytes += piece.length;
+      // A client may send one byte at a time, and each of the pieces takes far more memory than its bytes.
+      if (pieces.length > MOST_PIECES) pieces = [Buffer.concat(pieces)];
+    },
+    takeText(): string {
+      const bytes = Buffer.concat(pieces);
+      pieces = [];
+      held.bytes = 0;
+      if (hasMoreValues(bytes, maxValues)) throw invalid(`it has more than ${maxValues} values`);
+      return bytes.toString('utf8');
+    },
+  };
+  return held;
+}
+
+function headerReader(limits: MessageLimits): (line: string) => Message {
   const length = (field: string, most: number) =>
     z
       .int(`${field} must be a whole number`)
@@ -53,78 +130,19 @@ export function createMessageReader(limits: MessageLimits): MessageReader {
     },
     'its first line is no object',
   );
-
-  /** What has come of the line or of the data. */
-  let held: Buffer[] = [];
-  let heldBytes = 0;
-  let message: { type: string; data: Part['data']; dataBytes: number; payloadBytes: number } | null = null;
-
-  function hold(bytes: Buffer): void {
-    held.push(bytes);
-    heldBytes += bytes.length;
-    // A client may send one byte at a time, and each of the pieces takes far more memory than its bytes.
-    if (held.length > MOST_PIECES) held = [Buffer.concat(held)];
-  }
-
-  function takeHeld(): string {
-    const bytes = Buffer.concat(held);
-    [held, heldBytes] = [[], 0];
-    if (hasMoreValues(bytes, limits.values)) throw invalid(`it has more than ${limits.values} values`);
-    return bytes.toString('utf8');
-  }
-
-  function readHeader(line: string): NonNullable<typeof message> {
+  return (line) => {
     const parsed = header.safeParse(jsonIn(line, 'its first line'));
     if (!parsed.success) throw invalid(parsed.error.issues[0]?.message ?? '');
     const { type, data, data_length, payload_length } = parsed.data;
     return { type, data: data ?? {}, dataBytes: data_length ?? 0, payloadBytes: payload_length ?? 0 };
-  }
-
-  function withData(of: NonNullable<typeof message>, text: string): NonNullable<typeof message> {
-    const data = jsonIn(text, 'its data');
-    if (typeof data !== 'object' || data === null || Array.isArray(data))
-      throw invalid('its data is no object');
-    return { ...of, data: { ...of.data, ...data }, dataBytes: 0 };
-  }
-
-  return {
-    *push(bytes) {
-      let rest = bytes;
-      const take = (count: number) => {
-        const taken = rest.subarray(0, count);
-        rest = rest.subarray(count);
-        return taken;
-      };
-      const first = ({ type, data }: NonNullable<typeof message>): Part => ({
-        ...{ type, data, payload: NOTHING, isFirst: true },
-      });
-      while (rest.length > 0) {
-        if (message === null) {
-          const end = rest.indexOf(NEWLINE);
-          hold(take(end < 0 ? rest.length : end + 1));
-          if (heldBytes > limits.lineBytes)
-            throw invalid(`its first line is longer than ${limits.lineBytes} bytes`);
-          if (end < 0) return;
-          message = readHeader(takeHeld());
-          if (message.dataBytes === 0) yield first(message);
-        } else if (message.dataBytes > 0) {
-          hold(take(message.dataBytes - heldBytes));
-          if (heldBytes < message.dataBytes) return;
-          message = withData(message, takeHeld());
-          yield first(message);
-        } else {
-          const { type, data } = message;
-          const payload = take(message.payloadBytes);
-          message = { ...message, payloadBytes: message.payloadBytes - payload.length };
-          yield { type, data, payload, isFirst: false };
-        }
-        if (message.dataBytes === 0 && message.payloadBytes === 0) message = null;
-      }
-    },
-    get isWithin() {
-      return message !== null || heldBytes > 0;
-    },
   };
+}
+
+function withData(message: Message, text: string): Message {
+  const data = jsonIn(text, 'its data');
+  if (typeof data !== 'object' || data === null || Array.isArray(data))
+    throw invalid('its data is no object');
+  return { ...message, data: { ...message.data, ...data }, dataBytes: 0 };
 }
 
 function jsonIn(text: string, what: string): unknown {
