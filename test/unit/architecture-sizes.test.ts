@@ -17,7 +17,6 @@ const SMALL_FILE = 40;
 /** Longer functions, by the names of their files and their own. */
 const TOO_LONG: readonly string[] = [
   'embedding-tensors.ts embeddingTensors',
-  'online.ts createOnlineDiarization',
   'paths.ts apiPaths',
   'prometheus.ts createPrometheus',
   'server.ts createHttpServer',

@@ -1,9 +1,8 @@
 /**
- * The diarization of a stream. Each window is compared with the speakers so far. A voice unlike all of them that is
- * heard long enough is a new speaker. Speakers are never merged, split or renamed. Windows that come later may hear the
- * same frames otherwise, so turns are settled when they are first asked for: what was sent stays.
+ * Online diarization: who speaks in a stream. Each window is compared with the speakers so far. A voice unlike all of
+ * them that is heard long enough is a new speaker. Speakers are never merged, split or renamed. Windows that come later
+ * may hear the same frames otherwise, so turns are settled when they are first asked for: what was sent stays.
  */
-
 import type { SpeakerModel } from '../../engine/types.ts';
 import { TOGETHER } from './agglomerative.ts';
 import { type LabeledWindow, labelsFor, sharesOf, UNKNOWN, type WindowSpeakers } from './assignment.ts';
@@ -49,115 +48,39 @@ interface HeardWindow extends LabeledWindow {
 }
 
 export function createOnlineDiarization(model: SpeakerModel, options: OnlineOptions): OnlineDiarization {
-  const { clustering, known, signal, relabels = false } = options;
-  // Known voices are speakers from the beginning. They have a label only once they are heard.
-  const speakers: Centroid[] = known.map(({ direction }) =>
-    centroidOf({ direction, weight: REFERENCE_WEIGHT }, -1),
-  );
-  const heard = new Set<number>();
-  /** The speakers of whom something was said, also those heard too short to be learned from. */
-  const named = new Set<number>();
-  let windows: HeardWindow[] = [];
+  const { known, signal, relabels = false } = options;
+  const registry = newRegistry(options);
   const labels = createLabels(
     (speaker) => known[speaker]?.name,
     known.map(({ name }) => name),
   );
-
-  const thresholdOf = (speaker: number) =>
-    speaker < known.length && !heard.has(speaker) ? NAME_COSINE : THRESHOLD;
-
-  /** True when a voice is none of the speakers so far, and is heard well enough to be one. */
-  function isNew(voice: LocalVoice, local: number, window: WindowSpeakers): boolean {
-    if (named.size >= clustering.count.max || voice.aloneSec < LEAST_NEW_SEC) return false;
-    const shares = sharesOf(window, local, windows.slice(-WINDOWS_BEFORE), speakers.length);
-    return speakers.every(({ direction }, speaker) => {
-      const lenience = (shares[speaker] ?? 0) >= CONTINUED.share ? CONTINUED.lenience : 0;
-      const alike = cosine(direction, voice.direction);
-      // As in the clustering: where another voice of the window is more like the speaker, this one is less so.
-      const isOther = window.voices.some(
-        (other, i) => i !== local && other !== null && cosine(direction, other.direction) > alike,
-      );
-      return alike - (isOther ? TOGETHER : 0) < thresholdOf(speaker) - lenience;
-    });
-  }
+  let windows: HeardWindow[] = [];
+  let turns = createSettledTurns();
 
   function label(window: WindowSpeakers): void {
-    const speakersBefore = speakers.length;
-    window.voices.forEach((voice, local) => {
-      if (voice === null || !isNew(voice, local, window)) return;
-      heard.add(speakers.length);
-      named.add(speakers.length);
-      speakers.push(centroidOf(voice, window.firstFrame));
-    });
-    if (relabels && speakers.length > speakersBefore)
+    const hasNew = addNewSpeakers(registry, window, windows);
+    if (hasNew && relabels)
       windows.forEach((one, i) => {
-        if (endOf(one) > settledTo) one.labels = labelsOf(one.heard, windows.slice(0, i));
+        if (endOf(one) > turns.settledTo) one.labels = labelWindow(registry, one.heard, windows.slice(0, i));
       });
-    const given = labelsOf(window, windows);
+    const given = labelWindow(registry, window, windows);
     const { firstFrame, active, expected } = window;
     windows.push({ firstFrame, active, expected, labels: given, heard: window });
-    given.forEach((speaker, local) => {
-      const voice = window.voices[local];
-      if (speaker === UNKNOWN || !voice) return;
-      named.add(speaker);
-      const before = speakers[speaker] as Centroid;
-      const similarity = cosine(before.direction, voice.direction);
-      if (voice.aloneSec < LEAST_LEARNED_SEC || similarity < thresholdOf(speaker)) return;
-      heard.add(speaker);
-      speakers[speaker] = joined(before, centroidOf(voice, window.firstFrame));
-    });
+    learnVoices(registry, window, given);
   }
-
-  function labelsOf(window: WindowSpeakers, windowsBefore: readonly LabeledWindow[]): number[] {
-    const candidates = [...heard, ...arriving(window)].sort((a, b) => a - b);
-    const directions = candidates.map((i) => (speakers[i] as Centroid).direction);
-    const before = windowsBefore.slice(-WINDOWS_BEFORE).map((one) => ({
-      ...one,
-      labels: one.labels.map((speaker) => candidates.indexOf(speaker)),
-    }));
-    return labelsFor(window, directions, before).map((candidate) => candidates[candidate] ?? UNKNOWN);
-  }
-
-  /** The known voices of which too little was heard so far. Those that had no label yet are as many as there may be. */
-  function arriving({ voices }: WindowSpeakers): number[] {
-    const likeness = ({ direction }: Centroid) =>
-      Math.max(...voices.map((voice) => (voice === null ? -1 : cosine(voice.direction, direction))));
-    const alike = speakers
-      .slice(0, known.length)
-      .map((centroid, speaker) => ({ speaker, likeness: likeness(centroid) }))
-      .filter(({ speaker, likeness }) => !heard.has(speaker) && likeness >= NAME_COSINE)
-      .sort((a, b) => b.likeness - a.likeness)
-      .map(({ speaker }) => speaker);
-    const room = Math.max(0, clustering.count.max - named.size);
-    return [
-      ...alike.filter((speaker) => named.has(speaker)),
-      ...alike.filter((speaker) => !named.has(speaker)).slice(0, room),
-    ];
-  }
-
-  const listening = () => createListening(model, { signal, atOnce: true }, label);
-  let reader = listening();
-  let settled: NumberedTurn[] = [];
-  let settledTo = 0;
 
   function settle(frame: number): void {
-    const heardTo = windows.reduce((end, window) => Math.max(end, endOf(window)), 0);
-    const to = Math.min(frame, heardTo);
-    if (to <= settledTo) return;
-    for (const turn of turnsOf(windows, { from: settledTo, to })) {
-      const last = settled.findLast(({ speaker }) => speaker === turn.speaker);
-      if (last !== undefined && turn.start - last.end <= PAUSE_SEC) last.end = Math.max(last.end, turn.end);
-      else settled.push(turn);
-    }
-    settledTo = to;
+    if (!turns.settle(windows, frame)) return;
     // Windows that no frame needs any more, besides the last ones, to which the next is compared.
-    const kept = Math.max(0, windows.length - WINDOWS_BEFORE);
-    windows = windows.filter((window, i) => i >= kept || endOf(window) > settledTo);
+    const lastOnes = Math.max(0, windows.length - WINDOWS_BEFORE);
+    windows = windows.filter((window, i) => i >= lastOnes || endOf(window) > turns.settledTo);
   }
+
   const turnsIn = (startSec: number, endSec: number) =>
-    settled
-      .filter(({ start, end }) => start < endSec && end > startSec)
-      .map((turn) => withLabel(turn, labels.of(turn.speaker)));
+    turns.between(startSec, endSec).map((turn) => withLabel(turn, labels.of(turn.speaker)));
+
+  const openReader = () => createListening(model, { signal, atOnce: true }, label);
+  let reader = openReader();
 
   return {
     push: (block) => reader.push(block),
@@ -172,12 +95,146 @@ export function createOnlineDiarization(model: SpeakerModel, options: OnlineOpti
       settle(Number.POSITIVE_INFINITY);
       return turnsIn(0, Number.POSITIVE_INFINITY);
     },
-    forget(beforeSec) {
-      settled = settled.filter(({ end }) => end > beforeSec);
-    },
+    forget: (beforeSec) => turns.forget(beforeSec),
     restart() {
-      reader = listening();
-      [windows, settled, settledTo] = [[], [], 0];
+      reader = openReader();
+      windows = [];
+      turns = createSettledTurns();
+    },
+  };
+}
+
+/** The speakers so far. A speaker is an index of `voices`. */
+interface SpeakerRegistry {
+  voices: Centroid[];
+  /** The known voices are the first of them, from the beginning. They have a label only once they are heard. */
+  knownCount: number;
+  maxCount: number;
+  heard: Set<number>;
+  /** The speakers of whom something was said, also those heard too short to be learned from. */
+  named: Set<number>;
+}
+
+const newRegistry = ({ known, clustering }: OnlineOptions): SpeakerRegistry => ({
+  voices: known.map(({ direction }) => centroidOf({ direction, weight: REFERENCE_WEIGHT }, -1)),
+  knownCount: known.length,
+  maxCount: clustering.count.max,
+  heard: new Set(),
+  named: new Set(),
+});
+
+const thresholdOf = ({ knownCount, heard }: SpeakerRegistry, speaker: number) =>
+  speaker < knownCount && !heard.has(speaker) ? NAME_COSINE : THRESHOLD;
+
+/** Adds the new speakers of a window; false where it has none. */
+function addNewSpeakers(
+  registry: SpeakerRegistry,
+  window: WindowSpeakers,
+  before: readonly LabeledWindow[],
+): boolean {
+  const { voices, heard, named } = registry;
+  const speakersBefore = voices.length;
+  window.voices.forEach((voice, local) => {
+    if (voice === null || !isNew(registry, voice, local, window, before)) return;
+    heard.add(voices.length);
+    named.add(voices.length);
+    voices.push(centroidOf(voice, window.firstFrame));
+  });
+  return voices.length > speakersBefore;
+}
+
+/** True when a voice is none of the speakers so far, and is heard well enough to be one. */
+function isNew(
+  registry: SpeakerRegistry,
+  voice: LocalVoice,
+  local: number,
+  window: WindowSpeakers,
+  before: readonly LabeledWindow[],
+): boolean {
+  if (registry.named.size >= registry.maxCount || voice.aloneSec < LEAST_NEW_SEC) return false;
+  const shares = sharesOf(window, local, before.slice(-WINDOWS_BEFORE), registry.voices.length);
+  return registry.voices.every(({ direction }, speaker) => {
+    const lenience = (shares[speaker] ?? 0) >= CONTINUED.share ? CONTINUED.lenience : 0;
+    const alike = cosine(direction, voice.direction);
+    // As in the clustering: where another voice of the window is more like the speaker, this one is less so.
+    const isOther = window.voices.some(
+      (other, i) => i !== local && other !== null && cosine(direction, other.direction) > alike,
+    );
+    return alike - (isOther ? TOGETHER : 0) < thresholdOf(registry, speaker) - lenience;
+  });
+}
+
+function labelWindow(
+  registry: SpeakerRegistry,
+  window: WindowSpeakers,
+  windowsBefore: readonly LabeledWindow[],
+): number[] {
+  const candidates = [...registry.heard, ...arriving(registry, window)].sort((a, b) => a - b);
+  const directions = candidates.map((i) => (registry.voices[i] as Centroid).direction);
+  const before = windowsBefore.slice(-WINDOWS_BEFORE).map((one) => ({
+    ...one,
+    labels: one.labels.map((speaker) => candidates.indexOf(speaker)),
+  }));
+  return labelsFor(window, directions, before).map((candidate) => candidates[candidate] ?? UNKNOWN);
+}
+
+/** The known voices of which too little was heard so far. Those that had no label yet are as many as there may be. */
+function arriving(registry: SpeakerRegistry, { voices }: WindowSpeakers): number[] {
+  const { heard, named, maxCount } = registry;
+  const likeness = ({ direction }: Centroid) =>
+    Math.max(...voices.map((voice) => (voice === null ? -1 : cosine(voice.direction, direction))));
+  const alike = registry.voices
+    .slice(0, registry.knownCount)
+    .map((centroid, speaker) => ({ speaker, likeness: likeness(centroid) }))
+    .filter(({ speaker, likeness }) => !heard.has(speaker) && likeness >= NAME_COSINE)
+    .sort((a, b) => b.likeness - a.likeness)
+    .map(({ speaker }) => speaker);
+  const room = Math.max(0, maxCount - named.size);
+  return [
+    ...alike.filter((speaker) => named.has(speaker)),
+    ...alike.filter((speaker) => !named.has(speaker)).slice(0, room),
+  ];
+}
+
+/** Learns the voices of the speakers from a window that has its labels. */
+function learnVoices(registry: SpeakerRegistry, window: WindowSpeakers, labels: readonly number[]): void {
+  labels.forEach((speaker, local) => {
+    const voice = window.voices[local];
+    if (speaker === UNKNOWN || !voice) return;
+    registry.named.add(speaker);
+    const before = registry.voices[speaker] as Centroid;
+    const similarity = cosine(before.direction, voice.direction);
+    if (voice.aloneSec < LEAST_LEARNED_SEC || similarity < thresholdOf(registry, speaker)) return;
+    registry.heard.add(speaker);
+    registry.voices[speaker] = joined(before, centroidOf(voice, window.firstFrame));
+  });
+}
+
+/** The turns that are settled, up to a frame. */
+function createSettledTurns() {
+  let turns: NumberedTurn[] = [];
+  let settledTo = 0;
+  return {
+    get settledTo() {
+      return settledTo;
+    },
+    /** Settles the turns up to a frame, as far as the windows reach; false where they are settled already. */
+    settle(windows: readonly LabeledWindow[], frame: number): boolean {
+      const heardTo = windows.reduce((end, window) => Math.max(end, endOf(window)), 0);
+      const to = Math.min(frame, heardTo);
+      if (to <= settledTo) return false;
+      for (const turn of turnsOf(windows, { from: settledTo, to })) {
+        const last = turns.findLast(({ speaker }) => speaker === turn.speaker);
+        if (last !== undefined && turn.start - last.end <= PAUSE_SEC) last.end = Math.max(last.end, turn.end);
+        else turns.push(turn);
+      }
+      settledTo = to;
+      return true;
+    },
+    between: (startSec: number, endSec: number) =>
+      turns.filter(({ start, end }) => start < endSec && end > startSec),
+    forget(beforeSec: number): void {
+      turns = turns.filter(({ end }) => end > beforeSec);
     },
   };
 }
