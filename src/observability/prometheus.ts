@@ -52,84 +52,141 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
   const registers = [registry];
   const known = new Set(knownModels);
   const modelLabel = (id: string | undefined) => (id !== undefined && known.has(id) ? id : 'other');
+  // The series are rendered in the order in which they are made.
+  const requests = requestSeries(registers);
+  const audio = audioSeries(registers);
+  const bodies = bodySeries(registers);
+  const models = modelSeries(registers);
+  addSlotSeries(registers, slot);
 
-  const requests = new Counter({
-    name: 'voxgate_requests_total',
-    help: 'Inference requests that have ended, by class.',
-    labelNames: ['category', 'class', 'model'],
-    registers,
-  });
-  const duration = new Histogram({
-    name: 'voxgate_request_duration_seconds',
-    help: 'Time from arrival to the last byte.',
-    labelNames: ['category', 'class'],
-    buckets: DURATIONS_SEC,
-    registers,
-  });
-  const slotWait = new Histogram({
-    name: 'voxgate_slot_wait_seconds',
-    help: 'Time from arrival to taking the slot: upload, validation, and a wait that was asked for.',
-    labelNames: ['category'],
-    buckets: WAITS_SEC,
-    registers,
-  });
-  const waited = new Histogram({
-    name: 'voxgate_slot_waited_seconds',
-    help: 'Time that requests with Prefer: wait waited for the slot.',
-    labelNames: ['category'],
-    buckets: WAITS_SEC,
-    registers,
-  });
-  const factor = new Histogram({
-    name: 'voxgate_real_time_factor_ratio',
-    help: 'Seconds that the slot was held for each second of audio.',
-    labelNames: ['category', 'model'],
-    buckets: FACTORS,
-    registers,
-  });
-  const audio = new Counter({
-    name: 'voxgate_audio_seconds_total',
-    help: 'Seconds of audio that were processed.',
-    labelNames: ['category', 'model'],
-    registers,
-  });
-  const speakers = new Histogram({
-    name: 'voxgate_speakers',
-    help: 'Speakers found in each request whose speakers were told apart.',
-    buckets: SPEAKERS,
-    registers,
-  });
-  const diarization = new Histogram({
-    name: 'voxgate_diarization_seconds',
-    help: 'Time spent on telling voices apart, within that of the slot.',
-    buckets: DURATIONS_SEC,
-    registers,
-  });
-  const bytesIn = new Counter({
-    name: 'voxgate_request_body_bytes_total',
-    help: 'Bytes of request bodies received.',
-    labelNames: ['category'],
-    registers,
-  });
-  const bytesOut = new Counter({
-    name: 'voxgate_response_body_bytes_total',
-    help: 'Bytes of response bodies sent.',
-    labelNames: ['category'],
-    registers,
-  });
-  const loads = new Histogram({
-    name: 'voxgate_model_load_seconds',
-    help: 'Time to load a model into memory.',
-    labelNames: ['model'],
-    buckets: LOADS_SEC,
-    registers,
-  });
-  const loaded = new Gauge({
-    name: 'voxgate_model_loaded',
-    help: 'Copies of the model in memory: 1, or 2 while one still serves and another takes its place.',
-    labelNames: ['model'],
-    registers,
-  });
+  return {
+    contentType: registry.contentType,
+    record(exchange) {
+      const { category } = exchange;
+      if (category === undefined) return;
+      const model = modelLabel(exchange.model);
+      requests.total.inc({ category, class: exchange.class, model });
+      ifMeasured(exchange.latencyMs, (ms) =>
+        requests.duration.observe({ category, class: exchange.class }, ms / 1000),
+      );
+      ifMeasured(exchange.slotWaitMs, (ms) => requests.slotWait.observe({ category }, ms / 1000));
+      ifMeasured(exchange.waitedMs, (ms) => requests.waited.observe({ category }, ms / 1000));
+      ifMeasured(exchange.rtf, (rtf) => audio.factor.observe({ category, model }, rtf));
+      ifMeasured(exchange.audioSec, (sec) => audio.seconds.inc({ category, model }, sec));
+      ifMeasured(exchange.speakers, (count) => audio.speakers.observe(count));
+      ifMeasured(exchange.diarizationSec, (sec) => audio.diarization.observe(sec));
+      ifMeasured(exchange.bytesIn, (bytes) => bodies.received.inc({ category }, bytes));
+      ifMeasured(exchange.bytesOut, (bytes) => bodies.sent.inc({ category }, bytes));
+    },
+    modelLoaded(id, tookSec) {
+      const model = modelLabel(id);
+      ifMeasured(tookSec, (sec) => models.loads.observe({ model }, sec));
+      models.loaded.inc({ model });
+    },
+    modelUnloaded: (id) => models.loaded.dec({ model: modelLabel(id) }),
+    render: async () => (await registry.metrics()) + (await processRegistry().metrics()),
+    close: () => registry.clear(),
+  };
+}
+
+function requestSeries(registers: Registry[]) {
+  return {
+    total: new Counter({
+      name: 'voxgate_requests_total',
+      help: 'Inference requests that have ended, by class.',
+      labelNames: ['category', 'class', 'model'],
+      registers,
+    }),
+    duration: new Histogram({
+      name: 'voxgate_request_duration_seconds',
+      help: 'Time from arrival to the last byte.',
+      labelNames: ['category', 'class'],
+      buckets: DURATIONS_SEC,
+      registers,
+    }),
+    slotWait: new Histogram({
+      name: 'voxgate_slot_wait_seconds',
+      help: 'Time from arrival to taking the slot: upload, validation, and a wait that was asked for.',
+      labelNames: ['category'],
+      buckets: WAITS_SEC,
+      registers,
+    }),
+    waited: new Histogram({
+      name: 'voxgate_slot_waited_seconds',
+      help: 'Time that requests with Prefer: wait waited for the slot.',
+      labelNames: ['category'],
+      buckets: WAITS_SEC,
+      registers,
+    }),
+  };
+}
+
+function audioSeries(registers: Registry[]) {
+  return {
+    factor: new Histogram({
+      name: 'voxgate_real_time_factor_ratio',
+      help: 'Seconds that the slot was held for each second of audio.',
+      labelNames: ['category', 'model'],
+      buckets: FACTORS,
+      registers,
+    }),
+    seconds: new Counter({
+      name: 'voxgate_audio_seconds_total',
+      help: 'Seconds of audio that were processed.',
+      labelNames: ['category', 'model'],
+      registers,
+    }),
+    speakers: new Histogram({
+      name: 'voxgate_speakers',
+      help: 'Speakers found in each request whose speakers were told apart.',
+      buckets: SPEAKERS,
+      registers,
+    }),
+    diarization: new Histogram({
+      name: 'voxgate_diarization_seconds',
+      help: 'Time spent on telling voices apart, within that of the slot.',
+      buckets: DURATIONS_SEC,
+      registers,
+    }),
+  };
+}
+
+function bodySeries(registers: Registry[]) {
+  return {
+    received: new Counter({
+      name: 'voxgate_request_body_bytes_total',
+      help: 'Bytes of request bodies received.',
+      labelNames: ['category'],
+      registers,
+    }),
+    sent: new Counter({
+      name: 'voxgate_response_body_bytes_total',
+      help: 'Bytes of response bodies sent.',
+      labelNames: ['category'],
+      registers,
+    }),
+  };
+}
+
+function modelSeries(registers: Registry[]) {
+  return {
+    loads: new Histogram({
+      name: 'voxgate_model_load_seconds',
+      help: 'Time to load a model into memory.',
+      labelNames: ['model'],
+      buckets: LOADS_SEC,
+      registers,
+    }),
+    loaded: new Gauge({
+      name: 'voxgate_model_loaded',
+      help: 'Copies of the model in memory: 1, or 2 while one still serves and another takes its place.',
+      labelNames: ['model'],
+      registers,
+    }),
+  };
+}
+
+function addSlotSeries(registers: Registry[], slot: () => SlotNow): void {
   new Gauge({
     name: 'voxgate_slot_held',
     help: '1 for the category that holds the inference slot.',
@@ -148,7 +205,6 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
       this.set(slot().heldForMs / 1000);
     },
   });
-
   new Gauge({
     name: 'voxgate_slot_waiting',
     help: 'Requests that wait for the slot because they asked to.',
@@ -168,35 +224,6 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
       this.set(Math.max(0, ...slot().waiting.map(({ waitedMs }) => waitedMs)) / 1000);
     },
   });
-
-  return {
-    contentType: registry.contentType,
-    record(exchange) {
-      const { category } = exchange;
-      if (category === undefined) return;
-      const model = modelLabel(exchange.model);
-      requests.inc({ category, class: exchange.class, model });
-      ifMeasured(exchange.latencyMs, (ms) =>
-        duration.observe({ category, class: exchange.class }, ms / 1000),
-      );
-      ifMeasured(exchange.slotWaitMs, (ms) => slotWait.observe({ category }, ms / 1000));
-      ifMeasured(exchange.waitedMs, (ms) => waited.observe({ category }, ms / 1000));
-      ifMeasured(exchange.rtf, (rtf) => factor.observe({ category, model }, rtf));
-      ifMeasured(exchange.audioSec, (sec) => audio.inc({ category, model }, sec));
-      ifMeasured(exchange.speakers, (count) => speakers.observe(count));
-      ifMeasured(exchange.diarizationSec, (sec) => diarization.observe(sec));
-      ifMeasured(exchange.bytesIn, (bytes) => bytesIn.inc({ category }, bytes));
-      ifMeasured(exchange.bytesOut, (bytes) => bytesOut.inc({ category }, bytes));
-    },
-    modelLoaded(id, tookSec) {
-      const model = modelLabel(id);
-      ifMeasured(tookSec, (sec) => loads.observe({ model }, sec));
-      loaded.inc({ model });
-    },
-    modelUnloaded: (id) => loaded.dec({ model: modelLabel(id) }),
-    render: async () => (await registry.metrics()) + (await processRegistry().metrics()),
-    close: () => registry.clear(),
-  };
 }
 
 /** The library throws on a value that is not a number, and a request must not fail because of its statistics. */

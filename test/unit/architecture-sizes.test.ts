@@ -17,8 +17,6 @@ const SMALL_FILE = 40;
 /** Longer functions, by the names of their files and their own. */
 const TOO_LONG: readonly string[] = [
   'embedding-tensors.ts embeddingTensors',
-  'paths.ts apiPaths',
-  'prometheus.ts createPrometheus',
   'server.ts createHttpServer',
   'transcription.ts beginTranscription',
   'upload.ts createUploadReceiver',

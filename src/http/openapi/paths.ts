@@ -198,9 +198,8 @@ const elsewhere: Operation = {
   examples: { path: 'models' },
 };
 
-/** @param live the paths of live sessions, which stand behind those of files */
-export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => ({
-  ...pathsOf('speech to text', {
+const speechToTextPaths = () =>
+  pathsOf('speech to text', {
     '/v1/audio/transcriptions': { post: transcription('speech to text in the language spoken') },
     '/v1/audio/translations': { post: transcription('speech in any language to English text') },
     '/v1/audio/alignments': {
@@ -218,9 +217,10 @@ export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => 
         },
       },
     },
-  }),
-  ...live,
-  ...pathsOf('whisper-asr-webservice', {
+  });
+
+const whisperAsrPaths = () =>
+  pathsOf('whisper-asr-webservice', {
     '/asr': {
       post: {
         summary: 'speech to text, as whisper-asr-webservice and Bazarr have it',
@@ -259,8 +259,10 @@ export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => 
         },
       },
     },
-  }),
-  ...pathsOf('text to speech', {
+  });
+
+const textToSpeechPaths = () =>
+  pathsOf('text to speech', {
     '/v1/audio/speech': { post: passedOn('tts', 'speech, by the speech upstream', 'audio/*', speech) },
     '/v1/audio/speech/stream': { post: passedOn('tts', 'speech in chunks as it is made', 'audio/*', speech) },
     '/v1/audio/speech/batch': { post: passedOn('tts', 'several texts at once', 'application/json', batch) },
@@ -282,8 +284,10 @@ export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => 
       patch: elsewhere,
       delete: elsewhere,
     },
-  }),
-  ...pathsOf('chat', {
+  });
+
+const chatPaths = () =>
+  pathsOf('chat', {
     '/v1/chat/completions': {
       post: passedOn('llm', 'chat, by the chat daemon', JSON_OR_EVENTS, chat),
     },
@@ -300,8 +304,10 @@ export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => 
     },
     '/v1/responses/{id}/cancel': { post: ofResponse('ends a response under way', 'application/json') },
     '/v1/responses/{id}/input_items': { get: ofResponse('what a response answered', 'application/json') },
-  }),
-  ...pathsOf('gateway', {
+  });
+
+const gatewayPaths = () =>
+  pathsOf('gateway', {
     '/health': {
       get: { summary: 'the process answers', open: true, responses: { 200: json('alive', healthSchema) } },
     },
@@ -336,8 +342,10 @@ export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => 
         responses: { 200: json('the model', modelEntrySchema), 404: NOT_FOUND },
       },
     },
-  }),
-  ...pathsOf('admin', {
+  });
+
+const sessionPaths = () =>
+  pathsOf('admin', {
     '/admin/session': {
       post: {
         summary: 'a cookie for a key, for the dashboard',
@@ -354,5 +362,15 @@ export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => 
       },
       delete: { summary: 'clears the cookie', open: true, responses: { 204: DONE } },
     },
-  }),
+  });
+
+/** @param live the paths of live sessions, which stand behind those of files */
+export const apiPaths = (live: ZodOpenApiPathsObject): ZodOpenApiPathsObject => ({
+  ...speechToTextPaths(),
+  ...live,
+  ...whisperAsrPaths(),
+  ...textToSpeechPaths(),
+  ...chatPaths(),
+  ...gatewayPaths(),
+  ...sessionPaths(),
 });
