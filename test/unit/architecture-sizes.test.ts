@@ -16,12 +16,10 @@ const SMALL_FILE = 40;
 
 /** Longer functions, by the names of their files and their own. */
 const TOO_LONG: readonly string[] = [
-  'embedding-tensors.ts embeddingTensors',
   'server.ts createHttpServer',
   'transcription.ts beginTranscription',
   'upload.ts createUploadReceiver',
   'waiting-line.ts createWaitingLine',
-  'whisper-tensors.ts planTensors',
 ];
 
 /** Small files with one importer, by their names, each with the reason to be a file of its own. */

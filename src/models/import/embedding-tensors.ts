@@ -22,12 +22,34 @@ interface Affine {
 
 /** @throws GatewayError `not_importable` unless the checkpoint holds exactly this network */
 export async function embeddingTensors(checkpoint: TorchCheckpoint): Promise<GgufTensor[]> {
-  const tensors: GgufTensor[] = [];
-  const add = (name: string, shape: number[], values: Float32Array) =>
-    tensors.push({ name: `embedding.${name}`, shape, values });
+  const network = new Network(checkpoint);
+  await addHead(network);
+  const channels = await addBlocks(network);
+  const dense = await network.normalization('xvector.dense.nonlinear.batchnorm', EMBEDDING, false);
+  await network.normalized('dense', 'xvector.dense.linear.weight', [EMBEDDING, 2 * channels, 1], dense);
+  return network.tensors;
+}
 
-  async function normalization(source: string, channels: number, trained = true): Promise<Affine> {
-    const read = (part: string) => checkpoint.floats(`${source}.${part}`, [channels]);
+/** The tensors so far, and how a layer of the checkpoint is added to them. */
+class Network {
+  readonly tensors: GgufTensor[] = [];
+  readonly #checkpoint: TorchCheckpoint;
+
+  constructor(checkpoint: TorchCheckpoint) {
+    this.#checkpoint = checkpoint;
+  }
+
+  #add(name: string, shape: readonly number[], values: Float32Array): void {
+    this.tensors.push({ name: `embedding.${name}`, shape: [...shape], values });
+  }
+
+  /** A tensor as it is in the checkpoint. */
+  async plain(name: string, source: string, shape: readonly number[]): Promise<void> {
+    this.#add(name, shape, await this.#checkpoint.floats(source, shape));
+  }
+
+  async normalization(source: string, channels: number, trained = true): Promise<Affine> {
+    const read = (part: string) => this.#checkpoint.floats(`${source}.${part}`, [channels]);
     const [mean, variance] = [await read('running_mean'), await read('running_var')];
     const weight = trained ? await read('weight') : undefined;
     const bias = trained ? await read('bias') : undefined;
@@ -37,75 +59,89 @@ export async function embeddingTensors(checkpoint: TorchCheckpoint): Promise<Ggu
   }
 
   /** A layer without a bias of its own, and the normalization of its outputs. */
-  async function normalized(name: string, source: string, shape: number[], { factor, summand }: Affine) {
-    const weight = await checkpoint.floats(source, shape);
+  async normalized(
+    name: string,
+    source: string,
+    shape: number[],
+    { factor, summand }: Affine,
+  ): Promise<void> {
+    const weight = await this.#checkpoint.floats(source, shape);
     const depth = weight.length / factor.length;
-    add(
+    this.#add(
       `${name}.weight`,
       shape,
       weight.map((value, i) => value * (factor[Math.floor(i / depth)] ?? 0)),
     );
-    add(`${name}.bias`, [factor.length], Float32Array.from(summand));
+    this.#add(`${name}.bias`, [factor.length], Float32Array.from(summand));
   }
 
-  async function head(name: string, conv: string, norm: string, shape: number[]) {
-    await normalized(`head.${name}`, `head.${conv}.weight`, shape, await normalization(`head.${norm}`, HEAD));
+  /** A normalization that comes before a layer. */
+  async before(name: string, source: string, channels: number): Promise<void> {
+    const { factor, summand } = await this.normalization(`xvector.${source}`, channels);
+    this.#add(`${name}.norm.factor`, [channels], Float32Array.from(factor));
+    this.#add(`${name}.norm.summand`, [channels], Float32Array.from(summand));
   }
+}
 
-  async function before(name: string, source: string, channels: number) {
-    const { factor, summand } = await normalization(`xvector.${source}`, channels);
-    add(`${name}.norm.factor`, [channels], Float32Array.from(factor));
-    add(`${name}.norm.summand`, [channels], Float32Array.from(summand));
+/** The convolutions over time and frequency (a ResNet of two layers). */
+async function addHead(network: Network): Promise<void> {
+  async function add(name: string, conv: string, norm: string, shape: number[]) {
+    const affine = await network.normalization(`head.${norm}`, HEAD);
+    await network.normalized(`head.${name}`, `head.${conv}.weight`, shape, affine);
   }
-
-  await head('first', 'conv1', 'bn1', [HEAD, 1, 3, 3]);
+  await add('first', 'conv1', 'bn1', [HEAD, 1, 3, 3]);
   for (const layer of [1, 2]) {
     for (const block of [0, 1]) {
       const [name, source] = [`${layer}.${block}`, `layer${layer}.${block}`];
       for (const part of [1, 2])
-        await head(`${name}.conv${part}`, `${source}.conv${part}`, `${source}.bn${part}`, [HEAD, HEAD, 3, 3]);
+        await add(`${name}.conv${part}`, `${source}.conv${part}`, `${source}.bn${part}`, [HEAD, HEAD, 3, 3]);
       if (block === 0)
-        await head(`${name}.shortcut`, `${source}.shortcut.0`, `${source}.shortcut.1`, [HEAD, HEAD, 1, 1]);
+        await add(`${name}.shortcut`, `${source}.shortcut.0`, `${source}.shortcut.1`, [HEAD, HEAD, 1, 1]);
     }
   }
-  await head('last', 'conv2', 'bn2', [HEAD, HEAD, 3, 3]);
+  await add('last', 'conv2', 'bn2', [HEAD, HEAD, 3, 3]);
+}
 
-  const tdnn = await normalization('xvector.tdnn.nonlinear.batchnorm', WIDTH);
-  await normalized('tdnn', 'xvector.tdnn.linear.weight', [WIDTH, FEATURES, 5], tdnn);
+/** The densely connected blocks (D-TDNN) and the transits between them. Returns the channels of the last one. */
+async function addBlocks(network: Network): Promise<number> {
+  const tdnn = await network.normalization('xvector.tdnn.nonlinear.batchnorm', WIDTH);
+  await network.normalized('tdnn', 'xvector.tdnn.linear.weight', [WIDTH, FEATURES, 5], tdnn);
   let channels: number = WIDTH;
   for (const [block, layers] of BLOCKS.entries()) {
     for (let layer = 0; layer < layers; layer++) {
-      const [name, source] = [`block.${block}.${layer}`, `block${block + 1}.tdnnd${layer + 1}`];
-      await before(name, `${source}.nonlinear1.batchnorm`, channels);
-      const inner = await normalization(`xvector.${source}.nonlinear2.batchnorm`, WIDTH);
-      await normalized(`${name}.bottleneck`, `xvector.${source}.linear1.weight`, [WIDTH, channels, 1], inner);
-      for (const [to, from, shape] of [
-        ['local.weight', 'linear_local.weight', [GROWTH, WIDTH, 3]],
-        ['context.weight', 'linear1.weight', [GATE, WIDTH, 1]],
-        ['context.bias', 'linear1.bias', [GATE]],
-        ['gate.weight', 'linear2.weight', [GROWTH, GATE, 1]],
-        ['gate.bias', 'linear2.bias', [GROWTH]],
-      ] as const) {
-        add(
-          `${name}.${to}`,
-          [...shape],
-          await checkpoint.floats(`xvector.${source}.cam_layer.${from}`, shape),
-        );
-      }
+      await addLayer(network, `block.${block}.${layer}`, `block${block + 1}.tdnnd${layer + 1}`, channels);
       channels += GROWTH;
     }
     const name = `transit.${block}`;
     const [source, shape] = [`transit${block + 1}`, [channels / 2, channels, 1]];
-    await before(name, `${source}.nonlinear.batchnorm`, channels);
+    await network.before(name, `${source}.nonlinear.batchnorm`, channels);
     channels /= 2;
     if (block + 1 < BLOCKS.length) {
-      add(`${name}.weight`, shape, await checkpoint.floats(`xvector.${source}.linear.weight`, shape));
+      await network.plain(`${name}.weight`, `xvector.${source}.linear.weight`, shape);
     } else {
-      const out = await normalization('xvector.out_nonlinear.batchnorm', channels);
-      await normalized(name, `xvector.${source}.linear.weight`, shape, out);
+      const out = await network.normalization('xvector.out_nonlinear.batchnorm', channels);
+      await network.normalized(name, `xvector.${source}.linear.weight`, shape, out);
     }
   }
-  const dense = await normalization('xvector.dense.nonlinear.batchnorm', EMBEDDING, false);
-  await normalized('dense', 'xvector.dense.linear.weight', [EMBEDDING, 2 * channels, 1], dense);
-  return tensors;
+  return channels;
+}
+
+/** A layer of a block, with its context-aware mask. */
+async function addLayer(network: Network, name: string, source: string, channels: number): Promise<void> {
+  await network.before(name, `${source}.nonlinear1.batchnorm`, channels);
+  const inner = await network.normalization(`xvector.${source}.nonlinear2.batchnorm`, WIDTH);
+  await network.normalized(
+    `${name}.bottleneck`,
+    `xvector.${source}.linear1.weight`,
+    [WIDTH, channels, 1],
+    inner,
+  );
+  for (const [to, from, shape] of [
+    ['local.weight', 'linear_local.weight', [GROWTH, WIDTH, 3]],
+    ['context.weight', 'linear1.weight', [GATE, WIDTH, 1]],
+    ['context.bias', 'linear1.bias', [GATE]],
+    ['gate.weight', 'linear2.weight', [GROWTH, GATE, 1]],
+    ['gate.bias', 'linear2.bias', [GROWTH]],
+  ] as const)
+    await network.plain(`${name}.${to}`, `xvector.${source}.cam_layer.${from}`, shape);
 }

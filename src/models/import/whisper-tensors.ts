@@ -71,34 +71,59 @@ export async function readWhisperShape(checkpoint: Checkpoint): Promise<WhisperS
 /** The tensors to write, in order. @throws GatewayError `not_importable` when a variable is missing or does not fit */
 export function planTensors(checkpoint: Checkpoint, shape: WhisperShape): TensorPlan[] {
   const plans: TensorPlan[] = [];
-  const { state } = shape;
+  const add: AddTensor = (...tensor) => plans.push(tensorPlan(checkpoint, ...tensor));
+  const layers = layersOf(add, shape.state);
+  addEncoder(add, layers, shape);
+  addDecoder(add, layers, shape);
+  return plans;
+}
 
-  function add(
-    name: string,
-    sourceName: string,
-    dims: number[],
-    type: TensorType,
-    firstRow = 0,
-    rows?: number,
-  ) {
-    const [outer = 1, ...inner] = dims;
-    const source = checkpoint.get(sourceName);
-    const expected = [rows ?? outer, ...inner.filter((dim) => dim !== 1 || dims.length > 2)];
-    if (source?.shape.join() !== expected.join()) {
-      throw notImportable(
-        `The checkpoint does not fit: ${sourceName} should be [${expected}] and is ${source ? `[${source.shape}]` : 'missing'}.`,
-      );
-    }
-    plans.push({
-      name,
-      type,
-      shape: dims,
-      source,
-      firstRow,
-      scale: findScale(checkpoint, sourceName, source),
-    });
+type AddTensor = (
+  name: string,
+  source: string,
+  dims: number[],
+  type: TensorType,
+  firstRow?: number,
+  rows?: number,
+) => void;
+
+function addEncoder(
+  add: AddTensor,
+  layers: Layers,
+  { audioContext, audioLayers, mels, state }: WhisperShape,
+) {
+  const positions = [audioContext, state];
+  add('encoder.positional_embedding', 'encoder/position_encodings/encodings', positions, 'f32');
+  for (const [conv, input] of [
+    ['conv1', mels],
+    ['conv2', state],
+  ] as const) {
+    add(`encoder.${conv}.weight`, `encoder/${conv}/weight`, [state, input, 3], 'f16');
+    add(`encoder.${conv}.bias`, `encoder/${conv}/bias`, [state, 1], 'f32');
   }
+  for (let i = 0; i < audioLayers; i++) {
+    layers.selfAttention(`encoder.blocks.${i}`, `encoder/layer_${i}/self_attention`);
+    layers.feedForward(`encoder.blocks.${i}`, `encoder/layer_${i}/ffn`);
+  }
+  layers.norm('encoder.ln_post', 'encoder/layer_norm');
+}
 
+function addDecoder(add: AddTensor, layers: Layers, { textContext, textLayers, vocab, state }: WhisperShape) {
+  const positions = [textContext, state];
+  add('decoder.positional_embedding', 'decoder/position_encodings/encodings', positions, 'f32');
+  add('decoder.token_embedding.weight', 'decoder/embeddings/weight', [vocab, state], 'f16');
+  for (let i = 0; i < textLayers; i++) {
+    layers.selfAttention(`decoder.blocks.${i}`, `decoder/layer_${i}/self_attention`);
+    layers.crossAttention(`decoder.blocks.${i}`, `decoder/layer_${i}/attention`);
+    layers.feedForward(`decoder.blocks.${i}`, `decoder/layer_${i}/ffn`);
+  }
+  layers.norm('decoder.ln', 'decoder/layer_norm');
+}
+
+type Layers = ReturnType<typeof layersOf>;
+
+/** What the blocks of a transformer are made of. */
+function layersOf(add: AddTensor, state: number) {
   function linear(
     name: string,
     source: string,
@@ -134,40 +159,28 @@ export function planTensors(checkpoint: Checkpoint, shape: WhisperShape): Tensor
     linear(`${block}.mlp.2`, `${source}/linear_1`, state, 4 * state);
     norm(`${block}.mlp_ln`, `${source}/layer_norm`);
   }
+  return { norm, selfAttention, crossAttention, feedForward };
+}
 
-  add(
-    'encoder.positional_embedding',
-    'encoder/position_encodings/encodings',
-    [shape.audioContext, state],
-    'f32',
-  );
-  for (const [conv, input] of [
-    ['conv1', shape.mels],
-    ['conv2', state],
-  ] as const) {
-    add(`encoder.${conv}.weight`, `encoder/${conv}/weight`, [state, input, 3], 'f16');
-    add(`encoder.${conv}.bias`, `encoder/${conv}/bias`, [state, 1], 'f32');
+/** @param rows of the source, where that has more than the tensor */
+function tensorPlan(
+  checkpoint: Checkpoint,
+  name: string,
+  sourceName: string,
+  shape: number[],
+  type: TensorType,
+  firstRow = 0,
+  rows?: number,
+): TensorPlan {
+  const [outer = 1, ...inner] = shape;
+  const source = checkpoint.get(sourceName);
+  const expected = [rows ?? outer, ...inner.filter((dim) => dim !== 1 || shape.length > 2)];
+  if (source?.shape.join() !== expected.join()) {
+    throw notImportable(
+      `The checkpoint does not fit: ${sourceName} should be [${expected}] and is ${source ? `[${source.shape}]` : 'missing'}.`,
+    );
   }
-  for (let i = 0; i < shape.audioLayers; i++) {
-    selfAttention(`encoder.blocks.${i}`, `encoder/layer_${i}/self_attention`);
-    feedForward(`encoder.blocks.${i}`, `encoder/layer_${i}/ffn`);
-  }
-  norm('encoder.ln_post', 'encoder/layer_norm');
-
-  add(
-    'decoder.positional_embedding',
-    'decoder/position_encodings/encodings',
-    [shape.textContext, state],
-    'f32',
-  );
-  add('decoder.token_embedding.weight', 'decoder/embeddings/weight', [shape.vocab, state], 'f16');
-  for (let i = 0; i < shape.textLayers; i++) {
-    selfAttention(`decoder.blocks.${i}`, `decoder/layer_${i}/self_attention`);
-    crossAttention(`decoder.blocks.${i}`, `decoder/layer_${i}/attention`);
-    feedForward(`decoder.blocks.${i}`, `decoder/layer_${i}/ffn`);
-  }
-  norm('decoder.ln', 'decoder/layer_norm');
-  return plans;
+  return { name, type, shape, source, firstRow, scale: findScale(checkpoint, sourceName, source) };
 }
 
 function dimensions(checkpoint: Checkpoint, name: string, rank: number): [number, number, number] {
