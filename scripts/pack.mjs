@@ -78,8 +78,16 @@ function packEngine(build) {
     `# ${name}\n\n${description}. npm installs it along with voxgate.\n`,
   );
   pack(stage, {
-    ...{ name, version, description, license, repository, engines },
-    ...{ os: ['linux'], cpu: [processor], libc: ['glibc'], main: 'voxgate.node' },
+    name,
+    version,
+    description,
+    license,
+    repository,
+    engines,
+    os: ['linux'],
+    cpu: [processor],
+    libc: ['glibc'],
+    main: 'voxgate.node',
     preferUnplugged: true, // a library cannot be loaded out of an archive
     publishConfig: { access: 'public' },
   });

@@ -15,20 +15,34 @@ const WHISPER = 'node_modules/nodejs-whisper/cpp/whisper.cpp';
 /** The sources that are compiled into the addon. A pattern finds the version in a file, so that it cannot go stale. */
 const NATIVE = [
   {
-    ...{ name: 'whisper.cpp', file: 'CMakeLists.txt', version: /project\("whisper\.cpp" VERSION ([\d.]+)\)/ },
-    ...{ license: 'MIT', purl: 'pkg:github/ggml-org/whisper.cpp@v' },
+    name: 'whisper.cpp',
+    file: 'CMakeLists.txt',
+    version: /project\("whisper\.cpp" VERSION ([\d.]+)\)/,
+    license: 'MIT',
+    purl: 'pkg:github/ggml-org/whisper.cpp@v',
   },
   {
-    ...{ name: 'ggml', file: 'ggml/CMakeLists.txt', license: 'MIT', purl: 'pkg:github/ggml-org/ggml@v' },
+    name: 'ggml',
+    file: 'ggml/CMakeLists.txt',
+    license: 'MIT',
+    purl: 'pkg:github/ggml-org/ggml@v',
     version: /GGML_VERSION_MAJOR (\d+)\)\s*set\(GGML_VERSION_MINOR (\d+)\)\s*set\(GGML_VERSION_PATCH (\d+)\)/,
   },
   {
-    ...{ name: 'miniaudio', file: 'examples/miniaudio.h', version: /^miniaudio - v([\d.]+)/m, single: true },
-    ...{ license: 'Unlicense OR MIT-0', purl: 'pkg:github/mackron/miniaudio@' },
+    name: 'miniaudio',
+    file: 'examples/miniaudio.h',
+    version: /^miniaudio - v([\d.]+)/m,
+    single: true,
+    license: 'Unlicense OR MIT-0',
+    purl: 'pkg:github/mackron/miniaudio@',
   },
   {
-    ...{ name: 'stb_vorbis', file: 'examples/stb_vorbis.c', version: /Ogg Vorbis audio decoder - v([\d.]+)/ },
-    ...{ license: 'MIT OR Unlicense', purl: 'pkg:generic/stb_vorbis@', single: true },
+    name: 'stb_vorbis',
+    file: 'examples/stb_vorbis.c',
+    version: /Ogg Vorbis audio decoder - v([\d.]+)/,
+    license: 'MIT OR Unlicense',
+    purl: 'pkg:generic/stb_vorbis@',
+    single: true,
   },
 ];
 

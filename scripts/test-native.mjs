@@ -99,7 +99,8 @@ async function testArm64(names) {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('VOXGATE_TEST_'));
     const env = {
       ...Object.fromEntries(inherited),
-      ...{ OMP_WAIT_POLICY: 'passive', VOXGATE_TEST_LEVEL: level },
+      OMP_WAIT_POLICY: 'passive',
+      VOXGATE_TEST_LEVEL: level,
       ...settings,
     };
     const libraries = ['-L', '/usr/aarch64-linux-gnu'];

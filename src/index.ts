@@ -90,7 +90,10 @@ export async function createGateway(settings: Settings = {}): Promise<Gateway> {
     return closing;
   };
   return {
-    ...{ url, port: address.port, close, [Symbol.asyncDispose]: close },
+    url,
+    port: address.port,
+    close,
+    [Symbol.asyncDispose]: close,
     async transcribe(audio, fields, { signal } = {}) {
       const asked = { base: url, key: config.apiKeys[0], ...question(audio, fields, signal) };
       return await line.inTurn(asked.signal, (until) => ask({ ...asked, until }));

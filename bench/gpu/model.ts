@@ -31,8 +31,16 @@ async function run(device: string, path: string): Promise<DeviceRun> {
   for (let round = 0; round <= ROUNDS; round++) {
     const begin = performance.now();
     const segments = await model.transcribe(samples.subarray(0, 11 * 16_000), {
-      ...{ language: 'en', translate: false, prompt: '', temperature: 0, audioContext: 640 },
-      ...{ maxTokens: 30, beams: 1, times: true, words: false, again: false },
+      language: 'en',
+      translate: false,
+      prompt: '',
+      temperature: 0,
+      audioContext: 640,
+      maxTokens: 30,
+      beams: 1,
+      times: true,
+      words: false,
+      again: false,
     });
     if (round > 0) times.push(performance.now() - begin); // the first one warms up
     tokens = segments.flatMap((segment) => segment.tokens.map(({ id, logprob }) => ({ id, logprob })));

@@ -129,7 +129,10 @@ function program(
   env: Record<string, string> = {},
 ): string {
   const { status, signal, error, stdout, stderr } = spawnSync(command, args, {
-    ...{ cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 28, timeout: limitMinutes * MINUTES },
+    cwd: ROOT,
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+    timeout: limitMinutes * MINUTES,
     env: { ...process.env, ...env },
   });
   process.stderr.write(stderr ?? '');

@@ -95,7 +95,10 @@ async function compare(): Promise<string> {
 async function crowd(sessions: number): Promise<string> {
   const load = watchLoad(() => gateway.cpuSec());
   const spoken = await speakInTurns(gateway, clips, {
-    ...{ sessions, model, packets, batch: options.batch },
+    sessions,
+    model,
+    packets,
+    batch: options.batch,
     delay: delays.at(-1) as Delay,
     seconds: Number(options.minutes) * 60,
   });

@@ -30,7 +30,9 @@ const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
 const shared = { SVC_LLM_BACKEND_URL: url, SVC_OBS_LOG_DIR: logs };
 await using on = await startGatewayProcess(shared);
 await using off = await startGatewayProcess({
-  ...{ ...shared, SVC_OBS_METRICS_ENABLED: '0', SVC_OBS_ACCESS_LOG_ENABLED: '0' },
+  ...shared,
+  SVC_OBS_METRICS_ENABLED: '0',
+  SVC_OBS_ACCESS_LOG_ENABLED: '0',
 });
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 const sides = [

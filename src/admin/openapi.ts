@@ -60,11 +60,16 @@ export const metricsSchema = z
     uptime_sec: z.number(),
     window_sec: z.int(),
     slot: z.looseObject({
-      ...{ held: z.boolean(), holder: category.nullable(), held_for_ms: z.number() },
+      held: z.boolean(),
+      holder: category.nullable(),
+      held_for_ms: z.number(),
       waiting: z
         .array(
           z.looseObject({
-            ...{ position: z.int().min(1), category, request_id: z.string(), waited_ms: z.number() },
+            position: z.int().min(1),
+            category,
+            request_id: z.string(),
+            waited_ms: z.number(),
           }),
         )
         .describe('requests with Prefer: wait, in the order in which they will be served'),

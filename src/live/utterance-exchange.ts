@@ -15,8 +15,12 @@ export function utteranceExchange(
   const round = (value: number, digits: number) => Number(value.toFixed(digits));
   const common = {
     ...client,
-    ...{ requestId: id, at: new Date(Date.now() - tookMs), category: 'asr' as const },
-    ...{ latencyMs: round(tookMs, 2), bytesOut: 0, audioSec: round(audioSec, 3) },
+    requestId: id,
+    at: new Date(Date.now() - tookMs),
+    category: 'asr' as const,
+    latencyMs: round(tookMs, 2),
+    bytesOut: 0,
+    audioSec: round(audioSec, 3),
   };
   if (event.type === 'failed') {
     const { status, code, kind, provider } = toGatewayError(event.error);
@@ -25,8 +29,13 @@ export function utteranceExchange(
   const { route, summary, slotWaitMs } = event.outcome;
   return {
     ...common,
-    ...{ provider: route.model.provider, model: route.model.id, route: route.reason },
-    ...{ status: 200, class: classify(200), slotWaitMs: round(slotWaitMs, 2) },
-    ...{ language: summary.language, rtf: round(summary.tookSec / audioSec, 4) },
+    provider: route.model.provider,
+    model: route.model.id,
+    route: route.reason,
+    status: 200,
+    class: classify(200),
+    slotWaitMs: round(slotWaitMs, 2),
+    language: summary.language,
+    rtf: round(summary.tookSec / audioSec, 4),
   };
 }

@@ -40,7 +40,10 @@ export function parseAlignment(body: Readonly<Record<string, unknown>>): Transcr
   // The model has only to hear enough to find its place in the text.
   const heard = { ...parseRequest({ model: body.model, language: body.language }), beamSize: 1 };
   return {
-    ...{ ...heard, text, responseFormat: 'verbose_json', granularities: new Set(['segment', 'word']) },
+    ...heard,
+    text,
+    responseFormat: 'verbose_json',
+    granularities: new Set(['segment', 'word']),
     speakers: null, // the answer names none, also where the name of the model asks for them
   };
 }

@@ -55,7 +55,10 @@ export function formatAlignment({ route, segments, summary }: Transcript): Forma
     text: fullText(segments),
     words: segments.flatMap((segment) => segment.words.map(toWireWord)),
     segments: segments.map(({ id, start, end, text }) => ({
-      ...{ id, start: seconds(start), end: seconds(end), text },
+      id,
+      start: seconds(start),
+      end: seconds(end),
+      text,
     })),
     usage: usage(summary),
     language_code: summary.language,

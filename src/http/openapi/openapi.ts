@@ -109,7 +109,10 @@ export const segmentSchema = z
   .meta({ id: 'Segment' });
 
 const wordSchema = z.looseObject({
-  ...{ word: z.string(), start: sec('start'), end: sec('end'), speaker: speaker.optional() },
+  word: z.string(),
+  start: sec('start'),
+  end: sec('end'),
+  speaker: speaker.optional(),
   probability: z.number().min(0).max(1).describe('the mean of the tokens’ probabilities'),
 });
 

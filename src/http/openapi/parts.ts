@@ -51,7 +51,9 @@ const headersOf = (headers: Headers) => z.object({ ...ANY_ANSWER, ...headers });
 
 /** An answer that several operations share, with its headers. */
 export const shared = (id: string, description: string, headers: Headers = {}): ZodOpenApiResponseObject => ({
-  ...{ id, description, headers: headersOf(headers) },
+  id,
+  description,
+  headers: headersOf(headers),
 });
 
 const failure = (id: string, description: string, headers: Headers = {}): ZodOpenApiResponseObject => ({

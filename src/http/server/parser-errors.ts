@@ -104,8 +104,16 @@ export function createParserErrors(log: Logger, finished: (exchange: Exchange) =
 
 function refused({ status, kind, code, provider }: GatewayError, socket: Socket, req?: IncomingMessage) {
   return {
-    ...{ at: new Date(), method: req?.method, path: req?.url?.split('?', 1)[0], provider, status },
-    ...{ class: classify(status, kind, code), errorKind: kind, latencyMs: 0, bytesIn: 0 },
-    ...{ clientIp: socket.remoteAddress, userAgent: req?.headers['user-agent'] },
+    at: new Date(),
+    method: req?.method,
+    path: req?.url?.split('?', 1)[0],
+    provider,
+    status,
+    class: classify(status, kind, code),
+    errorKind: kind,
+    latencyMs: 0,
+    bytesIn: 0,
+    clientIp: socket.remoteAddress,
+    userAgent: req?.headers['user-agent'],
   };
 }
