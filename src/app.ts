@@ -35,8 +35,8 @@ import type { BodyStorage } from './http/upload/request-body.ts';
 import { createSpool } from './http/upload/spool.ts';
 import { createUploadReceiver } from './http/upload/upload.ts';
 import { type Budgets, type OtherBudgets, withBudgets } from './limits/budgets.ts';
+import { createEventLoopShares } from './limits/event-loop-shares.ts';
 import { createLivePlaces } from './limits/live-places.ts';
-import { createLiveTurns } from './limits/live-turns.ts';
 import { createUploadPlaces } from './limits/upload-places.ts';
 import { type ClientSecrets, clientSecretRoutes } from './live/realtime/client-secrets.ts';
 import { livePaths } from './live/realtime/openapi.ts';
@@ -196,7 +196,7 @@ function buildLive(config: Config, deps: AppDeps, engine: Engine) {
   const shared = {
     live: sessions,
     places: createLivePlaces(config.maxLiveSessions),
-    turns: createLiveTurns(budgets.liveTurns, { isSlotHeld }),
+    eventLoop: createEventLoopShares(budgets.eventLoop, { isSlotHeld }),
     shutdown: engine.shutdown.signal,
     log: deps.log,
     onExchange: engine.finished,

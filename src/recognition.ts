@@ -1,4 +1,4 @@
-/** What can be transcribed here: the models that requests may use, and the parts that a transcription is made of. */
+/** Which model a name means now, by what is installed here, and the parts that a transcription is made of. */
 import type { Config } from './config/config.ts';
 import type { NativeEngine } from './engine/types.ts';
 import type { ListedModel } from './http/models.ts';

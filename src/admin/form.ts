@@ -2,7 +2,7 @@
 import express, { type Request, type Response } from 'express';
 import multer from 'multer';
 import { httpRefusal } from '../http/server/refusals.ts';
-import { formRefusal } from '../http/upload/form-limits.ts';
+import { formRefusal } from '../http/upload/form-refusal.ts';
 import { continueIfAsked, isCoded } from '../http/upload/request-body.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 

@@ -1,6 +1,6 @@
 /**
- * `voxgate models` lists, fetches, verifies, removes and imports weights. Results go to stdout, so that scripts can read them; progress
- * and failures go to stderr.
+ * `voxgate models` lists, fetches, verifies, removes and imports weights. Results go to stdout, so that scripts can
+ * read them; progress and failures go to stderr.
  */
 import type { Command } from 'commander';
 import { fullMessage } from '../errors.ts';
@@ -8,7 +8,7 @@ import { VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../models/store.ts';
 import { examples } from './options.ts';
-import { createProgressView } from './progress.ts';
+import { createProgressView } from './model-progress.ts';
 
 export interface ModelsCommandDeps {
   /** `modelId` gives the id that a name stands for, and returns an unknown name as it is. */

@@ -5,7 +5,7 @@ import type { AppDeps } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { ModelStore } from '../models/store.ts';
-import { createProgressView } from './progress.ts';
+import { createProgressView } from './model-progress.ts';
 import { startGateway } from './start-gateway.ts';
 import { BUSY_SEC } from './transcribe-client.ts';
 

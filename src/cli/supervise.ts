@@ -1,7 +1,7 @@
 /**
- * `voxgate serve --supervised`: a parent process that starts the server as a child, starts it again when it ends
- * without being asked to, and records why. The parent loads no model and reads no request, so nothing that a client
- * sends can end it. When the parent ends, the channel between the two closes and the child stops (serve.ts).
+ * `voxgate serve --supervised`: a parent process (a watchdog) that starts the server as a child, starts it again when
+ * it ends without being asked to, and records why. The parent loads no model and reads no request, so nothing that a
+ * client sends can end it. When the parent ends, the channel between the two closes and the child stops (serve.ts).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

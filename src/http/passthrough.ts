@@ -6,7 +6,7 @@ import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { turnOf } from './admission.ts';
-import { modelNameReader } from './model-name.ts';
+import { modelNameReader } from './body-model-name.ts';
 import { notesOf } from './observe.ts';
 import { clientSignal } from './server/client-signal.ts';
 import type { BodyReceiver } from './upload/proxied-body.ts';

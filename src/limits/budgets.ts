@@ -148,13 +148,13 @@ export const BUDGETS = {
     bodyBytes: 16 * 1024,
   },
   /** The time of the event loop that the clients of live sessions and of Wyoming may take, all together. */
-  liveTurns: {
+  eventLoop: {
     /** The part of the time, 0..1. The 32 sessions of 24 kHz that there may be take half of it on a slow processor. */
-    loopShare: 0.8,
+    share: 0.8,
     /** The part while a request holds the slot, whose threads share the processor with the event loop. */
-    busyLoopShare: 0.3,
-    /** A client's turn ends when it has taken this long; the last piece within it may take longer. */
-    turnMs: 1,
+    busyShare: 0.3,
+    /** A client's slice ends when it has taken this long; the last piece within it may take longer. */
+    sliceMs: 1,
     /** What may be taken ahead of the share. */
     burstMs: 5,
   },

@@ -1,6 +1,6 @@
 /**
- * Limits how slowly a client may send its body and read its answer. All clients share the inference slot, so the call
- * of a slower client is ended. The failure then names the client, never the upstream.
+ * Timeouts for slow clients: how slowly one may send its body and read its answer. All clients share the inference
+ * slot, so the call of a slower client is ended. The failure then names the client, never the upstream.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../errors.ts';

@@ -1,7 +1,8 @@
 /**
- * Forwards a request to an upstream and its answer to the client, chunk by chunk, at the pace of the slower side. It is
- * built on http-proxy-middleware and adds what that leaves out: a client that leaves before the answer begins, an
- * upstream that stalls or fails in the middle of its answer, hop-by-hop headers, and bodies of DELETE.
+ * Forwards a request to an upstream and its answer to the client, chunk by chunk, at the pace of the slower side
+ * (backpressure). It is built on http-proxy-middleware and adds what that leaves out: a client that leaves before the
+ * answer begins, an upstream that stalls (timeout) or fails in the middle of its answer, hop-by-hop headers, and bodies
+ * of DELETE.
  */
 
 import type { ClientRequest, IncomingMessage } from 'node:http';

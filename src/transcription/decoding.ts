@@ -1,7 +1,8 @@
 /**
- * Decides whether to accept a decoded chunk, and how to try again, with the measures of Radford et al. 2022, section
- * 4.5. Their rising temperatures are not among the attempts: on speech that is hard to hear they cost up to thirty times
- * a plain chunk and win no words (bench/results/decoding.md). Pure.
+ * Decides whether to accept a decoded chunk or to decode it again (the fallback), with the measures of Radford et al.
+ * 2022, section 4.5: a repetition loop shows in the compression ratio of the text, a decoder that guesses in the mean
+ * log probability of its tokens. Their rising temperatures are not among the attempts: on speech that is hard to hear
+ * they cost up to thirty times a plain chunk and win no words (bench/results/decoding.md). Pure.
  */
 import { deflateSync } from 'node:zlib';
 import type { ModelInfo } from '../engine/types.ts';

@@ -5,7 +5,7 @@ import type { Response } from 'express';
 import fc from 'fast-check';
 import multer from 'multer';
 import { GatewayError } from '../../src/errors.ts';
-import { formRefusal } from '../../src/http/upload/form-limits.ts';
+import { formRefusal } from '../../src/http/upload/form-refusal.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
 import { assertCheap } from '../cost.ts';
 import { formRequest, readParts } from '../form-request.ts';

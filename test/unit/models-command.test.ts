@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { afterEach, test } from 'node:test';
 import { Command } from 'commander';
 import { registerModelsCommand } from '../../src/cli/models.ts';
-import { createProgressView } from '../../src/cli/progress.ts';
+import { createProgressView } from '../../src/cli/model-progress.ts';
 import type { NativeEngine } from '../../src/engine/types.ts';
 import { ALL_WEIGHTS, findModel } from '../../src/models/catalogue.ts';
 import type { ModelStore } from '../../src/models/store.ts';

@@ -1,5 +1,6 @@
 /** These tests read the files around the code: changelog, editor settings, issue forms, workflow. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -98,4 +99,24 @@ test('the checks on GitHub are those of every other machine', () => {
   const commands = jobs.check.steps.flatMap(({ run }: { run?: string }) => run ?? []);
   assert.deepEqual(commands, ['.ci/run']);
   assert.match(read('.ci/run'), /^npm run check\nexec npm run check:deep$/m);
+});
+
+/** Names of other projects that look like files. */
+const ELSEWHERE = ['whisper.cpp', 'parakeet.cpp'];
+const FILE_NAME =
+  /`((?:[\w.-]+\/)*[\w.-]+\.(?:ts|mjs|cpp|h|cmake)|(?:src|native|bench|test|assets|cmake|scripts)\/[\w./-]*)`/g;
+
+test('the files that the documents name are there', () => {
+  const tracked = execFileSync('git', ['ls-files'], { cwd: ROOT, encoding: 'utf8' }).split('\n');
+  const pages = tracked.filter((path) => /^(docs\/[\w-]+|CONTRIBUTING|README)\.md$/.test(path));
+  const named = pages.flatMap((page) =>
+    [...read(page).matchAll(FILE_NAME)].map(([, name = '']) => ({ page, name })),
+  );
+  assert(named.length > 200, `only ${named.length} names were found`);
+  const isThere = (name: string) =>
+    tracked.some(
+      (path) => `/${path}`.endsWith(`/${name}`) || `/${path}/`.includes(`/${name.replace(/\/$/, '')}/`),
+    );
+  const gone = named.filter(({ name }) => !ELSEWHERE.includes(name) && !isThere(name));
+  assert.deepEqual(gone, []);
 });

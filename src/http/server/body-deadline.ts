@@ -1,7 +1,7 @@
 /**
- * Ends a request whose body is not complete in time. The deadline holds for every request, so that a new endpoint need
- * not think of it. It is lifted only for uploads and forwarded bodies, which may take long and have limits of their
- * own on how slowly they come.
+ * The timeout of request bodies: ends a request whose body is not complete in time. The deadline holds for every
+ * request, so that a new endpoint need not think of it. It is lifted only for uploads and forwarded bodies, which may
+ * take long and have limits of their own on how slowly they come.
  */
 import type { Request, RequestHandler, Response } from 'express';
 import { hasBody } from '../upload/request-body.ts';

@@ -5,7 +5,7 @@ import multer from 'multer';
 import { GatewayError } from '../../errors.ts';
 import { BUDGETS } from '../../limits/budgets.ts';
 import { createFormFields, type FormFields, textOfJson } from './form-fields.ts';
-import { fieldSizeOf } from './form-limits.ts';
+import { fieldSizeOf } from './form-refusal.ts';
 import { addChunk } from './request-body.ts';
 
 const LIMITS = BUDGETS.form.transcription;

@@ -13,7 +13,7 @@ import type { UploadPlace } from '../../limits/upload-places.ts';
 import { notesOf } from '../observe.ts';
 import { httpRefusal } from '../server/refusals.ts';
 import { type Form, type FormReading, readUploadForm } from './form.ts';
-import { formRefusal, missingFile } from './form-limits.ts';
+import { formRefusal, missingFile } from './form-refusal.ts';
 import {
   type Arrival,
   announcedBytes,

@@ -45,13 +45,13 @@ const BACKSLASH = 0x5c;
 
 /**
  * Reads an event of at most `eventValues` values. Only audio may be longer than `eventBytes`: it is cut out of the event,
- * so that nothing long is parsed as JSON, and each piece of it is decoded in a turn of the client.
+ * so that nothing long is parsed as JSON, and each piece of it is decoded in a slice of the event loop.
  * @throws BadEvent as `parseClientEvent`
  */
 export async function readClientEvent(
   message: Buffer,
   { eventBytes, eventValues }: Pick<Budgets['live'], 'eventBytes' | 'eventValues'>,
-  turn: () => Promise<void>,
+  slice: () => Promise<void>,
 ): Promise<ClientEvent> {
   if (message.length <= eventBytes) return parseClientEvent(message, eventValues);
   const audio = audioIn(message);
@@ -60,7 +60,7 @@ export async function readClientEvent(
   const event = parseClientEvent(rest, eventValues);
   if (event.type !== 'append') throw tooLong(message, eventBytes);
   try {
-    return { ...event, audio: await decoded(message.subarray(audio.start, audio.end), turn) };
+    return { ...event, audio: await decoded(message.subarray(audio.start, audio.end), slice) };
   } catch (error) {
     throw error instanceof GatewayError ? new BadEvent(event.eventId, error) : error;
   }
@@ -89,7 +89,7 @@ function audioIn(message: Buffer): { start: number; end: number } {
   return end < 0 ? none : { start, end };
 }
 
-async function decoded(base64: Buffer, turn: () => Promise<void>): Promise<Buffer> {
+async function decoded(base64: Buffer, slice: () => Promise<void>): Promise<Buffer> {
   const audio = Buffer.allocUnsafe(Math.ceil((base64.length * 3) / 4));
   let length = 0;
   let rest = '';
@@ -105,7 +105,7 @@ async function decoded(base64: Buffer, turn: () => Promise<void>): Promise<Buffe
     length += audio.write(piece, length, 'base64');
     rest = text.slice(whole);
     at = end;
-    await turn();
+    await slice();
   }
   return audio.subarray(0, length);
 }

@@ -36,8 +36,8 @@ export interface ConnectionOptions {
   limits: Budgets['live'];
   /** Aborts when the gateway may wait no longer. */
   shutdown: AbortSignal;
-  /** Resolves in the next turn of this client (`LiveClient`). */
-  turn(): Promise<void>;
+  /** Resolves when this client may use the event loop (`EventLoopShare`). */
+  slice(): Promise<void>;
   log: Logger;
   requestId: string;
   /** Called with each utterance that has its text or has failed. */
@@ -82,7 +82,7 @@ class RealtimeConnection implements Connection {
   #live: ReturnType<typeof openLiveSession> | null = null;
 
   constructor(options: ConnectionOptions) {
-    const { socket, limits, first, turn } = options;
+    const { socket, limits, first, slice } = options;
     this.#options = options;
     this.#session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
     this.#state = first;
@@ -91,7 +91,7 @@ class RealtimeConnection implements Connection {
     this.#beta = options.beta;
     this.#watch = watchSocket(socket, limits, (why) => this.#end(CLOSE.policy, why));
     this.#inbox = createInbox(socket, async (message) => {
-      await turn();
+      await slice();
       if (!this.#stopping && !this.#gone.signal.aborted) await this.#take(message);
     });
     socket.on('message', (data, isBinary) => this.#inbox.push(isBinary ? null : (data as Buffer)));
@@ -132,11 +132,11 @@ class RealtimeConnection implements Connection {
 
   /** @param message null for a binary one */
   async #take(message: Buffer | null): Promise<void> {
-    const { limits, log, requestId, turn } = this.#options;
+    const { limits, log, requestId, slice } = this.#options;
     let eventId: string | null = null;
     try {
       if (message === null) throw new GatewayError('unknown_event', { event: 'a binary message' });
-      const event = await readClientEvent(message, limits, turn);
+      const event = await readClientEvent(message, limits, slice);
       eventId = event.eventId;
       await this.#handle(event);
     } catch (thrown) {
@@ -184,11 +184,11 @@ class RealtimeConnection implements Connection {
 
   /**
    * Samples take up to 8 times the bytes of the audio, and minutes of it would keep all others waiting. So a piece is
-   * decoded at a time, all other work has its turn before the next, and a client that left ends it.
+   * decoded at a time, all other work may run before the next, and a client that left ends it.
    */
   async #append(audio: Buffer): Promise<void> {
     for (let at = 0; at < audio.length; at += PIECE_BYTES) {
-      if (at > 0) await this.#options.turn();
+      if (at > 0) await this.#options.slice();
       this.#gone.signal.throwIfAborted();
       const samples = this.#decoder.take(audio.subarray(at, at + PIECE_BYTES));
       if (samples.length > 0) await this.#watch.hear(async () => (await this.#opened()).append(samples));

@@ -1,6 +1,7 @@
 /**
- * The connection below a WebSocket, of which the WebSocket reads one small piece in each turn of its client. What comes
- * in a piece, be it a thousand empty messages, pings or fragments, is parsed and answered in that turn.
+ * The connection below a WebSocket, with backpressure: the WebSocket reads one small piece in each slice of the event
+ * loop that its client has. What comes in a piece, be it a thousand empty messages, pings or fragments, is parsed and
+ * answered in that slice.
  */
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -10,17 +11,17 @@ import { readAhead } from '../inbox.ts';
 /** The smallest frame of a client has 6 bytes, and 2,700 of them are parsed in a few milliseconds. */
 const PIECE_BYTES = 16 * 1024;
 
-/** @param turn resolves when the next piece may be read */
+/** @param slice resolves when the next piece may be read */
 export function pacedSocket(
   socket: Socket,
   limits: Pick<Budgets['live'], 'aheadBytes'>,
-  turn: () => Promise<void>,
+  slice: () => Promise<void>,
 ): Duplex {
   const inbox = readAhead(socket, limits);
   async function* read(): AsyncGenerator<Buffer, undefined, undefined> {
     for await (const chunk of inbox.chunks())
       for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
-        await turn();
+        await slice();
         yield chunk.subarray(at, at + PIECE_BYTES);
       }
   }

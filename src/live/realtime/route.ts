@@ -12,8 +12,8 @@ import type { GracefulStop } from '../../http/server/graceful-stop.ts';
 import { httpRefusal } from '../../http/server/refusals.ts';
 import { offeredUpgrade } from '../../http/server/upgrade.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-shares.ts';
 import type { LivePlaces } from '../../limits/live-places.ts';
-import type { LiveClient, LiveTurns } from '../../limits/live-turns.ts';
 import { networkOf } from '../../limits/network.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import { utteranceExchange } from '../utterance-exchange.ts';
@@ -26,7 +26,7 @@ export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'
   limits: Budgets['live'];
   /** Those of the sessions of all protocols together. */
   places: LivePlaces;
-  turns: LiveTurns;
+  eventLoop: EventLoopShares;
   gracefulStop: GracefulStop;
   /** Called with the record of each utterance. */
   onExchange(exchange: Exchange): void;
@@ -70,14 +70,20 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     handleProtocols: (names) => (names.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   });
 
-  function run(socket: WebSocket, req: Request, res: Response, first: SessionState, turns: LiveClient): void {
+  function run(
+    socket: WebSocket,
+    req: Request,
+    res: Response,
+    first: SessionState,
+    share: EventLoopShare,
+  ): void {
     const { requestId } = notesOf(res);
     const client = clientOf(req);
     const connection = runConnection({
       socket,
       first,
       requestId,
-      turn: turns.turn,
+      slice: share.slice,
       live: { ...deps.live, network: networkOf(req.ip ?? '') },
       limits: deps.limits,
       shutdown: deps.shutdown,
@@ -95,7 +101,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     void connection.closed.then(() => {
       open.delete(connection);
       leave();
-      turns.leave();
+      share.leave();
       // The response has no connection any more; this is its end for all who watch it.
       res.emit('close');
     });
@@ -123,10 +129,10 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     res.detachSocket(socket);
     res.emit('finish');
     socket.setNoDelay(true); // the events are small, and each is waited for
-    const turns = deps.turns.join(network);
-    socket.unshift(head); // the WebSocket would read all of it in one turn
-    accept.handleUpgrade(req, pacedSocket(socket, deps.limits, turns.turn), NOTHING, (ws) =>
-      run(ws, req, res, first, turns),
+    const share = deps.eventLoop.join(network);
+    socket.unshift(head); // the WebSocket would read all of it at once
+    accept.handleUpgrade(req, pacedSocket(socket, deps.limits, share.slice), NOTHING, (ws) =>
+      run(ws, req, res, first, share),
     );
   };
 

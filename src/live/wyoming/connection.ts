@@ -10,8 +10,8 @@ import { GatewayError } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
 import { newRequestId } from '../../http/server/request-id.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-shares.ts';
 import type { LivePlaces } from '../../limits/live-places.ts';
-import type { LiveClient, LiveTurns } from '../../limits/live-turns.ts';
 import { networkOf } from '../../limits/network.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import type { LiveDeps } from '../../transcription/live/live-session.ts';
@@ -29,7 +29,7 @@ export interface ConnectionDeps {
   info(): object;
   /** Those of the live sessions of all protocols together. */
   places: LivePlaces;
-  turns: LiveTurns;
+  eventLoop: EventLoopShares;
   /** Aborts when the gateway may wait no longer. */
   shutdown: AbortSignal;
   log: Logger;
@@ -68,7 +68,7 @@ class WyomingConnection implements Connection {
   readonly #options: ConnectionOptions;
   readonly #clientIp: string | undefined;
   readonly #network: string;
-  readonly #turns: LiveClient;
+  readonly #share: EventLoopShare;
   readonly #gone = new AbortController();
   readonly #inbox: Inbox;
   readonly #reader: MessageReader;
@@ -88,7 +88,7 @@ class WyomingConnection implements Connection {
     this.#options = options;
     this.#clientIp = socket.remoteAddress;
     this.#network = networkOf(socket.remoteAddress ?? '');
-    this.#turns = options.turns.join(this.#network);
+    this.#share = options.eventLoop.join(this.#network);
     this.#inbox = readAhead(socket, limits);
     this.#reader = createMessageReader(limits);
     socket.setNoDelay(true); // the events are small, and each is waited for
@@ -101,7 +101,7 @@ class WyomingConnection implements Connection {
         this.#fail(new GatewayError('client_left', {}));
         clearTimeout(this.#late);
         clearInterval(looking);
-        this.#turns.leave();
+        this.#share.leave();
         stopped[Symbol.dispose]();
         void running.then(() => this.#released).then(resolve);
       });
@@ -122,12 +122,12 @@ class WyomingConnection implements Connection {
   async #run(): Promise<void> {
     try {
       for await (const chunk of this.#inbox.chunks()) {
-        await this.#turns.turn();
+        await this.#share.slice();
         for (const part of this.#reader.push(chunk)) {
           this.#gone.signal.throwIfAborted();
           if (this.#current === null && part.isFirst) this.#begunAt = performance.now();
           await this.#handle(part);
-          await this.#turns.turn(); // a chunk may hold thousands of messages
+          await this.#share.slice(); // a chunk may hold thousands of messages
         }
         if (this.#current === null)
           this.#begunAt = this.#reader.isWithin ? (this.#begunAt ?? performance.now()) : null;
@@ -181,7 +181,7 @@ class WyomingConnection implements Connection {
       limits,
       signal: this.#gone.signal,
       send: (type, data) => this.#send(type, data),
-      turn: () => this.#turns.turn(),
+      slice: () => this.#share.slice(),
     });
     this.#request = null;
     const leave = places.enter({

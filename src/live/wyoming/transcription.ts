@@ -1,4 +1,7 @@
-/** One transcription of a client, from `audio-start` to its transcript: a live session whose one turn the client ends. */
+/**
+ * One transcription of a client, from `audio-start` to its transcript: a live session whose one utterance the client
+ * ends.
+ */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type LiveDecoder, type PcmFormat, pcmDecoder } from '../../audio/live/encodings.ts';
 import { GatewayError } from '../../errors.ts';
@@ -20,8 +23,8 @@ export interface TranscriptionOptions {
   /** Aborts when the client is gone or may not go on. */
   signal: AbortSignal;
   send(type: string, data?: object): void;
-  /** Resolves in the next turn of this client (`LiveClient`). */
-  turn(): Promise<void>;
+  /** Resolves when this client may use the event loop (`EventLoopShare`). */
+  slice(): Promise<void>;
 }
 
 /** How a transcription ended. */
@@ -49,7 +52,7 @@ export interface Transcription extends AsyncDisposable {
 const PIECE_BYTES = 8000;
 
 export function beginTranscription(options: TranscriptionOptions): Transcription {
-  const { id, request, limits, signal, send, turn } = options;
+  const { id, request, limits, signal, send, slice } = options;
   let decoder: { format: PcmFormat; decode: LiveDecoder } | null = null;
   let samples = 0;
   let bytes = 0;
@@ -107,7 +110,7 @@ export function beginTranscription(options: TranscriptionOptions): Transcription
       const decoder = decoderFor(format);
       bytes += payload.length;
       for (let at = 0; at < payload.length; at += PIECE_BYTES) {
-        if (at > 0) await turn();
+        if (at > 0) await slice();
         signal.throwIfAborted();
         await append(decoder.take(payload.subarray(at, at + PIECE_BYTES)));
       }

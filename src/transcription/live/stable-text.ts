@@ -1,8 +1,9 @@
 /**
- * Decides which words of an utterance are sent while it still goes on. A sent word is never taken back, so it has to be
- * found twice in a row at its place (LocalAgreement-2, Liu et al. 2020, arXiv 2005.11185; Macháček et al. 2023, arXiv
- * 2307.14743), and by all but the fastest rule with some probability. The slower rules want the last word of a text
- * three times, because it may be the beginning of a longer one: "to 4" of "to forward". Pure.
+ * Local agreement: decides which words of an utterance are sent while it still goes on. A sent word is never taken
+ * back, so it has to be found twice in a row at its place (LocalAgreement-2, Liu et al. 2020, arXiv 2005.11185;
+ * Macháček et al. 2023, arXiv 2307.14743), and by all but the fastest rule with some probability. The slower rules
+ * want the last word of a text three times, because it may be the beginning of a longer one: "to 4" of "to forward".
+ * Pure.
  */
 import type { Word } from '../segment.ts';
 

@@ -1,6 +1,7 @@
 /**
- * Makes turns of labeled windows: who speaks from when to when, where two may speak at once. Windows overlap, so they
- * vote on each frame: the mean of what they expect says how many speak, and those with the most votes do. Pure.
+ * Makes speaker turns of labeled windows: who speaks from when to when, where two may speak at once. Windows overlap,
+ * so they vote on each frame: the mean of what they expect says how many speak, and those with the most votes do.
+ * Pure.
  */
 import { type LabeledWindow, UNKNOWN } from './assignment.ts';
 import { durationOf, secondsAt } from './frames.ts';

@@ -1,6 +1,6 @@
 /**
- * Tells texts that Whisper invented for a loud sound from those of speech, by the doubts of two models: that of the
- * voice activity model, and Whisper's own. Each alone is also in doubt of some real words, but hardly ever both.
+ * Finds hallucinations: texts that Whisper invented where nobody speaks. Two models must be in doubt, the voice
+ * activity model and Whisper itself. Each alone is also in doubt of some real words, but hardly ever both.
  * bench/results/hallucination.md has the figures. Pure.
  */
 

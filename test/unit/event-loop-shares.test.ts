@@ -1,34 +1,34 @@
 /** These tests say how clients of live connections share the event loop: who is next, and how much all of them get. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLiveTurns, type LiveClient } from '../../src/limits/live-turns.ts';
+import { createEventLoopShares, type EventLoopShare } from '../../src/limits/event-loop-shares.ts';
 
-const LIMITS = { loopShare: 0.5, busyLoopShare: 0.25, turnMs: 1, burstMs: 5 };
+const LIMITS = { share: 0.5, busyShare: 0.25, sliceMs: 1, burstMs: 5 };
 
-/** A clock that only the turns move, so that other work on the machine counts for nothing. */
+/** A clock that only the slices move, so that other work on the machine counts for nothing. */
 let clock = 0;
 const now = () => clock;
 const spin = (ms: number) => {
   clock += ms;
 };
 
-/** Takes turns of `ms` until `until`, and counts them. */
-async function takeTurns(client: LiveClient, ms: number, until: number): Promise<number> {
+/** Takes slices of `ms` until `until`, and counts them. */
+async function takeSlices(client: EventLoopShare, ms: number, until: number): Promise<number> {
   let count = 0;
   for (; clock < until; count += 1) {
-    await client.turn();
+    await client.slice();
     spin(ms);
   }
   return count;
 }
 
-test('all turns together have their part of the time of the event loop, and others run between them', async () => {
+test('all slices together have their part of the time of the event loop, and others run between them', async () => {
   for (const [isSlotHeld, share] of [
-    [false, LIMITS.loopShare],
-    [true, LIMITS.busyLoopShare],
+    [false, LIMITS.share],
+    [true, LIMITS.busyShare],
   ] as const) {
-    const turns = createLiveTurns(LIMITS, { isSlotHeld: () => isSlotHeld });
-    const clients = Array.from({ length: 10 }, (_, i) => turns.join(`192.0.2.${i}`));
+    const shares = createEventLoopShares(LIMITS, { isSlotHeld: () => isSlotHeld });
+    const clients = Array.from({ length: 10 }, (_, i) => shares.join(`192.0.2.${i}`));
     const startedAt = performance.now();
     let isOver = false;
     let laps = 0;
@@ -40,7 +40,7 @@ test('all turns together have their part of the time of the event loop, and othe
     await Promise.all(
       clients.map(async (client) => {
         for (let i = 0; i < 10; i += 1) {
-          await client.turn();
+          await client.slice();
           for (const end = performance.now() + 1.5; performance.now() < end; );
         }
       }),
@@ -52,13 +52,13 @@ test('all turns together have their part of the time of the event loop, and othe
   }
 });
 
-test('a turn goes on for as long as it is short, and then another client is next', async () => {
-  const turns = createLiveTurns({ ...LIMITS, loopShare: 1 }, { now });
-  const [a, b] = [turns.join('192.0.2.1'), turns.join('192.0.2.2')];
+test('a slice goes on for as long as it is short, and then another client is next', async () => {
+  const shares = createEventLoopShares({ ...LIMITS, share: 1 }, { now });
+  const [a, b] = [shares.join('192.0.2.1'), shares.join('192.0.2.2')];
   const order: string[] = [];
-  const run = async (name: string, client: LiveClient) => {
+  const run = async (name: string, client: EventLoopShare) => {
     for (let i = 0; i < 4; i += 1) {
-      await client.turn();
+      await client.slice();
       order.push(name);
       spin(0.6);
     }
@@ -67,25 +67,25 @@ test('a turn goes on for as long as it is short, and then another client is next
   assert.equal(order.join(''), 'aabbaabb');
 });
 
-test('a client that takes little waits for one turn of the others, however many they are', async () => {
+test('a client that takes little waits for one slice of the others, however many they are', async () => {
   for (const network of ['192.0.2.1', '192.0.2.2']) {
-    const turns = createLiveTurns({ ...LIMITS, loopShare: 1 }, { now });
+    const shares = createEventLoopShares({ ...LIMITS, share: 1 }, { now });
     let taken = 0;
     let isOver = false;
     const greedy = Array.from({ length: 30 }, async () => {
-      const client = turns.join('192.0.2.1');
+      const client = shares.join('192.0.2.1');
       for (; !isOver; taken += 1) {
-        await client.turn();
+        await client.slice();
         spin(1.5);
       }
     });
-    const modest = turns.join(network);
-    await modest.turn();
+    const modest = shares.join(network);
+    await modest.slice();
     for (let i = 0; i < 10; i += 1) {
       await new Promise((resolve) => setImmediate(resolve));
       const before = taken;
-      await modest.turn();
-      assert.ok(taken - before <= 2, `${taken - before} turns of others`);
+      await modest.slice();
+      assert.ok(taken - before <= 2, `${taken - before} slices of others`);
     }
     isOver = true;
     await Promise.all(greedy);
@@ -93,11 +93,11 @@ test('a client that takes little waits for one turn of the others, however many 
 });
 
 test('an address has one share of the time, however many connections it has', async () => {
-  const turns = createLiveTurns({ ...LIMITS, loopShare: 1 }, { now });
+  const shares = createEventLoopShares({ ...LIMITS, share: 1 }, { now });
   const until = clock + 200;
-  const many = Array.from({ length: 9 }, () => turns.join('192.0.2.1'));
+  const many = Array.from({ length: 9 }, () => shares.join('192.0.2.1'));
   const [alone, ...others] = await Promise.all(
-    [turns.join('192.0.2.2'), ...many].map((client) => takeTurns(client, 1.5, until)),
+    [shares.join('192.0.2.2'), ...many].map((client) => takeSlices(client, 1.5, until)),
   );
   const together = others.reduce((sum, count) => sum + count, 0);
   assert.ok((alone ?? 0) > together / 2, `${alone} and ${together}`);
@@ -105,15 +105,15 @@ test('an address has one share of the time, however many connections it has', as
 });
 
 test('a client that has left no longer counts for its address', async () => {
-  const turns = createLiveTurns({ ...LIMITS, loopShare: 1 }, { now });
+  const shares = createEventLoopShares({ ...LIMITS, share: 1 }, { now });
   for (let i = 0; i < 100; i += 1) {
-    const client = turns.join('192.0.2.1');
+    const client = shares.join('192.0.2.1');
     client.leave();
     client.leave();
   }
   const until = clock + 100;
   const [a = 0, b = 0] = await Promise.all(
-    ['192.0.2.1', '192.0.2.2'].map((network) => takeTurns(turns.join(network), 1.5, until)),
+    ['192.0.2.1', '192.0.2.2'].map((network) => takeSlices(shares.join(network), 1.5, until)),
   );
   assert.ok(Math.abs(a - b) <= 3, `${a} and ${b}`);
 });

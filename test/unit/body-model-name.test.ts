@@ -1,7 +1,7 @@
 /** The model of a forwarded body is found without reading more of it than a bound. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { modelNameReader } from '../../src/http/model-name.ts';
+import { modelNameReader } from '../../src/http/body-model-name.ts';
 import { addChunk } from '../../src/http/upload/request-body.ts';
 import { assertCheap } from '../cost.ts';
 

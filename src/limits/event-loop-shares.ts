@@ -1,31 +1,31 @@
 /**
- * Turns of the event loop for the clients of live connections, of all protocols together. A client that sends without
+ * Shares of the event loop for the clients of live connections, of all protocols together. A client that sends without
  * waiting for answers could keep the event loop busy for as long as it likes. So everything that it sends is handled in
- * small pieces within turns: there is one short turn in a lap of the event loop, and all of them together have a part of
- * its time. Who waits is not read meanwhile (backpressure).
+ * short time slices: there is one slice in a lap of the event loop, and all of them together have a part of its time. A
+ * client that waits is not read meanwhile (backpressure).
  *
- * Turns go by start-time fair queueing (Goyal, Vin and Cheng 1996): of those that wait, the client that has had the least
- * time is next. The time of a client counts as often as its address has clients, so an address has one share however
- * many connections it opens, and a client that sends little waits for one turn of another at most.
+ * Slices go by start-time fair queueing (Goyal, Vin and Cheng 1996): of those that wait, the client that has had the
+ * least time is next. The time of a client counts as often as its address has clients, so an address has one share
+ * however many connections it opens, and a client that sends little waits for one slice of another at most.
  */
 import { performance } from 'node:perf_hooks';
 import type { Budgets } from './budgets.ts';
 
-export interface LiveTurns {
+export interface EventLoopShares {
   /** @param network the client, as `networkOf` names it */
-  join(network: string): LiveClient;
+  join(network: string): EventLoopShare;
 }
 
-export interface LiveClient {
-  /** Resolves when the client has a turn; at once while its turn goes on, until that has been long enough. */
-  turn(): Promise<void>;
-  /** Those that still wait have their turns, so that they can see that the client is gone. May be called twice. */
+export interface EventLoopShare {
+  /** Resolves when the client has a slice; at once while its slice goes on, until that has been long enough. */
+  slice(): Promise<void>;
+  /** Those that still wait have their slices, so that they can see that the client is gone. May be called twice. */
   leave(): void;
 }
 
 interface Member {
   network: string;
-  /** The virtual time at which its next turn begins. */
+  /** The virtual time at which its next slice begins. */
   nextAt: number;
 }
 
@@ -41,19 +41,19 @@ interface LiveTurnsOptions {
   now?(): number;
 }
 
-export function createLiveTurns(
-  { loopShare, busyLoopShare, turnMs, burstMs }: Budgets['liveTurns'],
+export function createEventLoopShares(
+  { share, busyShare, sliceMs, burstMs }: Budgets['eventLoop'],
   { isSlotHeld = () => false, now = () => performance.now() }: LiveTurnsOptions = {},
-): LiveTurns {
+): EventLoopShares {
   const clients = new Map<string, number>();
   const queue: Waiting[] = [];
   let virtualNow = 0;
-  /** When turns will have had no more than their part of the time. */
+  /** When slices will have had no more than their part of the time. */
   let paidAt = 0;
   let isArmed = false;
-  let turn: { startedAt: number; of: Waiting } | null = null;
+  let current: { startedAt: number; of: Waiting } | null = null;
 
-  /** The callbacks run after each other. Between them is only what the client's turn does without waiting. */
+  /** The callbacks run after each other. Between them is only what the client's slice does without waiting. */
   function begin(): void {
     setImmediate(give);
     setImmediate(charge);
@@ -71,18 +71,18 @@ export function createLiveTurns(
     const of = queue.reduce((first, other) => (other.member.nextAt < first.member.nextAt ? other : first));
     queue.splice(queue.indexOf(of), 1);
     virtualNow = of.member.nextAt;
-    turn = { startedAt: now(), of };
+    current = { startedAt: now(), of };
     of.go();
   }
 
   function charge(): void {
     isArmed = false;
-    if (turn !== null) {
-      const { startedAt, of } = turn;
+    if (current !== null) {
+      const { startedAt, of } = current;
       const tookMs = now() - startedAt;
       of.member.nextAt += tookMs * (clients.get(of.member.network) ?? 1);
-      paidAt = Math.max(paidAt, startedAt) + tookMs / (isSlotHeld() ? busyLoopShare : loopShare);
-      turn = null;
+      paidAt = Math.max(paidAt, startedAt) + tookMs / (isSlotHeld() ? busyShare : share);
+      current = null;
     }
     arm();
   }
@@ -93,8 +93,8 @@ export function createLiveTurns(
       clients.set(network, (clients.get(network) ?? 0) + 1);
       let hasLeft = false;
       return {
-        async turn() {
-          if (turn?.of.member === member && now() - turn.startedAt < turnMs) return;
+        async slice() {
+          if (current?.of.member === member && now() - current.startedAt < sliceMs) return;
           member.nextAt = Math.max(member.nextAt, virtualNow);
           await new Promise<void>((resolve) => {
             queue.push({ member, go: resolve });
