@@ -191,7 +191,7 @@ function buildLive(config: Config, deps: AppDeps, engine: Engine) {
       return voiceActivityLane(await deps.engine.loadVoiceActivity({ path }));
     },
     turnDetection: createTurnDetection(caches.turnDetectors, deps.store),
-    tellsSpeakers: () => hasSpeakerModel(deps.store, caches),
+    diarizes: () => hasSpeakerModel(deps.store, caches),
   };
   const shared = {
     live: sessions,

@@ -10,7 +10,7 @@ export type HoldsKey = (text: string) => boolean;
 export const MASKED = '***';
 
 /** A key of this length does not stand in other texts by chance; a shorter one must stand there as a word. */
-const LONG = 8;
+const MIN_LENGTH_INSIDE_TEXT = 8;
 
 /** @param keys of ASCII characters */
 export function keyFinder(keys: readonly string[]): HoldsKey {
@@ -30,7 +30,7 @@ function spellings(text: string): string[] {
 }
 
 function stands(key: string, text: string): boolean {
-  if (key.length >= LONG) return text.includes(key);
+  if (key.length >= MIN_LENGTH_INSIDE_TEXT) return text.includes(key);
   for (let at = text.indexOf(key); at >= 0; at = text.indexOf(key, at + 1)) {
     const around = `${text[at - 1] ?? ''}${text[at + key.length] ?? ''}`;
     if (!/[\da-z]/i.test(around)) return true;

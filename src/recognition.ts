@@ -39,12 +39,12 @@ export function servable(config: Config, { store, engine }: Parts, caches: Cache
   const loaded = new Set(caches.models.entries().map((entry) => entry.key));
   // Every recognition model needs the voice activity model.
   const complete = store.isInstalled(VOICE_ACTIVITY.id);
-  const tellsSpeakers = config.modelDownload || hasSpeakerModel(store, caches);
+  const diarizes = config.modelDownload || hasSpeakerModel(store, caches);
   return routable(store, engine, caches)
     .filter(
       (model) => model.servable && model.fits && ((model.installed && complete) || config.modelDownload),
     )
-    .map((model) => ({ ...model, tellsSpeakers, loaded: loaded.has(model.id) }));
+    .map((model) => ({ ...model, diarizes, loaded: loaded.has(model.id) }));
 }
 
 export function createTranscription(

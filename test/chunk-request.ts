@@ -1,13 +1,13 @@
 /** What a recognizer is asked with: nothing special, but for the changes. */
 
 import type { DetectedLanguage } from '../src/transcription/language/tally.ts';
-import { type ChunkRequest, type HeardBefore, NOTHING_BEFORE } from '../src/transcription/recognizer.ts';
+import { type ChunkRequest, type EarlierChunks, NO_EARLIER_CHUNKS } from '../src/transcription/recognizer.ts';
 
 export function chunkRequest(changes: Partial<ChunkRequest>): ChunkRequest {
   return {
     language: undefined,
     languages: [],
-    before: async () => NOTHING_BEFORE,
+    before: async () => NO_EARLIER_CHUNKS,
     translate: false,
     prompt: '',
     keywords: [],
@@ -20,7 +20,7 @@ export function chunkRequest(changes: Partial<ChunkRequest>): ChunkRequest {
 }
 
 /** What the chunks before tell when there was a second of speech in one language. */
-export const afterSpeechIn = (language: DetectedLanguage): HeardBefore => ({
-  ...NOTHING_BEFORE,
-  languages: NOTHING_BEFORE.languages.with(language, 1),
+export const afterSpeechIn = (language: DetectedLanguage): EarlierChunks => ({
+  ...NO_EARLIER_CHUNKS,
+  languages: NO_EARLIER_CHUNKS.languages.with(language, 1),
 });

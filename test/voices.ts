@@ -69,7 +69,7 @@ export interface ScriptedVoices extends SpeakerModel {
     embeddings: number;
     windows: number;
     voices: number;
-    heardSec: number;
+    secondsInChunk: number;
   };
   /** The most samples of one call. */
   readonly longest: { segmentation: number; embeddings: number };
@@ -78,7 +78,7 @@ export interface ScriptedVoices extends SpeakerModel {
 /** @param noise how far an embedding is off, as the length of the error beside a voice of length 1 */
 export function scriptedVoices({ noise = 0.5, seed = 1 } = {}): ScriptedVoices {
   const random = seeded(seed);
-  const calls = { segmentation: 0, embeddings: 0, windows: 0, voices: 0, heardSec: 0 };
+  const calls = { segmentation: 0, embeddings: 0, windows: 0, voices: 0, secondsInChunk: 0 };
   const longest = { segmentation: 0, embeddings: 0 };
 
   function fillWindow(samples: Float32Array, logProbs: Float32Array): void {
@@ -130,7 +130,7 @@ export function scriptedVoices({ noise = 0.5, seed = 1 } = {}): ScriptedVoices {
     async embeddings(samples, { masks, values = new Float32Array() } = { masks: 0 }) {
       calls.embeddings += 1;
       calls.voices += Math.max(1, masks);
-      calls.heardSec += samples.length / 16_000;
+      calls.secondsInChunk += samples.length / 16_000;
       longest.embeddings = Math.max(longest.embeddings, samples.length);
       if (masks === 0) return embed(samples, new Float32Array(1).fill(1));
       const length = values.length / masks;

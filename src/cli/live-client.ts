@@ -38,7 +38,7 @@ type Waits = Budgets['liveClient'];
  * Sends the audio as it comes, and resolves when it has ended and every utterance of it has its text or has failed.
  * @throws Error when the gateway cannot be reached, refuses, falls silent or ends the session
  */
-export async function hearLive(
+export async function transcribeLive(
   input: LiveInput,
   options: LiveClientOptions,
   waits: Waits = BUDGETS.liveClient,
@@ -55,14 +55,14 @@ export async function hearLive(
       over.abort(new Error(`The gateway ended the session: ${String(reason) || `close code ${code}`}`)),
     );
     const heartbeat = watch(socket, waits, (why) => over.abort(why));
-    await hearThrough(socket, input, options, waits, over).finally(() => clearInterval(heartbeat));
+    await transcribeOver(socket, input, options, waits, over).finally(() => clearInterval(heartbeat));
   } finally {
     over.abort();
     input.stop();
   }
 }
 
-async function hearThrough(
+async function transcribeOver(
   socket: WebSocket,
   input: LiveInput,
   options: LiveClientOptions,

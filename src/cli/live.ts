@@ -5,7 +5,7 @@ import { LIVE_RATES } from '../audio/live/encodings.ts';
 import type { Config } from '../config/config.ts';
 import { DELAYS } from '../transcription/live/stable-text.ts';
 import { type LiveInput, openContainer, openFile, openMicrophone, openSamples } from './live-audio.ts';
-import { hearLive } from './live-client.ts';
+import { transcribeLive } from './live-client.ts';
 import { createJsonPrinter, createTextPrinter } from './live-text.ts';
 import { examples, toUrl } from './options.ts';
 
@@ -57,7 +57,15 @@ export function registerLiveCommand(program: Command, config: () => Config): voi
       process.stdout.once('error', input.stop); // the reader has left
       try {
         const { event: onEvent } = print;
-        await hearLive(input, { base: url, key: apiKeys[0], model, language, delay, onEvent, onFailure });
+        await transcribeLive(input, {
+          base: url,
+          key: apiKeys[0],
+          model,
+          language,
+          delay,
+          onEvent,
+          onFailure,
+        });
       } finally {
         print.end();
         process.removeAllListeners('SIGINT');

@@ -7,7 +7,7 @@ import { MODEL_IDS, type RoutableModel, resolveName } from '../transcription/rou
 export interface ListedModel extends RoutableModel {
   loaded: boolean;
   /** True when requests for it may have their speakers told apart by voice. */
-  tellsSpeakers: boolean;
+  diarizes: boolean;
 }
 
 export interface ModelsDeps {
@@ -89,7 +89,7 @@ function recognitionEntries(deps: ModelsDeps) {
   const auto = entry('auto', {
     supports_streaming: models.every((model) => model.streams),
     supports_translation: models.some((model) => model.translates),
-    supports_diarization: models.some((model) => model.tellsSpeakers),
+    supports_diarization: models.some((model) => model.diarizes),
     supports_alignment: models.some((model) => model.aligns),
     is_routing_alias: true,
     installed,
@@ -100,7 +100,7 @@ function recognitionEntries(deps: ModelsDeps) {
       languages: model.languages,
       supports_streaming: model.streams,
       supports_translation: model.translates,
-      supports_diarization: model.tellsSpeakers,
+      supports_diarization: model.diarizes,
       supports_alignment: model.aligns === true,
       is_routing_alias: false,
       installed: model.installed,

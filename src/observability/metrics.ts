@@ -113,7 +113,7 @@ export interface MetricsOptions {
   now?: () => number;
 }
 
-interface Kept {
+interface Window {
   window: RollingWindow;
   recent: MetricsSample[];
 }
@@ -121,22 +121,22 @@ interface Kept {
 export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOptions): Metrics {
   const clock = now ?? (() => performance.now());
   const second = () => Math.floor(clock() / 1000);
-  const kept = new Map<Category, Kept>();
+  const windows = new Map<Category, Window>();
 
-  const begin = (category: Category): Kept => {
-    const fresh: Kept = {
+  const begin = (category: Category): Window => {
+    const fresh: Window = {
       window: createRollingWindow({ spanSec: Math.max(windowSec, SERIES_SPAN_SEC), capacity }),
       recent: [],
     };
-    kept.set(category, fresh);
+    windows.set(category, fresh);
     return fresh;
   };
 
   /** A view of each category with traffic, in the order of CATEGORIES. */
-  const each = <T>(view: (kept: Kept) => T): Partial<Record<Category, T>> => {
+  const each = <T>(view: (windows: Window) => T): Partial<Record<Category, T>> => {
     const views: Partial<Record<Category, T>> = {};
     for (const category of CATEGORIES) {
-      const entry = kept.get(category);
+      const entry = windows.get(category);
       if (entry !== undefined) views[category] = view(entry);
     }
     return views;
@@ -145,7 +145,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
   return {
     record(exchange) {
       if (exchange.category === undefined) return;
-      const { window, recent } = kept.get(exchange.category) ?? begin(exchange.category);
+      const { window, recent } = windows.get(exchange.category) ?? begin(exchange.category);
       const at = second();
       window.count(at, exchange.class, {
         audioSec: exchange.audioSec ?? 0,
@@ -214,7 +214,7 @@ function valuesOf(measured: readonly Measurement[], column: 'latencyMs' | 'slotW
   return measured.map((one) => one[column] ?? Number.NaN).filter(Number.isFinite);
 }
 
-function summarize({ window, recent }: Kept, from: number, to: number): CategorySnapshot {
+function summarize({ window, recent }: Window, from: number, to: number): CategorySnapshot {
   const { counts, audioSec, diarized } = window.sum(from, to);
   const measured = window.measured(from, to);
   const total = TRAFFIC_CLASSES.reduce((sum, name) => sum + counts[name], 0);

@@ -47,7 +47,7 @@ const TAKEN_BY_PROMPT = 3;
 /** A text of which the tokens are more probable in the mean is right more often than what another look finds. */
 const SURE_AVG_LOGPROB = -0.15;
 /** The mean over a long text hides a doubtful word, so it has to be higher there. Half of the beams find as much. */
-const LONG = { fromSec: 12, sureAvgLogprob: -0.12 };
+const LONG_CHUNK = { fromSec: 12, sureAvgLogprob: -0.12 };
 const MIN_AVG_LOGPROB = -1;
 const MAX_NO_SPEECH = 0.6;
 
@@ -87,17 +87,17 @@ export function attemptsFor(
 }
 
 /**
- * A second look at an accepted text that is in doubt, with several beams; null for other texts. It costs little, because
+ * Verifies an accepted text that is in doubt with a second attempt of several beams; null for other texts. It costs little, because
  * the audio is encoded already. bench/results/decoding.md has the figures.
- * @param beams as many as the client asks for; 1 for no second look
+ * @param beams as many as the client asks for; 1 for no second attempt
  */
-export function secondLook(
+export function verifyingAttempt(
   { avgLogprob }: Pick<Outcome, 'avgLogprob'>,
   first: Attempt,
   { beams, durationSec }: { beams: number; durationSec: number },
 ): Attempt | null {
-  const isLong = durationSec >= LONG.fromSec;
-  const sure = isLong ? LONG.sureAvgLogprob : SURE_AVG_LOGPROB;
+  const isLong = durationSec >= LONG_CHUNK.fromSec;
+  const sure = isLong ? LONG_CHUNK.sureAvgLogprob : SURE_AVG_LOGPROB;
   if (beams <= first.beams || first.temperature > 0 || avgLogprob >= sure) return null;
   return { ...first, beams: isLong ? Math.max(2, Math.ceil(beams / 2)) : beams };
 }

@@ -5,7 +5,7 @@
 import { pMapIterable } from 'p-map';
 import type { Lane, TranscriptionModel } from '../engine/types.ts';
 import type { LanguageTally } from './language/tally.ts';
-import { type HeardBefore, NOTHING_BEFORE, type Recognition } from './recognizer.ts';
+import { type EarlierChunks, NO_EARLIER_CHUNKS, type Recognition } from './recognizer.ts';
 import type { Chunk } from './speech/chunks.ts';
 
 /**
@@ -25,7 +25,7 @@ export function addLanguage(
   return tally.with(detected, sentences.length > 0 ? chunk.endSec - chunk.startSec : 0);
 }
 
-function alsoHeard(before: HeardBefore, recognition: ChunkRecognition): HeardBefore {
+function withChunk(before: EarlierChunks, recognition: ChunkRecognition): EarlierChunks {
   const { completePace = Number.POSITIVE_INFINITY } = recognition;
   return {
     languages: addLanguage(before.languages, recognition),
@@ -42,7 +42,7 @@ export interface LaneWork<C extends Chunk = Chunk, R extends Recognition = Recog
   /** Aborted when the consumer ends the iteration; `chunks` and `recognize` must end then. */
   stop: AbortController;
   /** @param before what the chunks before tell, some of which may still be running */
-  recognize(lane: Lane, chunk: C, before: Promise<HeardBefore>): Promise<R>;
+  recognize(lane: Lane, chunk: C, before: Promise<EarlierChunks>): Promise<R>;
 }
 
 /** Yields the recognitions in the order of the chunks. When the iteration ends, for any reason, all lanes are idle. */
@@ -53,10 +53,10 @@ export async function* onLanes<C extends Chunk, R extends Recognition>(
   const lanes = model.info.lanes;
   const free = Array.from({ length: lanes }, (_, i) => i);
   const running = new Set<Promise<ChunkRecognition<R>>>();
-  let before = Promise.resolve(NOTHING_BEFORE);
+  let before = Promise.resolve(NO_EARLIER_CHUNKS);
   let first: Promise<unknown> | null = null;
 
-  async function start(chunk: C, heardBefore: Promise<HeardBefore>): Promise<ChunkRecognition<R>> {
+  async function start(chunk: C, heardBefore: Promise<EarlierChunks>): Promise<ChunkRecognition<R>> {
     if (firstAlone) await first;
     const index = free.shift() ?? 0;
     try {
@@ -69,7 +69,7 @@ export async function* onLanes<C extends Chunk, R extends Recognition>(
 
   async function hear(chunk: C): Promise<ChunkRecognition<R>> {
     const heard = start(chunk, before);
-    before = Promise.all([before, heard]).then(([earlier, recognition]) => alsoHeard(earlier, recognition));
+    before = Promise.all([before, heard]).then(([earlier, recognition]) => withChunk(earlier, recognition));
     before.catch(() => undefined); // the failure of a chunk is thrown in its turn
     first ??= heard;
     running.add(heard);

@@ -10,7 +10,7 @@ export interface ChunkRequest {
   /** The languages to choose among. If the model knows none of them, it chooses among all of its own. */
   languages: readonly string[];
   /** Resolves to what all chunks before tell, when those are done. */
-  before(): Promise<HeardBefore>;
+  before(): Promise<EarlierChunks>;
   translate: boolean;
   prompt: string;
   /** Spellings of the words to expect, for a family that looks for them; for the others they are in the prompt. */
@@ -110,13 +110,13 @@ export async function recognizerOf(family: string): Promise<Recognizer> {
 }
 
 /** What the chunks before one tell about it. Pure. */
-export interface HeardBefore {
+export interface EarlierChunks {
   readonly languages: LanguageTally;
   /** The slowest speech, in syllables a second, that was found to have all its text; infinite before any was. */
   readonly slowestPace: number;
 }
 
-export const NOTHING_BEFORE: HeardBefore = {
+export const NO_EARLIER_CHUNKS: EarlierChunks = {
   languages: createLanguageTally(undefined),
   slowestPace: Number.POSITIVE_INFINITY,
 };

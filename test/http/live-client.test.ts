@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { hearLive } from '../../src/cli/live-client.ts';
+import { transcribeLive } from '../../src/cli/live-client.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
 
 const { liveClient: WAITS } = BUDGETS;
@@ -44,12 +44,12 @@ function spoken(pieces: number, bytes = 960) {
   return { seen, input: { rate: 24_000, bytes: all(), stop } };
 }
 
-type Input = Parameters<typeof hearLive>[0];
+type Input = Parameters<typeof transcribeLive>[0];
 
 function hear(base: string, input: Input, waits: typeof WAITS = WAITS, failures: string[] = []) {
   const choices = { key: undefined, model: undefined, language: undefined, delay: undefined };
   const onFailure = (message: string) => void failures.push(message);
-  return hearLive(input, { base, ...choices, onEvent: () => undefined, onFailure }, waits);
+  return transcribeLive(input, { base, ...choices, onEvent: () => undefined, onFailure }, waits);
 }
 
 const say = (socket: WebSocket, ...events: object[]) => {

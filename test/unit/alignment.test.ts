@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { GatewayError } from '../../src/errors.ts';
 import { withUnsaid } from '../../src/transcription/alignment/aligning.ts';
 import { matchWords } from '../../src/transcription/alignment/matching.ts';
-import { createPlacing, type HeardChunk, type Part } from '../../src/transcription/alignment/placing.ts';
+import { createPlacing, type Part, type RecognizedChunk } from '../../src/transcription/alignment/placing.ts';
 import { unitsOf } from '../../src/transcription/alignment/units.ts';
 import { parseAlignment } from '../../src/wire/alignment-fields.ts';
 
@@ -17,12 +17,12 @@ const textOf = (parts: Part[], said = true) =>
     .trim();
 
 /** Places the text in the chunks as a session does, with all of them heard. */
-function placeAll(text: string, heard: HeardChunk[]): Part[][] {
+function placeAll(text: string, heard: RecognizedChunk[]): Part[][] {
   const placing = createPlacing(text);
   return heard.map((first, i) => placing.place([first, ...heard.slice(i + 1)], true));
 }
 
-const chunk = (text: string, speechSec = 4): HeardChunk => ({ text, speechSec });
+const chunk = (text: string, speechSec = 4): RecognizedChunk => ({ text, speechSec });
 
 test('the units of a text are its words, with their marks, and single characters of unspaced scripts', () => {
   assert.deepEqual(keysOf('“Well-known,”  said\nHe — 21!'), ['wellknown', 'said', 'he', '21']);

@@ -6,7 +6,7 @@ import {
   type Chunk,
   createPacker,
   DEFAULT_LIMITS,
-  heardSec,
+  secondsInChunk,
   speechChunks,
   withSilences,
 } from '../../src/transcription/speech/chunks.ts';
@@ -121,7 +121,7 @@ test('chunks do not depend on the blocks, stay within the limit and follow one a
 });
 
 test('of a long pause in a chunk a part is heard, and times are those of the audio', async () => {
-  const limits = { maxSec: 6, maxGapSec: 4, heardGapSec: 1 };
+  const limits = { maxSec: 6, maxGapSec: 4, keptPauseSec: 1 };
   const runs: [number, number][] = [
     [60, 0.9],
     [100, 0],
@@ -148,7 +148,7 @@ test('of a long pause in a chunk a part is heard, and times are those of the aud
   const lengthSec = samples.length / 16_000;
   assert(lengthSec < 6 && Math.abs(lengthSec + cut.sec - (220 + 2 * 6) * WINDOW_SEC) < 0.001);
   // The second tone begins behind its padding, wherever the cut is.
-  const second = Math.round((heardSec(chunk, later.startSec) + 6 * WINDOW_SEC) * 16_000);
+  const second = Math.round((secondsInChunk(chunk, later.startSec) + 6 * WINDOW_SEC) * 16_000);
   assert.deepEqual(
     Array.from(samples.slice(second - 1, second + 1)).map((v) => v.toFixed(1)),
     ['0.0', '0.8'],
@@ -171,7 +171,7 @@ test('of a long pause in a chunk a part is heard, and times are those of the aud
   assert.equal(segment.endMs, behindCut.endMs);
   for (const { startMs, endMs } of segment.tokens)
     for (const ms of [startMs + 1, endMs - 1]) {
-      const heard = heardSec(chunk, startSec + ms / 1000);
+      const heard = secondsInChunk(chunk, startSec + ms / 1000);
       const [back] = withSilences(
         [{ startMs: heard * 1000, endMs: heard * 1000, tokens: [], noSpeechProb: 0 }],
         chunk,
@@ -181,7 +181,7 @@ test('of a long pause in a chunk a part is heard, and times are those of the aud
 });
 
 test('the first chunk may end at a shorter silence than the others', async () => {
-  const limits = { maxSec: 20, maxGapSec: 4, firstGapSec: 1, heardGapSec: 1 };
+  const limits = { maxSec: 20, maxGapSec: 4, firstGapSec: 1, keptPauseSec: 1 };
   const tone: [number, number][] = [
     [40, 0.9],
     [80, 0],

@@ -7,7 +7,7 @@ import {
   contextFor,
   isLoop,
   judge,
-  secondLook,
+  verifyingAttempt,
 } from '../../src/transcription/decoding.ts';
 
 const good = {
@@ -109,17 +109,17 @@ test('a loop compresses and runs faster than speech', () => {
 test('a text in doubt gets a second look with beams, which needs no other window', () => {
   const unsure = { ...good, avgLogprob: -0.3 };
   const short = { beams: 5, durationSec: 5 };
-  assert.deepEqual(secondLook(unsure, first, short), { ...first, beams: 5 });
-  assert.equal(secondLook({ ...good, avgLogprob: -0.14 }, first, short), null);
-  assert.equal(secondLook(unsure, first, { ...short, beams: 1 }), null);
-  assert.equal(secondLook(unsure, { ...first, temperature: 0.2 }, short), null);
+  assert.deepEqual(verifyingAttempt(unsure, first, short), { ...first, beams: 5 });
+  assert.equal(verifyingAttempt({ ...good, avgLogprob: -0.14 }, first, short), null);
+  assert.equal(verifyingAttempt(unsure, first, { ...short, beams: 1 }), null);
+  assert.equal(verifyingAttempt(unsure, { ...first, temperature: 0.2 }, short), null);
 });
 
 test('a long text is in doubt sooner, and half of the beams look at it again', () => {
   const unsure = { ...good, avgLogprob: -0.14 };
-  const beamsOf = (beams: number) => secondLook(unsure, first, { beams, durationSec: 20 })?.beams;
+  const beamsOf = (beams: number) => verifyingAttempt(unsure, first, { beams, durationSec: 20 })?.beams;
   assert.deepEqual([1, 2, 3, 5, 8].map(beamsOf), [undefined, 2, 2, 3, 4]);
-  assert.equal(secondLook({ ...good, avgLogprob: -0.11 }, first, { beams: 5, durationSec: 20 }), null);
+  assert.equal(verifyingAttempt({ ...good, avgLogprob: -0.11 }, first, { beams: 5, durationSec: 20 }), null);
 });
 
 test('a draft is decoded once', () => {

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
 import { recognizer as parakeet, toSpacedWords } from '../../src/transcription/parakeet/recognizer.ts';
-import { type ChunkRequest, NOTHING_BEFORE } from '../../src/transcription/recognizer.ts';
+import { type ChunkRequest, NO_EARLIER_CHUNKS } from '../../src/transcription/recognizer.ts';
 import { afterSpeechIn, chunkRequest } from '../chunk-request.ts';
 
 type Piece = [text: string, startMs: number, endMs: number];
@@ -229,14 +229,14 @@ test('the language is told from the words, among those of the model or of the cl
   assert(told.probability > 0.9, String(told.probability));
   assert.equal((await detectedIn(french, { languages: ['de', 'fr'] })).language, 'fr');
   assert.equal((await detectedIn(french, { languages: ['ky'] })).language, 'fr', 'none that it hears');
-  const unheard = { languages: ['de', 'en'], before: async () => NOTHING_BEFORE };
+  const unheard = { languages: ['de', 'en'], before: async () => NO_EARLIER_CHUNKS };
   assert.notEqual((await detectedIn(french, unheard)).language, 'fr');
 });
 
 test('of too few words the language is the one heard before, else English or the client’s, with probability 0', async () => {
   const before = { language: 'fr', probability: 0.97 };
   assert.deepEqual(await detectedIn(' Yes.', { before: async () => afterSpeechIn(before) }), before);
-  const alone = { before: async () => NOTHING_BEFORE };
+  const alone = { before: async () => NO_EARLIER_CHUNKS };
   assert.deepEqual(await detectedIn(' Yes.', alone), { language: 'en', probability: 0 });
   assert.deepEqual(await detectedIn(' Yes.', { ...alone, languages: ['de'] }), {
     language: 'de',

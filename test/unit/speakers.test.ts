@@ -220,7 +220,7 @@ test('a quarter of an hour never compares all of its voices, and hears 30 s at m
   assert(model.calls.windows < 60 / 1.2 + 900 / 2.4, `${model.calls.windows} windows`);
   assert(model.calls.voices > BUDGETS.speakers.maxPoints);
   // The last window ends with the audio, and may begin before the end of what was heard.
-  assert(model.calls.heardSec <= 910, `${model.calls.heardSec} s`);
+  assert(model.calls.secondsInChunk <= 910, `${model.calls.secondsInChunk} s`);
 });
 
 test('in a file a word between two turns is said by the nearer speaker, also where that one speaks next', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ChunkOptions, type Lane, NativeError } from '../../src/engine/types.ts';
 import { createLanguageTally, type LanguageTally } from '../../src/transcription/language/tally.ts';
-import { NOTHING_BEFORE } from '../../src/transcription/recognizer.ts';
+import { NO_EARLIER_CHUNKS } from '../../src/transcription/recognizer.ts';
 import { recognizer as whisper } from '../../src/transcription/whisper/recognizer.ts';
 import { chunkRequest } from '../chunk-request.ts';
 
@@ -70,7 +70,7 @@ async function hear(scene: Scene) {
     draft,
     before: async () => {
       if (heardBefore === null) throw new Error('nothing has to be known of the chunks before');
-      return { ...NOTHING_BEFORE, ...(heardBefore && { languages: heardBefore }) };
+      return { ...NO_EARLIER_CHUNKS, ...(heardBefore && { languages: heardBefore }) };
     },
   });
   const { detected, sentences } = await whisper.recognize(lane as unknown as Lane, chunkOf(seconds), request);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ChunkOptions, type Lane, NativeError, type NativeErrorCode } from '../../src/engine/types.ts';
-import { NOTHING_BEFORE } from '../../src/transcription/recognizer.ts';
+import { NO_EARLIER_CHUNKS } from '../../src/transcription/recognizer.ts';
 import { recognizer as whisper } from '../../src/transcription/whisper/recognizer.ts';
 import { chunkRequest } from '../chunk-request.ts';
 
@@ -266,7 +266,7 @@ test('who speaks slowly is heard apart once, and not again at the same pace', as
   assert.deepEqual(asked, [5, 2, 2]);
   const knowing = (slowestPace: number) => ({
     ...request,
-    before: async () => ({ ...NOTHING_BEFORE, slowestPace }),
+    before: async () => ({ ...NO_EARLIER_CHUNKS, slowestPace }),
   });
   asked.length = 0;
   await whisper.recognize(lane, twice, knowing(2.6));

@@ -234,7 +234,7 @@ export function toLiveSettings(state: SessionState, aliases: Aliases): LiveSetti
 /** What tells what this server has. */
 export interface LiveServing extends Pick<LiveDeps, 'transcription' | 'turnDetection'> {
   /** Whether speakers can be told apart without a download. */
-  tellsSpeakers(): boolean;
+  diarizes(): boolean;
 }
 
 const NO_TURN_DETECTION =
@@ -267,11 +267,11 @@ const NO_SPEAKERS: Warning = {
 /** The settings with what this server has of that which a session can do without, and what it has not. */
 export function asServed(
   settings: LiveSettings,
-  { tellsSpeakers }: LiveServing,
+  { diarizes }: LiveServing,
 ): { settings: LiveSettings; warnings: readonly Warning[] } {
   const { speakers } = settings.request;
   if (speakers === null) return { settings, warnings: [] };
-  if (!tellsSpeakers()) return { settings, warnings: [NO_SPEAKERS] };
+  if (!diarizes()) return { settings, warnings: [NO_SPEAKERS] };
   return { settings: { ...settings, speakers }, warnings: [] };
 }
 

@@ -13,7 +13,7 @@ import type { Chunk } from '../speech/chunks.ts';
 import { countSyllables } from '../speech/speech-rate.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
-import { createPlacing, type HeardChunk, type Part, requireTime } from './placing.ts';
+import { createPlacing, type Part, type RecognizedChunk, requireTime } from './placing.ts';
 import type { Unit } from './units.ts';
 
 /** The chunks behind a chunk that are heard before the end of its text is decided, and their most speech in seconds. */
@@ -34,7 +34,7 @@ interface Placed extends Chunk {
 }
 
 /** A chunk that was heard; its sound is kept. */
-interface Heard extends HeardChunk {
+interface Heard extends RecognizedChunk {
   chunk: Chunk;
   detected: DetectedLanguage;
 }
@@ -77,7 +77,7 @@ async function* placed(
     return [{ ...first.chunk, detected: first.detected, parts: placing.place([first, ...others], isEnd) }];
   };
   for await (const recognition of recognitions) {
-    const heard = toHeard(recognition);
+    const heard = toRecognized(recognition);
     waiting.push(heard);
     speechSec += heard.speechSec;
     while (isFarAhead(waiting)) yield* placeFirst(false);
@@ -87,7 +87,7 @@ async function* placed(
   while (waiting.length > 0) yield* placeFirst(true);
 }
 
-function toHeard({ chunk, samples, sentences, detected }: ChunkRecognition<WithSamples>): Heard {
+function toRecognized({ chunk, samples, sentences, detected }: ChunkRecognition<WithSamples>): Heard {
   return {
     chunk: { ...chunk, samples },
     detected,

@@ -3,7 +3,7 @@
  * 1982), whose end is free, because the text may go on behind what was heard. Pure.
  */
 
-const SAME = 32;
+const EQUAL_WORDS = 32;
 const OTHER = -16;
 /** A gap costs more than a word or two that are the same by chance, so other speech does not eat words of the text. */
 const OPEN = -40;
@@ -50,7 +50,7 @@ export function matchWords(heard: readonly string[], text: readonly string[]): n
       if (h > 0) {
         const best = Math.max(cornerPair, cornerHeard, cornerText);
         states = best === cornerPair ? PAIR : best === cornerHeard ? HEARD : TEXT;
-        pairs[t] = Math.max(NEVER, best + (heardAs[h - 1] === textAs[t - 1] ? SAME : OTHER));
+        pairs[t] = Math.max(NEVER, best + (heardAs[h - 1] === textAs[t - 1] ? EQUAL_WORDS : OTHER));
         const other = Math.max(abovePair, aboveText) + OPEN;
         if (aboveHeard < other) states |= (abovePair >= aboveText ? PAIR : TEXT) << 2;
         else states |= HEARD << 2;

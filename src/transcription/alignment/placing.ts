@@ -9,7 +9,7 @@ import { matchWords } from './matching.ts';
 import { type Unit, unitsOf } from './units.ts';
 
 /** What was heard in a chunk. */
-export interface HeardChunk {
+export interface RecognizedChunk {
   text: string;
   speechSec: number;
 }
@@ -38,7 +38,7 @@ export interface Placing {
    * @param isEnd true when no chunk comes after these
    * @throws GatewayError `text_too_long` when the text cannot be said in the time of the audio
    */
-  place(chunks: readonly [HeardChunk, ...HeardChunk[]], isEnd: boolean): Part[];
+  place(chunks: readonly [RecognizedChunk, ...RecognizedChunk[]], isEnd: boolean): Part[];
 }
 
 /** @param text at least one word; `unitsOf` says what that is */
@@ -68,7 +68,7 @@ export function createPlacing(text: string): Placing {
  * Which units were heard, the number of those up to the last one that was heard in the first chunk, and the number up to
  * the first one that was heard in another chunk.
  */
-function spansOf(chunks: readonly HeardChunk[], ahead: readonly Unit[], isEnd: boolean) {
+function spansOf(chunks: readonly RecognizedChunk[], ahead: readonly Unit[], isEnd: boolean) {
   const heard: string[] = [];
   let ofFirst = 0;
   for (const [i, { text }] of chunks.entries()) {
@@ -87,10 +87,14 @@ function spansOf(chunks: readonly HeardChunk[], ahead: readonly Unit[], isEnd: b
 }
 
 /** A passage that was not heard is said all the same, unless all of it together is faster than people speak. */
-function partsOf(units: readonly Unit[], wasHeard: (index: number) => boolean, speechSec: number): Part[] {
+function partsOf(
+  units: readonly Unit[],
+  isRecognized: (index: number) => boolean,
+  speechSec: number,
+): Part[] {
   const runs: (Part & { heard: boolean; syllables: number })[] = [];
   for (const [i, unit] of units.entries()) {
-    const heard = wasHeard(i);
+    const heard = isRecognized(i);
     const syllables = countSyllables(unit.key);
     const last = runs.at(-1);
     if (last?.heard === heard) {

@@ -4,7 +4,7 @@ import type { TranscriptionRequest } from '../request.ts';
 import type { Route } from '../routing.ts';
 import type { Segment } from '../segment.ts';
 import { openTranscription, type Summary, type TranscriptionDeps } from '../session.ts';
-import { type Excerpt, heardVoice, sourceOf } from './live-audio.ts';
+import { type Excerpt, knownProbabilities, sourceOf } from './live-audio.ts';
 
 export interface ExcerptTranscript {
   route: Route;
@@ -41,7 +41,7 @@ export async function transcribeExcerpt(
     onFetching: () => undefined,
   };
   const slot = { isFree: deps.slot.isFree, take: takeSlot };
-  const own = { ...deps, slot, voiceActivity: heardVoice(excerpt) };
+  const own = { ...deps, slot, voiceActivity: knownProbabilities(excerpt) };
   // Speakers are told apart over the whole session (`live-speakers.ts`), and not in each part of it.
   await using session = await openTranscription({ ...request, speakers: null }, input, own);
   const segments: Segment[] = [];

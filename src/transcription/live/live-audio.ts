@@ -109,7 +109,9 @@ export function sourceOf({ samples }: Excerpt): AudioSource {
 }
 
 /** Stands for the voice activity model in a session over the excerpt. */
-export function heardVoice({ probabilities }: Excerpt): Pick<ModelCache<VoiceActivityModel>, 'lease'> {
+export function knownProbabilities({
+  probabilities,
+}: Excerpt): Pick<ModelCache<VoiceActivityModel>, 'lease'> {
   const model = { probabilities: async () => probabilities, close: async () => undefined };
   return { lease: async () => ({ model, [Symbol.asyncDispose]: async () => undefined }) };
 }

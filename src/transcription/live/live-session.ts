@@ -9,7 +9,7 @@ import { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import type { SpeakerRequest, TranscriptionRequest } from '../request.ts';
 import type { SpokenSegment } from '../segment.ts';
-import { HEARD_AROUND } from '../speech/chunks.ts';
+import { PADDING } from '../speech/chunks.ts';
 import { cuttingFor } from '../speech/cutting.ts';
 import { WINDOW_SAMPLES, WINDOW_SEC } from '../speech/voice-activity.ts';
 import { newestAtATime, warm } from './excerpt-transcription.ts';
@@ -345,7 +345,7 @@ function prefixOf({ turns }: LiveSettings): number {
 
 /** Windows before the prefix that are heard, so that the speech has as much before it as in a file. */
 function heardBefore(settings: LiveSettings): number {
-  return Math.max(0, segmenterOf(settings).padding + HEARD_AROUND - prefixOf(settings));
+  return Math.max(0, segmenterOf(settings).padding + PADDING - prefixOf(settings));
 }
 
 function turnsFor(settings: LiveSettings, first: number): Turns {

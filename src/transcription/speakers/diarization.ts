@@ -10,10 +10,10 @@
 import type { SpeakerModel } from '../../engine/types.ts';
 import { type LabeledWindow, labelsFor, type WindowSpeakers } from './assignment.ts';
 import { type ClusteringOptions, clusterVoices, createVoicePool } from './clustering.ts';
-import { createListening } from './listening.ts';
 import { createLabels, type KnownVoice, matchKnown } from './names.ts';
 import { labeledByPiece } from './pieces.ts';
 import { type NumberedTurn, turnsOf } from './turns.ts';
+import { createWindowAnalysis } from './window-analysis.ts';
 
 /** One speaker speaks, under the label that the client sees. Times are seconds from the start of the audio. */
 export interface Turn {
@@ -48,7 +48,7 @@ export function createDiarization(model: SpeakerModel, options: DiarizationOptio
   const seen: WindowSpeakers[] = [];
   const [pool, short] = [createVoicePool(clustering.maxPoints), createVoicePool(clustering.maxPoints)];
   let turns: Turn[] = [];
-  const windows = createListening(model, { signal, atOnce: false }, (window) => {
+  const windows = createWindowAnalysis(model, { signal, atOnce: false }, (window) => {
     seen.push(window);
     for (const voice of window.voices)
       if (voice !== null && voice.aloneSec > 0)

@@ -8,7 +8,7 @@ import { TOGETHER } from './agglomerative.ts';
 import { type LabeledWindow, labelsFor, sharesOf, UNKNOWN, type WindowSpeakers } from './assignment.ts';
 import { type Diarization, type DiarizationOptions, WINDOWS_BEFORE, withLabel } from './diarization.ts';
 import { frameAt } from './frames.ts';
-import { createListening } from './listening.ts';
+import { createWindowAnalysis } from './window-analysis.ts';
 import { createLabels, NAME_COSINE } from './names.ts';
 import { type NumberedTurn, PAUSE_SEC, turnsOf } from './turns.ts';
 import { type Centroid, centroidOf, cosine, joined, type LocalVoice } from './voice.ts';
@@ -79,7 +79,7 @@ export function createOnlineDiarization(model: SpeakerModel, options: OnlineOpti
   const turnsIn = (startSec: number, endSec: number) =>
     turns.between(startSec, endSec).map((turn) => withLabel(turn, labels.of(turn.speaker)));
 
-  const openReader = () => createListening(model, { signal, atOnce: true }, label);
+  const openReader = () => createWindowAnalysis(model, { signal, atOnce: true }, label);
   let reader = openReader();
 
   return {

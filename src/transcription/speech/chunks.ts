@@ -53,16 +53,16 @@ export interface ChunkLimits {
   /** Replaces `maxGapSec` for the first chunk, so that its text comes soon; absent where that is not needed. */
   firstGapSec?: number;
   /** The model hears at most this much of a silence between two spans, in seconds; the middle is left out. */
-  heardGapSec: number;
+  keptPauseSec: number;
 }
 
-export const DEFAULT_LIMITS: ChunkLimits = { maxSec: 29, maxGapSec: 1.5, heardGapSec: 1.5 };
+export const DEFAULT_LIMITS: ChunkLimits = { maxSec: 29, maxGapSec: 1.5, keptPauseSec: 1.5 };
 
 /**
  * Windows (0.2 s) that are heard before and behind the padded spans of a chunk, up to the middle of the silence there.
  * Words that are spoken softly or in a room begin and end in them. The times of speech do not reach there.
  */
-export const HEARD_AROUND = 6;
+export const PADDING = 6;
 
 /** The spans of one chunk, and the first window after them in which there may be speech again. */
 interface Group {
@@ -74,7 +74,7 @@ interface Group {
 export function createPacker(limits: ChunkLimits) {
   const maxWindows = Math.floor(limits.maxSec / WINDOW_SEC);
   let maxGap = Math.floor((limits.firstGapSec ?? limits.maxGapSec) / WINDOW_SEC);
-  const heardGap = heardGapOf(limits);
+  const keptPause = keptPauseOf(limits);
   let group: SpeechSpan[] = [];
   let heard = 0; // windows of the group, without what is cut out of its pauses
 
@@ -93,7 +93,7 @@ export function createPacker(limits: ChunkLimits) {
     push(span: SpeechSpan): Group[] {
       const last = group.at(-1);
       const gap = last === undefined ? 0 : span.start - last.end;
-      const more = Math.min(gap, heardGap) + span.end - span.start;
+      const more = Math.min(gap, keptPause) + span.end - span.start;
       const fits = last === undefined || (heard + more <= maxWindows && gap <= maxGap);
       const out = fits ? [] : flush(span.start);
       heard = last === undefined || !fits ? span.end - span.start : heard + more;
@@ -143,7 +143,7 @@ export async function* speechChunks(
   let heardTo = 0; // the window at which the chunk before ended
   const chunkOf = (group: Group) => {
     const gain = Math.min(...group.spans.map(gainOf));
-    const chunk = toChunk(group, audio, { gain, heardTo, heardGap: heardGapOf(limits) });
+    const chunk = toChunk(group, audio, { gain, heardTo, keptPause: keptPauseOf(limits) });
     heardTo = chunk.end;
     return chunk.chunk;
   };
@@ -167,7 +167,7 @@ export async function* speechChunks(
     const groups = segmenter.push(probabilities).filter(isSpeech).flatMap(packer.push);
     groups.push(...packer.settle(segmenter.settled));
     for (const group of groups) yield chunkOf(group);
-    const needed = Math.min(segmenter.settled, packer.start ?? Number.POSITIVE_INFINITY) - HEARD_AROUND;
+    const needed = Math.min(segmenter.settled, packer.start ?? Number.POSITIVE_INFINITY) - PADDING;
     audio.forget(Math.max(0, needed) * WINDOW_SAMPLES);
   }
   const rest = segmenter.finish().filter(isSpeech).flatMap(packer.push);
@@ -177,18 +177,18 @@ export async function* speechChunks(
 /**
  * @param gain that of the voice activity
  * @param heardTo the window at which the chunk before ended
- * @param heardGap the windows that are heard of a pause
+ * @param keptPause the windows that are heard of a pause
  * @returns the chunk, and the window at which it ends
  */
 function toChunk(
   { spans, silentUntil }: Group,
   audio: AudioWindow,
-  { gain, heardTo, heardGap }: { gain: number; heardTo: number; heardGap: number },
+  { gain, heardTo, keptPause }: { gain: number; heardTo: number; keptPause: number },
 ) {
   const [speechStart, speechEnd] = [spans[0]?.start ?? 0, spans.at(-1)?.end ?? 0];
-  const start = Math.max(speechStart - HEARD_AROUND, Math.min(heardTo, speechStart));
-  const end = speechEnd + Math.min(HEARD_AROUND, Math.max(0, Math.floor((silentUntil - speechEnd) / 2)));
-  const { ranges, cuts } = withoutLongPauses(spans, { start, end }, heardGap);
+  const start = Math.max(speechStart - PADDING, Math.min(heardTo, speechStart));
+  const end = speechEnd + Math.min(PADDING, Math.max(0, Math.floor((silentUntil - speechEnd) / 2)));
+  const { ranges, cuts } = withoutLongPauses(spans, { start, end }, keptPause);
   const samples = joined(ranges.map((range) => samplesOf(range, audio)));
   const first = start * WINDOW_SAMPLES;
   const chunk: Chunk = {
@@ -207,19 +207,19 @@ function toChunk(
   return { chunk, end };
 }
 
-const heardGapOf = ({ heardGapSec }: ChunkLimits) => Math.floor(heardGapSec / WINDOW_SEC);
+const keptPauseOf = ({ keptPauseSec }: ChunkLimits) => Math.floor(keptPauseSec / WINDOW_SEC);
 
 /** The windows of a chunk that are heard: of a pause, the beginning and the end. */
-function withoutLongPauses(spans: SpeechSpan[], { start, end }: Span, heardGap: number) {
+function withoutLongPauses(spans: SpeechSpan[], { start, end }: Span, keptPause: number) {
   const ranges: Span[] = [];
   const cuts: Cut[] = [];
   let from = start;
   let heard = 0;
   spans.slice(1).forEach((span, i) => {
     const pauseStart = spans[i]?.end ?? 0;
-    const excess = span.start - pauseStart - heardGap;
+    const excess = span.start - pauseStart - keptPause;
     if (excess <= 0) return;
-    const at = pauseStart + Math.ceil(heardGap / 2);
+    const at = pauseStart + Math.ceil(keptPause / 2);
     ranges.push({ start: from, end: at });
     heard += at - from;
     cuts.push({ atSec: heard * WINDOW_SEC, sec: excess * WINDOW_SEC });
@@ -241,7 +241,10 @@ function joined(parts: Float32Array[]): Float32Array {
 }
 
 /** The place of a time of the audio in the samples of a chunk, in seconds from the first of them. */
-export function heardSec({ startSec, cuts = [] }: Pick<Chunk, 'startSec' | 'cuts'>, sec: number): number {
+export function secondsInChunk(
+  { startSec, cuts = [] }: Pick<Chunk, 'startSec' | 'cuts'>,
+  sec: number,
+): number {
   let place = sec - startSec;
   for (const cut of cuts) place -= Math.min(cut.sec, Math.max(0, place - cut.atSec));
   return place;

@@ -12,7 +12,7 @@ const CLEAR = 0.1;
 const MAX_GAIN = 100;
 const LOUDEST_WINDOWS = 8;
 /** A block counts as at least half as loud as the one before, so that a pause does not become as loud as speech. */
-const KEPT = 0.5;
+const LEAST_SHARE = 0.5;
 
 export interface Leveler {
   /** Takes the next block of a stream. @returns it with a gain of 1 or more; samples may exceed -1..1 */
@@ -28,7 +28,7 @@ export function createLeveler(): Leveler {
   let end = 0;
   return {
     level(block) {
-      before = Math.max(loudestIn(block), KEPT * before);
+      before = Math.max(loudestIn(block), LEAST_SHARE * before);
       const gain = Math.min(MAX_GAIN, Math.max(1, CLEAR / before));
       end += block.length;
       gains.push({ end, gain });

@@ -16,7 +16,7 @@ const SYLLABLES_A_DIGIT = 1.5;
 /** Slower speech than this is rare: text of fewer syllables is not all that was said. */
 const SLOW = 3.3;
 /** One speaker keeps a pace as closely as this. */
-const SAME = 0.9;
+const SAME_PACE = 0.9;
 /** Slower than anyone speaks for seconds on end. */
 const SLOWEST = 1.8;
 
@@ -47,7 +47,7 @@ export const paceOf = (text: string, speechSec: number): number => countSyllable
  * @param slowestPace the slowest pace at which the speech before had all its text
  */
 export const isShort = (text: string, speechSec: number, slowestPace = Number.POSITIVE_INFINITY): boolean =>
-  paceOf(text, speechSec) < Math.min(SLOW, SAME * slowestPace);
+  paceOf(text, speechSec) < Math.min(SLOW, SAME_PACE * slowestPace);
 
 /** True when most of the speech has no text. */
 export const isFarTooShort = (text: string, speechSec: number): boolean => paceOf(text, speechSec) < SLOWEST;

@@ -8,8 +8,8 @@ import {
   isSure,
   judge,
   type Outcome,
-  secondLook,
   type Verdict,
+  verifyingAttempt,
 } from '../decoding.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import { type Chunk, withSilences } from '../speech/chunks.ts';
@@ -31,11 +31,11 @@ export interface Decoding {
   /** True when the lane has encoded this very audio for the call before. */
   isEncoded: boolean;
   /** The result of the first attempt, where it was made already. */
-  first?: Look | NativeError | undefined;
+  first?: AttemptResult | NativeError | undefined;
 }
 
-/** What one attempt heard. */
-export interface Look {
+/** What one attempt gave. */
+export interface AttemptResult {
   verdict: Verdict;
   decoded: Decoded;
 }
@@ -54,8 +54,8 @@ export async function decode(
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   let known = first;
   let again = isEncoded;
-  const hear = async (attempt: Attempt) => {
-    const heard = known ?? (await look(lane, chunk, attempt, { language, isEncoded: again }, request));
+  const run = async (attempt: Attempt) => {
+    const heard = known ?? (await runAttempt(lane, chunk, attempt, { language, isEncoded: again }, request));
     again ||= known === undefined;
     known = undefined;
     return heard;
@@ -64,7 +64,7 @@ export async function decode(
   let incomplete: NativeError | null = null;
   for (const [i, attempt] of attemptsFor(durationSec, lane.info, request).entries()) {
     if (i === FOR_NO_TEXT && best !== null) break;
-    const heard = await hear(attempt);
+    const heard = await run(attempt);
     if (heard instanceof NativeError) {
       if (heard.code === 'incomplete') incomplete = heard;
       continue;
@@ -73,8 +73,8 @@ export async function decode(
     // Another attempt may write nothing. It does not make an earlier text silence of which the model was sure.
     if (verdict === 'silence') return best !== null && isSure(best.outcome) ? best : 'silence';
     if (verdict === 'accept') {
-      const second = secondLook(decoded.outcome, attempt, { beams: request.beams, durationSec });
-      return second === null ? decoded : surer(decoded, await hear(second));
+      const second = verifyingAttempt(decoded.outcome, attempt, { beams: request.beams, durationSec });
+      return second === null ? decoded : surer(decoded, await run(second));
     }
     const better = best === null || decoded.outcome.avgLogprob > best.outcome.avgLogprob;
     if (better && !isLoop(decoded.outcome, durationSec)) best = decoded;
@@ -84,29 +84,29 @@ export async function decode(
 }
 
 /** Makes the first attempt of those that `decode` makes. */
-export function firstLook(
+export function firstAttempt(
   lane: Lane,
   chunk: Chunk,
   decoding: Omit<Decoding, 'first'>,
   request: ChunkRequest,
-): Promise<Look | NativeError> {
+): Promise<AttemptResult | NativeError> {
   const [attempt] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
-  return look(lane, chunk, attempt, decoding, request);
+  return runAttempt(lane, chunk, attempt, decoding, request);
 }
 
 /** Makes one attempt. It gives the error where the model repeated itself, or stopped before the end of the audio. */
-async function look(
+async function runAttempt(
   lane: Lane,
   chunk: Chunk,
   attempt: Attempt,
   { language, isEncoded }: Decoding,
   { translate, prompt, timed, signal }: ChunkRequest,
-): Promise<Look | NativeError> {
+): Promise<AttemptResult | NativeError> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
-  // Several spans are heard apart where their text is short.
+  // Several spans are decoded apart where their text is short.
   const spoken = { durationSec, speechSec: chunk.speech.length > 1 ? 0 : speechSecOf(chunk) };
   const options = { language, translate, prompt, words: timed, again: isEncoded, ...attempt };
-  const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(ifAnotherMayHear);
+  const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(retryableError);
   if (segments instanceof NativeError) return segments;
   const outcome = summarize(segments);
   const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, spoken);
@@ -119,12 +119,12 @@ export function speechSecOf({ speech }: Pick<Chunk, 'speech'>): number {
 }
 
 /** The more probable of two texts; the second one counts if it would be accepted by itself. */
-function surer(first: Decoded, second: Look | NativeError): Decoded {
+function surer(first: Decoded, second: AttemptResult | NativeError): Decoded {
   if (second instanceof NativeError || second.verdict !== 'accept') return first;
   return second.decoded.outcome.avgLogprob > first.outcome.avgLogprob ? second.decoded : first;
 }
 
-function ifAnotherMayHear(error: unknown): NativeError {
+function retryableError(error: unknown): NativeError {
   if (error instanceof NativeError && (error.code === 'incomplete' || error.code === 'repetition'))
     return error;
   throw error;

@@ -1,5 +1,5 @@
 /**
- * Tells the language of a chunk with Whisper. The sound alone is enough for most chunks. Where it leaves doubt, the
+ * Detects the language of a chunk with Whisper. The sound alone is enough for most chunks. Where it leaves doubt, the
  * languages heard before count too, and at last the text: Whisper is surer of its words in the language that is spoken
  * than in one that sounds like it. bench/results/decoding.md has the figures.
  */
@@ -9,7 +9,7 @@ import { attemptsFor } from '../decoding.ts';
 import type { DetectedLanguage, LanguageTally } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import type { Chunk } from '../speech/chunks.ts';
-import { firstLook, type Look } from './decoding.ts';
+import { type AttemptResult, firstAttempt } from './decoding.ts';
 
 /** A language is out of the question when the best one is more than this many times as probable. */
 const CLEAR = 50;
@@ -19,24 +19,28 @@ const MOST_OTHERS = 3;
  * A language in which all speech before was is this many times as probable as one not heard yet. With less than `CLEAR`,
  * two sounds alike would leave a doubt in a recording of one language.
  */
-const KEPT = 50;
+const SAME_LANGUAGE_ODDS = 50;
 /**
  * A lead in the mean log probability of the tokens counts this many times, or once a second of speech, if that is more:
  * the longer the text is, the less of its mean is chance.
  */
 const LEAST_TEXT_WEIGHT = 10;
 
-/** A language, and the first look at the chunk in it where that was needed to tell. */
-export interface ToldLanguage {
+/** A language, and the first attempt at the chunk in it where that was needed to decide. */
+export interface ChunkLanguage {
   detected: DetectedLanguage;
-  first?: Look | NativeError;
+  first?: AttemptResult | NativeError;
 }
 
 /**
  * The language of the chunk, among those that the request allows and the model knows. The engine keeps the encoded
- * audio, so neither the looks at the text nor the decoding after it encode it again.
+ * audio, so neither the attempts at the text nor the decoding after it encode it again.
  */
-export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<ToldLanguage> {
+export async function detectChunkLanguage(
+  lane: Lane,
+  chunk: Chunk,
+  request: ChunkRequest,
+): Promise<ChunkLanguage> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   const [{ audioContext }] = attemptsFor(durationSec, lane.info, request);
   const { probabilities } = await lane.detectLanguage(
@@ -49,7 +53,7 @@ export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkReque
   const [top, ...others] = inDoubt(knowing((await request.before()).languages, sound));
   if (others.length === 0) return { detected: top };
   const hear = ({ language }: DetectedLanguage) =>
-    firstLook(lane, chunk, { language, isEncoded: true }, request);
+    firstAttempt(lane, chunk, { language, isEncoded: true }, request);
   const first = await hear(top);
   if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first };
   const texts: Text[] = first.verdict === 'accept' ? [{ detected: top, first }] : [];
@@ -60,8 +64,8 @@ export async function tellLanguage(lane: Lane, chunk: Chunk, request: ChunkReque
   return texts.length > 0 ? bestOf(texts, durationSec) : { detected: top, first };
 }
 
-interface Text extends ToldLanguage {
-  first: Look;
+interface Text extends ChunkLanguage {
+  first: AttemptResult;
 }
 
 /** Weighs the texts with their languages. That of the best one has its part of what the others had. */
@@ -90,7 +94,7 @@ function knowing(before: LanguageTally, sound: Ranked): Ranked {
   return ranked(
     sound.map(({ language, probability }) => ({
       language,
-      probability: probability * (1 + (KEPT - 1) * before.share(language)),
+      probability: probability * (1 + (SAME_LANGUAGE_ODDS - 1) * before.share(language)),
     })),
   );
 }

@@ -5,23 +5,23 @@ import { tooLong } from '../alignment/placing.ts';
 import { contextFor } from '../decoding.ts';
 import { type ChunkRequest, type Dropped, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
 import { beginsUnspaced, type UnnumberedSegment } from '../segment.ts';
-import { type Chunk, heardSec, withSilences } from '../speech/chunks.ts';
+import { type Chunk, secondsInChunk, withSilences } from '../speech/chunks.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
 import { toWords } from '../text/words.ts';
 import { withoutAnnotations } from './annotations.ts';
 import {
+  type AttemptResult,
   type Decoded,
   type Decoding,
   decode,
-  firstLook,
+  firstAttempt,
   type Heard,
-  type Look,
   speechSecOf,
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
-import { tellLanguage } from './language.ts';
+import { detectChunkLanguage } from './language.ts';
 import { betweenPauses } from './pauses.ts';
 
 /** Longer chunks take no less time for each second of speech, and more memory. bench/results/time.md has the figures. */
@@ -32,14 +32,14 @@ const MAX_CHUNK_SEC = 20;
  */
 const MAX_GAP_SEC = 5;
 /** More silence would be encoded for nothing. */
-const HEARD_GAP_SEC = 1;
+const KEPT_PAUSE_SEC = 1;
 /** The spans of a chunk have lost text together when apart they have this many times as many syllables. */
-const MORE = 1.25;
+const LEAST_GAIN = 1.25;
 
 export const recognizer: Recognizer = {
   limits: (language) => ({
     maxSec: MAX_CHUNK_SEC,
-    heardGapSec: HEARD_GAP_SEC,
+    keptPauseSec: KEPT_PAUSE_SEC,
     ...(language !== undefined && { maxGapSec: MAX_GAP_SEC }),
   }),
 
@@ -47,7 +47,7 @@ export const recognizer: Recognizer = {
     const isEncoded = request.language === undefined;
     const { detected, first } =
       request.language === undefined
-        ? await tellLanguage(lane, chunk, request)
+        ? await detectChunkLanguage(lane, chunk, request)
         : { detected: { language: request.language, probability: 1 } };
     const { language } = detected;
     const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
@@ -55,7 +55,7 @@ export const recognizer: Recognizer = {
     const text = textOf(together);
     const parts = !request.draft && (await mayLackText(text, chunk, request)) ? partsOf(chunk) : [];
     if (parts.length > 1) {
-      const apart = await heardApart(lane, parts, MORE * countSyllables(text), language, request);
+      const apart = await decodeParts(lane, parts, LEAST_GAIN * countSyllables(text), language, request);
       if (apart !== null) return { detected, ...joined(apart, language, request) };
     }
     if (together === 'repetition')
@@ -101,7 +101,7 @@ interface Part {
 /** The spans of speech, each as a chunk, or the speech between the pauses of a single span. */
 function partsOf(chunk: Chunk): Chunk[] {
   const { startSec, samples, speech } = chunk;
-  const at = (sec: number) => Math.round(heardSec(chunk, sec) * SAMPLE_RATE);
+  const at = (sec: number) => Math.round(secondsInChunk(chunk, sec) * SAMPLE_RATE);
   const sec = (sample: number) => startSec + sample / SAMPLE_RATE; // a single span has no pause to be cut
   const spans =
     speech.length > 1
@@ -123,9 +123,9 @@ function partsOf(chunk: Chunk): Chunk[] {
 /**
  * Hears parts of a chunk each by itself; null where they have no more syllables than `least`. In one chunk Whisper writes
  * a sentence once that is said several times, or stops after the first one. Slow speech is the more common reason for a
- * short text, so one look at each part tells first whether the parts are worth all attempts.
+ * short text, so one attempt at each part shows first whether the parts are worth all attempts.
  */
-async function heardApart(
+async function decodeParts(
   lane: Lane,
   parts: Chunk[],
   least: number,
@@ -133,8 +133,9 @@ async function heardApart(
   request: ChunkRequest,
 ): Promise<Part[] | null> {
   const firsts = [];
-  for (const part of parts) firsts.push(await firstLook(lane, part, { language, isEncoded: false }, request));
-  if (!firsts.some(isRejected) && syllablesOf(firsts.map(textOfLook)) <= least) return null;
+  for (const part of parts)
+    firsts.push(await firstAttempt(lane, part, { language, isEncoded: false }, request));
+  if (!firsts.some(isRejected) && syllablesOf(firsts.map(textOfAttempt)) <= least) return null;
   const all: Part[] = [];
   for (const [i, part] of parts.entries()) {
     const decoding = { language, isEncoded: false, first: firsts[i] };
@@ -145,12 +146,12 @@ async function heardApart(
 
 const syllablesOf = (texts: string[]): number => texts.reduce((sum, text) => sum + countSyllables(text), 0);
 
-/** True where another attempt may hear more. */
-const isRejected = (look: Look | NativeError): boolean =>
-  look instanceof NativeError || look.verdict === 'retry';
+/** True where another attempt may find more text. */
+const isRejected = (attempt: AttemptResult | NativeError): boolean =>
+  attempt instanceof NativeError || attempt.verdict === 'retry';
 
-const textOfLook = (look: Look | NativeError): string =>
-  look instanceof NativeError ? '' : look.decoded.outcome.text;
+const textOfAttempt = (attempt: AttemptResult | NativeError): string =>
+  attempt instanceof NativeError ? '' : attempt.decoded.outcome.text;
 
 function joined(parts: Part[], language: string, request: ChunkRequest) {
   const sentences: UnnumberedSegment[] = [];

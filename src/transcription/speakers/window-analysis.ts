@@ -19,13 +19,13 @@ const STEP_SEC = 2.5;
 const FIRST_STEP_SEC = 1.25;
 const FIRST_SEC = 60;
 
-export interface ListeningOptions {
+export interface WindowAnalysisOptions {
   signal: AbortSignal;
   /** True to ask about each window as soon as it is full; else about many at a time, which costs much less. */
   atOnce: boolean;
 }
 
-export interface Listening {
+export interface WindowAnalysis {
   push(block: Float32Array): Promise<void>;
   /** Resolves when windows reach this frame, or all of the audio that has come. */
   reach(frame: number): Promise<void>;
@@ -33,11 +33,11 @@ export interface Listening {
 }
 
 /** Computes the windows of the audio in order and hands each to `onWindow`. */
-export function createListening(
+export function createWindowAnalysis(
   model: SpeakerModel,
-  { signal, atOnce }: ListeningOptions,
+  { signal, atOnce }: WindowAnalysisOptions,
   onWindow: (window: WindowSpeakers) => void,
-): Listening {
+): WindowAnalysis {
   const stretches = createStretches(atOnce ? () => ({ stepFrames: framesOf(STEP_SEC), windows: 1 }) : sizeAt);
   const open: OpenWindow[] = [];
   let last: Promise<void> = Promise.resolve();
