@@ -5,9 +5,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createProgram } from '../src/cli/program.ts';
 import { cliDocument, manPage } from '../src/cli/reference.ts';
-import { withSettingsTable } from '../src/cli/settings-document.ts';
+import { withSettingsTables } from '../src/cli/settings-document.ts';
 
 mkdirSync('man', { recursive: true });
 writeFileSync('docs/cli.md', cliDocument(createProgram()));
 writeFileSync('man/voxgate.1', manPage(createProgram()));
-writeFileSync('docs/configuration.md', withSettingsTable(readFileSync('docs/configuration.md', 'utf8')));
+writeFileSync('docs/configuration.md', withSettingsTables(readFileSync('docs/configuration.md', 'utf8')));

@@ -1,7 +1,7 @@
 /** `voxgate config` shows every setting, and writes an example of them all from the same schema. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { type Config, givenSettings, readConfig, settings } from '../config/config.ts';
+import { type Config, givenSettings, readConfig, SETTING_GROUPS, settings } from '../config/config.ts';
 import { MASK, withoutLogin } from '../config/kinds.ts';
 import { checkModelSettings } from './model-settings.ts';
 import { examples } from './options.ts';
@@ -53,7 +53,8 @@ export function registerConfigCommand(
 
 /** @param given the texts of the settings that are set, by name */
 function showSettings(config: Config, given: Readonly<Record<string, string>>): ShownSetting[] {
-  return describedSettings().map(({ name, description, secret, fallback }) => {
+  const described = describedGroups().flatMap((group) => group.settings);
+  return described.map(({ name, description, secret, fallback }) => {
     const set = given[name];
     if (set !== undefined)
       return { name, value: secret ? MASK : withoutLogin(set), source: 'environment', description };
@@ -65,22 +66,39 @@ function showSettings(config: Config, given: Readonly<Record<string, string>>): 
 
 /** An environment file in which every setting is a comment with its default. */
 function exampleFile(): string {
-  const entries = describedSettings().map(
-    ({ name, description, allowed, fallback }) =>
-      `# ${description}${allowed && ` (${allowed})`}\n#${name}=${fallback}\n`,
+  const groups = describedGroups().map(
+    ({ title, settings }) => `\n## ${title}\n\n${settings.map(exampleOf).join('\n')}`,
   );
-  return `# Settings of voxgate. Every line is a comment: what is not set has its default.\n\n${entries.join('\n')}`;
+  return `# Settings of voxgate. Every line is a comment: what is not set has its default.\n${groups.join('')}`;
 }
 
-/** Every setting of the schema, with what is allowed and its default as text. */
-export function describedSettings() {
+function exampleOf({ name, description, allowed, fallback }: DescribedSetting): string {
+  return `# ${description}${allowed && ` (${allowed})`}\n#${name}=${fallback}\n`;
+}
+
+interface DescribedSetting {
+  name: string;
+  description: string;
+  secret: boolean;
+  /** The values that it may have; '' where the description says it. */
+  allowed: string;
+  /** The default as text; '' where there is none, or it depends on the machine. */
+  fallback: string;
+}
+
+/** Every setting of the schema, in its groups. */
+export function describedGroups(): { title: string; settings: DescribedSetting[] }[] {
   const absent: Record<string, unknown> = settings.parse({});
-  return Object.entries(settings.shape).map(([name, kind]) => {
-    const { description = '', secret = false } = kind.meta() ?? {};
-    const fallback = absent[name];
-    const allowed = typeof fallback === 'boolean' ? 'on, off' : allowedBy(kind);
-    return { name, description, secret: secret === true, allowed, fallback: asText(fallback) };
-  });
+  return Object.entries(SETTING_GROUPS).map(([title, group]) => ({
+    title,
+    settings: Object.entries<z.ZodType>(group).map(([name, kind]) => describe(name, kind, absent[name])),
+  }));
+}
+
+function describe(name: string, kind: z.ZodType, fallback: unknown): DescribedSetting {
+  const { description = '', secret = false } = kind.meta() ?? {};
+  const allowed = typeof fallback === 'boolean' ? 'on, off' : allowedBy(kind);
+  return { name, description, secret: secret === true, allowed, fallback: asText(fallback) };
 }
 
 /** '' for what is no number and no choice. */

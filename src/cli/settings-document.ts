@@ -1,5 +1,5 @@
-/** The table of docs/configuration.md, made from the schema of the settings. */
-import { describedSettings } from './config.ts';
+/** The tables of docs/configuration.md, made from the schema of the settings. */
+import { describedGroups } from './config.ts';
 
 /** The defaults that depend on the machine. */
 const DERIVED: Readonly<Record<string, string>> = {
@@ -24,20 +24,24 @@ const SEE: Readonly<Record<string, string>> = {
 
 const MARKED = /(?<=<!-- settings -->\n\n).*?(?=\n\n<!-- \/settings -->)/s;
 
-/** @returns the document with the table between its marks made anew */
-export function withSettingsTable(document: string): string {
-  if (!MARKED.test(document)) throw new Error('The document has no marks of the table of settings');
-  return document.replace(MARKED, () => settingsTable());
+/** @returns the document with the tables between its marks made anew */
+export function withSettingsTables(document: string): string {
+  if (!MARKED.test(document)) throw new Error('The document has no marks of the tables of settings');
+  return document.replace(MARKED, settingsTables);
 }
 
-function settingsTable(): string {
-  const rows = describedSettings().map(({ name, description, allowed, fallback }) => [
-    `\`${name}\``,
-    DERIVED[name] ?? (fallback === '' ? '' : `\`${fallback}\``),
-    allowed,
-    name in SEE ? `${description}, see ${SEE[name]}` : description,
-  ]);
-  return markdownTable([['Name', 'Default', 'Allowed', 'Meaning'], ...rows]);
+function settingsTables(): string {
+  return describedGroups()
+    .map(({ title, settings }) => {
+      const rows = settings.map(({ name, description, allowed, fallback }) => [
+        `\`${name}\``,
+        DERIVED[name] ?? (fallback === '' ? '' : `\`${fallback}\``),
+        allowed,
+        name in SEE ? `${description}, see ${SEE[name]}` : description,
+      ]);
+      return `### ${title}\n\n${markdownTable([['Name', 'Default', 'Allowed', 'Meaning'], ...rows])}`;
+    })
+    .join('\n\n');
 }
 
 /** Pads the cells as Biome does. */

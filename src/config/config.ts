@@ -35,7 +35,7 @@ export { ConfigError };
 /** The rest is for uploads on a memory file system, decoders, and the system itself. */
 const MODEL_MEMORY_SHARE = 0.75;
 
-export const settings = z.object({
+const listening = {
   SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
   SVC_PORT: integer(0, 65535).default(8000).describe('port to listen on; 0 picks a free one'),
   SVC_WYOMING_PORT: integer(0, 65535)
@@ -44,6 +44,62 @@ export const settings = z.object({
   SVC_WYOMING_KEYLESS: onOff
     .default(false)
     .describe('whether other machines may use Wyoming without a key while `SVC_API_KEY` is set'),
+  SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
+  SVC_TRUST_PROXY: trustedProxies
+    .default(0)
+    .describe('reverse proxies that are believed: how many, or their subnets'),
+};
+
+const access = {
+  SVC_API_KEY: keys
+    .default([])
+    .meta(secret('keys of which a request must carry one, comma-separated; empty = open')),
+  SVC_ALLOWED_HOSTS: list
+    .refine(
+      (names) => names.every((name) => name === '*' || /^[\w.:[\]-]+$/.test(name)),
+      'Expected host names',
+    )
+    .default([])
+    .describe('further names by which clients may call the gateway; `*` = any'),
+  SVC_CORS_ORIGINS: origins
+    .default([])
+    .describe('sites whose pages may use the API, comma-separated; `*` = all'),
+};
+
+const models = {
+  SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept'),
+  SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether absent weights may be downloaded'),
+  SVC_MODEL_DEFAULT_SIZE: z.enum(SIZES).default('small').describe('multilingual size that `auto` prefers'),
+  SVC_MODEL_PRELOAD: list.default([]).describe('model ids or aliases loaded at start, comma-separated'),
+  SVC_MODEL_ALIASES: aliases.default({}).describe('further names of models, as `name=id`, comma-separated'),
+  SVC_MODEL_ALLOW: list
+    .default([])
+    .describe('models that requests may use, comma-separated ids or aliases; empty = all'),
+  HF_ENDPOINT: httpUrl('https://huggingface.co').describe('model hub'),
+  HF_TOKEN: z.string().min(1).optional().meta(secret('access token for the model hub')),
+};
+
+const machine = {
+  SVC_DEVICE: z
+    .string()
+    .regex(/^(auto|cpu|(cuda|vulkan)(:\d+)?)$/, 'Expected auto, cpu, cuda, vulkan, cuda:<n> or vulkan:<n>')
+    .default('auto')
+    .describe('where models run: `auto`, `cpu`, `cuda`, `vulkan`, `cuda:<n>` or `vulkan:<n>`'),
+  SVC_CPU: cpuLevel.default('auto').describe('instructions that models compute with on the CPU'),
+  SVC_THREADS: integer(1, 512).optional().describe('threads of one inference'),
+  SVC_BEAM_SIZE: integer(1, BUDGETS.whisper.maxBeams)
+    .default(5)
+    .describe('beams of Whisper where a text is in doubt; 1 = greedy'),
+  SVC_MODEL_KEEP_ALIVE_SEC: number(-1, 31_536_000)
+    .default(300)
+    .describe('idle seconds before a model leaves memory; 0 at once, -1 never'),
+  SVC_MODEL_MEMORY_MB: number(1, 16_777_216)
+    .optional()
+    .describe('memory that loaded models may take together, MiB'),
+  SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled while they are needed'),
+};
+
+const upstreams = {
   SVC_TTS_UPSTREAM_URL: upstreamUrl('http://127.0.0.1:8091').describe('the speech upstream'),
   SVC_TTS_MODEL_ID: z.string().min(1).max(128).default('tts').describe('its id in the models list'),
   SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
@@ -53,31 +109,9 @@ export const settings = z.object({
   SVC_LLM_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
     .describe('seconds of silence after which a chat call is given up'),
-  SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept'),
-  SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether absent weights may be downloaded'),
-  SVC_MODEL_DEFAULT_SIZE: z.enum(SIZES).default('small').describe('multilingual size that `auto` prefers'),
-  SVC_MODEL_KEEP_ALIVE_SEC: number(-1, 31_536_000)
-    .default(300)
-    .describe('idle seconds before a model leaves memory; 0 at once, -1 never'),
-  SVC_MODEL_PRELOAD: list.default([]).describe('model ids or aliases loaded at start, comma-separated'),
-  SVC_MODEL_ALIASES: aliases.default({}).describe('further names of models, as `name=id`, comma-separated'),
-  SVC_MODEL_MEMORY_MB: number(1, 16_777_216)
-    .optional()
-    .describe('memory that loaded models may take together, MiB'),
-  SVC_MODEL_ALLOW: list
-    .default([])
-    .describe('models that requests may use, comma-separated ids or aliases; empty = all'),
-  SVC_DEVICE: z
-    .string()
-    .regex(/^(auto|cpu|(cuda|vulkan)(:\d+)?)$/, 'Expected auto, cpu, cuda, vulkan, cuda:<n> or vulkan:<n>')
-    .default('auto')
-    .describe('where models run: `auto`, `cpu`, `cuda`, `vulkan`, `cuda:<n>` or `vulkan:<n>`'),
-  SVC_CPU: cpuLevel.default('auto').describe('instructions that models compute with on the CPU'),
-  SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
-  SVC_THREADS: integer(1, 512).optional().describe('threads of one inference'),
-  SVC_BEAM_SIZE: integer(1, BUDGETS.whisper.maxBeams)
-    .default(5)
-    .describe('beams of Whisper where a text is in doubt; 1 = greedy'),
+};
+
+const bounds = {
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
   SVC_MAX_UPLOADS: integer(1, 4096)
     .default(16)
@@ -89,33 +123,23 @@ export const settings = z.object({
   SVC_MAX_HOLD_SEC: number(0.1, 604_800)
     .default(21_600)
     .describe('longest time one request may hold the slot, seconds'),
+  SVC_MAX_LIVE_SESSIONS: integer(1, 4096).default(32).describe('live sessions that may be open at once'),
+};
+
+const waits = {
   SVC_MAX_WAIT_SEC: integer(0, 3600)
     .default(0)
     .describe('longest wait for the slot that a request may ask for, seconds; 0 = none'),
-  SVC_MAX_LIVE_SESSIONS: integer(1, 4096).default(32).describe('live sessions that may be open at once'),
   SVC_LIVE_WAIT_SEC: number(0, 600)
     .default(10)
     .describe('longest time an utterance of a live session waits for the slot, seconds'),
   SVC_DRAIN_SEC: number(0, 3600)
     .default(30)
     .describe('longest wait for requests under way when the gateway stops, seconds'),
-  SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled while they are needed'),
-  SVC_API_KEY: keys
-    .default([])
-    .meta(secret('keys of which a request must carry one, comma-separated; empty = open')),
-  SVC_CORS_ORIGINS: origins
-    .default([])
-    .describe('sites whose pages may use the API, comma-separated; `*` = all'),
-  SVC_ALLOWED_HOSTS: list
-    .refine(
-      (names) => names.every((name) => name === '*' || /^[\w.:[\]-]+$/.test(name)),
-      'Expected host names',
-    )
-    .default([])
-    .describe('further names by which clients may call the gateway; `*` = any'),
-  SVC_TRUST_PROXY: trustedProxies
-    .default(0)
-    .describe('reverse proxies that are believed: how many, or their subnets'),
+};
+
+const records = {
+  SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
   SVC_OBS_METRICS_ENABLED: onOff.default(true).describe('metrics at start'),
   SVC_OBS_METRICS_WINDOW_SEC: integer(1, 86_400)
     .default(3600)
@@ -137,9 +161,29 @@ export const settings = z.object({
     .default(5)
     .describe('size within which captures stay, GiB; the oldest are removed; may be a fraction'),
   SVC_CRASH_DIR: z.string().min(1).default('crashes').describe('folder of the records of crashes'),
-  SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
-  HF_ENDPOINT: httpUrl('https://huggingface.co').describe('model hub'),
-  HF_TOKEN: z.string().min(1).optional().meta(secret('access token for the model hub')),
+};
+
+/** The settings in groups, by what an operator wants to do. */
+export const SETTING_GROUPS = {
+  'Listen for clients': listening,
+  'Say who may ask': access,
+  'Choose the models': models,
+  'Use the machine': machine,
+  'Pass on speech and chat': upstreams,
+  'Bound what requests take': bounds,
+  'Wait for the slot, and stop': waits,
+  'See what happened': records,
+} as const;
+
+export const settings = z.object({
+  ...listening,
+  ...access,
+  ...models,
+  ...machine,
+  ...upstreams,
+  ...bounds,
+  ...waits,
+  ...records,
 });
 
 /** Settings as a program gives them. */

@@ -167,7 +167,7 @@ export interface VoiceActivityModel {
   close(): Promise<void>;
 }
 
-/** Tells speakers apart. Its calls keep nothing from one to the next. */
+/** Diarization: tells speakers apart. Its calls keep nothing from one to the next. */
 export interface SpeakerModel {
   /**
    * Who of up to three speakers speaks when, in windows of 10 s. The windows begin `step` samples apart (1600 to 160000)

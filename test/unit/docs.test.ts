@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { withSettingsTable } from '../../src/cli/settings-document.ts';
+import { withSettingsTables } from '../../src/cli/settings-document.ts';
 import { ERROR_CODES, ERROR_KINDS, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
 import * as api from '../../src/http/openapi/openapi.ts';
 import { CATALOGUE, PROVIDERS } from '../../src/models/catalogue.ts';
@@ -107,9 +107,9 @@ test('the docs have the response headers and the providers', () => {
     assert(apiDoc.includes(`\`${provider}\``), `the pages of the API have no provider ${provider}`);
 });
 
-test('the table of settings is what `npm run docs:cli` makes of the schema', () => {
+test('the tables of settings are what `npm run docs:cli` makes of the schema', () => {
   const document = read('docs/configuration.md');
-  const made = withSettingsTable(document);
+  const made = withSettingsTables(document);
   const changed = made.split('\n').filter((line) => !document.split('\n').includes(line));
   assert(document === made, `npm run docs:cli changes the lines\n${changed.join('\n')}`);
 });

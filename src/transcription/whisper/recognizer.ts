@@ -121,7 +121,7 @@ function partsOf(chunk: Chunk): Chunk[] {
 }
 
 /**
- * Hears parts of a chunk each by itself; null where they have no more syllables than `least`. In one chunk Whisper writes
+ * Decodes parts of a chunk each by itself; null where they have no more syllables than `least`. In one chunk Whisper writes
  * a sentence once that is said several times, or stops after the first one. Slow speech is the more common reason for a
  * short text, so one attempt at each part shows first whether the parts are worth all attempts.
  */
