@@ -7,8 +7,8 @@ import { fullMessage } from '../errors.ts';
 import { VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../models/store.ts';
-import { examples } from './options.ts';
 import { createProgressView } from './model-progress.ts';
+import { examples } from './options.ts';
 
 export interface ModelsCommandDeps {
   /** `modelId` gives the id that a name stands for, and returns an unknown name as it is. */

@@ -8,10 +8,10 @@ import { TOGETHER } from './agglomerative.ts';
 import { type LabeledWindow, labelsFor, sharesOf, UNKNOWN, type WindowSpeakers } from './assignment.ts';
 import { type Diarization, type DiarizationOptions, WINDOWS_BEFORE, withLabel } from './diarization.ts';
 import { frameAt } from './frames.ts';
-import { createWindowAnalysis } from './window-analysis.ts';
 import { createLabels, NAME_COSINE } from './names.ts';
 import { type NumberedTurn, PAUSE_SEC, turnsOf } from './turns.ts';
 import { type Centroid, centroidOf, cosine, joined, type LocalVoice } from './voice.ts';
+import { createWindowAnalysis } from './window-analysis.ts';
 
 /** A voice that is less like a speaker is another's. Single voices differ more than groups of them. */
 const THRESHOLD = 0.55;
