@@ -60,6 +60,18 @@ const asksForBeta = (req: Request) =>
 
 const NOTHING = Buffer.alloc(0);
 
+/**
+ * What the session begins with: the settings of its client secret, or those of its address.
+ * @throws GatewayError where that cannot be served
+ */
+function firstState(req: Request, res: Response, live: RealtimeDeps['live']): SessionState {
+  const model = typeof req.query.model === 'string' ? req.query.model : undefined;
+  const first = startingState(model, settingsOfSecret(res));
+  notesOf(res).model = first.transcription?.model ?? undefined;
+  requireServed(toLiveSettings(first, live.transcription.aliases), live, { beta: asksForBeta(req) });
+  return first;
+}
+
 export function createRealtime(deps: RealtimeDeps): Realtime {
   const open = new Set<Connection>();
   const accept = new WebSocketServer({
@@ -115,13 +127,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       throw new GatewayError('upgrade_required', {});
     }
     if (!isHandshake(req)) throw httpRefusal(400);
-    const model = typeof req.query.model === 'string' ? req.query.model : undefined;
-    const made: SessionState | undefined = settingsOfSecret(res);
-    const first = startingState(model, made);
-    notesOf(res).model = first.transcription?.model ?? undefined;
-    requireServed(toLiveSettings(first, deps.live.transcription.aliases), deps.live, {
-      beta: asksForBeta(req),
-    });
+    const first = firstState(req, res, deps.live);
     const network = networkOf(req.ip ?? '');
     deps.places.makeRoom(network);
     const { socket, head } = offer;
