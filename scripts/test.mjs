@@ -1,10 +1,14 @@
 /**
  * `npm test` runs every test, or those whose path contains one of the arguments. Each file has a process of its own,
  * so that a crash of the addon fails one file. Files that measure times or memory, or transcribe with all cores, run
- * alone; the rest share the cores.
+ * alone; the rest share the cores. A file runs as a bundle (bundle.mjs) which is made anew each time; without this
+ * script it runs with `node --import tsx --test`.
  * The slow tests of `test/deep` run only when an argument names them, as `npm run check:deep` does.
  */
-import { forEachAtOnce, isLate, runLines, testFiles, turned } from './tools.mjs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { bundle, bundleOf } from './bundle.mjs';
+import { forEachAtOnce, isLate, ROOT, runLines, testFiles, turned } from './tools.mjs';
 
 const wanted = process.argv.slice(2);
 const files = testFiles().filter((path) =>
@@ -16,8 +20,10 @@ if (files.length === 0) {
 }
 
 const ALONE = /^test\/(deep|model|native)\/|^test\/http\/(proxies|small-requests)\./;
-const SHARING =
+const SHARING_DEEP =
   /^test\/deep\/(api-page|benches|clients|containers|cuda|documents|generated-sounds|macos|models-import|musl|package|package-arm64|recipes|recorded-requests|request-fuzz|schedules|site|vulkan)\./;
+const SHARING =
+  /^test\/(model\/package-index|native\/(audio-open|changing-file|compute-libraries|crash|environment|patches|refused-threads))\./;
 /** These begin first, so that a core does not wait for one of them at the end. */
 const LONGEST = /^test\/deep\/(benches|recipes|schedules)\./;
 /** No file takes half of this. One that hangs ends, and fails. */
@@ -29,7 +35,19 @@ const FAILURES = '✖ failing tests:';
 /** What Node prints at the end of each file. */
 const SUMMARY = /^ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$/;
 
-const isAlone = (path) => ALONE.test(path) && !SHARING.test(path);
+/** What tests start as a process (test/program.ts). */
+const PROGRAMS = [
+  'src/main.ts',
+  'test/faults/fail-nth/gateway.ts',
+  'test/http/attack-process.ts',
+  'test/http/impatient-supervisor.ts',
+  'test/http/scripted-serve.ts',
+];
+const bundles = makeFolder();
+await bundle([...files, ...PROGRAMS], bundles);
+process.env.VOXGATE_TEST_BUNDLES = bundles;
+
+const isAlone = (path) => ALONE.test(path) && ![SHARING, SHARING_DEEP].some((sharing) => sharing.test(path));
 const isLongest = (path) => LONGEST.test(path);
 const byTurn = turned(files);
 const together = byTurn.filter((path) => !isAlone(path));
@@ -69,11 +87,21 @@ async function runFile(path, isOnly) {
     if (isOnly) print(line);
   };
   if (isOnly) print(`\n== ${path}`);
-  const args = ['--import', 'tsx', '--test-reporter=spec', '--test-reporter-destination=stdout', path];
+  const reporter = ['--test-reporter=spec', '--test-reporter-destination=stdout'];
+  const args = ['--enable-source-maps', ...reporter, bundleOf(path, bundles)];
   const { status, seconds } = await runLines(process.execPath, args, { onLine, limitMs: LIMIT_MS });
   if (!isOnly) for (const line of [`\n== ${path}`, ...lines]) print(line);
   if (status !== 0) failed.push({ path, lines: failures(lines) });
   took.push({ path, seconds });
+}
+
+/** A folder that is gone when this process is. */
+function makeFolder() {
+  mkdirSync(join(ROOT, 'build-tests'), { recursive: true });
+  const folder = mkdtempSync(join(ROOT, 'build-tests', 'run-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
+  return folder;
 }
 
 /** What a file printed of its failures; the end of what it printed where it ended otherwise. */

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { MetricsSnapshot } from '../../src/observability/metrics.ts';
 import { compilePreloadLibrary } from '../preload-library.ts';
+import { program } from '../program.ts';
 import { until } from '../until.ts';
 import { wav } from '../wav.ts';
 import { writeWeights } from './fail-nth/weights.ts';
@@ -42,8 +43,7 @@ async function start(t: TestContext) {
     writeFileSync(clock, bytes, { flag: 'r+' }); // a mapped file must keep its size
   };
   writeFileSync(clock, Buffer.alloc(8));
-  const script = new URL('./fail-nth/gateway.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, ['--import', 'tsx', script, dir], {
+  const child = spawn(process.execPath, [...program('test/faults/fail-nth/gateway.ts'), dir], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       ...{ ...process.env, LD_PRELOAD: library.path, VOXGATE_CLOCK_LEAP: clock, SVC_API_KEY: KEY, TZ: 'UTC' },
@@ -97,8 +97,8 @@ async function transcribe(base: string, between: () => void = () => undefined): 
 function logged(dir: string): { day: string; ts: string; status: number; latency_ms: number }[] {
   return readdirSync(join(dir, 'logs')).flatMap((name) =>
     readFileSync(join(dir, 'logs', name), 'utf8')
-      .trimEnd()
       .split('\n')
+      .slice(0, -1) // of a line that is being written, the end is missing
       .map((line) => ({ day: name.slice('access-'.length, -'.jsonl'.length), ...JSON.parse(line) })),
   );
 }

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { cgroupLimits } from '../../src/machine.ts';
 import { json, toneWav, until } from '../http/harness.ts';
+import { program } from '../program.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 
@@ -23,7 +24,7 @@ interface Server {
 /** Runs the real gateway, with its real engine and no weights, under a command that limits it. */
 async function serve(t: TestContext, limiter: string[] = []): Promise<Server> {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-limits-'));
-  const node = [process.execPath, '--import', 'tsx', join(ROOT, 'src/main.ts'), 'serve'];
+  const node = [process.execPath, ...program('src/main.ts'), 'serve'];
   const [command = '', ...args] = [...limiter, ...node];
   const env = {
     ...{

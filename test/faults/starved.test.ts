@@ -8,6 +8,7 @@ import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { program } from '../program.ts';
 import { until } from '../until.ts';
 import { wav } from '../wav.ts';
 import { writeWeights } from './fail-nth/weights.ts';
@@ -36,8 +37,7 @@ async function start(t: TestContext, whisper?: string): Promise<Gateway> {
   if (whisper !== undefined)
     for (const folder of ['weights', 'models'])
       copyFileSync(whisper, join(dir, folder, 'multilingual-base.bin'));
-  const script = new URL('./fail-nth/gateway.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, ['--import', 'tsx', script, dir], {
+  const child = spawn(process.execPath, [...program('test/faults/fail-nth/gateway.ts'), dir], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let printed = '';

@@ -6,11 +6,12 @@
  * A process that ends before it is told to fails the test: an attack that is over is no attack.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OtherBudgets } from '../../src/limits/budgets.ts';
+import { program } from '../program.ts';
 import type { ATTACKS } from './attack-process.ts';
 import { form, startGateway, toneWav } from './harness.ts';
 
@@ -20,7 +21,7 @@ const STRETCHES = 3;
 /** The honest client rests between its requests, so that the gateway is not busy with it alone. */
 const PAUSE_MS = 50;
 const LONGEST_MS = 10_000;
-const PROGRAM = new URL('./attack-process.ts', import.meta.url);
+const PROGRAM = program('test/http/attack-process.ts');
 
 export interface Report {
   transcriptions: number;
@@ -78,7 +79,9 @@ export async function underAttack(attack: keyof typeof ATTACKS, options: Options
   /** The processes that ended before they were told to. */
   const ended: string[] = [];
   const begin = async (...args: string[]) => {
-    const child = fork(PROGRAM, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const child = spawn(process.execPath, [...PROGRAM, ...args], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     children.push(child);
     child.once('exit', (code, signal) => ended.push(`${args[0]}: ${code ?? signal}`));
     const over = once(child, 'exit').then(() => assert.deepEqual(ended, []));

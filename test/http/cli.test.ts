@@ -8,9 +8,10 @@ import { after, before, test } from 'node:test';
 import { shownCommands } from '../../src/cli/completion.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { cliDocument, manPage } from '../../src/cli/reference.ts';
+import { program } from '../program.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
-const COMMAND = `${process.execPath} --import tsx ${join(ROOT, 'src/main.ts')}`;
+const COMMAND = [process.execPath, ...program('src/main.ts')].join(' ');
 
 let folder: string;
 before(() => {

@@ -9,6 +9,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { program } from '../program.ts';
 import { startGateway, toneWav } from './harness.ts';
 import { type Served, serve } from './served.ts';
 
@@ -49,7 +50,7 @@ test('a gateway whose standard error has no room goes on, and stops in order', a
 /** Runs a command. Its standard output is the given file, or a pipe whose reader has left. */
 async function runInto(stdout: number | 'closed', args: readonly string[]) {
   const stdio: StdioOptions = ['ignore', stdout === 'closed' ? 'pipe' : stdout, 'pipe'];
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts', ...args], { cwd: ROOT, stdio });
+  const child = spawn(process.execPath, [...program('src/main.ts'), ...args], { cwd: ROOT, stdio });
   child.stdout?.destroy();
   let stderr = '';
   child.stderr?.on('data', (data) => (stderr += data));

@@ -16,6 +16,7 @@ import { missingEngine } from '../../src/engine/missing-engine.ts';
 import { DIARIZATION, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
 import { createRecords } from '../../src/models/records.ts';
 import { createModelStore } from '../../src/models/store.ts';
+import { program } from '../program.ts';
 import { onSmallDisk } from '../unit/observability-fixtures.ts';
 import { startGateway } from './harness.ts';
 
@@ -211,7 +212,7 @@ test('a check that hangs or throws is a problem, and the others are answered', a
 });
 
 async function run(args: string[], env: NodeJS.ProcessEnv) {
-  const command = ['--import', 'tsx', 'src/main.ts', 'doctor', ...args];
+  const command = [...program('src/main.ts'), 'doctor', ...args];
   const child = spawn(process.execPath, command, {
     cwd: ROOT,
     env: { ...process.env, SVC_PORT: '0', ...env },

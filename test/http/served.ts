@@ -6,12 +6,13 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../../bench/common/gateway.ts';
+import { program } from '../program.ts';
 import { until } from '../until.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 
 /** The command that serves over the scripted engine (scripted-serve.ts). */
-export const SCRIPTED = ['--import', 'tsx', 'test/http/scripted-serve.ts', 'serve'];
+export const SCRIPTED = [...program('test/http/scripted-serve.ts'), 'serve'];
 export const SUPERVISED = [...SCRIPTED, '--supervised'];
 
 export interface Served extends AsyncDisposable {

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { freePort } from '../../bench/common/gateway.ts';
 import { pauseAfter } from '../../src/cli/supervise.ts';
+import { program } from '../program.ts';
 import { until } from '../until.ts';
 import { form, json, toneWav } from './harness.ts';
 import {
@@ -299,9 +300,7 @@ test('a server whose event loop stands still is killed, recorded and started aga
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-supervise-test-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   await using served = await serve({ SVC_CRASH_DIR: dir }, [
-    '--import',
-    'tsx',
-    'test/http/impatient-supervisor.ts',
+    ...program('test/http/impatient-supervisor.ts'),
     ...SCRIPTED,
     '--child',
   ]);

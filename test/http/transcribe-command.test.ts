@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { transcriptionFields } from '../../src/wire/request.ts';
+import { program } from '../program.ts';
 import { type Script, startGateway, toneWav, until, untilAborted } from './harness.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -28,7 +29,7 @@ function folder(t: TestContext): string {
 }
 
 function start(args: string[], env: NodeJS.ProcessEnv = {}): ChildProcess & { out(): string; err(): string } {
-  const command = ['--import', 'tsx', 'test/http/scripted-serve.ts', 'transcribe', ...args];
+  const command = [...program('test/http/scripted-serve.ts'), 'transcribe', ...args];
   const child = spawn(process.execPath, command, { cwd: ROOT, env: { ...process.env, ...env } });
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (data) => (stdout += data));

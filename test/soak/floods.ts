@@ -3,13 +3,14 @@
  * /health and transcribes. Nothing may end the server, every transcription must be served, and the memory must stay
  * where it was when the floods had been going for a while.
  */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ATTACKS } from '../http/attack-process.ts';
 import { serve } from '../http/served.ts';
+import { program } from '../program.ts';
 import { JFK } from '../wav.ts';
 
 const FLOODS: readonly (keyof typeof ATTACKS)[] = [
@@ -34,7 +35,7 @@ interface FloodReport {
   ended: string[];
 }
 
-const PROGRAM = new URL('../http/attack-process.ts', import.meta.url);
+const PROGRAM = program('test/http/attack-process.ts');
 const STRETCH_MS = 30_000;
 const HEALTH_LIMIT_MS = 100;
 /** Of the median memory in the last third of the time to that in the first. Large messages come and go. */
@@ -60,7 +61,9 @@ export async function floods({ seconds }: { seconds: number }): Promise<FloodRep
   const children: ChildProcess[] = [];
   let isOver = false;
   const begin = async (...args: string[]): Promise<{ child: ChildProcess; said: unknown }> => {
-    const child = fork(PROGRAM, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const child = spawn(process.execPath, [...PROGRAM, ...args], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     children.push(child);
     child.once('exit', (code, signal) => {
       if (!isOver) report.ended.push(`${args[0]} has ended: ${code ?? signal}`);

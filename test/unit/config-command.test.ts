@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { readConfig, settings } from '../../src/config/config.ts';
+import { program } from '../program.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const NAMES = Object.keys(settings.shape);
@@ -10,7 +11,7 @@ const NAMES = Object.keys(settings.shape);
 /** The environment holds nothing of the settings but these. */
 function run(args: string[], env: NodeJS.ProcessEnv = {}) {
   const bare = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVC|HF)_/.test(name)));
-  const command = ['--import', 'tsx', 'src/main.ts', 'config', ...args];
+  const command = [...program('src/main.ts'), 'config', ...args];
   return spawnSync(process.execPath, command, { cwd: ROOT, env: { ...bare, ...env }, encoding: 'utf8' });
 }
 

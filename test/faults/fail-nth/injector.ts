@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { closeSync, openSync, readdirSync, readlinkSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { compilePreloadLibrary } from '../../preload-library.ts';
+import { program } from '../../program.ts';
 import { until } from '../../until.ts';
 
 /** The calls that can fail, by the number that fail-nth.c gives them. */
@@ -38,8 +39,7 @@ export function compileLibrary(dir: string): string | false {
 export async function startInjectedGateway(dir: string, env: NodeJS.ProcessEnv): Promise<InjectedGateway> {
   const controlPath = join(dir, 'control');
   writeFileSync(controlPath, Buffer.alloc(CONTROL_BYTES));
-  const script = new URL('./gateway.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, ['--import', 'tsx', script, dir], {
+  const child = spawn(process.execPath, [...program('test/faults/fail-nth/gateway.ts'), dir], {
     env: {
       ...{ ...process.env, ...env },
       ...{ LD_PRELOAD: join(dir, 'fail-nth.so'), VOXGATE_FAIL_NTH: controlPath },
