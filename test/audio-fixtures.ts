@@ -37,6 +37,13 @@ export function makeTone(name: string, ...encoding: string[]): string {
   return path;
 }
 
+/** Makes such a file of each encoding. One process writes all of them, because its start takes longer than a file. */
+export function makeTones(encodings: readonly Encoding[], ...further: string[]): Map<string, string> {
+  const outputs = encodings.flatMap(([name, , ...args]) => [...args, ...further, join(folder, name)]);
+  runFfmpeg('-f', 'lavfi', '-i', TONE, '-filter_threads', '1', ...outputs);
+  return new Map(encodings.map(([name]) => [name, join(folder, name)]));
+}
+
 /** The tone is at full level on both sides, because `-ac 2` would take 3 dB off. */
 const STEREO = ['-af', 'pan=stereo|c0=c0|c1=c0'];
 

@@ -1,6 +1,6 @@
 /** Good files of every container, cut at many places and damaged at random ones. */
 import { readFileSync } from 'node:fs';
-import { FFMPEG_FORMATS, makeTone, OWN_FORMATS } from '../audio-fixtures.ts';
+import { FFMPEG_FORMATS, makeTones, OWN_FORMATS } from '../audio-fixtures.ts';
 import { ANY, type BadFile, join, REFUSED, randomBytes } from './file.ts';
 
 /** Where each file is cut: within its header, and in percent of the file. */
@@ -12,8 +12,8 @@ const SAME_EVERY_TIME = ['-fflags', '+bitexact'];
 
 /** The good files of 2 s, by name; all have been made when this module is loaded. */
 const GOOD: ReadonlyMap<string, Buffer> = new Map([
-  ...[...OWN_FORMATS, ...FFMPEG_FORMATS].map(
-    ([name, , ...encoding]) => [name, readFileSync(makeTone(name, ...encoding, ...SAME_EVERY_TIME))] as const,
+  ...[...makeTones([...OWN_FORMATS, ...FFMPEG_FORMATS], ...SAME_EVERY_TIME)].map(
+    ([name, path]) => [name, readFileSync(path)] as const,
   ),
   ['a.amr', amr(100)],
 ]);
@@ -43,6 +43,7 @@ export function cutFiles(): BadFile[] {
       name: `${name} cut after ${where}`,
       bytes: whole.subarray(0, length),
       expected: length <= 12 ? REFUSED : ANY,
+      maxSec: 4,
     }));
   });
 }

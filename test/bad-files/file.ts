@@ -20,6 +20,8 @@ export interface BadFile {
   bytes: Buffer;
   /** The one outcome, or those that are acceptable; which of them it is stands in `outcomes.json`. */
   expected: Outcome | readonly Outcome[];
+  /** The length of the audio is this at most, in seconds. */
+  maxSec?: number;
   /** The name that the form gives to the file. */
   sentAs?: string;
 }

@@ -15,6 +15,7 @@ import {
   FFMPEG_FORMATS,
   folder,
   makeTone,
+  makeTones,
   measure,
   OWN_FORMATS,
   openHandles,
@@ -50,9 +51,10 @@ test('every format keeps the length, the pitch and the level of a tone', async (
       Uint8Array.from(runFfmpeg('-f', 'lavfi', '-i', TONE, '-ar', '16000', '-f', 'f32le', 'pipe:1')).buffer,
     ),
   );
-  for (const [name, format, ...encoding] of FORMATS) {
+  const tones = makeTones(FORMATS);
+  for (const [name, format] of FORMATS) {
     await t.test(name, async () => {
-      const path = makeTone(name, ...encoding);
+      const path = tones.get(name) ?? '';
       const audio = await collect(path, withBoth());
       assert.equal(audio.format, format);
       assert.ok(Math.abs(audio.samples.length - 2 * RATE) < 0.12 * RATE, `${audio.samples.length} samples`);
@@ -365,31 +367,7 @@ test("damage in the middle ends the audio, and a failure that is not the file's 
   }
 });
 
-test('a cut or damaged file of any format gives some audio or a refusal, and never hangs', async (t) => {
-  for (const [name] of FORMATS.filter(
-    ([, format], index) => FORMATS.findIndex((f) => f[1] === format) === index,
-  )) {
-    await t.test(name, async () => {
-      const whole = readFileSync(join(folder, name));
-      const cuts = [1, 11, 40, 200, 0.3 * whole.length, 0.9 * whole.length, whole.length - 1].map(Math.floor);
-      const flipped = Buffer.from(whole);
-      for (let at = 20; at < flipped.length; at += 97) flipped[at] = (flipped[at] ?? 0) ^ 0x55;
-      for (const bytes of [...cuts.map((length) => whole.subarray(0, length)), flipped]) {
-        try {
-          const { samples } = await collect(write('cut', bytes), withBoth());
-          assert.ok(samples.length > 0 && samples.length < 4 * RATE);
-        } catch (error) {
-          refusal(
-            'undecodable_audio',
-            'unsupported_format',
-            'empty_audio',
-            'no_audio_stream',
-            'audio_too_long',
-          )(error);
-        }
-      }
-    });
-  }
+test('of a file that was cut, what is there is read', async () => {
   for (const name of ['a.mp3', 'a.aac', 'fast.m4a', 'a.flac', 'a.webm', 'a.ogg', 's16.wav']) {
     const whole = readFileSync(join(folder, name));
     const half = await collect(write('half', whole.subarray(0, whole.length * 0.6)), withBoth());
