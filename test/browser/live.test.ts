@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { runFfmpeg } from '../audio-fixtures.ts';
 import { heard, startGateway } from '../http/harness.ts';
 import { COMPLETED, DELTA, type Received } from '../http/realtime.ts';
@@ -18,10 +18,16 @@ const dir = mkdtempSync(join(tmpdir(), 'voxgate-live-test-'));
 /** The fake microphone plays this again and again; it takes wav only. */
 const speech = join(dir, 'speech.wav');
 const STARTED = 'input_audio_buffer.speech_started';
-const SPEAKING = fakeMicrophone(speech);
 
-before(() => void runFfmpeg('-i', JFK, '-af', 'apad=pad_dur=2', '-ar', '48000', speech));
-after(() => rmSync(dir, { recursive: true, force: true }));
+let browser: Browser;
+before(async () => {
+  runFfmpeg('-i', JFK, '-af', 'apad=pad_dur=2', '-ar', '48000', speech);
+  browser = await launchBrowser(...fakeMicrophone(speech));
+});
+after(async () => {
+  await browser?.close();
+  rmSync(dir, { recursive: true, force: true });
+});
 
 const status = (page: Page, text: string) =>
   page.locator('#live-status').filter({ hasText: text }).waitFor({ timeout: 30_000 });
@@ -43,7 +49,6 @@ for (const [colorScheme, width] of [
     if (!needsWeights(t)) return;
     await using gateway = await startRealGateway();
     await gateway.app.preload(MODEL);
-    await using browser = await launchBrowser(...SPEAKING);
     await using open = await openPage(browser, `${gateway.base}/playground#live`, {
       colorScheme,
       viewport: { width, height: 900 },
@@ -78,7 +83,6 @@ for (const [colorScheme, width] of [
 
 test('words that may change are gray, and a finished text is black and replaces them', async () => {
   await using gateway = await startGateway();
-  await using browser = await launchBrowser(...SPEAKING);
   await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   let say = (_event: object): void => assert.fail('no connection');
@@ -115,11 +119,8 @@ test('words that may change are gray, and a finished text is black and replaces 
 
 test('a microphone that is refused is said so, and live can be tried again', async () => {
   await using gateway = await startGateway();
-  await using browser = await launchBrowser(
-    '--use-fake-device-for-media-stream',
-    '--deny-permission-prompts',
-  );
-  await using open = await openPage(browser, `${gateway.base}/playground#live`);
+  await using silent = await launchBrowser('--use-fake-device-for-media-stream', '--deny-permission-prompts');
+  await using open = await openPage(silent, `${gateway.base}/playground#live`);
   await open.page.context().clearPermissions();
   await press(open.page, 'Live');
   await open.page.getByText('The microphone was not allowed.').waitFor();
@@ -128,7 +129,6 @@ test('a microphone that is refused is said so, and live can be tried again', asy
 
 test('live speech says so when the gateway is gone', async () => {
   const gateway = await startGateway({ transcribe: async () => heard(' Hello.') });
-  await using browser = await launchBrowser(...SPEAKING);
   await using open = await openPage(browser, `${gateway.base}/playground#live`);
   await press(open.page, 'Live');
   await status(open.page, 'Listening.');
@@ -138,7 +138,6 @@ test('live speech says so when the gateway is gone', async () => {
 
 test('the keyboard alone starts and stops live speech', async () => {
   await using gateway = await startGateway({ transcribe: async () => heard(' Hello.') });
-  await using browser = await launchBrowser(...SPEAKING);
   await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   const focused = () => page.evaluate('document.activeElement.id');
@@ -153,7 +152,6 @@ test('the keyboard alone starts and stops live speech', async () => {
 
 test('stop waits for the last text for 20 s and no longer, and says so', async () => {
   await using gateway = await startGateway();
-  await using browser = await launchBrowser(...SPEAKING);
   await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   // Everything reaches the gateway but the end, so the answer to it never comes.
@@ -182,7 +180,6 @@ test('stop waits for the last text for 20 s and no longer, and says so', async (
 
 test('live speech stops and says so when more than 1 MiB is unsent', async () => {
   await using gateway = await startGateway();
-  await using browser = await launchBrowser(...SPEAKING);
   await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   const unsent = (bytes: number) =>
@@ -200,7 +197,6 @@ test('live speech stops and says so when more than 1 MiB is unsent', async () =>
 
 test('live speech asks for the API key as the rest of the page does', async () => {
   await using gateway = await startGateway({ env: { SVC_API_KEY: 'right' } });
-  await using browser = await launchBrowser(...SPEAKING);
   await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   await press(page, 'Cancel');
@@ -212,15 +208,14 @@ test('live speech asks for the API key as the rest of the page does', async () =
 
 test('a browser without a microphone is said so', async () => {
   await using gateway = await startGateway();
-  await using browser = await launchBrowser('--use-fake-ui-for-media-stream');
-  await using open = await openPage(browser, `${gateway.base}/playground#live`);
+  await using silent = await launchBrowser('--use-fake-ui-for-media-stream');
+  await using open = await openPage(silent, `${gateway.base}/playground#live`);
   await press(open.page, 'Live');
   await open.page.getByText('No microphone was found.').waitFor();
 });
 
 test('live speech gives up a connection that does not open in 10 s', async () => {
   await using gateway = await startGateway();
-  await using browser = await launchBrowser(...SPEAKING);
   await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   await page.routeWebSocket(/realtime/, () => undefined); // says nothing
@@ -235,7 +230,6 @@ test('live speech gives up a connection that does not open in 10 s', async () =>
 
 test('a long live session keeps its last 1000 texts', async () => {
   await using gateway = await startGateway();
-  await using browser = await launchBrowser(...SPEAKING);
   await using open = await openPage(browser, `${gateway.base}/playground#live`);
   const { page } = open;
   await page.evaluate(
