@@ -1,6 +1,7 @@
 /**
  * `npm run lint -- tidy`: clang-tidy over every C++ file of native/ with the checks of .clang-tidy. CMake configures a
- * folder of its own, because clang-tidy needs the compile commands; nothing is compiled.
+ * folder of its own, because clang-tidy needs the compile commands; nothing is compiled. With --fetch it only fetches
+ * clang-tidy, which needs none of the packages of npm.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -11,8 +12,6 @@ import { ROOT, run } from './tools.mjs';
 const DIR = 'build-tidy';
 /** From the package index, because the versions of distributions need three times as long. */
 const VERSION = '23.1.4';
-configure(DIR, ['-DVOXGATE_TESTS=ON', '-DCMAKE_EXPORT_COMPILE_COMMANDS=ON']);
-
 const venv = join(ROOT, DIR, `clang-tidy-${VERSION}`);
 const clangTidy = join(venv, 'bin/clang-tidy');
 if (!existsSync(clangTidy)) {
@@ -20,6 +19,9 @@ if (!existsSync(clangTidy)) {
   run('fetch clang-tidy', join(venv, 'bin/pip'), ['install', '--quiet', `clang-tidy==${VERSION}`]);
 }
 
+if (process.argv.includes('--fetch')) process.exit();
+
+configure(DIR, ['-DVOXGATE_TESTS=ON', '-DCMAKE_EXPORT_COMPILE_COMMANDS=ON']);
 const native = join(ROOT, 'native/');
 const commands = JSON.parse(readFileSync(join(ROOT, DIR, 'compile_commands.json'), 'utf8'));
 const files = [...new Set(commands.map(({ file }) => file))].filter((file) => file.startsWith(native)).sort();

