@@ -1,12 +1,9 @@
 /**
- * The line of requests that asked to wait for the slot (`Prefer: wait`, RFC 7240). Clients take turns (fair queuing by
- * the address): of each, the first that came is served first. A request waits before its body is read. When the slot is
- * free, the first one is called: it sends its body and takes the slot. A slow body must not keep the slot idle: one that
- * is ready goes before it, and the next one is called when the first has not taken the slot after `calledMs`. One that
- * has its body and finds the slot taken waits again, in the place that it had.
- *
- * The line has a bounded number of places. When all are taken, the address that holds most gives one up to an address
- * that holds at least two fewer. So one address can neither fill the line nor be served before all others.
+ * The waiting line: the queue of requests that asked to wait for the slot, up to a timeout (`Prefer: wait`, RFC 7240).
+ * Clients take turns (fair queuing by the address): of each, the first that came is served first. A request waits before
+ * its body is read. When the slot is free, the first one is called: it sends its body and takes the slot. A slow body
+ * must not keep the slot idle: one that is ready goes before it, and the next one is called when the first has not taken
+ * the slot after `calledMs`. One that has its body and finds the slot taken waits again, in the place that it had.
  *
  * Requests that did not ask never wait: they take a slot that is free and are refused at one that is held. Such a request
  * goes before the one that was called at most once, because that one then has its body, and is the next to be served.
@@ -14,8 +11,8 @@
 import { onAbort } from '../abort.ts';
 import type { Category } from '../category.ts';
 import { GatewayError } from '../errors.ts';
+import { BoundedPlaces } from '../limits/bounded-places.ts';
 import type { Budgets } from '../limits/budgets.ts';
-import { givingWay, shares } from '../limits/network.ts';
 import type { Hold, Slot } from './slot.ts';
 
 /** A request in the line. */
@@ -61,12 +58,11 @@ export interface WaitingLine {
   close(): void;
 }
 
-interface Place extends Omit<Waiting, 'waitedMs'> {
-  network: string;
-  /** Counts the requests of its client before it. */
+/** One wait of a request. */
+interface Ticket extends TurnRequest {
+  /** Counts the requests of its client before it; 0 before the first wait. */
   round: number;
   arrival: number;
-  outlastsStop: boolean;
   /** False before the body; the request then needs some time between its turn and taking the slot. */
   ready: boolean;
   waitedMs(): number;
@@ -76,20 +72,60 @@ interface Place extends Omit<Waiting, 'waitedMs'> {
   timeOut(): void;
 }
 
+/** The tickets of all that wait. They are served by round, and in each round by arrival. */
+function createTickets(most: number) {
+  const places = new BoundedPlaces<Ticket>({
+    most,
+    choose(crowded) {
+      const ordered = crowded.toSorted(byRound);
+      // One that has not sent its body yet loses less.
+      return ordered.findLast(({ ready }) => !ready) ?? ordered.at(-1);
+    },
+    evict: (ticket) => ticket.timeOut(),
+  });
+  const inOrder = () => places.holders().toSorted(byRound);
+  /** The round of the last one that was served. A client that comes now begins in the next one. */
+  let servedRound = 0;
+  return {
+    inOrder,
+    /** True when one more of this client may wait; another's last one then makes room, if it must. */
+    makeRoom: (request: TurnRequest) => places.makeRoom(request),
+    enter(ticket: Ticket): void {
+      // A client's requests are in rounds of their own, and none of it is in one that is over.
+      const last = inOrder().findLast(({ network }) => network === ticket.network);
+      ticket.round ||= Math.max(servedRound, last?.round ?? 0) + 1;
+      places.take(ticket);
+    },
+    served({ round }: Ticket): void {
+      servedRound = Math.max(servedRound, round);
+    },
+    leave: (ticket: Ticket) => places.release(ticket),
+  };
+}
+
+const byRound = (a: Ticket, b: Ticket) => a.round - b.round || a.arrival - b.arrival;
+
+/** What a turn needs of its line. */
+interface Line {
+  slot: Slot;
+  tickets: ReturnType<typeof createTickets>;
+  now(): number;
+  isClosed(): boolean;
+  /** From now on this turn is waited for, until it takes the slot, ends, or is late. */
+  call(turn: Turn): void;
+  forgetCalled(turn: Turn): void;
+  advance(): void;
+}
+
 export function createWaitingLine(
   slot: Slot,
   { requests, calledMs }: Budgets['waiting'],
   now: () => number = () => performance.now(),
 ): WaitingLine {
-  /** In the order in which they are served: by round, and in each round by arrival. */
-  const line: Place[] = [];
-  /** The round of the last one that was served. A client that comes now begins in the next one. */
-  let servedRound = 0;
+  const tickets = createTickets(requests);
   let arrivals = 0;
   let isClosed = false;
   let called: { turn: Turn; late: NodeJS.Timeout } | null = null;
-
-  const { isFree } = slot;
 
   function forgetCalled(turn: Turn): void {
     if (called?.turn !== turn) return;
@@ -107,112 +143,93 @@ export function createWaitingLine(
 
   /** Must run whenever the slot becomes free, and when a request that was called will not take it. */
   function advance(): void {
-    if (!isFree()) return;
-    const first = line[0];
-    const next = line.find(({ ready }) => ready);
+    if (!slot.isFree()) return;
+    const waiting = tickets.inOrder();
+    const [first] = waiting;
+    const next = waiting.find(({ ready }) => ready);
     next?.go();
     // An older one sends its body meanwhile. Else those that are ready as soon as they come, such as the utterances of
     // live sessions, would always be ahead of it.
     if (first !== next && called === null) first?.go();
   }
 
-  /** A client's requests are in rounds of their own, and none of it is in one that is over. */
-  function nextRound(network: string): number {
-    const last = line.findLast((place) => place.network === network);
-    return Math.max(servedRound, last?.round ?? 0) + 1;
-  }
-
-  /** True when one more of this client may wait; another's last one then makes room, if it must. */
-  function hasRoom(network: string): boolean {
-    if (line.length < requests) return true;
-    const candidates = givingWay(line, shares(line), { network });
-    // One that has not sent its body yet loses less.
-    const last = candidates.findLast(({ ready }) => !ready) ?? candidates.at(-1);
-    last?.timeOut();
-    return last !== undefined;
-  }
-
-  function createTurn(request: TurnRequest): Turn {
-    const { category, requestId, network, waitMs, outlastsStop = false, onWaited } = request;
-    const arrival = arrivals++;
-    let leftMs = waitMs;
-    let round: number | undefined;
-
-    const wait = <T>(signal: AbortSignal, ready: boolean, come: () => T): Promise<T> =>
-      new Promise((resolve, reject) => {
-        const since = now();
-        const sinceMs = () => now() - since;
-        const settle = (how: () => void) => {
-          line.splice(line.indexOf(place), 1);
-          clearTimeout(late);
-          leaving[Symbol.dispose]();
-          leftMs -= sinceMs();
-          onWaited(sinceMs());
-          how();
-        };
-        round ??= nextRound(network);
-        const place: Place = {
-          category,
-          requestId,
-          network,
-          round,
-          arrival,
-          ready,
-          outlastsStop,
-          waitedMs: () => waitMs - leftMs + sinceMs(),
-          go: () => {
-            servedRound = Math.max(servedRound, place.round);
-            settle(() => resolve(come()));
-          },
-          fail: (reason) => settle(() => reject(reason)),
-          timeOut: () => (isFree() ? place.go() : place.fail(busy(slot))),
-        };
-        const late = setTimeout(place.timeOut, leftMs);
-        const behind = line.findIndex((other) => isBefore(place, other));
-        line.splice(behind < 0 ? line.length : behind, 0, place);
-        const leaving = onAbort(signal, () => place.fail(signal.reason));
-      });
-    const mayWait = () => leftMs > 0 && (outlastsStop || !isClosed) && hasRoom(network);
-
-    const turn: Turn = {
-      async comesUp(signal) {
-        signal.throwIfAborted();
-        if ((isFree() && line.length === 0) || !mayWait()) return slot.assertFree();
-        await wait(signal, false, () => call(turn));
-      },
-      async take(signal) {
-        forgetCalled(turn);
-        signal.throwIfAborted();
-        const take = () => slot.take(category, requestId);
-        // A request with a body does not wait at a free slot.
-        return isFree() || !mayWait() ? take() : wait(signal, true, take);
-      },
-      end() {
-        forgetCalled(turn);
-        advance();
-      },
-    };
-    return turn;
-  }
-
   slot.onFree(advance);
+  const line = { slot, tickets, now, isClosed: () => isClosed, call, forgetCalled, advance };
   return {
-    turn: createTurn,
+    turn: (request) => createTurn(line, request, arrivals++),
     waiting: () =>
-      line.map(({ category, requestId, waitedMs }) => ({
+      tickets.inOrder().map(({ category, requestId, waitedMs }) => ({
         category,
         requestId,
         waitedMs: Math.round(waitedMs()),
       })),
     close() {
       isClosed = true;
-      const ended = line.filter(({ outlastsStop }) => !outlastsStop);
-      for (const place of ended) place.fail(new GatewayError('shutting_down', {}));
+      const ended = tickets.inOrder().filter(({ outlastsStop }) => !outlastsStop);
+      for (const ticket of ended) ticket.fail(new GatewayError('shutting_down', {}));
     },
   };
 }
 
-const isBefore = (a: Place, b: Place) => a.round < b.round || (a.round === b.round && a.arrival < b.arrival);
+function createTurn(line: Line, request: TurnRequest, arrival: number): Turn {
+  const { slot, tickets, now } = line;
+  let leftMs = request.waitMs;
+  /** A second wait has the round of the first one. */
+  let round = 0;
+
+  const wait = <T>(signal: AbortSignal, ready: boolean, come: () => T): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const since = now();
+      const sinceMs = () => now() - since;
+      const settle = (how: () => void) => {
+        tickets.leave(ticket);
+        clearTimeout(late);
+        leaving[Symbol.dispose]();
+        leftMs -= sinceMs();
+        request.onWaited(sinceMs());
+        how();
+      };
+      const ticket: Ticket = {
+        ...request,
+        round,
+        arrival,
+        ready,
+        waitedMs: () => request.waitMs - leftMs + sinceMs(),
+        go() {
+          tickets.served(ticket);
+          settle(() => resolve(come()));
+        },
+        fail: (reason) => settle(() => reject(reason)),
+        timeOut: () => (slot.isFree() ? ticket.go() : ticket.fail(busy(slot))),
+      };
+      tickets.enter(ticket);
+      round = ticket.round;
+      const late = setTimeout(ticket.timeOut, leftMs);
+      const leaving = onAbort(signal, () => ticket.fail(signal.reason));
+    });
+  const mayWait = () => leftMs > 0 && (request.outlastsStop || !line.isClosed()) && tickets.makeRoom(request);
+
+  const turn: Turn = {
+    async comesUp(signal) {
+      signal.throwIfAborted();
+      const isNext = slot.isFree() && tickets.inOrder().length === 0;
+      if (isNext || !mayWait()) return slot.assertFree();
+      await wait(signal, false, () => line.call(turn));
+    },
+    async take(signal) {
+      line.forgetCalled(turn);
+      signal.throwIfAborted();
+      const take = () => slot.take(request.category, request.requestId);
+      // A request with a body does not wait at a free slot.
+      return slot.isFree() || !mayWait() ? take() : wait(signal, true, take);
+    },
+    end() {
+      line.forgetCalled(turn);
+      line.advance();
+    },
+  };
+  return turn;
+}
 
 /** The refusal of a slot that is held. */
 function busy(slot: Slot): unknown {

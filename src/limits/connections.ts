@@ -1,16 +1,17 @@
 /**
- * Bounds the open connections. At the limit a new connection takes the place of another one, or is closed:
+ * Bounds the open connections. At the limit a new one takes the place of another one, or is closed:
  *
- * - One without a request gives way first: one that has said nothing since it came, then one that waits for its next
+ * - One without a request gives way first: one that has said nothing since it came, then one that is idle until its next
  *   request. So clients that only connect cannot keep others out.
- * - When every connection has a request under way, the address that holds most connections gives one up to an address
- *   that holds at least two fewer. So one address cannot keep others out.
+ * - When every connection has a request under way, the address that holds most gives its newest one up, by the rule of
+ *   all bounded places. It also loses those without a request first.
  *
- * The address that holds most also loses those without a request first. An address is that of the connection: behind a
- * reverse proxy all clients have the proxy's.
+ * An address is that of the connection: behind a reverse proxy all clients have the proxy's. Only the rule is shared with
+ * `bounded-places.ts`: connections come fast and may be very many, so which one gives way is the first of a list here.
  */
 import type { EventEmitter } from 'node:events';
 import type { Server, Socket } from 'node:net';
+import { mustShare } from './bounded-places.ts';
 import { networkOf } from './network.ts';
 
 /** The limits: connections open at once, and the time in ms for which a new one is spared where another can give way. */
@@ -22,18 +23,17 @@ export interface ConnectionLimits {
 /** The connections of one address. In each list those that have been in it for longest come first. */
 class Holder {
   readonly network: string;
-  /** The number of requests under way on each connection. */
+  /** The number of requests under way on each connection, last the one that has begun the newest. */
   readonly open = new Map<Socket, number>();
   readonly silent = new Map<Socket, number>();
   readonly idle = new Set<Socket>();
-  readonly busy = new Set<Socket>();
 
   constructor(network: string) {
     this.network = network;
   }
 
   forget(socket: Socket): void {
-    for (const list of [this.open, this.silent, this.idle, this.busy]) list.delete(socket);
+    for (const list of [this.open, this.silent, this.idle]) list.delete(socket);
   }
 }
 
@@ -68,11 +68,11 @@ export function boundConnections(
   const givesWay = (own: Holder): Socket | undefined => {
     const all = [...holders.values()];
     const most = all.reduce((a, b) => (b.open.size > a.open.size ? b : a), own);
-    const isFair = most.open.size >= own.open.size + 2;
-    const from = isFair ? most : own;
+    const isCrowded = mustShare.places(most.open.size, own.open.size + 1);
+    const from = isCrowded ? most : own;
     const [silent] = from.silent.keys();
     const waiting = spare([from]) ?? silent ?? spare(all);
-    return waiting ?? (isFair ? [...from.busy].at(-1) : undefined); // the newest has the least work to lose
+    return waiting ?? (isCrowded ? [...from.open.keys()].at(-1) : undefined); // the newest has least to lose
   };
 
   server.on('connection', (socket) => {
@@ -99,13 +99,11 @@ export function boundConnections(
     if (holder === undefined || before === undefined) return; // it has given way
     holder.forget(socket);
     holder.open.set(socket, before + 1);
-    holder.busy.add(socket);
     res.once('close', () => {
       const left = (holder.open.get(socket) ?? 0) - 1;
       if (left < 0) return; // the connection is gone
       holder.open.set(socket, left);
       if (left > 0) return;
-      holder.busy.delete(socket);
       holder.idle.add(socket);
     });
   };

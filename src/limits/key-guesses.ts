@@ -1,6 +1,7 @@
 /**
- * Limits how many wrong keys may come from one address. A right key is refused there, too, until the time is over,
- * because the answer would otherwise tell it from the wrong ones. Other addresses are not affected.
+ * A rate limit on wrong API keys (429, brute force): how many may come from one address in some time. A right key is
+ * refused there, too, until the time is over, because the answer would otherwise tell it from the wrong ones. Other
+ * addresses are not affected. Nobody holds a place here, so it is none of the bounded places.
  */
 
 import { GatewayError } from '../errors.ts';

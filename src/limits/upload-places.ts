@@ -1,22 +1,15 @@
 /**
- * The places for uploads. A request has one from before its body is read until its file is removed, so that what
- * uploads hold, and what is done with them before the slot, is bounded by their number. When all places are taken, a
- * new upload may still come in for another that is being received:
- *
- * - The address that holds most places gives one up to an address that holds at least two fewer.
- * - Otherwise the upload that is furthest behind the least rate gives its place up to one that keeps the rate. None
- *   gives way to an address that holds more places than its own.
- *
- * So one address cannot shut out the others, and clients that send slowly cannot shut out those that send. An upload
- * that has arrived whole always keeps its place.
+ * The places for uploads. A request has one from before its body is read until its file is removed, so that what uploads
+ * hold, and what is done with them before the slot, is bounded by their number. When all are taken, the upload of the
+ * crowded address that is furthest behind the least rate gives way. Otherwise one that does not keep the rate gives way
+ * to one that does, with a timeout (408), but never to an address that holds more. So one address cannot shut out the
+ * others, and slow clients cannot shut out those that send. An upload that has arrived whole always keeps its place.
  */
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
-import { givingWay, shares } from './network.ts';
+import { BoundedPlaces, type Holder, largestBy } from './bounded-places.ts';
 
-export interface Claim {
-  /** The client, as `networkOf` names it. */
-  network: string;
+export interface Claim extends Holder {
   /** How far the upload is behind the least rate, in milliseconds; null when all of it has arrived. */
   behindMs(): number | null;
   /** Ends the upload. Its place is already another's. */
@@ -25,68 +18,50 @@ export interface Claim {
   signal: AbortSignal;
 }
 
-export interface UploadPlace {
-  /** Frees the place. Idempotent. */
-  release(): void;
-}
-
 export interface UploadPlaces {
   /** @throws GatewayError `overloaded` when no other upload gives way; `signal.reason` when the client left */
-  take(claim: Claim): Promise<UploadPlace>;
+  take(claim: Claim): Promise<void>;
+  /** Frees the place. Idempotent. */
+  release(claim: Claim): void;
 }
 
 /** @param options.lookMs how long a new upload waits for its own bytes before it is compared with the others */
 export function createUploadPlaces(options: { maxUploads: number; lookMs: number }): UploadPlaces {
-  const taken = new Set<Claim>();
+  const places = new BoundedPlaces<Claim>({
+    most: options.maxUploads,
+    mayGiveWay: (claim) => claim.behindMs() !== null,
+    choose: furthestBehind,
+    evict: (claim) => claim.giveUp(new GatewayError('overloaded', {})),
+  });
 
-  function enter(claim: Claim): UploadPlace {
-    taken.add(claim);
-    return { release: () => void taken.delete(claim) };
-  }
-
-  function replace(claim: Claim, reason: GatewayError): void {
-    taken.delete(claim);
-    claim.giveUp(reason);
-  }
-
-  /** Makes room for an address that holds much less than another one. */
-  function share(claim: Claim): boolean {
-    const receiving = [...taken].filter((other) => other.behindMs() !== null);
-    const furthest = furthestBehind(givingWay(receiving, shares(taken), claim));
-    if (furthest !== null) replace(furthest.claim, new GatewayError('overloaded', {}));
-    return furthest !== null;
-  }
-
-  /** Makes room for an upload that keeps the least rate where another one does not. */
-  function overtake(claim: Claim): boolean {
-    if ((claim.behindMs() ?? 0) > 0) return false;
-    const held = shares(taken);
-    const furthest = furthestBehind([...taken].filter((other) => held(other) >= held(claim)));
-    if (furthest === null || furthest.ms <= 0) return false;
-    replace(furthest.claim, new GatewayError('request_timeout', {}));
-    return true;
+  /** Ends an upload that does not keep the least rate for one that does. */
+  function overtake(claim: Claim): void {
+    if ((claim.behindMs() ?? 0) > 0) return;
+    const held = places.shares();
+    const furthest = furthestBehind(places.holders().filter((other) => held(other) >= held(claim)));
+    if (furthest === undefined || (furthest.behindMs() ?? 0) <= 0) return;
+    places.release(furthest);
+    furthest.giveUp(new GatewayError('request_timeout', {}));
   }
 
   return {
     async take(claim) {
-      if (taken.size < options.maxUploads || share(claim)) return enter(claim);
+      if (places.take(claim)) return;
       // The head of a request often comes alone, and what has come is read after the timers of a turn have run.
       await setTimeout(options.lookMs);
       await setImmediate();
       claim.signal.throwIfAborted();
-      if (taken.size < options.maxUploads || share(claim) || overtake(claim)) return enter(claim);
-      throw new GatewayError('overloaded', {});
+      if (places.take(claim)) return;
+      overtake(claim);
+      if (!places.take(claim)) throw new GatewayError('overloaded', {});
     },
+    release: (claim) => places.release(claim),
   };
 }
 
-function furthestBehind(claims: readonly Claim[]): { claim: Claim; ms: number } | null {
-  let furthest: { claim: Claim; ms: number } | null = null;
-  for (const claim of claims) {
-    const ms = claim.behindMs();
-    if (ms !== null && ms > (furthest?.ms ?? Number.NEGATIVE_INFINITY)) furthest = { claim, ms };
-  }
-  return furthest;
+/** An upload that has arrived whole is never behind. */
+function furthestBehind(claims: readonly Claim[]): Claim | undefined {
+  return largestBy(claims, (claim) => claim.behindMs() ?? Number.NEGATIVE_INFINITY);
 }
 
 /**

@@ -1,12 +1,23 @@
 /** Which body gives way where all bodies have used up the bytes that they share. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createByteShares } from '../../src/limits/byte-shares.ts';
+import { type ByteShares, createByteShares } from '../../src/limits/byte-shares.ts';
+
+function body(shares: ByteShares, network: string, giveWay: () => void) {
+  const own = { network, isWhole: false, giveWay };
+  return {
+    take: (bytes: number) => shares.take(own, bytes),
+    arrived() {
+      own.isWhole = true;
+    },
+    release: () => shares.release(own),
+  };
+}
 
 test('the largest form gives way to one that would hold at most half as much, and to no other', () => {
   const memory = createByteShares(100);
   const gone: string[] = [];
-  const open = (name: string) => memory.open('a', () => gone.push(name));
+  const open = (name: string) => body(memory, 'a', () => gone.push(name));
   const small = open('small');
   const large = open('large');
   assert.ok(small.take(20));
@@ -26,10 +37,10 @@ test('the largest form gives way to one that would hold at most half as much, an
 
 test('a form that has arrived whole keeps what it holds', () => {
   const memory = createByteShares(100);
-  const large = memory.open('a', () => assert.fail('it gave way'));
+  const large = body(memory, 'a', () => assert.fail('it gave way'));
   assert.ok(large.take(100));
   large.arrived();
-  const late = memory.open('a', () => undefined);
+  const late = body(memory, 'a', () => undefined);
   assert.equal(late.take(10), false);
   large.release();
   assert.ok(late.take(10));
@@ -38,13 +49,15 @@ test('a form that has arrived whole keeps what it holds', () => {
 test('the address that holds most gives way to one that would hold at most half as much', () => {
   const shares = createByteShares(100);
   const gone: string[] = [];
-  const open = (network: string, name: string) => shares.open(network, () => gone.push(name));
+  const open = (network: string, name: string) => body(shares, network, () => gone.push(name));
   for (const name of ['a1', 'a2', 'a3', 'a4']) assert.ok(open('a', name).take(20));
   const other = open('b', 'b1');
   assert.ok(other.take(20));
   assert.equal(open('a', 'a5').take(11), false, 'the largest body is of an address that holds less');
   assert.deepEqual(
-    [shares.hasRoom('c', 41), shares.hasRoom('c', 40), shares.hasRoom('a', 11)],
+    [['c', 41] as const, ['c', 40] as const, ['a', 11] as const].map(([network, bytes]) =>
+      shares.hasRoom({ network }, bytes),
+    ),
     [false, true, false],
   );
   assert.ok(other.take(20));

@@ -1,15 +1,17 @@
 /** Which live session gives way to a new one when all places are taken. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLivePlaces } from '../../src/limits/live-places.ts';
+import { createLivePlaces, tooManySessions } from '../../src/limits/live-places.ts';
 
 function setUp(maxSessions: number) {
   const places = createLivePlaces(maxSessions);
   const ended: string[] = [];
   const begin = (network: string, idleMs = 0) => {
-    places.makeRoom(network);
+    if (!places.makeRoom({ network })) throw tooManySessions();
     const giveUp = ({ code }: Error & { code: string }) => void ended.push(`${network} ${idleMs} ${code}`);
-    return places.enter({ network, idleMs: () => idleMs, giveUp });
+    const session = { network, idleMs: () => idleMs, giveUp };
+    places.take(session);
+    return () => places.release(session);
   };
   return { begin, ended };
 }

@@ -1,9 +1,10 @@
 /**
- * Random tokens that stand for something for a while: a session of the dashboard, the settings of a live session. They
- * are kept in memory as digests only, end at their time or with the process, and say nothing about a key.
+ * Random tokens that stand for something for a while: a session of the dashboard, the settings of a live session (a
+ * short-lived key, `ek_`). They are kept in memory as digests only, end at their time or with the process, and say
+ * nothing about a key.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { givingWay, shares } from '../../limits/network.ts';
+import { BoundedPlaces } from '../../limits/bounded-places.ts';
 
 export interface Tokens<T> {
   /**
@@ -17,6 +18,13 @@ export interface Tokens<T> {
   end(token: string): void;
 }
 
+interface Token<T> {
+  digest: string;
+  value: T;
+  network: string;
+  endsAt: number;
+}
+
 /**
  * @param options the most tokens at a time, and what each begins with
  * @param now the time in ms; only differences count
@@ -25,35 +33,32 @@ export function createTokens<T>(
   { most, prefix = '' }: { most: number; prefix?: string },
   now = () => performance.now(),
 ): Tokens<T> {
-  /** By the digest of the token, the oldest first. A search by digest tells nothing by its time. */
-  const issued = new Map<string, { value: T; network: string; endsAt: number }>();
-  const digest = (token: string) => createHash('sha256').update(token).digest('base64');
-
-  function makeRoom(network: string): void {
-    if (issued.size < most) return;
-    for (const [key, { endsAt }] of issued) if (endsAt <= now()) issued.delete(key);
-    if (issued.size < most) return;
-    const all = [...issued].map(([key, { network }]) => ({ key, network }));
-    const [oldest] = [
-      ...givingWay(all, shares(all), { network }),
-      ...all.filter((one) => one.network === network),
-      ...all,
-    ];
-    if (oldest !== undefined) issued.delete(oldest.key);
-  }
+  const issued: BoundedPlaces<Token<T>> = new BoundedPlaces({
+    most,
+    choose([oldest], { network }) {
+      const all = issued.holders();
+      return oldest ?? all.find((one) => one.network === network) ?? all[0];
+    },
+    evict: () => undefined, // it is not found any more
+  });
+  const digestOf = (token: string) => createHash('sha256').update(token).digest('base64');
+  const find = (token: string) => {
+    if (!token.startsWith(prefix)) return undefined;
+    const digest = digestOf(token); // a search by digest tells nothing by its time
+    return issued.holders().find((one) => one.digest === digest && one.endsAt > now());
+  };
 
   return {
     issue(value, { network, lifetimeMs }) {
-      makeRoom(network);
+      for (const old of issued.holders()) if (old.endsAt <= now()) issued.release(old);
       const token = prefix + randomBytes(32).toString('base64url');
-      issued.set(digest(token), { value, network, endsAt: now() + lifetimeMs });
+      issued.take({ digest: digestOf(token), value, network, endsAt: now() + lifetimeMs });
       return token;
     },
-    find(token) {
-      if (!token.startsWith(prefix)) return undefined;
-      const found = issued.get(digest(token));
-      return found !== undefined && found.endsAt > now() ? found.value : undefined;
+    find: (token) => find(token)?.value,
+    end(token) {
+      const found = find(token);
+      if (found !== undefined) issued.release(found);
     },
-    end: (token) => void issued.delete(digest(token)),
   };
 }

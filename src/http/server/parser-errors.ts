@@ -12,7 +12,7 @@ import { errorEnvelope, noteFailure } from '../error-handler.ts';
 import { httpRefusal } from './refusals.ts';
 import { newRequestId } from './request-id.ts';
 
-interface ParserErrors {
+export interface ParserErrors {
   /** Remembers a response until it ends. */
   watch(socket: Socket, res: Response): void;
   /** The number of responses of a connection that have not ended yet. */

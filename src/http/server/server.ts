@@ -1,7 +1,8 @@
 /**
- * Joins Node's HTTP server to the Express app. Both have answers of their own for a missing Host, an unknown Expect,
- * CONNECT and a target without a path. Here each of these becomes a request like any other, with an id, a line in the
- * access log and the envelope. The target of each request is read here, once, before any handler sees it.
+ * Joins Node's HTTP server, with its timeouts and the limit on connections, to the Express app. Both have answers of
+ * their own for a missing Host, an unknown Expect, CONNECT and a target without a path. Here each of these becomes a
+ * request like any other, with an id, a line in the access log and the envelope. The target of each request is read
+ * here, once, before any handler sees it.
  */
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -12,7 +13,7 @@ import type { Budgets } from '../../limits/budgets.ts';
 import { boundConnections } from '../../limits/connections.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import { setBodyDeadline } from './body-deadline.ts';
-import { createParserErrors, endSoon } from './parser-errors.ts';
+import { createParserErrors, endSoon, type ParserErrors } from './parser-errors.ts';
 import { httpRefusal } from './refusals.ts';
 import { requestTarget, withoutAzure } from './request-target.ts';
 import { isWebSocket, offerUpgrade, withoutUpgrade } from './upgrade.ts';
@@ -30,9 +31,10 @@ export interface HttpServerParts {
   finished(exchange: Exchange): void;
 }
 
+type Take = (req: IncomingMessage, res: ServerResponse) => void;
+
 export function createHttpServer(parts: HttpServerParts): Server {
-  const { app, log, limits, arrival, onError, finished, holdsKey } = parts;
-  const parserErrors = createParserErrors(log, finished);
+  const { limits } = parts;
   const server = createServer({
     requireHostHeader: false, // `wellFormed` refuses a request without Host, with the envelope
     headersTimeout: limits.headMs,
@@ -44,80 +46,20 @@ export function createHttpServer(parts: HttpServerParts): Server {
   // Node would drop the fields beyond its limit, Origin and Authorization among them. `wellFormed` counts instead.
   server.maxHeadersCount = 0;
   const begin = boundConnections(server, limits);
-  const nothing = () => undefined;
-
-  /** Express calls this when the target has no path, before it has run any handler. */
-  const unroutable = (req: Request, res: Response) => {
-    if (res.locals.notes !== undefined) {
-      res.destroy(); // the error handler itself has failed
-      return;
-    }
-    for (const handler of arrival) handler(req, res, nothing);
-    onError(httpRefusal(400), req, res, nothing);
-  };
-  const take = (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    const [req, res] = [incoming as Request, outgoing as Response];
-    const { socket } = req;
-    if (!socket.writable) return; // refused by an earlier request, and nothing after that counts
-    if (!hasClearEnd(req)) {
-      // As after an error of the parser, nothing that this connection brings can be trusted any more.
-      parserErrors.answer(new Error('the end of the request is not clear'), socket, req);
-      return;
-    }
-    if (parserErrors.unanswered(socket) >= limits.unanswered) {
-      parserErrors.answer(new Error('too many requests before the first answer'), socket);
-      parseNoMore(socket);
-      return;
-    }
-    parserErrors.watch(socket, res);
-    setBodyDeadline(req, res, limits.bodyMs, () => {
-      parserErrors.answer(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
-    });
-    const target = requestTarget(req);
-    // The log shows what was sent. The empty target has no path, so Express runs no handler for it.
-    if (target === null) req.originalUrl = targetWithoutKeys(req.url, holdsKey);
-    req.url = target === null ? '' : targetWithoutKeys(withoutAzure(req, target), holdsKey);
-    app(req, res, () => unroutable(req, res));
-  };
-
+  const parserErrors = createParserErrors(parts.log, parts.finished);
+  const take = requestTaker(parts, parserErrors);
   server.on('request', take);
   // The handler that reads the body sends `100 Continue`, so that a busy gateway can refuse before it.
   server.on('checkContinue', take);
   server.on('checkExpectation', take);
-
-  /**
-   * Refuses a request for which Node has handed over the connection although earlier ones still wait for their answers,
-   * or have had the last one: a connection has one response at a time.
-   */
-  const isEarly = (socket: Socket): boolean => {
-    if (socket.writable && parserErrors.unanswered(socket) === 0) return false;
-    socket.on('error', () => socket.destroy());
-    if (socket.writable)
-      parserErrors.answer(new Error('a wish to upgrade before the answer to an earlier request'), socket);
-    return true;
-  };
-  /** A response over a connection that Node has handed over: nothing else drains, reads or closes it. */
-  const responseOver = (req: IncomingMessage, socket: Socket): ServerResponse => {
-    socket.on('error', () => socket.destroy());
-    const res = new ServerResponse(req);
-    socket.on('drain', () => res.emit('drain'));
-    res.shouldKeepAlive = false;
-    res.assignSocket(socket);
-    res.once('finish', () => {
-      if (res.socket === null) return; // it is a WebSocket now
-      socket.resume(); // with unread bytes the client's end would go unseen
-      endSoon(socket);
-    });
-    return res;
-  };
   server.on('connect', (req, duplex) => {
     const socket = duplex as Socket;
-    if (isEarly(socket)) return;
+    if (isEarly(socket, parserErrors)) return;
     // The target of CONNECT is an authority. With a path the request reaches `wellFormed`, which refuses the method.
     take(Object.assign(req, { originalUrl: req.url, url: '/' }), responseOver(req, socket));
   });
   server.on('upgrade', (req, socket: Socket, head) => {
-    if (isEarly(socket)) return;
+    if (isEarly(socket, parserErrors)) return;
     if (!isWebSocket(req)) {
       withoutUpgrade(server, req, socket, head);
       return;
@@ -129,6 +71,74 @@ export function createHttpServer(parts: HttpServerParts): Server {
   });
   server.on('clientError', parserErrors.answer);
   return server;
+}
+
+/** Hands a request to Express, or refuses it where nothing that its connection brings can be trusted or answered. */
+function requestTaker(
+  { app, limits, arrival, onError, holdsKey }: HttpServerParts,
+  errors: ParserErrors,
+): Take {
+  const nothing = () => undefined;
+  /** Express calls this when the target has no path, before it has run any handler. */
+  const unroutable = (req: Request, res: Response) => {
+    if (res.locals.notes !== undefined) {
+      res.destroy(); // the error handler itself has failed
+      return;
+    }
+    for (const handler of arrival) handler(req, res, nothing);
+    onError(httpRefusal(400), req, res, nothing);
+  };
+  return (incoming, outgoing) => {
+    const [req, res] = [incoming as Request, outgoing as Response];
+    const { socket } = req;
+    if (!socket.writable) return; // refused by an earlier request, and nothing after that counts
+    if (!hasClearEnd(req)) {
+      // As after an error of the parser, nothing that this connection brings can be trusted any more.
+      errors.answer(new Error('the end of the request is not clear'), socket, req);
+      return;
+    }
+    if (errors.unanswered(socket) >= limits.unanswered) {
+      errors.answer(new Error('too many requests before the first answer'), socket);
+      parseNoMore(socket);
+      return;
+    }
+    errors.watch(socket, res);
+    setBodyDeadline(req, res, limits.bodyMs, () => {
+      errors.answer(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
+    });
+    const target = requestTarget(req);
+    // The log shows what was sent. The empty target has no path, so Express runs no handler for it.
+    if (target === null) req.originalUrl = targetWithoutKeys(req.url, holdsKey);
+    req.url = target === null ? '' : targetWithoutKeys(withoutAzure(req, target), holdsKey);
+    app(req, res, () => unroutable(req, res));
+  };
+}
+
+/**
+ * Refuses a request for which Node has handed over the connection although earlier ones still wait for their answers, or
+ * have had the last one: a connection has one response at a time.
+ */
+function isEarly(socket: Socket, errors: ParserErrors): boolean {
+  if (socket.writable && errors.unanswered(socket) === 0) return false;
+  socket.on('error', () => socket.destroy());
+  if (socket.writable)
+    errors.answer(new Error('a wish to upgrade before the answer to an earlier request'), socket);
+  return true;
+}
+
+/** A response over a connection that Node has handed over: nothing else drains, reads or closes it. */
+function responseOver(req: IncomingMessage, socket: Socket): ServerResponse {
+  socket.on('error', () => socket.destroy());
+  const res = new ServerResponse(req);
+  socket.on('drain', () => res.emit('drain'));
+  res.shouldKeepAlive = false;
+  res.assignSocket(socket);
+  res.once('finish', () => {
+    if (res.socket === null) return; // it is a WebSocket now
+    socket.resume(); // with unread bytes the client's end would go unseen
+    endSoon(socket);
+  });
+  return res;
 }
 
 /** What `parser.onIncoming` returns to Node's HTTP parser for a connection that is no HTTP any more. */

@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs';
 import { PassThrough, Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { Budgets } from '../../limits/budgets.ts';
-import { createUploadPlaces, type UploadPlace } from '../../limits/upload-places.ts';
+import { createUploadPlaces, type UploadPlaces } from '../../limits/upload-places.ts';
 import {
   type Arrival,
   addChunk,
@@ -69,9 +69,9 @@ export function createBodyReceiver(
       if (announcedBytes(req) <= memoryBytes) {
         if (await readUpTo(source, memoryBytes, chunks)) return { chunks };
         // Its length was not announced.
-        const place = await places.take(arrival.claim);
-        held.place.release();
-        held.place = place;
+        await places.take(arrival.claim);
+        memory.release(arrival.claim);
+        held.places = places;
       }
       held.file = await spool.store(arrival.claim.network, source, Buffer.concat(chunks));
       return { path: held.file.path };
@@ -90,9 +90,10 @@ export function createBodyReceiver(
       if (announced > maxBytes) throw tooLarge(maxBytes);
       const arrival = arrivalOf(req, signal, limits);
       const isSmall = announced <= memoryBytes;
-      const held: Held = { place: await (isSmall ? memory : places).take(arrival.claim), file: null };
+      const held: Held = { places: isSmall ? memory : places, file: null };
+      await held.places.take(arrival.claim);
       const release = () => {
-        void (held.file?.remove() ?? Promise.resolve()).finally(held.place.release);
+        void (held.file?.remove() ?? Promise.resolve()).finally(() => held.places.release(arrival.claim));
       };
       try {
         if (!isSmall) await spool.assertRoom(arrival.claim.network, announced);
@@ -109,7 +110,7 @@ export function createBodyReceiver(
 }
 
 interface Held {
-  place: UploadPlace;
+  places: UploadPlaces;
   file: SpooledFile | null;
 }
 

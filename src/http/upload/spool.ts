@@ -7,7 +7,7 @@ import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { GatewayError } from '../../errors.ts';
-import { createByteShares } from '../../limits/byte-shares.ts';
+import { type Body, createByteShares } from '../../limits/byte-shares.ts';
 import { createSpoolFolder, type SpoolFolderOptions } from './spool-folder.ts';
 
 export interface SpooledFile {
@@ -70,16 +70,20 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
 
   return {
     async assertRoom(network, bytes) {
-      if (!space.hasRoom(network, bytes)) throw new GatewayError('overloaded', {});
+      if (!space.hasRoom({ network }, bytes)) throw new GatewayError('overloaded', {});
       await onDisk(async () => assertFree(await folder.ready(), bytes));
     },
     async store(network, source, head) {
-      const share = space.open(network, () => source.destroy(new GatewayError('overloaded', {})));
+      const body: Body = {
+        network,
+        isWhole: false,
+        giveWay: () => source.destroy(new GatewayError('overloaded', {})),
+      };
       let bytes = 0;
       let path: string | null = null;
       const remove = async () => {
         if (path !== null) await rm(path, { force: true }).catch(() => undefined);
-        share.release();
+        space.release(body);
       };
       try {
         const { dir, file } = await onDisk(async () => {
@@ -88,7 +92,7 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
           return { dir, file: await open(path, 'wx', 0o600) };
         });
         const take = (more: number) => {
-          if (!share.take(more)) throw new GatewayError('overloaded', {});
+          if (!space.take(body, more)) throw new GatewayError('overloaded', {});
           bytes += more;
         };
         try {
@@ -100,7 +104,7 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
         } finally {
           await file.close();
         }
-        share.arrived();
+        body.isWhole = true;
         return { path: path ?? '', bytes, remove };
       } catch (error) {
         await remove();

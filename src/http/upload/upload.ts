@@ -1,15 +1,14 @@
 /**
- * Receives a multipart upload into a file, within limits on the upload itself and on all uploads together. The file has
- * a random name, and neither the name nor the type that the client sends reaches the disk. It exists until the returned
- * `Upload` is disposed.
+ * Receives a multipart upload into a file, within limits on the upload itself (size, least rate, timeout) and on all
+ * uploads together. The file has a random name, and neither the name nor the type that the client sends reaches the disk.
+ * It exists until the returned `Upload` is disposed.
  */
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import multer from 'multer';
 import { GatewayError } from '../../errors.ts';
 import { BUDGETS } from '../../limits/budgets.ts';
-import { createByteShares } from '../../limits/byte-shares.ts';
-import type { UploadPlace } from '../../limits/upload-places.ts';
+import { type Body, createByteShares } from '../../limits/byte-shares.ts';
 import { notesOf } from '../observe.ts';
 import { httpRefusal } from '../server/refusals.ts';
 import { type Form, type FormReading, readUploadForm } from './form.ts';
@@ -24,7 +23,7 @@ import {
   tooLarge,
   watchArrival,
 } from './request-body.ts';
-import type { SpooledFile } from './spool.ts';
+import type { Spool, SpooledFile } from './spool.ts';
 
 export interface Upload extends AsyncDisposable {
   /** The client, as `networkOf` names it. */
@@ -55,67 +54,49 @@ export interface UploadReceiver {
   receive(req: Request, res: Response, signal: AbortSignal, form: UploadForm): Promise<Upload>;
 }
 
-/** An upload that has a place. */
-interface Reception {
-  arrival: Arrival;
-  res: Response;
-  place: UploadPlace;
-  asked: UploadForm;
-}
-
 const FORM = BUDGETS.form.transcription;
 /** The most bytes of a form beside its file, with generous room for the head of each part. */
 const MAX_BYTES_OF_FIELDS =
   FORM.parts * (FORM.fieldSize + 1024) + BUDGETS.speakers.references * BUDGETS.speakers.referenceBytes;
 
-export function createUploadReceiver({ spool, places, maxBytes, limits }: BodyStorage): UploadReceiver {
+export function createUploadReceiver(storage: BodyStorage): UploadReceiver {
+  const { spool, places, maxBytes, limits } = storage;
   const fieldMemory = createByteShares(limits.maxFieldBytes);
-  const mostBytes = maxBytes + MAX_BYTES_OF_FIELDS;
 
-  async function receiveAt({ arrival, res, place, asked }: Reception) {
-    const { req, signal, balance } = arrival;
-    const { field, texts = [], head = Buffer.alloc(0) } = asked;
-    const { network } = arrival.claim;
-    await spool.assertRoom(network, Math.min(announcedBytes(req), maxBytes));
+  /** Receives an upload that has a place. */
+  async function receiveAt(arrival: Arrival, res: Response, asked: UploadForm): Promise<Upload> {
+    const { req, signal, balance, claim } = arrival;
+    await spool.assertRoom(claim.network, Math.min(announcedBytes(req), maxBytes));
     signal.throwIfAborted();
     if (continueIfAsked(req, res)) balance.restart(limits.lookMs); // the first bytes are a round trip away
-    let storing: Promise<SpooledFile | null> = Promise.resolve(null);
-    const fields = fieldMemory.open(network, () => form.refuse(new GatewayError('overloaded', {})));
-    const others: SpooledFile[] = [];
-    const release = async () => {
-      await storing.then((file) => file?.remove()).catch(() => undefined);
-      for (const file of others.splice(0)) await file.remove();
-      fields.release();
-      place.release();
+    const files = createUploadFiles(spool, claim.network, asked.head);
+    const fields: Body = {
+      network: claim.network,
+      isWhole: false,
+      giveWay: () => form.refuse(new GatewayError('overloaded', {})),
     };
     const form = readUploadForm(req, res, {
-      field,
-      texts,
+      field: asked.field,
+      texts: asked.texts ?? [],
       maxFileBytes: maxBytes,
-      storeFile(content) {
-        const file = spool.store(network, content, head);
-        storing = file;
-        return file;
-      },
-      takeFieldMemory: fields.take,
+      storeFile: files.storeFile,
+      takeFieldMemory: (bytes) => fieldMemory.take(fields, bytes),
     });
+    const release = async () => {
+      await files.remove();
+      fieldMemory.release(fields);
+      places.release(claim);
+    };
     try {
-      const received = await withinLimits(form, arrival, res);
-      fields.arrived();
-      const file = await storing;
-      if (file === null) throw missingFile(field);
-      if (file.bytes === head.length)
-        throw received.isNamed ? new GatewayError('empty_file', {}, { param: field }) : missingFile(field);
+      const received = await withinLimits(form, arrival, res, storage);
+      fields.isWhole = true;
+      const { path, bytes } = await files.stored(asked.field, received);
       return {
-        network,
-        path: file.path,
-        bytes: file.bytes,
+        network: claim.network,
+        path,
+        bytes,
         fields: received.fields,
-        async store(content: Buffer) {
-          const other = await spool.store(network, Readable.from([content]));
-          others.push(other);
-          return other.path;
-        },
+        store: files.storeOther,
         [Symbol.asyncDispose]: release,
       };
     } catch (error) {
@@ -124,35 +105,75 @@ export function createUploadReceiver({ spool, places, maxBytes, limits }: BodySt
     }
   }
 
-  /** Resolves when the form is complete, and ends it when the client leaves or breaks a limit. */
-  async function withinLimits(form: FormReading, arrival: Arrival, res: Response): Promise<Form> {
-    const stop = watchArrival(arrival, limits, {
-      mostBytes, // the parser bounds the file that it keeps, but not the files that it skips
-      tooLarge: uploadTooLarge(maxBytes),
-      isReading: form.isWaiting,
-      onChunk: notesOf(res).requestBody,
-      fail: form.refuse,
-    });
-    return await form.done.finally(stop);
-  }
-
   return {
     async receive(req, res, signal, asked) {
-      if (!req.is('multipart/form-data'))
-        throw new GatewayError('invalid_content_type', { field: asked.field });
-      if (isCoded(req)) throw httpRefusal(415);
-      if (announcedBytes(req) > mostBytes) throw uploadTooLarge(maxBytes);
+      assertForm(req, asked.field, maxBytes);
       const arrival = arrivalOf(req, signal, limits);
-      const place = await places.take(arrival.claim);
+      await places.take(arrival.claim);
       try {
-        return await receiveAt({ arrival, res, place, asked });
+        return await receiveAt(arrival, res, asked);
       } catch (error) {
-        place.release();
+        places.release(arrival.claim);
         throw error;
       }
     },
   };
 }
+
+/** Refuses what its head already shows to be of no use. */
+function assertForm(req: Request, field: string, maxBytes: number): void {
+  if (!req.is('multipart/form-data')) throw new GatewayError('invalid_content_type', { field });
+  if (isCoded(req)) throw httpRefusal(415);
+  if (announcedBytes(req) > mostBytes(maxBytes)) throw uploadTooLarge(maxBytes);
+}
+
+/** The files of one upload: that of its form, and others that its handler makes of the text fields. */
+function createUploadFiles(spool: Spool, network: string, head: Buffer = Buffer.alloc(0)) {
+  let storing: Promise<SpooledFile | null> = Promise.resolve(null);
+  const others: SpooledFile[] = [];
+  return {
+    storeFile(content: Readable): Promise<SpooledFile> {
+      const file = spool.store(network, content, head);
+      storing = file;
+      return file;
+    },
+    async storeOther(content: Buffer): Promise<string> {
+      const other = await spool.store(network, Readable.from([content]));
+      others.push(other);
+      return other.path;
+    },
+    /** The file of a form that has come. @throws GatewayError when it has none, or no byte of it came */
+    async stored(field: string, { isNamed }: Form): Promise<SpooledFile> {
+      const file = await storing;
+      if (file === null) throw missingFile(field);
+      if (file.bytes > head.length) return file;
+      throw isNamed ? new GatewayError('empty_file', {}, { param: field }) : missingFile(field);
+    },
+    async remove(): Promise<void> {
+      await storing.then((file) => file?.remove()).catch(() => undefined);
+      for (const file of others.splice(0)) await file.remove();
+    },
+  };
+}
+
+/** Resolves when the form is complete, and ends it when the client leaves or breaks a limit. */
+async function withinLimits(
+  form: FormReading,
+  arrival: Arrival,
+  res: Response,
+  { maxBytes, limits }: BodyStorage,
+): Promise<Form> {
+  const stop = watchArrival(arrival, limits, {
+    mostBytes: mostBytes(maxBytes), // the parser bounds the file that it keeps, but not the files that it skips
+    tooLarge: uploadTooLarge(maxBytes),
+    isReading: form.isWaiting,
+    onChunk: notesOf(res).requestBody,
+    fail: form.refuse,
+  });
+  return await form.done.finally(stop);
+}
+
+const mostBytes = (maxBytes: number) => maxBytes + MAX_BYTES_OF_FIELDS;
 
 const uploadTooLarge = (maxBytes: number) => tooLarge(maxBytes, { param: 'file' });
 

@@ -13,7 +13,7 @@ import { httpRefusal } from '../../http/server/refusals.ts';
 import { offeredUpgrade } from '../../http/server/upgrade.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-shares.ts';
-import type { LivePlaces } from '../../limits/live-places.ts';
+import { type LivePlaces, type LiveSession, tooManySessions } from '../../limits/live-places.ts';
 import { networkOf } from '../../limits/network.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import { utteranceExchange } from '../utterance-exchange.ts';
@@ -104,15 +104,16 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
     });
     open.add(connection);
-    const leave = deps.places.enter({
+    const session: LiveSession = {
       network: networkOf(req.ip ?? ''),
       idleMs: () => connection.idleMs(),
       giveUp: (why) => connection.giveUp(why),
-    });
+    };
+    deps.places.take(session);
     deps.log.info('live session', { requestId, sessions: open.size });
     void connection.closed.then(() => {
       open.delete(connection);
-      leave();
+      deps.places.release(session);
       share.leave();
       // The response has no connection any more; this is its end for all who watch it.
       res.emit('close');
@@ -129,7 +130,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     if (!isHandshake(req)) throw httpRefusal(400);
     const first = firstState(req, res, deps.live);
     const network = networkOf(req.ip ?? '');
-    deps.places.makeRoom(network);
+    if (!deps.places.makeRoom({ network })) throw tooManySessions();
     const { socket, head } = offer;
     res.status(101);
     res.detachSocket(socket);

@@ -11,7 +11,7 @@ import { toGatewayError } from '../../http/error-handler.ts';
 import { newRequestId } from '../../http/server/request-id.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-shares.ts';
-import type { LivePlaces } from '../../limits/live-places.ts';
+import { type LivePlaces, type LiveSession, tooManySessions } from '../../limits/live-places.ts';
 import { networkOf } from '../../limits/network.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import type { LiveDeps } from '../../transcription/live/live-session.ts';
@@ -20,7 +20,7 @@ import { type Inbox, readAhead } from '../inbox.ts';
 import { utteranceExchange } from '../utterance-exchange.ts';
 import { createMessageReader, type MessageReader, type Part, writeMessage } from './messages.ts';
 import { parseFormat, parseTranscribe } from './requests.ts';
-import { beginTranscription, type Transcription } from './transcription.ts';
+import { Transcription } from './transcription.ts';
 
 export interface ConnectionDeps {
   live: Omit<LiveDeps, 'emit' | 'newId' | 'limits' | 'network'>;
@@ -171,10 +171,10 @@ class WyomingConnection implements Connection {
   #begin(): void {
     const { places, live, limits, onWork } = this.#options;
     const network = this.#network;
-    places.makeRoom(network);
+    if (!places.makeRoom({ network })) throw tooManySessions();
     const work = new EventEmitter();
     const asked = this.#request ?? parseTranscribe({});
-    const transcription = beginTranscription({
+    const transcription = new Transcription({
       id: newRequestId(),
       request: asked,
       live: { ...live, network },
@@ -184,12 +184,13 @@ class WyomingConnection implements Connection {
       slice: () => this.#share.slice(),
     });
     this.#request = null;
-    const leave = places.enter({
+    const session: LiveSession = {
       network,
       idleMs: () => this.#inbox.silentMs(),
       giveUp: (why) => this.#fail(why),
-    });
-    this.#current = { transcription, work, leave };
+    };
+    places.take(session);
+    this.#current = { transcription, work, leave: () => places.release(session) };
     onWork(work);
   }
 

@@ -10,6 +10,7 @@ import {
   LEAST_COMMIT_SEC,
   type LiveDeps,
   type LiveEvent,
+  type LiveSession,
   openLiveSession,
 } from '../../transcription/live/live-session.ts';
 import type { TranscriptionRequest } from '../../transcription/request.ts';
@@ -30,111 +31,108 @@ export interface TranscriptionOptions {
 /** How a transcription ended. */
 export type Outcome = LiveEvent & { type: 'completed' | 'failed' };
 
-export interface Transcription extends AsyncDisposable {
-  readonly id: string;
-  /** The time of the clock `performance.now()`. */
-  readonly startedAt: number;
-  /** When the client ended the audio; null before. */
-  readonly endedAt: number | null;
-  /** The bytes of audio that came. */
-  readonly bytes: number;
-  /** The seconds of audio that were heard. */
-  readonly audioSec: number;
-  /** @throws GatewayError `speech_too_long`, and as `openLiveSession` */
-  hear(payload: Buffer, format: PcmFormat): Promise<void>;
-  /** Ends the audio, and resolves with what was heard. */
-  end(): Promise<Outcome>;
-  /** Sends the transcript. It comes after the disposal, so that what it held is free when the client asks again. */
-  answer(outcome: Outcome & { type: 'completed' }): void;
-}
-
 /** Bytes that are decoded at a time, of which the narrowest are a second of audio. */
 const PIECE_BYTES = 8000;
 
-export function beginTranscription(options: TranscriptionOptions): Transcription {
-  const { id, request, limits, signal, send, slice } = options;
-  let decoder: { format: PcmFormat; decode: LiveDecoder } | null = null;
-  let samples = 0;
-  let bytes = 0;
-  let endedAt: number | null = null;
-  let hasBegun = false;
-  let outcome: Outcome | null = null;
+export class Transcription implements AsyncDisposable {
+  readonly id: string;
+  /** The time of the clock `performance.now()`. */
+  readonly startedAt = performance.now();
+  /** When the client ended the audio; null before. */
+  endedAt: number | null = null;
+  /** The bytes of audio that came. */
+  bytes = 0;
+  readonly #options: TranscriptionOptions;
+  readonly #opening: Promise<LiveSession>;
+  #decoder: { format: PcmFormat; decode: LiveDecoder } | null = null;
+  #samples = 0;
+  #hasBegun = false;
+  #outcome: Outcome | null = null;
 
-  function begin(): void {
-    if (!hasBegun) send('transcript-start');
-    hasBegun = true;
+  constructor(options: TranscriptionOptions) {
+    const { id, request, live, limits, signal } = options;
+    this.id = id;
+    this.#options = options;
+    // The weights of the voice activity model may have to be fetched, and the audio waits for that.
+    this.#opening = openLiveSession(
+      { request, turns: null, delay: 'medium' },
+      { ...live, limits, newId: () => id, emit: (event) => this.#emit(event) },
+      signal,
+    );
+    this.#opening.catch(() => undefined); // the first audio says so
   }
 
-  function emit(event: LiveEvent): void {
-    if (event.type === 'completed' || event.type === 'failed') outcome = event;
+  /** The seconds of audio that were heard. */
+  get audioSec(): number {
+    return this.#samples / SAMPLE_RATE;
+  }
+
+  /** @throws GatewayError `speech_too_long`, and as `openLiveSession` */
+  async hear(payload: Buffer, format: PcmFormat): Promise<void> {
+    const decoder = this.#decoderFor(format);
+    this.bytes += payload.length;
+    for (let at = 0; at < payload.length; at += PIECE_BYTES) {
+      if (at > 0) await this.#options.slice();
+      this.#options.signal.throwIfAborted();
+      await this.#append(decoder.take(payload.subarray(at, at + PIECE_BYTES)));
+    }
+  }
+
+  /** Ends the audio, and resolves with what was heard. */
+  async end(): Promise<Outcome> {
+    this.endedAt = performance.now();
+    const live = await this.#opening;
+    if (this.#decoder !== null) await this.#append(this.#decoder.decode.end());
+    // In less time nothing can be said; a client that sent nothing gets the empty text of silence.
+    const missing = Math.ceil(LEAST_COMMIT_SEC * SAMPLE_RATE) - this.#samples;
+    if (missing > 0) await this.#append(new Float32Array(missing));
+    await live.commit();
+    await live.settled();
+    if (this.#outcome === null) throw this.#options.signal.reason ?? new Error('the utterance has no end');
+    return this.#outcome;
+  }
+
+  /** Sends the transcript. It comes after the disposal, so that what it held is free when the client asks again. */
+  answer({ outcome: { segments, summary } }: Outcome & { type: 'completed' }): void {
+    const text = fullText(segments);
+    this.#begin();
+    this.#options.send('transcript', { text, ...(text !== '' && { language: summary.language }) });
+    this.#options.send('transcript-stop');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#opening.then((live) => live[Symbol.asyncDispose]()).catch(() => undefined);
+  }
+
+  #begin(): void {
+    if (!this.#hasBegun) this.#options.send('transcript-start');
+    this.#hasBegun = true;
+  }
+
+  #emit(event: LiveEvent): void {
+    if (event.type === 'completed' || event.type === 'failed') this.#outcome = event;
     if (event.type !== 'delta') return;
-    begin();
-    send('transcript-chunk', { text: event.text });
+    this.#begin();
+    this.#options.send('transcript-chunk', { text: event.text });
   }
 
-  // The weights of the voice activity model may have to be fetched, and the audio waits for that.
-  const opening = openLiveSession(
-    { request, turns: null, delay: 'medium' },
-    { ...options.live, limits, newId: () => id, emit },
-    signal,
-  );
-  opening.catch(() => undefined); // the first audio says so
-
-  function decoderFor(format: PcmFormat): LiveDecoder {
-    const { rate, width, channels } = decoder?.format ?? {};
-    if (decoder === null || rate !== format.rate || width !== format.width || channels !== format.channels)
-      decoder = { format, decode: pcmDecoder(format) };
-    return decoder.decode;
+  #decoderFor(format: PcmFormat): LiveDecoder {
+    const { rate, width, channels } = this.#decoder?.format ?? {};
+    if (
+      this.#decoder === null ||
+      rate !== format.rate ||
+      width !== format.width ||
+      channels !== format.channels
+    )
+      this.#decoder = { format, decode: pcmDecoder(format) };
+    return this.#decoder.decode;
   }
 
-  async function append(heard: Float32Array): Promise<void> {
-    samples += heard.length;
-    if ((samples / SAMPLE_RATE) * 1000 > limits.utteranceMs)
-      throw new GatewayError('speech_too_long', { seconds: limits.utteranceMs / 1000 });
-    await (await opening).append(heard);
+  async #append(heard: Float32Array): Promise<void> {
+    this.#samples += heard.length;
+    const { utteranceMs } = this.#options.limits;
+    if (this.audioSec * 1000 > utteranceMs)
+      throw new GatewayError('speech_too_long', { seconds: utteranceMs / 1000 });
+    await (await this.#opening).append(heard);
   }
-
-  return {
-    id,
-    startedAt: performance.now(),
-    get endedAt() {
-      return endedAt;
-    },
-    get bytes() {
-      return bytes;
-    },
-    get audioSec() {
-      return samples / SAMPLE_RATE;
-    },
-    async hear(payload, format) {
-      const decoder = decoderFor(format);
-      bytes += payload.length;
-      for (let at = 0; at < payload.length; at += PIECE_BYTES) {
-        if (at > 0) await slice();
-        signal.throwIfAborted();
-        await append(decoder.take(payload.subarray(at, at + PIECE_BYTES)));
-      }
-    },
-    async end() {
-      endedAt = performance.now();
-      const live = await opening;
-      if (decoder !== null) await append(decoder.decode.end());
-      // In less time nothing can be said; a client that sent nothing gets the empty text of silence.
-      const missing = Math.ceil(LEAST_COMMIT_SEC * SAMPLE_RATE) - samples;
-      if (missing > 0) await append(new Float32Array(missing));
-      await live.commit();
-      await live.settled();
-      if (outcome === null) throw signal.reason ?? new Error('the utterance has no end');
-      return outcome;
-    },
-    answer({ outcome: { segments, summary } }) {
-      const text = fullText(segments);
-      begin();
-      send('transcript', { text, ...(text !== '' && { language: summary.language }) });
-      send('transcript-stop');
-    },
-    async [Symbol.asyncDispose]() {
-      await opening.then((live) => live[Symbol.asyncDispose]()).catch(() => undefined);
-    },
-  };
 }
