@@ -3,10 +3,8 @@
 #include "binding/environment.h"
 #include "binding/log.h"
 #include "binding/model.h"
-#include "binding/speaker_model.h"
+#include "binding/networks.h"
 #include "binding/tasks.h"
-#include "binding/turn_detector.h"
-#include "binding/voice_activity.h"
 #include "freed_memory.h"
 
 // Runs once in every environment that loads the addon. Only src/engine/addon.ts should load it.
@@ -16,9 +14,9 @@ static Napi::Object init(Napi::Env env, Napi::Object exports) {
   voxgate::Environment::create(env);
   voxgate::define_tasks(env, exports);
   voxgate::Model::define(env, exports);
-  voxgate::VoiceActivity::define(env, exports);
-  voxgate::SpeakerModel::define(env, exports);
-  voxgate::TurnDetector::define(env, exports);
+  voxgate::define_voice_activity(env, exports);
+  voxgate::define_speaker_model(env, exports);
+  voxgate::define_turn_detector(env, exports);
   voxgate::AudioFileObject::define(env, exports);
   return exports;
 }

@@ -229,4 +229,8 @@ Napi::Float32Array to_js(Napi::Env env, const std::vector<float>& samples) {
   return array;
 }
 
+Napi::Number to_js(Napi::Env env, float number) {
+  return Napi::Number::New(env, number);
+}
+
 } // namespace voxgate

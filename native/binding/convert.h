@@ -36,6 +36,7 @@ Napi::Object to_js(Napi::Env env, const Segment& segment);
 Napi::Object to_js(Napi::Env env, const std::vector<LanguageProbability>& ranked);
 Napi::Object to_js(Napi::Env env, const EngineInfo& info);
 Napi::Float32Array to_js(Napi::Env env, const std::vector<float>& samples);
+Napi::Number to_js(Napi::Env env, float number);
 
 template <typename T> Napi::Array to_js_array(Napi::Env env, const std::vector<T>& items) {
   auto array = Napi::Array::New(env, items.size());

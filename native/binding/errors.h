@@ -39,15 +39,15 @@ template <typename T> class Wrapped : public Napi::ObjectWrap<T> {
  protected:
   using Method = Napi::Value (T::*)(const Napi::CallbackInfo&);
 
-  template <Method kMethod> static Napi::ClassPropertyDescriptor<T> method(const char* name) {
+  template <auto kMethod> static Napi::ClassPropertyDescriptor<T> method(const char* name) {
     return Napi::ObjectWrap<T>::InstanceMethod(name, static_cast<Method>(&Wrapped::call<kMethod>));
   }
-  template <Method kMethod> static Napi::ClassPropertyDescriptor<T> getter(const char* name) {
+  template <auto kMethod> static Napi::ClassPropertyDescriptor<T> getter(const char* name) {
     return Napi::ObjectWrap<T>::InstanceAccessor(name, static_cast<Method>(&Wrapped::call<kMethod>), nullptr);
   }
 
  private:
-  template <Method kMethod> Napi::Value call(const Napi::CallbackInfo& info) {
+  template <auto kMethod> Napi::Value call(const Napi::CallbackInfo& info) {
     return guarded(info.Env(), [this, &info] { return (static_cast<T*>(this)->*kMethod)(info); });
   }
 };
