@@ -3,7 +3,7 @@
 #include "layers/panels.h"
 #include "synthetic_speakers.h"
 #include "turns/smart_turn.h"
-#include "turns/whisper_mel.h"
+#include "turns/turn_mel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ using namespace voxgate::test;
 
 namespace {
 
-constexpr size_t kFrames = SmartTurn::kSamples / WhisperMel::kHop;
+constexpr size_t kFrames = SmartTurn::kSamples / LogMel::kHop;
 
 using Tensors = std::map<std::string, SyntheticTensor>;
 
@@ -135,21 +135,21 @@ TEST("turns: silence before the samples, older samples, and threads change nothi
 
 TEST("turns: the spectrum of a tone is in the band of its bin, whatever the loudness") {
   // One band for each bin.
-  std::vector<float> filters(WhisperMel::kBins * WhisperMel::kBins);
-  for (size_t bin = 0; bin < WhisperMel::kBins; ++bin)
-    filters[bin * WhisperMel::kBins + bin] = 1;
-  const WhisperMel mel(filters, WhisperMel::kBins);
-  std::vector<float> tone(SmartTurn::kSamples), rows(kFrames * WhisperMel::kBins), others(rows.size());
+  std::vector<float> filters(LogMel::kBins * LogMel::kBins);
+  for (size_t bin = 0; bin < LogMel::kBins; ++bin)
+    filters[bin * LogMel::kBins + bin] = 1;
+  const LogMel mel(filters, LogMel::kBins);
+  std::vector<float> tone(SmartTurn::kSamples), rows(kFrames * LogMel::kBins), others(rows.size());
   for (size_t i = 0; i < tone.size(); ++i)
     tone[i] =
         static_cast<float>(0.5 * std::sin(2 * std::numbers::pi * 1000 * static_cast<double>(i) / 16000));
-  mel(tone, rows.data(), Team(1));
+  turn_log_mel(mel, tone, LogMel::kBins, rows.data(), Team(1));
   for (float& sample : tone)
     sample = 0.1F * sample + 0.2F;
-  mel(tone, others.data(), Team(2));
+  turn_log_mel(mel, tone, LogMel::kBins, others.data(), Team(2));
   // The first two frames and the last one hear the mirrored ends.
   for (size_t frame = 2; frame + 1 < kFrames; ++frame) {
-    const auto row = std::span(rows).subspan(frame * WhisperMel::kBins, WhisperMel::kBins);
+    const auto row = std::span(rows).subspan(frame * LogMel::kBins, LogMel::kBins);
     CHECK(std::ranges::max_element(row) - row.begin() == 25); // 1000 Hz in bins of 40 Hz
     // A variance of 1 is an amplitude of sqrt(2). The window weighs it with 100: log10(2 * 100^2).
     CHECK(std::fabs(row[25] - (std::log10(20000.0F) + 4) / 4) < 1e-3F);
@@ -158,7 +158,7 @@ TEST("turns: the spectrum of a tone is in the band of its bin, whatever the loud
     CHECK(std::fabs(rows[i] - others[i]) < 2e-2F);
   // Digital silence has the least power everywhere.
   std::vector<float> silence(SmartTurn::kSamples);
-  mel(silence, rows.data(), Team(1));
+  turn_log_mel(mel, silence, LogMel::kBins, rows.data(), Team(1));
   for (const float value : rows)
     CHECK(value == -1.5F);
 }

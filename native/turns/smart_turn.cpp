@@ -6,7 +6,7 @@
 #include "layers/panels.h"
 #include "layers/team.h"
 #include "turns/activations.h"
-#include "turns/whisper_mel.h"
+#include "turns/turn_mel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace voxgate {
 namespace {
 
 constexpr size_t kBands = 80;
-constexpr size_t kFrames = SmartTurn::kSamples / WhisperMel::kHop;
+constexpr size_t kFrames = SmartTurn::kSamples / LogMel::kHop;
 constexpr size_t kPositions = kFrames / 2;
 constexpr size_t kState = 384;
 constexpr size_t kInner = 4 * kState;
@@ -127,7 +127,7 @@ void attend(Workspace& work, size_t head) {
 
 struct SmartTurn::Network {
   Network(NetworkWeights&& weights, int threads)
-      : mel(weights.take("mel_filters", {extent(kBands), extent(WhisperMel::kBins)}), kBands),
+      : mel(weights.take("mel_filters", {extent(kBands), extent(LogMel::kBins)}), kBands),
         conv1(convolution(weights, "conv1", kBands)), conv2(convolution(weights, "conv2", kState)),
         positions(weights.take("positions", {extent(kPositions), extent(kState)})),
         blocks(blocks_of(weights)), norm(weights, "norm", kState),
@@ -149,7 +149,7 @@ struct SmartTurn::Network {
   void listen(std::span<const float> samples, std::vector<float>& state) const {
     // A frame of zeros before the first and one after the last pad the convolutions.
     std::vector<float> spectrum((kFrames + 2) * kBands);
-    mel(samples, &spectrum[kBands], team);
+    turn_log_mel(mel, samples, kBands, &spectrum[kBands], team);
     std::vector<float> frames((kFrames + 2) * kState);
     share_rows(kFrames, [&](size_t first, size_t count) {
       float* out = &frames[(first + 1) * kState];
@@ -222,7 +222,7 @@ struct SmartTurn::Network {
     return sigmoid(last);
   }
 
-  WhisperMel mel;
+  LogMel mel;
   LinearLayer conv1, conv2;
   std::vector<float> positions;
   std::vector<Block> blocks;

@@ -4,9 +4,7 @@
 
 namespace voxgate {
 
-// The input of Whisper: the logarithm of the mel spectrogram, 25 ms frames every 10 ms, as
-// `log_mel_spectrogram` of https://github.com/openai/whisper/blob/main/whisper/audio.py computes it for audio
-// followed by silence.
+// The input of Whisper: the log mel spectrogram (audio/log_mel.h) of audio followed by silence.
 //
 //   samples  16 kHz mono, more than 200
 //   filters  `mels` rows of 201 weights, one for each bin of the spectrum
