@@ -1,7 +1,7 @@
 #include "audio/resampler.h"
 
 #include "backend.h"
-#include "vector_clones.h"
+#include "simd_dispatch.h"
 
 #include <algorithm>
 #include <array>

@@ -4,10 +4,6 @@
 #include "vectors.h"
 
 #ifdef VOXGATE_HAS_BFLOAT16
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #endif
 
@@ -53,21 +49,11 @@ void limit_bfloat16(Bfloat16 most) {
 }
 
 Bfloat16 bfloat16_products() {
-  static const Bfloat16 there = [] {
-    constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kInt8 = 1U << 25, kVectorBf16 = 1U << 5;
-    constexpr long kRequest = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & kVectorBf16) == 0)
-      return Bfloat16::none;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (~d & (kBf16 | kTiles | kInt8)) != 0)
-      return Bfloat16::vectors;
-    return syscall(SYS_arch_prctl, kRequest, kTileData) == 0 ? Bfloat16::tiles : Bfloat16::vectors;
-  }();
   Bfloat16 most = g_most_bfloat16.load(std::memory_order_relaxed);
 #ifdef VOXGATE_TESTS
   most = std::min(most, kernel_calls.bfloat16.load());
 #endif
-  return std::min(there, most);
+  return std::min(processor_bfloat16(), most);
 }
 #endif
 

@@ -1,10 +1,8 @@
 #pragma once
 
-namespace voxgate {
+#include "../simd_dispatch.h"
 
-// What products in bfloat16 run on, from the least to the best: AVX-512's instructions for them, or AMX
-// tiles.
-enum class Bfloat16 { none, vectors, tiles };
+namespace voxgate {
 
 // What one of ggml's CPU libraries, with the kernels in it, is compiled for. Levels have the names of
 // SVC_CPU.

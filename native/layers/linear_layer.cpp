@@ -1,6 +1,6 @@
 #include "layers/linear_layer.h"
 
-#include "vector_clones.h"
+#include "simd_dispatch.h"
 
 #include <algorithm>
 

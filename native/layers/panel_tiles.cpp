@@ -1,10 +1,7 @@
 #include "layers/panel_tiles.h"
 
 #if defined(__x86_64__) && defined(__linux__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 #include <algorithm>
@@ -92,20 +89,6 @@ __attribute__((target("avx512f,avx512bf16"))) void lay_out(const PanelRows& rows
 
 } // namespace
 
-bool PanelTiles::available() {
-  static const bool allowed = [] {
-    constexpr long kRequest = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-    constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kVectorBf16 = 1U << 5;
-    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kBf16) == 0 || (edx & kTiles) == 0)
-      return false;
-    if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 0 || (eax & kVectorBf16) == 0)
-      return false;
-    return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
-  }();
-  return allowed;
-}
-
 __attribute__((target("amx-tile,amx-bf16"))) void PanelTiles::multiply(const PanelRows& rows, size_t count,
                                                                        float* out, size_t out_stride) const {
   alignas(64) uint16_t packed[4 * kRows * kDeepest];
@@ -162,10 +145,6 @@ __attribute__((target("amx-tile,amx-bf16"))) void PanelTiles::multiply(const Pan
 }
 
 #else
-
-bool PanelTiles::available() {
-  return false;
-}
 
 void PanelTiles::multiply(const PanelRows&, size_t, float*, size_t) const {}
 

@@ -14,8 +14,6 @@ class PanelTiles {
   static constexpr size_t kBlock = 32; // values, the depth of a tile
   static constexpr size_t kDeepest = 1600;
 
-  // Whether the processor has such tiles and the kernel lets the process use them.
-  static bool available();
   // Whether layers of these sizes can be computed.
   static bool fits(size_t outputs, size_t width, size_t depth);
 

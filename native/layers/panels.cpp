@@ -1,6 +1,6 @@
 #include "layers/panels.h"
 
-#include "layers/panel_tiles.h"
+#include "simd_dispatch.h"
 #include "unroll.h"
 
 #include <algorithm>
@@ -150,7 +150,7 @@ std::atomic<PanelVectors> used_vectors = Panels::widest();
 PanelVectors Panels::widest() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && PanelTiles::available())
+  if (__builtin_cpu_supports("avx512f") && processor_bfloat16() == Bfloat16::tiles)
     return PanelVectors::tiles;
   if (__builtin_cpu_supports("avx512f"))
     return PanelVectors::avx512;

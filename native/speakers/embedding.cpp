@@ -2,7 +2,7 @@
 
 #include "exponential.h"
 #include "layers/linear_layer.h"
-#include "vector_clones.h"
+#include "simd_dispatch.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "speakers/embedding_head.h"
 
 #include "layers/linear_layer.h"
-#include "vector_clones.h"
+#include "simd_dispatch.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "speakers/window_encoder.h"
 
-#include "vector_clones.h"
+#include "simd_dispatch.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "turns/activations.h"
 
 #include "exponential.h"
-#include "vector_clones.h"
+#include "simd_dispatch.h"
 
 #include <algorithm>
 #include <cmath>

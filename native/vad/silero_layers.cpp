@@ -1,7 +1,7 @@
 #include "vad/silero_layers.h"
 
 #include "exponential.h"
-#include "vector_clones.h"
+#include "simd_dispatch.h"
 
 #include <algorithm>
 #include <cmath>

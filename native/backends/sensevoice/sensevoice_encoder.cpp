@@ -2,7 +2,7 @@
 
 #include "backends/sensevoice/sensevoice_tiles.h"
 #include "status.h"
-#include "vector_clones.h"
+#include "simd_dispatch.h"
 
 #include <ggml.h>
 
