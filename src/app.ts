@@ -219,7 +219,8 @@ function buildLive(config: Config, deps: AppDeps, engine: Engine) {
 function buildHttp(config: Config, deps: AppDeps, parts: HttpParts): Server {
   const { log } = deps;
   const { budgets, instruments, gracefulStop, finished } = parts.engine;
-  const holdsKey = keyFinder(config.apiKeys);
+  const { apiKeys, adminKeys, tts, llm } = config;
+  const holdsKey = keyFinder([...apiKeys, ...adminKeys, tts.apiKey ?? [], llm.apiKey ?? []].flat());
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -264,7 +265,12 @@ function routeParts(
   return {
     version: VERSION,
     describe: { adminPaths, livePaths },
-    apiKeys: createApiKeys(config.apiKeys, budgets.access, live.secrets),
+    apiKeys: createApiKeys({
+      keys: config,
+      limits: budgets.access,
+      secrets: live.secrets,
+      log: deps.log,
+    }),
     models: {
       list: engine.models,
       upstreams: createInventory(config),

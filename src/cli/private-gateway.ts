@@ -39,7 +39,15 @@ export async function startPrivateGateway(
   const forever = Number.POSITIVE_INFINITY;
   const kept = { logMaxDays: forever, logMaxGb: forever, payloadMaxDays: forever, payloadMaxGb: forever };
   const observability = { ...config.observability, ...off, ...kept };
-  const own = { host: '127.0.0.1', port: 0, wyomingPort: undefined, apiKeys: [key], maxWaitSec: BUSY_SEC };
+  const own = {
+    host: '127.0.0.1',
+    port: 0,
+    wyomingPort: undefined,
+    apiKeys: [key],
+    adminKeys: [],
+    keyNames: new Map(),
+    maxWaitSec: BUSY_SEC,
+  };
   const { app, address } = await startGateway(
     { ...config, ...own, observability },
     { ...parts, store: shown, crashes: { list: () => [] } },

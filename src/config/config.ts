@@ -2,6 +2,7 @@
  * Every setting of the gateway, with its name, meaning, range and default in one schema. Settings are read from
  * `process.env` here only; every other part receives the frozen `Config`.
  */
+import { readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
@@ -17,6 +18,7 @@ import {
   defaultModelDir,
   httpUrl,
   integer,
+  key,
   keys,
   list,
   number,
@@ -53,7 +55,12 @@ const listening = {
 const access = {
   SVC_API_KEY: keys
     .default([])
-    .meta(secret('keys of which a request must carry one, comma-separated; empty = open')),
+    .meta(
+      secret('keys of which a request must carry one, `key` or `name=key`, comma-separated; empty = open'),
+    ),
+  SVC_ADMIN_KEY: keys
+    .default([])
+    .meta(secret('keys that `/admin` and `/metrics` want instead; empty = those of `SVC_API_KEY`')),
   SVC_ALLOWED_HOSTS: list
     .refine(
       (names) => names.every((name) => name === '*' || /^[\w.:[\]-]+$/.test(name)),
@@ -105,10 +112,12 @@ const upstreams = {
   SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
     .describe('seconds of silence after which a speech call is given up'),
+  SVC_TTS_API_KEY: key.optional().meta(secret('key that the speech upstream wants, sent as a bearer')),
   SVC_LLM_BACKEND_URL: upstreamUrl('http://127.0.0.1:11434').describe('the chat daemon'),
   SVC_LLM_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
     .describe('seconds of silence after which a chat call is given up'),
+  SVC_LLM_API_KEY: key.optional().meta(secret('key that the chat daemon wants, sent as a bearer')),
 };
 
 const bounds = {
@@ -194,6 +203,10 @@ export interface UpstreamConfig {
   readonly url: string;
   /** A call fails when the upstream sends nothing for this long. */
   readonly timeoutMs: number;
+  /** Sent to the upstream as a bearer, in place of what the client sends. */
+  readonly apiKey: string | undefined;
+  /** False for the default address, where nothing need be. */
+  readonly isConfigured: boolean;
 }
 
 export type Config = Readonly<ReturnType<typeof configOf>>;
@@ -216,7 +229,8 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
   const config = configOf(parsed.data, env);
   const refusal = refusesPorts(config) ?? refusesWyoming(config, parsed.data.SVC_WYOMING_KEYLESS);
   if (refusal !== null) throw new ConfigError(refusal);
-  const warnings = [...unknownSettings(Object.keys(env), Object.keys(settings.shape)), ...exposure(config)];
+  const known = [...Object.keys(settings.shape), ...SECRETS.map((name) => `${name}_FILE`)];
+  const warnings = [...unknownSettings(Object.keys(env), known), ...exposure(config)];
   return { config: Object.freeze(config), warnings };
 }
 
@@ -232,8 +246,15 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
       url: s.SVC_TTS_UPSTREAM_URL,
       timeoutMs: s.SVC_TTS_TIMEOUT_SEC * 1000,
       modelId: s.SVC_TTS_MODEL_ID,
+      apiKey: s.SVC_TTS_API_KEY,
+      isConfigured: Boolean(env.SVC_TTS_UPSTREAM_URL),
     },
-    llm: { url: s.SVC_LLM_BACKEND_URL, timeoutMs: s.SVC_LLM_TIMEOUT_SEC * 1000 },
+    llm: {
+      url: s.SVC_LLM_BACKEND_URL,
+      timeoutMs: s.SVC_LLM_TIMEOUT_SEC * 1000,
+      apiKey: s.SVC_LLM_API_KEY,
+      isConfigured: Boolean(env.SVC_LLM_BACKEND_URL),
+    },
     modelDir: resolve(s.SVC_MODEL_DIR ?? defaultModelDir(env)),
     modelDownload: s.SVC_MODEL_DOWNLOAD,
     modelDefaultSize: s.SVC_MODEL_DEFAULT_SIZE,
@@ -267,7 +288,13 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
     drainMs: s.SVC_DRAIN_SEC * 1000,
     tmpDir: resolve(s.SVC_TMP_DIR ?? tmpdir()),
     /** When empty, every client that can reach the gateway may use it. */
-    apiKeys: s.SVC_API_KEY,
+    apiKeys: s.SVC_API_KEY.map(({ key }) => key),
+    /** What `/admin` and `/metrics` want; when empty, a key of `apiKeys`. */
+    adminKeys: s.SVC_ADMIN_KEY.map(({ key }) => key),
+    /** The names of the keys that have one. */
+    keyNames: new Map(
+      [...s.SVC_API_KEY, ...s.SVC_ADMIN_KEY].flatMap(({ name, key }) => (name ? [[key, name]] : [])),
+    ),
     corsOrigins: s.SVC_CORS_ORIGINS,
     allowedHosts: s.SVC_ALLOWED_HOSTS,
     /** How many reverse proxies are in front, or their subnets; 0 trusts none. */
@@ -294,18 +321,44 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
   };
 }
 
+/** The settings whose values are never shown, and may be read from files, as those of Docker and Kubernetes. */
+const SECRETS = Object.entries<z.ZodType>(settings.shape).flatMap(([name, kind]) =>
+  kind.meta()?.secret === true ? [name] : [],
+);
+const MAX_SECRET_BYTES = 64 * 1024;
+
 /**
  * The settings that the environment holds, as text.
- * @throws ConfigError for a value of spaces alone
+ * @throws ConfigError for a value of spaces alone, and for a secret whose file cannot be read or holds nothing
  */
 export function givenSettings(env: NodeJS.ProcessEnv = process.env): Record<string, string> {
   const texts = Object.keys(settings.shape).flatMap((name) => {
     const text = env[name] ?? '';
-    return text === '' ? [] : [[name, text.trim()] as const];
+    const file = SECRETS.includes(name) ? (env[`${name}_FILE`] ?? '') : '';
+    if (file === '') return text === '' ? [] : [[name, text.trim()] as const];
+    if (text !== '') throw new ConfigError(`${name} and ${name}_FILE are both set: leave one of them out`);
+    return [[name, secretIn(file, `${name}_FILE`)] as const];
   });
   const blank = texts.find(([, text]) => text === '');
   if (blank) throw new ConfigError(`${blank[0]} holds only spaces: give it a value, or leave it out`);
   return Object.fromEntries(texts);
+}
+
+/** The lines of a file as a list. */
+function secretIn(path: string, setting: string): string {
+  let text: string;
+  try {
+    const file = statSync(path);
+    if (!file.isFile()) throw new Error('it is no file');
+    if (file.size > MAX_SECRET_BYTES) throw new Error(`it has ${file.size} bytes`);
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`${setting}: ${path} cannot be read: ${(error as Error).message}`);
+  }
+  const lines = text.split('\n').map((line) => line.trim());
+  const secret = lines.filter((line) => line !== '').join(',');
+  if (secret === '') throw new ConfigError(`${setting}: ${path} is empty`);
+  return secret;
 }
 
 const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);
@@ -323,6 +376,7 @@ function childEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 interface Reach {
   host: string;
   apiKeys: readonly string[];
+  adminKeys: readonly string[];
   wyomingPort: number | undefined;
 }
 
@@ -345,5 +399,6 @@ function exposure(reach: Reach): string[] {
   if (passesKeys(reach)) return ['everyone who reaches SVC_WYOMING_PORT may transcribe: Wyoming has no keys'];
   if (isLoopback(reach.host) || reach.apiKeys.length > 0) return [];
   const open = `SVC_HOST=${reach.host} lets other machines reach the gateway, and SVC_API_KEY is not set`;
-  return [`${open}: everyone who reaches it may use all of it, the dashboard included`];
+  const all = reach.adminKeys.length > 0 ? 'the API' : 'all of it, the dashboard included';
+  return [`${open}: everyone who reaches it may use ${all}`];
 }

@@ -22,10 +22,24 @@ export const list = z
   )
   .refine((items) => items.length > 0, 'Expected at least one item');
 /** What a header carries the same way from every client (RFC 9110, section 5.5). */
-export const keys = list.refine(
-  (all) => all.every((key) => /^[\x20-\x7e]+$/.test(key)),
-  'Expected keys of ASCII characters',
-);
+const ASCII = /^[\x20-\x7e]+$/;
+export const key = z.string().regex(ASCII, 'Expected ASCII characters');
+
+export interface NamedKey {
+  /** What log and metrics call the key's requests; undefined for a key without a name. */
+  readonly name: string | undefined;
+  readonly key: string;
+}
+
+/** Keys, or pairs of name=key. The `=` at the end of a key in base64 names nothing. */
+export const keys = list
+  .refine((all) => all.every((item) => ASCII.test(item)), 'Expected keys of ASCII characters')
+  .transform((items): NamedKey[] =>
+    items.map((item) => {
+      const [, name, named] = /^([A-Za-z][\w.-]{0,63})=([^=].*)$/.exec(item) ?? [];
+      return { name, key: named ?? item };
+    }),
+  );
 /**
  * Sites, as browsers name them in `Origin`: in lower case, and without the usual port of the scheme. `null` names no
  * site: every page of a file or in a sandbox sends it, also one that another site has put there.
@@ -65,7 +79,10 @@ export const onOff = z
 
 const anyHttpUrl = z.url({ protocol: /^https?$/, error: 'Expected an http or https URL' });
 export const httpUrl = (fallback: string) => anyHttpUrl.default(fallback);
-/** Requests are forwarded with the headers of the client, so a login of the operator would not be sent. */
+/**
+ * Requests are forwarded with the headers of the client, so a login of the operator would not be sent. The paths of
+ * requests begin with `/v1`, so a `/v1` at the end, as OpenAI's packages want it, is left out.
+ */
 export const upstreamUrl = (fallback: string) =>
   anyHttpUrl
     .refine((text) => !hasLogin(text), 'Expected a URL without a login, which would not be sent')
@@ -73,6 +90,7 @@ export const upstreamUrl = (fallback: string) =>
       (text) => !/[?#]/.test(text),
       'Expected a URL without a query or a fragment, which would not be sent',
     )
+    .transform((text) => text.replace(/\/v1\/*$/, ''))
     .default(fallback);
 
 function hasLogin(text: string): boolean {
@@ -136,14 +154,19 @@ export const trustedProxies = z.union(
   PROXIES,
 );
 
-/** A sentence for each name that looks like a setting and is none. */
+/**
+ * A sentence for each name that looks like a setting and is none.
+ * @throws ConfigError for one that looks like a secret: a gateway that was meant to have a key must not start open
+ */
 export function unknownSettings(given: string[], known: string[]): string[] {
-  return given
-    .filter((name) => name.startsWith('SVC_') && !known.includes(name))
-    .map((name) => {
-      const nearest = known.reduce((a, b) => (distance(name, b) < distance(name, a) ? b : a));
-      return `${name} is not a setting of voxgate and has no effect; the nearest one is ${nearest}`;
-    });
+  const unknown = given.filter((name) => name.startsWith('SVC_') && !known.includes(name));
+  const nearestTo = (name: string) => known.reduce((a, b) => (distance(name, b) < distance(name, a) ? b : a));
+  const secret = unknown.find((name) => /KEY|TOKEN|SECRET|PASSWORD/.test(name));
+  if (secret !== undefined)
+    throw new ConfigError(`${secret} is not a setting of voxgate; the nearest one is ${nearestTo(secret)}`);
+  return unknown.map(
+    (name) => `${name} is not a setting of voxgate and has no effect; the nearest one is ${nearestTo(name)}`,
+  );
 }
 
 /** Thrown for a setting whose value is outside its range; the message is one sentence that names the setting. */

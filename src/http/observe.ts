@@ -29,6 +29,8 @@ export interface Notes {
   waitedMs: number | undefined;
   /** The failure. Set it before destroying the connection, or the request counts as one that its client left. */
   error: GatewayError | undefined;
+  /** The name of the key that the request had; undefined without one, and for a key that has none. */
+  key: string | undefined;
   /** Called when the request has taken the slot. */
   slotTaken(): void;
   /** Called for every chunk of the body that is read. */
@@ -120,6 +122,7 @@ function emptyNotes(requestId: string): Omit<Notes, 'slotTaken' | 'requestBody'>
     diarizationSec: undefined,
     waitedMs: undefined,
     error: undefined,
+    key: undefined,
   };
 }
 

@@ -1,17 +1,25 @@
 /**
- * A rate limit on wrong API keys (429, brute force): how many may come from one address in some time. A right key is
- * refused there, too, until the time is over, because the answer would otherwise tell it from the wrong ones. Other
- * addresses are not affected. Nobody holds a place here, so it is none of the bounded places.
+ * The rate limit of wrong API keys (429, brute force): so many different ones may come from one network in a minute,
+ * and then each further wrong one is a 429. A key that is sent again counts once, because a program with an old key
+ * sends it with every request. A right key is served all the same: behind a NAT or a proxy all clients have one
+ * address, and none may shut out the others. Nobody holds a place here, so it is none of the bounded places.
  */
-
 import { GatewayError } from '../errors.ts';
 import type { Budgets } from './budgets.ts';
 import { networkOf } from './network.ts';
 
 export interface KeyGuesses {
-  /** @throws GatewayError `too_many_keys` when too many wrong keys have come from this address */
-  assertMayTry(address: string): void;
-  wrong(address: string): void;
+  /**
+   * Counts a wrong key.
+   * @param digest stands for the key, so that no key stays in memory
+   * @throws GatewayError `too_many_keys` when too many others came from this address before
+   */
+  wrong(address: string, digest: string): void;
+}
+
+interface Guesses {
+  digests: Set<string>;
+  endsAt: number;
 }
 
 /** @param now the time in ms; only differences count */
@@ -19,27 +27,26 @@ export function createKeyGuesses(
   { wrongKeys, wrongKeysMs, addresses }: Budgets['access'],
   now = () => performance.now(),
 ): KeyGuesses {
-  /** The count and its end by address, the oldest first. */
-  const counts = new Map<string, { wrong: number; endsAt: number }>();
-  const current = (address: string) => {
-    const count = counts.get(networkOf(address));
-    return count !== undefined && count.endsAt > now() ? count : undefined;
-  };
+  /** By network, the one that was silent longest first. */
+  const guesses = new Map<string, Guesses>();
   return {
-    assertMayTry(address) {
-      const count = current(address);
-      if (count === undefined || count.wrong < wrongKeys) return;
-      const seconds = Math.ceil((count.endsAt - now()) / 1000);
-      throw new GatewayError('too_many_keys', { seconds }, { retryAfterSec: seconds });
-    },
-    wrong(address) {
-      const count = current(address) ?? { wrong: 0, endsAt: now() + wrongKeysMs };
-      count.wrong += 1;
+    wrong(address, digest) {
       const network = networkOf(address);
-      counts.delete(network);
-      counts.set(network, count);
-      const [oldest = ''] = counts.keys();
-      if (counts.size > addresses) counts.delete(oldest);
+      const before = guesses.get(network);
+      const current =
+        before !== undefined && before.endsAt > now()
+          ? before
+          : { digests: new Set<string>(), endsAt: now() + wrongKeysMs };
+      guesses.delete(network);
+      guesses.set(network, current);
+      const [oldest = ''] = guesses.keys();
+      if (guesses.size > addresses) guesses.delete(oldest);
+      if (current.digests.has(digest)) return;
+      if (current.digests.size >= wrongKeys) {
+        const seconds = Math.ceil((current.endsAt - now()) / 1000);
+        throw new GatewayError('too_many_keys', { seconds }, { retryAfterSec: seconds });
+      }
+      current.digests.add(digest);
     },
   };
 }

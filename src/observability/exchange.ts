@@ -49,6 +49,8 @@ export interface Exchange {
   /** ISO 639 code. */
   language?: string | undefined;
   errorKind?: ErrorKind | undefined;
+  /** The name of the key that the request had. */
+  key?: string | undefined;
 }
 
 /**

@@ -23,8 +23,15 @@ function hopByHop(connection: string | undefined): Set<string> {
   return new Set([...HOP_BY_HOP, ...named]);
 }
 
+/**
+ * What a browser says of the page that asks. It is for the gateway, which judges it (`http/access/protection.ts`); a
+ * daemon that does not know the page would refuse the call.
+ */
+const OF_THE_PAGE = /^(origin|referer|sec-fetch-.*)$/;
+
 /** Changes the headers in place. The caller sets the framing of the body and the host. */
 export function stripRequestHeaders(headers: IncomingHttpHeaders): void {
+  for (const name of Object.keys(headers)) if (OF_THE_PAGE.test(name)) delete headers[name];
   const framing = ['transfer-encoding', 'content-length', 'host'];
   for (const name of hopByHop(headers.connection)) if (!framing.includes(name)) delete headers[name];
   // The gateway itself answers `Expect`, so the upstream must not see it.

@@ -112,6 +112,7 @@ export function createReverseProxy(
     const chunked = req.headers['transfer-encoding'] !== undefined;
     stripRequestHeaders(req.headers);
     removeKeys(req.headers, holdsKey);
+    if (upstream.apiKey !== undefined) req.headers.authorization = `Bearer ${upstream.apiKey}`;
     req.headers['x-request-id'] = String(res.getHeader('X-Request-ID'));
     const over = new Promise<void>((resolve, reject) => {
       options.signal.throwIfAborted();

@@ -1,15 +1,19 @@
 /**
  * Checks the API keys. When keys are set, every path needs one, except health, the description of the API and the
- * pages without data. A client sends the key as `Authorization: Bearer`; `keysOf` has the other ways. The dashboard sends
- * it once and then has a session, which opens nothing but `/admin`. A client secret opens nothing but `/v1/realtime`.
+ * pages without data. Where there are admin keys, `/admin` and `/metrics` want one of those. A client sends the key as
+ * `Authorization: Bearer`; `keysOf` has the other ways. The dashboard sends it once and then has a session, which opens
+ * nothing but `/admin`. A client secret opens nothing but `/v1/realtime`.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
+import type { Logger } from 'winston';
+import type { Config } from '../../config/config.ts';
 import { GatewayError } from '../../errors.ts';
 import { keyFinder, removeKeys } from '../../gateway-keys.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { createKeyGuesses } from '../../limits/key-guesses.ts';
 import { networkOf } from '../../limits/network.ts';
+import { notesOf } from '../observe.ts';
 import { caseSensitiveRouter } from '../route-table.ts';
 import { WHISPER_ASR } from '../whisper-asr.ts';
 import { createTokens, type Tokens } from './tokens.ts';
@@ -25,8 +29,8 @@ export interface ApiKeys {
   /**
    * Lets a request with a valid key, session or client secret pass, without the session and the secret, because they are
    * for the gateway alone. The keys are taken out where requests are forwarded (`gateway-keys.ts`).
-   * @throws GatewayError `invalid_api_key`, `invalid_client_secret`, or `too_many_keys` after too many wrong keys from
-   *   the same address
+   * @throws GatewayError `invalid_api_key`, `invalid_client_secret`, or `too_many_keys` for a wrong key after too many
+   *   others from the same address
    */
   require: RequestHandler;
   /**
@@ -42,17 +46,22 @@ export const hasSession = (res: Response): boolean => res.locals.hasSession === 
 /** What the live session of a request with a client secret begins with, as it was when the secret was made. */
 export const settingsOfSecret = (res: Response) => res.locals.settingsOfSecret;
 
-/**
- * @param keys the valid keys; when empty, every request passes
- * @param secrets finds the settings of a live session by the client secret that stands for them
- */
-export function createApiKeys(
-  keys: readonly string[],
-  limits: Budgets['access'],
-  secrets: Pick<Tokens<object>, 'find'>,
-): ApiKeys {
+interface ApiKeyParts {
+  /** When there are none, every request passes that needs no admin key. */
+  keys: Pick<Config, 'apiKeys' | 'adminKeys' | 'keyNames'>;
+  limits: Budgets['access'];
+  /** Finds the settings of a live session by the client secret that stands for them. */
+  secrets: Pick<Tokens<object>, 'find'>;
+  log: Logger;
+}
+
+export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyParts): ApiKeys {
   const sessions = createTokens<true>({ most: limits.sessions });
-  const { isKey, check } = createKeyCheck(keys, limits);
+  const keys = [...config.apiKeys, ...config.adminKeys];
+  const users = config.apiKeys.length > 0 ? keys : [];
+  const admins = config.adminKeys.length > 0 ? config.adminKeys : config.apiKeys;
+  const isAdmin = (req: Request) => req.baseUrl === '/admin' || req.baseUrl === '/metrics';
+  const { isOneOf, check } = createKeyCheck(config.keyNames, limits, log);
   /**
    * A wrong secret does not count as a wrong key: a secret is too long to guess, and a page may go on sending one that
    * has expired. It would shut out the others at the same address.
@@ -62,13 +71,13 @@ export function createApiKeys(
 
   const session = caseSensitiveRouter();
   session.use('/admin', (req, res, next) => {
-    res.locals.hasSession = keys.length > 0 && sessions.find(tokenOf(req)) !== undefined;
+    res.locals.hasSession = admins.length > 0 && sessions.find(tokenOf(req)) !== undefined;
     next();
   });
   session.post('/admin/session', express.json({ limit: limits.sessionBytes }), (req, res) => {
-    if (keys.length > 0) {
+    if (admins.length > 0) {
       if (typeof req.body?.key !== 'string' || req.body.key === '') throw unauthorized();
-      check(req, [req.body.key]);
+      check(req, [req.body.key], admins);
       const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: limits.lifetimeMs };
       res.cookie(COOKIE, sessions.issue(true, owner), {
         ...COOKIE_OPTIONS,
@@ -95,14 +104,15 @@ export function createApiKeys(
         res.locals.settingsOfSecret = secrets.find(own[0]);
         return next();
       }
+      const wanted = isAdmin(req) ? admins : users;
       // A secret that has expired is refused also where no key is needed: the session would have other settings.
-      if (keys.length === 0 && !(isLive(req) && presented.some(isSecret))) return next();
+      if (wanted.length === 0 && !(isLive(req) && presented.some(isSecret))) return next();
       if (req.baseUrl === '/admin' && hasSession(res)) return next();
       try {
         if (presented.length === 0) throw unauthorized();
-        if (presented.some(isSecret) && !presented.some(isKey))
+        if (presented.some(isSecret) && !presented.some((key) => isOneOf(wanted, key)))
           throw new GatewayError('invalid_client_secret', {});
-        check(req, presented);
+        notesOf(res).key = check(req, presented, wanted);
       } catch (error) {
         res.setHeader('WWW-Authenticate', 'Bearer realm="voxgate"');
         throw error;
@@ -112,25 +122,36 @@ export function createApiKeys(
   };
 }
 
-/** Compares keys with the gateway's, and bounds how often an address may be wrong. */
-function createKeyCheck(keys: readonly string[], limits: Budgets['access']) {
+const WARN_EVERY_MS = 60_000;
+
+/** Compares keys with the gateway's, and bounds how many wrong ones may come from an address. */
+function createKeyCheck(names: Config['keyNames'], limits: Budgets['access'], log: Logger) {
   const guesses = createKeyGuesses(limits);
   // Digests are compared instead of keys: they all have one length, and where they differ says nothing about the key.
   const digest = (text: string) => createHmac('sha256', 'voxgate').update(text).digest();
-  const digests = keys.map(digest);
-  const isKey = (text: string) => {
+  const isOneOf = (keys: readonly string[], text: string) => {
     const asked = digest(text);
-    return digests.reduce((found, known) => timingSafeEqual(asked, known) || found, false);
+    return keys.reduce((found, key) => timingSafeEqual(asked, digest(key)) || found, false);
   };
-  /** Refuses keys of which all are wrong, and counts each. One that is not the gateway's may be for an upstream. */
-  const check = (req: Request, presented: readonly string[]) => {
+  let warnedAt = Number.NEGATIVE_INFINITY;
+  const warn = (address: string) => {
+    if (performance.now() - warnedAt < WARN_EVERY_MS) return;
+    warnedAt = performance.now();
+    log.warn('A client sends a wrong key; further ones are not named for a minute', { address });
+  };
+  /**
+   * Refuses keys of which all are wrong, and counts each. One that is not the gateway's may be for an upstream.
+   * @returns the name of the right one
+   */
+  const check = (req: Request, presented: readonly string[], wanted: readonly string[]) => {
+    const right = presented.find((key) => isOneOf(wanted, key));
+    if (right !== undefined) return names.get(right);
     const address = req.ip ?? '';
-    guesses.assertMayTry(address);
-    if (presented.some(isKey)) return;
-    for (const _wrong of presented) guesses.wrong(address);
+    warn(address);
+    for (const wrong of presented) guesses.wrong(address, digest(wrong).toString('base64'));
     throw unauthorized();
   };
-  return { isKey, check };
+  return { isOneOf, check };
 }
 
 /** The keys that a request presents, in the ways that its path allows. */
