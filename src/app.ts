@@ -273,7 +273,7 @@ function routeParts(
     }),
     models: {
       list: engine.models,
-      upstreams: createInventory(config),
+      upstreams: createInventory(config, deps.log),
       aliases: config.modelAliases,
       startedAtSec: Math.floor(Date.now() / 1000),
     },

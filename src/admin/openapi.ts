@@ -36,6 +36,7 @@ const sampleSchema = z
     rtf: z.number().optional().describe('real-time factor'),
     speakers: z.int().optional().describe('how many speakers were found'),
     route: z.string().optional(),
+    key: z.string().optional().describe('the name of the key, where it has one'),
     provider: z.string(),
   })
   .meta({ id: 'MetricsSample' });

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { baseUrl, reachable, withoutTrailingSlashes } from '../address.ts';
 import { findFfmpeg } from '../audio/find-ffmpeg.ts';
-import { type Config, settings } from '../config/config.ts';
+import type { Config, UpstreamConfig } from '../config/config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import { howToGetAddon } from '../engine/prebuilt.ts';
 import type { NativeEngine } from '../engine/types.ts';
@@ -14,7 +14,8 @@ import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
 import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, VerifiedFile } from '../models/store.ts';
-import { PROBES } from '../proxy/inventory.ts';
+import { createInventory, type Inventory, type UpstreamHealth } from '../proxy/inventory.ts';
+import { NOT_STARTED, WANTS_KEY } from '../proxy/probe.ts';
 
 export interface Finding {
   /** A problem keeps the gateway, or a part that is switched on, from working. */
@@ -46,6 +47,7 @@ const OTHER_FILES = 256;
 export function checksOf(patient: Patient, verify: boolean): Check[] {
   const { config, engine, store } = patient;
   const { observability } = config;
+  const inventory = createInventory(config, { info: () => undefined, warn: () => undefined });
   const check = (name: string, run: Check['run']): Check => ({ name, run });
   const folder = (name: string, path: string, bad: typeof problem, setting: string) =>
     check(`folder of ${name}`, () => writable(path, bad, setting));
@@ -56,12 +58,8 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('GPU', async () => gpu(patient)),
     check('models', (signal) => models(patient, signal)),
     ...(verify ? [check('hashes', (signal) => hashes(store, signal))] : []),
-    check('speech upstream', (signal) =>
-      upstream(config.tts.url, [PROBES.speech], 'SVC_TTS_UPSTREAM_URL', signal),
-    ),
-    check('chat upstream', (signal) =>
-      upstream(config.llm.url, [PROBES.openaiModels, PROBES.ollamaModels], 'SVC_LLM_BACKEND_URL', signal),
-    ),
+    check('speech upstream', () => upstream(config.tts, 'tts', inventory)),
+    check('chat upstream', () => upstream(config.llm, 'llm', inventory)),
     check('port', (signal) => port(config, 'SVC_PORT', config.port, signal)),
     ...(config.wyomingPort === undefined
       ? []
@@ -162,31 +160,25 @@ async function probe(url: string, over: AbortSignal): Promise<Response> {
 }
 
 /**
- * Asks what GET /v1/models asks (proxy/inventory.ts), because an upstream that refuses all of it is not listed there.
- * Who names no upstream wants transcription alone.
+ * What GET /v1/models finds of an upstream, because one with a problem is not listed there. Who names no upstream wants
+ * transcription alone.
  */
 async function upstream(
-  url: string,
-  paths: readonly string[],
-  setting: 'SVC_TTS_UPSTREAM_URL' | 'SVC_LLM_BACKEND_URL',
-  over: AbortSignal,
+  { url, isConfigured }: UpstreamConfig,
+  category: UpstreamHealth['category'],
+  inventory: Inventory,
 ): Promise<Finding> {
-  const base = withoutTrailingSlashes(url);
-  if (base.endsWith('/v1')) return warning(`${setting} ends in /v1, which the gateway adds: leave it out`);
+  const found = (await inventory.health()).find((health) => health.category === category);
   const { origin } = new URL(url);
-  const refusals: string[] = [];
-  try {
-    for (const path of paths) {
-      const { ok: answers, status } = await probe(`${base}${path}`, over);
-      if (answers) return ok(`${origin} answers`);
-      refusals.push(`${path} with status ${status}`);
-    }
-    return warning(`${base} answers ${refusals.join(', ')}: look into its log, or correct ${setting}`);
-  } catch {
-    return origin === new URL(settings.shape[setting].parse(undefined)).origin
-      ? ok(`none: nothing answers at ${origin}, and ${setting} names no other`)
-      : warning(`${origin} does not answer: start it, or set ${setting}`);
-  }
+  const problem = found?.problem ?? null;
+  if (problem === null) return ok(`${origin} answers`);
+  const setting = category === 'tts' ? 'SVC_TTS_UPSTREAM_URL' : 'SVC_LLM_BACKEND_URL';
+  if (!isConfigured && problem === NOT_STARTED)
+    return ok(`none: nothing answers at ${origin}, and ${setting} names no other`);
+  const cure = problem.endsWith(WANTS_KEY)
+    ? `set ${category === 'tts' ? 'SVC_TTS_API_KEY' : 'SVC_LLM_API_KEY'}`
+    : `start it, or correct ${setting}`;
+  return warning(`${withoutTrailingSlashes(url)} ${problem}: ${cure}`);
 }
 
 async function port(

@@ -50,7 +50,7 @@ function namedEntry<E extends { id: string }>(name: string, all: readonly E[], {
  * this gateway are never those of an upstream's model, also where nothing can be transcribed.
  */
 async function entries(deps: ModelsDeps) {
-  const upstream = deps.upstreams();
+  const upstream = deps.upstreams.models();
   const own = recognitionEntries(deps);
   const others = (await upstream)
     .filter(({ id }) => !MODEL_IDS.includes(id))

@@ -130,6 +130,7 @@ function toRecord(exchange: Exchange, level: string, endedAt: Date) {
       slot_wait_ms: exchange.slotWaitMs,
       waited_ms: exchange.waitedMs === undefined ? undefined : Math.round(exchange.waitedMs),
       error_kind: exchange.errorKind,
+      key: exchange.key,
     },
   };
 }

@@ -36,6 +36,8 @@ export interface MetricsSample {
   rtf?: number;
   speakers?: number;
   route?: string;
+  /** The name of the key that the request had. */
+  key?: string;
   provider: string;
 }
 
@@ -264,6 +266,7 @@ function toSample(exchange: Exchange): MetricsSample {
     ...(rtf === undefined ? {} : { rtf }),
     ...(speakers === undefined ? {} : { speakers }),
     ...(route === undefined ? {} : { route }),
+    ...(exchange.key === undefined ? {} : { key: exchange.key }),
     provider: exchange.provider,
   };
 }

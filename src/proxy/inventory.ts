@@ -1,11 +1,12 @@
 /**
- * Lists the models that the upstreams can serve right now (contract 4.2). Both upstreams are asked at the same time,
- * within one short limit, and their answers are kept for two seconds, so that requests in a row do not all wait for a
- * dead upstream.
+ * Lists the models that the upstreams can serve right now (contract 4.2), and says why an upstream cannot. Both are asked
+ * at the same time, within one short limit, and their answers are kept for two seconds, so that requests in a row do not
+ * all wait for a dead upstream.
  */
+import type { Logger } from 'winston';
 import { z } from 'zod';
-import { withoutTrailingSlashes } from '../address.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, UpstreamConfig } from '../config/config.ts';
+import { probe, problemOfStatus, UpstreamProblem } from './probe.ts';
 
 export interface UpstreamModel {
   id: string;
@@ -17,8 +18,22 @@ export interface UpstreamModel {
   ownedBy: string | undefined;
 }
 
+export interface UpstreamHealth {
+  category: 'tts' | 'llm';
+  /** Why it cannot serve, in words that go on after its name; null when it can. */
+  problem: string | null;
+}
+
 /** Never rejects: an upstream that does not answer has no models. */
-export type Inventory = () => Promise<UpstreamModel[]>;
+export interface Inventory {
+  models(): Promise<UpstreamModel[]>;
+  /** How the upstreams are, as they were when they were asked last, at most two seconds ago. */
+  health(): Promise<UpstreamHealth[]>;
+}
+
+interface Answer extends UpstreamHealth {
+  models: UpstreamModel[];
+}
 
 const PROBE_LIMIT_MS = 1000;
 const KEPT_FOR_MS = 2000;
@@ -28,31 +43,68 @@ const MAX_MODELS = 1000;
 
 export function createInventory(
   config: Pick<Config, 'tts' | 'llm'>,
+  log: Pick<Logger, 'info' | 'warn'>,
   now = () => performance.now(),
 ): Inventory {
-  let kept: { answer: Promise<UpstreamModel[]>; until: number } | null = null;
-  const ask = async () => (await Promise.all([probeSpeech(config.tts), probeChat(config.llm.url)])).flat();
-  return () => {
+  let kept: { answers: Promise<Answer[]>; until: number } | null = null;
+  const notice = createNotice(config, log);
+  const ask = async () => {
+    const answers = await Promise.all([
+      answerOf('tts', probeSpeech(config.tts)),
+      answerOf('llm', probeChat(config.llm)),
+    ]);
+    answers.forEach(notice);
+    return answers;
+  };
+  const answers = () => {
     if (kept === null || now() >= kept.until) {
-      const fresh = { answer: ask(), until: Number.POSITIVE_INFINITY };
+      const fresh = { answers: ask(), until: Number.POSITIVE_INFINITY };
       kept = fresh;
-      void fresh.answer.then(() => {
+      void fresh.answers.then(() => {
         fresh.until = now() + KEPT_FOR_MS;
       });
     }
-    return kept.answer;
+    return kept.answers;
+  };
+  return {
+    models: async () => (await answers()).flatMap(({ models }) => models),
+    health: async () => (await answers()).map(({ category, problem }) => ({ category, problem })),
   };
 }
 
-/** The paths that tell what an upstream can serve. `voxgate doctor` asks them, too. */
-export const PROBES = { speech: '/health', openaiModels: '/v1/models', ollamaModels: '/api/tags' } as const;
+async function answerOf(category: Answer['category'], asked: Promise<UpstreamModel[]>): Promise<Answer> {
+  try {
+    return { category, problem: null, models: await asked };
+  } catch (error) {
+    const problem = error instanceof UpstreamProblem ? error.message : `fails: ${(error as Error).message}`;
+    return { category, problem, models: [] };
+  }
+}
 
-async function probeSpeech({ url, modelId }: Config['tts']): Promise<UpstreamModel[]> {
-  const answer = await get(url, PROBES.speech, AbortSignal.timeout(PROBE_LIMIT_MS));
-  await answer?.body?.cancel().catch(() => undefined);
-  return answer?.ok
-    ? [{ id: modelId, category: 'tts', embeds: false, created: undefined, ownedBy: undefined }]
-    : [];
+const NAMES = { tts: 'speech upstream', llm: 'chat daemon' } as const;
+
+/** Writes a line whenever an upstream begins or ceases to serve, or the reason changes. */
+function createNotice(config: Pick<Config, 'tts' | 'llm'>, log: Pick<Logger, 'info' | 'warn'>) {
+  const before = new Map<Answer['category'], string | null>();
+  return ({ category, problem }: Answer) => {
+    const { url, isConfigured } = config[category];
+    const isFirst = !before.has(category);
+    const isNews = isFirst ? problem !== null && isConfigured : before.get(category) !== problem;
+    before.set(category, problem);
+    if (!isNews) return;
+    if (problem === null) log.info(`The ${NAMES[category]} serves`, { url });
+    else log.warn(`The ${NAMES[category]} ${problem}`, { url });
+  };
+}
+
+/** The paths that tell what an upstream can serve. */
+const PROBES = { speech: '/health', openaiModels: '/v1/models', ollamaModels: '/api/tags' } as const;
+
+async function probeSpeech({ modelId, ...upstream }: Config['tts']): Promise<UpstreamModel[]> {
+  const answer = await probe(upstream, PROBES.speech, AbortSignal.timeout(PROBE_LIMIT_MS));
+  await answer.body?.cancel().catch(() => undefined);
+  if (!answer.ok) throw problemOfStatus(answer.status, PROBES.speech);
+  return [{ id: modelId, category: 'tts', embeds: false, created: undefined, ownedBy: undefined }];
 }
 
 const id = z.string().min(1).max(256);
@@ -98,21 +150,34 @@ function isEmbedding({ name, capabilities, type, family = '' }: Marks): boolean 
   return /bert$/i.test(family) || (EMBEDDING_NAME.test(name) && !/rerank/i.test(name));
 }
 
-/** A daemon of Ollama has both lists, and only its own tells what a model is for. */
-async function probeChat(url: string): Promise<UpstreamModel[]> {
+/**
+ * A daemon of Ollama has both lists, and only its own tells what a model is for.
+ * @throws UpstreamProblem where there is neither list, for the reason that OpenAI's list could not be read
+ */
+async function probeChat(upstream: UpstreamConfig): Promise<UpstreamModel[]> {
   const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
-  const lists = [PROBES.openaiModels, PROBES.ollamaModels].map((path) => getJson(url, path, signal));
-  const [openai, ollama] = await Promise.all(lists);
-  const tags = valid(ollamaList.safeParse(ollama).data?.models ?? [], ollamaEntry);
-  const listed = openaiList.safeParse(openai);
-  if (listed.success) {
+  const [openai, ollama] = await Promise.allSettled([
+    getJson(upstream, PROBES.openaiModels, openaiList, signal),
+    getJson(upstream, PROBES.ollamaModels, ollamaList, signal),
+  ]);
+  const tags = ollama.status === 'fulfilled' ? valid(ollama.value.models, ollamaEntry) : [];
+  if (openai.status === 'fulfilled') {
     const tagOf = new Map(tags.map((tag) => [tag.name, tag]));
-    return valid(listed.data.data ?? [], openaiEntry).map(({ id, created, owned_by, capabilities, type }) => {
-      const tag = tagOf.get(id);
-      const marks = { capabilities: capabilities ?? tag?.capabilities, type, family: tag?.details?.family };
-      return { id, category: 'llm', embeds: isEmbedding({ name: id, ...marks }), created, ownedBy: owned_by };
-    });
+    return valid(openai.value.data ?? [], openaiEntry).map(
+      ({ id, created, owned_by, capabilities, type }) => {
+        const tag = tagOf.get(id);
+        const marks = { capabilities: capabilities ?? tag?.capabilities, type, family: tag?.details?.family };
+        return {
+          id,
+          category: 'llm',
+          embeds: isEmbedding({ name: id, ...marks }),
+          created,
+          ownedBy: owned_by,
+        };
+      },
+    );
   }
+  if (ollama.status === 'rejected') throw openai.reason;
   return tags.map(({ name, modified_at, capabilities, details }) => {
     const modifiedMs = Date.parse(modified_at ?? '');
     const created = Number.isNaN(modifiedMs) ? undefined : Math.floor(modifiedMs / 1000);
@@ -121,30 +186,36 @@ async function probeChat(url: string): Promise<UpstreamModel[]> {
   });
 }
 
-async function get(base: string, path: string, signal: AbortSignal): Promise<Response | null> {
+/**
+ * What a path answers, if it fits the schema.
+ * @throws UpstreamProblem unless it is JSON of at most `MAX_LIST_BYTES` that arrives in time
+ */
+async function getJson<T>(
+  upstream: UpstreamConfig,
+  path: string,
+  schema: z.ZodType<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const answer = await probe(upstream, path, signal);
   try {
-    return await fetch(withoutTrailingSlashes(base) + path, { signal });
-  } catch {
-    return null;
+    if (!answer.ok) throw problemOfStatus(answer.status, path);
+    const parsed = schema.safeParse(JSON.parse(await textOf(answer)));
+    if (parsed.success) return parsed.data;
+  } catch (error) {
+    await answer.body?.cancel().catch(() => undefined);
+    if (error instanceof UpstreamProblem) throw error;
+    if (signal.aborted) throw new UpstreamProblem('does not answer in time');
   }
+  throw new UpstreamProblem(`answers ${path} with something that is no list of models`);
 }
 
-/** The parsed answer; null unless it is JSON of at most `MAX_LIST_BYTES` that arrives in time. */
-async function getJson(base: string, path: string, signal: AbortSignal): Promise<unknown> {
-  const answer = await get(base, path, signal);
-  if (answer === null || answer.body === null) return null;
-  try {
-    if (!answer.ok) throw new Error(`status ${answer.status}`);
-    const chunks: Uint8Array[] = [];
-    let bytes = 0;
-    for await (const chunk of answer.body) {
-      bytes += chunk.byteLength;
-      if (bytes > MAX_LIST_BYTES) throw new Error('too long for a list of models');
-      chunks.push(chunk);
-    }
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
-  } catch {
-    await answer.body.cancel().catch(() => undefined);
-    return null;
+async function textOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_LIST_BYTES) throw new Error('too long for a list of models');
+    chunks.push(chunk);
   }
+  return Buffer.concat(chunks).toString('utf8');
 }
