@@ -242,7 +242,11 @@ function buildHttp(config: Config, deps: AppDeps, parts: HttpParts): Server {
     onError,
     finished,
     holdsKey,
-    limits: { ...budgets.connection, maxConnections: config.maxConnections },
+    limits: {
+      ...budgets.connection,
+      maxConnections: config.maxConnections,
+      keepAliveMs: config.keepAliveMs,
+    },
   });
   app.use(...arrival);
   mountCategories(app);

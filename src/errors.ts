@@ -148,7 +148,7 @@ export const ERRORS = {
   too_many_keys: {
     kind: 'unauthorized',
     status: 429,
-    says: 'Too many wrong keys came from this address; try again in {seconds} s',
+    says: 'This key is wrong, as too many from this address were; try again in {seconds} s',
   },
   cross_site: {
     kind: 'forbidden',

@@ -47,6 +47,9 @@ const listening = {
     .default(false)
     .describe('whether other machines may use Wyoming without a key while `SVC_API_KEY` is set'),
   SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
+  SVC_KEEP_ALIVE_SEC: number(0.05, 3600)
+    .default(130)
+    .describe('seconds that a connection stays open without a request; longer than the reverse proxy keeps it'),
   SVC_TRUST_PROXY: trustedProxies
     .default(0)
     .describe('reverse proxies that are believed: how many, or their subnets'),
@@ -270,6 +273,8 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
     device: s.SVC_DEVICE,
     cpu: s.SVC_CPU,
     maxConnections: s.SVC_MAX_CONNECTIONS,
+    /** The wait for another request. Usual reverse proxies close first, so they never use a closing connection. */
+    keepAliveMs: s.SVC_KEEP_ALIVE_SEC * 1000,
     threads: s.SVC_THREADS ?? usefulThreads(),
     /** Texts that Whisper follows side by side where a chunk is in doubt. */
     beamSize: s.SVC_BEAM_SIZE,

@@ -17,8 +17,6 @@ export const BUDGETS = {
     unanswered: 8,
     /** A new connection is spared for this long where a used one can give way: its request may be on its way. */
     sparedMs: 1000,
-    /** The wait for another request. Common reverse proxies close first, so they never reuse a closing connection. */
-    idleMs: 75_000,
   },
   /** Keys, and the sessions of the dashboard that stand for one. */
   access: {

@@ -155,7 +155,7 @@ test('a client that leaves ends all of its requests, also those that wait behind
 });
 
 test('a connection that waits too long for its next request is closed', async () => {
-  await using gateway = await startGateway({ budgets: { connection: { idleMs: 200 } } });
+  await using gateway = await startGateway({ env: { SVC_KEEP_ALIVE_SEC: '0.2' } });
   using client = rawClient(gateway.base, HEALTH);
   await until('it is closed', client.closed);
   assert.deepEqual(statusesIn(client.said()), [200]);

@@ -162,16 +162,21 @@ test('an upstream that answers is ok, and one that fails or falls silent is not'
   assert.equal(two['speech upstream'], `ok: ${at(answering)} answers`);
   const ollama = await listening(
     t,
-    createServer((req, res) => res.writeHead(req.url === '/api/tags' ? 200 : 404).end()),
+    createServer((req, res) => res.writeHead(req.url === '/api/tags' ? 200 : 404).end('{"models":[]}')),
   );
   const chat = async (url: string) =>
     await findings({ SVC_MODEL_DIR: dir, SVC_LLM_BACKEND_URL: url, SVC_TTS_UPSTREAM_URL: at(ollama) });
   const three = await chat(at(ollama));
   assert.equal(three['chat upstream'], `ok: ${at(ollama)} answers`, 'as /v1/models lists it');
   assert.match(three['speech upstream'] ?? '', /^warning: .*\/health with status 404/);
+  assert.equal(
+    (await chat(`${at(ollama)}/v1/`))['chat upstream'],
+    `ok: ${at(ollama)} answers`,
+    'a /v1 as in the base URL of OpenAI’s packages is left out',
+  );
   assert.match(
-    (await chat(`${at(answering)}/v1/`))['chat upstream'] ?? '',
-    /^warning: SVC_LLM_BACKEND_URL ends in \/v1, .*leave it out$/,
+    (await chat(at(answering)))['chat upstream'] ?? '',
+    /^warning: .* answers \/v1\/models with something that is no list of models: /,
   );
   const none = await findings({ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: '', SVC_LLM_BACKEND_URL: '' });
   for (const name of ['speech upstream', 'chat upstream'])

@@ -120,7 +120,7 @@ test('a longer wait than the operator allows is cut to that, and its end is the 
 });
 
 test('no byte of a body is read during the wait, and no deadline of heads or bodies ends it', async () => {
-  const budgets = { connection: { bodyMs: 160, headMs: 160, idleMs: 160 } };
+  const budgets = { connection: { bodyMs: 160, headMs: 160 } };
   await using gateway = await start({ budgets });
   const held = gateway.app.slot.take('tts', 'holder');
   const type = 'multipart/form-data; boundary=x';

@@ -21,7 +21,7 @@ import { hasClearEnd } from './well-formed.ts';
 
 export interface HttpServerParts {
   app: Express;
-  limits: Budgets['connection'] & { maxConnections: number };
+  limits: Budgets['connection'] & { maxConnections: number; keepAliveMs: number };
   /** The first handlers of the app. They run here for a request that Express cannot route at all. */
   arrival: readonly RequestHandler[];
   onError: ErrorRequestHandler;
@@ -40,7 +40,7 @@ export function createHttpServer(parts: HttpServerParts): Server {
     headersTimeout: limits.headMs,
     connectionsCheckingInterval: Math.min(1000, limits.headMs / 4),
     requestTimeout: 0, // the deadline of a body can be lifted, Node's cannot
-    keepAliveTimeout: limits.idleMs,
+    keepAliveTimeout: limits.keepAliveMs,
     maxHeaderSize: limits.headBytes,
   });
   // Node would drop the fields beyond its limit, Origin and Authorization among them. `wellFormed` counts instead.
