@@ -284,6 +284,7 @@ function routeParts(
     slot: engine.slot,
     line: engine.line,
     maxWaitSec: config.maxWaitSec,
+    defaultWaitSec: config.defaultWaitSec,
     gracefulStop,
     shutdown,
     transcriptions: {

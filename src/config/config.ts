@@ -142,6 +142,9 @@ const waits = {
   SVC_MAX_WAIT_SEC: integer(0, 3600)
     .default(0)
     .describe('longest wait for the slot that a request may ask for, seconds; 0 = none'),
+  SVC_DEFAULT_WAIT_SEC: integer(0, 3600)
+    .default(0)
+    .describe('wait for the slot of a request that asks for none, seconds; 0 = a busy slot is a 503 at once'),
   SVC_LIVE_WAIT_SEC: number(0, 600)
     .default(10)
     .describe('longest time an utterance of a live session waits for the slot, seconds'),
@@ -286,6 +289,8 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
     maxHoldMs: s.SVC_MAX_HOLD_SEC * 1000,
     /** 0: no request may wait for the slot. */
     maxWaitSec: s.SVC_MAX_WAIT_SEC,
+    /** The wait of a request that asks for none; also where it is longer than `maxWaitSec`. */
+    defaultWaitSec: s.SVC_DEFAULT_WAIT_SEC,
     maxLiveSessions: s.SVC_MAX_LIVE_SESSIONS,
     /** The longest time that an utterance waits for the slot. */
     liveWaitMs: s.SVC_LIVE_WAIT_SEC * 1000,

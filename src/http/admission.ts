@@ -2,7 +2,8 @@
  * Checks before a byte of the body is read whether the gateway is stopping and whether the slot is held, so that an
  * upload is refused at once. The slot is not taken yet, because a slow upload must not hold it.
  *
- * A request with `Prefer: wait=N` (RFC 7240, section 4.3) waits here, for at most N seconds, if the operator allows it.
+ * A request with `Prefer: wait=N` (RFC 7240, section 4.3) waits here in the queue, for at most N seconds, if the operator
+ * allows it. The operator may also let those wait that do not ask.
  */
 import type { Request, RequestHandler, Response } from 'express';
 import type { Slot } from '../engine/slot.ts';
@@ -20,13 +21,17 @@ export interface AdmissionDeps {
   shutdown: AbortSignal;
   /** The longest wait that a request may ask for; 0 = none may wait. */
   maxWaitSec: number;
+  /** The wait of a request that asks for none. */
+  defaultWaitSec: number;
 }
 
-export function admission({ slot, line, gracefulStop, shutdown, maxWaitSec }: AdmissionDeps): RequestHandler {
+export function admission(deps: AdmissionDeps): RequestHandler {
+  const { slot, line, gracefulStop, shutdown, maxWaitSec, defaultWaitSec } = deps;
   return async (req, res, next) => {
     gracefulStop.assertServing();
     const notes = notesOf(res);
-    const waitSec = Math.min(preferredWaitSec(req), maxWaitSec);
+    const asked = preferredWaitSec(req);
+    const waitSec = asked === undefined ? defaultWaitSec : Math.min(asked, maxWaitSec);
     const turn = line.turn({
       category: notes.category ?? 'asr',
       requestId: notes.requestId,
@@ -38,7 +43,7 @@ export function admission({ slot, line, gracefulStop, shutdown, maxWaitSec }: Ad
     });
     res.locals.turn = turn;
     if (waitSec > 0) {
-      res.setHeader('Preference-Applied', `wait=${waitSec}`);
+      if (asked !== undefined) res.setHeader('Preference-Applied', `wait=${waitSec}`);
       liftBodyDeadline(req); // the body is not read while the request waits
       onceOver(res, turn.end);
       await turn.comesUp(clientSignal(res, shutdown));
@@ -54,11 +59,11 @@ export function turnOf(res: Response): Turn {
   return res.locals.turn;
 }
 
-/** The seconds of `Prefer: wait`; 0 when it is absent or has no meaning (RFC 7240, section 2: it is then ignored). */
-export function preferredWaitSec(req: Pick<Request, 'get'>): number {
+/** The seconds of `Prefer: wait`; undefined when it is absent or has no meaning (RFC 7240, section 2: it is ignored). */
+export function preferredWaitSec(req: Pick<Request, 'get'>): number | undefined {
   for (const preference of (req.get('Prefer') ?? '').split(',')) {
     const [, seconds] = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;|$)/i.exec(preference) ?? [];
     if (seconds !== undefined) return Number(seconds); // the first one counts
   }
-  return 0;
+  return undefined;
 }

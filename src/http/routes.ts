@@ -32,6 +32,7 @@ export interface RouteDeps {
   slot: Slot;
   line: WaitingLine;
   maxWaitSec: number;
+  defaultWaitSec: number;
   gracefulStop: GracefulStop;
   shutdown: AbortSignal;
   transcriptions: TranscriptionHandlerDeps;
@@ -59,7 +60,10 @@ const PAGES = ['/docs', '/playground', '/admin'];
 export function routeTable(deps: RouteDeps): RouteRow[] {
   const { version, describe, models, slot, line, maxWaitSec, gracefulStop, shutdown, prometheus } = deps;
   const { speech, chat, bodies } = deps;
-  const inference = [admission({ slot, line, gracefulStop, shutdown, maxWaitSec }), ownPace];
+  const inference = [
+    admission({ slot, line, gracefulStop, shutdown, maxWaitSec, defaultWaitSec: deps.defaultWaitSec }),
+    ownPace,
+  ];
   const toDaemon = { chain: inference, handler: passthrough('llm', { shutdown, bodies, forward: chat }) };
   // A recording that was sent to another spelling of the gateway's own path is no matter of the speech upstream.
   const notOwn: RequestHandler = (req, _res, next) =>

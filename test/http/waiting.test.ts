@@ -104,6 +104,18 @@ test('without the header, or where the operator allows no wait, a busy slot is t
   assert.equal((bodies[2] as { status: number }).status, 503);
 });
 
+test('where the operator says so, a request that does not ask waits too, unless it asks for no wait', async () => {
+  await using gateway = await startGateway({ env: { SVC_DEFAULT_WAIT_SEC: '60' } });
+  const held = gateway.app.slot.take('llm', 'holder');
+  const answer = post(gateway, form(speech));
+  await untilWaiting(gateway, 1);
+  const refused = await post(gateway, form(speech), { headers: { Prefer: 'wait=0' } });
+  assert.equal((await json(refused)).error.code, 'slot_busy');
+  held.release();
+  const { status, headers } = await answer;
+  assert.deepEqual([status, headers.get('Preference-Applied')], [200, null]);
+});
+
 test('a longer wait than the operator allows is cut to that, and its end is the 503 of a busy slot', async () => {
   await using gateway = await start({ env: { SVC_MAX_WAIT_SEC: '1' } });
   using _held = gateway.app.slot.take('tts', 'holder');

@@ -287,7 +287,7 @@ test('whatever comes, waits, leaves and ends, one holds the slot and nothing is 
 });
 
 test('the wait is read from Prefer as RFC 7240 writes it, and what has no meaning is ignored', () => {
-  const read = (value: string | undefined) => preferredWaitSec({ get: () => value } as never);
+  const read = (value: string | undefined) => preferredWaitSec({ get: () => value } as never) ?? 0;
   assert.deepEqual(
     [
       'wait=10',
