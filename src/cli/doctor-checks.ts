@@ -67,7 +67,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     folder('models', config.modelDir, config.modelDownload ? problem : warning, 'SVC_MODEL_DIR'),
     folder('uploads', config.tmpDir, problem, 'SVC_TMP_DIR'),
     folder('crashes', config.crashDir, warning, 'SVC_CRASH_DIR'),
-    ...(observability.accessLog
+    ...(observability.accessLog && observability.logDir !== '-'
       ? [folder('access log', observability.logDir, problem, 'SVC_OBS_LOG_DIR')]
       : []),
     ...(observability.payload

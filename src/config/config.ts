@@ -160,7 +160,7 @@ const records = {
     .default(3600)
     .describe('rolling window of the metrics, seconds'),
   SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('access log at start'),
-  SVC_OBS_LOG_DIR: z.string().min(1).default('logs').describe('folder of the access log'),
+  SVC_OBS_LOG_DIR: z.string().min(1).default('logs').describe('folder of the access log; `-` writes it to standard output'),
   SVC_OBS_LOG_MAX_DAYS: number(0, 36_500)
     .default(30)
     .describe('age at which access logs are removed, days; may be a fraction'),
@@ -314,7 +314,7 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
       accessLog: s.SVC_OBS_ACCESS_LOG_ENABLED,
       payload: s.SVC_OBS_PAYLOAD_ENABLED,
       metricsWindowSec: s.SVC_OBS_METRICS_WINDOW_SEC,
-      logDir: resolve(s.SVC_OBS_LOG_DIR),
+      logDir: s.SVC_OBS_LOG_DIR === '-' ? '-' : resolve(s.SVC_OBS_LOG_DIR),
       logMaxDays: s.SVC_OBS_LOG_MAX_DAYS,
       logMaxGb: s.SVC_OBS_LOG_MAX_GB,
       payloadDir: resolve(s.SVC_OBS_PAYLOAD_DIR),

@@ -1,4 +1,7 @@
-/** Writes one JSON line for every request to `access-YYYY-MM-DD.jsonl`, by the local day on which the request ended. */
+/**
+ * Writes one JSON line for every request to `access-YYYY-MM-DD.jsonl`, by the local day on which the request ended, or to
+ * standard output.
+ */
 
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -77,14 +80,35 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
       }
       if (dropped > 0) log.warn('Access log lines were dropped', { dir, dropped });
       dropped = 0;
-      const level = LEVELS[exchange.class];
       // The line goes straight to the file: with the pipeline of a logger in between it cost four times as much.
-      file.stream.write(`${JSON.stringify(toRecord(exchange, level, now()))}\n`);
+      file.stream.write(lineOf(exchange, now()));
     },
     close() {
       closing ??= shut();
       return closing;
     },
+  };
+}
+
+/** Writes the lines to standard output, as containers want it. What a reader that is too slow leaves unread is bounded. */
+export function createStdoutLog(
+  log: Logger,
+  stdout: Pick<NodeJS.WriteStream, 'write' | 'writableLength'> = process.stdout,
+): AccessLog {
+  let dropped = 0;
+  return {
+    write(exchange) {
+      if (stdout.writableLength > MAX_WAITING) {
+        if (dropped === 0)
+          log.error('The reader of standard output is too slow; access log lines are dropped');
+        dropped += 1;
+        return;
+      }
+      if (dropped > 0) log.warn('Access log lines were dropped', { dropped });
+      dropped = 0;
+      stdout.write(lineOf(exchange, new Date()));
+    },
+    close: async () => undefined,
   };
 }
 
@@ -103,10 +127,10 @@ function bounded(text: string | undefined): string | undefined {
 }
 
 /** `ts` must come first, because `createFileOfLine` reads the day there. JSON leaves out the undefined members. */
-function toRecord(exchange: Exchange, level: string, endedAt: Date) {
-  return {
+function lineOf(exchange: Exchange, endedAt: Date): string {
+  const record = {
     ts: endedAt.toISOString(),
-    level,
+    level: LEVELS[exchange.class],
     request_id: exchange.requestId,
     method: bounded(exchange.method),
     path: bounded(exchange.path),
@@ -133,6 +157,7 @@ function toRecord(exchange: Exchange, level: string, endedAt: Date) {
       key: exchange.key,
     },
   };
+  return `${JSON.stringify(record)}\n`;
 }
 
 const fileOfDay = (date: Date) => `access-${localDay(date)}.jsonl`;

@@ -2,7 +2,7 @@
 import type { Logger } from 'winston';
 import { type Capture, type CaptureWriter, createCapture, withoutVoices } from '../capture/capture.ts';
 import { createSweeper } from '../capture/sweeper.ts';
-import { createAccessLog } from './access-log.ts';
+import { createAccessLog, createStdoutLog } from './access-log.ts';
 import type { Exchange } from './exchange.ts';
 import { createMetrics, type Metrics, type SlotNow } from './metrics.ts';
 import { createPrometheus, type Prometheus } from './prometheus.ts';
@@ -27,6 +27,7 @@ export interface InstrumentsConfig {
   readonly accessLog: boolean;
   readonly payload: boolean;
   readonly metricsWindowSec: number;
+  /** `-` is standard output. */
   readonly logDir: string;
   readonly logMaxDays: number;
   readonly logMaxGb: number;
@@ -65,12 +66,15 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
     log,
   });
   // Also with the log switched off, because it removes what is too old.
-  const accessLog = createAccessLog({
-    dir: config.logDir,
-    log,
-    maxDays: config.logMaxDays,
-    maxGb: config.logMaxGb,
-  });
+  const accessLog =
+    config.logDir === '-'
+      ? createStdoutLog(log)
+      : createAccessLog({
+          dir: config.logDir,
+          log,
+          maxDays: config.logMaxDays,
+          maxGb: config.logMaxGb,
+        });
 
   return {
     metrics,
@@ -82,7 +86,7 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
         metrics.record(exchange);
         prometheus.record(exchange);
       }
-      if (toggles.get('access_log')) accessLog.write(exchange);
+      if (toggles.get('access_log') && !isProbe(exchange)) accessLog.write(exchange);
     },
     beginCapture: (requestId, at) =>
       toggles.get('payload') ? withoutVoices(capture.begin(requestId, at)) : null,
@@ -92,3 +96,6 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
     },
   };
 }
+
+/** A balancer asks every few seconds, and its questions would bury the requests of clients. One that fails is news. */
+const isProbe = ({ path, status }: Exchange) => status < 400 && (path === '/health' || path === '/ready');
