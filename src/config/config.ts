@@ -36,6 +36,8 @@ export { ConfigError };
 
 /** The rest is for uploads on a memory file system, decoders, and the system itself. */
 const MODEL_MEMORY_SHARE = 0.75;
+const DEFAULT_SPEECH_URL = 'http://127.0.0.1:8091';
+const DEFAULT_CHAT_URL = 'http://127.0.0.1:11434';
 
 const listening = {
   SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
@@ -49,7 +51,9 @@ const listening = {
   SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
   SVC_KEEP_ALIVE_SEC: number(0.05, 3600)
     .default(130)
-    .describe('seconds that a connection stays open without a request; longer than the reverse proxy keeps it'),
+    .describe(
+      'seconds that a connection stays open without a request; longer than the reverse proxy keeps it',
+    ),
   SVC_TRUST_PROXY: trustedProxies
     .default(0)
     .describe('reverse proxies that are believed: how many, or their subnets'),
@@ -110,13 +114,13 @@ const machine = {
 };
 
 const upstreams = {
-  SVC_TTS_UPSTREAM_URL: upstreamUrl('http://127.0.0.1:8091').describe('the speech upstream'),
+  SVC_TTS_UPSTREAM_URL: upstreamUrl(DEFAULT_SPEECH_URL).describe('the speech upstream'),
   SVC_TTS_MODEL_ID: z.string().min(1).max(128).default('tts').describe('its id in the models list'),
   SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
     .describe('seconds of silence after which a speech call is given up'),
   SVC_TTS_API_KEY: key.optional().meta(secret('key that the speech upstream wants, sent as a bearer')),
-  SVC_LLM_BACKEND_URL: upstreamUrl('http://127.0.0.1:11434').describe('the chat daemon'),
+  SVC_LLM_BACKEND_URL: upstreamUrl(DEFAULT_CHAT_URL).describe('the chat daemon'),
   SVC_LLM_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
     .describe('seconds of silence after which a chat call is given up'),
@@ -160,7 +164,11 @@ const records = {
     .default(3600)
     .describe('rolling window of the metrics, seconds'),
   SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('access log at start'),
-  SVC_OBS_LOG_DIR: z.string().min(1).default('logs').describe('folder of the access log; `-` writes it to standard output'),
+  SVC_OBS_LOG_DIR: z
+    .string()
+    .min(1)
+    .default('logs')
+    .describe('folder of the access log; `-` writes it to standard output'),
   SVC_OBS_LOG_MAX_DAYS: number(0, 36_500)
     .default(30)
     .describe('age at which access logs are removed, days; may be a fraction'),
@@ -240,6 +248,24 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
   return { config: Object.freeze(config), warnings };
 }
 
+function upstreamsOf(s: z.output<typeof settings>) {
+  return {
+    tts: {
+      url: s.SVC_TTS_UPSTREAM_URL,
+      timeoutMs: s.SVC_TTS_TIMEOUT_SEC * 1000,
+      modelId: s.SVC_TTS_MODEL_ID,
+      apiKey: s.SVC_TTS_API_KEY,
+      isConfigured: s.SVC_TTS_UPSTREAM_URL !== DEFAULT_SPEECH_URL,
+    },
+    llm: {
+      url: s.SVC_LLM_BACKEND_URL,
+      timeoutMs: s.SVC_LLM_TIMEOUT_SEC * 1000,
+      apiKey: s.SVC_LLM_API_KEY,
+      isConfigured: s.SVC_LLM_BACKEND_URL !== DEFAULT_CHAT_URL,
+    },
+  };
+}
+
 /** The settings under the names of the code, with a unit in the name where there is one. */
 function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
   const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
@@ -248,19 +274,7 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
     port: s.SVC_PORT,
     /** Undefined: Wyoming is not spoken. */
     wyomingPort: s.SVC_WYOMING_PORT,
-    tts: {
-      url: s.SVC_TTS_UPSTREAM_URL,
-      timeoutMs: s.SVC_TTS_TIMEOUT_SEC * 1000,
-      modelId: s.SVC_TTS_MODEL_ID,
-      apiKey: s.SVC_TTS_API_KEY,
-      isConfigured: Boolean(env.SVC_TTS_UPSTREAM_URL),
-    },
-    llm: {
-      url: s.SVC_LLM_BACKEND_URL,
-      timeoutMs: s.SVC_LLM_TIMEOUT_SEC * 1000,
-      apiKey: s.SVC_LLM_API_KEY,
-      isConfigured: Boolean(env.SVC_LLM_BACKEND_URL),
-    },
+    ...upstreamsOf(s),
     modelDir: resolve(s.SVC_MODEL_DIR ?? defaultModelDir(env)),
     modelDownload: s.SVC_MODEL_DOWNLOAD,
     modelDefaultSize: s.SVC_MODEL_DEFAULT_SIZE,

@@ -41,8 +41,8 @@ export const keys = list
     }),
   );
 /**
- * Sites, as browsers name them in `Origin`: in lower case, and without the usual port of the scheme. `null` names no
- * site: every page of a file or in a sandbox sends it, also one that another site has put there.
+ * Sites, as browsers name them in `Origin`: in lower case, and without the usual port of the scheme. `:*` is any port.
+ * `null` names no site: every page of a file or in a sandbox sends it, also one that another site has put there.
  */
 export const origins = list.transform((sites, context) =>
   sites.map((site) => {
@@ -55,6 +55,11 @@ export const origins = list.transform((sites, context) =>
 
 /** Null for what is no origin. Apps have schemes of their own, which `URL.origin` does not know. */
 function originOf(site: string): string | null {
+  const [, withoutPort] = /^(.+[^:]):\*\/?$/.exec(site) ?? [];
+  if (withoutPort !== undefined) {
+    const origin = originOf(withoutPort);
+    return origin === null || new URL(origin).port !== '' ? null : `${origin}:*`;
+  }
   if (!URL.canParse(site)) return null;
   const { protocol, host, href } = new URL(site);
   const origin = `${protocol}//${host}`;

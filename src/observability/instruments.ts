@@ -86,7 +86,7 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
         metrics.record(exchange);
         prometheus.record(exchange);
       }
-      if (toggles.get('access_log') && !isProbe(exchange)) accessLog.write(exchange);
+      if (toggles.get('access_log')) accessLog.write(exchange);
     },
     beginCapture: (requestId, at) =>
       toggles.get('payload') ? withoutVoices(capture.begin(requestId, at)) : null,
@@ -96,6 +96,3 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
     },
   };
 }
-
-/** A balancer asks every few seconds, and its questions would bury the requests of clients. One that fails is news. */
-const isProbe = ({ path, status }: Exchange) => status < 400 && (path === '/health' || path === '/ready');

@@ -3,7 +3,6 @@
  * at the same time, within one short limit, and their answers are kept for two seconds, so that requests in a row do not
  * all wait for a dead upstream.
  */
-import type { Logger } from 'winston';
 import { z } from 'zod';
 import type { Config, UpstreamConfig } from '../config/config.ts';
 import { probe, problemOfStatus, UpstreamProblem } from './probe.ts';
@@ -31,6 +30,11 @@ export interface Inventory {
   health(): Promise<UpstreamHealth[]>;
 }
 
+interface InventoryLog {
+  info(message: string, details: object): void;
+  warn(message: string, details: object): void;
+}
+
 interface Answer extends UpstreamHealth {
   models: UpstreamModel[];
 }
@@ -43,7 +47,7 @@ const MAX_MODELS = 1000;
 
 export function createInventory(
   config: Pick<Config, 'tts' | 'llm'>,
-  log: Pick<Logger, 'info' | 'warn'>,
+  log: InventoryLog,
   now = () => performance.now(),
 ): Inventory {
   let kept: { answers: Promise<Answer[]>; until: number } | null = null;
@@ -84,7 +88,7 @@ async function answerOf(category: Answer['category'], asked: Promise<UpstreamMod
 const NAMES = { tts: 'speech upstream', llm: 'chat daemon' } as const;
 
 /** Writes a line whenever an upstream begins or ceases to serve, or the reason changes. */
-function createNotice(config: Pick<Config, 'tts' | 'llm'>, log: Pick<Logger, 'info' | 'warn'>) {
+function createNotice(config: Pick<Config, 'tts' | 'llm'>, log: InventoryLog) {
   const before = new Map<Answer['category'], string | null>();
   return ({ category, problem }: Answer) => {
     const { url, isConfigured } = config[category];

@@ -12,7 +12,7 @@ export interface Probed {
  * @throws UpstreamProblem in place of the errors of `fetch`
  */
 export async function probe({ url, apiKey }: Probed, path: string, signal: AbortSignal): Promise<Response> {
-  const headers: HeadersInit = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
+  const headers: Record<string, string> = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
   try {
     return await fetch(withoutTrailingSlashes(url) + path, { headers, signal });
   } catch (error) {

@@ -111,7 +111,7 @@ test('where the operator says so, a request that does not ask waits too, unless 
   await untilWaiting(gateway, 1);
   const refused = await post(gateway, form(speech), { headers: { Prefer: 'wait=0' } });
   assert.equal((await json(refused)).error.code, 'slot_busy');
-  held.release();
+  held[Symbol.dispose]();
   const { status, headers } = await answer;
   assert.deepEqual([status, headers.get('Preference-Applied')], [200, null]);
 });

@@ -19,8 +19,9 @@ test('the defaults are those of the contract', () => {
   assert.equal(config.modelDefaultSize, 'small');
   assert.equal(config.device, 'auto');
   assert.equal(config.cpu, 'auto');
-  assert.deepEqual(tts, { url: 'http://127.0.0.1:8091', timeoutMs: 600 * SEC, modelId: 'tts' });
-  assert.deepEqual(llm, { url: 'http://127.0.0.1:11434', timeoutMs: 600 * SEC });
+  const upstream = { timeoutMs: 600 * SEC, apiKey: undefined, isConfigured: false };
+  assert.deepEqual(tts, { url: 'http://127.0.0.1:8091', modelId: 'tts', ...upstream });
+  assert.deepEqual(llm, { url: 'http://127.0.0.1:11434', ...upstream });
   assert.equal(config.maxUploadBytes, 2048 * 1024 * 1024);
   assert.equal(config.maxAudioSec, 6 * 3600);
   assert.deepEqual([config.apiKeys, config.corsOrigins], [[], []]);

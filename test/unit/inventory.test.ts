@@ -9,9 +9,9 @@ test('the answers of the upstreams are kept for two seconds', async () => {
   await using upstream = await startHostileUpstream();
   const { config } = readConfig({ SVC_TTS_UPSTREAM_URL: upstream.url, SVC_LLM_BACKEND_URL: upstream.url });
   let clockMs = 0;
-  const inventory = createInventory(config, () => clockMs);
+  const inventory = createInventory(config, { info() {}, warn() {} }, () => clockMs);
   const asked = async () => {
-    await inventory();
+    await inventory.models();
     return upstream.heads.length;
   };
   const once = await asked();

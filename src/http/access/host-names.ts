@@ -33,7 +33,7 @@ export function hostNames(options: HostNameOptions): (name: string) => boolean {
   if (allowedHosts.includes('*') || (hasKeys && !onLoopback)) return () => true;
   const known = new Set([
     host.toLowerCase(),
-    ...corsOrigins.map((origin) => hostnameOf(origin) ?? ''),
+    ...corsOrigins.map((origin) => hostnameOf(origin.replace(/:\*$/, '')) ?? ''),
     ...allowedHosts.map((name) => name.toLowerCase()),
   ]);
   const own = hostname().toLowerCase();

@@ -10,7 +10,7 @@ import { GatewayError } from '../../errors.ts';
 import { type HostNameOptions, hostNames, hostnameOf } from './host-names.ts';
 
 export interface ProtectionOptions extends HostNameOptions {
-  /** Origins such as `https://example.org`, or `*` for all. */
+  /** Origins such as `https://example.org` or `http://localhost:*` (any port), or `*` for all. */
   corsOrigins: readonly string[];
 }
 
@@ -23,9 +23,11 @@ const UNDER_ANY_NAME = ['/health', '/ready'];
 export function protection(options: ProtectionOptions): RequestHandler[] {
   const { corsOrigins } = options;
   const anyOrigin = corsOrigins.includes('*');
+  const sites = corsOrigins.map(siteOf);
   // Only the gateway's own pages may use the admin API: a site that may use the API may not control the gateway.
   const isAllowed = (origin: string, req: Request) =>
-    !isAdmin(req) && (anyOrigin || corsOrigins.includes(origin));
+    !isAdmin(req) &&
+    (anyOrigin || sites.some((site) => (typeof site === 'string' ? site === origin : site.test(origin))));
   const isOwnName = hostNames(options);
   /** A browser says so in `Origin`, and in `Sec-Fetch-Site` when a page only embeds the answer. */
   const isForeign = (req: Request) => {
@@ -46,7 +48,7 @@ export function protection(options: ProtectionOptions): RequestHandler[] {
   };
 
   const share = cors({
-    origin: anyOrigin ? '*' : [...corsOrigins],
+    origin: anyOrigin ? '*' : sites,
     exposedHeaders: [
       'X-Request-ID',
       'X-Voxgate-Model',
@@ -64,6 +66,13 @@ export function protection(options: ProtectionOptions): RequestHandler[] {
     else next();
   };
   return [refuse, shareWithAllowed];
+}
+
+/** What the origins of a site are compared with. */
+function siteOf(site: string): string | RegExp {
+  if (!site.endsWith(':*')) return site;
+  const escaped = site.slice(0, -2).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return new RegExp(`^${escaped}(:\\d{1,5})?$`);
 }
 
 /**
