@@ -7,9 +7,24 @@ import { GatewayError } from '../errors.ts';
 import { BoundedPlaces } from './bounded-places.ts';
 import type { Budgets } from './budgets.ts';
 
-export type ProcessPlaces = ReturnType<typeof createProcessPlaces>;
+/** A place for one process. Disposing frees it. */
+export interface ProcessPlace extends Disposable {
+  /** Aborts when the place has gone to another client, and the process must end. */
+  readonly signal: AbortSignal;
+}
 
-export function createProcessPlaces(limits: Pick<Budgets['ffmpeg'], 'maxProcesses' | 'maxWaitMs'>) {
+export interface ProcessPlaces {
+  /**
+   * Resolves when a process may be started.
+   * @param network the client, as `networkOf` names it
+   * @throws GatewayError `overloaded` after the longest wait; `signal.reason` after an abort
+   */
+  take(network: string, signal?: AbortSignal): Promise<ProcessPlace>;
+}
+
+export function createProcessPlaces(
+  limits: Pick<Budgets['ffmpeg'], 'maxProcesses' | 'maxWaitMs'>,
+): ProcessPlaces {
   const overloaded = () => new GatewayError('overloaded', {});
   const places = new BoundedPlaces<{ network: string; replaced: AbortController }>({
     most: limits.maxProcesses,
@@ -17,13 +32,7 @@ export function createProcessPlaces(limits: Pick<Budgets['ffmpeg'], 'maxProcesse
     evict: ({ replaced }) => replaced.abort(overloaded()),
   });
   return {
-    /**
-     * Resolves when a process may be started. When `signal` of the result aborts, the place has gone to another client,
-     * and the process must end. Disposing frees the place.
-     * @param network the client, as `networkOf` names it
-     * @throws GatewayError `overloaded` after the longest wait; `signal.reason` after an abort
-     */
-    async take(network: string, signal?: AbortSignal) {
+    async take(network, signal) {
       const holder = { network, replaced: new AbortController() };
       if (!(await places.takeOrWait(holder, limits.maxWaitMs, signal))) throw overloaded();
       return { signal: holder.replaced.signal, [Symbol.dispose]: () => places.release(holder) };
