@@ -1,8 +1,8 @@
 #include "backends/sensevoice/sensevoice_encoder.h"
 
 #include "backends/sensevoice/sensevoice_tiles.h"
-#include "status.h"
 #include "simd_dispatch.h"
+#include "status.h"
 
 #include <ggml.h>
 
