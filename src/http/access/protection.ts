@@ -23,11 +23,9 @@ const UNDER_ANY_NAME = ['/health', '/ready'];
 export function protection(options: ProtectionOptions): RequestHandler[] {
   const { corsOrigins } = options;
   const anyOrigin = corsOrigins.includes('*');
-  const sites = corsOrigins.map(siteOf);
   // Only the gateway's own pages may use the admin API: a site that may use the API may not control the gateway.
   const isAllowed = (origin: string, req: Request) =>
-    !isAdmin(req) &&
-    (anyOrigin || sites.some((site) => (typeof site === 'string' ? site === origin : site.test(origin))));
+    !isAdmin(req) && (anyOrigin || corsOrigins.some((site) => isOfSite(origin, site)));
   const isOwnName = hostNames(options);
   /** A browser says so in `Origin`, and in `Sec-Fetch-Site` when a page only embeds the answer. */
   const isForeign = (req: Request) => {
@@ -48,7 +46,7 @@ export function protection(options: ProtectionOptions): RequestHandler[] {
   };
 
   const share = cors({
-    origin: anyOrigin ? '*' : sites,
+    origin: anyOrigin ? '*' : true, // the origin that asks: `isAllowed` has judged it
     exposedHeaders: [
       'X-Request-ID',
       'X-Voxgate-Model',
@@ -68,11 +66,13 @@ export function protection(options: ProtectionOptions): RequestHandler[] {
   return [refuse, shareWithAllowed];
 }
 
-/** What the origins of a site are compared with. */
-function siteOf(site: string): string | RegExp {
-  if (!site.endsWith(':*')) return site;
-  const escaped = site.slice(0, -2).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  return new RegExp(`^${escaped}(:\\d{1,5})?$`);
+/** @param site may have any port, as `http://localhost:*` */
+function isOfSite(origin: string, site: string): boolean {
+  if (!site.endsWith(':*')) return origin === site;
+  const anyPort = site.slice(0, -2);
+  return (
+    origin === anyPort || (origin.startsWith(`${anyPort}:`) && /^\d+$/.test(origin.slice(anyPort.length + 1)))
+  );
 }
 
 /**
