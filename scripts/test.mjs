@@ -5,7 +5,7 @@
  * script it runs with `node --import tsx --test`.
  * The slow tests of `test/deep` run only when an argument names them, as `npm run check:deep` does.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { bundle, bundleOf } from './bundle.mjs';
 import { forEachAtOnce, isLate, ROOT, runLines, testFiles, turned } from './tools.mjs';
@@ -99,6 +99,7 @@ async function runFile(path, isOnly) {
 function makeFolder() {
   mkdirSync(join(ROOT, 'build-tests'), { recursive: true });
   const folder = mkdtempSync(join(ROOT, 'build-tests', 'run-'));
+  chmodSync(folder, 0o755); // a test may go on as another user, and load a part of its bundle then
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
   return folder;
