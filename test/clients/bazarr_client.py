@@ -16,7 +16,7 @@ r = session.post(
     files={"audio_file": out},
     timeout=(60, 600),
 )
-print(r.json()["language_code"], r.json()["detected_language"])
+print(r.json()["language_code"], r.json()["detected_language"], flush=True)
 
 for task in ("transcribe", "translate"):
     r = session.post(

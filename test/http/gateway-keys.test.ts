@@ -115,8 +115,9 @@ test('api-key and X-Api-Key are taken as the key, as Bearer is, and wrong ones c
   assert.deepEqual(await ask(mixed, '/v1/audio/voices'), [200, null]);
   assert.match(upstream.heads.at(-1) ?? '', /\r\nauthorization: Bearer of-the-upstream\r\n/);
   assert.doesNotMatch(upstream.heads.at(-1) ?? '', /right/);
-  for (const headers of [{ 'api-key': 'wrong' }, { 'X-Api-Key': 'wrong' }])
+  for (const headers of [{ 'api-key': 'wrong 1' }, { 'X-Api-Key': 'wrong 2' }])
     assert.deepEqual(await ask(headers), [401, 'unauthorized']);
-  assert.deepEqual(await ask({ 'api-key': 'wrong', Authorization: 'Bearer wrong' }), [401, 'unauthorized']);
-  assert.deepEqual(await ask({ 'api-key': 'right' }), [429, 'unauthorized']);
+  const both = { 'api-key': 'wrong 3', Authorization: 'Bearer wrong 4' };
+  assert.deepEqual(await ask(both), [401, 'unauthorized']);
+  assert.deepEqual(await ask({ 'api-key': 'wrong 5' }), [429, 'unauthorized']);
 });

@@ -143,7 +143,7 @@ test('too many wrong keys, and a model that cannot be found, have the headers th
     fetch(`${gateway.base}/v1/models/none`, { headers: { Authorization: `Bearer ${key}` } });
   await assertDescribed(gateway, await ask('k'), 'get /v1/models/{id}', []);
   await assertDescribed(gateway, await ask('wrong'), 'get /v1/models/{id}', []);
-  const refused = await ask('wrong');
+  const refused = await ask('another wrong one');
   assert.equal(refused.status, 429);
   await assertDescribed(gateway, refused, 'get /v1/models/{id}', ['Retry-After']);
 });
