@@ -61,10 +61,12 @@ export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyPart
   const users = config.apiKeys.length > 0 ? keys : [];
   const admins = config.adminKeys.length > 0 ? config.adminKeys : config.apiKeys;
   const isAdmin = (req: Request) => req.baseUrl === '/admin' || req.baseUrl === '/metrics';
-  const { isOneOf, check } = createKeyCheck(config.keyNames, limits, log);
+  const check = createKeyCheck(config.keyNames, limits, log);
+  const checkUser = check(users);
+  const checkAdmin = check(admins);
   /**
    * A wrong secret does not count as a wrong key: a secret is too long to guess, and a page may go on sending one that
-   * has expired. It would shut out the others at the same address.
+   * has expired.
    */
   const isSecret = (key = '') =>
     key.startsWith(SECRET_PREFIX) && !keys.some((known) => known.startsWith(SECRET_PREFIX));
@@ -77,7 +79,7 @@ export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyPart
   session.post('/admin/session', express.json({ limit: limits.sessionBytes }), (req, res) => {
     if (admins.length > 0) {
       if (typeof req.body?.key !== 'string' || req.body.key === '') throw unauthorized();
-      check(req, [req.body.key], admins);
+      checkAdmin.nameOfKey(req, [req.body.key]);
       const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: limits.lifetimeMs };
       res.cookie(COOKIE, sessions.issue(true, owner), {
         ...COOKIE_OPTIONS,
@@ -104,15 +106,15 @@ export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyPart
         res.locals.settingsOfSecret = secrets.find(own[0]);
         return next();
       }
-      const wanted = isAdmin(req) ? admins : users;
+      const checked = isAdmin(req) ? checkAdmin : checkUser;
       // A secret that has expired is refused also where no key is needed: the session would have other settings.
-      if (wanted.length === 0 && !(isLive(req) && presented.some(isSecret))) return next();
+      if (checked.isOpen && !(isLive(req) && presented.some(isSecret))) return next();
       if (req.baseUrl === '/admin' && hasSession(res)) return next();
       try {
         if (presented.length === 0) throw unauthorized();
-        if (presented.some(isSecret) && !presented.some((key) => isOneOf(wanted, key)))
+        if (presented.some(isSecret) && !presented.some(checked.isKey))
           throw new GatewayError('invalid_client_secret', {});
-        notesOf(res).key = check(req, presented, wanted);
+        notesOf(res).key = checked.nameOfKey(req, presented);
       } catch (error) {
         res.setHeader('WWW-Authenticate', 'Bearer realm="voxgate"');
         throw error;
@@ -124,34 +126,43 @@ export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyPart
 
 const WARN_EVERY_MS = 60_000;
 
-/** Compares keys with the gateway's, and bounds how many wrong ones may come from an address. */
+/**
+ * Compares keys with the gateway's, and bounds how many wrong ones may come from an address, whatever they are for.
+ * @returns a function of the keys that are right for one purpose
+ */
 function createKeyCheck(names: Config['keyNames'], limits: Budgets['access'], log: Logger) {
   const guesses = createKeyGuesses(limits);
   // Digests are compared instead of keys: they all have one length, and where they differ says nothing about the key.
   const digest = (text: string) => createHmac('sha256', 'voxgate').update(text).digest();
-  const isOneOf = (keys: readonly string[], text: string) => {
-    const asked = digest(text);
-    return keys.reduce((found, key) => timingSafeEqual(asked, digest(key)) || found, false);
-  };
   let warnedAt = Number.NEGATIVE_INFINITY;
   const warn = (address: string) => {
     if (performance.now() - warnedAt < WARN_EVERY_MS) return;
     warnedAt = performance.now();
     log.warn('A client sends a wrong key; further ones are not named for a minute', { address });
   };
-  /**
-   * Refuses keys of which all are wrong, and counts each. One that is not the gateway's may be for an upstream.
-   * @returns the name of the right one
-   */
-  const check = (req: Request, presented: readonly string[], wanted: readonly string[]) => {
-    const right = presented.find((key) => isOneOf(wanted, key));
-    if (right !== undefined) return names.get(right);
-    const address = req.ip ?? '';
-    warn(address);
-    for (const wrong of presented) guesses.wrong(address, digest(wrong).toString('base64'));
-    throw unauthorized();
+  return (keys: readonly string[]) => {
+    const digests = keys.map(digest);
+    const isKey = (text: string) => {
+      const asked = digest(text);
+      return digests.reduce((found, known) => timingSafeEqual(asked, known) || found, false);
+    };
+    return {
+      isOpen: keys.length === 0,
+      isKey,
+      /**
+       * The name of the right one. Refuses keys of which all are wrong, and counts each. One that is not the gateway's
+       * may be for an upstream.
+       */
+      nameOfKey(req: Request, presented: readonly string[]) {
+        const right = presented.find(isKey);
+        if (right !== undefined) return names.get(right);
+        const address = req.ip ?? '';
+        warn(address);
+        for (const wrong of presented) guesses.wrong(address, digest(wrong).toString('base64'));
+        throw unauthorized();
+      },
+    };
   };
-  return { isOneOf, check };
 }
 
 /** The keys that a request presents, in the ways that its path allows. */
