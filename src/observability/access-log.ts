@@ -55,7 +55,8 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
     fileOf: createFileOfLine(),
     ...(options.retryMs === undefined ? {} : { retryMs: options.retryMs }),
   });
-  let dropped = 0;
+  const tooSlow = 'The disk of the access log is too slow; lines are dropped';
+  const writeLine = boundedWriter(file.stream, { log, tooSlow, details: { dir } });
   let closing: Promise<void> | null = null;
   const sweep = () => retention.sweep(join(dir, fileOfDay(now())));
   const timer = setInterval(() => void sweep(), SWEEP_EVERY_MS);
@@ -73,15 +74,8 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
   return {
     write(exchange) {
       if (closing !== null) return;
-      if (file.stream.writableLength > MAX_WAITING) {
-        if (dropped === 0) log.error('The disk of the access log is too slow; lines are dropped', { dir });
-        dropped += 1;
-        return;
-      }
-      if (dropped > 0) log.warn('Access log lines were dropped', { dir, dropped });
-      dropped = 0;
       // The line goes straight to the file: with the pipeline of a logger in between it cost four times as much.
-      file.stream.write(lineOf(exchange, now()));
+      writeLine(lineOf(exchange, now()));
     },
     close() {
       closing ??= shut();
@@ -90,25 +84,34 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
   };
 }
 
-/** Writes the lines to standard output, as containers want it. What a reader that is too slow leaves unread is bounded. */
+/** Writes the lines to standard output, as containers want it. */
 export function createStdoutLog(
   log: Logger,
   stdout: Pick<NodeJS.WriteStream, 'write' | 'writableLength'> = process.stdout,
 ): AccessLog {
-  let dropped = 0;
+  const tooSlow = 'The reader of standard output is too slow; access log lines are dropped';
+  const writeLine = boundedWriter(stdout, { log, tooSlow, details: {} });
   return {
-    write(exchange) {
-      if (stdout.writableLength > MAX_WAITING) {
-        if (dropped === 0)
-          log.error('The reader of standard output is too slow; access log lines are dropped');
-        dropped += 1;
-        return;
-      }
-      if (dropped > 0) log.warn('Access log lines were dropped', { dropped });
-      dropped = 0;
-      stdout.write(lineOf(exchange, new Date()));
-    },
+    write: (exchange) => writeLine(lineOf(exchange, new Date())),
     close: async () => undefined,
+  };
+}
+
+/** Drops the lines for which more than `MAX_WAITING` characters wait already, and says so once, and how many they were. */
+function boundedWriter(
+  stream: Pick<NodeJS.WriteStream, 'write' | 'writableLength'>,
+  { log, tooSlow, details }: { log: Logger; tooSlow: string; details: object },
+): (line: string) => void {
+  let dropped = 0;
+  return (line) => {
+    if (stream.writableLength > MAX_WAITING) {
+      if (dropped === 0) log.error(tooSlow, details);
+      dropped += 1;
+      return;
+    }
+    if (dropped > 0) log.warn('Access log lines were dropped', { ...details, dropped });
+    dropped = 0;
+    stream.write(line);
   };
 }
 

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
-import { createAccessLog } from '../../src/observability/access-log.ts';
+import { createAccessLog, createStdoutLog } from '../../src/observability/access-log.ts';
 import { createInstruments } from '../../src/observability/instruments.ts';
 import { localDay } from '../../src/observability/local-day.ts';
 import { until } from '../until.ts';
@@ -343,4 +343,29 @@ test('the access log stays within its size, also on one day, and keeps its newes
   assert(names.some((name) => /^access-2026-03-04\.\d+\.jsonl$/.test(name)));
   assert(total() > maxBytes / 2, 'no more is removed than needed');
   assert(names.flatMap((name) => idsIn(join(dir, name))).includes('19-199'));
+});
+
+test('lines for a reader of standard output that is too slow are dropped, which is said once', () => {
+  const { log, lines } = recordingLog();
+  const written: string[] = [];
+  const stdout = { writableLength: 0, write: (line: string) => written.push(line) > 0 };
+  const access = createStdoutLog(log, stdout as never);
+  access.write(exchange({ requestId: 'first', key: 'alice' }));
+  stdout.writableLength = 64 * 1024 * 1024;
+  for (let i = 0; i < 3; i++) access.write(exchange({ requestId: 'lost' }));
+  stdout.writableLength = 0;
+  access.write(exchange({ requestId: 'last' }));
+  const records = written.map((line) => JSON.parse(line));
+  assert.deepEqual(
+    records.map(({ request_id, extra }) => [request_id, extra.key]),
+    [
+      ['first', 'alice'],
+      ['last', undefined],
+    ],
+  );
+  assert(written.every((line) => line.endsWith('\n')));
+  assert.deepEqual(lines, [
+    'error The reader of standard output is too slow; access log lines are dropped',
+    'warn Access log lines were dropped',
+  ]);
 });
