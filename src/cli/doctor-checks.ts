@@ -144,22 +144,6 @@ const howToMend = ({ id, path, problem }: VerifiedFile & { id: string }) =>
   `${path}: ${problem}: run voxgate models rm ${id}, then voxgate models pull ${id}`;
 
 /**
- * Asks for the head of an answer, for as long as the signal and the limit of a probe allow. The timer is held here:
- * Node frees an `AbortSignal.timeout` that nothing but an `AbortSignal.any` holds, and then it never ends the wait.
- */
-async function probe(url: string, over: AbortSignal): Promise<Response> {
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), PROBE_MS);
-  try {
-    const answer = await fetch(url, { signal: AbortSignal.any([over, late.signal]) });
-    await answer.body?.cancel();
-    return answer;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/**
  * What GET /v1/models finds of an upstream, because one with a problem is not listed there. Who names no upstream wants
  * transcription alone.
  */
@@ -204,13 +188,23 @@ async function port(
   );
 }
 
-/** Whether a gateway with these settings runs already. Its other ports do not speak HTTP, so they cannot tell. */
+/**
+ * Whether a gateway with these settings runs already. Its other ports do not speak HTTP, so they cannot tell. The timer
+ * is held here: Node frees an `AbortSignal.timeout` that nothing but an `AbortSignal.any` holds, and then it never ends
+ * the wait.
+ */
 async function isGateway({ host, port }: Config, over: AbortSignal): Promise<boolean> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), PROBE_MS);
   try {
-    const answer = await probe(`${baseUrl(reachable(host), port)}/health`, over);
+    const signal = AbortSignal.any([over, late.signal]);
+    const answer = await fetch(`${baseUrl(reachable(host), port)}/health`, { signal });
+    await answer.body?.cancel();
     return answer.ok && answer.headers.has('X-Request-ID');
   } catch {
     return false;
+  } finally {
+    clearTimeout(timer);
   }
 }
 
