@@ -1,7 +1,6 @@
 /**
  * A function that does not fit a screen is two: none has more than 80 lines. A file is one subject: one of fewer than 40
- * lines with a single importer is a part of that file, unless there is a reason. What is not so yet is listed here, and
- * the lists may only shrink.
+ * lines with a single importer is a part of that file, unless there is a reason, which is listed here.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,9 +12,6 @@ import { childrenOf, nodesOf, parsed } from '../syntax-tree.ts';
 const ROOT = new URL('../../', import.meta.url).pathname;
 const LONGEST_FUNCTION = 80;
 const SMALL_FILE = 40;
-
-/** Longer functions, by the names of their files and their own. */
-const TOO_LONG: readonly string[] = [];
 
 /** Small files with one importer, by their names, each with the reason to be a file of its own. */
 const SMALL: Readonly<Record<string, string>> = {
@@ -46,11 +42,7 @@ test('no function has more than 80 lines', () => {
   ];
   assert(found.length > 4000, `only ${found.length} functions were found`);
   const long = found.filter(({ lines }) => lines > LONGEST_FUNCTION);
-  const unlisted = long.filter(({ path, name }) => !TOO_LONG.includes(`${basename(path)} ${name}`));
-  assert.deepEqual(unlisted, [], 'take these apart along their subjects');
-  const names = long.map(({ path, name }) => `${basename(path)} ${name}`);
-  const shorter = TOO_LONG.filter((name) => !names.includes(name));
-  assert.deepEqual(shorter, [], 'these are short now: take them from the list TOO_LONG');
+  assert.deepEqual(long, [], 'take these apart along their subjects');
 });
 
 test('a small file with one importer has a reason to be a file', () => {
