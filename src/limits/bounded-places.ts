@@ -24,7 +24,7 @@ interface Options<T extends Holder> {
   /** The number of places, or of bytes. */
   most: number;
   unit?: keyof typeof mustShare;
-  /** False for one that keeps what it holds, whoever comes. It still counts for its network. */
+  /** False for a holder that never gives way. What it holds still counts for its network. */
   mayGiveWay?(holder: T): boolean;
   /**
    * Says which one gives way; undefined = none.

@@ -1,7 +1,7 @@
 /**
  * Bytes that all bodies share: the memory for the text fields of forms, the space for files. When they are used up, the
- * largest body of the crowded address gives way, within an address, too, so a body that never ends shuts nobody out. One
- * that has arrived whole keeps what it holds.
+ * largest body of the crowded address gives way. A body of the same address gives way too, if it is far larger than the
+ * new one, so that a body which never ends shuts nobody out. A body that has arrived whole keeps what it holds.
  */
 import { BoundedPlaces, type Holder, largestBy, mustShare } from './bounded-places.ts';
 

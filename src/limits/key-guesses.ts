@@ -2,7 +2,8 @@
  * The rate limit of wrong API keys (429, brute force): so many different ones may come from one network in a minute,
  * and then each further wrong one is a 429. A key that is sent again counts once, because a program with an old key
  * sends it with every request. A right key is served all the same: behind a NAT or a proxy all clients have one
- * address, and none may shut out the others. Nobody holds a place here, so it is none of the bounded places.
+ * address, and one of them must not shut out the others. It does not use `BoundedPlaces`, because nobody holds
+ * anything here.
  */
 import { GatewayError } from '../errors.ts';
 import type { Budgets } from './budgets.ts';

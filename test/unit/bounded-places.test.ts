@@ -7,7 +7,7 @@ interface Named extends Holder {
   name: string;
 }
 
-/** Of the crowded network the oldest one gives way. The network of a holder is the first letter of its name. */
+/** The oldest holder of the crowded network gives way. The first letter of a name is its network. */
 function setUp(most: number, options: { unit?: 'places' | 'bytes'; stays?: string } = {}) {
   const evicted: string[] = [];
   const places = new BoundedPlaces<Named>({

@@ -1,5 +1,5 @@
 /**
- * Finds hallucinations: texts that Whisper invented where nobody speaks. Two models must be in doubt, the voice
+ * Finds hallucinations: text that Whisper wrote where nobody speaks. Two models must be in doubt: the voice
  * activity model and Whisper itself. Each alone is also in doubt of some real words, but hardly ever both.
  * bench/results/hallucination.md has the figures. Pure.
  */
