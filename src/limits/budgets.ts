@@ -117,6 +117,12 @@ export const BUDGETS = {
   live: {
     /** The longest message of a client: 15 MiB of audio in base64, as OpenAI's, with room for the rest of the event. */
     messageBytes: 16 * 1024 * 1024,
+    /** Messages longer than this are large. 4 s of 24 kHz in base64 have room. */
+    largeBytes: 256 * 1024,
+    /** The sessions that may be in the middle of a large message; the others are not read further. */
+    largeMessages: 4,
+    /** The time for a large message to come, and that a session waits to send one. */
+    largeMessageMs: 60_000,
     /** What is read of a connection before it is handled. */
     aheadBytes: 256 * 1024,
     /** The longest message without audio. */

@@ -10,6 +10,7 @@ import { liveDecoder } from '../../audio/live/encodings.ts';
 import { GatewayError } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import type { MessageSize } from '../../limits/large-messages.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { BadEvent, type ClientEvent, readClientEvent } from './client-events.ts';
 import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
@@ -38,6 +39,8 @@ export interface ConnectionOptions {
   shutdown: AbortSignal;
   /** Resolves when this client may use the event loop (`EventLoopShare`). */
   slice(): Promise<void>;
+  /** The message that the client is sending. */
+  message: MessageSize;
   log: Logger;
   requestId: string;
   /** Called with each utterance that has its text or has failed. */
@@ -56,6 +59,9 @@ export interface Connection {
 
 /** The bytes of a message that are decoded at a time: at most one second of audio. */
 const PIECE_BYTES = 8000;
+
+/** The header of a ping or a pong of a client, with its mask (RFC 6455, section 5.2). */
+const CONTROL_HEADER_BYTES = 6;
 
 /** Close codes of RFC 6455, section 7.4.1, and of the registry of IANA. */
 const CLOSE = { goingAway: 1001, policy: 1008, internal: 1011, tryAgainLater: 1013 };
@@ -82,19 +88,28 @@ class RealtimeConnection implements Connection {
   #live: ReturnType<typeof openLiveSession> | null = null;
 
   constructor(options: ConnectionOptions) {
-    const { socket, limits, first, slice } = options;
+    const { socket, limits, first, slice, message: size } = options;
     this.#options = options;
     this.#session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
     this.#state = first;
     this.#served = asServed(toLiveSettings(first, options.live.transcription.aliases), options.live);
     this.#decoder = liveDecoder(toLiveFormat(first));
     this.#beta = options.beta;
-    this.#watch = watchSocket(socket, limits, (why) => this.#end(CLOSE.policy, why));
-    this.#inbox = createInbox(socket, async (message) => {
+    this.#watch = watchSocket(socket, limits, {
+      onIdle: (why) => this.#end(CLOSE.policy, why),
+      isUnread: size.isWaiting,
+    });
+    this.#inbox = createInbox(socket, limits, async (message) => {
       await slice();
       if (!this.#stopping && !this.#gone.signal.aborted) await this.#take(message);
+      size.handled();
     });
-    socket.on('message', (data, isBinary) => this.#inbox.push(isBinary ? null : (data as Buffer)));
+    socket.on('message', (data, isBinary) => {
+      size.complete();
+      this.#inbox.push(isBinary ? null : (data as Buffer));
+    });
+    for (const sign of ['ping', 'pong'])
+      socket.on(sign, (data: Buffer) => size.without(CONTROL_HEADER_BYTES + data.length));
     const expiry = setTimeout(() => {
       const hours = limits.sessionMs / 3_600_000;
       this.#endWithEvent(CLOSE.goingAway, new GatewayError('session_expired', { hours }));
@@ -243,8 +258,15 @@ class RealtimeConnection implements Connection {
   }
 }
 
-/** Handles one message after the other. While one is handled, at most what came in the same piece as it waits. */
-function createInbox(socket: WebSocket, take: (message: Buffer | null) => Promise<void>) {
+/**
+ * Handles one message after the other. While one is handled, at most what came in the same piece as it waits, and none
+ * is read beside a large one.
+ */
+function createInbox(
+  socket: WebSocket,
+  { largeBytes }: Pick<Budgets['live'], 'largeBytes'>,
+  take: (message: Buffer | null) => Promise<void>,
+) {
   const waiting: (Buffer | null)[] = [];
   let running: Promise<void> = Promise.resolve();
   let isRunning = false;
@@ -257,8 +279,9 @@ function createInbox(socket: WebSocket, take: (message: Buffer | null) => Promis
   return {
     push(message: Buffer | null) {
       waiting.push(message);
+      const isLarge = message !== null && message.length > largeBytes;
+      if ((isRunning || isLarge) && !socket.isPaused) socket.pause();
       if (!isRunning) running = run();
-      else if (!socket.isPaused) socket.pause();
     },
     idle: () => running,
   };

@@ -11,18 +11,19 @@ import { readAhead } from '../inbox.ts';
 /** The smallest frame of a client has 6 bytes, and 2,700 of them are parsed in a few milliseconds. */
 const PIECE_BYTES = 16 * 1024;
 
-/** @param slice resolves when the next piece may be read */
+/** @param turn resolves when a piece of so many bytes may be read */
 export function pacedSocket(
   socket: Socket,
   limits: Pick<Budgets['live'], 'aheadBytes'>,
-  slice: () => Promise<void>,
+  turn: (bytes: number) => Promise<void>,
 ): Duplex {
   const inbox = readAhead(socket, limits);
   async function* read(): AsyncGenerator<Buffer, undefined, undefined> {
     for await (const chunk of inbox.chunks())
       for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
-        await slice();
-        yield chunk.subarray(at, at + PIECE_BYTES);
+        const piece = chunk.subarray(at, at + PIECE_BYTES);
+        await turn(piece.length);
+        yield piece;
       }
   }
   const pieces = read();

@@ -10,9 +10,10 @@ import { settingsOfSecret } from '../../http/access/api-key.ts';
 import { notesOf } from '../../http/observe.ts';
 import type { GracefulStop } from '../../http/server/graceful-stop.ts';
 import { httpRefusal } from '../../http/server/refusals.ts';
-import { offeredUpgrade } from '../../http/server/upgrade.ts';
+import { type OfferedUpgrade, offeredUpgrade } from '../../http/server/upgrade.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-shares.ts';
+import { createLargeMessages, type MessageSize } from '../../limits/large-messages.ts';
 import { type LivePlaces, type LiveSession, tooManySessions } from '../../limits/live-places.ts';
 import { networkOf } from '../../limits/network.ts';
 import type { Exchange } from '../../observability/exchange.ts';
@@ -74,6 +75,7 @@ function firstState(req: Request, res: Response, live: RealtimeDeps['live']): Se
 
 export function createRealtime(deps: RealtimeDeps): Realtime {
   const open = new Set<Connection>();
+  const largeMessages = createLargeMessages(deps.limits);
   const accept = new WebSocketServer({
     noServer: true,
     maxPayload: deps.limits.messageBytes,
@@ -88,15 +90,18 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     res: Response,
     first: SessionState,
     share: EventLoopShare,
-  ): void {
+    message: MessageSize,
+  ): Connection {
     const { requestId } = notesOf(res);
     const client = clientOf(req);
+    const network = networkOf(req.ip ?? '');
     const connection = runConnection({
       socket,
       first,
       requestId,
       slice: share.slice,
-      live: { ...deps.live, network: networkOf(req.ip ?? '') },
+      message,
+      live: { ...deps.live, network },
       limits: deps.limits,
       shutdown: deps.shutdown,
       log: deps.log,
@@ -105,7 +110,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     });
     open.add(connection);
     const session: LiveSession = {
-      network: networkOf(req.ip ?? ''),
+      network,
       idleMs: () => connection.idleMs(),
       giveUp: (why) => connection.giveUp(why),
     };
@@ -115,32 +120,30 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       open.delete(connection);
       deps.places.release(session);
       share.leave();
+      message.leave();
       // The response has no connection any more; this is its end for all who watch it.
       res.emit('close');
     });
+    return connection;
   }
 
   const handler: RequestHandler = (req, res) => {
     deps.gracefulStop.assertServing();
-    const offer = offeredUpgrade(req);
-    if (offer === undefined) {
-      res.setHeader('Upgrade', 'websocket');
-      throw new GatewayError('upgrade_required', {});
-    }
-    if (!isHandshake(req)) throw httpRefusal(400);
+    const offer = offerOf(req, res);
     const first = firstState(req, res, deps.live);
     const network = networkOf(req.ip ?? '');
     if (!deps.places.makeRoom({ network })) throw tooManySessions();
-    const { socket, head } = offer;
-    res.status(101);
-    res.detachSocket(socket);
-    res.emit('finish');
-    socket.setNoDelay(true); // the events are small, and each is waited for
+    detach(res, offer);
     const share = deps.eventLoop.join(network);
-    socket.unshift(head); // the WebSocket would read all of it at once
-    accept.handleUpgrade(req, pacedSocket(socket, deps.limits, share.slice), NOTHING, (ws) =>
-      run(ws, req, res, first, share),
-    );
+    let connection: Connection | undefined;
+    const message = largeMessages.join(network, (why) => connection?.giveUp(why));
+    const paced = pacedSocket(offer.socket, deps.limits, async (bytes) => {
+      await message.grow(bytes);
+      await share.slice();
+    });
+    accept.handleUpgrade(req, paced, NOTHING, (ws) => {
+      connection = run(ws, req, res, first, share, message);
+    });
   };
 
   return {
@@ -149,6 +152,26 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       await Promise.all([...open].map((connection) => connection.stop()));
     },
   };
+}
+
+/** The connection for the WebSocket. @throws GatewayError where the request asks for none, or wrongly */
+function offerOf(req: Request, res: Response): OfferedUpgrade {
+  const offer = offeredUpgrade(req);
+  if (offer === undefined) {
+    res.setHeader('Upgrade', 'websocket');
+    throw new GatewayError('upgrade_required', {});
+  }
+  if (!isHandshake(req)) throw httpRefusal(400);
+  return offer;
+}
+
+/** Takes the connection away from the response, which has ended for all who watch it. */
+function detach(res: Response, { socket, head }: OfferedUpgrade): void {
+  res.status(101);
+  res.detachSocket(socket);
+  res.emit('finish');
+  socket.setNoDelay(true); // the events are small, and each is waited for
+  socket.unshift(head); // the WebSocket would read all of it at once
 }
 
 /** Whether the request has what RFC 6455, section 4.2.1, asks of a client. */

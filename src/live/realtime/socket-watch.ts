@@ -22,7 +22,7 @@ const REASON_BYTES = 123;
 export function watchSocket(
   socket: WebSocket,
   limits: Pick<Budgets['live'], 'pingMs' | 'idleMs' | 'unreadBytes' | 'closeMs'>,
-  onIdle: (why: GatewayError) => void,
+  { onIdle, isUnread }: { onIdle(why: GatewayError): void; isUnread(): boolean },
 ): SocketWatch {
   let isAlive = true;
   let isHearing = false;
@@ -30,7 +30,7 @@ export function watchSocket(
   const idleMs = () => (isHearing ? 0 : performance.now() - heardAt);
   const beat = setInterval(() => {
     // The answer of a client whose messages are not read now cannot arrive.
-    if (!isAlive && !socket.isPaused) return socket.terminate();
+    if (!isAlive && !socket.isPaused && !isUnread()) return socket.terminate();
     isAlive = false;
     socket.ping();
     if (idleMs() > limits.idleMs) onIdle(new GatewayError('session_idle', { seconds: limits.idleMs / 1000 }));

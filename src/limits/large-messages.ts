@@ -1,0 +1,94 @@
+/**
+ * Bounds the memory of large messages of live sessions. A message is whole in memory before it is read, and takes several
+ * times its size until its audio is heard. So only a few sessions may be in the middle of a large one. The others are not
+ * read meanwhile (backpressure). Places are fair by client network, and a client that does not finish loses its own.
+ */
+import { GatewayError } from '../errors.ts';
+import { BoundedPlaces, type Holder } from './bounded-places.ts';
+import type { Budgets } from './budgets.ts';
+
+export interface LargeMessages {
+  /**
+   * @param network the client, as `networkOf` names it
+   * @param giveUp ends the session, which has waited for too long, takes too long, or gives way
+   */
+  join(network: string, giveUp: (why: GatewayError) => void): MessageSize;
+}
+
+/** What a session has sent of its message. */
+export interface MessageSize {
+  /** Resolves when so many bytes more may be read, or when the session is over. It never rejects. */
+  grow(bytes: number): Promise<void>;
+  /** Takes out what was no part of the message: a ping or a pong between its fragments. */
+  without(bytes: number): void;
+  /** The message is complete, and may take its time to be handled. */
+  complete(): void;
+  /** The message is out of memory. */
+  handled(): void;
+  /** True while the connection is not read because others have the places. */
+  isWaiting(): boolean;
+  /** Frees all that the session holds. Idempotent. */
+  leave(): void;
+}
+
+interface Sender extends Holder {
+  giveUp(why: GatewayError): void;
+}
+
+export function createLargeMessages({
+  largeBytes,
+  largeMessages,
+  largeMessageMs,
+}: Pick<Budgets['live'], 'largeBytes' | 'largeMessages' | 'largeMessageMs'>): LargeMessages {
+  const overloaded = () => new GatewayError('overloaded', {});
+  const places = new BoundedPlaces<Sender>({
+    most: largeMessages,
+    choose: (crowded) => crowded.at(-1),
+    evict: ({ giveUp }) => giveUp(overloaded()),
+  });
+  const tooSlow = () =>
+    new GatewayError('client_stalled', { what: `did not finish a message in ${largeMessageMs / 1000} s` });
+
+  return {
+    join(network, giveUp) {
+      const sender = { network, giveUp };
+      const gone = new AbortController();
+      let bytes = 0;
+      let isWaiting = false;
+      let late: NodeJS.Timeout | undefined;
+      const left = new GatewayError('client_left', {});
+
+      async function take(): Promise<void> {
+        isWaiting = true;
+        const isIn = await places.takeOrWait(sender, largeMessageMs, gone.signal).catch(() => undefined);
+        isWaiting = false;
+        if (isIn === undefined) return;
+        if (isIn) late = setTimeout(() => giveUp(tooSlow()), largeMessageMs);
+        else giveUp(overloaded());
+      }
+
+      return {
+        async grow(more) {
+          bytes += more;
+          if (bytes > largeBytes && places.amountOf(sender) === 0 && !gone.signal.aborted) await take();
+        },
+        without(some) {
+          bytes = Math.max(0, bytes - some);
+        },
+        complete() {
+          bytes = 0;
+          clearTimeout(late);
+        },
+        handled() {
+          if (bytes <= largeBytes) places.release(sender);
+        },
+        isWaiting: () => isWaiting,
+        leave() {
+          gone.abort(left);
+          clearTimeout(late);
+          places.release(sender);
+        },
+      };
+    },
+  };
+}
