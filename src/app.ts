@@ -354,7 +354,7 @@ function bodyStorage(config: Config, log: Logger, limits: Budgets['upload']): Bo
       maxBytes: Math.max(config.maxSpoolBytes, config.maxUploadBytes + 1),
       leastFreeBytes: limits.leastFreeBytes,
     }),
-    places: createUploadPlaces({ maxUploads: config.maxUploads, lookMs: limits.lookMs }),
+    places: createUploadPlaces({ maxUploads: config.maxUploads, graceMs: limits.graceMs }),
     maxBytes: config.maxUploadBytes,
     limits,
   };

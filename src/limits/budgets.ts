@@ -38,8 +38,8 @@ export const BUDGETS = {
      */
     transcription: { files: 16, fields: 128, parts: 144, fieldSize: 64 * 1024 },
     /**
-     * The parser turns brackets in a name into arrays and objects. Without limits on names one short name makes an array
-     * of millions of items, or thousands of nested objects.
+     * The parser turns brackets in a name into arrays and objects. Without limits on names one short name makes an
+     * array of millions of items, or thousands of nested objects.
      */
     admin: {
       fieldNameSize: 100,
@@ -63,7 +63,7 @@ export const BUDGETS = {
     /** The lead over the least rate that an upload can gain: it may pause for so long before it is behind. */
     leadMs: 2000,
     /** When all places are taken, a new upload waits this long, so that its own bytes show how fast it comes. */
-    lookMs: 100,
+    graceMs: 100,
     /** The longest time that one upload may take, however steadily it arrives. */
     totalMs: 7_200_000,
     /** The memory for the text fields of all forms together. */
@@ -131,7 +131,9 @@ export const BUDGETS = {
     eventValues: 8192,
     /** The audio that a client may leave in its buffer when it ends its utterances itself. */
     utteranceMs: 300_000,
-    /** The audio of utterances that wait for their texts. Beyond it the session reads no more until one has its text. */
+    /**
+     * The audio of utterances that wait for their texts. Beyond it the session reads no more until one has its text.
+     */
     pendingMs: 30_000,
     /** What a client may leave unread. */
     unreadBytes: 1024 * 1024,
@@ -221,7 +223,9 @@ export const BUDGETS = {
   linger: { idleMs: 5000, totalMs: 120_000 },
   /** The records of crashes: how many are kept, the log lines of each, and the characters of a line and of a stack. */
   crashes: { kept: 50, lines: 50, lineLength: 500, messageLength: 1000 },
-  /** A checkpoint of torch that is imported. The known ones have fewer than a thousand entries and pickles of 130 KB. */
+  /**
+   * A checkpoint of torch that is imported. The known ones have fewer than a thousand entries and pickles of 130 KB.
+   */
   checkpoint: {
     maxEntries: 4096,
     maxPickleBytes: 1024 * 1024,

@@ -1,9 +1,10 @@
 /**
- * The places for uploads. A request has one from before its body is read until its file is removed, so that what uploads
- * hold, and what is done with them before the slot, is bounded by their number. When all are taken, the upload of the
- * crowded address that is furthest behind the least rate gives way. Otherwise one that does not keep the rate gives way
- * to one that does, with a timeout (408), but never to an address that holds more. So one address cannot shut out the
- * others, and slow clients cannot shut out those that send. An upload that has arrived whole always keeps its place.
+ * The places for uploads. A request has one from before its body is read until its file is removed, so that what
+ * uploads hold, and what is done with them before the slot, is bounded by their number. When all are taken, the upload
+ * of the crowded address that is furthest behind the least rate gives way. Otherwise one that does not keep the rate
+ * gives way to one that does, with a timeout (408), but never to an address that holds more. So one address cannot shut
+ * out the others, and slow clients cannot shut out those that send. An upload that has arrived whole always keeps its
+ * place.
  */
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
@@ -25,8 +26,8 @@ export interface UploadPlaces {
   release(claim: Claim): void;
 }
 
-/** @param options.lookMs how long a new upload waits for its own bytes before it is compared with the others */
-export function createUploadPlaces(options: { maxUploads: number; lookMs: number }): UploadPlaces {
+/** @param options.graceMs how long a new upload waits for its own bytes before it is compared with the others */
+export function createUploadPlaces(options: { maxUploads: number; graceMs: number }): UploadPlaces {
   const places = new BoundedPlaces<Claim>({
     most: options.maxUploads,
     mayGiveWay: (claim) => claim.behindMs() !== null,
@@ -48,7 +49,7 @@ export function createUploadPlaces(options: { maxUploads: number; lookMs: number
     async take(claim) {
       if (places.take(claim)) return;
       // The head of a request often comes alone, and what has come is read after the timers of a turn have run.
-      await setTimeout(options.lookMs);
+      await setTimeout(options.graceMs);
       await setImmediate();
       claim.signal.throwIfAborted();
       if (places.take(claim)) return;

@@ -9,8 +9,8 @@ import { type EarlierChunks, NO_EARLIER_CHUNKS, type Recognition } from './recog
 import type { Chunk } from './speech/chunks.ts';
 
 /**
- * The chunks in hand for each lane. One has its audio and is worked on, the others wait as text for a chunk before them,
- * which may take several times as long as they did.
+ * The chunks in hand for each lane. One has its audio and is worked on, the others wait as text for a chunk before
+ * them, which may take several times as long as they did.
  */
 const IN_HAND = 8;
 
@@ -67,21 +67,21 @@ export async function* onLanes<C extends Chunk, R extends Recognition>(
     }
   }
 
-  async function hear(chunk: C): Promise<ChunkRecognition<R>> {
-    const heard = start(chunk, before);
-    before = Promise.all([before, heard]).then(([earlier, recognition]) => withChunk(earlier, recognition));
+  async function recognize(chunk: C): Promise<ChunkRecognition<R>> {
+    const recognition = start(chunk, before);
+    before = Promise.all([before, recognition]).then(([earlier, next]) => withChunk(earlier, next));
     before.catch(() => undefined); // the failure of a chunk is thrown in its turn
-    first ??= heard;
-    running.add(heard);
+    first ??= recognition;
+    running.add(recognition);
     try {
-      return await heard;
+      return await recognition;
     } finally {
-      running.delete(heard);
+      running.delete(recognition);
     }
   }
 
   try {
-    yield* pMapIterable(chunks, hear, { concurrency: lanes, backpressure: IN_HAND * lanes });
+    yield* pMapIterable(chunks, recognize, { concurrency: lanes, backpressure: IN_HAND * lanes });
   } finally {
     stop.abort();
     await Promise.allSettled(running);

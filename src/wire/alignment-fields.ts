@@ -38,9 +38,9 @@ export function parseAlignment(body: Readonly<Record<string, unknown>>): Transcr
   if (MARKS.test(text)) throw invalidValue('text', text, `Expected at most ${MOST_MARKS} marks on a letter`);
   if (unitsOf(text).length === 0) throw invalidValue('text', text, 'Expected the words that are said');
   // The model has only to hear enough to find its place in the text.
-  const heard = { ...parseRequest({ model: body.model, language: body.language }), beamSize: 1 };
+  const fields = { ...parseRequest({ model: body.model, language: body.language }), beamSize: 1 };
   return {
-    ...heard,
+    ...fields,
     text,
     responseFormat: 'verbose_json',
     granularities: new Set(['segment', 'word']),

@@ -394,7 +394,7 @@ test('an upload is refused before a byte of its body when the disk has too littl
 });
 
 test('a new upload has a moment to show its bytes when all places are taken', async () => {
-  const budgets = { upload: { lookMs: 1000 } };
+  const budgets = { upload: { graceMs: 1000 } };
   await using gateway = await startGateway({ env: { SVC_MAX_UPLOADS: '1' }, budgets });
   await unfinished(gateway, 1);
   const body = Buffer.concat([Buffer.from(FILE), toneWav(0.5), Buffer.from(END)]);

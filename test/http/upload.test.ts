@@ -32,10 +32,10 @@ interface Receiver extends AsyncDisposable {
 async function startReceiver(): Promise<Receiver> {
   const tmp = mkdtempSync(join(tmpdir(), 'voxgate-upload-test-'));
   const limits = { ...BUDGETS.upload, stallMs: STALL_MS };
-  const { leastFreeBytes, lookMs } = limits;
+  const { leastFreeBytes, graceMs } = limits;
   const uploads = createUploadReceiver({
     spool: createSpool({ tmpDir: tmp, log: { warn: () => undefined }, maxBytes: 1e7, leastFreeBytes }),
-    places: createUploadPlaces({ maxUploads: 4, lookMs }),
+    places: createUploadPlaces({ maxUploads: 4, graceMs }),
     maxBytes: 1e6,
     limits,
   });

@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createStableText } from '../../src/transcription/live/stable-text.ts';
-import { createTurns, type TurnEvent } from '../../src/transcription/live/turns.ts';
+import {
+  createUtteranceDetector,
+  type UtteranceEvent,
+} from '../../src/transcription/live/utterance-detection.ts';
 import type { Word } from '../../src/transcription/segment.ts';
 import { createSegmenter, DEFAULT_SEGMENTER } from '../../src/transcription/speech/voice-activity.ts';
 
@@ -10,9 +13,9 @@ const windows = (...runs: [probability: number, count: number][]) =>
   runs.flatMap(([probability, count]) => Array<number>(count).fill(probability));
 
 function turnsIn(probabilities: number[], options = {}) {
-  const turns = createTurns(DEFAULT_SEGMENTER, options);
+  const turns = createUtteranceDetector(DEFAULT_SEGMENTER, options);
   const events = probabilities.flatMap((p, i) =>
-    turns.push(p).map((event): [at: number, event: TurnEvent] => [i + 1, event]),
+    turns.push(p).map((event): [at: number, event: UtteranceEvent] => [i + 1, event]),
   );
   return { events, turns };
 }
@@ -33,7 +36,7 @@ test('a click is no utterance, and a file has none there either', () => {
 
 test('an utterance does not begin before the end of the one before', () => {
   const { events } = turnsIn(windows([0.9, 20], [0, 17], [0.9, 20], [0, 20]), { prefix: 30 });
-  const [, [, stopped], [, second]] = events as [unknown, [number, TurnEvent], [number, TurnEvent]];
+  const [, [, stopped], [, second]] = events as [unknown, [number, UtteranceEvent], [number, UtteranceEvent]];
   assert.deepEqual(
     [stopped, second],
     [
@@ -44,7 +47,7 @@ test('an utterance does not begin before the end of the one before', () => {
 });
 
 test('an utterance that is ended early ends where it is, and the next one begins after that', () => {
-  const turns = createTurns({ ...DEFAULT_SEGMENTER, minSilence: 125 });
+  const turns = createUtteranceDetector({ ...DEFAULT_SEGMENTER, minSilence: 125 });
   assert.deepEqual(turns.end(), []);
   const push = (probability: number) => turns.push(probability);
   assert.deepEqual(windows([0.9, 20]).flatMap(push), [{ type: 'started', start: 0 }]);
@@ -56,7 +59,7 @@ test('an utterance that is ended early ends where it is, and the next one begins
 });
 
 test('a sound that is no speech yet is not ended as an utterance', () => {
-  const turns = createTurns({ ...DEFAULT_SEGMENTER, minSilence: 125 });
+  const turns = createUtteranceDetector({ ...DEFAULT_SEGMENTER, minSilence: 125 });
   for (const probability of windows([0.9, 3], [0, 6])) turns.push(probability);
   assert.deepEqual([turns.isOpen, turns.silence, turns.end()], [false, 6, []]);
 });
@@ -86,7 +89,7 @@ test('the rest of speech that was cut is heard, however short or soft it is', ()
       events.map(([, { type }]) => type),
       ['started', 'stopped', 'started', 'stopped'],
     );
-    const [, , [, second]] = events as [unknown, unknown, [number, TurnEvent]];
+    const [, , [, second]] = events as [unknown, unknown, [number, UtteranceEvent]];
     assert.deepEqual(second, { type: 'started', start: 870, continued: true });
     const inExcerpt = (continued: boolean) =>
       createSegmenter(DEFAULT_SEGMENTER, { continued }).push(

@@ -8,7 +8,7 @@ import { labeledByPiece, piecesOf, separated } from '../../src/transcription/spe
 import { decodePowerset, expectedSpeakers } from '../../src/transcription/speakers/powerset.ts';
 import { turnsOf } from '../../src/transcription/speakers/turns.ts';
 import { cosine, unit } from '../../src/transcription/speakers/voice.ts';
-import { heardOf } from '../../src/transcription/speakers/window-analysis.ts';
+import { framesToEmbed } from '../../src/transcription/speakers/window-analysis.ts';
 import { createStretches } from '../../src/transcription/speakers/windows.ts';
 import { bySpeaker } from '../../src/transcription/speakers/words.ts';
 import { seeded, voiceOf } from '../voices.ts';
@@ -99,14 +99,14 @@ test('stretches may have steps of their own, and their windows still follow each
 test('a voice is what a speaker says alone, or else what there is, and nothing where that is too little', () => {
   const active = new Uint8Array(589);
   active.fill(1, 0, 30).fill(3, 30, 100).fill(1, 100, 200).fill(2, 200, 210).fill(4, 300, 310);
-  const alone = heardOf(active, 0);
+  const alone = framesToEmbed(active, 0);
   assert.deepEqual(
     [alone?.frames.length, alone?.frames[30], alone?.aloneSec],
     [130, 100, (130 * 270) / 16_000],
   );
-  const other = heardOf(active, 1); // 10 frames are 0.17 s
+  const other = framesToEmbed(active, 1); // 10 frames are 0.17 s
   assert.deepEqual([other?.frames.length, other?.frames[0], other?.aloneSec], [80, 30, 0]);
-  assert.equal(heardOf(active, 2), null);
+  assert.equal(framesToEmbed(active, 2), null);
 });
 
 test('a pool of voices stays small, loses no weight and keeps the speakers apart', () => {

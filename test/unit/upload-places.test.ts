@@ -9,7 +9,7 @@ const RATE = { leastBytesPerSec: 1000, leadMs: 2000 };
 
 function setUp(maxUploads: number) {
   let nowMs = 0;
-  const places = createUploadPlaces({ maxUploads, lookMs: 0 });
+  const places = createUploadPlaces({ maxUploads, graceMs: 0 });
   const ended: string[] = [];
   /** Begins an upload. It has arrived whole after `end`. */
   const begin = (name: string, address: string, signal = new AbortController().signal) => {

@@ -1,7 +1,7 @@
 /**
- * Receives the whole body of a speech or chat call before the call takes the slot, so that a client that is slow to send
- * holds nothing that others need. A small body stays in memory, where it has one of a bounded number of places; a larger
- * one goes to a file, by the rules of uploads and with a place among them.
+ * Receives the whole body of a speech or chat call before the call takes the slot, so that a client that is slow to
+ * send holds nothing that others need. A small body stays in memory, where it has one of a bounded number of places; a
+ * larger one goes to a file, by the rules of uploads and with a place among them.
  */
 import { createReadStream } from 'node:fs';
 import { PassThrough, Readable } from 'node:stream';
@@ -38,7 +38,8 @@ export interface ReceiveOptions {
 export interface BodyReceiver {
   /**
    * Resolves when the body is complete, with null when the request has none.
-   * @throws GatewayError `file_too_large`, `request_timeout`, `overloaded` or `storage_unavailable`; `signal.reason` after
+   * @throws GatewayError `file_too_large`, `request_timeout`, `overloaded` or `storage_unavailable`; `signal.reason`
+   *   after
    *   an abort
    */
   receive(req: Request, res: Response, options: ReceiveOptions): Promise<ReceivedBody | null>;
@@ -49,7 +50,7 @@ export function createBodyReceiver(
   { inMemory, memoryBytes }: Budgets['proxied'],
 ): BodyReceiver {
   const { spool, places, maxBytes, limits } = storage;
-  const memory = createUploadPlaces({ maxUploads: inMemory, lookMs: limits.lookMs });
+  const memory = createUploadPlaces({ maxUploads: inMemory, graceMs: limits.graceMs });
 
   /** Reads a body that has a place. `held` learns of what must be freed. */
   async function read(arrival: Arrival, held: Held, onChunk: ReceiveOptions['onChunk']): Promise<Content> {
@@ -98,7 +99,7 @@ export function createBodyReceiver(
       try {
         if (!isSmall) await spool.assertRoom(arrival.claim.network, announced);
         arrival.signal.throwIfAborted();
-        if (continueIfAsked(req, res)) arrival.balance.restart(limits.lookMs); // the first bytes are a round trip away
+        if (continueIfAsked(req, res)) arrival.balance.restart(limits.graceMs); // the first bytes are a round trip away
         const content = await read(arrival, held, onChunk);
         return received(content, release);
       } catch (error) {

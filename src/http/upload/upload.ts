@@ -1,7 +1,7 @@
 /**
  * Receives a multipart upload into a file, within limits on the upload itself (size, least rate, timeout) and on all
- * uploads together. The file has a random name, and neither the name nor the type that the client sends reaches the disk.
- * It exists until the returned `Upload` is disposed.
+ * uploads together. The file has a random name, and neither the name nor the type that the client sends reaches the
+ * disk. It exists until the returned `Upload` is disposed.
  */
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
@@ -68,7 +68,7 @@ export function createUploadReceiver(storage: BodyStorage): UploadReceiver {
     const { req, signal, balance, claim } = arrival;
     await spool.assertRoom(claim.network, Math.min(announcedBytes(req), maxBytes));
     signal.throwIfAborted();
-    if (continueIfAsked(req, res)) balance.restart(limits.lookMs); // the first bytes are a round trip away
+    if (continueIfAsked(req, res)) balance.restart(limits.graceMs); // the first bytes are a round trip away
     const files = createUploadFiles(spool, claim.network, asked.head);
     const fields: Body = {
       network: claim.network,

@@ -206,7 +206,8 @@ class RealtimeConnection implements Connection {
       if (at > 0) await this.#options.slice();
       this.#gone.signal.throwIfAborted();
       const samples = this.#decoder.take(audio.subarray(at, at + PIECE_BYTES));
-      if (samples.length > 0) await this.#watch.hear(async () => (await this.#opened()).append(samples));
+      if (samples.length > 0)
+        await this.#watch.whileProcessing(async () => (await this.#opened()).append(samples));
     }
   }
 

@@ -8,8 +8,8 @@ import type { Budgets } from '../../limits/budgets.ts';
 
 export interface SocketWatch {
   send(text: string): void;
-  /** Runs what hears audio of the client. */
-  hear(work: () => Promise<void>): Promise<void>;
+  /** Processes audio of the client, which is not idle meanwhile. */
+  whileProcessing(work: () => Promise<void>): Promise<void>;
   /** The time since audio of the client was heard; 0 meanwhile. */
   idleMs(): number;
   /** Begins the closing handshake, and does not wait for it for long. */
@@ -25,9 +25,9 @@ export function watchSocket(
   { onIdle, isUnread }: { onIdle(why: GatewayError): void; isUnread(): boolean },
 ): SocketWatch {
   let isAlive = true;
-  let isHearing = false;
-  let heardAt = performance.now();
-  const idleMs = () => (isHearing ? 0 : performance.now() - heardAt);
+  let isProcessing = false;
+  let lastAudioAt = performance.now();
+  const idleMs = () => (isProcessing ? 0 : performance.now() - lastAudioAt);
   const beat = setInterval(() => {
     // The answer of a client whose messages are not read now cannot arrive.
     if (!isAlive && !socket.isPaused && !isUnread()) return socket.terminate();
@@ -69,11 +69,11 @@ export function watchSocket(
       socket.send(text);
       cutOff();
     },
-    async hear(work) {
-      isHearing = true;
+    async whileProcessing(work) {
+      isProcessing = true;
       await work().finally(() => {
-        isHearing = false;
-        heardAt = performance.now();
+        isProcessing = false;
+        lastAudioAt = performance.now();
       });
     },
     idleMs,

@@ -138,7 +138,7 @@ class WyomingConnection implements Connection {
   }
 
   async #handle({ type, data, payload, isFirst }: Part): Promise<void> {
-    if (type === 'audio-chunk') return await this.#under(type).hear(payload, parseFormat(data));
+    if (type === 'audio-chunk') return await this.#under(type).append(payload, parseFormat(data));
     if (!isFirst) return;
     switch (type) {
       case 'describe':

@@ -68,7 +68,7 @@ export class Transcription implements AsyncDisposable {
   }
 
   /** @throws GatewayError `speech_too_long`, and as `openLiveSession` */
-  async hear(payload: Buffer, format: PcmFormat): Promise<void> {
+  async append(payload: Buffer, format: PcmFormat): Promise<void> {
     const decoder = this.#decoderFor(format);
     this.bytes += payload.length;
     for (let at = 0; at < payload.length; at += PIECE_BYTES) {

@@ -1,7 +1,7 @@
 /**
- * Aligns a text that is given with the audio. Each chunk is heard first; what was heard says which part of the text the
- * chunk holds (placing.ts), and the recognizer then says when each word of that part is spoken. Both run on the lanes of
- * the model, and only the sound of the chunks between the two is held.
+ * Aligns a text that is given with the audio. Each chunk is recognized first; what was recognized says which part of
+ * the text the chunk holds (placing.ts), and the recognizer then says when each word of that part is spoken. Both run
+ * on the lanes of the model, and only the sound of the chunks between the two is held.
  */
 import type { Lane } from '../../engine/types.ts';
 import { GatewayError } from '../../errors.ts';
@@ -16,7 +16,10 @@ import { toSentences } from '../text/sentences.ts';
 import { createPlacing, type Part, type RecognizedChunk, requireTime } from './placing.ts';
 import type { Unit } from './units.ts';
 
-/** The chunks behind a chunk that are heard before the end of its text is decided, and their most speech in seconds. */
+/**
+ * The chunks behind a chunk that are recognized before the end of its text is decided, and their most speech in
+ * seconds.
+ */
 const CHUNKS_AHEAD = 8;
 const SECONDS_AHEAD = 60;
 
@@ -33,18 +36,18 @@ interface Placed extends Chunk {
   detected: DetectedLanguage;
 }
 
-/** A chunk that was heard; its sound is kept. */
-interface Heard extends RecognizedChunk {
+/** A chunk that was recognized; its sound is kept. */
+interface RecognizedWithSamples extends RecognizedChunk {
   chunk: Chunk;
   detected: DetectedLanguage;
 }
 
 /**
- * As `onLanes`, with the text of the request in place of what was heard.
+ * As `onLanes`, with the text of the request in place of what was recognized.
  * @throws GatewayError `text_too_long` or `no_speech` when the text cannot be said in the audio
  */
 export function onLanesAligned(work: LaneWork, request: AlignmentRequest): AsyncGenerator<ChunkRecognition> {
-  const heard = onLanes({
+  const recognized = onLanes({
     ...work,
     // Those who hear end with the others. Their own failure must not stop the chunks before it.
     stop: new AbortController(),
@@ -55,7 +58,7 @@ export function onLanesAligned(work: LaneWork, request: AlignmentRequest): Async
   });
   return onLanes({
     ...work,
-    chunks: placed(heard, request.text),
+    chunks: placed(recognized, request.text),
     recognize: (lane, chunk) => align(lane, chunk, request),
   });
 }
@@ -67,7 +70,7 @@ async function* placed(
   text: string,
 ): AsyncGenerator<Placed> {
   const placing = createPlacing(text);
-  const waiting: Heard[] = [];
+  const waiting: RecognizedWithSamples[] = [];
   const syllables = countSyllables(text);
   let speechSec = 0;
   const placeFirst = (isEnd: boolean): Placed[] => {
@@ -77,9 +80,9 @@ async function* placed(
     return [{ ...first.chunk, detected: first.detected, parts: placing.place([first, ...others], isEnd) }];
   };
   for await (const recognition of recognitions) {
-    const heard = toRecognized(recognition);
-    waiting.push(heard);
-    speechSec += heard.speechSec;
+    const recognized = toRecognized(recognition);
+    waiting.push(recognized);
+    speechSec += recognized.speechSec;
     while (isFarAhead(waiting)) yield* placeFirst(false);
   }
   if (speechSec === 0) throw new GatewayError('no_speech', {}, { param: 'file' });
@@ -87,7 +90,12 @@ async function* placed(
   while (waiting.length > 0) yield* placeFirst(true);
 }
 
-function toRecognized({ chunk, samples, sentences, detected }: ChunkRecognition<WithSamples>): Heard {
+function toRecognized({
+  chunk,
+  samples,
+  sentences,
+  detected,
+}: ChunkRecognition<WithSamples>): RecognizedWithSamples {
   return {
     chunk: { ...chunk, samples },
     detected,
@@ -96,7 +104,7 @@ function toRecognized({ chunk, samples, sentences, detected }: ChunkRecognition<
   };
 }
 
-function isFarAhead([_first, ...others]: readonly Heard[]): boolean {
+function isFarAhead([_first, ...others]: readonly RecognizedWithSamples[]): boolean {
   const seconds = others.reduce((sum, { speechSec }) => sum + speechSec, 0);
   return others.length >= CHUNKS_AHEAD || seconds >= SECONDS_AHEAD;
 }

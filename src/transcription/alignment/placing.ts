@@ -1,14 +1,14 @@
 /**
- * Gives each chunk of speech its part of a text. What was heard in the chunk and in those after it says where the part
- * ends. Words that were not heard go where there is time for them; a passage for which there is none is not said in the
- * audio. Pure; every unit is given to one chunk, in order.
+ * Gives each chunk of speech its part of a text. What was recognized in the chunk and in those after it says where the
+ * part ends. Words that were not recognized go where there is time for them; a passage for which there is none is not
+ * said in the audio. Pure; every unit is given to one chunk, in order.
  */
 import { GatewayError } from '../../errors.ts';
 import { countSyllables } from '../speech/speech-rate.ts';
 import { matchWords } from './matching.ts';
 import { type Unit, unitsOf } from './units.ts';
 
-/** What was heard in a chunk. */
+/** What was recognized in a chunk. */
 export interface RecognizedChunk {
   text: string;
   speechSec: number;
@@ -20,7 +20,7 @@ export interface Part {
   said: boolean;
 }
 
-/** The units of the text that are compared at once, for each one heard, and in all. */
+/** The units of the text that are compared at once, for each one recognized, and in all. */
 const WINDOW_FOR_EACH = 3;
 const LEAST_WINDOW = 200;
 const MOST_COMPARED = 2000;
@@ -34,7 +34,7 @@ const SPARE_SYLLABLES = 12;
 export interface Placing {
   /**
    * The parts of the first of these chunks, which was not placed before.
-   * @param chunks the chunk and those after it, as far as they were heard
+   * @param chunks the chunk and those after it, as far as they were recognized
    * @param isEnd true when no chunk comes after these
    * @throws GatewayError `text_too_long` when the text cannot be said in the time of the audio
    */
@@ -65,20 +65,20 @@ export function createPlacing(text: string): Placing {
 }
 
 /**
- * Which units were heard, the number of those up to the last one that was heard in the first chunk, and the number up to
- * the first one that was heard in another chunk.
+ * Which units were recognized, the number of those up to the last one that was recognized in the first chunk, and the
+ * number up to the first one that was recognized in another chunk.
  */
 function spansOf(chunks: readonly RecognizedChunk[], ahead: readonly Unit[], isEnd: boolean) {
-  const heard: string[] = [];
+  const recognized: string[] = [];
   let ofFirst = 0;
   for (const [i, { text }] of chunks.entries()) {
-    heard.push(...unitsOf(text).map(({ key }) => key));
-    if (i === 0) ofFirst = heard.length;
+    recognized.push(...unitsOf(text).map(({ key }) => key));
+    if (i === 0) ofFirst = recognized.length;
   }
-  heard.length = Math.min(heard.length, Math.max(ofFirst, MOST_COMPARED));
-  const window = Math.min(MOST_COMPARED, LEAST_WINDOW + WINDOW_FOR_EACH * heard.length);
+  recognized.length = Math.min(recognized.length, Math.max(ofFirst, MOST_COMPARED));
+  const window = Math.min(MOST_COMPARED, LEAST_WINDOW + WINDOW_FOR_EACH * recognized.length);
   const matched = matchWords(
-    heard,
+    recognized,
     ahead.slice(0, window).map(({ key }) => key),
   );
   const own = matched.findLastIndex((h) => h >= 0 && h < ofFirst) + 1;
@@ -86,25 +86,25 @@ function spansOf(chunks: readonly RecognizedChunk[], ahead: readonly Unit[], isE
   return { matched, own, next: later >= 0 ? later : isEnd ? ahead.length : own };
 }
 
-/** A passage that was not heard is said all the same, unless all of it together is faster than people speak. */
+/** A passage that was not recognized is said all the same, unless all of it together is faster than people speak. */
 function partsOf(
   units: readonly Unit[],
   isRecognized: (index: number) => boolean,
   speechSec: number,
 ): Part[] {
-  const runs: (Part & { heard: boolean; syllables: number })[] = [];
+  const runs: (Part & { recognized: boolean; syllables: number })[] = [];
   for (const [i, unit] of units.entries()) {
-    const heard = isRecognized(i);
+    const recognized = isRecognized(i);
     const syllables = countSyllables(unit.key);
     const last = runs.at(-1);
-    if (last?.heard === heard) {
+    if (last?.recognized === recognized) {
       last.units.push(unit);
       last.syllables += syllables;
-    } else runs.push({ units: [unit], said: true, heard, syllables });
+    } else runs.push({ units: [unit], said: true, recognized, syllables });
   }
   let syllables = runs.reduce((sum, run) => sum + run.syllables, 0);
-  const unheard = runs.filter(({ heard }) => !heard).sort((a, b) => b.syllables - a.syllables);
-  for (const run of unheard) {
+  const unrecognized = runs.filter(({ recognized }) => !recognized).sort((a, b) => b.syllables - a.syllables);
+  for (const run of unrecognized) {
     if (syllables <= FAST_PACE * speechSec + SPARE_SYLLABLES) break;
     run.said = false;
     syllables -= run.syllables;

@@ -23,15 +23,20 @@ import {
   PATIENCE,
   type TurnDetection,
 } from './turn-detection.ts';
-import { createTurns, type TurnEvent, type Turns } from './turns.ts';
 import { createUtterance, type Utterance, type UtteranceDeps, type UtteranceOutcome } from './utterance.ts';
+import {
+  createUtteranceDetector,
+  type UtteranceDetector,
+  type UtteranceEvent,
+} from './utterance-detection.ts';
 
 export interface LiveSettings {
   /** How each utterance is heard. Its `voiceActivity` has no padding: silence is trimmed as that of files. */
   request: TranscriptionRequest;
   /**
-   * The silence before the speech that belongs to an utterance, and how soon a pause ends it where a model tells whether
-   * it is complete; without `eagerness` the silence of the request does. Null when the client says where utterances end.
+   * The silence before the speech that belongs to an utterance, and how soon a pause ends it where a model tells
+   * whether it is complete; without `eagerness` the silence of the request does. Null when the client says where
+   * utterances end.
    */
   turns: { prefixPaddingMs: number; eagerness?: Eagerness } | null;
   delay: Delay;
@@ -155,7 +160,7 @@ class Utterances {
   readonly #deps: LiveDeps;
   readonly #signal: AbortSignal;
   #settings: LiveSettings;
-  #turns: Turns;
+  #detector: UtteranceDetector;
   #open: OpenUtterance | null = null;
   /** The first window that is in no utterance yet. */
   #bufferStart = 0;
@@ -176,7 +181,7 @@ class Utterances {
     this.#deps = deps;
     this.#signal = signal;
     this.#settings = first;
-    this.#turns = turnsFor(first, audio.windows);
+    this.#detector = detectorFor(first, audio.windows);
     this.#prepare(first);
   }
 
@@ -202,41 +207,41 @@ class Utterances {
   async search(probabilities: Float32Array): Promise<void> {
     const before = this.#audio.windows - probabilities.length;
     for (const [i, probability] of probabilities.entries()) {
-      this.#follow(this.#turns.push(probability));
-      if (this.#turns.silence === ASKED_AFTER && (await this.#isComplete(before + i + 1)))
-        this.#follow(this.#turns.end());
+      this.#follow(this.#detector.push(probability));
+      if (this.#detector.silence === ASKED_AFTER && (await this.#isComplete(before + i + 1)))
+        this.#follow(this.#detector.end());
     }
   }
 
   /** Lets the utterance that goes on hear what was added, and forgets the audio that no utterance needs. */
   listen(): void {
     const isManual = this.#settings.turns === null;
-    if (isManual && this.#turns.said > 0) this.#open ??= this.#begin(this.#bufferStart);
+    if (isManual && this.#detector.said > 0) this.#open ??= this.#begin(this.#bufferStart);
     const [open, { windows }] = [this.#open, this.#audio];
     open?.utterance.listen({
       windows,
-      silence: this.#turns.silence,
-      said: this.#turns.said,
+      silence: this.#detector.silence,
+      said: this.#detector.said,
       excerpt: () => this.#audio.excerpt(open.utterance.start, windows, open.isContinued),
     });
     // Silence before the first speech is not kept: some clients send it without end, and commit after a turn.
     const kept = isManual ? KEPT_SILENCE : 0;
-    if (open === null) this.#bufferStart = Math.max(this.#bufferStart, this.#turns.needed - kept);
+    if (open === null) this.#bufferStart = Math.max(this.#bufferStart, this.#detector.needed - kept);
     this.#audio.forget(open?.utterance.start ?? this.#bufferStart);
   }
 
   async commit(): Promise<void> {
     const isManual = this.#settings.turns === null;
     const length = (this.#audio.windows - this.#bufferStart) * WINDOW_SAMPLES + this.#audio.rest;
-    if (length < LEAST_COMMIT_SEC * SAMPLE_RATE || !(isManual || this.#turns.hasSpeech))
+    if (length < LEAST_COMMIT_SEC * SAMPLE_RATE || !(isManual || this.#detector.hasSpeech))
       throw new GatewayError('input_audio_buffer_commit_empty', {});
     const filled = await this.#audio.fill(this.#signal);
     const before = this.#previousId;
-    for (const probability of filled.probabilities) this.#follow(this.#turns.push(probability));
+    for (const probability of filled.probabilities) this.#follow(this.#detector.push(probability));
     // The silence that was filled in may have ended the turn, and then nothing is left.
     if (this.#open !== null || this.#previousId === before) {
       const open = this.#open ?? this.#begin(this.#bufferStart);
-      this.#end(open, this.#audio.windows, this.#turns.said, filled.samples);
+      this.#end(open, this.#audio.windows, this.#detector.said, filled.samples);
     }
     this.#unplaced -= filled.samples;
     this.#audio.forgetVoice();
@@ -258,11 +263,11 @@ class Utterances {
     void this.abandon();
     this.#open = null;
     this.#bufferStart = this.#audio.windows;
-    this.#turns = turnsFor(this.#settings, this.#audio.windows);
+    this.#detector = detectorFor(this.#settings, this.#audio.windows);
     this.#audio.forget(this.#bufferStart);
   }
 
-  #follow(events: TurnEvent[]): void {
+  #follow(events: UtteranceEvent[]): void {
     for (const event of events) {
       if (this.#settings.turns === null) continue;
       if (event.type === 'started') {
@@ -272,7 +277,7 @@ class Utterances {
       } else if (this.#open !== null) {
         const { id } = this.#open.utterance;
         this.#deps.emit({ type: 'stopped', id, endMs: this.#timeOf(event.end) });
-        this.#end(this.#open, event.end, this.#turns.said);
+        this.#end(this.#open, event.end, this.#detector.said);
       }
     }
   }
@@ -348,11 +353,14 @@ function heardBefore(settings: LiveSettings): number {
   return Math.max(0, segmenterOf(settings).padding + PADDING - prefixOf(settings));
 }
 
-function turnsFor(settings: LiveSettings, first: number): Turns {
+function detectorFor(settings: LiveSettings, first: number): UtteranceDetector {
   const segmenter = segmenterOf(settings);
   const minSilence = patienceOf(settings)?.longestSilence ?? segmenter.minSilence;
   const prefix = prefixOf(settings);
-  return createTurns({ ...segmenter, minSilence }, { first, prefix, heard: prefix + heardBefore(settings) });
+  return createUtteranceDetector(
+    { ...segmenter, minSilence },
+    { first, prefix, context: prefix + heardBefore(settings) },
+  );
 }
 
 /** An utterance that has ended. */

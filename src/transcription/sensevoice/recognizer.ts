@@ -41,20 +41,21 @@ async function decode(
   chunk: Chunk,
   { language, languages, keywords, taskType, signal }: ChunkRequest,
 ): Promise<DecodedSegment | undefined> {
-  const hear = async (as: string) => {
+  const decodeAs = async (as: string) => {
     const options = { ...GREEDY, keywords, language: as, normalizeText: taskType !== 'transcribe_raw' };
     const segments = await lane.transcribe(chunk.samples, options, { signal });
     return segments[0];
   };
   const allowed = lane.info.languages.filter((code) => languages.includes(code));
-  if (language !== undefined) return await hear(language);
-  if (allowed.length === 1) return await hear(allowed[0] ?? '');
-  const heard = await hear('');
-  if (allowed.length === 0 || heard?.language === undefined || allowed.includes(heard.language)) return heard;
+  if (language !== undefined) return await decodeAs(language);
+  if (allowed.length === 1) return await decodeAs(allowed[0] ?? '');
+  const decoded = await decodeAs('');
+  if (allowed.length === 0 || decoded?.language === undefined || allowed.includes(decoded.language))
+    return decoded;
   // The model chose a language that the client ruled out. It decodes again in the most probable allowed one.
   const { probabilities } = await lane.detectLanguage(chunk.samples, { audioContext: 0 }, { signal });
   allowed.sort((a, b) => (probabilities[b] ?? 0) - (probabilities[a] ?? 0));
-  return await hear(allowed[0] ?? '');
+  return await decodeAs(allowed[0] ?? '');
 }
 
 async function detectedLanguage(

@@ -44,7 +44,7 @@ export interface OnlineOptions extends DiarizationOptions {
 
 /** A window with what its labels are found by. */
 interface HeardWindow extends LabeledWindow {
-  heard: WindowSpeakers;
+  speakers: WindowSpeakers;
 }
 
 export function createOnlineDiarization(model: SpeakerModel, options: OnlineOptions): OnlineDiarization {
@@ -61,11 +61,12 @@ export function createOnlineDiarization(model: SpeakerModel, options: OnlineOpti
     const hasNew = addNewSpeakers(registry, window, windows);
     if (hasNew && relabels)
       windows.forEach((one, i) => {
-        if (endOf(one) > turns.settledTo) one.labels = labelWindow(registry, one.heard, windows.slice(0, i));
+        if (endOf(one) > turns.settledTo)
+          one.labels = labelWindow(registry, one.speakers, windows.slice(0, i));
       });
     const given = labelWindow(registry, window, windows);
     const { firstFrame, active, expected } = window;
-    windows.push({ firstFrame, active, expected, labels: given, heard: window });
+    windows.push({ firstFrame, active, expected, labels: given, speakers: window });
     learnVoices(registry, window, given);
   }
 
@@ -110,7 +111,8 @@ interface SpeakerRegistry {
   /** The known voices are the first of them, from the beginning. They have a label only once they are heard. */
   knownCount: number;
   maxCount: number;
-  heard: Set<number>;
+  /** Those of whom enough was said to learn their voice from the audio. */
+  established: Set<number>;
   /** The speakers of whom something was said, also those heard too short to be learned from. */
   named: Set<number>;
 }
@@ -119,12 +121,12 @@ const newRegistry = ({ known, clustering }: OnlineOptions): SpeakerRegistry => (
   voices: known.map(({ direction }) => centroidOf({ direction, weight: REFERENCE_WEIGHT }, -1)),
   knownCount: known.length,
   maxCount: clustering.count.max,
-  heard: new Set(),
+  established: new Set(),
   named: new Set(),
 });
 
-const thresholdOf = ({ knownCount, heard }: SpeakerRegistry, speaker: number) =>
-  speaker < knownCount && !heard.has(speaker) ? NAME_COSINE : THRESHOLD;
+const thresholdOf = ({ knownCount, established }: SpeakerRegistry, speaker: number) =>
+  speaker < knownCount && !established.has(speaker) ? NAME_COSINE : THRESHOLD;
 
 /** Adds the new speakers of a window; false where it has none. */
 function addNewSpeakers(
@@ -132,11 +134,11 @@ function addNewSpeakers(
   window: WindowSpeakers,
   before: readonly LabeledWindow[],
 ): boolean {
-  const { voices, heard, named } = registry;
+  const { voices, established, named } = registry;
   const speakersBefore = voices.length;
   window.voices.forEach((voice, local) => {
     if (voice === null || !isNew(registry, voice, local, window, before)) return;
-    heard.add(voices.length);
+    established.add(voices.length);
     named.add(voices.length);
     voices.push(centroidOf(voice, window.firstFrame));
   });
@@ -169,7 +171,7 @@ function labelWindow(
   window: WindowSpeakers,
   windowsBefore: readonly LabeledWindow[],
 ): number[] {
-  const candidates = [...registry.heard, ...arriving(registry, window)].sort((a, b) => a - b);
+  const candidates = [...registry.established, ...arriving(registry, window)].sort((a, b) => a - b);
   const directions = candidates.map((i) => (registry.voices[i] as Centroid).direction);
   const before = windowsBefore.slice(-WINDOWS_BEFORE).map((one) => ({
     ...one,
@@ -180,13 +182,13 @@ function labelWindow(
 
 /** The known voices of which too little was heard so far. Those that had no label yet are as many as there may be. */
 function arriving(registry: SpeakerRegistry, { voices }: WindowSpeakers): number[] {
-  const { heard, named, maxCount } = registry;
+  const { established, named, maxCount } = registry;
   const likeness = ({ direction }: Centroid) =>
     Math.max(...voices.map((voice) => (voice === null ? -1 : cosine(voice.direction, direction))));
   const alike = registry.voices
     .slice(0, registry.knownCount)
     .map((centroid, speaker) => ({ speaker, likeness: likeness(centroid) }))
-    .filter(({ speaker, likeness }) => !heard.has(speaker) && likeness >= NAME_COSINE)
+    .filter(({ speaker, likeness }) => !established.has(speaker) && likeness >= NAME_COSINE)
     .sort((a, b) => b.likeness - a.likeness)
     .map(({ speaker }) => speaker);
   const room = Math.max(0, maxCount - named.size);
@@ -205,7 +207,7 @@ function learnVoices(registry: SpeakerRegistry, window: WindowSpeakers, labels: 
     const before = registry.voices[speaker] as Centroid;
     const similarity = cosine(before.direction, voice.direction);
     if (voice.aloneSec < LEAST_LEARNED_SEC || similarity < thresholdOf(registry, speaker)) return;
-    registry.heard.add(speaker);
+    registry.established.add(speaker);
     registry.voices[speaker] = joined(before, centroidOf(voice, window.firstFrame));
   });
 }
@@ -220,8 +222,8 @@ function createSettledTurns() {
     },
     /** Settles the turns up to a frame, as far as the windows reach; false where they are settled already. */
     settle(windows: readonly LabeledWindow[], frame: number): boolean {
-      const heardTo = windows.reduce((end, window) => Math.max(end, endOf(window)), 0);
-      const to = Math.min(frame, heardTo);
+      const analyzedTo = windows.reduce((end, window) => Math.max(end, endOf(window)), 0);
+      const to = Math.min(frame, analyzedTo);
       if (to <= settledTo) return false;
       for (const turn of turnsOf(windows, { from: settledTo, to })) {
         const last = turns.findLast(({ speaker }) => speaker === turn.speaker);

@@ -61,7 +61,8 @@ export function createWindowAnalysis(
     await addPart(open.flatMap(embeddingsOf), part, model, signal);
     // No window ends before one that begins earlier.
     const waiting = open.findIndex((window) => !isHeard(window));
-    for (const window of open.splice(0, waiting < 0 ? open.length : waiting)) onWindow(heardWindow(window));
+    for (const window of open.splice(0, waiting < 0 ? open.length : waiting))
+      onWindow(finishedWindow(window));
   }
 
   return {
@@ -125,9 +126,9 @@ async function windowsIn(stretch: Stretch, model: SpeakerModel, signal: AbortSig
 function voicesIn({ firstFrame, active }: WindowSpeakers, stepFrames: number): OpenVoice[] {
   const embedding = (frames: readonly number[]) => partialOf(frames.map((frame) => firstFrame + frame));
   return Array.from({ length: LOCAL_SPEAKERS }, (_, local) => local).flatMap((local) => {
-    const heard = heardOf(active, local);
-    if (heard === null) return [];
-    const { frames, aloneSec } = heard;
+    const chosen = framesToEmbed(active, local);
+    if (chosen === null) return [];
+    const { frames, aloneSec } = chosen;
     const pieces = aloneSec > 0 ? piecesOf(frames) : [];
     return {
       local,
@@ -140,7 +141,7 @@ function voicesIn({ firstFrame, active }: WindowSpeakers, stepFrames: number): O
 }
 
 /** The window with the voices of those who speak in it. */
-function heardWindow({ window, voices }: OpenWindow): WindowSpeakers {
+function finishedWindow({ window, voices }: OpenWindow): WindowSpeakers {
   for (const { local, aloneSec, weight, whole, pieces } of voices)
     window.voices[local] = {
       direction: directionOf(whole),
@@ -160,18 +161,18 @@ function heardWindow({ window, voices }: OpenWindow): WindowSpeakers {
 const LEAST_SEC = 0.2;
 
 /** The frames of a window that a voice is computed of. */
-export interface Heard {
+export interface FramesToEmbed {
   frames: number[];
   /** The time in which the speaker speaks alone, in seconds; 0 where the frames are those with others. */
   aloneSec: number;
 }
 
 /**
- * What an embedding is computed of: the time in which one speaker speaks and no other. What two say at once would give a
- * voice between theirs, so it counts only where there is nothing else.
+ * What an embedding is computed of: the time in which one speaker speaks and no other. What two say at once would give
+ * a voice between theirs, so it counts only where there is nothing else.
  * @returns the frames of local speaker `speaker`; null where they are too few to know a voice by
  */
-export function heardOf(active: Uint8Array, speaker: number): Heard | null {
+export function framesToEmbed(active: Uint8Array, speaker: number): FramesToEmbed | null {
   const bit = 1 << speaker;
   const of = (isMine: (set: number) => boolean) => [...active.keys()].filter((i) => isMine(active[i] ?? 0));
   const alone = of((set) => set === bit);

@@ -18,7 +18,7 @@ import {
   placeToCut,
 } from './sentences.ts';
 
-type Heard = Pick<ChunkRecognition, 'chunk' | 'sentences' | 'dropped'>;
+type Recognized = Pick<ChunkRecognition, 'chunk' | 'sentences' | 'dropped'>;
 
 /**
  * Yields the sentences of all chunks, each as soon as nothing more can belong to it: when it is finished, when it has
@@ -26,7 +26,7 @@ type Heard = Pick<ChunkRecognition, 'chunk' | 'sentences' | 'dropped'>;
  * when the source fails or ends.
  */
 export async function* joinSentences(
-  heard: AsyncIterable<Heard>,
+  heard: AsyncIterable<Recognized>,
 ): AsyncGenerator<UnnumberedSegment, void, undefined> {
   const joining = createJoining();
   try {
@@ -91,7 +91,7 @@ function createJoining() {
   }
 
   return {
-    push(recognition: Heard): UnnumberedSegment[] {
+    push(recognition: Recognized): UnnumberedSegment[] {
       const { chunk, sentences } = recognition;
       const without = speechWithoutText(recognition).filter(isLong);
       const out = sentences.flatMap((part) => add(part, without));

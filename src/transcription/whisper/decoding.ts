@@ -24,7 +24,7 @@ export interface Decoded {
 const FOR_NO_TEXT = 2;
 
 /** A text, or why there is none: no speech, or the model only repeated itself. */
-export type Heard = Decoded | 'silence' | 'repetition';
+export type DecodingResult = Decoded | 'silence' | 'repetition';
 
 export interface Decoding {
   language: string;
@@ -41,8 +41,8 @@ export interface AttemptResult {
 }
 
 /**
- * The first attempt that is accepted, else the one with the highest log probability that is not a loop. A chunk costs no
- * more than its audio encoded once or, if the model only repeats itself, twice.
+ * The first attempt that is accepted, else the one with the highest log probability that is not a loop. A chunk costs
+ * no more than its audio encoded once or, if the model only repeats itself, twice.
  * @throws NativeError `incomplete` when every attempt stopped before the end of the audio
  */
 export async function decode(
@@ -50,26 +50,26 @@ export async function decode(
   chunk: Chunk,
   { language, isEncoded, first }: Decoding,
   request: ChunkRequest,
-): Promise<Heard> {
+): Promise<DecodingResult> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   let known = first;
   let again = isEncoded;
   const run = async (attempt: Attempt) => {
-    const heard = known ?? (await runAttempt(lane, chunk, attempt, { language, isEncoded: again }, request));
+    const result = known ?? (await runAttempt(lane, chunk, attempt, { language, isEncoded: again }, request));
     again ||= known === undefined;
     known = undefined;
-    return heard;
+    return result;
   };
   let best: Decoded | null = null;
   let incomplete: NativeError | null = null;
   for (const [i, attempt] of attemptsFor(durationSec, lane.info, request).entries()) {
     if (i === FOR_NO_TEXT && best !== null) break;
-    const heard = await run(attempt);
-    if (heard instanceof NativeError) {
-      if (heard.code === 'incomplete') incomplete = heard;
+    const result = await run(attempt);
+    if (result instanceof NativeError) {
+      if (result.code === 'incomplete') incomplete = result;
       continue;
     }
-    const { verdict, decoded } = heard;
+    const { verdict, decoded } = result;
     // Another attempt may write nothing. It does not make an earlier text silence of which the model was sure.
     if (verdict === 'silence') return best !== null && isSure(best.outcome) ? best : 'silence';
     if (verdict === 'accept') {

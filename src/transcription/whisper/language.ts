@@ -13,11 +13,13 @@ import { type AttemptResult, firstAttempt } from './decoding.ts';
 
 /** A language is out of the question when the best one is more than this many times as probable. */
 const CLEAR = 50;
-/** The most languages whose texts are compared with that of the best one; of a draft, which has less time, it is one. */
+/**
+ * The most languages whose texts are compared with that of the best one; of a draft, which has less time, it is one.
+ */
 const MOST_OTHERS = 3;
 /**
- * A language in which all speech before was is this many times as probable as one not heard yet. With less than `CLEAR`,
- * two sounds alike would leave a doubt in a recording of one language.
+ * A language in which all speech before was is this many times as probable as one not heard yet. With less than
+ * `CLEAR`, two sounds alike would leave a doubt in a recording of one language.
  */
 const SAME_LANGUAGE_ODDS = 50;
 /**
@@ -52,13 +54,13 @@ export async function detectChunkLanguage(
   if (inDoubt(sound).length === 1) return { detected: sound[0] };
   const [top, ...others] = inDoubt(knowing((await request.before()).languages, sound));
   if (others.length === 0) return { detected: top };
-  const hear = ({ language }: DetectedLanguage) =>
+  const decodeAs = ({ language }: DetectedLanguage) =>
     firstAttempt(lane, chunk, { language, isEncoded: true }, request);
-  const first = await hear(top);
+  const first = await decodeAs(top);
   if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first };
   const texts: Text[] = first.verdict === 'accept' ? [{ detected: top, first }] : [];
   for (const detected of others.slice(0, request.draft ? 1 : MOST_OTHERS)) {
-    const other = await hear(detected);
+    const other = await decodeAs(detected);
     if (!(other instanceof NativeError) && other.verdict === 'accept') texts.push({ detected, first: other });
   }
   return texts.length > 0 ? bestOf(texts, durationSec) : { detected: top, first };

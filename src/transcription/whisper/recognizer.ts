@@ -15,16 +15,18 @@ import {
   type AttemptResult,
   type Decoded,
   type Decoding,
+  type DecodingResult,
   decode,
   firstAttempt,
-  type Heard,
   speechSecOf,
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
 import { detectChunkLanguage } from './language.ts';
 import { betweenPauses } from './pauses.ts';
 
-/** Longer chunks take no less time for each second of speech, and more memory. bench/results/time.md has the figures. */
+/**
+ * Longer chunks take no less time for each second of speech, and more memory. bench/results/time.md has the figures.
+ */
 const MAX_CHUNK_SEC = 20;
 /**
  * What is said before and behind it helps Whisper with a sentence, also across a pause of this length
@@ -89,13 +91,13 @@ async function mayLackText(text: string, chunk: Chunk, { before }: ChunkRequest)
 
 /** As `decode`, and `silence` too where the text was invented for a sound. */
 async function decodeSpeech(lane: Lane, chunk: Chunk, decoding: Decoding, request: ChunkRequest) {
-  const heard = await decode(lane, chunk, decoding, request);
-  return typeof heard === 'object' && isInvented(heard.outcome, chunk) ? 'silence' : heard;
+  const result = await decode(lane, chunk, decoding, request);
+  return typeof result === 'object' && isInvented(result.outcome, chunk) ? 'silence' : result;
 }
 
 interface Part {
   part: Chunk;
-  heard: Heard;
+  result: DecodingResult;
 }
 
 /** The spans of speech, each as a chunk, or the speech between the pauses of a single span. */
@@ -121,9 +123,9 @@ function partsOf(chunk: Chunk): Chunk[] {
 }
 
 /**
- * Decodes parts of a chunk each by itself; null where they have no more syllables than `least`. In one chunk Whisper writes
- * a sentence once that is said several times, or stops after the first one. Slow speech is the more common reason for a
- * short text, so one attempt at each part shows first whether the parts are worth all attempts.
+ * Decodes parts of a chunk each by itself; null where they have no more syllables than `least`. In one chunk Whisper
+ * writes a sentence once that is said several times, or stops after the first one. Slow speech is the more common
+ * reason for a short text, so one attempt at each part shows first whether the parts are worth all attempts.
  */
 async function decodeParts(
   lane: Lane,
@@ -139,9 +141,9 @@ async function decodeParts(
   const all: Part[] = [];
   for (const [i, part] of parts.entries()) {
     const decoding = { language, isEncoded: false, first: firsts[i] };
-    all.push({ part, heard: await decodeSpeech(lane, part, decoding, request) });
+    all.push({ part, result: await decodeSpeech(lane, part, decoding, request) });
   }
-  return syllablesOf(all.map(({ heard }) => textOf(heard))) > least ? all : null;
+  return syllablesOf(all.map(({ result }) => textOf(result))) > least ? all : null;
 }
 
 const syllablesOf = (texts: string[]): number => texts.reduce((sum, text) => sum + countSyllables(text), 0);
@@ -156,15 +158,15 @@ const textOfAttempt = (attempt: AttemptResult | NativeError): string =>
 function joined(parts: Part[], language: string, request: ChunkRequest) {
   const sentences: UnnumberedSegment[] = [];
   const without: Dropped[] = [];
-  for (const { part, heard } of parts) {
-    const own = typeof heard === 'object' ? sentencesOf(heard, part, language, request) : [];
+  for (const { part, result } of parts) {
+    const own = typeof result === 'object' ? sentencesOf(result, part, language, request) : [];
     sentences.push(...own);
-    if (own.length === 0) without.push(withoutText(part, heard === 'repetition' ? heard : 'no_text'));
+    if (own.length === 0) without.push(withoutText(part, result === 'repetition' ? result : 'no_text'));
   }
   return { sentences, dropped: without };
 }
 
-const textOf = (heard: Heard): string => (typeof heard === 'object' ? heard.outcome.text : '');
+const textOf = (result: DecodingResult): string => (typeof result === 'object' ? result.outcome.text : '');
 
 function sentencesOf(
   decoded: Decoded,

@@ -5,15 +5,15 @@
 import { createSegmenter, type SegmenterOptions } from '../speech/voice-activity.ts';
 
 /** What has happened at a window. `start` and `end` count windows from the beginning of the audio. */
-export type TurnEvent =
+export type UtteranceEvent =
   /** It is `continued` where it goes on with speech that was too long and has been cut. */
   { type: 'started'; start: number; continued?: true } | { type: 'stopped'; end: number };
 
-export interface Turns {
+export interface UtteranceDetector {
   /** Takes the probability of the next window. */
-  push(probability: number): TurnEvent[];
+  push(probability: number): UtteranceEvent[];
   /** Ends the utterance that goes on, as if the silence had been long enough. */
-  end(): TurnEvent[];
+  end(): UtteranceEvent[];
   /** The window from which audio is still needed. */
   readonly needed: number;
   /** True while an utterance goes on that was reported. */
@@ -29,12 +29,16 @@ export interface Turns {
 /**
  * @param first the window at which the audio begins
  * @param prefix windows before the speech that belong to an utterance
- * @param heard windows before the speech that are needed to hear it
+ * @param context windows before the speech that are needed to decode it
  */
-export function createTurns(
+export function createUtteranceDetector(
   options: SegmenterOptions,
-  { first = 0, prefix = options.padding, heard }: { first?: number; prefix?: number; heard?: number } = {},
-): Turns {
+  {
+    first = 0,
+    prefix = options.padding,
+    context,
+  }: { first?: number; prefix?: number; context?: number } = {},
+): UtteranceDetector {
   const segmenter = createSegmenter(options);
   let position = first;
   let previousEnd = first;
@@ -43,13 +47,13 @@ export function createTurns(
   let lastSpeech = first;
   let continued = false; // the span that is open
 
-  function start(at: number): TurnEvent[] {
+  function start(at: number): UtteranceEvent[] {
     if (isOpen) return [];
     isOpen = true;
     return [{ type: 'started', start: Math.max(previousEnd, at - prefix), ...(continued && { continued }) }];
   }
 
-  function stop(at: number): TurnEvent[] {
+  function stop(at: number): UtteranceEvent[] {
     isOpen = false;
     previousEnd = at;
     return [{ type: 'stopped', end: at }];
@@ -75,7 +79,7 @@ export function createTurns(
       return segmenter.finish().flatMap((span) => [...start(first + span.start), ...stop(position)]);
     },
     get needed() {
-      return Math.max(previousEnd, first + (segmenter.open?.start ?? position - first) - (heard ?? prefix));
+      return Math.max(previousEnd, first + (segmenter.open?.start ?? position - first) - (context ?? prefix));
     },
     get isOpen() {
       return isOpen;
