@@ -1,15 +1,19 @@
 /**
  * The waiting line: the queue of requests that asked to wait for the slot, up to a timeout (`Prefer: wait`, RFC 7240).
- * Clients take turns (fair queuing by the address): of each, the first that came is served first. A request waits before
- * its body is read. When the slot is free, the first one is called: it sends its body and takes the slot. A slow body
- * must not keep the slot idle: one that is ready goes before it, and the next one is called when the first has not taken
- * the slot after `calledMs`. One that has its body and finds the slot taken waits again, in the place that it had.
+ * Clients take turns (fair queuing by the address). Among the requests of one client, and among the clients of one round,
+ * the categories take turns: the one that had the slot least recently comes first. So a client that streams chats one
+ * after the other hears its speech after one of them. Of one client and category, the first that came is served first.
+ *
+ * A request waits before its body is read. When the slot is free, the first one is called: it sends its body and takes
+ * the slot. A slow body must not keep the slot idle: one that is ready goes before it, and the next one is called when
+ * the first has not taken the slot after `calledMs`. One that has its body and finds the slot taken waits again, in the
+ * place that it had.
  *
  * Requests that did not ask never wait: they take a slot that is free and are refused at one that is held. Such a request
  * goes before the one that was called at most once, because that one then has its body, and is the next to be served.
  */
 import { onAbort } from '../abort.ts';
-import type { Category } from '../category.ts';
+import { CATEGORIES, type Category } from '../category.ts';
 import { GatewayError } from '../errors.ts';
 import { BoundedPlaces } from '../limits/bounded-places.ts';
 import type { Budgets } from '../limits/budgets.ts';
@@ -60,7 +64,7 @@ export interface WaitingLine {
 
 /** One wait of a request. */
 interface Ticket extends TurnRequest {
-  /** Counts the requests of its client before it; 0 before the first wait. */
+  /** Counts the requests of its client before it; 0 before the first wait. Others of its client may exchange it. */
   round: number;
   arrival: number;
   /** False before the body; the request then needs some time between its turn and taking the slot. */
@@ -72,18 +76,39 @@ interface Ticket extends TurnRequest {
   timeOut(): void;
 }
 
-/** The tickets of all that wait. They are served by round, and in each round by arrival. */
+/** The tickets of all that wait. They are served by round, and in each round the categories take turns. */
 function createTickets(most: number) {
+  /** Orders the categories by the time at which a request of each one took the slot last. */
+  const lastOf = { asr: 0, tts: 0, llm: 0 } satisfies Record<Category, number>;
+  const takeTurns = (tickets: readonly Ticket[]): Ticket[] => {
+    const before = { asr: 0, tts: 0, llm: 0 } satisfies Record<Category, number>;
+    return tickets
+      .toSorted((a, b) => a.arrival - b.arrival)
+      .map((ticket) => ({ ticket, nth: before[ticket.category]++, last: lastOf[ticket.category] }))
+      .toSorted((a, b) => a.nth - b.nth || a.last - b.last) // the order of arrival stays where they are equal
+      .map(({ ticket }) => ticket);
+  };
+  /** As they will be served. The requests of a client get the rounds of that client in the order of their turns. */
+  const ordered = (tickets: readonly Ticket[]): Ticket[] => {
+    const byRound = tickets.toSorted((a, b) => a.round - b.round);
+    const rounds = new Set(byRound.map(({ round }) => round));
+    for (const client of new Set(byRound.map(({ network }) => network))) {
+      const own = byRound.filter(({ network }) => network === client);
+      const ownRounds = own.map(({ round }) => round);
+      for (const [at, ticket] of takeTurns(own).entries()) ticket.round = ownRounds[at] ?? ticket.round;
+    }
+    return [...rounds].flatMap((round) => takeTurns(byRound.filter((ticket) => ticket.round === round)));
+  };
   const places = new BoundedPlaces<Ticket>({
     most,
     choose(crowded) {
-      const ordered = crowded.toSorted(byRound);
+      const waiting = ordered(crowded);
       // One that has not sent its body yet loses less.
-      return ordered.findLast(({ ready }) => !ready) ?? ordered.at(-1);
+      return waiting.findLast(({ ready }) => !ready) ?? waiting.at(-1);
     },
     evict: (ticket) => ticket.timeOut(),
   });
-  const inOrder = () => places.holders().toSorted(byRound);
+  const inOrder = () => ordered(places.holders());
   /** The round of the last one that was served. A client that comes now begins in the next one. */
   let servedRound = 0;
   return {
@@ -99,11 +124,13 @@ function createTickets(most: number) {
     served({ round }: Ticket): void {
       servedRound = Math.max(servedRound, round);
     },
+    /** From now on the other categories come first. */
+    hadSlot(category: Category): void {
+      lastOf[category] = Math.max(...CATEGORIES.map((each) => lastOf[each])) + 1;
+    },
     leave: (ticket: Ticket) => places.release(ticket),
   };
 }
-
-const byRound = (a: Ticket, b: Ticket) => a.round - b.round || a.arrival - b.arrival;
 
 /** What a turn needs of its line. */
 interface Line {
@@ -186,6 +213,7 @@ function createTurn(line: Line, request: TurnRequest, arrival: number): Turn {
         clearTimeout(late);
         leaving[Symbol.dispose]();
         leftMs -= sinceMs();
+        round = ticket.round;
         request.onWaited(sinceMs());
         how();
       };
@@ -203,7 +231,6 @@ function createTurn(line: Line, request: TurnRequest, arrival: number): Turn {
         timeOut: () => (slot.isFree() ? ticket.go() : ticket.fail(busy(slot))),
       };
       tickets.enter(ticket);
-      round = ticket.round;
       const late = setTimeout(ticket.timeOut, leftMs);
       const leaving = onAbort(signal, () => ticket.fail(signal.reason));
     });
@@ -219,7 +246,11 @@ function createTurn(line: Line, request: TurnRequest, arrival: number): Turn {
     async take(signal) {
       line.forgetCalled(turn);
       signal.throwIfAborted();
-      const take = () => slot.take(request.category, request.requestId);
+      const take = () => {
+        const hold = slot.take(request.category, request.requestId);
+        tickets.hadSlot(request.category);
+        return hold;
+      };
       // A request with a body does not wait at a free slot.
       return slot.isFree() || !mayWait() ? take() : wait(signal, true, take);
     },

@@ -45,8 +45,8 @@ test('a transcription, a translation, speech and chat that ask for it wait for t
   const calls: [category: string, path: string, init: RequestInit][] = [
     ['asr', '/v1/audio/transcriptions', { body: form(speech), headers: WAIT }],
     ['tts', '/v1/audio/speech', { body: '{"input":"x"}', headers: { ...WAIT, ...json } }],
-    ['asr', '/v1/audio/translations', { body: form(speech), headers: WAIT }],
     ['llm', '/v1/chat/completions', { body: '{"model":"m","messages":[]}', headers: { ...WAIT, ...json } }],
+    ['asr', '/v1/audio/translations', { body: form(speech), headers: WAIT }],
   ];
   const answers: Promise<Response>[] = [];
   for (const [, path, init] of calls) {
@@ -56,7 +56,7 @@ test('a transcription, a translation, speech and chat that ask for it wait for t
   const line = await waiting(gateway);
   assert.deepEqual(
     line.map(({ position, category }: { position: number; category: string }) => `${position} ${category}`),
-    ['1 asr', '2 tts', '3 asr', '4 llm'],
+    ['1 asr', '2 tts', '3 llm', '4 asr'],
   );
   assert(line.every(({ waited_ms }: { waited_ms: number }) => waited_ms >= 0));
   const page = await (await fetch(`${gateway.base}/admin/fragments/slot`)).text();
@@ -80,6 +80,43 @@ test('a transcription, a translation, speech and chat that ask for it wait for t
   assert(inOrder, `the slot was taken at ${tookSlotAt}`);
   assert(done.every(({ waitedMs, slotWaitMs = 0 }) => (waitedMs ?? 0) > 0 && slotWaitMs >= (waitedMs ?? 0)));
   assert.equal(gateway.app.slot.status().holder, null);
+});
+
+test('where chats of one client follow each other, its speech is served after one of them', async () => {
+  const order: string[] = [];
+  let endChat: () => void = assert.fail;
+  await using upstream = await startHostileUpstream();
+  upstream.behave((socket, head) => {
+    const isChat = head.includes('/v1/chat/');
+    order.push(isChat ? 'chat' : 'speech');
+    const answer = () => wholeAnswer('made')(socket, head);
+    if (isChat) endChat = answer;
+    else answer();
+  });
+  const env = { SVC_TTS_UPSTREAM_URL: upstream.url, SVC_LLM_BACKEND_URL: upstream.url };
+  await using gateway = await start({ env });
+  const call = (path: string, body: string) =>
+    fetch(gateway.base + path, {
+      method: 'POST',
+      body,
+      headers: { ...WAIT, 'Content-Type': 'application/json' },
+    }).then((answer) => answer.text());
+  const chat = () => call('/v1/chat/completions', '{"model":"m","messages":[],"stream":true}');
+  const all = [chat()];
+  await until('the first chat is served', () => order.length === 1);
+  for (const next of [chat, chat, () => call('/v1/audio/speech', '{"input":"x"}')]) {
+    all.push(next());
+    await untilWaiting(gateway, all.length - 1);
+  }
+  for (const served of [3, 4]) {
+    all.push(chat());
+    endChat();
+    await until('the next chat is served', () => order.length === served);
+  }
+  assert.deepEqual(order, ['chat', 'speech', 'chat', 'chat']);
+  upstream.behave(wholeAnswer('made'));
+  endChat();
+  assert.deepEqual(new Set(await Promise.all(all)), new Set(['made']));
 });
 
 test('without the header, or where the operator allows no wait, a busy slot is the 503 it always was', async () => {

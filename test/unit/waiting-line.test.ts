@@ -1,6 +1,7 @@
 /** These tests say who is served next of those that wait for the slot, and how a wait ends. */
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
+import { CATEGORIES } from '../../src/category.ts';
 import { createSlot } from '../../src/engine/slot.ts';
 import { createWaitingLine } from '../../src/engine/waiting-line.ts';
 import { GatewayError } from '../../src/errors.ts';
@@ -15,10 +16,10 @@ function world(limits = {}) {
   const line = createWaitingLine(slot, { requests: 32, calledMs: 60_000, ...limits });
   const served: string[] = [];
   const waits: number[] = [];
-  /** The client of a request is what stands before a colon in its id. */
+  /** The client of a request is what stands before a colon in its id, and its category may end it. */
   const turn = (requestId: string, waitMs = 60_000) =>
     line.turn({
-      category: 'asr',
+      category: CATEGORIES.find((category) => requestId.endsWith(category)) ?? 'asr',
       requestId,
       network: clientOf(requestId),
       waitMs,
@@ -73,6 +74,49 @@ test('addresses take turns, and of each the first that came is served first', as
   for (const next of [holds[4], holds[1], holds[5], late[1], holds[2], late[0]])
     (await next)?.[Symbol.dispose]();
   assert.deepEqual(served, ['a:1', 'b:1', 'c:1', 'a:2', 'b:2', 'd:1', 'a:3', 'a:4']);
+});
+
+test('speech waits for one chat at most, also where chats keep coming', async () => {
+  const { come, served, ids } = world();
+  const first = await come('a:1 llm');
+  const chats = ['a:2 llm', 'a:3 llm', 'a:4 llm'].map((id) => come(id));
+  const speech = ['a:1 tts', 'a:2 tts'].map((id) => come(id));
+  const text = come('a:1 asr');
+  await settled();
+  assert.deepEqual(ids(), ['a:1 tts', 'a:1 asr', 'a:2 llm', 'a:2 tts', 'a:3 llm', 'a:4 llm']);
+  const holds = [Promise.resolve(first), speech[0], text, chats[0], speech[1], chats[1], chats[2]];
+  for (const [at, hold] of holds.entries()) {
+    chats.push(come(`a:${5 + at} llm`));
+    (await hold)?.[Symbol.dispose]();
+  }
+  for (const hold of chats.slice(3)) (await hold)[Symbol.dispose]();
+  assert.deepEqual(served.slice(0, 7), [
+    'a:1 llm',
+    'a:1 tts',
+    'a:1 asr',
+    'a:2 llm',
+    'a:2 tts',
+    'a:3 llm',
+    'a:4 llm',
+  ]);
+});
+
+test('categories take turns in the rounds of their clients, and win no round for a client', async () => {
+  const { come, served } = world();
+  const first = await come('a:1 llm');
+  const all = ['b:1 llm', 'c:1 llm', 'a:2 llm', 'a:1 tts', 'd:1 tts', 'd:1 asr', 'd:2 tts'].map((id) =>
+    come(id),
+  );
+  await settled();
+  first[Symbol.dispose]();
+  const order = ['a:1 tts', 'd:1 asr', 'b:1 llm', 'c:1 llm', 'd:1 tts', 'a:2 llm', 'd:2 tts'];
+  const left = new Set(all);
+  while (left.size > 0) {
+    const [hold, own] = await Promise.race([...left].map(async (own) => [await own, own] as const));
+    left.delete(own);
+    hold[Symbol.dispose]();
+  }
+  assert.deepEqual(served.slice(1), order);
 });
 
 test('an address that fills the line gives a place up to one that holds at least two fewer', async () => {
