@@ -12,9 +12,10 @@ import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import type { ModelStore } from '../models/store.ts';
 import { VERSION } from '../version.ts';
+import { bindSockets } from './listening-sockets.ts';
 import { examples } from './options.ts';
 import { preload, startGateway } from './start-gateway.ts';
-import { STOP, sendHeartbeats, supervise, tellSupervisor } from './supervise.ts';
+import { INHERITS, STOP, sendHeartbeats, supervise, tellSupervisor } from './supervise.ts';
 
 export interface ServeSettings {
   config: Config;
@@ -26,6 +27,13 @@ export interface ServeDeps extends ServeSettings {
   engine: NativeEngine;
   device: ChosenDevice;
   store: ModelStore;
+}
+
+/** What a server that has a supervisor is told of itself. */
+interface Origin {
+  child?: boolean;
+  /** Its sockets, too, are the supervisor's. */
+  inherits?: boolean;
 }
 
 /** The time that the rest of a stop has, after the requests under way have had theirs; then the process exits anyway. */
@@ -48,10 +56,11 @@ export function registerServeCommand(
     )
     .option('--supervised', 'in a process of its own, which is started again when it crashes')
     .addOption(new Option('--child', 'the process that --supervised starts').hideHelp())
-    .action(async (options: { supervised?: true; child?: true }) => {
+    .addOption(new Option(INHERITS, 'its sockets are those of --supervised').hideHelp())
+    .action(async (options: { supervised?: true } & Origin) => {
       const set = settings();
       if (options.supervised) process.exitCode = await superviseServer(set);
-      else await serve(open(set), options.child ?? false);
+      else await serve(open(set), options);
     });
 }
 
@@ -62,13 +71,14 @@ async function superviseServer({ config, log }: ServeSettings): Promise<number> 
     command: [...process.execArgv, script, ...server],
     crashes: createCrashes(config.crashDir),
     log,
+    bind: () => bindSockets(config),
     stopMs: config.drainMs + GRACE_MS + 2000,
   });
 }
 
 async function serve(
   { config, warnings, log, engine, device, store }: ServeDeps,
-  isChild: boolean,
+  { child: isChild = false, inherits = false }: Origin,
 ): Promise<void> {
   const onSignal = exitWhenAsked();
   for (const warning of warnings) log.warn(warning);
@@ -78,14 +88,10 @@ async function serve(
     const cpu = explainCpu(config.device, devices, { libraries: gpuLibraries, present: hasGpu() });
     if (cpu !== null) log.log(cpu.level, cpu.message);
   }
-  const { app, address, wyoming } = await startGateway(config, {
-    log,
-    store,
-    engine,
-    device,
-    crashes: createCrashes(config.crashDir),
-    onHolder: (requestId) => tellSupervisor({ holder: requestId }),
-  });
+  const crashes = createCrashes(config.crashDir);
+  const onHolder = (requestId: string | null) => tellSupervisor({ holder: requestId });
+  const deps = { log, store, engine, device, crashes, onHolder };
+  const { app, address, wyoming } = await startGateway(config, deps, inherits);
   log.info(`voxgate ${VERSION} listens on ${baseUrl(address.address, address.port)}`, {
     models: config.modelDir,
     threads: config.threads,

@@ -1,17 +1,22 @@
 /**
  * `voxgate serve --supervised`: a parent process (a watchdog) that starts the server as a child, starts it again when
  * it ends without being asked to, and records why. The parent loads no model and reads no request, so nothing that a
- * client sends can end it. When the parent ends, the channel between the two closes and the child stops (serve.ts).
+ * client sends can end it. It keeps the listening sockets, so that clients which come between two servers wait for the
+ * next one. When the parent ends, the channel between the two closes and the child stops (serve.ts).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Stream } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'winston';
 import type { Crashes, SeenEnd } from '../crashes/crashes.ts';
 import { BUDGETS } from '../limits/budgets.ts';
+import type { KeptSockets } from './listening-sockets.ts';
 
 /** The message that asks a child to stop. Unlike a signal, a second one changes nothing. */
 export const STOP = 'stop';
+/** The option of a child that inherits its sockets, from `FIRST_SOCKET` on. */
+export const INHERITS = '--inherits';
 
 /**
  * What a child says. Every `HEARTBEAT_MS` while its event loop turns, which begins when it serves; the request that holds
@@ -23,6 +28,8 @@ const HEARTBEAT_MS = 1000;
 /** The heartbeats that a child may miss in a row. Nothing that it does takes its event loop for a second. */
 const MISSED_HEARTBEATS = 20;
 
+/** The time that clients wait for the next server. An engine on a slow disk has to start in it. */
+const PATIENCE_MS = 120_000;
 /** A child that never served, or lived for less, is a crash at the start, and after the second such crash there is a pause. */
 const STEADY_MS = 10_000;
 const FIRST_PAUSE_MS = 1000;
@@ -37,46 +44,107 @@ export interface Supervised {
   command: readonly string[];
   crashes: Crashes;
   log: Logger;
+  /** Binds the sockets that every server gets; null where the next server has to listen by itself. */
+  bind(): Promise<KeptSockets | null>;
   /** A child that was asked to stop and has not ended after this time is killed. */
   stopMs: number;
   /** After as many heartbeats that did not come the child is killed. Tests do not wait as long. */
   missedHeartbeats?: number;
+  /** The time that clients wait for the next server before they are refused. Tests do not wait as long. */
+  patienceMs?: number;
 }
 
 /**
  * Resolves to the exit code for this process, when the child has ended and this process was asked to stop or a setting
- * is wrong.
+ * is wrong. SIGUSR2 asks for another server: the old one accepts nothing more and ends as in a stop, and then the next
+ * one starts. They never run side by side, because there is one slot, and memory for one set of models.
  */
 export async function supervise(options: Supervised): Promise<number> {
   const { command, crashes, log, stopMs, missedHeartbeats = MISSED_HEARTBEATS } = options;
   const stop = new AbortController();
   let child: ChildProcess | null = null;
+  let leaving: ChildProcess | null = null;
+  const sockets = keepSockets(options, () => child?.kill('SIGKILL'));
+  const askWithin = (asked: ChildProcess | null) => {
+    if (asked?.connected) asked.send(STOP, () => undefined); // another one is about to end
+    setTimeout(() => asked?.kill('SIGKILL'), stopMs).unref();
+  };
   const begin = () => {
     if (stop.signal.aborted) return;
     stop.abort();
-    askToStop(child);
-    setTimeout(() => child?.kill('SIGKILL'), stopMs).unref();
+    sockets.close();
+    askWithin(child);
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => (stop.signal.aborted ? child?.kill('SIGKILL') : begin()));
   }
   process.on('SIGHUP', begin); // a closed terminal says so to the server, too, and may say it again
+  process.on('SIGUSR2', () => {
+    if (leaving === child) return;
+    log.info('SIGUSR2: another server is started');
+    leaving = child;
+    askWithin(child);
+  });
   for (let failures = 0; ; ) {
-    const life = startChild(command);
+    const inherited = await sockets.forNext();
+    if (stop.signal.aborted) return 0;
+    const life = startChild(command, inherited?.handles ?? [], sockets.served);
     child = life.child;
-    if (stop.signal.aborted) askToStop(child);
     const watchdog = watch(life.child, missedHeartbeats, log);
     const end = await life.ended;
     clearInterval(watchdog);
     child = null;
     if (stop.signal.aborted) return end.exitCode ?? 1;
-    if (end.exitCode === WRONG_SETTING) return WRONG_SETTING;
+    if (end.exitCode === WRONG_SETTING) {
+      sockets.close();
+      return WRONG_SETTING;
+    }
+    if (end.served) sockets.unserved();
+    if (leaving === life.child && end.exitCode === 0) continue;
     failures = !end.served || end.uptimeSec * 1000 < STEADY_MS ? failures + 1 : 0;
     const pauseMs = pauseAfter(failures);
     report(life.child.pid ?? 0, end, pauseMs, { crashes, log });
     await sleep(pauseMs, undefined, { signal: stop.signal }).catch(() => undefined);
     if (stop.signal.aborted) return 0;
   }
+}
+
+/**
+ * Keeps the sockets from one server to the next one. When that does not serve in time, they are closed, so that clients
+ * are refused and wait no more. A child that starts holds them too and is killed; the next one listens by itself, however
+ * long its start takes.
+ */
+function keepSockets(
+  { bind, log, patienceMs = PATIENCE_MS }: Pick<Supervised, 'bind' | 'log' | 'patienceMs'>,
+  killStarting: () => void,
+) {
+  let kept: KeptSockets | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let isOver = false;
+  const close = () => {
+    clearTimeout(timer);
+    kept?.close();
+    kept = null;
+  };
+  return {
+    async forNext() {
+      if (!isOver) kept ??= await bind();
+      return kept;
+    },
+    served() {
+      clearTimeout(timer);
+      isOver = false;
+    },
+    unserved() {
+      timer = setTimeout(() => {
+        isOver = true;
+        log.error(`no server has served for ${patienceMs / 1000} s: clients wait no more and are refused`);
+        close();
+        killStarting();
+      }, patienceMs).unref();
+    },
+    close,
+  };
 }
 
 /** No pause after the first crash, so that one bad request costs less than a second; then 1 s, 2 s, 4 s up to 30 s. */
@@ -115,28 +183,31 @@ function watch(child: ChildProcess, mostMissed: number, log: Logger): NodeJS.Tim
   }, HEARTBEAT_MS);
 }
 
-/** A child that cannot be asked any more is about to end, or is killed when its time is over. */
-function askToStop(child: ChildProcess | null): void {
-  if (child?.connected) child.send(STOP, () => undefined);
-}
-
 /** The end of a child, and whether it had begun to serve. */
 interface End extends SeenEnd {
   served: boolean;
 }
 
-function startChild(command: readonly string[]): { child: ChildProcess; ended: Promise<End> } {
+/** @param onServes is called when it begins to serve */
+function startChild(
+  command: readonly string[],
+  sockets: KeptSockets['handles'],
+  onServes: () => void,
+): { child: ChildProcess; ended: Promise<End> } {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, command, {
-    stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+  const args = sockets.length > 0 ? [...command, INHERITS] : command;
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'inherit', 'pipe', 'ipc', ...(sockets as unknown as Stream[])],
     // In a group of its own it does not get the Ctrl-C of the terminal, which would count as a second signal.
     detached: true,
   });
   const lines = keepLastLines();
   const said = { served: false, requestId: null as string | null, message: '' };
   child.on('message', (message: ChildMessage) => {
-    if (message === 'heartbeat') said.served = true;
-    else if ('holder' in message) said.requestId = message.holder;
+    if (message === 'heartbeat') {
+      if (!said.served) onServes();
+      said.served = true;
+    } else if ('holder' in message) said.requestId = message.holder;
     else said.message = message.exception;
   });
   child.stderr?.on('data', (chunk: Buffer) => {

@@ -1,7 +1,7 @@
 /** Starts `voxgate serve` as a process, as an operator does, with real models or over the scripted engine. */
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -57,6 +57,15 @@ export async function serve(
       rmSync(crashes, { recursive: true, force: true });
     },
   };
+}
+
+/** The id of the server of a supervisor; 0 while there is none. */
+export function childOf(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0] ?? 0);
+  } catch {
+    return 0;
+  }
 }
 
 export async function holdsSlot(base: string): Promise<boolean> {
