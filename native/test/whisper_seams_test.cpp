@@ -15,7 +15,7 @@
 #include <functional>
 #include <memory>
 
-// Each row of the table in whisper_internals.cpp has a test here, which fails where whisper.cpp runs its own
+// Each row of the table in whisper_seams.h has a test here, which fails where whisper.cpp runs its own
 // code.
 
 using namespace voxgate;

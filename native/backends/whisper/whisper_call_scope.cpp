@@ -8,8 +8,6 @@
 namespace voxgate {
 namespace {
 
-constinit thread_local CallScope* t_current = nullptr;
-
 // whisper.cpp makes its buffers for a window of 30 s and a batch of as many tokens as the decoder can hold.
 // Most chunks have at most 8 s and most batches a few tokens. So this part of each buffer is kept, and what
 // a longer window or batch needed goes back to the system.
@@ -40,13 +38,13 @@ void keep_part(std::span<std::byte> memory, size_t part) {
 CallScope::CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel)
     : state_(&state), cancel_(cancel), turn_(budget), audio_graphs_(whisper_internals::audio_graphs(state)) {
   whisper_internals::set_graph_abort(state, should_abort, this);
-  t_current = this;
+  whisper_internals::set_call(state, this);
 }
 
 CallScope::~CallScope() {
-  t_current = nullptr;
   if (state_ == nullptr)
     return;
+  whisper_internals::set_call(*state_, nullptr);
   whisper_internals::set_graph_abort(*state_, nullptr, nullptr);
   give_back(working_);
   for (const auto scratch : whisper_internals::scratch_memory(*state_))
@@ -85,10 +83,6 @@ void CallScope::give_back(std::span<const WorkingMemory> memories) const {
 
 int64_t CallScope::cache_head() const {
   return whisper_internals::cache_head(*state_);
-}
-
-CallScope* CallScope::current() {
-  return t_current;
 }
 
 bool CallScope::should_abort(void* scope) {

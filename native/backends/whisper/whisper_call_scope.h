@@ -16,7 +16,7 @@ namespace voxgate {
 
 // One call into whisper.cpp that computes something of a state: made before the call, by the thread that
 // makes it, and gone after it. While it lives, the code of ours that whisper.cpp runs in between
-// (whisper_seams.h) finds it by `current()` and does what the parameters of whisper.cpp cannot say:
+// (whisper_seams.h) finds it in the state and does what the parameters of whisper.cpp cannot say:
 //
 //  - graphs are computed by as many threads as are this lane's share at that moment;
 //  - graphs stop between two operations when the call is cancelled (on a CPU);
@@ -32,9 +32,6 @@ class CallScope {
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
   ~CallScope();
-
-  // The one of this thread; null where there is none.
-  static CallScope* current();
 
   // A ggml_abort_callback whose user data is a CallScope.
   static bool should_abort(void* scope);

@@ -1,60 +1,6 @@
 // Compiles whisper.cpp 1.9.1 and reaches what it keeps private. What is compiled is a copy in which some of
 // its functions are renamed to `upstream_...`, so that its calls arrive at functions of ours, and some calls
-// of ggml's functions are exchanged (native/patches/whisper).
-//
-// These are the seams. Each row names what is called, the lines of src/whisper.cpp that call it, what happens
-// instead and why, and the test in native/test/whisper_seams_test.cpp that fails where it does not happen:
-//
-// log_mel_spectrogram (3890)
-//   A fast Fourier transform instead of a naive one; nothing where the audio is already encoded.
-//   Test: "the spectrogram is ours".
-// alignment_scores (2695)
-//   The scores of the few heads that an alignment needs, beside the flash attention. whisper.cpp has them
-//   only in a state without flash attention, which is slower in everything. The alignment itself is
-//   whisper_alignment.cpp. Test: "words are aligned by our code".
-// wanted_rows (2814), read_logits (2949)
-//   Logits from the first token on for which they are wanted. whisper.cpp computes them for each token of a
-//   prompt and makes room for them, 207 KB a token, also where it aligns words and computes none.
-//   Test: "a prompt has logits from the start of the transcript on".
-// clear_cache (1008, 1088)
-//   Pages that are given back read as zero. whisper.cpp writes zeros into the cache for texts before each
-//   prompt: 12 MB for five texts at once, of which most are then not used.
-//   Test: "the cache for texts holds what a call needs, and nothing after it".
-// whisper_context::vocabulary (947)
-//   The views of a model share it. Test: "the views of a model share its vocabulary".
-// shared_memory (3490, 3506), moved_out (2067, 2296)
-//   On a CPU, one scheduler with its memory for the three graphs of the audio, which run one after the other.
-//   What a graph leaves for the next one is moved out of that memory. whisper.cpp has a buffer for each.
-//   Test: "the graphs of the audio share their memory".
-// upstream_failed (138)
-//   An exception instead of the end of the process, where an assertion does not hold.
-// compute_graph (206)
-//   ggml's function with the threads that the lane may use now; nothing where the audio is already encoded.
-//   Tests: "graphs are computed with the threads of the call", "what a detection has encoded is not encoded
-//   again, and nothing else is taken for it".
-// into_cache (2589, 2590), cache_padding (2876), whisper_state::step (878)
-//   On a CPU and with CUDA the rows of the cache that a step writes are an input, and attention sees a
-//   multiple of 32 or 256 of them. So the graph of a step is that of the step before: it is made once for
-//   them, and CUDA launches it as a whole. whisper.cpp makes and launches it anew for each token.
-//   Test: native/test/whisper_gpu_seams_test.cpp, "the graph of a step is kept".
-// padded_positions (2055, 2284, 2481)
-//   The positions without padding. whisper.cpp rounds the audio context up to a multiple of 256 and
-//   attends to the positions in between without a mask. They hold zeros at first, which takes weight from the
-//   speech, and later what an earlier call with a longer context left there: another caller's audio. While a
-//   state is made they are rounded, so that its buffers are those of whisper.cpp. Test: "attention sees the
-//   positions of the audio and no others".
-// places (2088)
-//   The places of the positions that are encoded, which may leave some out (whisper_window.h). whisper.cpp
-//   encodes the first ones. Test: native/test/whisper_window_test.cpp, "silence behind the audio is sparse".
-// attend_to_audio (2147, 2694)
-//   Keys that stand for several positions count as often. Test: the same.
-// whisper_init_state (3374), whisper_free (3740)
-//   What was made before an exception, or before a failure to load, is freed.
-//   Test: test/deep/vulkan.test.ts.
-// alloc_weights (1852), alloc_cache (1002)
-//   ggml's functions, and large pages under the memory, which is read from end to end for every token. Where
-//   there is no memory for the weights, a failure: whisper.cpp goes on without.
-//   Tests: "weights and caches lie in large pages"; test/deep/vulkan.test.ts.
+// of ggml's functions are exchanged (native/patches/whisper). whisper_seams.h has the table of these places.
 //
 // The rest of the file reads and sets private fields, and calls private functions: the loop over windows and
 // texts is ours (whisper_transcript.cpp), and whisper_full is not used. Two of them have a test there too: "a
@@ -70,10 +16,10 @@
 #include "backends/upstream_failure.h"
 #include "backends/whisper/whisper_alignment.h"
 #include "backends/whisper/whisper_call_scope.h"
+#include "backends/whisper/whisper_graph.h"
 #include "backends/whisper/whisper_logits.h"
 #include "backends/whisper/whisper_mel.h"
 #include "backends/whisper/whisper_seams.h"
-#include "kernels/unmasked_attention.h"
 #include "status.h"
 
 #include <whisper.h>
@@ -85,36 +31,25 @@
 #include <string_view>
 #include <vector>
 
-struct whisper_batch;
 struct whisper_filters;
 struct whisper_mel;
 static bool log_mel_spectrogram(whisper_state& state, const float* samples, int count, int rate, int frame,
                                 int hop, int mels, int threads, const whisper_filters& filters, bool debug,
                                 whisper_mel& mel);
-static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context& context, int layer,
-                                     ggml_tensor* queries, ggml_tensor* keys, int positions,
-                                     ggml_tensor* before);
-static ggml_tensor* places(ggml_context* graph, ggml_tensor* of_all_positions, int positions);
-static ggml_tensor* attend_to_audio(ggml_context* graph, ggml_tensor* queries, ggml_tensor* keys,
-                                    ggml_tensor* values, float scale);
-static ggml_tensor* wanted_rows(ggml_context* graph, ggml_tensor* rows, const whisper_batch& batch,
-                                bool worst_case);
-static ggml_tensor* into_cache(ggml_context* graph, const whisper_state& state, ggml_tensor* values,
-                               ggml_tensor* cache, ggml_tensor* place, int layer);
+static bool keeps_steps(const whisper_state& state);
 static uint32_t cache_padding(const whisper_state& state);
-static void read_logits(const ggml_tensor* logits, std::vector<float>& values);
 struct whisper_sched;
 static whisper_sched& shared_memory(const whisper_state& state, whisper_sched& scheduler);
 static ggml_tensor* moved_out(whisper_state& state, ggml_tensor* output);
 
 #include <patched/src/whisper.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached
 
-using voxgate::CallScope;
 using voxgate::seam_counts;
 
-static bool log_mel_spectrogram(whisper_state&, const float* samples, int count, int rate, int frame, int hop,
-                                int mels, int, const whisper_filters& filters, bool, whisper_mel& mel) {
-  if (const auto* call = CallScope::current(); call != nullptr && call->skips_encoding()) {
+static bool log_mel_spectrogram(whisper_state& state, const float* samples, int count, int rate, int frame,
+                                int hop, int mels, int, const whisper_filters& filters, bool,
+                                whisper_mel& mel) {
+  if (state.call != nullptr && state.call->skips_encoding()) {
     ++seam_counts.spectrograms_skipped;
     return true;
   }
@@ -141,90 +76,10 @@ bool heads_fit(const whisper_aheads& heads, const whisper_hparams& hparams) {
 
 } // namespace
 
-static ggml_tensor* alignment_scores(ggml_context* graph, const whisper_context& context, int layer,
-                                     ggml_tensor* queries, ggml_tensor* keys, int positions,
-                                     ggml_tensor* before) {
-  const auto& hparams = context.model.hparams;
-  ggml_tensor* scores = before;
-  for (const uint32_t head :
-       get_alignment_heads_by_layer(context.params, layer, hparams.n_text_layer, hparams.n_text_head)) {
-    auto* key = ggml_view_2d(graph, keys, keys->ne[0], positions, keys->nb[1], head * keys->nb[2]);
-    auto* query =
-        ggml_view_2d(graph, queries, queries->ne[0], queries->ne[1], queries->nb[1], head * queries->nb[2]);
-    auto* product = ggml_mul_mat(graph, key, ggml_cont(graph, query));
-    scores = scores == nullptr ? product : ggml_concat(graph, scores, product, 2);
-  }
-  return scores;
-}
-
-static ggml_tensor* places(ggml_context* graph, ggml_tensor* of_all_positions, int positions) {
-  const auto rows = [&](int64_t count, int first, int stride) {
-    const auto row = of_all_positions->nb[1];
-    return ggml_view_2d(graph, of_all_positions, of_all_positions->ne[0], count,
-                        row * static_cast<size_t>(stride), row * static_cast<size_t>(first));
-  };
-  const auto* call = CallScope::current();
-  if (call == nullptr || !call->window().is_sparse())
-    return rows(positions, 0, 1);
-  const auto& window = call->window();
-  ++seam_counts.sparse_windows;
-  return ggml_concat(graph, rows(window.dense, 0, 1),
-                     rows(window.positions - window.dense, window.first_sparse(), window.stride), 1);
-}
-
-// All layers of a graph have the same offsets, which voxgate::compute_graph fills in.
-static ggml_tensor* attend_to_audio(ggml_context* graph, ggml_tensor* queries, ggml_tensor* keys,
-                                    ggml_tensor* values, float scale) {
-  const auto* call = CallScope::current();
-  ggml_tensor* offsets = nullptr;
-  if (call != nullptr && call->window().is_sparse()) {
-    offsets = ggml_get_tensor(graph, voxgate::kScoreOffsets);
-    if (offsets == nullptr) {
-      offsets = ggml_new_tensor_2d(graph, GGML_TYPE_F16, keys->ne[1], queries->ne[1]);
-      ggml_set_name(offsets, voxgate::kScoreOffsets);
-      ggml_set_input(offsets);
-    }
-  }
-  auto* attention = ggml_flash_attn_ext(graph, queries, keys, values, offsets, scale, 0, 0);
-  if (offsets != nullptr)
-    voxgate::tell_same_rows(attention);
-  return attention;
-}
-
-// From the first token whose logits are wanted. While a state is made, as many as there can be texts.
-static ggml_tensor* wanted_rows(ggml_context* graph, ggml_tensor* rows, const whisper_batch& batch,
-                                bool worst_case) {
-  int first = worst_case ? std::max(0, batch.n_tokens - WHISPER_MAX_DECODERS) : 0;
-  while (!worst_case && first + 1 < batch.n_tokens && batch.logits[first] == 0)
-    ++first;
-  if (first == 0)
-    return rows;
-  ++seam_counts.shortened_logits;
-  return ggml_view_2d(graph, rows, rows->ne[0], batch.n_tokens - first, rows->nb[1],
-                      static_cast<size_t>(first) * rows->nb[1]);
-}
-
 // With Vulkan attention rounds otherwise where it sees rows that no text has.
 static bool keeps_steps(const whisper_state& state) {
   return state.backends.size() == 1 ||
          std::string_view(ggml_backend_name(state.backends.front())).starts_with("CUDA");
-}
-
-// The rows of the cache are an input, so that the graph of a step is that of the step before.
-static ggml_tensor* into_cache(ggml_context* graph, const whisper_state& state, ggml_tensor* values,
-                               ggml_tensor* cache, ggml_tensor* place, int layer) {
-  if (!keeps_steps(state))
-    return ggml_cpy(graph, values, place);
-  auto* rows = ggml_get_tensor(graph, voxgate::kCacheRows);
-  if (rows == nullptr) {
-    rows = ggml_new_tensor_1d(graph, GGML_TYPE_I64, values->ne[1]);
-    ggml_set_name(rows, voxgate::kCacheRows);
-    ggml_set_input(rows);
-  }
-  const auto row = ggml_row_size(cache->type, values->ne[0]);
-  auto* of_layer = ggml_view_2d(graph, cache, values->ne[0], state.kv_self.size, row,
-                                row * state.kv_self.size * static_cast<size_t>(layer));
-  return ggml_set_rows(graph, of_layer, values, rows);
 }
 
 // With CUDA what whisper.cpp itself takes where that library is linked to it. On a CPU each row takes time,
@@ -233,11 +88,6 @@ static uint32_t cache_padding(const whisper_state& state) {
   if (!keeps_steps(state))
     return 1;
   return state.backends.size() == 1 ? 32 : 256;
-}
-
-static void read_logits(const ggml_tensor* logits, std::vector<float>& values) {
-  values.resize(static_cast<size_t>(ggml_nelements(logits)));
-  ggml_backend_tensor_get(logits, values.data(), 0, ggml_nbytes(logits));
 }
 
 static whisper_sched& shared_memory(const whisper_state& state, whisper_sched& scheduler) {
@@ -360,6 +210,10 @@ std::span<std::byte> text_cache(const whisper_state& state) {
 
 uint32_t cache_head(const whisper_state& state) {
   return state.kv_self.head;
+}
+
+void set_call(whisper_state& state, CallScope* call) {
+  state.call = call;
 }
 
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data) {
@@ -495,9 +349,9 @@ void decode_step(whisper_context& context, whisper_state& state, int threads) {
     }
   }
   set("KQ_mask", mask.data());
-  if (voxgate::compute_graph(scheduler, step.graph) != GGML_STATUS_SUCCESS)
+  if (voxgate::compute_graph(state.call, scheduler, step.graph) != GGML_STATUS_SUCCESS)
     fail();
-  read_logits(ggml_graph_node(step.graph, -1), state.logits);
+  voxgate::read_logits(ggml_graph_node(step.graph, -1), state.logits);
 }
 
 } // namespace

@@ -23,6 +23,10 @@ struct whisper_state;
 // reaches its private structs; a new version that moves their fields fails to compile there instead of
 // misbehaving.
 
+namespace voxgate {
+class CallScope;
+}
+
 namespace voxgate::whisper_internals {
 
 // A context over the weights of another one, which it keeps alive. The settings below then belong to one
@@ -49,6 +53,9 @@ std::span<std::byte> text_cache(const whisper_state& state);
 
 // The first row of the cache for texts that the batch writes.
 uint32_t cache_head(const whisper_state& state);
+
+// Tells the code of ours that whisper.cpp runs (whisper_seams.h) which call computes; null where none does.
+void set_call(whisper_state& state, CallScope* call);
 
 // Makes every graph of the state that runs on a CPU stop between two operations; null takes it back.
 void set_graph_abort(whisper_state& state, ggml_abort_callback should_abort, void* user_data);
