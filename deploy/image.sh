@@ -26,8 +26,8 @@ build)
   cp -a assets dist node_modules package.json LICENSE THIRD-PARTY.md "$3/"
   ;;
 run-time)
-  # ffmpeg decodes m4a, mp4, webm and opus; ggml computes with libgomp.
-  install_packages ca-certificates ffmpeg libgomp1
+  # ffmpeg decodes m4a, mp4, webm and opus; ggml computes with libgomp; tini is process 1.
+  install_packages ca-certificates ffmpeg libgomp1 tini
   # Weights, logs, crashes and uploads lie below one folder, so that everything else can be read-only.
   install -d -o 1000 -g 1000 /var/lib/voxgate
   ;;

@@ -51,6 +51,7 @@ const NEEDED = [
   'clang',
   'fuzzer',
   'systemd-analyze',
+  'tini',
   'shellcheck',
   'zsh',
   'fish',

@@ -80,6 +80,7 @@ interface Image {
   user: string;
   volumes: string[];
   health: string[];
+  entry: string[];
   command: string[];
 }
 
@@ -137,7 +138,7 @@ function build(folder: string): Image {
     const root = join(folder, name || 'final');
     roots.set(name, root);
     sh('cp -a "$1" "$2"', BASE, root);
-    image = { root, env: {}, workdir: '/', user: '0:0', volumes: [], health: [], command: [] };
+    image = { root, env: {}, workdir: '/', user: '0:0', volumes: [], health: [], entry: [], command: [] };
     for (const { name: instruction, value } of instructions) {
       const startedAt = Date.now();
       perform(image, instruction, value, roots);
@@ -172,6 +173,9 @@ function perform(image: Image, instruction: string, value: string, roots: Map<st
       break;
     case 'HEALTHCHECK':
       image.health = execFormOf(value);
+      break;
+    case 'ENTRYPOINT':
+      image.entry = execFormOf(value);
       break;
     case 'CMD':
       image.command = execFormOf(value);
@@ -248,7 +252,7 @@ async function start(t: TestContext, image: Image, volume: string, port: number)
     cd "$root${image.workdir}"
     exec unshare --pid --fork --kill-child sh -euc 'mount -t proc proc "$1/proc"; exec chroot "$@"' sh "$root" "$@"`;
   const [at = ''] = image.volumes;
-  const inside = ['sh', '-c', `cd ${image.workdir} && exec "$@"`, 'sh', ...image.command];
+  const inside = ['sh', '-c', `cd ${image.workdir} && exec "$@"`, 'sh', ...image.entry, ...image.command];
   const child = spawn(
     'unshare',
     [
@@ -267,7 +271,7 @@ async function start(t: TestContext, image: Image, volume: string, port: number)
   let pid = 0;
   await until('the container has a process', () => {
     pid = existsSync(children) ? Number.parseInt(readFileSync(children, 'utf8'), 10) || 0 : 0;
-    return pid > 0 && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('node');
+    return pid > 0 && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('tini');
   });
   return { pid, process: child, log: () => log };
 }

@@ -30,17 +30,21 @@ export const answers = (base: string): Promise<boolean> =>
     () => false,
   );
 
-/** Resolves to `voxgate serve` once it answers. */
+/**
+ * Resolves to `voxgate serve` once it answers.
+ * @param starter what is started; not Node where the command starts that
+ */
 export async function serve(
   settings: NodeJS.ProcessEnv = {},
   command: readonly string[] = ['dist/main.js', 'serve'],
   stdio: StdioOptions = 'pipe',
+  starter = process.execPath,
 ): Promise<Served> {
   const port = Number(settings.SVC_PORT ?? (await freePort()));
   const crashes = mkdtempSync(join(tmpdir(), 'voxgate-served-'));
   const own = { SVC_PORT: String(port), SVC_OBS_ACCESS_LOG_ENABLED: '0', SVC_CRASH_DIR: crashes };
   const env = { ...process.env, ...own, ...settings };
-  const child = spawn(process.execPath, command, { cwd: ROOT, env, stdio });
+  const child = spawn(starter, command, { cwd: ROOT, env, stdio });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => (text += data));
   const ended = once(child, 'close');
