@@ -1,7 +1,9 @@
 /** What deploy/prometheus/ asks for exists, its alerts fire when they should, and each has a section that helps. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { form, post, startGateway, toneWav } from '../http/harness.ts';
@@ -29,6 +31,17 @@ function promtool(...args: string[]): void {
 test('promtool takes the configuration and its rules', () => {
   promtool('check', 'config', '--lint=all', '--lint-fatal', 'prometheus.yml');
   promtool('check', 'rules', '--lint=all', '--lint-fatal', 'rules.yml', 'alerts.yml');
+});
+
+test('promtool takes the configuration for a cluster, but for the discovery that Debian has left out', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'voxgate-promtool-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const config = join(folder, 'kubernetes.yml');
+  const discovery = 'kubernetes_sd_configs: [{ role: pod }]';
+  const text = read('kubernetes.yml');
+  assert(text.includes(discovery));
+  writeFileSync(config, text.replace(discovery, 'static_configs: [{ targets: ["127.0.0.1:8000"] }]'));
+  promtool('check', 'config', '--syntax-only', '--lint=all', '--lint-fatal', config);
 });
 
 test('every alert fires when it should, and none of ordinary traffic', () => {

@@ -9,8 +9,8 @@ import { after, test } from 'node:test';
 const UNIT = new URL('../../deploy/voxgate.service', import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'voxgate-unit-'));
 const unit = join(folder, 'voxgate.service');
-// The check of a unit wants its program, and Node lies elsewhere on some machines.
-writeFileSync(unit, readFileSync(UNIT, 'utf8').replace('/usr/bin/node', process.execPath));
+// The check of a unit wants its program, which is not installed here.
+writeFileSync(unit, readFileSync(UNIT, 'utf8').replace('ExecStart=voxgate', `ExecStart=${process.execPath}`));
 after(() => rmSync(folder, { recursive: true }));
 
 function analyze(...args: string[]) {

@@ -129,7 +129,7 @@ test('the package holds what runs and what compiles, and no package in it runs a
         'assets',
         'binding.gyp',
       ],
-      ...['cmake', 'dist', 'man', 'native', 'package.json', 'scripts'],
+      ...['cmake', 'deploy', 'dist', 'man', 'native', 'package.json', 'scripts'],
     ],
   );
   for (const path of [
