@@ -48,6 +48,7 @@ import type { ModelStore } from './models/store.ts';
 import type { Exchange } from './observability/exchange.ts';
 import { createInstruments } from './observability/instruments.ts';
 import { createInventory } from './proxy/inventory.ts';
+import { PROBLEM_KINDS } from './proxy/probe.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
 import { createNaming, createTranscription, hasSpeakerModel, servable } from './recognition.ts';
@@ -139,10 +140,15 @@ function buildEngine(config: Config, deps: AppDeps) {
   const slot = createSlot({ maxHoldMs: config.maxHoldMs, onChange: deps.onHolder });
   const line = createWaitingLine(slot, budgets.waiting);
   const slotStatus = () => ({ ...slot.status(), waiting: line.waiting() });
+  const upstreams = createInventory(config, log);
+  const livePlaces = createLivePlaces(config.maxLiveSessions);
   const instruments = createInstruments(config.observability, {
     log,
     slot: slotStatus,
     knownModels: [...CATALOGUE.map((model) => model.id), config.tts.modelId],
+    upstreams: { ...upstreams, causes: PROBLEM_KINDS },
+    liveSessions: () => livePlaces.holders(),
+    build: { version: VERSION, cpu: deps.engine.info.cpuLevel, device: deps.device.device },
   });
   const caches = createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
   const naming = createNaming(config, deps, caches);
@@ -153,6 +159,8 @@ function buildEngine(config: Config, deps: AppDeps) {
     slot,
     line,
     slotStatus,
+    upstreams,
+    livePlaces,
     instruments,
     caches,
     naming,
@@ -195,7 +203,7 @@ function buildLive(config: Config, deps: AppDeps, engine: Engine) {
   };
   const shared = {
     live: sessions,
-    places: createLivePlaces(config.maxLiveSessions),
+    places: engine.livePlaces,
     eventLoop: createEventLoopShares(budgets.eventLoop, { isSlotHeld }),
     shutdown: engine.shutdown.signal,
     log: deps.log,
@@ -277,7 +285,7 @@ function routeParts(
     }),
     models: {
       list: engine.models,
-      upstreams: createInventory(config, deps.log),
+      upstreams: engine.upstreams,
       aliases: config.modelAliases,
       startedAtSec: Math.floor(Date.now() / 1000),
     },
@@ -314,7 +322,7 @@ function routeParts(
 
 /** The dashboard. */
 function buildPages(config: Config, deps: AppDeps, parts: { engine: Engine; server: Server }) {
-  const { slot, slotStatus, instruments, caches, naming, audio } = parts.engine;
+  const { slot, slotStatus, instruments, caches, naming, audio, upstreams } = parts.engine;
   const shutdown = parts.engine.shutdown.signal;
   return adminRoutes({
     shutdown,
@@ -326,6 +334,7 @@ function buildPages(config: Config, deps: AppDeps, parts: { engine: Engine; serv
     audioProblem: audio.problem,
     toggles: instruments.toggles,
     crashes: deps.crashes,
+    upstreams,
     captures: createCaptureActions({
       dir: config.observability.payloadDir,
       capture: instruments.capture,

@@ -8,6 +8,7 @@ import type { Waiting } from '../engine/waiting-line.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Toggles } from '../observability/toggles.ts';
+import type { Inventory } from '../proxy/inventory.ts';
 
 export interface AdminDeps {
   shutdown: AbortSignal;
@@ -23,6 +24,7 @@ export interface AdminDeps {
   captures: CaptureActions;
   crashes: Pick<Crashes, 'list'>;
   models: ModelActions;
+  upstreams: Pick<Inventory, 'health'>;
 }
 
 /** The slot, and the requests that wait for it in the order in which they will be served. */

@@ -188,6 +188,7 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
     '/admin/fragments/slot': { get: fragment('the state of the slot') },
     '/admin/fragments/observability': { get: fragment('the switches') },
     '/admin/fragments/models': { get: fragment('the models') },
+    '/admin/fragments/upstreams': { get: fragment('how the upstreams are') },
     '/admin/fragments/crashes': { get: fragment('the crashes') },
     '/admin/fragments/requests': { get: fragment('the latest requests') },
     '/admin/captures/{requestId}': { get: ofCapture('a captured request', 'text/html') },

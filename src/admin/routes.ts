@@ -10,7 +10,7 @@ import type { AdminDeps } from './deps.ts';
 import { changeModel, models, resetAsrState } from './models.ts';
 import { clearPayload, observability, toggle } from './observability.ts';
 import { slot, stopSlot } from './slot.ts';
-import { metrics, requestsView, series, summaryView, takeSnapshot } from './traffic.ts';
+import { metrics, requestsView, series, showUpstreams, summaryView, takeSnapshot } from './traffic.ts';
 import { dashboard } from './views/dashboard.ts';
 
 export function adminTable(deps: AdminDeps): RouteRow[] {
@@ -49,6 +49,7 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
     get('/admin/fragments/slot', slot(deps)),
     get('/admin/fragments/observability', observability(deps)),
     get('/admin/fragments/models', models(deps.models)),
+    get('/admin/fragments/upstreams', showUpstreams(deps)),
     get('/admin/fragments/crashes', showCrashes(deps)),
     get('/admin/fragments/requests', (_req, res) =>
       sendHtml(res, requestsView(takeSnapshot(deps), toggles.get('payload'))),

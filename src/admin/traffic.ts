@@ -1,4 +1,4 @@
-/** The metrics on the dashboard: the snapshot and its sections, and the data of the charts. */
+/** The metrics on the dashboard: the snapshot and its sections, the data of the charts, and how the upstreams are. */
 import type { RequestHandler } from 'express';
 import { CATEGORIES, type Category } from '../category.ts';
 import { TRAFFIC_CLASSES, type TrafficClass } from '../observability/exchange.ts';
@@ -8,7 +8,8 @@ import type {
   MetricsSnapshot,
   RateSeries,
 } from '../observability/metrics.ts';
-import { sendJson } from './answer.ts';
+import type { UpstreamHealth } from '../proxy/inventory.ts';
+import { sendHtml, sendJson } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
 import { CATEGORY_NAMES, duration, milliseconds, percent, ratio, seconds } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
@@ -162,4 +163,23 @@ ${entry.window_truncated && html`<p class="note">Latency covers the newest reque
 
 function figure(name: string, value: string | number, className = ''): Html {
   return html`<div><dt>${name}</dt><dd class="${className}">${value}</dd></div>`;
+}
+
+/** The section of the upstreams: whether each serves, why not, and since when. */
+export function showUpstreams({ upstreams }: Pick<AdminDeps, 'upstreams'>): RequestHandler {
+  return async (_req, res) => sendHtml(res, upstreamsView(await upstreams.health()));
+}
+
+const upstreamsView = (upstreams: readonly UpstreamHealth[]): Html =>
+  html`<div class="card-head"><h2>Upstreams</h2><span class="note">what speech and chat are passed on to</span></div>
+<table data-key="table"><thead><tr><th scope="col">Upstream</th><th scope="col">State</th><th scope="col">Why</th><th scope="col">Since</th></tr></thead>
+<tbody>${upstreams.map(upstreamRow)}</tbody></table>`;
+
+function upstreamRow({ category, problem, isAbsent, since }: UpstreamHealth): Html {
+  const [label, className] =
+    problem === null ? ['serves', 'badge good'] : isAbsent ? ['none', 'badge'] : ['down', 'badge bad'];
+  const why = isAbsent ? 'nothing is at the default address, and no setting names another' : problem?.says;
+  return html`<tr data-key="${category}"><th scope="row">${CATEGORY_NAMES[category]}</th>
+<td><span class="${className}">${label}</span></td><td>${why === undefined ? '–' : why}</td>
+<td><time datetime="${since.toISOString()}">${duration(Date.now() - since.getTime())}</time></td></tr>`;
 }

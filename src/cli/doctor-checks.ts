@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { baseUrl, reachable, withoutTrailingSlashes } from '../address.ts';
 import { findFfmpeg } from '../audio/find-ffmpeg.ts';
-import type { Config, UpstreamConfig } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import { howToGetAddon } from '../engine/prebuilt.ts';
 import type { NativeEngine } from '../engine/types.ts';
@@ -15,7 +15,7 @@ import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, VerifiedFile } from '../models/store.ts';
 import { createInventory, type Inventory, type UpstreamHealth } from '../proxy/inventory.ts';
-import { NOT_STARTED, WANTS_KEY } from '../proxy/probe.ts';
+import type { ProblemKind } from '../proxy/probe.ts';
 
 export interface Finding {
   /** A problem keeps the gateway, or a part that is switched on, from working. */
@@ -58,8 +58,8 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('GPU', async () => gpu(patient)),
     check('models', (signal) => models(patient, signal)),
     ...(verify ? [check('hashes', (signal) => hashes(store, signal))] : []),
-    check('speech upstream', () => upstream(config.tts, 'tts', inventory)),
-    check('chat upstream', () => upstream(config.llm, 'llm', inventory)),
+    check('speech upstream', () => upstream(config, 'tts', inventory)),
+    check('chat upstream', () => upstream(config, 'llm', inventory)),
     check('port', (signal) => port(config, 'SVC_PORT', config.port, signal)),
     ...(config.wyomingPort === undefined
       ? []
@@ -143,27 +143,38 @@ async function verifyAll(store: ModelStore, models: readonly { id: string }[], s
 const howToMend = ({ id, path, problem }: VerifiedFile & { id: string }) =>
   `${path}: ${problem}: run voxgate models rm ${id}, then voxgate models pull ${id}`;
 
-/**
- * What GET /v1/models finds of an upstream, because one with a problem is not listed there. Who names no upstream wants
- * transcription alone.
- */
+/** What GET /v1/models finds of an upstream, because one with a problem is not listed there. */
 async function upstream(
-  { url, isConfigured }: UpstreamConfig,
+  { host, port, ...config }: Config,
   category: UpstreamHealth['category'],
   inventory: Inventory,
 ): Promise<Finding> {
-  const found = (await inventory.health()).find((health) => health.category === category);
-  const { origin } = new URL(url);
-  const problem = found?.problem ?? null;
-  if (problem === null) return ok(`${origin} answers`);
+  const { url } = config[category];
   const setting = category === 'tts' ? 'SVC_TTS_UPSTREAM_URL' : 'SVC_LLM_BACKEND_URL';
-  if (!isConfigured && problem === NOT_STARTED)
-    return ok(`none: nothing answers at ${origin}, and ${setting} names no other`);
-  const cure = problem.endsWith(WANTS_KEY)
-    ? `set ${category === 'tts' ? 'SVC_TTS_API_KEY' : 'SVC_LLM_API_KEY'}`
-    : `start it, or correct ${setting}`;
-  return warning(`${withoutTrailingSlashes(url)} ${problem}: ${cure}`);
+  const { origin } = new URL(url);
+  if (port !== 0 && [host, reachable(host), 'localhost'].some((own) => baseUrl(own, port) === origin))
+    return problem(`${origin} is this gateway itself: set ${setting} to another address, or move SVC_PORT`);
+  const found = (await inventory.health()).find((health) => health.category === category);
+  if (!found?.problem) return ok(`${origin} answers`);
+  if (found.isAbsent) return ok(`none: nothing answers at ${origin}, and ${setting} names no other`);
+  const { kind, says } = found.problem;
+  const key = category === 'tts' ? 'SVC_TTS_API_KEY' : 'SVC_LLM_API_KEY';
+  return warning(`${withoutTrailingSlashes(url)} ${says}: ${CURES[kind](setting, key)}`);
 }
+
+/** What an operator can do, for each cause. */
+const CURES: Readonly<Record<ProblemKind, (setting: string, key: string) => string>> = {
+  refused: (setting) => `start it, or correct ${setting}`,
+  name: (setting) => `correct the host in ${setting}, or this machine's DNS`,
+  unreachable: (setting) => `correct ${setting}, or the network and its firewall`,
+  tls: (setting) =>
+    `renew it, name its authority in NODE_EXTRA_CA_CERTS, or correct the scheme and the host in ${setting}`,
+  timeout: (setting) => `look whether it hangs or a firewall drops the connection, or correct ${setting}`,
+  'not-http': (setting) => `correct the port in ${setting}, or begin it with https:// where it speaks TLS`,
+  'wants-key': (_setting, key) => `set ${key} to a key of its own`,
+  status: (setting) => `its log says why; if that is another program, correct ${setting}`,
+  'not-json': (setting) => `set ${setting} to the address that its /v1 is below`,
+};
 
 async function port(
   config: Config,

@@ -2,7 +2,10 @@
 import { GatewayError } from '../errors.ts';
 import { BoundedPlaces, type Holder, largestBy } from './bounded-places.ts';
 
+export const LIVE_PROTOCOLS = ['realtime', 'wyoming'] as const;
+
 export interface LiveSession extends Holder {
+  protocol: (typeof LIVE_PROTOCOLS)[number];
   /** The time for which the client has sent nothing to hear. */
   idleMs(): number;
   /** Ends the session. Its place is already free. */

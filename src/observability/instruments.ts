@@ -4,8 +4,8 @@ import { type Capture, type CaptureWriter, createCapture, withoutVoices } from '
 import { createSweeper } from '../capture/sweeper.ts';
 import { createAccessLog, createStdoutLog } from './access-log.ts';
 import type { Exchange } from './exchange.ts';
-import { createMetrics, type Metrics, type SlotNow } from './metrics.ts';
-import { createPrometheus, type Prometheus } from './prometheus.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
+import { createPrometheus, type Prometheus, type PrometheusOptions } from './prometheus.ts';
 import { createToggles, type Toggles } from './toggles.ts';
 
 export interface Instruments {
@@ -36,11 +36,8 @@ export interface InstrumentsConfig {
   readonly payloadMaxGb: number;
 }
 
-export interface InstrumentsDeps {
+export interface InstrumentsDeps extends PrometheusOptions {
   log: Logger;
-  slot(): SlotNow;
-  /** Ids that Prometheus may have as labels. */
-  knownModels: readonly string[];
 }
 
 export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDeps): Instruments {

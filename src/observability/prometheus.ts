@@ -1,9 +1,12 @@
 /**
- * The traffic as Prometheus series, counted since the start, and series for model loads, the slot and the process.
- * Every label has a closed set of values, so that clients cannot create series: an unknown model becomes `other`.
+ * The traffic as Prometheus series, counted since the start, and series for model loads, the slot, live sessions, the
+ * upstreams and the process. Every label has a bounded set of values, so that clients cannot create series: a model that
+ * neither the catalogue nor an upstream has becomes `other`.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { CATEGORIES } from '../category.ts';
+import { CATEGORIES, type Category } from '../category.ts';
+import { BUDGETS } from '../limits/budgets.ts';
+import { LIVE_PROTOCOLS, type LiveSession } from '../limits/live-places.ts';
 import type { Exchange } from './exchange.ts';
 import type { SlotNow } from './metrics.ts';
 
@@ -20,10 +23,31 @@ export interface Prometheus {
 }
 
 export interface PrometheusOptions {
-  /** The only values of the label `model`, besides `other`. */
+  /** Values of the label `model`, besides `other` and what the upstreams list. */
   knownModels: Iterable<string>;
-  /** Called at every scrape. */
+  /** These are asked at every scrape. */
   slot(): SlotNow;
+  liveSessions(): readonly Pick<LiveSession, 'protocol'>[];
+  upstreams: Upstreams;
+  /** Labels of `voxgate_build_info`. */
+  build: Readonly<Record<'version' | 'cpu' | 'device', string>>;
+}
+
+/** What is seen of the upstreams. */
+interface Upstreams {
+  /** Every cause why one may not serve. */
+  causes: readonly string[];
+  health(): Promise<readonly UpstreamNow[]>;
+  /** The name under which the upstream listed the model, if it did. */
+  nameOf(category: 'tts' | 'llm', model: string): string | undefined;
+}
+
+export interface UpstreamNow {
+  category: 'tts' | 'llm';
+  /** Null while it serves. */
+  problem: { kind: string } | null;
+  /** True when none is meant to be there. */
+  isAbsent: boolean;
 }
 
 const DURATIONS_SEC = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
@@ -47,24 +71,26 @@ function processRegistry(): Registry {
   return ofProcess;
 }
 
-export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prometheus {
+export function createPrometheus(options: PrometheusOptions): Prometheus {
   const registry = new Registry();
   const registers = [registry];
-  const known = new Set(knownModels);
-  const modelLabel = (id: string | undefined) => (id !== undefined && known.has(id) ? id : 'other');
+  const modelLabel = modelLabels(options);
   // The series are rendered in the order in which they are made.
   const requests = requestSeries(registers);
   const audio = audioSeries(registers);
   const bodies = bodySeries(registers);
   const models = modelSeries(registers);
-  addSlotSeries(registers, slot);
+  addSlotSeries(registers, options.slot);
+  addLiveSeries(registers, options.liveSessions);
+  addUpstreamSeries(registers, options.upstreams);
+  addBuildInfo(registers, options.build);
 
   return {
     contentType: registry.contentType,
     record(exchange) {
       const { category } = exchange;
       if (category === undefined) return;
-      const model = modelLabel(exchange.model);
+      const model = modelLabel(exchange.model, category);
       requests.total.inc({ category, class: exchange.class, model });
       ifMeasured(exchange.latencyMs, (ms) =>
         requests.duration.observe({ category, class: exchange.class }, ms / 1000),
@@ -86,6 +112,22 @@ export function createPrometheus({ knownModels, slot }: PrometheusOptions): Prom
     modelUnloaded: (id) => models.loaded.dec({ model: modelLabel(id) }),
     render: async () => (await registry.metrics()) + (await processRegistry().metrics()),
     close: () => registry.clear(),
+  };
+}
+
+/**
+ * Gives each model its label. What an upstream listed stays a label when the upstream changes its list, so the number of
+ * such names has a bound.
+ */
+function modelLabels({ knownModels, upstreams }: Pick<PrometheusOptions, 'knownModels' | 'upstreams'>) {
+  const known = new Set(knownModels);
+  const ofUpstreams = new Set<string>();
+  return (id: string | undefined, category: Category = 'asr'): string => {
+    if (id === undefined || known.has(id)) return id ?? 'other';
+    const listed = category === 'asr' ? undefined : upstreams.nameOf(category, id);
+    if (listed === undefined) return 'other';
+    if (ofUpstreams.size < BUDGETS.metrics.maxUpstreamModels) ofUpstreams.add(listed);
+    return ofUpstreams.has(listed) ? listed : 'other';
   };
 }
 
@@ -224,6 +266,58 @@ function addSlotSeries(registers: Registry[], slot: () => SlotNow): void {
       this.set(Math.max(0, ...slot().waiting.map(({ waitedMs }) => waitedMs)) / 1000);
     },
   });
+}
+
+function addLiveSeries(registers: Registry[], sessions: PrometheusOptions['liveSessions']): void {
+  new Gauge({
+    name: 'voxgate_live_sessions',
+    help: 'Live sessions that are open.',
+    labelNames: ['protocol'],
+    registers,
+    collect() {
+      const open = sessions();
+      for (const protocol of LIVE_PROTOCOLS)
+        this.set({ protocol }, open.filter((session) => session.protocol === protocol).length);
+    },
+  });
+}
+
+/** An upstream that is absent has no series, so that no alert is about it. */
+function addUpstreamSeries(registers: Registry[], { causes, health }: Upstreams): void {
+  const present = async () => (await health()).filter(({ isAbsent }) => !isAbsent);
+  new Gauge({
+    name: 'voxgate_upstream_up',
+    help: '1 while the upstream serves.',
+    labelNames: ['upstream'],
+    registers,
+    async collect() {
+      const found = await present();
+      this.reset();
+      for (const { category, problem } of found) this.set({ upstream: category }, problem === null ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: 'voxgate_upstream_problem',
+    help: '1 for the cause why the upstream does not serve.',
+    labelNames: ['upstream', 'cause'],
+    registers,
+    async collect() {
+      const found = await present();
+      this.reset();
+      for (const { category, problem } of found)
+        for (const cause of causes) this.set({ upstream: category, cause }, problem?.kind === cause ? 1 : 0);
+    },
+  });
+}
+
+function addBuildInfo(registers: Registry[], build: PrometheusOptions['build']): void {
+  const info = new Gauge({
+    name: 'voxgate_build_info',
+    help: 'Always 1. The labels say what runs.',
+    labelNames: ['version', 'cpu', 'device'],
+    registers,
+  });
+  info.set(build, 1);
 }
 
 /** The library throws on a value that is not a number, and a request must not fail because of its statistics. */

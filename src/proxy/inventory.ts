@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import type { Config, UpstreamConfig } from '../config/config.ts';
-import { probe, problemOfStatus, UpstreamProblem } from './probe.ts';
+import { type ProblemKind, probe, problemOfStatus, timedOut, UpstreamProblem } from './probe.ts';
 
 export interface UpstreamModel {
   id: string;
@@ -19,8 +19,12 @@ export interface UpstreamModel {
 
 export interface UpstreamHealth {
   category: 'tts' | 'llm';
-  /** Why it cannot serve, in words that go on after its name; null when it can. */
-  problem: string | null;
+  /** Why it cannot serve; null when it can. `says` goes on after its name. */
+  problem: { kind: ProblemKind; says: string } | null;
+  /** True when nothing is at the default address: who names no upstream wants transcription alone. */
+  isAbsent: boolean;
+  /** When it was first found to be so. */
+  since: Date;
 }
 
 /** Never rejects: an upstream that does not answer has no models. */
@@ -28,6 +32,8 @@ export interface Inventory {
   models(): Promise<UpstreamModel[]>;
   /** How the upstreams are, as they were when they were asked last, at most two seconds ago. */
   health(): Promise<UpstreamHealth[]>;
+  /** The name under which the upstream listed the model, when it was asked last; undefined for any other. */
+  nameOf(category: UpstreamHealth['category'], model: string): string | undefined;
 }
 
 interface InventoryLog {
@@ -35,9 +41,14 @@ interface InventoryLog {
   warn(message: string, details: object): void;
 }
 
-interface Answer extends UpstreamHealth {
+/** What an upstream can serve. */
+interface Found {
   models: UpstreamModel[];
+  /** The names of models that its calls may have. */
+  names: string[];
 }
+
+interface Answer extends Found, Pick<UpstreamHealth, 'category' | 'problem'> {}
 
 const PROBE_LIMIT_MS = 1000;
 const KEPT_FOR_MS = 2000;
@@ -50,15 +61,17 @@ export function createInventory(
   log: InventoryLog,
   now = () => performance.now(),
 ): Inventory {
-  let kept: { answers: Promise<Answer[]>; until: number } | null = null;
+  let kept: { answers: Promise<(Answer & UpstreamHealth)[]>; until: number } | null = null;
+  const listed = new Map<Answer['category'], ReadonlySet<string>>();
   const notice = createNotice(config, log);
   const ask = async () => {
     const answers = await Promise.all([
       answerOf('tts', probeSpeech(config.tts)),
-      answerOf('llm', probeChat(config.llm)),
+      answerOf('llm', probeChat(config.llm).then(withNames)),
     ]);
-    answers.forEach(notice);
-    return answers;
+    for (const { category, problem, names } of answers)
+      if (problem === null) listed.set(category, new Set(names));
+    return answers.map((answer) => ({ ...answer, ...notice(answer) }));
   };
   const answers = () => {
     if (kept === null || now() >= kept.until) {
@@ -72,43 +85,79 @@ export function createInventory(
   };
   return {
     models: async () => (await answers()).flatMap(({ models }) => models),
-    health: async () => (await answers()).map(({ category, problem }) => ({ category, problem })),
+    health: async () => (await answers()).map(({ models, names, ...health }) => health),
+    // Ollama takes a name without its tag for that of the tag `latest`.
+    nameOf: (category, model) =>
+      [model, `${model}:latest`].find((name) => listed.get(category)?.has(name) === true),
   };
 }
 
-async function answerOf(category: Answer['category'], asked: Promise<UpstreamModel[]>): Promise<Answer> {
+async function answerOf(category: Answer['category'], asked: Promise<Found>): Promise<Answer> {
   try {
-    return { category, problem: null, models: await asked };
+    return { category, problem: null, ...(await asked) };
   } catch (error) {
-    const problem = error instanceof UpstreamProblem ? error.message : `fails: ${(error as Error).message}`;
-    return { category, problem, models: [] };
+    const kind = error instanceof UpstreamProblem ? error.kind : 'unreachable';
+    return { category, problem: { kind, says: (error as Error).message }, models: [], names: [] };
   }
 }
 
+const withNames = (models: UpstreamModel[]): Found => ({ models, names: models.map(({ id }) => id) });
+
 const NAMES = { tts: 'speech upstream', llm: 'chat daemon' } as const;
 
-/** Writes a line whenever an upstream begins or ceases to serve, or the reason changes. */
+/**
+ * Tells since when an upstream is as it is. Writes a line whenever one begins or ceases to serve, or the reason changes.
+ */
 function createNotice(config: Pick<Config, 'tts' | 'llm'>, log: InventoryLog) {
-  const before = new Map<Answer['category'], string | null>();
-  return ({ category, problem }: Answer) => {
+  const before = new Map<Answer['category'], { says: string | undefined; since: Date }>();
+  return ({ category, problem }: Answer): Pick<UpstreamHealth, 'isAbsent' | 'since'> => {
     const { url, isConfigured } = config[category];
-    const isFirst = !before.has(category);
-    const isNews = isFirst ? problem !== null && isConfigured : before.get(category) !== problem;
-    before.set(category, problem);
-    if (!isNews) return;
-    if (problem === null) log.info(`The ${NAMES[category]} serves`, { url });
-    else log.warn(`The ${NAMES[category]} ${problem}`, { url });
+    const last = before.get(category);
+    const isAbsent = problem?.kind === 'refused' && !isConfigured;
+    const says = problem?.says;
+    if (last !== undefined && last.says === says) return { isAbsent, since: last.since };
+    const since = new Date();
+    before.set(category, { says, since });
+    const isNews = last === undefined ? problem !== null && isConfigured : true;
+    if (isNews && problem === null) log.info(`The ${NAMES[category]} serves`, { url });
+    else if (isNews) log.warn(`The ${NAMES[category]} ${says}`, { url });
+    return { isAbsent, since };
   };
 }
 
 /** The paths that tell what an upstream can serve. */
 const PROBES = { speech: '/health', openaiModels: '/v1/models', ollamaModels: '/api/tags' } as const;
 
-async function probeSpeech({ modelId, ...upstream }: Config['tts']): Promise<UpstreamModel[]> {
-  const answer = await probe(upstream, PROBES.speech, AbortSignal.timeout(PROBE_LIMIT_MS));
+/**
+ * A server without `/health` is up, unless its list of models says otherwise, and it need not have that either. The
+ * list is no part of ours: it tells the names that calls may have.
+ */
+async function probeSpeech({ modelId, ...upstream }: Config['tts']): Promise<Found> {
+  const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
+  const [health, list] = await Promise.allSettled([
+    assertHealthy(upstream, signal),
+    getJson(upstream, PROBES.openaiModels, openaiList, signal),
+  ]);
+  if (health.status === 'rejected') {
+    if (!isNotServed(health.reason)) throw health.reason;
+    const isUp = list.status === 'fulfilled' || isNotServed(list.reason) || list.reason.kind === 'not-json';
+    if (!isUp) throw list.reason;
+  }
+  const names = list.status === 'fulfilled' ? valid(list.value.data ?? [], openaiEntry) : [];
+  return {
+    models: [{ id: modelId, category: 'tts', embeds: false, created: undefined, ownedBy: undefined }],
+    names: names.map(({ id }) => id),
+  };
+}
+
+/** The path is not there, or not for a GET. */
+const isNotServed = (error: unknown) =>
+  error instanceof UpstreamProblem && (error.status === 404 || error.status === 405);
+
+async function assertHealthy(upstream: UpstreamConfig, signal: AbortSignal): Promise<void> {
+  const answer = await probe(upstream, PROBES.speech, signal);
   await answer.body?.cancel().catch(() => undefined);
-  if (!answer.ok) throw problemOfStatus(answer.status, PROBES.speech);
-  return [{ id: modelId, category: 'tts', embeds: false, created: undefined, ownedBy: undefined }];
+  if (!answer.ok) throw problemOfStatus(answer.status, PROBES.speech, upstream);
 }
 
 const id = z.string().min(1).max(256);
@@ -202,15 +251,17 @@ async function getJson<T>(
 ): Promise<T> {
   const answer = await probe(upstream, path, signal);
   try {
-    if (!answer.ok) throw problemOfStatus(answer.status, path);
+    if (!answer.ok) throw problemOfStatus(answer.status, path, upstream);
     const parsed = schema.safeParse(JSON.parse(await textOf(answer)));
     if (parsed.success) return parsed.data;
   } catch (error) {
     await answer.body?.cancel().catch(() => undefined);
     if (error instanceof UpstreamProblem) throw error;
-    if (signal.aborted) throw new UpstreamProblem('does not answer in time');
+    if (signal.aborted) throw timedOut();
   }
-  throw new UpstreamProblem(`answers ${path} with something that is no list of models`);
+  const isPage = answer.headers.get('content-type')?.startsWith('text/html') === true;
+  const what = isPage ? 'a web page' : 'something';
+  throw new UpstreamProblem('not-json', `answers ${path} with ${what} that is no list of models`);
 }
 
 async function textOf({ body }: Response): Promise<string> {

@@ -60,7 +60,8 @@ test('every alert fires when it should, and none of ordinary traffic', () => {
 });
 
 test('every series of the gateway that a rule asks for is in /metrics, and every recorded one is recorded', async () => {
-  await using gateway = await startGateway();
+  const meant = 'http://127.0.0.1:9'; // one that is not set has no series
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: meant } });
   await (await post(gateway, form(toneWav(1)))).text();
   const text = await (await fetch(`${gateway.base}/metrics`)).text();
   const names = new Set([...text.matchAll(/^(\w+)/gm)].map(([name]) => name));

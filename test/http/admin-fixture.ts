@@ -22,6 +22,7 @@ import { BUDGETS } from '../../src/limits/budgets.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
 import { createToggles, type Toggles } from '../../src/observability/toggles.ts';
+import type { UpstreamHealth } from '../../src/proxy/inventory.ts';
 
 export interface Admin extends AsyncDisposable {
   base: string;
@@ -33,6 +34,7 @@ export interface Admin extends AsyncDisposable {
   /** The commands of the pages in order, such as `pull cjk`. */
   asked: string[];
   crashes: CrashRecord[];
+  upstreams: UpstreamHealth[];
   /** Ids that have a capture. */
   captured: Set<string>;
   setClock(sec: number): void;
@@ -53,6 +55,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const asked: string[] = [];
   const crashes: CrashRecord[] = [];
   const captured = new Set<string>();
+  const upstreams = someUpstreams();
   const log = winston.createLogger({ silent: true });
   const deps: AdminDeps = {
     shutdown: new AbortController().signal,
@@ -60,6 +63,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
     slot: { status: () => ({ ...slot.status(), waiting: line.waiting() }), stopHolder: slot.stopHolder },
     models: scriptedModels(models, asked),
     audioProblem: async () => null,
+    upstreams: { health: async () => upstreams },
     captures: scriptedCaptures(dir, captured),
   };
   const app = express();
@@ -89,7 +93,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const port = await listen(0);
   return {
     base: `http://127.0.0.1:${port}`,
-    ...{ metrics, toggles, slot, line, models, asked, captured, crashes },
+    ...{ metrics, toggles, slot, line, models, asked, captured, crashes, upstreams },
     setClock(sec) {
       offsetMs = sec * 1000 - (performance.now() - startedAt);
     },
@@ -122,6 +126,15 @@ function someModels(): ModelStatus[] {
     model('multilingual-large-v3-turbo', { bytes: 874_188_075 }),
     model('european', { bytes: 714_000_000 }),
     model('cjk', { bytes: 262_000_000, failure: 'The download of cjk failed: no space left on the disk' }),
+  ];
+}
+
+function someUpstreams(): UpstreamHealth[] {
+  const since = new Date(Date.now() - 65_000);
+  const problem = { kind: 'refused', says: 'refuses the connection' } as const;
+  return [
+    { category: 'tts', problem, isAbsent: true, since },
+    { category: 'llm', problem: null, isAbsent: false, since },
   ];
 }
 

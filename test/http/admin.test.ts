@@ -245,7 +245,9 @@ test('every name that a client can choose is shown as text', async () => {
   admin.metrics.record(exchange({ model: EVIL, route: EVIL }));
   admin.models.push(model('m', { family: EVIL, failure: `"${EVIL}'` }));
   admin.crashes.push(crash({ message: EVIL, requestId: EVIL }));
-  for (const name of ['requests', 'models', 'summary', 'crashes']) {
+  const problem = { kind: 'unreachable', says: EVIL } as const;
+  admin.upstreams.push({ category: 'llm', problem, isAbsent: false, since: new Date() });
+  for (const name of ['requests', 'models', 'summary', 'crashes', 'upstreams']) {
     const text = await fragment(await get(admin, `/admin/fragments/${name}`));
     assert(!text.includes('<img'), name);
     assert.equal(text.includes('&lt;img src=x onerror=alert(1)&gt;'), name !== 'summary', name);
@@ -287,6 +289,29 @@ test('a crash is shown with its end, its request and its last words, and is JSON
   assert.equal(crashes.length, 2);
   for (const each of crashes)
     assert.deepEqual(Object.keys(crashSchema.parse(each)).sort(), Object.keys(crashSchema.shape).sort());
+});
+
+test('an upstream that does not serve has a row with the cause in words, and since when', async () => {
+  await using admin = await startAdmin();
+  const rows = async () => {
+    const text = await fragment(await get(admin, '/admin/fragments/upstreams'));
+    const cells = (row: string) =>
+      row
+        .replace(/<[^>]*>/g, ' ')
+        .replace(/\s+/g, ' ')
+        .trim();
+    return text
+      .split('<tr data-key')
+      .slice(1)
+      .map((row) => cells(row.replace(/^[^>]*>/, '')));
+  };
+  assert.deepEqual(await rows(), [
+    'Speech none nothing is at the default address, and no setting names another 1 min 5 s',
+    'Chat serves – 1 min 5 s',
+  ]);
+  const problem = { kind: 'tls', says: 'has a certificate that is not trusted (CERT)' } as const;
+  admin.upstreams[1] = { category: 'llm', problem, isAbsent: false, since: new Date() };
+  assert.equal((await rows())[1], 'Chat down has a certificate that is not trusted (CERT) 0 s');
 });
 
 function crash(differing: Partial<CrashRecord> = {}): CrashRecord {

@@ -1,10 +1,11 @@
 /** `voxgate doctor`: what is wrong is found and says what to do, and a check that hangs does not hang the command. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { createServer, type Server as HttpServer } from 'node:http';
+import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { createServer, type Server as HttpServer, type RequestListener } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -168,7 +169,7 @@ test('an upstream that answers is ok, and one that fails or falls silent is not'
     await findings({ SVC_MODEL_DIR: dir, SVC_LLM_BACKEND_URL: url, SVC_TTS_UPSTREAM_URL: at(ollama) });
   const three = await chat(at(ollama));
   assert.equal(three['chat upstream'], `ok: ${at(ollama)} answers`, 'as /v1/models lists it');
-  assert.match(three['speech upstream'] ?? '', /^warning: .*\/health with status 404/);
+  assert.equal(three['speech upstream'], `ok: ${at(ollama)} answers`, 'a server without /health is up');
   assert.equal(
     (await chat(`${at(ollama)}/v1/`))['chat upstream'],
     `ok: ${at(ollama)} answers`,
@@ -176,7 +177,7 @@ test('an upstream that answers is ok, and one that fails or falls silent is not'
   );
   assert.match(
     (await chat(at(answering)))['chat upstream'] ?? '',
-    /^warning: .* answers \/v1\/models with something that is no list of models: /,
+    /^warning: .* answers \/v1\/models with something that is no list of models: set SVC_LLM_BACKEND_URL/,
   );
   const none = await findings({ SVC_MODEL_DIR: dir, SVC_TTS_UPSTREAM_URL: '', SVC_LLM_BACKEND_URL: '' });
   for (const name of ['speech upstream', 'chat upstream'])
@@ -185,6 +186,81 @@ test('an upstream that answers is ok, and one that fails or falls silent is not'
       /^ok: (none: nothing answers at|.* answers$)/,
       'an upstream that no setting names is no warning',
     );
+});
+
+/** A certificate that nothing vouches for, and its key. */
+function selfSigned(dir: string) {
+  const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')];
+  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
+  const files = ['-keyout', key, '-out', cert];
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+  execFileSync('openssl', ['req', '-x509', ...kind, ...files, ...names], { stdio: 'pipe' });
+  return { key: readFileSync(key), cert: readFileSync(cert) };
+}
+
+test('the cause why an upstream cannot serve is named, with what to do', async (t) => {
+  const dir = folder(t);
+  const serve = (answer: RequestListener) => listening(t, createServer(answer));
+  const status = (code: number) => serve((_req, res) => res.writeHead(code).end());
+  const page = await serve((_req, res) =>
+    res.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }).end('<html>Log in</html>'),
+  );
+  const secure = await listening(
+    t,
+    createSecureServer(selfSigned(dir), (_req, res) => res.end('{"data":[]}')),
+  );
+  const silent = await listening(
+    t,
+    createTcpServer((socket) => t.after(() => socket.destroy())),
+  );
+  const odd = await listening(
+    t,
+    createTcpServer((socket) => socket.end('220 mail.example ESMTP\r\n')),
+  );
+  const chat = async (url: string, env: NodeJS.ProcessEnv = {}) =>
+    (await findings({ SVC_MODEL_DIR: dir, SVC_LLM_BACKEND_URL: url, ...env }))['chat upstream'] ?? '';
+  const closing = createTcpServer();
+  const closed = await listening(t, closing);
+  closing.close();
+  const at = (port: number, scheme = 'http') => `${scheme}://127.0.0.1:${port}`;
+  const key = { SVC_LLM_API_KEY: 'wrong' };
+  for (const [found, expected] of [
+    [await chat(at(closed)), /refuses the connection: start it, or correct SVC_LLM_BACKEND_URL$/],
+    [await chat('http://nowhere.invalid'), /a name that is not found \(DNS\): correct the host in SVC_LLM_/],
+    [await chat(at(secure, 'https')), /not trusted \(DEPTH_ZERO_SELF_.*: .*NODE_EXTRA_CA_CERTS/],
+    [await chat(at(page, 'https')), /does not speak TLS: .*correct the scheme/],
+    [await chat(at(silent)), /does not answer in time: look whether it hangs/],
+    [await chat(at(odd)), /answers something that is no HTTP: correct the port/],
+    [await chat(at(await status(401))), /status 401, so it wants a key: set SVC_LLM_API_KEY/],
+    [await chat(at(await status(403)), key), /so it refuses the key that it is sent: set SVC_LLM_API_KEY/],
+    [await chat(at(await status(500))), /with status 500: its log says why/],
+    [
+      await chat(at(page)),
+      /with a web page that is no list of models: set SVC_LLM_BACKEND_URL to the address/,
+    ],
+  ] as const) {
+    assert.match(found, /^warning: https?:\/\//);
+    assert.match(found, expected);
+  }
+  for (const host of ['127.0.0.1', 'localhost'])
+    assert.match(
+      await chat(`http://${host}:${page}`, { SVC_PORT: String(page) }),
+      /^problem: .* is this gateway itself: set SVC_LLM_BACKEND_URL to another address/,
+    );
+});
+
+test('a speech server without /health is up unless its list of models says otherwise', async (t) => {
+  const speech = async (list: number, health = 404) => {
+    const server = createServer((req, res) => res.writeHead(req.url === '/health' ? health : list).end());
+    const url = `http://127.0.0.1:${await listening(t, server)}`;
+    const found = await findings({ SVC_MODEL_DIR: folder(t), SVC_TTS_UPSTREAM_URL: url });
+    return (found['speech upstream'] ?? '').replace(url, 'it');
+  };
+  assert.equal(await speech(404), 'ok: it answers');
+  assert.equal(await speech(200, 405), 'ok: it answers', 'also where the list is none');
+  assert.match(await speech(401), /^warning: it answers \/v1\/models with status 401, so it wants a key/);
+  assert.match(await speech(503), /^warning: it answers \/v1\/models with status 503/);
+  assert.match(await speech(200, 500), /^warning: it answers \/health with status 500/);
 });
 
 test('the space for uploads is what is left besides the space that stays free', (t) =>

@@ -15,10 +15,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { metricsSchema } from '../../src/admin/openapi.ts';
+import { VERSION } from '../../src/version.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { scriptedVoices } from '../voices.ts';
 import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 import { rawClient } from './raw-client.ts';
+import { connectLive } from './realtime.ts';
 
 const day = (at = new Date()) =>
   [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((n) => String(n).padStart(2, '0')).join('-');
@@ -407,6 +409,38 @@ test('Prometheus counts the same requests as the metrics', async () => {
   const [, errors, served] = /"(sum by \S+ \(rate\(\S*4xx\|5xx\S*) \/ (.*)",$/m.exec(dashboard) ?? [];
   assert(errors);
   assert.equal(served, errors.replace('4xx|5xx', '2xx|4xx|5xx'), 'its error rate is that of the metrics');
+});
+
+test('calls of upstreams are counted by the models that these list, and what runs is told', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(wholeAnswer('{"data":[{"id":"llama3:latest"},{"id":"kokoro"},{"id":"e5"}]}'));
+  const url = upstream.url;
+  await using gateway = await startGateway({ env: { SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND_URL: url } });
+  const series = async () => await (await fetch(`${gateway.base}/metrics`)).text();
+  await series(); // reads the lists
+  for (const [path, model] of [
+    ['chat/completions', 'llama3'],
+    ['completions', 'llama3:latest'],
+    ['embeddings', 'e5'],
+    ['embeddings', 'made-up'],
+    ['audio/speech', 'kokoro'],
+  ]) {
+    const headers = { 'Content-Type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify({ model }) };
+    await (await fetch(`${gateway.base}/v1/${path}`, init)).text();
+  }
+  await using _live = await connectLive(gateway);
+  const text = await series();
+  for (const line of [
+    'voxgate_requests_total{category="llm",class="2xx",model="llama3:latest"} 2',
+    'voxgate_requests_total{category="llm",class="2xx",model="e5"} 1',
+    'voxgate_requests_total{category="llm",class="2xx",model="other"} 1',
+    'voxgate_requests_total{category="tts",class="2xx",model="kokoro"} 1',
+    'voxgate_upstream_up{upstream="llm"} 1',
+    'voxgate_live_sessions{protocol="realtime"} 1',
+    `voxgate_build_info{version="${VERSION}",`,
+  ])
+    assert(text.includes(line), `missing: ${line}\n${text}`);
 });
 
 test('a stop loses no line', async () => {

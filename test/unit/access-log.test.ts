@@ -17,7 +17,7 @@ import { createAccessLog, createStdoutLog } from '../../src/observability/access
 import { createInstruments } from '../../src/observability/instruments.ts';
 import { localDay } from '../../src/observability/local-day.ts';
 import { until } from '../until.ts';
-import { exchange, folder, onSmallDisk, recordingLog } from './observability-fixtures.ts';
+import { exchange, folder, IDLE, onSmallDisk, recordingLog } from './observability-fixtures.ts';
 
 const NOON = new Date(2026, 2, 4, 12, 0, 0);
 const FILE = 'access-2026-03-04.jsonl';
@@ -303,8 +303,7 @@ test('while the access log is off, its old files are removed, and no folder is m
   const begin = (logDir: string) => {
     const env = { SVC_OBS_ACCESS_LOG_ENABLED: 'off', SVC_OBS_LOG_DIR: logDir, SVC_OBS_PAYLOAD_DIR: dir };
     const { observability } = readConfig(env).config;
-    const slot = () => ({ holder: null, heldForMs: 0, waiting: [] });
-    return createInstruments(observability, { log: recordingLog().log, slot, knownModels: [] });
+    return createInstruments(observability, { ...IDLE, log: recordingLog().log });
   };
   const [one, other] = [begin(dir), begin(join(dir, 'logs'))];
   await until('the old file is gone', () => !existsSync(old));

@@ -9,7 +9,7 @@ function setUp(maxSessions: number) {
   const begin = (network: string, idleMs = 0) => {
     if (!places.makeRoom({ network })) throw tooManySessions();
     const giveUp = ({ code }: Error & { code: string }) => void ended.push(`${network} ${idleMs} ${code}`);
-    const session = { network, idleMs: () => idleMs, giveUp };
+    const session = { protocol: 'realtime', network, idleMs: () => idleMs, giveUp } as const;
     places.take(session);
     return () => places.release(session);
   };

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import winston from 'winston';
 import type { Exchange } from '../../src/observability/exchange.ts';
+import type { PrometheusOptions } from '../../src/observability/prometheus.ts';
 
 export function exchange(over: Partial<Exchange> = {}): Exchange {
   return {
@@ -23,6 +24,15 @@ export function exchange(over: Partial<Exchange> = {}): Exchange {
     ...over,
   };
 }
+
+/** A gateway without models, upstreams and work. */
+export const IDLE: PrometheusOptions = {
+  knownModels: [],
+  slot: () => ({ holder: null, heldForMs: 0, waiting: [] }),
+  liveSessions: () => [],
+  upstreams: { causes: ['refused', 'tls'], health: async () => [], nameOf: () => undefined },
+  build: { version: '1.2.3', cpu: 'avx2', device: 'cpu' },
+};
 
 /** Makes a folder that is removed with the test. */
 export function folder(t: TestContext): string {

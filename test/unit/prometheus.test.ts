@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { createPrometheus } from '../../src/observability/prometheus.ts';
-import { exchange } from './observability-fixtures.ts';
-
-const FREE = () => ({ holder: null, heldForMs: 0, waiting: [] });
+import { BUDGETS } from '../../src/limits/budgets.ts';
+import { createPrometheus, type UpstreamNow } from '../../src/observability/prometheus.ts';
+import { exchange, IDLE } from './observability-fixtures.ts';
 
 test('an exchange becomes series, in seconds', async () => {
-  const prometheus = createPrometheus({ knownModels: ['m'], slot: FREE });
+  const prometheus = createPrometheus({ ...IDLE, knownModels: ['m'] });
   prometheus.record(
     exchange({ model: 'm', latencyMs: 300, slotWaitMs: 20, audioSec: 4, rtf: 0.05, bytesIn: 7, bytesOut: 9 }),
   );
@@ -36,7 +35,7 @@ test('an exchange becomes series, in seconds', async () => {
 });
 
 test('every line is of the exposition format, and every family has help and type once', async () => {
-  const prometheus = createPrometheus({ knownModels: ['m'], slot: FREE });
+  const prometheus = createPrometheus({ ...IDLE, knownModels: ['m'] });
   prometheus.record(exchange({ model: 'm', slotWaitMs: 1, audioSec: 1, rtf: 1 }));
   const lines = (await prometheus.render()).split('\n').filter((line) => line !== '');
   const sample =
@@ -48,7 +47,7 @@ test('every line is of the exposition format, and every family has help and type
 });
 
 test('a name that a client gives never becomes a label', async () => {
-  const prometheus = createPrometheus({ knownModels: ['m'], slot: FREE });
+  const prometheus = createPrometheus({ ...IDLE, knownModels: ['m'] });
   for (let n = 0; n < 1000; n += 1) prometheus.record(exchange({ model: `evil-${n}`, rtf: 1, audioSec: 1 }));
   prometheus.record(exchange({ model: undefined }));
   prometheus.modelLoaded('evil', 1);
@@ -65,6 +64,7 @@ const WAITING = [
 test('models come and go, and the slot is asked at every scrape', async () => {
   let holder: 'llm' | null = null;
   const prometheus = createPrometheus({
+    ...IDLE,
     knownModels: ['m'],
     slot: () => ({ holder, heldForMs: holder ? 1500 : 0, waiting: holder ? WAITING : [] }),
   });
@@ -88,8 +88,58 @@ test('models come and go, and the slot is asked at every scrape', async () => {
   assert(second.includes('voxgate_slot_waiting{category="tts"} 0\n'));
 });
 
+test('calls of an upstream are counted by the models that it lists, up to a bound', async () => {
+  const { maxUpstreamModels } = BUDGETS.metrics;
+  const listed = ['llama3:latest', ...Array.from({ length: maxUpstreamModels }, (_, n) => `listed-${n}`)];
+  const nameOf = (category: string, model: string) =>
+    category === 'llm' ? listed.find((name) => name.split(':')[0] === model) : undefined;
+  const prometheus = createPrometheus({ ...IDLE, upstreams: { ...IDLE.upstreams, nameOf } });
+  for (const model of ['llama3', 'made-up', ...listed.slice(1)])
+    for (const path of ['/v1/chat/completions', '/v1/embeddings'])
+      prometheus.record(exchange({ category: 'llm', path, model }));
+  prometheus.record(exchange({ category: 'asr', model: 'listed-0' }));
+  const text = await prometheus.render();
+  const labels = new Map(
+    [...text.matchAll(/^voxgate_requests_total\{(category="\w+"),.*model="(.+)"\} (\d+)$/gm)].map(
+      ([, category, model, count]) => [`${category} ${model}`, count],
+    ),
+  );
+  assert.equal(labels.get('category="llm" llama3:latest'), '2');
+  assert.equal(labels.get('category="llm" listed-0'), '2');
+  assert.equal(labels.get('category="llm" other'), '4', 'a made up name, and one above the bound');
+  assert.equal(labels.get('category="asr" other'), '1');
+  assert.equal(labels.size, maxUpstreamModels + 2);
+});
+
+test('upstreams, live sessions and the build are told at every scrape', async () => {
+  let problem: UpstreamNow['problem'] = null;
+  const prometheus = createPrometheus({
+    ...IDLE,
+    liveSessions: () => [{ protocol: 'wyoming' }, { protocol: 'wyoming' }],
+    upstreams: {
+      ...IDLE.upstreams,
+      health: async () => [
+        { category: 'llm', problem, isAbsent: false },
+        { category: 'tts', problem: { kind: 'refused' }, isAbsent: true },
+      ],
+    },
+  });
+  const serving = await prometheus.render();
+  assert(serving.includes('voxgate_upstream_up{upstream="llm"} 1\n'));
+  assert(serving.includes('voxgate_upstream_problem{upstream="llm",cause="tls"} 0\n'));
+  assert(!serving.includes('upstream="tts"'), 'an upstream that is meant to be absent alarms nobody');
+  assert(serving.includes('voxgate_live_sessions{protocol="realtime"} 0\n'));
+  assert(serving.includes('voxgate_live_sessions{protocol="wyoming"} 2\n'));
+  assert(serving.includes('voxgate_build_info{version="1.2.3",cpu="avx2",device="cpu"} 1\n'));
+  problem = { kind: 'tls' };
+  const failing = await prometheus.render();
+  assert(failing.includes('voxgate_upstream_up{upstream="llm"} 0\n'));
+  assert(failing.includes('voxgate_upstream_problem{upstream="llm",cause="tls"} 1\n'));
+  assert(failing.includes('voxgate_upstream_problem{upstream="llm",cause="refused"} 0\n'));
+});
+
 test('a figure that is no number is left out instead of thrown', async () => {
-  const prometheus = createPrometheus({ knownModels: [], slot: FREE });
+  const prometheus = createPrometheus(IDLE);
   prometheus.record(exchange({ rtf: Number.POSITIVE_INFINITY, audioSec: Number.NaN, latencyMs: -1 }));
   const text = await prometheus.render();
   assert(text.includes('voxgate_requests_total{category="asr",class="2xx",model="other"} 1\n'));
@@ -97,8 +147,8 @@ test('a figure that is no number is left out instead of thrown', async () => {
 });
 
 test('two gateways in one process do not share series, and a closed one has none', async () => {
-  const one = createPrometheus({ knownModels: [], slot: FREE });
-  const two = createPrometheus({ knownModels: [], slot: FREE });
+  const one = createPrometheus(IDLE);
+  const two = createPrometheus(IDLE);
   one.record(exchange());
   assert(!(await two.render()).includes('voxgate_requests_total{'));
   one.close();
@@ -108,9 +158,11 @@ test('two gateways in one process do not share series, and a closed one has none
 
 test('the registry does not keep the process alive', () => {
   const source = new URL('../../src/observability/prometheus.ts', import.meta.url).href;
+  const fixtures = new URL('./observability-fixtures.ts', import.meta.url).href;
   const script = `
     const { createPrometheus } = await import(${JSON.stringify(source)});
-    const p = createPrometheus({ knownModels: [], slot: () => ({ holder: null, heldForMs: 0, waiting: [] }) });
+    const { IDLE } = await import(${JSON.stringify(fixtures)});
+    const p = createPrometheus(IDLE);
     await p.render();
     console.log('rendered');`;
   const out = execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {

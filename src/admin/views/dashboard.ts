@@ -19,6 +19,7 @@ export function dashboard(hasSession: boolean): Html {
         ${chart('rtf', 'Real-time factor', NOT_MEASURED, rtfNote)}
       </section>
       ${polled('models', 'every 5s')}
+      ${polled('upstreams', 'every 10s')}
       ${polled('requests', 'every 2s')}
       ${polled('crashes', 'every 60s')}`,
     hasSession,

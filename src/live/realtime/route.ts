@@ -109,11 +109,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
     });
     open.add(connection);
-    const session: LiveSession = {
-      network,
-      idleMs: () => connection.idleMs(),
-      giveUp: (why) => connection.giveUp(why),
-    };
+    const session = sessionOf(connection, network);
     deps.places.take(session);
     deps.log.info('live session', { requestId, sessions: open.size });
     void connection.closed.then(() => {
@@ -153,6 +149,14 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     },
   };
 }
+
+/** What the places know of a connection. */
+const sessionOf = (connection: Connection, network: string): LiveSession => ({
+  protocol: 'realtime',
+  network,
+  idleMs: () => connection.idleMs(),
+  giveUp: (why) => connection.giveUp(why),
+});
 
 /** The connection for the WebSocket. @throws GatewayError where the request asks for none, or wrongly */
 function offerOf(req: Request, res: Response): OfferedUpgrade {

@@ -185,6 +185,7 @@ class WyomingConnection implements Connection {
     });
     this.#request = null;
     const session: LiveSession = {
+      protocol: 'wyoming',
       network,
       idleMs: () => this.#inbox.silentMs(),
       giveUp: (why) => this.#fail(why),
