@@ -169,6 +169,9 @@ const records = {
     .min(1)
     .default('logs')
     .describe('folder of the access log; `-` writes it to standard output'),
+  SVC_OBS_LOG_PROBES: onOff
+    .default(false)
+    .describe('whether `/health`, `/ready` and `/metrics` get lines in it when all is well'),
   SVC_OBS_LOG_MAX_DAYS: number(0, 36_500)
     .default(30)
     .describe('age at which access logs are removed, days; may be a fraction'),
@@ -329,6 +332,7 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
       payload: s.SVC_OBS_PAYLOAD_ENABLED,
       metricsWindowSec: s.SVC_OBS_METRICS_WINDOW_SEC,
       logDir: s.SVC_OBS_LOG_DIR === '-' ? '-' : resolve(s.SVC_OBS_LOG_DIR),
+      logProbes: s.SVC_OBS_LOG_PROBES,
       logMaxDays: s.SVC_OBS_LOG_MAX_DAYS,
       logMaxGb: s.SVC_OBS_LOG_MAX_GB,
       payloadDir: resolve(s.SVC_OBS_PAYLOAD_DIR),

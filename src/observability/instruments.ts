@@ -29,6 +29,7 @@ export interface InstrumentsConfig {
   readonly metricsWindowSec: number;
   /** `-` is standard output. */
   readonly logDir: string;
+  readonly logProbes: boolean;
   readonly logMaxDays: number;
   readonly logMaxGb: number;
   readonly payloadDir: string;
@@ -83,7 +84,8 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
         metrics.record(exchange);
         prometheus.record(exchange);
       }
-      if (toggles.get('access_log')) accessLog.write(exchange);
+      if (toggles.get('access_log') && (config.logProbes || !isDullProbe(exchange)))
+        accessLog.write(exchange);
     },
     beginCapture: (requestId, at) =>
       toggles.get('payload') ? withoutVoices(capture.begin(requestId, at)) : null,
@@ -92,4 +94,13 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
       prometheus.close();
     },
   };
+}
+
+const PROBES = ['/health', '/ready', '/metrics'];
+
+/** Orchestrators and Prometheus ask every few seconds. Their lines would hide the others, unless something is wrong. */
+function isDullProbe({ method, path, status, class: outcome }: Exchange): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  if (!PROBES.includes(path ?? '')) return false;
+  return outcome === '2xx' || (path === '/ready' && status === 503);
 }

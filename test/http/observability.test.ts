@@ -161,12 +161,38 @@ test('every request that the parser refuses has one line, whatever comes behind 
   }
   const series = await (await fetch(`${gateway.base}/metrics`)).text();
   assert.doesNotMatch(series, /^voxgate_requests_total\{/m);
+  await (await fetch(`${gateway.base}/admin`)).text();
   const lines = await accessLog(gateway, 4);
   assert.deepEqual(
     lines.slice(0, 3).map(({ ts, ...line }) => line),
     expected,
   );
-  assert.deepEqual([lines.length, lines[3].path], [4, '/metrics']);
+  assert.deepEqual([lines.length, lines[3].path], [4, '/admin']);
+});
+
+test('a probe has a line when it fails, and always where a setting wants it', async () => {
+  const key = { Authorization: 'Bearer k' };
+  const linesWith = async (env: Record<string, string>) => {
+    await using gateway = await startGateway({ env: { SVC_API_KEY: 'k', ...env } });
+    const ask = async (path: string, init: RequestInit = {}) =>
+      (await fetch(gateway.base + path, init)).text();
+    for (const path of ['/health', '/ready?why=probe', '/metrics']) {
+      await ask(path, { headers: key });
+      await ask(path, { headers: key, method: 'HEAD' });
+    }
+    await ask('/metrics');
+    await ask('/health', { method: 'POST' });
+    await ask('/v1/models', { headers: key });
+    await accessLog(gateway, 3);
+    await gateway.app.close();
+    return (await accessLog(gateway, 3)).map(({ method, path, status }) => `${method} ${path} ${status}`);
+  };
+  const others = ['GET /metrics 401', 'POST /health 405', 'GET /v1/models 200'];
+  assert.deepEqual(await linesWith({}), others);
+  assert.deepEqual(await linesWith({ SVC_OBS_LOG_PROBES: 'on' }), [
+    ...['/health', '/ready', '/metrics'].flatMap((path) => [`GET ${path} 200`, `HEAD ${path} 200`]),
+    ...others,
+  ]);
 });
 
 test('the line of a european transcription has the language of its words', async () => {
@@ -346,7 +372,7 @@ test('client_ip is the address of the socket, unless a trusted proxy names the c
     ['loopback, 10.0.0.0/8', `${forwarded}, 10.1.2.3`, '203.0.113.7'],
   ] as const) {
     await using gateway = await startGateway({ env: { SVC_TRUST_PROXY: trust } });
-    await (await fetch(`${gateway.base}/health`, { headers: { 'X-Forwarded-For': header } })).text();
+    await (await fetch(`${gateway.base}/v1/models`, { headers: { 'X-Forwarded-For': header } })).text();
     const [line] = await accessLog(gateway, 1);
     assert.equal(line.client_ip, expected, `${trust}: ${header}`);
   }
@@ -446,7 +472,7 @@ test('calls of upstreams are counted by the models that these list, and what run
 test('a stop loses no line', async () => {
   await using gateway = await startGateway();
   const { logDir } = gateway.config.observability;
-  for (let i = 0; i < 50; i++) await (await fetch(`${gateway.base}/health`)).text();
+  for (let i = 0; i < 50; i++) await (await fetch(`${gateway.base}/openapi.json`)).text();
   const lines: string[] = [];
   const { app } = gateway;
   await app.close();

@@ -296,6 +296,26 @@ test('what is too old is removed at the start and every half hour, without a lin
   assert.deepEqual(readdirSync(dir), [FILE]);
 });
 
+test('a gateway that is not ready is no news, and a probe that fails otherwise is', async (t) => {
+  const dir = folder(t);
+  const { observability } = readConfig({ SVC_OBS_LOG_DIR: dir, SVC_OBS_PAYLOAD_DIR: dir }).config;
+  const instruments = createInstruments(observability, { ...IDLE, log: recordingLog().log });
+  for (const [path, status] of [
+    ['/ready', 503],
+    ['/metrics', 500],
+    ['/health', 503],
+  ] as const)
+    instruments.finished(exchange({ method: 'GET', path, status, class: '5xx' }));
+  await instruments.close();
+  const written = readdirSync(dir).flatMap((name) =>
+    readFileSync(join(dir, name), 'utf8').trim().split('\n'),
+  );
+  assert.deepEqual(
+    written.map((line) => JSON.parse(line).path),
+    ['/metrics', '/health'],
+  );
+});
+
 test('while the access log is off, its old files are removed, and no folder is made', async (t) => {
   const dir = folder(t);
   const old = join(dir, 'access-2026-02-01.jsonl');
