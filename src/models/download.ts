@@ -150,7 +150,15 @@ async function startOf(
 ): Promise<number> {
   const { response } = answer;
   const status = response.statusCode;
-  if (status === 200) return 0;
+  const { host, pathname } = new URL(request.url);
+  if (status === 200) {
+    if (isWebPage(answer, request))
+      throw new DownloadError(
+        `the answer of ${host} is a web page, not weights: is there a login or a proxy between?`,
+        false,
+      );
+    return 0;
+  }
   if (status === 206) {
     const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(String(response.headers['content-range']));
     if (offset > 0 && Number(range?.[1]) === offset) return offset;
@@ -164,7 +172,6 @@ async function startOf(
       true,
     );
   }
-  const host = new URL(request.url).host;
   if (status === 401 || status === 403) {
     throw new DownloadError(
       `${host} answered ${status}: set HF_TOKEN to a token that may read this file`,
@@ -173,10 +180,16 @@ async function startOf(
   }
   const after = Number(response.headers['retry-after']);
   throw new DownloadError(
-    `${host} answered ${status} for ${new URL(request.url).pathname}`,
+    `${host} answered ${status} for ${pathname}`,
     status === 429 || status >= 500,
     after > 0 ? after * 1000 : undefined,
   );
+}
+
+/** A server may know no better type for weights, but those have their size. */
+function isWebPage({ response: { headers } }: GetAnswer, { bytes }: DownloadRequest): boolean {
+  const isHtml = /^text\/html\b/i.test(String(headers['content-type'] ?? ''));
+  return isHtml && (bytes === null || Number(headers['content-length']) !== bytes);
 }
 
 /** The size and hash that the whole file must have: the pinned values, or else those in the LFS headers of the hub. */

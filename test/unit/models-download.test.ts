@@ -72,6 +72,31 @@ test('a whole file arrives, with progress that ends at its size', async () => {
   await assertWhole();
 });
 
+test('a web page in place of weights is called one at once, and what came before stays', async () => {
+  const page = (length?: number) => (_: unknown, response: ServerResponse) => {
+    const size = length === undefined ? {} : { 'content-length': length };
+    response
+      .writeHead(200, { 'content-type': 'text/html; charset=utf-8', ...size })
+      .end('<html>Log in</html>');
+  };
+  const part = content.subarray(0, 1000);
+  await writeFile(`${target}.part`, part);
+  await writeFile(`${target}.part.etag`, '"content-1"');
+  const message = /^the answer of 127\.0\.0\.1:\d+ is a web page, not weights: is there a login or a proxy/;
+  for (const answer of [page(), page(19)]) {
+    hub.next.push(answer);
+    await assert.rejects(get(), { message });
+  }
+  assert.equal(hub.requests.length, 2, 'asking again would give the same page');
+  assert.deepEqual(await readFile(`${target}.part`), part);
+  hub.next.push((_, response) => {
+    const headers = { 'content-type': 'text/html', 'content-length': content.length };
+    response.writeHead(200, headers).end(content);
+  });
+  await get();
+  await assertWhole();
+});
+
 test('a cut connection is resumed where it broke, under the same ETag', async () => {
   hub.next.push(cutAfter(100_000));
   await get();
