@@ -338,7 +338,7 @@ function buildPages(config: Config, deps: AppDeps, parts: { engine: Engine; serv
     captures: createCaptureActions({
       dir: config.observability.payloadDir,
       capture: instruments.capture,
-      base: () => ownBaseUrl(parts.server),
+      base: () => ownBaseUrl(parts.server, config.host),
       apiKey: config.apiKeys[0],
     }),
     models: createModelActions({

@@ -50,8 +50,9 @@ export type AnswerTo<F extends Fields> = 'response_format' extends keyof F
 type AnswerIn<Format> = Format extends ResponseFormat ? Answers[Format] : Answers['json'];
 
 export interface Gateway extends AsyncDisposable {
-  /** Without a slash at the end, as `http://127.0.0.1:8000`. */
+  /** Without a slash at the end, as `http://127.0.0.1:8000`; `unix:` and a path at a Unix socket. */
   readonly url: string;
+  /** 0 at a Unix socket. */
   readonly port: number;
   /**
    * The text of a file, as this gateway answers it over HTTP. Many calls may be made at once: they are sent one after
@@ -79,9 +80,9 @@ export interface Gateway extends AsyncDisposable {
  */
 export async function createGateway(settings: Settings = {}): Promise<Gateway> {
   const { config, ...parts } = open(settings);
-  const { app, address } = await startGateway(config, { ...parts, crashes: { list: () => [] } });
+  const { app, port } = await startGateway(config, { ...parts, crashes: { list: () => [] } });
   await preload(app, config, parts);
-  const url = ownBaseUrl(app.server) ?? '';
+  const url = ownBaseUrl(app.server, config.host) ?? '';
   const line = callLine();
   let closing: Promise<void> | undefined;
   const close = () => {
@@ -91,7 +92,7 @@ export async function createGateway(settings: Settings = {}): Promise<Gateway> {
   };
   return {
     url,
-    port: address.port,
+    port,
     close,
     [Symbol.asyncDispose]: close,
     async transcribe(audio, fields, { signal } = {}) {

@@ -9,7 +9,7 @@ import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { z } from 'zod';
-import { withoutTrailingSlashes } from '../address.ts';
+import { reachedAt, withoutTrailingSlashes } from '../address.ts';
 import { GatewayError } from '../errors.ts';
 import { MASKED } from '../gateway-keys.ts';
 import { CAPTURE_FILES } from './capture-folder.ts';
@@ -43,7 +43,7 @@ const NOT_SENT_AGAIN =
 
 /**
  * Replays one capture.
- * @param base the base URL of the gateway, such as `http://127.0.0.1:8000`
+ * @param base the base URL of the gateway, such as `http://127.0.0.1:8000`, or its Unix socket
  * @param apiKey the key for a gateway that needs one, because captures hold no keys
  * @param signal ends the replay, which then rejects with its reason
  * @throws GatewayError `not_replayable` for a folder without a complete capture, and for a request that no client sends;
@@ -68,8 +68,9 @@ export async function replay(
     ...headersOf(meta.request_headers, apiKey),
     ...(size > 0 && { 'content-length': String(size) }),
   };
-  const sent = { method: meta.method, path: meta.url, body, signal, headers };
-  return await send(new URL(base), sent, async (response) => {
+  const { url, socketPath } = reachedAt(base);
+  const sent = { method: meta.method, path: meta.url, body, signal, headers, socketPath };
+  return await send(new URL(url), sent, async (response) => {
     const { difference, now, then } = await compare(captured, response);
     const status = { captured: meta.status, now: response.statusCode ?? 0 };
     const latencyMs = Math.round((performance.now() - startedAt) * 100) / 100;
@@ -95,6 +96,7 @@ interface Sent {
   /** The path of the file that holds the body. */
   body: string;
   signal: AbortSignal | undefined;
+  socketPath: string | undefined;
 }
 
 /** Sends what fetch refuses to send too, such as a GET with a body. @param read gets the answer, and may read it slowly */

@@ -1,9 +1,11 @@
 /** What `voxgate doctor` checks. Each check says what it found, or in one sentence what to do. */
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { access, constants, stat, statfs } from 'node:fs/promises';
+import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
-import { baseUrl, reachable, withoutTrailingSlashes } from '../address.ts';
+import { baseUrl, reachable, reachedAt, socketPathOf, withoutTrailingSlashes } from '../address.ts';
 import { findFfmpeg } from '../audio/find-ffmpeg.ts';
 import type { Config } from '../config/config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
@@ -16,6 +18,7 @@ import { megabytes } from '../models/disk.ts';
 import type { ModelStore, VerifiedFile } from '../models/store.ts';
 import { createInventory, type Inventory, type UpstreamHealth } from '../proxy/inventory.ts';
 import type { ProblemKind } from '../proxy/probe.ts';
+import { type ListenAddress, listenAddresses, lookAt } from './listening-sockets.ts';
 
 export interface Finding {
   /** A problem keeps the gateway, or a part that is switched on, from working. */
@@ -60,10 +63,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     ...(verify ? [check('hashes', (signal) => hashes(store, signal))] : []),
     check('speech upstream', () => upstream(config, 'tts', inventory)),
     check('chat upstream', () => upstream(config, 'llm', inventory)),
-    check('port', (signal) => port(config, 'SVC_PORT', config.port, signal)),
-    ...(config.wyomingPort === undefined
-      ? []
-      : [check('Wyoming port', (signal) => port(config, 'SVC_WYOMING_PORT', config.wyomingPort, signal))]),
+    ...listening(config),
     folder('models', config.modelDir, config.modelDownload ? problem : warning, 'SVC_MODEL_DIR'),
     folder('uploads', config.tmpDir, problem, 'SVC_TMP_DIR'),
     folder('crashes', config.crashDir, warning, 'SVC_CRASH_DIR'),
@@ -152,7 +152,11 @@ async function upstream(
   const { url } = config[category];
   const setting = category === 'tts' ? 'SVC_TTS_UPSTREAM_URL' : 'SVC_LLM_BACKEND_URL';
   const { origin } = new URL(url);
-  if (port !== 0 && [host, reachable(host), 'localhost'].some((own) => baseUrl(own, port) === origin))
+  if (
+    port !== 0 &&
+    socketPathOf(host) === undefined &&
+    [host, reachable(host), 'localhost'].some((own) => baseUrl(own, port) === origin)
+  )
     return problem(`${origin} is this gateway itself: set ${setting} to another address, or move SVC_PORT`);
   const found = (await inventory.health()).find((health) => health.category === category);
   if (!found?.problem) return ok(`${origin} answers`);
@@ -176,13 +180,42 @@ const CURES: Readonly<Record<ProblemKind, (setting: string, key: string) => stri
   'not-json': (setting) => `set ${setting} to the address that its /v1 is below`,
 };
 
+/** Whether the gateway can listen: at its port or Unix socket, and at the port of Wyoming. */
+function listening(config: Config): Check[] {
+  const [http, wyoming] = listenAddresses(config);
+  const path = socketPathOf(http.host);
+  return [
+    path === undefined
+      ? { name: 'port', run: (signal) => port(config, http, signal) }
+      : { name: 'Unix socket', run: (signal) => unixSocket(config, path, signal) },
+    ...(wyoming
+      ? [{ name: 'Wyoming port', run: (signal: AbortSignal) => port(config, wyoming, signal) }]
+      : []),
+  ];
+}
+
+async function unixSocket(config: Config, path: string, over: AbortSignal): Promise<Finding> {
+  const found = await lookAt(path);
+  if (found === 'no socket')
+    return problem(`${path} is no socket, and stays: move it, or set SVC_HOST to another path`);
+  if (found === 'served')
+    return (await isGateway(config, over))
+      ? ok(`${path} is in use, and a gateway answers`)
+      : problem(
+          `${path} is in use by another program, or not open to this user: set SVC_HOST to another path`,
+        );
+  const folder = dirname(path);
+  if ((await nearestExisting(folder)) !== folder)
+    return problem(`${folder} is not there: make it, or set SVC_HOST to another path`);
+  const { state, says } = await writable(folder, problem, 'SVC_HOST');
+  return state === 'ok' ? ok(`${path} is free`) : problem(says);
+}
+
 async function port(
   config: Config,
-  setting: string,
-  number: number | undefined,
+  { host, port: number, setting }: ListenAddress,
   over: AbortSignal,
 ): Promise<Finding> {
-  const { host } = config;
   const error = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
     const server = createServer();
     server.once('error', resolve);
@@ -209,9 +242,12 @@ async function isGateway({ host, port }: Config, over: AbortSignal): Promise<boo
   const timer = setTimeout(() => late.abort(), PROBE_MS);
   try {
     const signal = AbortSignal.any([over, late.signal]);
-    const answer = await fetch(`${baseUrl(reachable(host), port)}/health`, { signal });
-    await answer.body?.cancel();
-    return answer.ok && answer.headers.has('X-Request-ID');
+    const { url, socketPath } = reachedAt(baseUrl(reachable(host), port));
+    const request = get(`${url}/health`, { socketPath, signal, agent: false });
+    request.on('error', () => undefined); // `once` tells the first one
+    const [answer] = await once(request, 'response');
+    answer.resume();
+    return answer.statusCode === 200 && answer.headers['x-request-id'] !== undefined;
   } catch {
     return false;
   } finally {

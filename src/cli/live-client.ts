@@ -1,8 +1,9 @@
 /** A client of `/v1/realtime` (OpenAI's Realtime API, transcription sessions) for the terminal. */
 import { once } from 'node:events';
+import { connect as connectSocket } from 'node:net';
 import { WebSocket } from 'ws';
 import { onAbort } from '../abort.ts';
-import { withoutTrailingSlashes } from '../address.ts';
+import { reachedAt } from '../address.ts';
 import { BUDGETS, type Budgets } from '../limits/budgets.ts';
 import type { LiveInput } from './live-audio.ts';
 
@@ -19,7 +20,7 @@ export interface ServerEvent {
 }
 
 export interface LiveClientOptions {
-  /** The gateway, as `http://host:port`. */
+  /** The gateway, as `http://host:port` or `unix:/path`. */
   base: string;
   key: string | undefined;
   model: string | undefined;
@@ -147,11 +148,13 @@ function watch(
 }
 
 function connect({ base, key, model }: LiveClientOptions, handshakeTimeout: number): WebSocket {
-  const url = new URL(`${withoutTrailingSlashes(base)}/v1/realtime?intent=transcription`);
+  const { url: origin, socketPath } = reachedAt(base);
+  const url = new URL(`${origin}/v1/realtime?intent=transcription`);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   if (model !== undefined) url.searchParams.set('model', model);
   const headers = key === undefined ? {} : { Authorization: `Bearer ${key}` };
-  const socket = new WebSocket(url, { headers, handshakeTimeout });
+  const createConnection = socketPath === undefined ? undefined : () => connectSocket(socketPath);
+  const socket = new WebSocket(url, { headers, handshakeTimeout, createConnection });
   socket.on('error', () => undefined); // `opened` tells it, and later on `close` follows
   return socket;
 }

@@ -1,15 +1,18 @@
 /** What several commands share: the address of a gateway as an option, and the examples below a help text. */
 import { InvalidArgumentError } from 'commander';
-import { withoutTrailingSlashes } from '../address.ts';
+import { socketPathOf, withoutTrailingSlashes } from '../address.ts';
 
 /**
  * The base of the paths. Clients of OpenAI's API want an address that ends in /v1, so it may end in it here, too.
- * @throws InvalidArgumentError when it is no address of HTTP
+ * @throws InvalidArgumentError when it is no address of HTTP and no Unix socket
  */
 export function toUrl(value: string): string {
+  if (socketPathOf(value)?.startsWith('/')) return value;
   const url = URL.canParse(value) ? new URL(value) : null;
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
-    throw new InvalidArgumentError('Expected an address such as http://127.0.0.1:8000.');
+    throw new InvalidArgumentError(
+      'Expected an address such as http://127.0.0.1:8000, or unix:/run/voxgate.sock.',
+    );
   return withoutTrailingSlashes(value).replace(/\/v1$/, '');
 }
 

@@ -1,6 +1,5 @@
 /** A gateway for one process: on loopback, with a key that nobody else has, and without records of its traffic. */
 import { randomBytes } from 'node:crypto';
-import { baseUrl } from '../address.ts';
 import type { AppDeps } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import type { ModelProgress } from '../models/source.ts';
@@ -48,10 +47,9 @@ export async function startPrivateGateway(
     keyNames: new Map(),
     maxWaitSec: BUSY_SEC,
   };
-  const { app, address } = await startGateway(
+  const { app, base } = await startGateway(
     { ...config, ...own, observability },
     { ...parts, store: shown, crashes: { list: () => [] } },
   );
-  const base = baseUrl(address.address, address.port);
   return { base, key, [Symbol.asyncDispose]: () => app.close() };
 }

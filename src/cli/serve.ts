@@ -4,7 +4,6 @@
  */
 import { type Command, Option } from 'commander';
 import type { Logger } from 'winston';
-import { baseUrl } from '../address.ts';
 import type { App } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { createCrashes } from '../crashes/crashes.ts';
@@ -91,14 +90,14 @@ async function serve(
   const crashes = createCrashes(config.crashDir);
   const onHolder = (requestId: string | null) => tellSupervisor({ holder: requestId });
   const deps = { log, store, engine, device, crashes, onHolder };
-  const { app, address, wyoming } = await startGateway(config, deps, inherits);
-  log.info(`voxgate ${VERSION} listens on ${baseUrl(address.address, address.port)}`, {
+  const { app, base, wyoming } = await startGateway(config, deps, inherits);
+  log.info(`voxgate ${VERSION} listens on ${base}`, {
     models: config.modelDir,
     threads: config.threads,
     device: engine.info.families.length === 0 ? 'none' : device.device,
     cpu: engine.info.cpuLevel || 'none',
     devices: engine.info.devices.map(({ name }) => name).join(',') || 'none',
-    ...(wyoming && { wyoming: baseUrl(wyoming.address, wyoming.port, 'tcp') }),
+    ...(wyoming && { wyoming }),
   });
   stopWhenAsked(app, { drainMs: config.drainMs, isChild, log, onSignal });
   const audioProblem = await app.audioProblem();

@@ -1,5 +1,5 @@
 /** Lets a gateway listen: on HTTP, and on Wyoming where that has a port. */
-import type { AddressInfo } from 'node:net';
+import { baseUrl } from '../address.ts';
 import type { App, AppDeps } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { fullMessage } from '../errors.ts';
@@ -7,9 +7,12 @@ import { FIRST_SOCKET, listen, listenAddresses } from './listening-sockets.ts';
 
 export interface Started {
   app: App;
-  address: AddressInfo;
-  /** Null when Wyoming is not spoken. */
-  wyoming: AddressInfo | null;
+  /** Where it listens, as the base of its URLs. */
+  base: string;
+  /** 0 at a Unix socket. */
+  port: number;
+  /** Where it speaks Wyoming; null when it does not. */
+  wyoming: string | null;
 }
 
 /**
@@ -23,10 +26,13 @@ export async function startGateway(config: Config, deps: AppDeps, inherits = fal
   const [http, wyoming] = listenAddresses(config);
   const [httpSocket, wyomingSocket] = inherits ? [FIRST_SOCKET, FIRST_SOCKET + 1] : [null, null];
   try {
+    const port = await listen(app.server, http, httpSocket);
+    const wyomingPort = wyoming ? await listen(app.wyoming, wyoming, wyomingSocket) : 0;
     return {
       app,
-      address: await listen(app.server, http, httpSocket),
-      wyoming: wyoming ? await listen(app.wyoming, wyoming, wyomingSocket) : null,
+      base: baseUrl(http.host, port),
+      port,
+      wyoming: wyoming ? baseUrl(wyoming.host, wyomingPort, 'tcp') : null,
     };
   } catch (error) {
     await app.close(); // what listens already would keep the process alive

@@ -9,11 +9,11 @@ import { basename } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withoutTrailingSlashes } from '../address.ts';
+import { reachedAt } from '../address.ts';
 import type { Fields } from './transcribe-fields.ts';
 
 export interface Asked {
-  /** The gateway, as `http://host:port`. */
+  /** The gateway, as `http://host:port` or `unix:/path`. */
   base: string;
   key: string | undefined;
   /** The path of a file, or the bytes of one. */
@@ -120,10 +120,12 @@ async function send({ base, key, audio, fields, signal, until }: Asked): Promise
   const parts = Buffer.from(await encoded.arrayBuffer());
   const endOfFile = parts.lastIndexOf('\r\n--');
   until?.throwIfAborted();
-  const url = `${withoutTrailingSlashes(base)}/v1/audio/transcriptions`;
+  const { url: origin, socketPath } = reachedAt(base);
+  const url = `${origin}/v1/audio/transcriptions`;
   // Fetch gives up when no header has come for 5 min, and a long file takes longer.
   const request = (url.startsWith('https:') ? requestHttps : requestHttp)(url, {
     method: 'POST',
+    socketPath,
     headers: {
       'Content-Type': encoded.headers.get('Content-Type') ?? '',
       Prefer: `wait=${BUSY_SEC}`, // a gateway that lets clients wait for the slot (RFC 7240) needs no second upload

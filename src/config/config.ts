@@ -16,11 +16,13 @@ import {
   ConfigError,
   cpuLevel,
   defaultModelDir,
+  fileMode,
   httpUrl,
   integer,
   key,
   keys,
   list,
+  listenHost,
   number,
   onOff,
   origins,
@@ -40,8 +42,13 @@ const DEFAULT_SPEECH_URL = 'http://127.0.0.1:8091';
 const DEFAULT_CHAT_URL = 'http://127.0.0.1:11434';
 
 const listening = {
-  SVC_HOST: z.string().min(1).default('127.0.0.1').describe('address to listen on'),
+  SVC_HOST: listenHost
+    .default('127.0.0.1')
+    .describe('address to listen on, or a Unix socket: `unix:/run/voxgate.sock`'),
   SVC_PORT: integer(0, 65535).default(8000).describe('port to listen on; 0 picks a free one'),
+  SVC_SOCKET_MODE: fileMode
+    .default('660')
+    .describe('permissions of the Unix socket: who may write to it may connect'),
   SVC_WYOMING_PORT: integer(0, 65535)
     .optional()
     .describe('port for Wyoming (Home Assistant), usually 10300; 0 picks a free one; empty = none'),
@@ -275,6 +282,8 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
   return {
     host: s.SVC_HOST,
     port: s.SVC_PORT,
+    /** The permissions of the Unix socket. */
+    socketMode: Number.parseInt(s.SVC_SOCKET_MODE, 8),
     /** Undefined: Wyoming is not spoken. */
     wyomingPort: s.SVC_WYOMING_PORT,
     ...upstreamsOf(s),

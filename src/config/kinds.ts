@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { socketPathOf } from '../address.ts';
 import { cacheFolder } from '../machine.ts';
 import { isTruthy } from '../truthy.ts';
 
@@ -126,9 +127,33 @@ export function refusedSetting(
   return new ConfigError(`${name} cannot be "${shown}": ${issue?.message}`);
 }
 
+/** The longest path of a Unix socket that every system takes. */
+const MAX_SOCKET_BYTES = 103;
+
+/** An address, or a Unix socket. A path alone is no address. */
+export const listenHost = z
+  .string()
+  .min(1)
+  .refine((host) => {
+    const path = socketPathOf(host);
+    if (path === undefined) return !host.includes('/');
+    return path.startsWith('/') && Buffer.byteLength(path) <= MAX_SOCKET_BYTES;
+  }, `Expected an address, or unix: and an absolute path of at most ${MAX_SOCKET_BYTES} bytes`);
+
+/** Permissions of a file, as `chmod` takes them. */
+export const fileMode = z.string().regex(/^0?[0-7]{3}$/, 'Expected three octal digits');
+
 /** Why the gateway cannot listen on its ports; null if it can. The system picks different ones for 0. */
-export function refusesPorts({ port, wyomingPort }: { port: number; wyomingPort: number | undefined }) {
-  if (port === 0 || port !== wyomingPort) return null;
+export function refusesPorts({
+  host,
+  port,
+  wyomingPort,
+}: {
+  host: string;
+  port: number;
+  wyomingPort: number | undefined;
+}) {
+  if (port === 0 || port !== wyomingPort || socketPathOf(host) !== undefined) return null;
   return `SVC_PORT and SVC_WYOMING_PORT cannot both be ${port}: set one of them to another port`;
 }
 

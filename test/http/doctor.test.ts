@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type Server as HttpServer, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
+import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -137,6 +137,29 @@ test('a port is free, a gateway’s, or another program’s', async (t) => {
     ];
   assert.match((await wyoming('0')) ?? '', /^problem: .*SVC_WYOMING_PORT/);
   assert.match((await wyoming(new URL(gateway.base).port)) ?? '', /^ok: .*in use, and a gateway answers$/);
+});
+
+test('a Unix socket is free, left by a dead server, used by a gateway or not there', async (t) => {
+  const dir = folder(t);
+  const path = join(dir, 'gateway.sock');
+  const socket = async (at = path) =>
+    (await findings({ SVC_MODEL_DIR: dir, SVC_HOST: `unix:${at}` }))['Unix socket'] ?? '';
+  assert.equal(await socket(), `ok: ${path} is free`);
+  await using gateway = await startGateway();
+  const passedOn = createTcpServer((near) => {
+    const far = connect(Number(new URL(gateway.base).port), '127.0.0.1');
+    near.pipe(far).pipe(near);
+  });
+  t.after(() => passedOn.close());
+  await once(passedOn.listen(path), 'listening');
+  assert.equal(await socket(), `ok: ${path} is in use, and a gateway answers`);
+  const other = createTcpServer((connection) => connection.end());
+  t.after(() => other.close());
+  await once(other.listen(join(dir, 'other.sock')), 'listening');
+  assert.match(await socket(join(dir, 'other.sock')), /^problem: .* in use by another program/);
+  writeFileSync(join(dir, 'file'), '');
+  assert.match(await socket(join(dir, 'file')), /^problem: .* is no socket, and stays/);
+  assert.match(await socket(join(dir, 'none', 'x.sock')), /^problem: .*none is not there/);
 });
 
 test('an upstream that answers is ok, and one that fails or falls silent is not', async (t) => {
