@@ -1,13 +1,23 @@
 /** The chat tab: messages and answers that grow while they are written. */
 import { fillModels } from './choices.js';
+import { createFollowing } from './following.js';
 import { createJob } from './job.js';
 
 /** What is sent along at most, so that a long talk still fits what a model remembers. */
 const MAX_MESSAGES = 40;
 
-/** Shows one message after the other. @param list an `ol` */
-export function createConversation(list) {
+/**
+ * Shows one message after the other.
+ * @param list an `ol` in a `log` that scrolls
+ * @param composer what stays in view while the conversation grows above it; none where there is nothing to write
+ */
+export function createConversation(list, composer = null) {
   let messages = [];
+  const box = list.closest('[role="log"]');
+  const following = createFollowing(box);
+  const grown = () => {
+    if (following.grown()) composer?.scrollIntoView({ block: 'nearest' });
+  };
   return {
     /** The newest messages, as a request has them. Some models refuse those that do not begin with one of the user. */
     get messages() {
@@ -16,11 +26,12 @@ export function createConversation(list) {
     },
     clear() {
       messages = [];
+      following.reset();
       list.replaceChildren();
     },
     /** A screen reader reads an answer once, when it is whole. */
     set isGrowing(value) {
-      list.closest('[role="log"]').setAttribute('aria-busy', String(value));
+      box.setAttribute('aria-busy', String(value));
     },
     /** @returns the message, which grows by `append(text)`; `remove()` tells whether it was still there to take away */
     add(role, content = '') {
@@ -36,12 +47,12 @@ export function createConversation(list) {
       row.append(who, said);
       messages.push(message);
       list.append(row);
-      row.scrollIntoView({ block: 'nearest' });
+      grown();
       return {
         append(text) {
           message.content += text;
           said.textContent = message.content;
-          row.scrollIntoView({ block: 'nearest' });
+          grown();
         },
         remove() {
           const wasThere = row.isConnected;
@@ -90,7 +101,7 @@ export async function answer(client, asked, { signal, served }, say) {
 export function createChat(parts, client) {
   const { form, model, text, again, messages } = parts;
   const job = createJob(parts);
-  const conversation = createConversation(messages);
+  const conversation = createConversation(messages, form);
 
   form.addEventListener('submit', (event) => {
     event.preventDefault();

@@ -48,9 +48,12 @@ export function createSpeakers(box, list, onRename) {
     },
     clear() {
       labels = [];
-      names.clear();
       list.replaceChildren();
       box.hidden = true;
+    },
+    /** Another sound has other speakers. The names stay where the same one is transcribed again. */
+    forgetNames() {
+      names.clear();
     },
     /** Adds a lane for a speaker of a stream who was not heard before. */
     hear(label) {

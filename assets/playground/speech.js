@@ -16,20 +16,41 @@ const EXTENSIONS = {
   'audio/aac': 'aac',
 };
 
+const KEY = 'voxgate-voices';
+/** The time after which a busy gateway is asked for the voices again. */
+const AGAIN_MS = 5000;
+
+/** The names of the voices, null where the server lists none. They are asked for once in a tab of the browser. */
+async function listed(client, signal) {
+  const known = sessionStorage.getItem(KEY);
+  if (known !== null) return JSON.parse(known);
+  const names = await client.voices(signal);
+  if (names !== null) sessionStorage.setItem(KEY, JSON.stringify(names));
+  return names;
+}
+
 /** Fills the list of voices; a server that lists none leaves OpenAI's names. */
 export async function fillVoices(select, note, client, { signal, served }) {
-  const names = await served(() => client.voices(signal));
+  const names = await served(() => listed(client, signal));
   select.replaceChildren(...(names ?? VOICES).map((name) => new Option(name, name)));
   note.hidden = names !== null;
 }
 
-/** Asks for the voices when a tab is opened, not with the page, because the question takes the slot. */
+/**
+ * Asks for the voices when a tab is opened, not with the page, because the question takes the slot. The visitor has asked
+ * for nothing yet, so a busy gateway is asked again later without a word.
+ */
 export async function openVoices(job, { voice, voiceNote }, client, hint) {
   if (voice.options.length > 0 || job.isRunning) return;
-  await job.run(async (signal, served) => {
-    await fillVoices(voice, voiceNote, client, { signal, served });
-    job.say(hint);
-  });
+  job.say(hint);
+  const { signal } = new AbortController();
+  try {
+    await fillVoices(voice, voiceNote, client, { signal, served: (attempt) => attempt() });
+  } catch {
+    setTimeout(() => {
+      if (voice.offsetParent !== null) openVoices(job, { voice, voiceNote }, client, hint);
+    }, AGAIN_MS);
+  }
 }
 
 /** @param parts elements by name: form, model, voice, voiceNote, text, start, stop, status, problem, busy, result, audio, download */

@@ -1,5 +1,6 @@
 /** Shows the text on the page: segments as they arrive, words that light up with the sound, clicks that seek. */
 import { shortTime } from './captions.js';
+import { createFollowing } from './following.js';
 import { estimateWords, placeWords } from './words.js';
 
 /** A player that has been sent to a moment reports a time that is slightly less. */
@@ -19,6 +20,7 @@ export function createTranscript(box, list, onSeek, speakers) {
   let rows = [];
   let nowWord = null;
   let nowRow = null;
+  const following = createFollowing(box);
 
   function draw(segment, pieces, isNew) {
     const row = document.createElement('li');
@@ -61,6 +63,7 @@ export function createTranscript(box, list, onSeek, speakers) {
     rows = [];
     nowWord = null;
     nowRow = null;
+    following.reset();
     list.replaceChildren();
     list.removeAttribute('lang');
   }
@@ -72,10 +75,9 @@ export function createTranscript(box, list, onSeek, speakers) {
     },
     /** Shows one segment of a stream. */
     add(segment) {
-      const stuck = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
       segments.push(segment);
       draw(segment, estimateWords(segment), true);
-      if (stuck) box.scrollTop = box.scrollHeight;
+      following.grown();
     },
     /** Shows the finished answer; a stream that already showed the same text is left alone. */
     finish(answer) {

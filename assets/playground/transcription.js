@@ -87,6 +87,7 @@ export function createTranscription(client, on) {
     job.drop();
     files.clear();
     clear();
+    speakers.forgetNames();
     el('player').hidden = false;
     showStart();
   }
@@ -105,8 +106,8 @@ export function createTranscription(client, on) {
     run();
   });
 
+  /** What was transcribed before stays until the gateway has taken the new request. */
   async function run() {
-    clear();
     // The result is far below the button on a narrow screen.
     if (el('result').getBoundingClientRect().top > innerHeight - 100) el('player').scrollIntoView();
     const chosen = choices.read(); // the boxes may change while it runs
@@ -129,7 +130,11 @@ export function createTranscription(client, on) {
     el('progress').hidden = false;
     await client.transcribe(file, toFields(chosen), signal, (event) => {
       if (signal.aborted) return;
-      if (event.type === 'accepted') job.say('Transcribing.');
+      if (event.type === 'accepted') {
+        clear();
+        el('progress').hidden = false;
+        job.say('Transcribing.');
+      }
       if (event.type === 'warning') hint(`${event.message}.`);
       if (event.type === 'transcript.text.delta') {
         if (player.durationSec > 0) {

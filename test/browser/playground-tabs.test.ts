@@ -231,6 +231,64 @@ test('a chat answer appears while it is written, and a stop keeps what came and 
   assert.deepEqual(await said(), []);
 });
 
+test('a long conversation scrolls in its box, and the place to write stays in view', async () => {
+  const lines = 'A line of the answer.\n'.repeat(30);
+  await using daemon = await startScriptedChat(() => [lines, 'The last word.']);
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: daemon.base } });
+  for (const viewport of [
+    { width: 1280, height: 720 },
+    { width: 390, height: 844 },
+  ]) {
+    await using opened = await open(gateway, 'chat', { viewport });
+    const { page } = opened;
+    const box = page.getByLabel('Message', { exact: true });
+    const log = page.getByRole('log', { name: 'Messages' });
+    const fromEnd = () => log.evaluate((el) => el.scrollHeight - el.scrollTop - el.clientHeight);
+    for (let turn = 1; turn <= 4; turn += 1) {
+      await box.fill(`Question ${turn}?`);
+      await box.press('Enter');
+      await page
+        .getByText('The last word.')
+        .nth(turn - 1)
+        .waitFor();
+      await status(page, 'Done.');
+      assert((await fromEnd()) < 2, `${await fromEnd()} px from the end`);
+      const at = await box.boundingBox();
+      assert(at !== null && at.y >= 0 && at.y + at.height <= viewport.height, JSON.stringify(at));
+    }
+    await log.evaluate((el) => {
+      el.scrollTop = 0;
+    });
+    await box.fill('And another?');
+    await box.press('Enter');
+    await page.getByText('The last word.').nth(4).waitFor();
+    assert.equal(await log.evaluate((el) => el.scrollTop), 0, 'a reader who has scrolled up stays there');
+  }
+});
+
+test('opening the speech tab of a busy gateway waits for nothing, and lists the voices when it is free', async (t) => {
+  if (lacks !== null) return t.skip(lacks);
+  const script = holding();
+  await using gateway = await speaking(script);
+  const held = post(gateway, form(toneWav(1)));
+  await until('the slot is held', () => gateway.running() === 1);
+  await using opened = await open(gateway, 'speech');
+  const { page } = opened;
+  await status(page, 'Write something');
+  assert.equal(await page.locator('#speech-busy').isVisible(), false);
+  await page.getByLabel('Text', { exact: true }).fill('Hello.');
+  const voices = page.locator('#speech-voice option');
+  assert.equal(await voices.count(), 0);
+  script.release();
+  await (await held).text();
+  await voices.first().waitFor({ state: 'attached' });
+  const names = await voices.allInnerTexts();
+  await page.route('**/v1/audio/voices', (route) => route.abort()); // a tab of the browser remembers them
+  await page.reload();
+  await voices.first().waitFor({ state: 'attached' });
+  assert.deepEqual(await voices.allInnerTexts(), names);
+});
+
 test('a message without an answer comes back to be sent again, with what the daemon said', async () => {
   const whole = { choices: [{ message: { content: 'All at once.' }, finish_reason: 'stop' }] };
   const refusals: [Refusal, string][] = [

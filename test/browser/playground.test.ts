@@ -112,6 +112,64 @@ test('segments appear one by one, over a waveform, and light up with the sound',
   await press(page, 'Pause');
 });
 
+test('a long text is followed to its end, unless the reader scrolls up', async () => {
+  const who = 'Ada Ben Cleo Dan Eve Finn Gus Hope Ida Joe Kim Leo Mia Ned'.split(' ');
+  const sentences = who.map((name) => ` ${name} spoke.`).join('');
+  let asked = 0;
+  let released = 0;
+  const script: Script = {
+    async transcribe() {
+      const mine = asked++;
+      await until('it may answer', () => released > mine, 30_000);
+      return heard(sentences, 600);
+    },
+  };
+  await using gateway = await startGateway(script);
+  await using open = await playground(gateway);
+  const { page } = open;
+  const box = page.locator('#transcript');
+  const atEnd = () => box.evaluate((el) => el.scrollHeight - el.scrollTop - el.clientHeight < 2);
+  await choose(page, joinWavs(toneWav(20), toneWav(3, 0), toneWav(20), toneWav(3, 0), toneWav(20)));
+  await press(page, 'Transcribe');
+  released += 1;
+  await page.locator('.said').nth(12).waitFor();
+  await until('the end is in view', atEnd);
+  released += 1;
+  await page.locator('.said').nth(26).waitFor();
+  await until('the end is in view again', atEnd);
+  await box.hover();
+  await page.mouse.wheel(0, -600);
+  await until('the reader has scrolled up', async () => !(await atEnd()));
+  released = 100;
+  await status(page, 'Done');
+  assert.equal(await atEnd(), false);
+});
+
+test('a text stays until the gateway has taken the next request, and so do the names of its speakers', async () => {
+  let isBusy = false;
+  const script = saying(' One.', ' Two.');
+  await using gateway = await startGateway(script);
+  await using open = await playground(gateway);
+  const { page } = open;
+  await page.route('**/v1/audio/transcriptions', (route) =>
+    isBusy ? route.fulfill({ status: 500, json: { error: { message: 'It broke' } } }) : route.continue(),
+  );
+  await choose(page, toneWav(1));
+  script.release();
+  await press(page, 'Transcribe');
+  await status(page, 'Done');
+  assert.deepEqual(await segments(page), ['One.']);
+  isBusy = true;
+  await press(page, 'Transcribe');
+  await page.getByText('It broke').waitFor();
+  assert.deepEqual(await segments(page), ['One.']);
+  isBusy = false;
+  script.release();
+  await press(page, 'Transcribe');
+  await status(page, 'Done');
+  assert.deepEqual(await segments(page), ['Two.']);
+});
+
 test('downloads have the content that the gateway itself would write', async () => {
   await using gateway = await startGateway({
     transcribe: async () => heard(' One --> <two> & three. Four.'),
