@@ -44,6 +44,7 @@ const NEEDED = [
   'curl',
   'openssl',
   'haproxy',
+  'caddy',
   'nginx',
   'promtool',
   'prlimit',

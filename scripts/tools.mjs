@@ -51,6 +51,7 @@ const TOOLS = {
     package: 'haproxy',
     why: 'to test behind a reverse proxy',
   },
+  caddy: { commands: ['caddy'], package: 'caddy', why: 'to test behind a reverse proxy' },
   nginx: { commands: ['nginx'], package: 'nginx', why: 'to test behind a reverse proxy' },
   promtool: { commands: ['promtool'], package: 'prometheus', why: 'to check the rules for Prometheus' },
   prlimit: {

@@ -48,14 +48,10 @@ backend gateway
 export const startNginx: Start = (gateway, { lenient = false } = {}) =>
   start(
     'nginx',
-    (port, dir) => `daemon off; master_process off; pid ${dir}/pid; error_log ${dir}/error.log;
-events {}
-http {
-  log_format passed_on '$upstream_addr $request_method $request_uri';
-  access_log ${dir}/log passed_on;
-  client_body_temp_path ${dir}/a; proxy_temp_path ${dir}/b; fastcgi_temp_path ${dir}/c;
-  uwsgi_temp_path ${dir}/d; scgi_temp_path ${dir}/e;
-  ${lenient ? 'ignore_invalid_headers off; underscores_in_headers on; merge_slashes off;' : ''}
+    (port, dir) =>
+      nginxWith(
+        dir,
+        `${lenient ? 'ignore_invalid_headers off; underscores_in_headers on; merge_slashes off;' : ''}
   upstream gateway { server ${gateway.replace('http://', '')}; keepalive 1; }
   server {
     listen 127.0.0.1:${port};
@@ -64,11 +60,69 @@ http {
       proxy_set_header Connection ""; proxy_set_header Host $http_host;
       ${lenient ? 'proxy_request_buffering off; proxy_buffering off;' : ''}
     }
-  }
-}
-`,
+  }`,
+      ),
     (config) => ['-c', config],
   );
+
+/** nginx as a process without root, with these lines in its `http`, where Debian's includes conf.d. */
+const nginxWith = (dir: string, lines: string) =>
+  `daemon off; master_process off; pid ${dir}/pid; error_log ${dir}/error.log;
+events {}
+http {
+  log_format passed_on '$upstream_addr $request_method $request_uri';
+  access_log ${dir}/log passed_on;
+  client_body_temp_path ${dir}/a; proxy_temp_path ${dir}/b; fastcgi_temp_path ${dir}/c;
+  uwsgi_temp_path ${dir}/d; scgi_temp_path ${dir}/e;
+  ${lines}
+}
+`;
+
+export const FRONT_PROXIES = ['nginx', 'caddy', 'haproxy'] as const;
+export type FrontProxy = (typeof FRONT_PROXIES)[number];
+
+const front = (file: string) =>
+  readFileSync(new URL(`../../deploy/proxies/${file}`, import.meta.url), 'utf8');
+
+/**
+ * Runs a file of deploy/proxies/. Only addresses are replaced, and what a process without root cannot have.
+ * @param idle the time that stands in the place of the 60 s for which connections to the gateway are kept
+ */
+export function startFrontProxy(
+  name: FrontProxy,
+  gateway: string,
+  idle = '60s',
+): Promise<ReverseProxy & { log(): string }> {
+  const at = gateway.replace('http://', '');
+  const files: Record<FrontProxy, (port: number, dir: string) => string> = {
+    nginx: (port, dir) =>
+      nginxWith(
+        dir,
+        front('nginx.conf')
+          .replace('127.0.0.1:8000', at)
+          .replace('listen 80;', `listen 127.0.0.1:${port};`)
+          .replace('keepalive_timeout 60s;', `keepalive_timeout ${idle};`),
+      ),
+    caddy: (port) =>
+      `{\nadmin off\n}\n${front('Caddyfile')
+        .replaceAll('127.0.0.1:8000', at)
+        .replace(/^voice\.example\.com/m, `http://127.0.0.1:${port}`)
+        .replace('keepalive 60s', `keepalive ${idle}`)}`,
+    haproxy: (port) =>
+      withoutRoot(front('haproxy.cfg'))
+        .replace('127.0.0.1:8000', at)
+        .replace('bind :80\n', `bind 127.0.0.1:${port}\n`),
+  };
+  const args: Record<FrontProxy, (config: string) => string[]> = {
+    nginx: (config) => ['-c', config],
+    caddy: (config) => ['run', '--adapter', 'caddyfile', '--config', config],
+    haproxy: (config) => ['-f', config, '-db'],
+  };
+  return start(name, files[name], args[name], 'ignore');
+}
+
+/** HAProxy as a process without root, which cannot become another user. */
+const withoutRoot = (config: string) => config.replace(/^ {2}(user|group|chroot) .*\n/gm, '');
 
 /** HAProxy before several gateways, as operators run it. */
 export interface Balancer extends ReverseProxy {
@@ -94,14 +148,13 @@ export async function startBalancer(gateways: readonly number[]): Promise<Balanc
     (port, dir) => {
       socket = join(dir, 'admin.sock');
       const ports = [port, ...gateways];
-      return readFileSync(BALANCER_CONFIG, 'utf8')
+      return withoutRoot(readFileSync(BALANCER_CONFIG, 'utf8'))
         .replace(/^( {2}bind ):800(0)$|( 127\.0\.0\.1):800([123])\b/gm, (...found) => {
           const [, bind, own, server, gateway] = found;
           return `${bind === undefined ? server : `${bind}127.0.0.1`}:${ports[Number(own ?? gateway)]}`;
         })
         .replace('127.0.0.1:8405', `127.0.0.1:${figures}`)
-        .replace('/run/haproxy/admin.sock', socket)
-        .replace(/^ {2}(user|group|chroot) .*\n/gm, '');
+        .replace('/run/haproxy/admin.sock', socket);
     },
     (config) => ['-f', config, '-db'],
     'ignore', // it repeats the log
@@ -137,7 +190,9 @@ async function start(
   writeFileSync(config, configure(port, dir));
   const log = join(dir, 'log');
   const output = openSync(log, 'a');
-  const child = spawn(command, argsFor(config), { stdio: ['ignore', output, stderr] });
+  // Caddy keeps files of its own, where these say.
+  const env = { ...process.env, XDG_CONFIG_HOME: dir, XDG_DATA_HOME: dir };
+  const child = spawn(command, argsFor(config), { env, stdio: ['ignore', output, stderr] });
   closeSync(output);
   await once(child, 'spawn');
   const base = `http://127.0.0.1:${port}`;
