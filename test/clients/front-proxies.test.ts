@@ -199,7 +199,9 @@ const { keepAliveTimeoutBuffer = 0 } = upstream as { keepAliveTimeoutBuffer?: nu
 async function lostRequests(): Promise<Record<FrontProxy, number>> {
   const env = { SVC_KEEP_ALIVE_SEC: String((1300 - keepAliveTimeoutBuffer) / 1000) };
   await using shortly = await startGateway({ env });
-  const proxies = await Promise.all(FRONT_PROXIES.map((name) => startFrontProxy(name, shortly.base, '600ms')));
+  const proxies = await Promise.all(
+    FRONT_PROXIES.map((name) => startFrontProxy(name, shortly.base, '600ms')),
+  );
   const lost = { nginx: 0, caddy: 0, haproxy: 0 };
   let endedAt = performance.now();
   for (let round = 0; round < ROUNDS; round++) {
