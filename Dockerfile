@@ -1,5 +1,5 @@
 # A gateway that computes on the CPU: docker build -t voxgate .
-# docs/operations.md says how to run it. test/deep/containers.test.ts runs these lines in a bare Debian root.
+# docs/operations.md says how to run it. test/deep/image.test.ts builds the image and runs it.
 
 FROM node:24.21.0-bookworm-slim AS build
 # `all` compiles for every level of instructions, of which the gateway chooses at the start.

@@ -16,6 +16,7 @@ installTools([
   'arm64-compiler',
   'musl-gcc',
   'debootstrap',
+  'buildah',
 ]);
 run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
 run('build', 'npm', ['run', '--silent', 'build']);

@@ -104,6 +104,7 @@ const TOOLS = {
   'musl-gcc': { commands: ['musl-gcc'], package: 'musl-tools', why: 'to test the build with musl' },
   tini: { commands: ['tini'], package: 'tini', why: 'to test what process 1 of a container reaps' },
   debootstrap: { commands: ['debootstrap'], package: 'debootstrap', why: 'to test the Dockerfile' },
+  buildah: { commands: ['buildah'], package: 'buildah', why: 'to test the Dockerfile' },
   shellcheck: { commands: ['shellcheck'], package: 'shellcheck', why: 'to check the shell scripts' },
 };
 

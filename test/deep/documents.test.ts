@@ -39,7 +39,7 @@ const ELSEWHERE: Readonly<Record<string, [file: string, piece: string]>> = {
   'npm run release': ['test/http/release.test.ts', 'dry-run'],
   'npm run quickstart': ['test/http/commands.test.ts', 'quickstart'],
   'npm run build -- vulkan': ['scripts/check-deep.mjs', "'vulkan'"],
-  'docker ': ['test/deep/containers.test.ts', 'Dockerfile'],
+  'docker ': ['test/deep/image.test.ts', 'Dockerfile'],
   "echo 'set server inference/gateway1 state drain' | socat": ['test/deep/scale.test.ts', 'state drain'],
   'npx voxgate models import': ['test/deep/models-import.test.ts', 'import'],
   'voxgate models import': ['test/deep/models-import.test.ts', 'import'],

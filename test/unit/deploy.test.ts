@@ -7,7 +7,6 @@ import { test } from 'node:test';
 import { parse } from 'yaml';
 import { readConfig } from '../../src/config/config.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
-import { pairsOf, stagesOf } from '../deep/dockerfile.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -18,10 +17,12 @@ const GIB = 1024 ** 3;
 
 /** The lines that an image is run by. */
 const runTimeLines = (dockerfile: string) => /^ENV NODE_ENV.*/ms.exec(read(dockerfile))?.[0];
+/** What an instruction of the last stage says, with its continued lines. */
 const ofImage = (name: string) =>
-  stagesOf(read('Dockerfile'))
-    .at(-1)
-    ?.find((instruction) => instruction.name === name)?.value ?? '';
+  new RegExp(`^${name} ((?:.*\\\\\\n)*.*)`, 'm').exec(runTimeLines('Dockerfile') ?? '')?.[1] ?? '';
+/** `A=1 B=2` as an object; no value has spaces. */
+const pairsOf = (pairs: string): Record<string, string> =>
+  Object.fromEntries([...pairs.matchAll(/(\w+)=(\S*)/g)].map(([, name, value]) => [name, value]));
 
 const pod = manifest('deployment').spec.template.spec;
 const [container] = pod.containers;

