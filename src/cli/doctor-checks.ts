@@ -5,7 +5,14 @@ import { access, constants, stat, statfs } from 'node:fs/promises';
 import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
-import { baseUrl, reachable, reachedAt, socketPathOf, withoutTrailingSlashes } from '../address.ts';
+import {
+  baseUrl,
+  isLoopback,
+  reachable,
+  reachedAt,
+  socketPathOf,
+  withoutTrailingSlashes,
+} from '../address.ts';
 import { findFfmpeg } from '../audio/find-ffmpeg.ts';
 import type { Config } from '../config/config.ts';
 import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
@@ -14,7 +21,8 @@ import type { NativeEngine } from '../engine/types.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
 import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
-import { megabytes } from '../models/disk.ts';
+import { megabytes, requireSpace } from '../models/disk.ts';
+import { publishedFile } from '../models/hub.ts';
 import type { ModelStore, VerifiedFile } from '../models/store.ts';
 import { createInventory, type Inventory, type UpstreamHealth } from '../proxy/inventory.ts';
 import type { ProblemKind } from '../proxy/probe.ts';
@@ -33,6 +41,8 @@ export interface Check {
 
 export interface Patient {
   config: Config;
+  /** What is odd about the settings. */
+  warnings: readonly string[];
   engine: NativeEngine;
   device: ChosenDevice;
   store: ModelStore;
@@ -55,6 +65,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
   const folder = (name: string, path: string, bad: typeof problem, setting: string) =>
     check(`folder of ${name}`, () => writable(path, bad, setting));
   return [
+    check('settings', async () => settings(patient)),
     check('ffmpeg', () => ffmpeg(config)),
     check('engine', async () => nativeEngine(engine)),
     check('CPU', async () => cpu(engine)),
@@ -78,6 +89,19 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('memory', async () => memory(config)),
     check('processors', async () => processors(config)),
   ];
+}
+
+/** A key that a program can try out within days has fewer characters than this. */
+const LEAST_KEY_CHARACTERS = 16;
+
+function settings({ config: { host, apiKeys, adminKeys }, warnings }: Patient): Finding {
+  const isShort = (key: string) => key.length < LEAST_KEY_CHARACTERS;
+  const short = [
+    ...(apiKeys.some(isShort) ? ['SVC_API_KEY'] : []),
+    ...(adminKeys.some(isShort) ? ['SVC_ADMIN_KEY'] : []),
+  ].map((name) => `a key of ${name} can be guessed: take a random one, as openssl rand -hex 24 prints`);
+  const odd = isLoopback(host) ? warnings : [...warnings, ...short];
+  return odd.length === 0 ? ok('none is odd') : warning(odd.join('; '));
 }
 
 async function ffmpeg({ environment }: Config): Promise<Finding> {
@@ -120,9 +144,12 @@ async function models({ config, store }: Patient, signal: AbortSignal): Promise<
   if (speech.length > 0 && hasVoiceActivity)
     return ok(speech.map(({ id, bytes }) => `${id} (${megabytes(bytes)})`).join(', '));
   const lacks = speech.length === 0 ? 'no speech model is' : 'the voice activity model is not';
-  return config.modelDownload
-    ? warning(`${lacks} in ${store.dir}, so the first request downloads it: ${pull}`)
-    : problem(`${lacks} in ${store.dir}, and SVC_MODEL_DOWNLOAD is off: ${pull}`);
+  if (!config.modelDownload)
+    return problem(`${lacks} in ${store.dir}, and SVC_MODEL_DOWNLOAD is off: ${pull}`);
+  const wanted = speech.length === 0 ? findModel(`multilingual-${config.modelDefaultSize}`) : VOICE_ACTIVITY;
+  const bytes = (wanted && publishedFile(wanted, 'q8_0')?.bytes) ?? 0;
+  await requireSpace(await nearestExisting(store.dir), bytes);
+  return warning(`${lacks} in ${store.dir}, so the first request downloads it: ${pull}`);
 }
 
 async function hashes(store: ModelStore, signal: AbortSignal): Promise<Finding> {
@@ -152,11 +179,7 @@ async function upstream(
   const { url } = config[category];
   const setting = category === 'tts' ? 'SVC_TTS_UPSTREAM_URL' : 'SVC_LLM_BACKEND_URL';
   const { origin } = new URL(url);
-  if (
-    port !== 0 &&
-    socketPathOf(host) === undefined &&
-    [host, reachable(host), 'localhost'].some((own) => baseUrl(own, port) === origin)
-  )
+  if (ownOrigins(host, port).includes(origin))
     return problem(`${origin} is this gateway itself: set ${setting} to another address, or move SVC_PORT`);
   const found = (await inventory.health()).find((health) => health.category === category);
   if (!found?.problem) return ok(`${origin} answers`);
@@ -164,6 +187,13 @@ async function upstream(
   const { kind, says } = found.problem;
   const key = category === 'tts' ? 'SVC_TTS_API_KEY' : 'SVC_LLM_API_KEY';
   return warning(`${withoutTrailingSlashes(url)} ${says}: ${CURES[kind](setting, key)}`);
+}
+
+/** The addresses of a gateway that listens there, as an upstream may be given one by mistake. */
+function ownOrigins(host: string, port: number): string[] {
+  if (port === 0 || socketPathOf(host) !== undefined) return [];
+  const names = isLoopback(reachable(host)) ? [reachable(host), 'localhost'] : [host];
+  return names.map((name) => baseUrl(name, port));
 }
 
 /** What an operator can do, for each cause. */
@@ -227,6 +257,8 @@ async function port(
     return (await isGateway(config, over))
       ? ok(`${where} is in use, and a gateway answers`)
       : problem(`${where} is in use by another program: end it, or set ${setting} to another port`);
+  if (['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'].includes(error.code ?? ''))
+    return problem(`${host} is no address of this machine: set SVC_HOST to one, or to 0.0.0.0 for all`);
   return problem(
     `cannot listen on ${where} (${error.code}): set SVC_HOST or ${setting} to what this user may use`,
   );
@@ -280,8 +312,16 @@ async function nearestExisting(path: string): Promise<string> {
   }
 }
 
-async function space({ tmpDir, maxUploadBytes }: Config): Promise<Finding> {
-  const { bavail, bsize, blocks } = await statfs(await nearestExisting(tmpDir));
+/** The types of tmpfs and ramfs (statfs(2)). */
+const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
+
+async function space({ tmpDir, maxUploadBytes, maxSpoolBytes, modelMemoryBytes }: Config): Promise<Finding> {
+  const { bavail, bsize, blocks, type } = await statfs(await nearestExisting(tmpDir));
+  const spooled = blocks === 0 ? maxSpoolBytes : Math.min(maxSpoolBytes, blocks * bsize);
+  if (IN_MEMORY.has(type) && spooled + modelMemoryBytes > usableMemoryBytes())
+    return warning(
+      `${tmpDir} is in memory, where uploads may take ${megabytes(spooled)} besides the models: set SVC_TMP_DIR to a folder on a disk, or lower SVC_MAX_SPOOL_MB`,
+    );
   if (blocks === 0) return ok(`${tmpDir} is in memory, without a limit`);
   const { leastFreeBytes } = BUDGETS.upload;
   const free = bavail * bsize;

@@ -83,9 +83,9 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
   });
   registerConfigCommand(program);
   registerDoctorCommand(program, () => {
-    const { config } = readConfig();
+    const { config, warnings } = readConfig();
     checkModelSettings(config);
-    return { config, ...engineFor(config, createLog('error')) };
+    return { config, warnings, ...engineFor(config, createLog('error')) };
   });
   registerReplayCommand(program, () => readConfig().config);
   registerLiveCommand(program, () => readConfig().config);

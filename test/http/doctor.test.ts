@@ -40,7 +40,7 @@ async function listening(t: TestContext, server: Server | HttpServer): Promise<n
 /** What the doctor finds under these settings, by the name of the check. Port 1 of loopback has no server. */
 async function findings(env: NodeJS.ProcessEnv, verify = false) {
   const nothing = 'http://127.0.0.1:1';
-  const { config } = readConfig({
+  const { config, warnings } = readConfig({
     SVC_TTS_UPSTREAM_URL: nothing,
     SVC_LLM_BACKEND_URL: nothing,
     SVC_PORT: '0',
@@ -57,7 +57,7 @@ async function findings(env: NodeJS.ProcessEnv, verify = false) {
       log,
     },
   });
-  const patient = { config, engine: missingEngine(), device: { device: 'cpu', gpu: false }, store };
+  const patient = { config, warnings, engine: missingEngine(), device: { device: 'cpu', gpu: false }, store };
   const { found } = await diagnose(checksOf(patient, verify), LIMIT_MS);
   return Object.fromEntries(found.map(({ name, state, says }) => [name, `${state}: ${says}`]));
 }
@@ -284,6 +284,49 @@ test('a speech server without /health is up unless its list of models says other
   assert.match(await speech(401), /^warning: it answers \/v1\/models with status 401, so it wants a key/);
   assert.match(await speech(503), /^warning: it answers \/v1\/models with status 503/);
   assert.match(await speech(200, 500), /^warning: it answers \/health with status 500/);
+});
+
+test('settings that leave the gateway open or were misspelled are named', async (t) => {
+  const settings = async (env: NodeJS.ProcessEnv) =>
+    (await findings({ SVC_MODEL_DIR: folder(t), ...env })).settings ?? '';
+  assert.equal(await settings({ SVC_API_KEY: 'short' }), 'ok: none is odd', 'on the loopback');
+  assert.match(
+    await settings({ SVC_HOST: '0.0.0.0' }),
+    /^warning: SVC_HOST=0\.0\.0\.0 lets other machines reach .*, and SVC_API_KEY is not set: everyone/,
+  );
+  const keys = { SVC_HOST: '0.0.0.0', SVC_API_KEY: `alice=${'a'.repeat(16)}`, SVC_ADMIN_KEY: 'root=secret' };
+  assert.match(
+    await settings(keys),
+    /^warning: a key of SVC_ADMIN_KEY can be guessed: take a random one, as openssl rand -hex 24 prints$/,
+  );
+  assert.match(await settings({ SVC_MAX_UPLOADS_MB: '5' }), /^warning: .*SVC_MAX_UPLOADS_MB.*SVC_MAX_UPLOAD/);
+});
+
+test('an address that this machine does not have is a problem', async (t) => {
+  const { port } = await findings({ SVC_MODEL_DIR: folder(t), SVC_HOST: '192.0.2.1', SVC_PORT: '8000' });
+  assert.match(port ?? '', /^problem: 192\.0\.2\.1 is no address of this machine: set SVC_HOST/);
+});
+
+test('a disk that is too small for the model that would be downloaded is a problem', (t) =>
+  onSmallDisk(t, 128 * 1024, async (dir) => {
+    const { models } = await findings({ SVC_MODEL_DIR: join(dir, 'models') });
+    assert.match(
+      models ?? '',
+      /^problem: Not enough space in .*: \d+ MB are needed and \d+ MB are free\. Free/,
+    );
+  }));
+
+test('uploads that would take the memory of the models are a warning', async (t) => {
+  const space = async (dir: string, env = {}) =>
+    (await findings({ SVC_MODEL_DIR: folder(t), SVC_TMP_DIR: dir, ...env }))['space for uploads'] ?? '';
+  await onSmallDisk(t, 128 * 1024, async (dir) => {
+    const all = { SVC_MODEL_MEMORY_MB: '16777216', SVC_MAX_UPLOAD_MB: '1' };
+    assert.match(
+      await space(dir, all),
+      /^warning: .* is in memory, where uploads may take 134 MB besides the models: set SVC_TMP_DIR/,
+    );
+    assert.match(await space(dir, { SVC_MAX_UPLOAD_MB: '1' }), /^ok: /);
+  });
 });
 
 test('the space for uploads is what is left besides the space that stays free', (t) =>
