@@ -15,6 +15,7 @@ import { bindSockets } from './listening-sockets.ts';
 import { examples } from './options.ts';
 import { preload, startGateway } from './start-gateway.ts';
 import { INHERITS, STOP, sendHeartbeats, supervise, tellSupervisor } from './supervise.ts';
+import { systemdHeartbeat } from './systemd.ts';
 
 export interface ServeSettings {
   config: Config;
@@ -71,6 +72,7 @@ async function superviseServer({ config, log }: ServeSettings): Promise<number> 
     crashes: createCrashes(config.crashDir),
     log,
     bind: () => bindSockets(config),
+    onHeartbeat: systemdHeartbeat(config, log),
     stopMs: config.drainMs + GRACE_MS + 2000,
   });
 }

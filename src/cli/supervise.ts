@@ -46,6 +46,8 @@ export interface Supervised {
   log: Logger;
   /** Binds the sockets that every server gets; null where the next server has to listen by itself. */
   bind(): Promise<KeptSockets | null>;
+  /** Called with each heartbeat of a server. */
+  onHeartbeat(): void;
   /** A child that was asked to stop and has not ended after this time is killed. */
   stopMs: number;
   /** After as many heartbeats that did not come the child is killed. Tests do not wait as long. */
@@ -90,7 +92,7 @@ export async function supervise(options: Supervised): Promise<number> {
     if (stop.signal.aborted) return 0;
     const life = startChild(command, inherited?.handles ?? [], sockets.served);
     child = life.child;
-    const watchdog = watch(life.child, missedHeartbeats, log);
+    const watchdog = watch(life.child, missedHeartbeats, options);
     const end = await life.ended;
     clearInterval(watchdog);
     child = null;
@@ -168,10 +170,16 @@ export function sendHeartbeats(): void {
  * the first heartbeat, however long the start takes. It counts its own turns and not the time, because a machine or
  * container that is paused stops both processes.
  */
-function watch(child: ChildProcess, mostMissed: number, log: Logger): NodeJS.Timeout | undefined {
+function watch(
+  child: ChildProcess,
+  mostMissed: number,
+  { log, onHeartbeat }: Pick<Supervised, 'log' | 'onHeartbeat'>,
+): NodeJS.Timeout {
   let missed: number | null = null;
   child.on('message', (message) => {
-    if (message === 'heartbeat') missed = 0;
+    if (message !== 'heartbeat') return;
+    missed = 0;
+    onHeartbeat();
   });
   return setInterval(() => {
     if (missed === null) return;

@@ -276,9 +276,7 @@ function upstreamsOf(s: z.output<typeof settings>) {
   };
 }
 
-/** The settings under the names of the code, with a unit in the name where there is one. */
-function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
-  const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
+function listeningOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
   return {
     host: s.SVC_HOST,
     port: s.SVC_PORT,
@@ -286,6 +284,19 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
     socketMode: Number.parseInt(s.SVC_SOCKET_MODE, 8),
     /** Undefined: Wyoming is not spoken. */
     wyomingPort: s.SVC_WYOMING_PORT,
+    /** What systemd tells a service that it watches, in variables of its own. */
+    systemd: {
+      notifySocket: env.NOTIFY_SOCKET,
+      watchdogMs: env.WATCHDOG_USEC ? Number(env.WATCHDOG_USEC) / 1000 : Number.POSITIVE_INFINITY,
+    },
+  };
+}
+
+/** The settings under the names of the code, with a unit in the name where there is one. */
+function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
+  const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
+  return {
+    ...listeningOf(s, env),
     ...upstreamsOf(s),
     modelDir: resolve(s.SVC_MODEL_DIR ?? defaultModelDir(env)),
     modelDownload: s.SVC_MODEL_DOWNLOAD,

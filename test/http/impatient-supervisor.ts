@@ -15,6 +15,7 @@ process.exitCode = await supervise({
   crashes: createCrashes(config.crashDir),
   log: createLog('info'),
   bind: () => bindSockets(config),
+  onHeartbeat: () => undefined,
   stopMs: 5000,
   missedHeartbeats: 5,
   patienceMs: Number(patienceMs),

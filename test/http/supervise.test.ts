@@ -7,6 +7,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../bench/common/gateway.ts';
 import { pauseAfter } from '../../src/cli/supervise.ts';
 import { program } from '../program.ts';
@@ -306,6 +307,26 @@ test('a server whose event loop stands still is killed, recorded and started aga
   assert.match(served.log(), /error +the event loop of the server has stood still for 5 s: it is killed/);
   const { crashes } = await json(await fetch(`${served.base}/admin/api/crashes`));
   assert.deepEqual([crashes.length, crashes[0].signal, crashes[0].pid], [1, 'SIGKILL', first]);
+});
+
+test('a machine that is paused kills no server', { skip }, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-supervise-test-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  await using served = await serve({ SVC_CRASH_DIR: dir }, [
+    ...program('test/http/impatient-supervisor.ts'),
+    '60000',
+    ...SCRIPTED,
+    '--child',
+  ]);
+  const server = childOf(served.child.pid ?? 0);
+  for (const pid of [server, served.child.pid ?? 0]) process.kill(pid, 'SIGSTOP');
+  await sleep(8000); // longer than the heartbeats that it may miss
+  for (const pid of [served.child.pid ?? 0, server]) process.kill(pid, 'SIGCONT');
+  const resumedAt = performance.now();
+  await until('some heartbeats', () => performance.now() - resumedAt > 3000, LIMIT_MS);
+  assert.equal(childOf(served.child.pid ?? 0), server, served.log());
+  assert.doesNotMatch(served.log(), /stood still/);
+  assert(await answers(served.base));
 });
 
 test('the pauses of a crash loop grow to 30 s', () => {

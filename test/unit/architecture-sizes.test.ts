@@ -22,6 +22,7 @@ const SMALL: Readonly<Record<string, string>> = {
   'keywords.ts': 'a rule of the domain by itself, with tests of its own',
   'missing-engine.ts': 'an engine is a file',
   'replay.ts': 'a command is a file',
+  'systemd.ts': 'the protocol of another program',
   'voice-activity-lane.ts': 'shared by all live sessions, so app.ts makes it',
   'wav-header.ts': 'a file format is a file',
   'whisper-formats.ts': 'the formats of another program',
