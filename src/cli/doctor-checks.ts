@@ -112,9 +112,10 @@ async function ffmpeg({ environment }: Config): Promise<Finding> {
 }
 
 function nativeEngine({ info }: NativeEngine): Finding {
-  return info.families.length === 0
+  const families = info.families.filter((family) => family !== 'fake'); // which tests load
+  return families.length === 0
     ? problem(`nothing can be transcribed without the native engine: ${howToGetAddon()}`)
-    : ok(`whisper.cpp ${info.whisperVersion}, ggml ${info.ggmlVersion}: ${info.families.join(', ')}`);
+    : ok(`whisper.cpp ${info.whisperVersion}, ggml ${info.ggmlVersion}: ${families.join(', ')}`);
 }
 
 function cpu({ info }: NativeEngine): Finding {

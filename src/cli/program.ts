@@ -41,9 +41,17 @@ export async function run(argv: string[], engineFor?: EngineFor): Promise<void> 
       if (error.exitCode !== 0) process.exitCode = error.exitCode; // commander has said why
       return;
     }
-    process.stderr.write(`voxgate: ${fullMessage(error)}\n`);
+    process.stderr.write(`voxgate: ${inWords(error)}\n`);
     process.exitCode = error instanceof ConfigError ? 2 : 1;
   }
+}
+
+/** An error of the file system names its path first, without the names that the system has for errors and calls. */
+function inWords(error: unknown): string {
+  const { code, path, syscall } = error as NodeJS.ErrnoException;
+  if (code === undefined || path === undefined) return fullMessage(error);
+  const [, says = ''] = (error as Error).message.split(`${code}: `);
+  return `${path}: ${says.split(`, ${syscall}`)[0]}`;
 }
 
 export function createProgram(engineFor: EngineFor = openEngine): Command {

@@ -379,6 +379,7 @@ test('the exit status is 1 when there is a problem and 0 when there are only war
   assert(
     checks.some(({ name, state }: { name: string; state: string }) => name === 'engine' && state === 'ok'),
   );
+  assert.doesNotMatch(JSON.stringify(checks), /fake/); // the family that only tests load
   const ill = await run([], { ...env, SVC_MODEL_DOWNLOAD: 'off' });
   assert.equal(ill.status, 1, ill.stdout + ill.stderr);
   assert.match(ill.stdout, /^problem {2}models +no speech model/m);

@@ -127,7 +127,7 @@ test('what is wrong ends the command before anything starts', async (t) => {
   const file = join(dir, 'b.wav');
   for (const [args, message] of [
     [[file, '--temperature', '3'], /temperature/],
-    [[join(dir, 'none.wav')], /ENOENT.*none\.wav/],
+    [[join(dir, 'none.wav')], /^voxgate: \S*none\.wav: no such file or directory\n$/],
     [[file, '--watch'], /--watch needs a folder/],
     [[file, '--jobs', '0'], /whole number from 1 to 64/],
     [[file, '--speaker', 'Anna'], /expected a name, = and a file/],
