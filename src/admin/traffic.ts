@@ -172,8 +172,8 @@ export function showUpstreams({ upstreams }: Pick<AdminDeps, 'upstreams'>): Requ
 
 const upstreamsView = (upstreams: readonly UpstreamHealth[]): Html =>
   html`<div class="card-head"><h2>Upstreams</h2><span class="note">what speech and chat are passed on to</span></div>
-<table data-key="table"><thead><tr><th scope="col">Upstream</th><th scope="col">State</th><th scope="col">Why</th><th scope="col">Since</th></tr></thead>
-<tbody>${upstreams.map(upstreamRow)}</tbody></table>`;
+<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Upstreams"><table><thead><tr><th scope="col">Upstream</th><th scope="col">State</th><th scope="col">Why</th><th scope="col">Since</th></tr></thead>
+<tbody>${upstreams.map(upstreamRow)}</tbody></table></div>`;
 
 function upstreamRow({ category, problem, isAbsent, since }: UpstreamHealth): Html {
   const [label, className] =
