@@ -172,7 +172,7 @@ export function showUpstreams({ upstreams }: Pick<AdminDeps, 'upstreams'>): Requ
 
 const upstreamsView = (upstreams: readonly UpstreamHealth[]): Html =>
   html`<div class="card-head"><h2>Upstreams</h2><span class="note">what speech and chat are passed on to</span></div>
-<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Upstreams"><table><thead><tr><th scope="col">Upstream</th><th scope="col">State</th><th scope="col">Why</th><th scope="col">Since</th></tr></thead>
+<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Upstreams"><table><thead><tr><th scope="col">Upstream</th><th scope="col">State</th><th scope="col">Why</th><th scope="col">For</th></tr></thead>
 <tbody>${upstreams.map(upstreamRow)}</tbody></table></div>`;
 
 function upstreamRow({ category, problem, isAbsent, since }: UpstreamHealth): Html {
@@ -181,5 +181,5 @@ function upstreamRow({ category, problem, isAbsent, since }: UpstreamHealth): Ht
   const why = isAbsent ? 'nothing is at the default address, and no setting names another' : problem?.says;
   return html`<tr data-key="${category}"><th scope="row">${CATEGORY_NAMES[category]}</th>
 <td><span class="${className}">${label}</span></td><td>${why === undefined ? '–' : why}</td>
-<td><time datetime="${since.toISOString()}">${duration(Date.now() - since.getTime())}</time></td></tr>`;
+<td title="since ${since.toISOString()}">${duration(Date.now() - since.getTime())}</td></tr>`;
 }

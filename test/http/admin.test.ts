@@ -310,8 +310,11 @@ test('an upstream that does not serve has a row with the cause in words, and sin
     'Chat serves – 1 min 5 s',
   ]);
   const problem = { kind: 'tls', says: 'has a certificate that is not trusted (CERT)' } as const;
-  admin.upstreams[1] = { category: 'llm', problem, isAbsent: false, since: new Date() };
+  const since = new Date();
+  admin.upstreams[1] = { category: 'llm', problem, isAbsent: false, since };
   assert.equal((await rows())[1], 'Chat down has a certificate that is not trusted (CERT) 0 s');
+  const text = await fragment(await get(admin, '/admin/fragments/upstreams'));
+  assert(text.includes(`title="since ${since.toISOString()}"`));
 });
 
 function crash(differing: Partial<CrashRecord> = {}): CrashRecord {
