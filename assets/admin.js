@@ -98,7 +98,7 @@ const charts = document.getElementById('chart-rate') === null ? null : createCha
 async function askForSeries(query) {
   if (document.hidden || gateway.isLocked) return null;
   try {
-    const response = await fetch(`/admin/api/series${query}`, { signal: AbortSignal.timeout(8000) });
+    const response = await fetch(`admin/api/series${query}`, { signal: AbortSignal.timeout(8000) });
     if (response.ok) return await response.json();
     gateway.refused(response.status, await response.text(), false);
   } catch {

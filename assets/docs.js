@@ -128,10 +128,15 @@ new MutationObserver((changes) => {
       if (node instanceof Element && node.querySelector('.live-responses-table')) showAnswer(node);
 }).observe(api, { childList: true, subtree: true });
 
-document.getElementById('base-url').textContent = `${location.origin}/v1`;
+/** Where the API begins: a reverse proxy may have put it below a path of its own. */
+const base = new URL('.', location.href).href.slice(0, -1);
+document.getElementById('base-url').textContent = `${base}/v1`;
 
 SwaggerUIBundle({
-  spec: forReaders(JSON.parse(await (await fetch('/openapi.json')).text(), withoutNoise)),
+  spec: {
+    ...forReaders(JSON.parse(await (await fetch('openapi.json')).text(), withoutNoise)),
+    servers: [{ url: base }],
+  },
   dom_id: '#api',
   presets: [SwaggerUIBundle.presets.apis],
   plugins: [page],

@@ -100,7 +100,7 @@ export const ERRORS = {
   upgrade_required: {
     kind: 'malformed',
     status: 426,
-    says: 'This address is a WebSocket: connect to it with a WebSocket client',
+    says: 'This address is a WebSocket, and no Upgrade header has come: use a WebSocket client; a reverse proxy has to pass Upgrade on (docs/proxies.md)',
   },
   too_many_sessions: {
     kind: 'network',

@@ -3,6 +3,10 @@ import { createKeyDialog } from '../key-dialog.js';
 
 const el = (id) => document.getElementById(id);
 
+/** From this file, because the page of a capture is deeper than the dashboard. */
+const DASHBOARD = new URL('../../admin', import.meta.url);
+const SESSION = new URL('../../admin/session', import.meta.url);
+
 /** @param refresh draws everything again */
 export function createGateway(refresh) {
   const ask = createKeyDialog({
@@ -41,7 +45,7 @@ export function createGateway(refresh) {
 
   async function signIn(key) {
     try {
-      const response = await fetch('/admin/session', {
+      const response = await fetch(SESSION, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify({ key }),
@@ -54,13 +58,13 @@ export function createGateway(refresh) {
 
   async function signOut() {
     try {
-      const { ok, status } = await fetch('/admin/session', { method: 'DELETE' });
+      const { ok, status } = await fetch(SESSION, { method: 'DELETE' });
       if (!ok) return fail(`You are still signed in: the gateway answered ${status}`);
     } catch {
       return fail('You are still signed in: the gateway cannot be reached');
     }
     // Nothing of what was shown stays on the screen.
-    location.assign('/admin');
+    location.assign(DASHBOARD);
   }
 
   function fail(message) {

@@ -23,7 +23,7 @@ function toToken(key) {
 export function openLive({ model, language }, on) {
   const key = apiKey();
   const protocols = ['realtime', ...(key === null ? [] : [`voxgate-api-key-base64url.${toToken(key)}`])];
-  const address = `${location.origin.replace(/^http/, 'ws')}/v1/realtime?intent=transcription`;
+  const address = new URL('v1/realtime?intent=transcription', location.href.replace(/^http/, 'ws'));
   const socket = new WebSocket(address, protocols);
   /** When speech ended, in ms of `performance.now`, by the id of its utterance. */
   const waiting = new Map();

@@ -17,7 +17,7 @@ export async function listen(onPiece, onGone) {
   try {
     // It has the rate of the device: Firefox connects a microphone to no other.
     context = new AudioContext();
-    await context.audioWorklet.addModule('/assets/playground/pcm-worklet.js');
+    await context.audioWorklet.addModule('assets/playground/pcm-worklet.js');
     const worklet = new AudioWorkletNode(context, 'pcm', {
       numberOfOutputs: 0,
       channelCount: 1,

@@ -41,6 +41,7 @@ export const hasKey = () => apiKey() !== null;
 
 /** @param askForKey (wrong: boolean) => Promise<string | null>; null means that the reader gives up */
 export function createClient(askForKey) {
+  /** @param path below the folder of the page, which a reverse proxy may have put below a path of its own */
   async function send(path, init) {
     const key = sessionStorage.getItem(KEY);
     const headers = { ...init.headers, ...(key !== null && { Authorization: `Bearer ${key}` }) };
@@ -58,12 +59,12 @@ export function createClient(askForKey) {
   return {
     /** All models that can serve now, of all capabilities. */
     async models() {
-      return (await (await send('/v1/models', {})).json()).data;
+      return (await (await send('v1/models', {})).json()).data;
     },
 
     /** The names of the voices; null where the speech server lists none. */
     async voices(signal) {
-      const response = await send('/v1/audio/voices', { signal }).catch((error) => {
+      const response = await send('v1/audio/voices', { signal }).catch((error) => {
         if (error.code === 'slot_busy' || signal.aborted) throw error;
         return null;
       });
@@ -75,7 +76,7 @@ export function createClient(askForKey) {
     /** Calls `onText` for every piece of the answer to a chat. */
     async chat(request, signal, onText) {
       const init = { ...json({ ...request, stream: true }), signal };
-      const response = await send('/v1/chat/completions', init);
+      const response = await send('v1/chat/completions', init);
       if (!isEventStream(response)) {
         const whole = await reach(() => response.json(), signal);
         onText(whole.choices?.[0]?.message?.content ?? '');
@@ -93,7 +94,7 @@ export function createClient(askForKey) {
 
     /** The sound of a text, in the format that the speech server prefers. */
     async speech(request, signal) {
-      const response = await send('/v1/audio/speech', { ...json(request), signal });
+      const response = await send('v1/audio/speech', { ...json(request), signal });
       return reach(() => response.blob(), signal);
     },
 
@@ -102,7 +103,7 @@ export function createClient(askForKey) {
       const body = new FormData();
       for (const [name, value] of fields) body.append(name, value);
       body.append('file', file, file.name);
-      const response = await send('/v1/audio/transcriptions', { method: 'POST', body, signal });
+      const response = await send('v1/audio/transcriptions', { method: 'POST', body, signal });
       onEvent({ type: 'accepted', model: response.headers.get('X-Voxgate-Model') ?? '' });
       if (!isEventStream(response)) {
         const answer = await reach(() => response.json(), signal);

@@ -210,7 +210,7 @@ export function createTranscription(client, on) {
   function showCode() {
     const { value } = document.querySelector('[name="code"]:checked');
     el('code').textContent = SNIPPETS[value]({
-      base: location.origin,
+      base: new URL('.', location.href).href.slice(0, -1),
       fileName: file?.name ?? 'speech.mp3',
       fields: toFields(choices.read()),
       withKey: hasKey(),

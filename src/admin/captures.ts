@@ -65,12 +65,16 @@ export function replayCapture({
   };
 }
 
+/** From the page of a capture to `/`. */
+const ROOT = '../../';
+const pathOf = (requestId: string) => `${ROOT}admin/captures/${encodeURIComponent(requestId)}`;
+
 /** The page of a captured request: its meta data, its two bodies as downloads, and its replay. */
 function capturePage(requestId: string, capture: StoredCapture, hasSession: boolean): Html {
-  const here = `/admin/captures/${encodeURIComponent(requestId)}`;
+  const here = pathOf(requestId);
   return layout(
     `Capture ${requestId}`,
-    html`<div class="capture-title"><p><a href="/admin">Dashboard</a></p><h1>Request <code>${requestId}</code></h1>
+    html`<div class="capture-title"><p><a href="${ROOT}admin">Dashboard</a></p><h1>Request <code>${requestId}</code></h1>
       <p class="soft">Kept in <code>${capture.path}</code>. The bodies are as they were sent; secrets in them are not hidden.</p></div>
       <div class="pair">
         <section class="card bodies" aria-labelledby="bodies-title">
@@ -85,13 +89,14 @@ function capturePage(requestId: string, capture: StoredCapture, hasSession: bool
         <pre class="meta" tabindex="0" aria-label="meta.json">${JSON.stringify(capture.meta, null, 2)}</pre>
       </section>`,
     hasSession,
+    ROOT,
   );
 }
 
 function replayView(requestId: string, report: ReplayReport | null): Html {
   return html`<div class="card-head"><h2>Send it again</h2>${button({
     label: 'Replay',
-    post: `/admin/captures/${encodeURIComponent(requestId)}/replay`,
+    post: `${pathOf(requestId)}/replay`,
     section: 'replay',
     key: 'replay',
   })}</div>

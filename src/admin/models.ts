@@ -45,14 +45,14 @@ function modelsView(models: readonly ModelStatus[], said: string | null = null):
     resident > 0 &&
     button({
       label: 'Unload all',
-      post: '/admin/api/reset-asr-state',
+      post: 'admin/api/reset-asr-state',
       section: 'models',
       key: 'unload-all',
       confirm:
         'Take every model out of memory? Requests under way finish with theirs; the next one loads its model again.',
     })
   }</div></div>
-${moving && html`<span data-key="faster" hx-get="/admin/fragments/models" hx-target="#models" hx-sync="#models:abort" hx-trigger="every 2s"></span>`}
+${moving && html`<span data-key="faster" hx-get="admin/fragments/models" hx-target="#models" hx-sync="#models:abort" hx-trigger="every 2s"></span>`}
 ${outcome(said)}
 ${
   models.length === 0
@@ -108,7 +108,7 @@ function actions({ id, installed, state, progress, bytes: size }: ModelStatus): 
   const action = (label: string, verb: string, detail = ''): Action => ({
     label,
     fullLabel: `${label} ${id}${detail}`,
-    post: `/admin/api/models/${encodeURIComponent(id)}/${verb}`,
+    post: `admin/api/models/${encodeURIComponent(id)}/${verb}`,
     section: 'models',
     key: `${verb}-${id}`,
   });

@@ -70,7 +70,7 @@ ${
     label: 'Delete all',
     fullLabel: 'Delete all captures',
     className: 'small danger',
-    post: '/admin/api/observability/clear-payload',
+    post: 'admin/api/observability/clear-payload',
     section: 'observability',
     key: 'clear',
     confirm: 'Delete every captured request and answer from disk?',
@@ -80,7 +80,7 @@ ${
 
 function switchRow(key: ToggleKey, on: boolean): Html {
   const [name, note] = SWITCHES[key];
-  const asked = { label: name, post: '/admin/api/observability/toggle', section: 'observability' };
+  const asked = { label: name, post: 'admin/api/observability/toggle', section: 'observability' };
   return html`<li data-key="${key}"><span><span id="switch-${key}">${name}</span><span class="note" id="switch-${key}-note">${note}</span></span>
 <button type="button" class="switch" role="switch" aria-checked="${String(on)}" aria-labelledby="switch-${key}" aria-describedby="switch-${key}-note"
 ${request({ ...asked, values: { key, value: on ? 'off' : 'on' } })}><span class="knob"></span></button></li>`;

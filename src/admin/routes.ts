@@ -1,7 +1,7 @@
 /** The table of the routes below `/admin`. Keys and origins are checked before it. */
 import type { Router } from 'express';
 import { hasSession } from '../http/access/api-key.ts';
-import { pageHeaders } from '../http/pages.ts';
+import { pageHeaders, withoutSlash } from '../http/pages.ts';
 import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
 import { sendHtml } from './answer.ts';
 import { downloadBody, replayCapture, showCapture } from './captures.ts';
@@ -16,12 +16,13 @@ import { dashboard } from './views/dashboard.ts';
 export function adminTable(deps: AdminDeps): RouteRow[] {
   const { captures, cpuLevel, toggles, version } = deps;
   const row =
-    (method: 'get' | 'post') =>
-    (path: string, handler: RouteRow['handler']): RouteRow => ({ method, path, chain: [], handler });
+    (method: 'get' | 'post', chain: RouteRow['chain'] = []) =>
+    (path: string, handler: RouteRow['handler']): RouteRow => ({ method, path, chain, handler });
   const get = row('get');
+  const page = row('get', [withoutSlash]);
   const post = row('post');
   return [
-    get('/admin', (_req, res) => sendHtml(res, dashboard(hasSession(res)))),
+    page('/admin', (_req, res) => sendHtml(res, dashboard(hasSession(res)))),
 
     get('/admin/api/metrics', metrics(deps)),
     get('/admin/api/series', series(deps)),
@@ -55,7 +56,7 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
       sendHtml(res, requestsView(takeSnapshot(deps), toggles.get('payload'))),
     ),
 
-    get('/admin/captures/:requestId', showCapture(captures)),
+    page('/admin/captures/:requestId', showCapture(captures)),
     get('/admin/captures/:requestId/req.bin', downloadBody(captures, 'req.bin')),
     get('/admin/captures/:requestId/resp.bin', downloadBody(captures, 'resp.bin')),
     post('/admin/captures/:requestId/replay', replayCapture(deps)),

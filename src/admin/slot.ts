@@ -39,7 +39,7 @@ function slotView({ holder, requestId, heldForMs, waiting }: SlotAndLine, said: 
       label: 'Stop',
       fullLabel: 'Stop the request that holds the slot',
       className: 'small danger',
-      post: '/admin/api/slot/stop',
+      post: 'admin/api/slot/stop',
       section: 'slot',
       key: `stop-${requestId}`,
       values: { request_id: requestId ?? '' },

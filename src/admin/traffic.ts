@@ -88,7 +88,7 @@ export function requestsView({ categories }: MetricsSnapshot, capturing: boolean
   }</div>
 ${
   rows.length === 0
-    ? html`<p class="empty soft" data-key="empty">No requests yet: try the <a href="/playground">playground</a>.</p>`
+    ? html`<p class="empty soft" data-key="empty">No requests yet: try the <a href="playground">playground</a>.</p>`
     : html`<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Recent requests"><table class="requests">
 <thead><tr><th scope="col">Time</th><th scope="col">Kind</th><th scope="col">Model</th><th scope="col">Status</th><th scope="col" class="number">Latency</th><th scope="col" class="number">Slot wait</th><th scope="col" class="number">Audio</th><th scope="col" class="number">RTF</th><th scope="col">Route</th><th scope="col">Request</th></tr></thead>
 <tbody>${rows.map(({ category, sample }) => row(category, sample, capturing))}</tbody></table></div>`
@@ -105,7 +105,7 @@ function row(category: Category, sample: MetricsSample, capturing: boolean): Htm
 <td class="number">${seconds(sample.audio_sec)}${sample.speakers !== undefined && html` <span class="note">${sample.speakers} speaker${sample.speakers !== 1 && 's'}</span>`}</td><td class="number">${ratio(sample.rtf)}</td>
 <td class="soft">${sample.route ?? '–'}</td><td>${
     capturing
-      ? html`<a href="/admin/captures/${encodeURIComponent(id)}" data-key="link"><code>${id}</code></a>`
+      ? html`<a href="admin/captures/${encodeURIComponent(id)}" data-key="link"><code>${id}</code></a>`
       : html`<code data-key="id">${id}</code>`
   }</td></tr>`;
 }
@@ -131,7 +131,7 @@ ${!counting && html`<p class="notice warn" data-key="off">Metrics are switched o
 ${audioProblem !== null && html`<p class="notice warn" data-key="audio">Some audio cannot be read: ${audioProblem}.</p>`}
 ${
   tiles.length === 0
-    ? html`<div class="card empty" data-key="empty"><p>No requests yet: try the <a href="/playground">playground</a>.</p></div>`
+    ? html`<div class="card empty" data-key="empty"><p>No requests yet: try the <a href="playground">playground</a>.</p></div>`
     : html`<div class="tiles" data-key="tiles">${tiles}</div>`
 }`;
 }

@@ -4,6 +4,7 @@
  */
 import type { Request } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
+import { forwardedPrefix } from './server/forwarded-prefix.ts';
 
 /** A path of more parts than this is no path of ours with something before or behind it. */
 const MAX_PARTS = 16;
@@ -18,8 +19,9 @@ export const isOwnAudio = (path: string): boolean => OWN_AUDIO.test(decoded(path
 export function notFound(paths: readonly string[], req: Request): GatewayError {
   const path = req.baseUrl + req.path;
   const meant = pathMeant(paths, path);
-  const hint = meant === undefined ? '' : `; perhaps ${excerpt(meant, 200)} was meant`;
-  return new GatewayError('not_found', { method: req.method, path: excerpt(path, 200), hint });
+  const prefix = forwardedPrefix(req);
+  const hint = meant === undefined ? '' : `; perhaps ${prefix}${excerpt(meant, 200)} was meant`;
+  return new GatewayError('not_found', { method: req.method, path: `${prefix}${excerpt(path, 200)}`, hint });
 }
 
 function pathMeant(paths: readonly string[], path: string): string | undefined {

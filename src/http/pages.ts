@@ -54,7 +54,7 @@ export function pageHeaders(): RequestHandler {
 
 export function mountPages(app: Express): void {
   // Who opens the address that the gateway prints when it starts is a person, and finds something to try.
-  app.get('/', pageHeaders(), (_req, res) => res.redirect('/playground'));
+  app.get('/', pageHeaders(), (_req, res) => res.redirect('./playground'));
   for (const [path, file] of Object.entries(PAGES))
     app.use(path, pageHeaders(), withoutSlash, serve(join(ASSETS, file)));
   for (const path of VENDOR) {
@@ -63,10 +63,13 @@ export function mountPages(app: Express): void {
   app.use('/assets', pageHeaders(), serve(ASSETS));
 }
 
-/** Leads from `/playground/` to `/playground`: a file has nothing below it. */
-const withoutSlash: RequestHandler = (req, res, next) => {
-  if (req.path === '/' && /^[^?]*\/(\?|$)/.test(req.originalUrl)) res.redirect(req.baseUrl);
-  else next();
+/** Leads from `/playground/` to `/playground`, from which the links of the page lead on. */
+export const withoutSlash: RequestHandler = (req, res, next) => {
+  const [path = ''] = req.originalUrl.split('?', 1);
+  const [, name] = /([^/]+)\/$/.exec(path) ?? [];
+  const isBelow = req.baseUrl !== '' && req.path !== '/';
+  if (name === undefined || isBelow) next();
+  else res.redirect(`../${name}`);
 };
 
 /** Serves the gzip copy in the package to clients that accept gzip. Otherwise the next handler serves the file. */

@@ -9,6 +9,7 @@ import { turnOf } from './admission.ts';
 import { modelNameReader } from './body-model-name.ts';
 import { notesOf } from './observe.ts';
 import { clientSignal } from './server/client-signal.ts';
+import { forwardedPrefix } from './server/forwarded-prefix.ts';
 import type { BodyReceiver } from './upload/proxied-body.ts';
 
 export interface ProxiedDeps {
@@ -40,7 +41,7 @@ export function passthrough(
         unreadable.abort(new GatewayError('storage_unavailable', {}, { cause }));
       });
       const signal = AbortSignal.any([left, held.signal, unreadable.signal]);
-      await forward(req, res, { signal, body });
+      await forward(req, res, { signal, body, servedBelow: forwardedPrefix(req) });
     } finally {
       received?.release();
     }

@@ -81,6 +81,8 @@ export interface ResponseHeadersOptions {
   /** The path of the request at the upstream, against which a reference is resolved. */
   path: string;
   upstream: Upstream;
+  /** The path below which a reverse proxy serves the gateway, such as `/voice`; empty without one. */
+  servedBelow: string;
   /** True where pages of other sites may show the answer (SVC_CORS_ORIGINS). */
   isEmbeddable: boolean;
 }
@@ -93,7 +95,7 @@ export interface ResponseHeadersOptions {
  */
 export function responseHeaders(
   { headers, rawHeaders, statusCode = 502 }: IncomingMessage,
-  { path, upstream, isEmbeddable }: ResponseHeadersOptions,
+  { isEmbeddable, ...options }: ResponseHeadersOptions,
 ): [name: string, value: string][] {
   const dropped = new Set([...hopByHop(headers.connection), ...OF_THE_ORIGIN, ...SET_HERE]);
   if (statusCode === 204) dropped.add('content-length');
@@ -106,7 +108,7 @@ export function responseHeaders(
     if (dropped.has(known) || FAMILIES_OF_THE_ORIGIN.test(known)) continue;
     if (known === 'content-length') lengths.push([name, value]);
     else if (known === 'location' || known === 'content-location')
-      others.push([name, addressHere(value, path, upstream)]);
+      others.push([name, addressHere(value, options)]);
     else others.push([name, value]);
   }
   return [
@@ -136,7 +138,10 @@ function unbuffered(headers: IncomingHttpHeaders, statusCode: number): [string, 
  * What a reference of an upstream means at the gateway: a path below those that lead to the upstream becomes the
  * gateway's. Every other one keeps its meaning, so a path of the upstream alone becomes its whole address.
  */
-function addressHere(reference: string, path: string, { url, takes }: Upstream): string {
+function addressHere(
+  reference: string,
+  { path, upstream: { url, takes }, servedBelow }: Omit<ResponseHeadersOptions, 'isEmbeddable'>,
+): string {
   const base = new URL(url);
   const utf8 = Buffer.from(reference, 'latin1').toString();
   if (!URL.canParse(utf8, base.origin + path)) return reference;
@@ -144,5 +149,5 @@ function addressHere(reference: string, path: string, { url, takes }: Upstream):
   if (origin !== base.origin) return reference;
   const prefix = withoutTrailingSlashes(base.pathname);
   const below = pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : '';
-  return takes(below) ? below + search + hash : href;
+  return takes(below) ? servedBelow + below + search + hash : href;
 }

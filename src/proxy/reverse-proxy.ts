@@ -27,6 +27,8 @@ export interface ForwardOptions {
   signal: AbortSignal;
   /** The body of the request, which was received before; undefined when it has none. */
   body: Readable | undefined;
+  /** The path below which a reverse proxy serves the gateway, such as `/voice`; empty without one. */
+  servedBelow: string;
 }
 
 /**
@@ -92,7 +94,8 @@ export function createReverseProxy(
         if (call === undefined) return;
         call.answer = proxyRes;
         const path = pathAt(base, req);
-        const headers = responseHeaders(proxyRes, { path, upstream, isEmbeddable });
+        const { servedBelow } = call;
+        const headers = responseHeaders(proxyRes, { path, upstream, servedBelow, isEmbeddable });
         answer(proxyRes, headers, call, () => answeredError(proxyRes, upstream, limits)).then(
           call.resolve,
           call.reject,

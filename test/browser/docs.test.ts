@@ -50,8 +50,8 @@ test('the page of the API leads back to the other pages, and its address to an o
   const { page } = open;
   await page.locator('.opblock.is-open [data-path="/v1/chat/completions"]').waitFor();
   for (const [name, path] of [
-    ['Playground', '/playground'],
-    ['Dashboard', '/admin'],
+    ['Playground', 'playground'],
+    ['Dashboard', 'admin'],
   ] as const)
     assert.equal(await page.getByRole('link', { name, exact: true }).getAttribute('href'), path);
 });

@@ -74,11 +74,41 @@ test('the bare address, and that with a slash behind it, lead a browser to the p
   for (const method of ['GET', 'HEAD']) {
     const response = await fetch(gateway.base, { method, redirect: 'manual' });
     assert.equal(response.status, 302, method);
-    assert.equal(response.headers.get('location'), '/playground', method);
+    assert.equal(response.headers.get('location'), './playground', method);
     assert.equal(response.headers.get('x-content-type-options'), 'nosniff', method);
   }
   assert.equal((await fetch(gateway.base)).url, `${gateway.base}/playground`);
   assert.equal((await fetch(gateway.base, { method: 'POST' })).status, 404);
+});
+
+test('the path of a proxy is where a server must name it, if the proxy is believed and it is a path', async () => {
+  for (const [trusted, sent, prefix] of [
+    ['1', '/voice', '/voice'],
+    ['1', '/a/b-c.d/', '/a/b-c.d'],
+    ['0', '/voice', ''],
+    ['10.0.0.0/8', '/voice', ''],
+    ['1', undefined, ''],
+    ['1', '//evil.example', ''],
+    ['1', 'voice', ''],
+    ['1', '/voice;Domain=x', ''],
+    ['1', '/a, /b', ''],
+    ['1', '/a/../b', ''],
+    ['1', `/${'a'.repeat(200)}`, ''],
+  ] as const) {
+    await using gateway = await startGateway({ env: { SVC_API_KEY: 'right', SVC_TRUST_PROXY: trusted } });
+    const headers = { 'Content-Type': 'application/json', ...(sent && { 'X-Forwarded-Prefix': sent }) };
+    const asked = `${sent} from ${trusted}`;
+    const { error } = await json(await fetch(`${gateway.base}/x/health`, { headers }));
+    assert(error.message.includes(`GET ${prefix}/x/health`), `${asked}: ${error.message}`);
+    assert(error.message.includes(`perhaps ${prefix}/health was meant`), `${asked}: ${error.message}`);
+    const { servers } = await json(await fetch(`${gateway.base}/openapi.json`, { headers }));
+    assert.deepEqual(servers, prefix === '' ? undefined : [{ url: prefix }], asked);
+    const init = { method: 'POST', headers, body: '{"key":"right"}' };
+    const session = await fetch(`${gateway.base}/admin/session`, init);
+    assert(session.headers.get('set-cookie')?.includes(`; Path=${prefix}/admin;`), asked);
+    const ended = await fetch(`${gateway.base}/admin/session`, { method: 'DELETE', headers });
+    assert(ended.headers.get('set-cookie')?.includes(`; Path=${prefix}/admin;`), asked);
+  }
 });
 
 /** Collects everything that the server sends until it closes the connection. */

@@ -267,6 +267,18 @@ test('a reference to the upstream becomes one to the gateway, and others keep th
     }
 });
 
+test('behind a proxy with a path, a reference to the upstream leads below that path', async () => {
+  await using upstream = await startHostileUpstream();
+  const env = { ...upstreams(upstream.url), SVC_TRUST_PROXY: '1' };
+  await using gateway = await startGateway({ env });
+  upstream.behave((socket) =>
+    socket.end(head('307 Elsewhere', { 'Content-Length': '0', Location: '/v1/audio/voices/' })),
+  );
+  const headers = { 'X-Forwarded-Prefix': '/voice' };
+  const response = await call(gateway, '/v1/audio/voices/x', { headers });
+  assert.equal(response.headers.get('location'), '/voice/v1/audio/voices/');
+});
+
 test('a proxy before the gateway is told not to collect streams, unless the upstream told it something', async () => {
   await using upstream = await startHostileUpstream();
   await using gateway = await startGateway({ env: upstreams(upstream.url) });

@@ -29,7 +29,7 @@ export function dashboard(hasSession: boolean): Html {
 /** A section that polls. A poll is aborted by any other request for its section; see `request` in actions.ts. */
 function polled(name: string, every: string, className = 'card'): Html {
   return html`<section id="${name}" class="${className} section-${name}" data-polled
-          hx-get="/admin/fragments/${name}" hx-trigger="load, refresh, ${every}" hx-sync="this:abort"
+          hx-get="admin/fragments/${name}" hx-trigger="load, refresh, ${every}" hx-sync="this:abort"
           hx-request='{"timeout": 8000}'><p class="soft">Loading…</p></section>`;
 }
 

@@ -8,8 +8,11 @@ const HTMX_CONFIG = JSON.stringify({
   historyEnabled: false,
 });
 
-/** @param hasSession whether there is a session to sign out of; the script shows the button when one begins later */
-export function layout(title: string, page: Html, hasSession: boolean): Html {
+/**
+ * @param hasSession whether there is a session to sign out of; the script shows the button when one begins later
+ * @param root leads from the page to `/`. No link begins with `/`, because a proxy may serve the gateway below a path.
+ */
+export function layout(title: string, page: Html, hasSession: boolean, root = ''): Html {
   return html`<!doctype html>
 <html lang="en">
   <head>
@@ -18,22 +21,22 @@ export function layout(title: string, page: Html, hasSession: boolean): Html {
     <meta name="color-scheme" content="light dark">
     <meta name="htmx-config" content="${HTMX_CONFIG}">
     <title>${title} · voxgate</title>
-    <link rel="icon" href="/assets/voxgate.svg" type="image/svg+xml">
-    <link rel="stylesheet" href="/assets/vendor/uPlot.min.css">
-    <link rel="stylesheet" href="/assets/voxgate.css">
-    <link rel="stylesheet" href="/assets/admin.css">
-    <script src="/assets/vendor/htmx.min.js" defer></script>
-    <script src="/assets/vendor/uPlot.iife.min.js" defer></script>
-    <script type="module" src="/assets/admin.js"></script>
+    <link rel="icon" href="${root}assets/voxgate.svg" type="image/svg+xml">
+    <link rel="stylesheet" href="${root}assets/vendor/uPlot.min.css">
+    <link rel="stylesheet" href="${root}assets/voxgate.css">
+    <link rel="stylesheet" href="${root}assets/admin.css">
+    <script src="${root}assets/vendor/htmx.min.js" defer></script>
+    <script src="${root}assets/vendor/uPlot.iife.min.js" defer></script>
+    <script type="module" src="${root}assets/admin.js"></script>
   </head>
   <body hx-ext="polite" hx-swap="polite">
     <a class="skip" href="#main">Skip to the content</a>
     <header class="bar">
-      <a class="brand" href="/playground"><img src="/assets/voxgate.svg" alt="" width="28" height="28">voxgate</a>
+      <a class="brand" href="${root}playground"><img src="${root}assets/voxgate.svg" alt="" width="28" height="28">voxgate</a>
       <nav aria-label="Pages">
-        <a href="/playground">Playground</a>
-        <a href="/admin" aria-current="page">Dashboard</a>
-        <a href="/docs">API</a>
+        <a href="${root}playground">Playground</a>
+        <a href="${root}admin" aria-current="page">Dashboard</a>
+        <a href="${root}docs">API</a>
       </nav>
       <button id="sign-out" class="small" type="button"${!hasSession && html` hidden`}>Sign out</button>
     </header>

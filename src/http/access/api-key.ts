@@ -15,6 +15,7 @@ import { createKeyGuesses } from '../../limits/key-guesses.ts';
 import { networkOf } from '../../limits/network.ts';
 import { notesOf } from '../observe.ts';
 import { caseSensitiveRouter } from '../route-table.ts';
+import { forwardedPrefix } from '../server/forwarded-prefix.ts';
 import { WHISPER_ASR } from '../whisper-asr.ts';
 import { createTokens, type Tokens } from './tokens.ts';
 
@@ -82,7 +83,7 @@ export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyPart
       checkAdmin.nameOfKey(req, [req.body.key]);
       const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: limits.lifetimeMs };
       res.cookie(COOKIE, sessions.issue(true, owner), {
-        ...COOKIE_OPTIONS,
+        ...cookieOptions(req),
         secure: req.secure,
         maxAge: limits.lifetimeMs,
       });
@@ -91,7 +92,7 @@ export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyPart
   });
   session.delete('/admin/session', (req, res) => {
     sessions.end(tokenOf(req));
-    res.clearCookie(COOKIE, COOKIE_OPTIONS);
+    res.clearCookie(COOKIE, cookieOptions(req));
     res.status(204).end();
   });
 
@@ -207,7 +208,8 @@ function keyOfSubprotocol(req: Request): string | undefined {
 }
 
 /** The browser sends the cookie to the dashboard only, and never with a request that began on another site. */
-const COOKIE_OPTIONS = { path: '/admin', httpOnly: true, sameSite: 'strict' } as const;
+const cookieOptions = (req: Request) =>
+  ({ path: `${forwardedPrefix(req)}/admin`, httpOnly: true, sameSite: 'strict' }) as const;
 
 function unauthorized(): GatewayError {
   return new GatewayError('invalid_api_key', {});

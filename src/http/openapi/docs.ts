@@ -3,6 +3,7 @@ import type { Express, RequestHandler } from 'express';
 import type { createDocument, ZodOpenApiPathsObject } from 'zod-openapi';
 import { pageHeaders } from '../pages.ts';
 import { caseSensitiveRouter } from '../route-table.ts';
+import { forwardedPrefix } from '../server/forwarded-prefix.ts';
 import { BEARER, TAGS } from './parts.ts';
 import { apiPaths } from './paths.ts';
 
@@ -40,9 +41,10 @@ export async function describeApi({
 /** The document is made at the first request, because loading its modules would be a fifth of the time to start. */
 export function openapi(description: Description): RequestHandler {
   let document: ReturnType<typeof describeApi> | null = null;
-  return async (_req, res) => {
+  return async (req, res) => {
     document ??= describeApi(description);
-    res.json(await document);
+    const prefix = forwardedPrefix(req);
+    res.json({ ...(await document), ...(prefix !== '' && { servers: [{ url: prefix }] }) });
   };
 }
 
