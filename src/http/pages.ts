@@ -66,9 +66,9 @@ export function mountPages(app: Express): void {
 /** Leads from `/playground/` to `/playground`, from which the links of the page lead on. */
 export const withoutSlash: RequestHandler = (req, res, next) => {
   const [path = ''] = req.originalUrl.split('?', 1);
-  const [, name] = /([^/]+)\/$/.exec(path) ?? [];
+  const name = path.endsWith('/') ? path.split('/').at(-2) : undefined;
   const isBelow = req.baseUrl !== '' && req.path !== '/';
-  if (name === undefined || isBelow) next();
+  if (!name || isBelow) next();
   else res.redirect(`../${name}`);
 };
 

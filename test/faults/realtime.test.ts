@@ -436,7 +436,9 @@ test('a page of another site may not open a session, and one that may use the AP
 test('an address of sessions without a WebSocket is a 426, and an unknown model a 400', async () => {
   await using gateway = await startGateway();
   const answer = await fetch(`${gateway.base}/v1/realtime`);
-  assert.deepEqual([answer.status, (await json(answer)).error.code], [426, 'upgrade_required']);
+  const { error } = await json(answer);
+  assert.deepEqual([answer.status, error.code], [426, 'upgrade_required']);
+  assert.match(error.message, /no Upgrade header has come.*reverse proxy.*docs\/proxies\.md/);
   await assert.rejects(connectLive(gateway, { query: '?model=nonsense' }), { status: 400 });
   const raw = await rawAnswer(gateway, [
     'GET /v1/realtime HTTP/1.1',
