@@ -54,7 +54,7 @@ export interface ObservabilityState {
 
 const SWITCHES: Readonly<Record<ToggleKey, [name: string, note: string]>> = {
   metrics: ['Metrics', 'counts and latencies, in memory'],
-  access_log: ['Access log', 'a line for every request'],
+  access_log: ['Access log', 'a line for every request but probes'],
   payload: ['Payload capture', 'bodies of requests and answers, unchanged'],
 };
 
