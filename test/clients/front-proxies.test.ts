@@ -1,9 +1,12 @@
 /** What the files of deploy/proxies/ do with uploads, streams, live sessions, paths and idle connections. */
 import assert from 'node:assert/strict';
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -19,6 +22,7 @@ import {
 } from '../http/harness.ts';
 import { rawClient, statusesIn } from '../http/raw-client.ts';
 import { at16kHz, COMPLETED, connectLive, silence, tone } from '../http/realtime.ts';
+import { SCRIPTED } from '../http/served.ts';
 import { joinWavs } from '../wav.ts';
 import { FRONT_PROXIES, type FrontProxy, type ReverseProxy, startFrontProxy } from './reverse-proxies.ts';
 
@@ -88,8 +92,9 @@ for (const name of FRONT_PROXIES) {
 }
 
 const CHECKS: Record<string, (proxy: ReverseProxy) => Promise<void>> = {
-  'an upload of 20 MB, and the address of its client'({ base }) {
-    return uploadFrom(base, '127.0.0.9');
+  async 'an upload of 20 MB, and the address of its client'({ base }) {
+    await uploadFrom(base, '127.0.0.9');
+    assert.equal(gateway.exchanges.at(-1)?.clientIp, '127.0.0.9');
   },
 
   async 'the refusal of an upload that has not ended'({ base }) {
@@ -169,7 +174,6 @@ async function uploadFrom(base: string, localAddress: string): Promise<void> {
   const [answer]: IncomingMessage[] = (await once(sent, 'response')) as [IncomingMessage];
   assert.equal(answer?.statusCode, 200);
   await answer?.toArray();
-  assert.equal(gateway.exchanges.at(-1)?.clientIp, localAddress);
 }
 
 /** At each proxy, as many at once as it keeps connections. */
@@ -220,6 +224,23 @@ async function lostRequests(): Promise<Record<FrontProxy, number>> {
   for (const proxy of proxies) await proxy[Symbol.asyncDispose]();
   return lost;
 }
+
+test('nginx reaches a gateway at a Unix socket, and says who asks', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-front-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const host = `unix:${join(dir, 'gateway.sock')}`;
+  const own = { SVC_HOST: host, SVC_TRUST_PROXY: '1', SVC_OBS_LOG_DIR: '-', SVC_CRASH_DIR: dir };
+  const child = spawn(process.execPath, SCRIPTED, { env: { ...process.env, ...own } });
+  t.after(() => child.kill('SIGKILL'));
+  let log = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (log += data));
+  const listens = () => log.includes(`listens on ${host}`);
+  await until('it listens', listens, 20_000).catch(() => assert.fail(log));
+  await using proxy = await startFrontProxy('nginx', host);
+  assert.equal((await transcription(proxy.base)).status, 200);
+  await uploadFrom(proxy.base, '127.0.0.9');
+  await until('the line of the upload', () => log.includes('"client_ip":"127.0.0.9"'));
+});
 
 test('while the gateway is away, the answer is the envelope', async () => {
   for (const name of FRONT_PROXIES) {
