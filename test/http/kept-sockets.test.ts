@@ -56,7 +56,9 @@ interface Answer {
 function ask(port: number, path: string, body?: Buffer, headers = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const method = body === undefined ? 'GET' : 'POST';
-    const req = request({ port, host: '127.0.0.1', path, method, agent: false, headers }, (res) => {
+    const signal = AbortSignal.timeout(3 * LIMIT_MS);
+    const options = { port, host: '127.0.0.1', path, method, agent: false, headers, signal };
+    const req = request(options, (res) => {
       let text = '';
       res.on('data', (data) => (text += data));
       res.once('error', reject);
