@@ -15,9 +15,11 @@ import {
   type Gateway,
   heard,
   json,
+  type Script,
   startGateway,
   toneWav,
   until,
+  untilAborted,
   untilWaiting,
 } from '../http/harness.ts';
 import { rawClient, statusesIn } from '../http/raw-client.ts';
@@ -39,7 +41,8 @@ const upstream = createServer((req, res: ServerResponse) => {
 /** The second chunk of a transcription is ready when it is told so. */
 let chunks = 0;
 let second = Promise.resolve();
-const transcribe = async () => {
+const transcribe: NonNullable<Script['transcribe']> = async (samples, options, hooks) => {
+  if (options.prompt === 'endless') return untilAborted(samples, options, hooks);
   if (++chunks === 2) await second;
   return heard(' Hello there.');
 };
@@ -130,6 +133,17 @@ const CHECKS: Record<string, (proxy: ReverseProxy) => Promise<void>> = {
     sayMore();
     assert.equal((await reader?.read())?.value, '{"n":2}\n');
     assert.equal((await reader?.read())?.done, true);
+  },
+
+  async 'the end of a client, which ends its work'({ base }) {
+    const begun = gateway.begun();
+    const leaving = new AbortController();
+    const init = { method: 'POST', body: form(toneWav(2), { prompt: 'endless' }), signal: leaving.signal };
+    const answer = fetch(`${base}/v1/audio/transcriptions`, init);
+    answer.catch(() => undefined);
+    await until('it computes', () => gateway.begun() > begun);
+    leaving.abort();
+    await until('nothing computes', () => gateway.running() === 0);
   },
 
   async 'a live session'({ base }) {
