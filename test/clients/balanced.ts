@@ -27,7 +27,11 @@ export async function startBalancedGateways(settings: NodeJS.ProcessEnv = {}): P
   const ports = await Promise.all(NUMBERS.map(() => freePort()));
   const own = { SVC_MAX_WAIT_SEC: '60', SVC_TRUST_PROXY: '1', SVC_TMP_DIR: dir };
   const start = (number: GatewayNumber) => {
-    const logs = { SVC_OBS_ACCESS_LOG_ENABLED: '1', SVC_OBS_LOG_DIR: join(dir, `logs-${number}`) };
+    const logs = {
+      SVC_OBS_ACCESS_LOG_ENABLED: '1',
+      SVC_OBS_LOG_PROBES: '1',
+      SVC_OBS_LOG_DIR: join(dir, `logs-${number}`),
+    };
     return serve({ ...own, ...logs, ...settings, SVC_PORT: String(ports[number - 1]) }, SCRIPTED);
   };
   const running = new Map<GatewayNumber, Served>();
