@@ -11,6 +11,7 @@ import { createModelActions } from './admin/model-actions.ts';
 import { adminPaths } from './admin/openapi.ts';
 import { adminRoutes } from './admin/routes.ts';
 import { createAudioOpener } from './audio/opener.ts';
+import type { Category } from './category.ts';
 import type { Config } from './config/config.ts';
 import type { Crashes } from './crashes/crashes.ts';
 import type { ChosenDevice } from './engine/device.ts';
@@ -184,16 +185,17 @@ function buildEngine(config: Config, deps: AppDeps) {
 function buildLive(config: Config, deps: AppDeps, engine: Engine) {
   const { budgets, slot, line, caches } = engine;
   const isSlotHeld = () => !slot.isFree();
+  type Asked = Pick<TurnRequest, 'requestId' | 'network' | 'waitMs'> & Partial<TurnRequest>;
+  const takeWaiting = (category: Category) => (request: Asked, signal: AbortSignal) => {
+    const turn = line.turn({ onWaited: () => undefined, ...request, category, outlastsStop: true });
+    return turn.take(signal).finally(turn.end);
+  };
   const voiceActivityLane = createVoiceActivityLane(isSlotHeld);
   const sessions = {
     transcription: engine.transcription,
     slot,
     waitMs: config.liveWaitMs,
-    takeWaiting(request: Pick<TurnRequest, 'requestId' | 'network' | 'waitMs'>, signal: AbortSignal) {
-      const how = { outlastsStop: true, onWaited: () => undefined };
-      const turn = line.turn({ category: 'asr', ...request, ...how });
-      return turn.take(signal).finally(turn.end);
-    },
+    takeWaiting: takeWaiting('asr'),
     async loadVoiceActivity(signal: AbortSignal) {
       const { path } = await deps.store.ensure(VOICE_ACTIVITY.id, { signal });
       return voiceActivityLane(await deps.engine.loadVoiceActivity({ path }));
@@ -218,7 +220,22 @@ function buildLive(config: Config, deps: AppDeps, engine: Engine) {
       ...shared,
       limits: { ...budgets.live, ...budgets.wyoming },
       sparedMs: budgets.connection.sparedMs,
-      info: () => infoOf(engine.models(), VERSION),
+      speech: {
+        upstream: speechUpstream(config.tts),
+        errorLimits: budgets.upstream,
+        modelId: config.tts.modelId,
+        waitMs: config.liveWaitMs,
+        takeWaiting: takeWaiting('tts'),
+      },
+      async info() {
+        const named = await engine.upstreams.voices();
+        return infoOf({
+          models: engine.models(),
+          voices: named?.length === 0 ? [config.tts.modelId] : named,
+          voiceLanguages: [...new Set(CATALOGUE.flatMap(({ languages }) => languages))],
+          version: VERSION,
+        });
+      },
     }),
   };
 }

@@ -1,4 +1,7 @@
-/** The head of a wav file, for samples that come without one (RIFF: Microsoft and IBM, 1991, chunks `fmt ` and `data`). */
+/**
+ * The head of a wav file, written for samples that come without one, and read where samples follow as they are made
+ * (RIFF: Microsoft and IBM, 1991, chunks `fmt ` and `data`).
+ */
 
 export interface PcmFormat {
   /** Samples in a second. */
@@ -11,6 +14,10 @@ export interface PcmFormat {
 /** What writers put there that do not know the length yet; readers then read to the end of the file. */
 const UNKNOWN_BYTES = 0xffffffff;
 const PCM = 1;
+/** The code of the format then stands in the GUID behind it. */
+const EXTENSIBLE = 0xfffe;
+const FMT_BYTES = 16;
+const FMT_CODE_AT = 24;
 
 export function wavHeader({ rate, width, channels }: PcmFormat): Buffer {
   const header = Buffer.alloc(44);
@@ -27,4 +34,51 @@ export function wavHeader({ rate, width, channels }: PcmFormat): Buffer {
   header.write('data', 36);
   header.writeUInt32LE(UNKNOWN_BYTES, 40);
   return header;
+}
+
+export interface WavHead {
+  format: PcmFormat;
+  /** Where the samples begin. */
+  start: number;
+  /** Their length; infinite where the writer did not know it. */
+  bytes: number;
+}
+
+/**
+ * The head with which these bytes begin; null while it is not complete.
+ * @throws Error a sentence without a subject, for what is no wav file of PCM
+ */
+export function readWavHead(bytes: Buffer): WavHead | null {
+  const text = (at: number) => bytes.toString('latin1', at, at + 4);
+  if (!'RIFF'.startsWith(text(0).slice(0, bytes.length))) throw new Error('is no wav file');
+  if (bytes.length < 12) return null;
+  if (text(8) !== 'WAVE') throw new Error('is no wav file');
+  let format: PcmFormat | null = null;
+  let at = 12;
+  while (at + 8 <= bytes.length) {
+    const size = bytes.readUInt32LE(at + 4);
+    const start = at + 8;
+    if (text(at) === 'data') {
+      if (format === null) throw new Error('is a wav file without a format');
+      return { format, start, bytes: size === 0 || size === UNKNOWN_BYTES ? Number.POSITIVE_INFINITY : size };
+    }
+    if (text(at) === 'fmt ') {
+      if (bytes.length < start + size) return null;
+      format = pcmFormat(bytes.subarray(start, start + size));
+    }
+    at = start + size + (size % 2);
+  }
+  return null;
+}
+
+function pcmFormat(fmt: Buffer): PcmFormat {
+  const code = fmt.length < FMT_BYTES ? 0 : fmt.readUInt16LE(0);
+  const isPcm =
+    code === PCM ||
+    (code === EXTENSIBLE && fmt.length > FMT_CODE_AT + 1 && fmt.readUInt16LE(FMT_CODE_AT) === PCM);
+  if (!isPcm) throw new Error('is a wav file whose samples are no PCM');
+  const [channels, rate, width] = [fmt.readUInt16LE(2), fmt.readUInt32LE(4), fmt.readUInt16LE(14) / 8];
+  if (channels === 0 || rate === 0 || ![1, 2, 3, 4].includes(width))
+    throw new Error(`is a wav file of ${channels} channels, ${rate} Hz and ${width * 8} bits`);
+  return { rate, width, channels };
 }

@@ -186,6 +186,8 @@ export const BUDGETS = {
     values: 8192,
     /** The audio of a message. It is heard as it comes and never held as a whole. */
     payloadBytes: 16 * 1024 * 1024,
+    /** The text of one speech, which the speech upstream gets as a whole. */
+    speechCharacters: 16_384,
     /** A client that has begun a message or a transcription is given up when it sends nothing for this long. */
     stallMs: 30_000,
     /** The longest time from the first byte of a transcription, or of a message outside of one, to its last. */

@@ -34,6 +34,8 @@ export interface Inventory {
   health(): Promise<UpstreamHealth[]>;
   /** The name under which the upstream listed the model, when it was asked last; undefined for any other. */
   nameOf(category: UpstreamHealth['category'], model: string): string | undefined;
+  /** The names of the speech upstream's voices: none where it has no list, and null while it cannot serve. */
+  voices(): Promise<string[] | null>;
 }
 
 interface InventoryLog {
@@ -55,16 +57,30 @@ const KEPT_FOR_MS = 2000;
 /** Far more than any real list, so a longer answer is not a list. */
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
 const MAX_MODELS = 1000;
+/** Home Assistant gets each of them once for every language. */
+const MAX_VOICES = 200;
 
 export function createInventory(
   config: Pick<Config, 'tts' | 'llm'>,
   log: InventoryLog,
   now = () => performance.now(),
 ): Inventory {
-  let kept: { answers: Promise<(Answer & UpstreamHealth)[]>; until: number } | null = null;
+  const keep = <T>(ask: () => Promise<T>): (() => Promise<T>) => {
+    let kept: { answer: Promise<T>; until: number } | null = null;
+    return () => {
+      if (kept === null || now() >= kept.until) {
+        const fresh = { answer: ask(), until: Number.POSITIVE_INFINITY };
+        kept = fresh;
+        void fresh.answer.then(() => {
+          fresh.until = now() + KEPT_FOR_MS;
+        });
+      }
+      return kept.answer;
+    };
+  };
   const listed = new Map<Answer['category'], ReadonlySet<string>>();
   const notice = createNotice(config, log);
-  const ask = async () => {
+  const answers = keep(async () => {
     const answers = await Promise.all([
       answerOf('tts', probeSpeech(config.tts)),
       answerOf('llm', probeChat(config.llm).then(withNames)),
@@ -72,23 +88,18 @@ export function createInventory(
     for (const { category, problem, names } of answers)
       if (problem === null) listed.set(category, new Set(names));
     return answers.map((answer) => ({ ...answer, ...notice(answer) }));
-  };
-  const answers = () => {
-    if (kept === null || now() >= kept.until) {
-      const fresh = { answers: ask(), until: Number.POSITIVE_INFINITY };
-      kept = fresh;
-      void fresh.answers.then(() => {
-        fresh.until = now() + KEPT_FOR_MS;
-      });
-    }
-    return kept.answers;
-  };
+  });
+  const voices = keep(() => voicesOf(config.tts));
   return {
     models: async () => (await answers()).flatMap(({ models }) => models),
     health: async () => (await answers()).map(({ models, names, ...health }) => health),
     // Ollama takes a name without its tag for that of the tag `latest`.
     nameOf: (category, model) =>
       [model, `${model}:latest`].find((name) => listed.get(category)?.has(name) === true),
+    async voices() {
+      const speech = (await answers()).find(({ category }) => category === 'tts');
+      return speech?.problem === null ? await voices() : null;
+    },
   };
 }
 
@@ -126,7 +137,12 @@ function createNotice(config: Pick<Config, 'tts' | 'llm'>, log: InventoryLog) {
 }
 
 /** The paths that tell what an upstream can serve. */
-const PROBES = { speech: '/health', openaiModels: '/v1/models', ollamaModels: '/api/tags' } as const;
+const PROBES = {
+  speech: '/health',
+  voices: '/v1/audio/voices',
+  openaiModels: '/v1/models',
+  ollamaModels: '/api/tags',
+} as const;
 
 /**
  * A server without `/health` is up, unless its list of models says otherwise, and it need not have that either. The
@@ -161,6 +177,24 @@ async function assertHealthy(upstream: UpstreamConfig, signal: AbortSignal): Pro
 }
 
 const id = z.string().min(1).max(256);
+/** Speech servers list names, or objects that have one, alone or in a member. */
+const voiceEntry = z.union([
+  id,
+  z.object({ voice_id: id }).transform((entry) => entry.voice_id),
+  z.object({ id }).transform((entry) => entry.id),
+  z.object({ name: id }).transform((entry) => entry.name),
+]);
+const voiceList = z.union([
+  z.array(z.unknown()),
+  z.object({ voices: z.array(z.unknown()) }).transform(({ voices }) => voices),
+  z.object({ data: z.array(z.unknown()) }).transform(({ data }) => data),
+]);
+
+async function voicesOf(upstream: UpstreamConfig): Promise<string[]> {
+  const signal = AbortSignal.timeout(PROBE_LIMIT_MS);
+  const list = await getJson(upstream, PROBES.voices, voiceList, signal).catch(() => []);
+  return [...new Set(valid(list, voiceEntry))].slice(0, MAX_VOICES);
+}
 const optional = <T>(schema: z.ZodType<T>) => schema.optional().catch(undefined);
 /** Daemons differ in the members that they leave null, so an entry needs only a valid name. */
 const openaiEntry = z.object({

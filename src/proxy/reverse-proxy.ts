@@ -5,21 +5,25 @@
  * of DELETE.
  */
 
-import type { ClientRequest, IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { TLSSocket } from 'node:tls';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware, type Options } from 'http-proxy-middleware';
-import { onAbort } from '../abort.ts';
 import { withoutTrailingSlashes } from '../address.ts';
 import { GatewayError } from '../errors.ts';
 import { type HoldsKey, removeKeys } from '../gateway-keys.ts';
 import { isUpstreamsTurn } from '../limits/client-pace.ts';
 import { responseHeaders, stripRequestHeaders } from './headers.ts';
-import { type Upstream, UpstreamTimeout, upstreamError } from './upstream.ts';
+import { type Upstream, upstreamError } from './upstream.ts';
 import { answeredError, type ErrorLimits } from './upstream-answer.ts';
+import {
+  assertPassable,
+  endsByClosing,
+  requestFailed,
+  supervise,
+  type UpstreamCall,
+} from './upstream-call.ts';
 import { agentFor, untilClosed } from './upstream-connection.ts';
 
 export interface ForwardOptions {
@@ -39,19 +43,12 @@ export interface ForwardOptions {
 export type Forward = (req: Request, res: Response, options: ForwardOptions) => Promise<void>;
 
 /** One request under way. */
-interface Call extends ForwardOptions {
+interface Call extends ForwardOptions, UpstreamCall {
   res: Response;
   /** True when the client sent the body in chunks; read before the proxy engine changes the headers. */
   chunked: boolean;
-  /** The upstream's answer, after it has begun. */
-  answer: IncomingMessage | undefined;
-  /** The reason why the gateway ended the call; errors of the streams then only follow from it. */
-  endedBy: Error | undefined;
   resolve(): void;
-  reject(error: unknown): void;
 }
-
-const CONNECT_TIMEOUT_MS = 5000;
 
 export interface ReverseProxyOptions {
   limits: ErrorLimits;
@@ -103,10 +100,7 @@ export function createReverseProxy(
       },
       error(error, req) {
         const call = calls.get(req);
-        if (call === undefined) return;
-        // An upstream may answer and close before it has read the whole request. Its answer counts then.
-        if (call.answer === undefined) call.reject(call.endedBy ?? error);
-        else if (endsByClosing(call.answer)) call.answer.destroy(error);
+        if (call !== undefined) requestFailed(error, call);
       },
     },
   });
@@ -119,7 +113,16 @@ export function createReverseProxy(
     req.headers['x-request-id'] = String(res.getHeader('X-Request-ID'));
     const over = new Promise<void>((resolve, reject) => {
       options.signal.throwIfAborted();
-      calls.set(req, { ...options, res, chunked, answer: undefined, endedBy: undefined, resolve, reject });
+      calls.set(req, {
+        ...options,
+        res,
+        chunked,
+        answer: undefined,
+        endedBy: undefined,
+        isUpstreamsTurn: () => isUpstreamsTurn(res),
+        resolve,
+        reject,
+      });
       res.setMaxListeners(20); // the engine and the pipeline each add several listeners
       engine(req, res, options.body);
     });
@@ -143,37 +146,6 @@ function createEngine(options: EngineOptions): (req: Request, res: Response, bod
     ],
   });
   return (req, res, body) => engine?.web(req, res, { ...options, buffer: body });
-}
-
-/** Closes the upstream's connection when the call ends early for any reason, so that the upstream can stop its work. */
-function supervise(proxyReq: ClientRequest, call: Call, { timeoutMs }: Upstream): void {
-  const end = (reason: Error) => {
-    call.endedBy ??= reason;
-    // The answer comes first, or the parser would take the close for the end of an answer that is ended by closing.
-    call.answer?.destroy(reason);
-    proxyReq.destroy(reason);
-  };
-  const stopping = onAbort(call.signal, () => end(call.signal.reason));
-  const connecting = setTimeout(() => {
-    end(new UpstreamTimeout('ERR_CONNECT_TIMEOUT', `no connection within ${CONNECT_TIMEOUT_MS} ms`));
-  }, CONNECT_TIMEOUT_MS);
-  const connected = () => clearTimeout(connecting);
-  const socket = proxyReq.socket as Socket;
-  if (socket instanceof TLSSocket) socket.once('secureConnect', connected);
-  else if (socket.connecting) socket.once('connect', connected);
-  else connected();
-  // The timeout limits the silence of the upstream, not the whole call. The client has limits of its own.
-  proxyReq.setTimeout(timeoutMs);
-  proxyReq.on('timeout', () => {
-    if (!isUpstreamsTurn(call.res)) proxyReq.setTimeout(timeoutMs);
-    else end(new UpstreamTimeout('ERR_SILENT', `nothing came for ${timeoutMs / 1000} s`));
-  });
-  proxyReq.once('close', () => {
-    connected();
-    stopping[Symbol.dispose]();
-    // The stream of an answer reports how it ended. Without an answer, only this event ends the call.
-    if (call.answer === undefined) call.reject(call.endedBy ?? new Error('closed without an answer'));
-  });
 }
 
 /** @param errorOf reads an answer with a status from 400 up, and resolves with the error for the client */
@@ -208,23 +180,7 @@ async function answer(
   }
 }
 
-/**
- * Refuses an answer that the client would misread: one that is not final, or whose body has a coding of the connection
- * besides the chunks. The name of that coding stays behind with the framing (RFC 9112, section 6.1).
- */
-function assertPassable({ statusCode = 0, headers }: IncomingMessage): void {
-  if (statusCode < 200) throw new Error(`the upstream answered with the status ${statusCode}`);
-  const coding = headers['transfer-encoding'];
-  if (coding !== undefined && !/^chunked$/i.test(coding))
-    throw new Error(`the upstream answered with the transfer coding ${coding}`);
-}
-
 /** What the upstream says of its status, unless no HTTP/1.1 message may say it (RFC 9112, section 4). */
 function reasonPhrase({ statusMessage }: IncomingMessage): string | undefined {
   return /^[\t -~\x80-\xff]+$/.test(statusMessage ?? '') ? statusMessage : undefined;
-}
-
-/** True when the answer ends with the end of its connection (RFC 9112, section 6.3). */
-function endsByClosing({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
 }

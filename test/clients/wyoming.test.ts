@@ -1,4 +1,7 @@
-/** The reference package of Wyoming, by which Home Assistant asks, gets transcripts of real weights. */
+/**
+ * The reference package of Wyoming, by which Home Assistant asks, gets transcripts of real weights, and speech of a real
+ * speech server.
+ */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -6,7 +9,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { startGateway } from '../http/harness.ts';
 import { JFK, JFK_TEXT, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
+import { speechLacks, startSpeech } from '../upstreams/start.ts';
 import { pythonBin } from './python.ts';
 
 test('the reference package of Wyoming gets a description and transcripts, whatever its audio is like', async (t) => {
@@ -45,5 +50,35 @@ test('the reference package of Wyoming gets a description and transcripts, whate
     }
     assert.match(String(refused.errors), /^(unknown_model|closed)$/);
     assert.deepEqual(silent, ['transcript-start', 'transcript', 'transcript-stop', true]);
+  }
+});
+
+test('the reference package of Wyoming has texts spoken, whole and in pieces', async (t) => {
+  const lacks = speechLacks();
+  if (lacks !== null) return t.skip(lacks);
+  const bin = await pythonBin();
+  await using speech = await startSpeech();
+  const env = { SVC_WYOMING_PORT: '0', SVC_TTS_UPSTREAM_URL: speech.base };
+  await using gateway = await startGateway({ env });
+  const script = new URL('wyoming_speech.py', import.meta.url).pathname;
+  const { stdout } = await promisify(execFile)(
+    join(bin, 'python'),
+    [script, String(gateway.wyomingPort), 'nova'],
+    { timeout: 120_000 },
+  );
+  const [info, whole, pieces] = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.deepEqual([info.name, info.streams, info.english], ['voxgate', true, true]);
+  assert(info.voices.includes('nova'), JSON.stringify(info));
+  const spoken = ['audio-start', 'audio-stop'];
+  assert.deepEqual([whole.types, whole.errors], [spoken, []]);
+  assert.deepEqual([pieces.types, pieces.errors], [[...spoken, ...spoken, 'synthesize-stopped'], []]);
+  for (const { format, bytes, loudest } of [whole, pieces]) {
+    const [rate, width, channels] = format;
+    assert.deepEqual([width, channels], [2, 1]);
+    assert(bytes > 0.5 * rate * width, `${bytes} bytes are half a second of speech at least`);
+    assert(loudest > 1000, `${loudest} is no silence`);
   }
 });

@@ -6,6 +6,8 @@ import type { Gateway } from './harness.ts';
 export interface Heard {
   type: string;
   data: Record<string, any>;
+  /** Absent where there is none. */
+  payload?: Buffer;
 }
 
 export interface WyomingClient extends AsyncDisposable {
@@ -48,11 +50,16 @@ export async function connectWyoming({ wyomingPort }: Pick<Gateway, 'wyomingPort
     for (;;) {
       const end = rest.indexOf('\n');
       if (end < 0) return;
-      const { type, data_length: length = 0 } = JSON.parse(rest.subarray(0, end).toString());
-      if (rest.length < end + 1 + length) return;
-      const data = length > 0 ? JSON.parse(rest.subarray(end + 1, end + 1 + length).toString()) : {};
-      events.push({ type, data });
-      rest = rest.subarray(end + 1 + length);
+      const {
+        type,
+        data_length: length = 0,
+        payload_length: audio = 0,
+      } = JSON.parse(rest.subarray(0, end).toString());
+      const body = end + 1 + length;
+      if (rest.length < body + audio) return;
+      const data = length > 0 ? JSON.parse(rest.subarray(end + 1, body).toString()) : {};
+      events.push({ type, data, ...(audio > 0 && { payload: rest.subarray(body, body + audio) }) });
+      rest = rest.subarray(body + audio);
     }
   });
   socket.on('end', () => {

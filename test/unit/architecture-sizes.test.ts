@@ -24,7 +24,6 @@ const SMALL: Readonly<Record<string, string>> = {
   'replay.ts': 'a command is a file',
   'systemd.ts': 'the protocol of another program',
   'voice-activity-lane.ts': 'shared by all live sessions, so app.ts makes it',
-  'wav-header.ts': 'a file format is a file',
   'whisper-formats.ts': 'the formats of another program',
   'whisper-languages.ts': 'a table of data',
 };

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { GatewayError } from '../../src/errors.ts';
 import { createMessageReader, type Part, writeMessage } from '../../src/live/wyoming/messages.ts';
 import { parseFormat, parseTranscribe } from '../../src/live/wyoming/requests.ts';
+import { splitSentences } from '../../src/live/wyoming/synthesis.ts';
 import { until } from '../until.ts';
 
 const LIMITS = { lineBytes: 2000, dataBytes: 2000, values: 1000, payloadBytes: 2000 };
@@ -186,4 +187,17 @@ test('what is written is read again, with its data after the line', () => {
   assert.deepEqual([part?.type, part?.data], ['transcript', { text: 'Grüße\n' }]);
   const [line = ''] = bytes.toString().split('\n', 1);
   assert.deepEqual(JSON.parse(line), { type: 'transcript', version: '1.10.2', data_length: 20 });
+});
+
+test('a text that comes in pieces is cut where a sentence ends and the next one has begun', () => {
+  for (const [text, sentences, rest] of [
+    ['One. Two', ['One. '], 'Two'],
+    ['Dr. Smith is 3.5 m', [], 'Dr. Smith is 3.5 m'],
+    ['Wait! Really? Yes', ['Wait! ', 'Really? '], 'Yes'],
+    ['No end yet.', [], 'No end yet.'],
+    ['A line\nand another', ['A line\n'], 'and another'],
+    ['今日は。明日', ['今日は。'], '明日'],
+    ['', [], ''],
+  ] as const)
+    assert.deepEqual(splitSentences(text), { sentences: [...sentences], rest }, text);
 });

@@ -2,10 +2,11 @@
  * One connection of a client. Its messages are handled one after the other. A failure is an `error` event, and then the
  * end of the connection: Home Assistant knows no such event and would wait for a transcript for as long as it is open.
  */
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Logger } from 'winston';
 import { onAbort } from '../../abort.ts';
+import type { PcmFormat } from '../../audio/wav-header.ts';
 import { GatewayError } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
 import { newRequestId } from '../../http/server/request-id.ts';
@@ -20,26 +21,28 @@ import { type Inbox, readAhead } from '../inbox.ts';
 import { utteranceExchange } from '../utterance-exchange.ts';
 import { createMessageReader, type MessageReader, type Part, writeMessage } from './messages.ts';
 import { parseFormat, parseTranscribe } from './requests.ts';
+import { Speaker, type SpeechDeps, speechExchange } from './synthesis.ts';
 import { Transcription } from './transcription.ts';
 
 export interface ConnectionDeps {
   live: Omit<LiveDeps, 'emit' | 'newId' | 'limits' | 'network'>;
   limits: Budgets['wyoming'] & Budgets['live'];
+  speech: SpeechDeps;
   /** The data of `info`. */
-  info(): object;
+  info(): Promise<object>;
   /** Those of the live sessions of all protocols together. */
   places: LivePlaces;
   eventLoop: EventLoopShares;
   /** Aborts when the gateway may wait no longer. */
   shutdown: AbortSignal;
   log: Logger;
-  /** Called with the record of each transcription, and of each connection that ends for another fault of its client. */
+  /** Called with the record of each transcription and speech, and of a connection that ends for another fault. */
   onExchange(exchange: Exchange): void;
 }
 
 export interface ConnectionOptions extends ConnectionDeps {
   socket: Socket;
-  /** Called when a transcription begins; `work` emits `close` at its end. */
+  /** Called when a transcription or speech begins; `work` emits `close` at its end. */
   onWork(work: EventEmitter): void;
 }
 
@@ -72,12 +75,13 @@ class WyomingConnection implements Connection {
   readonly #gone = new AbortController();
   readonly #inbox: Inbox;
   readonly #reader: MessageReader;
+  readonly #speaker: Speaker;
   readonly #openedAt = performance.now();
   /** When the client began what it has not finished yet; null when it has finished everything. */
   #begunAt: number | null = null;
   #request: TranscriptionRequest | null = null;
   #current: Current | null = null;
-  /** Settles when audio that has ended has its text or its failure; null before its end. */
+  /** Settles when audio that has ended has its text, or a text its audio, or either its failure; null before. */
   #ending: Promise<void> | null = null;
   #late: NodeJS.Timeout | undefined;
   /** Settles when everything that transcriptions held is free. */
@@ -91,6 +95,7 @@ class WyomingConnection implements Connection {
     this.#share = options.eventLoop.join(this.#network);
     this.#inbox = readAhead(socket, limits);
     this.#reader = createMessageReader(limits);
+    this.#speaker = this.#createSpeaker();
     socket.setNoDelay(true); // the events are small, and each is waited for
     socket.setKeepAlive(true, limits.pingMs); // a half-open connection ends
     socket.on('error', () => socket.destroy());
@@ -140,9 +145,10 @@ class WyomingConnection implements Connection {
   async #handle({ type, data, payload, isFirst }: Part): Promise<void> {
     if (type === 'audio-chunk') return await this.#under(type).append(payload, parseFormat(data));
     if (!isFirst) return;
+    if (type.startsWith('synthesize')) return await this.#speak(type, data);
     switch (type) {
       case 'describe':
-        return this.#send('info', this.#options.info());
+        return this.#send('info', await this.#options.info());
       case 'ping':
         return this.#send('pong', typeof data.text === 'string' ? { text: data.text } : {});
       case 'transcribe':
@@ -152,6 +158,7 @@ class WyomingConnection implements Connection {
         return;
       case 'audio-start':
         if (this.#current !== null) throw unexpected(type, 'before audio-stop');
+        if (this.#speaker.isWithinText) throw unexpected(type, 'before synthesize-stop');
         parseFormat(data);
         return this.#begin();
       case 'audio-stop':
@@ -166,6 +173,33 @@ class WyomingConnection implements Connection {
   #under(type: string): Transcription {
     if (this.#current === null) throw unexpected(type, 'before audio-start');
     return this.#current.transcription;
+  }
+
+  #createSpeaker(): Speaker {
+    const { socket, speech, limits, onWork, onExchange } = this.#options;
+    return new Speaker({
+      ...speech,
+      limits,
+      network: this.#network,
+      signal: this.#gone.signal,
+      send: (type, data) => this.#send(type, data),
+      sendAudio: (format, samples) => this.#sendAudio(format, samples),
+      hasRoom: () => !socket.writableNeedDrain,
+      begin() {
+        const work = new EventEmitter();
+        onWork(work);
+        return () => void work.emit('close');
+      },
+      spoken: (of) => onExchange(speechExchange(of, this.#clientIp)),
+    });
+  }
+
+  async #speak(type: string, data: Part['data']): Promise<void> {
+    if (this.#current !== null) throw unexpected(type, 'before audio-stop');
+    this.#ending = this.#speaker.handle(type, data);
+    this.#released = Promise.allSettled([this.#released, this.#ending]).then(() => undefined);
+    await this.#ending;
+    this.#ending = null;
   }
 
   #begin(): void {
@@ -221,6 +255,17 @@ class WyomingConnection implements Connection {
     if (socket.writableLength > limits.unreadBytes) socket.destroy();
   }
 
+  /** Waits for the client to read, but not for longer than it may be silent. */
+  async #sendAudio(format: PcmFormat, samples: Buffer): Promise<void> {
+    const { socket, limits } = this.#options;
+    const { signal } = this.#gone;
+    signal.throwIfAborted();
+    if (socket.write(writeMessage('audio-chunk', format, samples))) return;
+    const stalled = new GatewayError('client_stalled', { what: 'read its audio too slowly' });
+    const late = setTimeout(() => this.#fail(stalled), limits.stallMs);
+    await once(socket, 'drain', { signal }).finally(() => clearTimeout(late));
+  }
+
   /** Ends the connection; only the first failure counts. */
   #fail(error: GatewayError): void {
     const { socket, limits } = this.#options;
@@ -238,10 +283,15 @@ class WyomingConnection implements Connection {
   #note(error: GatewayError): void {
     const { log, onExchange } = this.#options;
     const failed = this.#current?.transcription ?? null;
-    const id = failed?.id ?? newRequestId();
+    const speech = this.#speaker.current;
+    const id = (failed ?? speech)?.id ?? newRequestId();
     const { kind, code, message } = error;
     if (kind === 'internal') log.error('wyoming failed', { requestId: id, cause: String(error.cause) });
     else log.debug('wyoming ended', { requestId: id, code, reason: message });
+    if (speech !== null) {
+      onExchange(speechExchange(speech, this.#clientIp, error));
+      return;
+    }
     if (failed === null && kind !== 'malformed') return; // nothing was asked for
     const tookMs = failed === null ? 0 : performance.now() - (failed.endedAt ?? failed.startedAt);
     const event = { type: 'failed', id, audioSec: failed?.audioSec ?? 0, tookMs, error } as const;

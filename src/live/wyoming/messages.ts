@@ -154,8 +154,13 @@ function jsonIn(text: string, what: string): unknown {
 }
 
 /** The bytes of a message. Its data comes after the line, as from the reference, whose readers bound the line. */
-export function writeMessage(type: string, data: object = {}): Buffer {
+export function writeMessage(type: string, data: object = {}, payload: Buffer = EMPTY): Buffer {
   const body = Buffer.from(JSON.stringify(data));
-  const line = { type, version: VERSION, data_length: body.length };
-  return Buffer.concat([Buffer.from(`${JSON.stringify(line)}\n`), body]);
+  const line = {
+    type,
+    version: VERSION,
+    data_length: body.length,
+    ...(payload.length > 0 && { payload_length: payload.length }),
+  };
+  return Buffer.concat([Buffer.from(`${JSON.stringify(line)}\n`), body, payload]);
 }

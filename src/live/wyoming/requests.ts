@@ -28,6 +28,20 @@ const words = z
   .nullish();
 const asked = z.object({ transcript_names: words, transcript_terms: words });
 
+/** Voices of a speech server have short names. */
+const MAX_NAME = 256;
+const voice = z
+  .object(
+    {
+      name: z.string('Expected the name of a voice').max(MAX_NAME, 'Expected the name of a voice').nullish(),
+    },
+    'Expected a voice',
+  )
+  .nullish();
+/** Of SSML the marks would be spoken. */
+const spoken = z.object({ voice, text_format: z.literal('text', 'Expected text').nullish() });
+const speech = spoken.extend({ text: z.string('Expected a text') });
+
 /** The format in `audio-start` and `audio-chunk`. @throws GatewayError `invalid_value` */
 export const parseFormat = (data: Data): PcmFormat => checked(format, data);
 
@@ -48,6 +62,15 @@ export function parseTranscribe(data: Data): TranscriptionRequest {
   if (language !== null && typeof language !== 'string')
     throw invalidValue('language', language, 'Expected the code or name of a language');
   return parseRequest({ model: name, language, keywords });
+}
+
+/** The name of the voice that `synthesize-start` asks for. @throws GatewayError `invalid_value` */
+export const parseVoice = (data: Data): string | undefined => checked(spoken, data).voice?.name ?? undefined;
+
+/** What `synthesize` and `synthesize-chunk` hold. @throws GatewayError `invalid_value` */
+export function parseSynthesize(data: Data): { text: string; voice: string | undefined } {
+  const { text, voice } = checked(speech, data);
+  return { text, voice: voice?.name ?? undefined };
 }
 
 function checked<T>(schema: z.ZodType<T>, data: Data): T {

@@ -1,6 +1,6 @@
 /**
- * A server for Wyoming, the protocol in which Home Assistant asks for transcriptions. It has no keys and no encryption,
- * so it is for a network that is trusted.
+ * A server for Wyoming, the protocol in which Home Assistant asks for transcriptions and speech. It has no keys and no
+ * encryption, so it is for a network that is trusted.
  */
 import { createServer, type Server } from 'node:net';
 import { boundConnections } from '../../limits/connections.ts';
@@ -38,19 +38,27 @@ export function createWyoming({ sparedMs, ...deps }: WyomingDeps): Wyoming {
   };
 }
 
-/** The answer to `describe`: what this gateway can transcribe with, in the words of Wyoming. */
 const HUB = 'https://huggingface.co';
 
 type Model = Pick<RoutableModel, 'id' | 'languages' | 'installed' | 'files'>;
 
-/** @param models those that can serve requests; Home Assistant offers the languages of the installed ones */
-export function infoOf(models: readonly Model[], version: string) {
-  const program = {
-    name: 'voxgate',
+export interface Offer {
+  /** Those that can serve requests; Home Assistant offers the languages of the installed ones. */
+  models: readonly Model[];
+  /** The names of the voices of the speech upstream; null while it cannot serve. */
+  voices: readonly string[] | null;
+  /** The languages that each voice is offered for, because no speech server says which ones it speaks. */
+  voiceLanguages: readonly string[];
+  version: string;
+}
+
+/** The answer to `describe`: what this gateway can transcribe and speak with, in the words of Wyoming. */
+export function infoOf({ models, voices, voiceLanguages, version }: Offer) {
+  const program = { name: 'voxgate', attribution: { name: 'voxgate', url: '' }, version };
+  const asr = {
+    ...program,
     description: 'Speech to text inside of one gateway',
-    attribution: { name: 'voxgate', url: '' },
     installed: models.some((model) => model.installed),
-    version,
     models: models.map(({ id, languages, installed, files }) => {
       const repo = (files.f16 ?? files.q8_0)?.repo ?? '';
       const attribution = { name: repo, url: `${HUB}/${repo}` };
@@ -59,5 +67,27 @@ export function infoOf(models: readonly Model[], version: string) {
     supports_transcript_streaming: true,
     requires_external_vad: true, // the client says where its audio ends
   };
-  return { asr: [program], tts: [], handle: [], intent: [], wake: [], mic: [], snd: [] };
+  const tts = {
+    ...program,
+    description: 'Text to speech by the speech server behind the gateway',
+    installed: true,
+    voices: voices?.map((name) => ({
+      name,
+      description: name,
+      attribution: program.attribution,
+      installed: true,
+      version: null,
+      languages: voiceLanguages,
+    })),
+    supports_synthesize_streaming: true,
+  };
+  return {
+    asr: [asr],
+    tts: voices === null ? [] : [tts],
+    handle: [],
+    intent: [],
+    wake: [],
+    mic: [],
+    snd: [],
+  };
 }

@@ -75,8 +75,10 @@ export function lastWord(words: readonly Word[]): Word | undefined {
   return { ...word, end: words.at(-1)?.end ?? word.end, text: text.join('') };
 }
 
+type TimedText = Pick<Word, 'text' | 'start' | 'end'>;
+
 /** True for a pause that ends a sentence where the text is written without marks. */
-export function isLongPause(word: Word, next: Word): boolean {
+export function isLongPause(word: TimedText, next: TimedText): boolean {
   return next.start - word.end > LONG_PAUSE_SEC && !ONLY_CLOSING.test(next.text);
 }
 
@@ -91,7 +93,7 @@ export function goesOnBehindPause(first: Word, last: Word, next?: Word): boolean
 }
 
 /** True when `word` ends its sentence, given the word after it. Pauses only count where a mark may be either. */
-export function endsSentence(word: Word, next: Word): boolean {
+export function endsSentence(word: TimedText, next: TimedText): boolean {
   if (ONLY_CLOSING.test(next.text)) return false;
   const text = word.text.trim();
   const end = endOf(text);
