@@ -1,4 +1,4 @@
-/** What a client has sent and nobody has handled yet. The socket is read ahead up to a bound, so a leave is noticed. */
+/** A client's unhandled messages. The socket is read ahead, up to a limit, to notice when the client leaves. */
 import type { Socket } from 'node:net';
 
 export interface Inbox {
@@ -6,7 +6,7 @@ export interface Inbox {
   chunks(): AsyncGenerator<Buffer, void, undefined>;
   /** The time for which everything that came has been handled and the client has sent nothing, ms; else 0. */
   silentMs(): number;
-  /** Drops what is there and all that still comes. It is read on, so that the client can read the last answer. */
+  /** Drops all received and future data, but keeps reading, so that the client can read the last answer. */
   close(): void;
 }
 

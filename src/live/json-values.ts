@@ -1,4 +1,4 @@
-/** How many values a text of JSON may have, which is what it costs to read. */
+/** The number of values in a JSON text, a measure of the cost to parse it. */
 
 const COMMA = 0x2c;
 const BRACKET = 0x5b;

@@ -1,4 +1,4 @@
-/** Reads the events of a client: JSON with a `type`, of which each has its fields. */
+/** Reads the events of a client: JSON with a `type`, each type with its own fields. */
 import { z } from 'zod';
 import { excerpt, GatewayError, invalidValue } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
@@ -7,12 +7,25 @@ import {
   betaSessionUpdate,
   checked,
   fromBeta,
+  type SessionKind,
   type SessionUpdate,
   sessionUpdate,
 } from './session-settings.ts';
 
+/** What only conversations have. `name` is that of the wire. */
+export type ConversationEvent = { name: string } & (
+  | { type: 'item-create'; item: unknown; after: string | null }
+  | { type: 'item-retrieve'; id: string }
+  | { type: 'item-delete'; id: string }
+  | { type: 'item-truncate'; id: string; contentIndex: number; audioEndMs: number }
+  | { type: 'response-create'; response: unknown }
+  | { type: 'response-cancel'; id: string | null }
+);
+
 export type ClientEvent = { eventId: string | null } & (
-  | { type: 'update'; update: SessionUpdate; beta: boolean }
+  | ConversationEvent
+  /** `kind` is undefined where the client does not name it, and `session` is what it sent. */
+  | { type: 'update'; update: SessionUpdate; beta: boolean; kind: SessionKind | undefined; session: unknown }
   | { type: 'append'; audio: Buffer }
   | { type: 'commit' }
   | { type: 'clear' }
@@ -34,7 +47,7 @@ const event = z.looseObject({ type: z.string(), event_id: z.string().nullish() }
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 const BASE64_INSIDE = /^[A-Za-z0-9+/]*$/;
 /** The names of the beta's flat fields that the API has at another place. */
-const FLAT = /^input_audio_|^turn_detection$/;
+const FLAT = /^input_audio_|^turn_detection$|^modalities$|^voice$|^output_audio_format$/;
 const MAX_SHOWN = 64;
 /** That of OpenAI's API reference for `event_id`. */
 const LONGEST_ID = 512;
@@ -114,7 +127,7 @@ const notBase64 = (shown: string) => invalidValue('audio', shown, 'Expected base
 
 /**
  * @param values the most values that are read, because each wrong one is described, and each level of a list is a step
- * @throws BadEvent for everything that is no event, has a wrong field, or is unknown
+ * @throws BadEvent for anything that is not an event, has a wrong field, or is unknown
  */
 function parseClientEvent(message: Buffer, values: number): ClientEvent {
   const text = message.toString();
@@ -155,7 +168,7 @@ function readFields(type: string, fields: Record<string, unknown>) {
       return readUpdate(fields.session, beta);
     }
     case 'transcription_session.update':
-      return readUpdate(fields.session, true);
+      return { ...readUpdate(fields.session, true), kind: 'transcription' } as const;
     case 'input_audio_buffer.append': {
       const { audio } = fields;
       if (typeof audio !== 'string' || !BASE64.test(audio))
@@ -167,14 +180,59 @@ function readFields(type: string, fields: Record<string, unknown>) {
     case 'input_audio_buffer.clear':
       return { type: 'clear' } as const;
     default:
-      throw new GatewayError('unknown_event', { event: excerpt(type, MAX_SHOWN) }, { param: 'type' });
+      return readConversationEvent(type, fields);
+  }
+}
+
+const itemId = { item_id: z.string() };
+const truncation = z.object({
+  ...itemId,
+  content_index: z.int().min(0).nullish(),
+  audio_end_ms: z.number().min(0),
+});
+
+function readConversationEvent(name: string, fields: Record<string, unknown>): ConversationEvent {
+  const id = () => checked(z.object(itemId), fields, []).item_id;
+  switch (name) {
+    case 'conversation.item.create': {
+      const { previous_item_id: after } = checked(
+        z.object({ previous_item_id: z.string().nullish() }),
+        fields,
+        [],
+      );
+      return { name, type: 'item-create', item: fields.item, after: after ?? null };
+    }
+    case 'conversation.item.retrieve':
+      return { name, type: 'item-retrieve', id: id() };
+    case 'conversation.item.delete':
+      return { name, type: 'item-delete', id: id() };
+    case 'conversation.item.truncate': {
+      const sent = checked(truncation, fields, []);
+      const contentIndex = sent.content_index ?? 0;
+      return {
+        name,
+        type: 'item-truncate',
+        id: sent.item_id,
+        contentIndex,
+        audioEndMs: Math.round(sent.audio_end_ms),
+      };
+    }
+    case 'response.create':
+      return { name, type: 'response-create', response: fields.response };
+    case 'response.cancel': {
+      const { response_id: response } = checked(z.object({ response_id: z.string().nullish() }), fields, []);
+      return { name, type: 'response-cancel', id: response ?? null };
+    }
+    default:
+      throw new GatewayError('unknown_event', { event: excerpt(name, MAX_SHOWN) }, { param: 'type' });
   }
 }
 
 function readUpdate(session: unknown, beta: boolean) {
   if (beta) {
     const update = fromBeta(checked(betaSessionUpdate, session));
-    return { type: 'update', update, beta } as const;
+    return { type: 'update', update, beta, kind: undefined, session } as const;
   }
-  return { type: 'update', update: checked(sessionUpdate, session), beta } as const;
+  const update = checked(sessionUpdate, session);
+  return { type: 'update', update, beta, kind: update.type ?? undefined, session } as const;
 }

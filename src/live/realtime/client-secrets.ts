@@ -10,6 +10,14 @@ import type { RouteRow } from '../../http/route-table.ts';
 import type { GracefulStop } from '../../http/server/graceful-stop.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { networkOf } from '../../limits/network.ts';
+import {
+  type Beginning,
+  type ConversationState,
+  firstConversation,
+  shownConversation,
+  shownOutput,
+  updatedConversation,
+} from './conversation-settings.ts';
 import { newId } from './server-events.ts';
 import {
   asServed,
@@ -19,7 +27,6 @@ import {
   fromBeta,
   type LiveServing,
   requireServed,
-  type SessionState,
   sessionUpdate,
   shownBetaSession,
   shownSession,
@@ -28,7 +35,7 @@ import {
 } from './session-settings.ts';
 
 /** The secrets that have not expired, with the settings that their sessions begin with. */
-export type ClientSecrets = Tokens<SessionState>;
+export type ClientSecrets = Tokens<Beginning>;
 
 /** Seconds, as OpenAI's. */
 const LIFETIME = { least: 10, most: 7200, usual: 600 };
@@ -85,7 +92,7 @@ function issueSecret(
 ): RequestHandler {
   return (req, res) => {
     gracefulStop.assertServing();
-    const { update, seconds } = beta ? readBeta(req.body ?? {}) : read(req.body ?? {});
+    const { update, seconds, conversation } = beta ? readBeta(req.body ?? {}) : read(req.body ?? {});
     const { aliases } = live.transcription;
     const state = updated(firstState(undefined), update);
     const settings = toLiveSettings(state, aliases);
@@ -93,23 +100,29 @@ function issueSecret(
     const { warnings } = asServed(settings, live);
     const owner = { network: networkOf(req.ip ?? ''), lifetimeMs: seconds * 1000 };
     const secret = {
-      value: secrets.issue(state, owner),
+      value: secrets.issue({ heard: state, conversation }, owner),
       expires_at: Math.floor(Date.now() / 1000) + seconds,
     };
     res.set('Cache-Control', 'no-store');
-    const shown = { id: newId('sess'), warnings, aliases };
+    const shown = { id: newId('sess'), warnings, aliases, ...conversationOf(conversation) };
     if (beta) res.json({ ...shownBetaSession(state, shown), client_secret: secret });
     else res.json({ ...secret, session: shownSession(state, shown) });
   };
 }
 
+const conversationOf = (state: ConversationState | null) =>
+  state && { conversation: { members: shownConversation(state), output: shownOutput(state) } };
+
 function read(body: unknown) {
   const { session, expires_after: expires } = checked(clientSecretRequest, body, []);
-  return { update: session ?? {}, seconds: expires?.seconds ?? LIFETIME.usual };
+  const sent: unknown = Object(body).session;
+  const conversation =
+    session?.type === 'realtime' ? updatedConversation(firstConversation(null), sent) : null;
+  return { update: session ?? {}, seconds: expires?.seconds ?? LIFETIME.usual, conversation };
 }
 
 function readBeta(body: unknown) {
   const { client_secret: asked, ...session } = checked(transcriptionSessionRequest, body, []);
   const expires = asked?.expires_at ?? asked?.expires_after;
-  return { update: fromBeta(session), seconds: expires?.seconds ?? LIFETIME.usual };
+  return { update: fromBeta(session), seconds: expires?.seconds ?? LIFETIME.usual, conversation: null };
 }

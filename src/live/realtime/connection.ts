@@ -6,16 +6,31 @@
 import type { Logger } from 'winston';
 import type { WebSocket } from 'ws';
 import { onAbort } from '../../abort.ts';
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { liveDecoder } from '../../audio/live/encodings.ts';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, invalidValue } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import type { MessageSize } from '../../limits/large-messages.ts';
+import type { LiveStatus } from '../../limits/live-places.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { BadEvent, type ClientEvent, readClientEvent } from './client-events.ts';
+import {
+  ConversationSession,
+  type ConversationSessionOptions,
+  requireConversation,
+} from './conversation-session.ts';
+import {
+  type ConversationState,
+  firstConversation,
+  shownBetaConversation,
+  shownConversation,
+  shownOutput,
+} from './conversation-settings.ts';
 import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
 import {
   asServed,
+  firstHeard,
   type LiveServing,
   requireServed,
   type SessionState,
@@ -25,12 +40,28 @@ import {
   toLiveSettings,
   updated,
 } from './session-settings.ts';
+import { SessionStatus } from './session-status.ts';
 import { watchSocket } from './socket-watch.ts';
 
 export interface ConnectionOptions {
   socket: WebSocket;
   /** What the session begins with. */
   first: SessionState;
+  /** As which conversation it begins; null for one that only transcribes. */
+  conversation: ConversationState | null;
+  /** The upstreams of conversations, and what they may take. */
+  answers: Pick<
+    ConversationSessionOptions,
+    | 'chat'
+    | 'speech'
+    | 'speechModel'
+    | 'chatModel'
+    | 'voiceOf'
+    | 'limits'
+    | 'errorLimits'
+    | 'waitMs'
+    | 'takeWaiting'
+  >;
   /** True for a client that says it speaks the beta of the protocol. */
   beta: boolean;
   live: Omit<LiveDeps, 'emit' | 'newId' | 'limits'> & LiveServing;
@@ -43,13 +74,17 @@ export interface ConnectionOptions {
   message: MessageSize;
   log: Logger;
   requestId: string;
+  /** Called with the outcome of each response of a conversation. */
+  onOutcome: ConversationSessionOptions['onOutcome'];
   /** Called with each utterance that has its text or has failed. */
   onUtterance(event: LiveEvent & { type: 'completed' | 'failed' }): void;
 }
 
 export interface Connection {
-  /** The time for which no audio of the client was heard. */
+  /** How long the client has sent no audio. */
   idleMs(): number;
+  /** What it does now. */
+  status(): LiveStatus;
   /** Ends the session for another one. */
   giveUp(why: GatewayError): void;
   /** Reads no more, finishes the utterances that have ended, and closes with 1001. */
@@ -75,17 +110,22 @@ class RealtimeConnection implements Connection {
   readonly #options: ConnectionOptions;
   readonly #session: { id: string; expiresAt: number };
   readonly #gone = new AbortController();
+  readonly #status = new SessionStatus();
   readonly #watch: ReturnType<typeof watchSocket>;
   readonly #inbox: ReturnType<typeof createInbox>;
   #state: SessionState;
-  /** What is served of the state, and what the client is told of the rest. */
+  /** The part of the state that is supported; the client gets a warning about the rest. */
   #served: ReturnType<typeof asServed>;
   #decoder: ReturnType<typeof liveDecoder>;
   #beta: boolean;
   #stopping = false;
+  /** The audio that the client has sent. */
+  #audioMs = 0;
   /** Whether the client had asked for log probabilities when an utterance ended, by its id, until it has its text. */
   readonly #withLogprobs = new Map<string, boolean>();
   #live: ReturnType<typeof openLiveSession> | null = null;
+  /** Null in a session that only transcribes. */
+  #conversation: ConversationSession | null = null;
 
   constructor(options: ConnectionOptions) {
     const { socket, limits, first, slice, message: size } = options;
@@ -95,6 +135,7 @@ class RealtimeConnection implements Connection {
     this.#served = asServed(toLiveSettings(first, options.live.transcription.aliases), options.live);
     this.#decoder = liveDecoder(toLiveFormat(first));
     this.#beta = options.beta;
+    if (options.conversation !== null) this.#conversation = this.#openConversation(options.conversation);
     this.#watch = watchSocket(socket, limits, {
       onIdle: (why) => this.#end(CLOSE.policy, why),
       isUnread: size.isWaiting,
@@ -131,6 +172,10 @@ class RealtimeConnection implements Connection {
     return this.#watch.idleMs();
   }
 
+  status(): LiveStatus {
+    return this.#status.now(this.#conversation);
+  }
+
   giveUp(why: GatewayError): void {
     const { log, requestId } = this.#options;
     log.info('live session gave way', { requestId });
@@ -141,6 +186,7 @@ class RealtimeConnection implements Connection {
     this.#stopping = true;
     await this.#inbox.idle();
     await (await this.#live?.catch(() => null))?.settled();
+    await this.#conversation?.settled();
     this.#stopNow();
     await this.closed;
   }
@@ -157,6 +203,7 @@ class RealtimeConnection implements Connection {
     } catch (thrown) {
       if (this.#gone.signal.aborted) return;
       const error = toGatewayError(thrown instanceof BadEvent ? thrown.error : thrown);
+      this.#status.failed(error);
       this.#send(errorEvent(error, thrown instanceof BadEvent ? thrown.eventId : eventId));
       if (error.status < 500) return;
       // Without its voice activity model the session cannot go on.
@@ -179,12 +226,47 @@ class RealtimeConnection implements Connection {
       case 'clear':
         this.#decoder.end(); // it may hold half of a sample
         (await this.#live)?.clear();
+        this.#status.cleared();
         return this.#send({ type: 'input_audio_buffer.cleared' });
+      default:
+        return await this.#watch.whileProcessing(() =>
+          requireConversation(this.#conversation, event).handle(event),
+        );
     }
+  }
+
+  #openConversation(first: ConversationState): ConversationSession {
+    const { answers, live, onOutcome } = this.#options;
+    return new ConversationSession({
+      ...answers,
+      network: live.network,
+      first,
+      heard: this.#state,
+      isBeta: () => this.#beta,
+      audioMs: () => this.#audioMs,
+      send: (event) => this.#sendAndWait(event),
+      onOutcome: (request, outcome) => {
+        this.#status.answered(outcome);
+        onOutcome(request, outcome);
+      },
+      signal: this.#gone.signal,
+    });
+  }
+
+  /** A session is a conversation or not until something was heard. */
+  #changeKind({ kind }: ClientEvent & { type: 'update' }): void {
+    const isConversation = this.#conversation !== null;
+    if (kind === undefined || (kind === 'realtime') === isConversation) return;
+    if (this.#live !== null)
+      throw invalidValue('session.type', kind, 'It cannot change any more', 'session.type');
+    if (!isConversation) this.#state = firstHeard(this.#state);
+    this.#conversation = isConversation ? null : this.#openConversation(firstConversation(null));
   }
 
   async #update(event: ClientEvent & { type: 'update' }): Promise<void> {
     const { live } = this.#options;
+    this.#changeKind(event);
+    const conversation = this.#conversation?.afterUpdate(event.session, event);
     const next = updated(this.#state, event.update);
     const settings = toLiveSettings(next, this.#options.live.transcription.aliases);
     requireServed(settings, live, event); // an unknown model is refused now
@@ -193,6 +275,7 @@ class RealtimeConnection implements Connection {
     this.#served = asServed(settings, live);
     this.#state = next;
     this.#beta ||= event.beta;
+    if (conversation !== undefined) this.#conversation?.configure(conversation, next);
     (await this.#live)?.configure(this.#served.settings);
     this.#sendSession('updated');
   }
@@ -206,6 +289,7 @@ class RealtimeConnection implements Connection {
       if (at > 0) await this.#options.slice();
       this.#gone.signal.throwIfAborted();
       const samples = this.#decoder.take(audio.subarray(at, at + PIECE_BYTES));
+      this.#audioMs += (samples.length / SAMPLE_RATE) * 1000;
       if (samples.length > 0)
         await this.#watch.whileProcessing(async () => (await this.#opened()).append(samples));
     }
@@ -215,31 +299,58 @@ class RealtimeConnection implements Connection {
   #opened() {
     const { live, limits } = this.#options;
     const emit = (event: LiveEvent) => this.#emit(event);
-    const deps = { ...live, limits, newId: () => newId('item'), emit };
+    const isAnswered = () => this.#conversation?.isAnswering ?? false;
+    const loadVoiceActivity = async (signal: AbortSignal) => {
+      const model = await live.loadVoiceActivity(signal);
+      return this.#conversation?.withoutEcho(model) ?? model;
+    };
+    const deps = { ...live, loadVoiceActivity, limits, newId: () => newId('item'), emit, isAnswered };
     this.#live ??= openLiveSession(this.#served.settings, deps, this.#gone.signal);
     return this.#live;
   }
 
   #emit(event: LiveEvent): void {
+    this.#status.heard(event);
     const isOver = event.type === 'completed' || event.type === 'failed';
     const asked = this.#served.settings.request.logprobs;
     if (isOver) this.#options.onUtterance(event);
     if (event.type === 'committed') this.#withLogprobs.set(event.id, asked);
     const logprobs = this.#withLogprobs.get(event.id) ?? asked;
     if (isOver) this.#withLogprobs.delete(event.id);
-    for (const shown of toServerEvents(event, { beta: this.#beta, logprobs })) this.#send(shown);
+    const told = this.#conversation?.heard(event);
+    const isShown = this.#conversation === null || this.#state.transcription !== null || !isText(event);
+    if (isShown)
+      for (const shown of toServerEvents(told?.event ?? event, { beta: this.#beta, logprobs }))
+        this.#send(shown);
+    told?.after();
   }
 
   #send(event: ServerEvent): void {
-    this.#watch.send(JSON.stringify({ event_id: newId('event'), ...event }));
+    void this.#sendAndWait(event);
+  }
+
+  /** Resolves when the client has room for more, or is gone. */
+  async #sendAndWait(event: ServerEvent): Promise<void> {
+    await this.#watch.send(JSON.stringify({ event_id: newId('event'), ...event }));
   }
 
   #sendSession(what: 'created' | 'updated'): void {
     const { aliases } = this.#options.live.transcription;
-    const told = { ...this.#session, warnings: this.#served.warnings, aliases };
-    if (this.#beta)
-      this.#send({ type: `transcription_session.${what}`, session: shownBetaSession(this.#state, told) });
+    const conversation = this.#conversation && this.#shownConversation(this.#conversation);
+    const told = {
+      ...this.#session,
+      warnings: this.#served.warnings,
+      aliases,
+      ...(conversation && { conversation }),
+    };
+    const kind = conversation === null ? 'transcription_session' : 'session';
+    if (this.#beta) this.#send({ type: `${kind}.${what}`, session: shownBetaSession(this.#state, told) });
     else this.#send({ type: `session.${what}`, session: shownSession(this.#state, told) });
+  }
+
+  #shownConversation({ state }: ConversationSession) {
+    const members = this.#beta ? shownBetaConversation(state) : shownConversation(state);
+    return { members, output: shownOutput(state) };
   }
 
   /** Ends the session, and says why in an event. */
@@ -258,6 +369,10 @@ class RealtimeConnection implements Connection {
     this.#end(CLOSE.goingAway, new GatewayError('shutting_down', {}));
   }
 }
+
+/** True for what a conversation tells of an utterance only where its client asked for the text. */
+const isText = ({ type }: LiveEvent) =>
+  ['delta', 'segment', 'unlabeled', 'completed', 'failed'].includes(type);
 
 /**
  * Handles one message after the other. While one is handled, at most what came in the same piece as it waits, and none

@@ -19,18 +19,22 @@ export const livePaths = (): ZodOpenApiPathsObject =>
   pathsOf('speech to text', {
     '/v1/realtime': {
       get: {
-        summary: 'live transcription over a WebSocket, by the events of OpenAI’s transcription sessions',
-        needs: 'a client that opens a WebSocket; a plain request, as a page sends it, is answered with 426',
+        summary:
+          'live transcription and conversations over a WebSocket, with the events of OpenAI’s Realtime API',
+        needs: 'a client that opens a WebSocket; a plain request, such as from a page, gets a 426',
         query: z.object({
-          model: z.string().optional().describe('the model, until an event names one'),
-          intent: z.string().optional().describe('not read; OpenAI’s clients send `transcription`'),
+          model: z
+            .string()
+            .optional()
+            .describe('the model, until an event names one; a chat model starts a conversation'),
+          intent: z.string().optional().describe('`transcription` for a session that only transcribes'),
         }),
         responses: { 426: NEEDS_UPGRADE, 503: NO_SESSION, default: WEB_SOCKET },
       },
     },
     '/v1/realtime/client_secrets': {
       post: {
-        summary: 'a short-lived key for live sessions, for pages and apps that may hold no other',
+        summary: 'a short-lived key for live sessions, for pages and apps that must not hold a real one',
         body: bodyOf(
           'application/json',
           clientSecretRequest,
@@ -42,7 +46,7 @@ export const livePaths = (): ZodOpenApiPathsObject =>
     },
     '/v1/realtime/transcription_sessions': {
       post: {
-        summary: 'the same as OpenAI’s beta has it, with flat fields',
+        summary: 'the same in the form of OpenAI’s beta, with flat fields',
         body: bodyOf('application/json', transcriptionSessionRequest, {}, { required: false }),
         responses: { 200: json('the secret', betaSessionSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
       },

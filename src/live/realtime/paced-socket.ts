@@ -11,7 +11,7 @@ import { readAhead } from '../inbox.ts';
 /** The smallest frame of a client has 6 bytes, and 2,700 of them are parsed in a few milliseconds. */
 const PIECE_BYTES = 16 * 1024;
 
-/** @param turn resolves when a piece of so many bytes may be read */
+/** @param turn resolves when a piece of that many bytes may be read */
 export function pacedSocket(
   socket: Socket,
   limits: Pick<Budgets['live'], 'aheadBytes'>,

@@ -16,14 +16,21 @@ import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-sh
 import { createLargeMessages, type MessageSize } from '../../limits/large-messages.ts';
 import { type LivePlaces, type LiveSession, tooManySessions } from '../../limits/live-places.ts';
 import { networkOf } from '../../limits/network.ts';
+import { CONVERSES, isOpenAiModel, withoutAlias } from '../../models/names.ts';
+import type { AnswerRecord } from '../../observability/answer-record.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import { utteranceExchange } from '../utterance-exchange.ts';
 import { type Connection, type ConnectionOptions, runConnection } from './connection.ts';
+import { type Beginning, firstConversation } from './conversation-settings.ts';
 import { pacedSocket } from './paced-socket.ts';
-import { requireServed, type SessionState, startingState, toLiveSettings } from './session-settings.ts';
+import { answerRecord, responseExchanges } from './response-exchanges.ts';
+import { firstHeard, requireServed, startingState, toLiveSettings } from './session-settings.ts';
 
 export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'> {
   live: Omit<ConnectionOptions['live'], 'network'>;
+  answers: ConnectionOptions['answers'];
+  /** Whether the chat daemon has a model of this name. */
+  isChatModel(name: string): Promise<boolean>;
   limits: Budgets['live'];
   /** Those of the sessions of all protocols together. */
   places: LivePlaces;
@@ -31,6 +38,8 @@ export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'
   gracefulStop: GracefulStop;
   /** Called with the record of each utterance. */
   onExchange(exchange: Exchange): void;
+  /** Called with the record of each answer of a conversation. */
+  onAnswer(answer: AnswerRecord): void;
   log: Logger;
 }
 
@@ -41,7 +50,7 @@ export interface Realtime {
 }
 
 const KEY = /^[+/0-9A-Za-z]{22}==$/;
-/** The subprotocols, of which a browser must be told one that it has named. */
+/** The subprotocols. A browser must get back one that it has offered. */
 const SUBPROTOCOL = 'realtime';
 
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
@@ -54,7 +63,7 @@ function areSubprotocols(header: string | undefined): boolean {
   return isList && new Set(names).size === names.length;
 }
 
-/** A page can send no headers of its own, so the beta's clients name a subprotocol there. */
+/** A page cannot set headers on a WebSocket, so clients of the beta name a subprotocol instead. */
 const asksForBeta = (req: Request) =>
   /realtime=v1/.test(req.get('OpenAI-Beta') ?? '') ||
   /(?:^|,)\s*openai-beta\.realtime-v1\s*(?:,|$)/.test(req.get('Sec-WebSocket-Protocol') ?? '');
@@ -62,15 +71,31 @@ const asksForBeta = (req: Request) =>
 const NOTHING = Buffer.alloc(0);
 
 /**
- * What the session begins with: the settings of its client secret, or those of its address.
+ * What the session begins with: the settings of its client secret, or those of its address. It is a conversation where
+ * the address names a model that converses and does not say that it only transcribes.
  * @throws GatewayError where that cannot be served
  */
-function firstState(req: Request, res: Response, live: RealtimeDeps['live']): SessionState {
+async function beginningOf(req: Request, res: Response, deps: RealtimeDeps): Promise<Beginning> {
+  const { live } = deps;
   const model = typeof req.query.model === 'string' ? req.query.model : undefined;
-  const first = startingState(model, settingsOfSecret(res));
+  const ofSecret: Beginning | undefined = settingsOfSecret(res);
+  const transcribes = ofSecret ? ofSecret.conversation === null : req.query.intent === 'transcription';
+  if (!transcribes && (ofSecret || (model !== undefined && (await converses(model, deps))))) {
+    const conversation = ofSecret?.conversation ?? firstConversation(null);
+    const heard = firstHeard(ofSecret?.heard);
+    notesOf(res).model = conversation.model ?? model;
+    return { heard, conversation: { ...conversation, model: conversation.model ?? model ?? null } };
+  }
+  const first = startingState(model, ofSecret?.heard);
   notesOf(res).model = first.transcription?.model ?? undefined;
   requireServed(toLiveSettings(first, live.transcription.aliases), live, { beta: asksForBeta(req) });
-  return first;
+  return { heard: first, conversation: null };
+}
+
+/** Whether the model of an address is one for conversations. */
+async function converses(model: string, { live, isChatModel }: RealtimeDeps): Promise<boolean> {
+  const { aliases } = live.transcription;
+  return isOpenAiModel(CONVERSES, model, aliases) || (await isChatModel(withoutAlias(model, aliases)));
 }
 
 export function createRealtime(deps: RealtimeDeps): Realtime {
@@ -88,7 +113,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     socket: WebSocket,
     req: Request,
     res: Response,
-    first: SessionState,
+    { heard: first, conversation }: Beginning,
     share: EventLoopShare,
     message: MessageSize,
   ): Connection {
@@ -98,6 +123,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     const connection = runConnection({
       socket,
       first,
+      conversation,
+      answers: deps.answers,
+      onOutcome: outcomeRecorder(client, deps),
       requestId,
       slice: share.slice,
       message,
@@ -123,10 +151,10 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     return connection;
   }
 
-  const handler: RequestHandler = (req, res) => {
+  const handler: RequestHandler = async (req, res) => {
     deps.gracefulStop.assertServing();
     const offer = offerOf(req, res);
-    const first = firstState(req, res, deps.live);
+    const first = await beginningOf(req, res, deps);
     const network = networkOf(req.ip ?? '');
     if (!deps.places.makeRoom({ network })) throw tooManySessions();
     detach(res, offer);
@@ -150,11 +178,24 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   };
 }
 
+/** Hands the records of each response on. */
+const outcomeRecorder =
+  (
+    client: ReturnType<typeof clientOf>,
+    { answers, onExchange, onAnswer }: RealtimeDeps,
+  ): ConnectionOptions['onOutcome'] =>
+  (request, outcome) => {
+    for (const exchange of responseExchanges(request, outcome, client, answers.speechModel))
+      onExchange(exchange);
+    onAnswer(answerRecord(outcome));
+  };
+
 /** What the places know of a connection. */
 const sessionOf = (connection: Connection, network: string): LiveSession => ({
   protocol: 'realtime',
   network,
   idleMs: () => connection.idleMs(),
+  status: () => connection.status(),
   giveUp: (why) => connection.giveUp(why),
 });
 

@@ -14,7 +14,7 @@ export interface ServerEvent {
 }
 
 /** Ids as OpenAI's: a word for the kind, and letters and digits. */
-export const newId = (kind: 'event' | 'sess' | 'item'): string =>
+export const newId = (kind: 'event' | 'sess' | 'item' | 'conv' | 'resp' | 'call'): string =>
   `${kind}_${randomUUID().replaceAll('-', '').slice(0, 20)}`;
 
 const TRANSCRIPTION = 'conversation.item.input_audio_transcription';
@@ -82,7 +82,7 @@ export const errorEvent = (error: GatewayError, eventId: string | null): ServerE
   error: { ...shownError(error), event_id: eventId },
 });
 
-function shownError(error: GatewayError) {
+export function shownError(error: GatewayError) {
   const { type, code, message, param } = errorEnvelope(error, null).error;
   return { type, code, message, param };
 }

@@ -14,12 +14,12 @@ import { MOST_VALUES, parseRequest } from '../../wire/request.ts';
 const RATES = `Expected one of ${LIVE_RATES.join(', ')}`;
 const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: `Expected ${values.join(', ')}` });
-const numeric = (min: number, max: number) => {
+export const numeric = (min: number, max: number) => {
   const error = `Expected a number from ${min} to ${max}`;
   return z.number({ error }).min(min, error).max(max, error);
 };
 
-const format = z.discriminatedUnion(
+export const format = z.discriminatedUnion(
   'type',
   [
     z.object({
@@ -48,13 +48,25 @@ const transcription = z.object({
   diarize: z.boolean().nullish(),
 });
 
+/** What an utterance does in a conversation. */
+const inConversations = {
+  create_response: z.boolean().nullish(),
+  interrupt_response: z.boolean().nullish(),
+};
+
 const serverVad = z.object({
   type: z.literal('server_vad'),
   threshold: numeric(0, 1).nullish(),
   prefix_padding_ms: numeric(0, 5000).nullish(),
   silence_duration_ms: numeric(0, 10_000).nullish(),
+  idle_timeout_ms: numeric(1, 600_000).nullish(),
+  ...inConversations,
 });
-const semanticVad = z.object({ type: z.literal('semantic_vad'), eagerness: oneOf(EAGERNESS).nullish() });
+const semanticVad = z.object({
+  type: z.literal('semantic_vad'),
+  eagerness: oneOf(EAGERNESS).nullish(),
+  ...inConversations,
+});
 const turnDetection = z.discriminatedUnion('type', [serverVad, semanticVad], {
   error: 'Expected server_vad or semantic_vad, or null where the client commits',
 });
@@ -74,11 +86,9 @@ const input = z.object({
   turn_detection: turnDetection.nullish(),
 });
 
-const TYPES = 'Expected transcription: this server transcribes, and holds no conversations';
+const type = oneOf(['transcription', 'realtime']).nullish();
 
-const type = z.literal('transcription', { error: TYPES }).nullish();
-
-/** `session.update`; what only conversations have is let pass. */
+/** `session.update`. What only conversations have, `conversation-settings.ts` reads. */
 export const sessionUpdate = z.object({
   type,
   audio: z.object({ input: input.nullish() }).nullish(),
@@ -111,6 +121,8 @@ export function checked<T>(schema: z.ZodType<T>, value: unknown, at: readonly st
 }
 
 type Format = z.infer<typeof format>;
+/** What a session is for. */
+export type SessionKind = 'transcription' | 'realtime';
 export type SessionUpdate = z.infer<typeof sessionUpdate>;
 
 /** Everything that can be set; null stands for "not set", as on the wire. */
@@ -118,7 +130,7 @@ export interface SessionState {
   format: Format;
   transcription: z.infer<typeof transcription> | null;
   noiseReduction: z.infer<typeof noiseReduction> | null;
-  /** Undefined until the client says how turns are told, and null when it commits them. */
+  /** Undefined until the client chooses a turn detection, and null if it commits turns itself. */
   turnDetection: TurnDetection | null | undefined;
   include: string[] | null;
 }
@@ -144,6 +156,12 @@ export const firstState = (model: string | undefined): SessionState => ({
   noiseReduction: null,
   turnDetection: undefined,
   include: null,
+});
+
+/** The state of a new conversation, in which the server finds the turns whatever the model. */
+export const firstHeard = (state: SessionState = firstState(undefined)): SessionState => ({
+  ...state,
+  turnDetection: state.turnDetection === undefined ? { type: 'server_vad' } : state.turnDetection,
 });
 
 /**
@@ -275,21 +293,33 @@ export function asServed(
   return { settings: { ...settings, speakers }, warnings: [] };
 }
 
-export function toLiveFormat({ format }: SessionState): LiveFormat {
+export const toLiveFormat = ({ format }: SessionState): LiveFormat => audioFormat(format);
+
+/** The encoding and the rate of a format of the wire. */
+export function audioFormat(format: Format): LiveFormat {
   if (format.type === 'audio/pcm') return { encoding: 'pcm16', rate: format.rate };
   return { encoding: format.type === 'audio/pcmu' ? 'mulaw' : 'alaw', rate: 8000 };
 }
 
-function shownDetection(state: SessionState, aliases: Aliases) {
+function shownDetection(
+  state: SessionState,
+  { aliases, conversation }: Pick<Shown, 'aliases' | 'conversation'>,
+) {
   const detection = detectionOf(state, aliases);
+  const answers = conversation && {
+    create_response: detection?.create_response ?? true,
+    interrupt_response: detection?.interrupt_response ?? true,
+  };
   if (detection?.type === 'semantic_vad')
-    return { type: detection.type, eagerness: detection.eagerness ?? 'auto' };
+    return { type: detection.type, eagerness: detection.eagerness ?? 'auto', ...answers };
   return (
     detection && {
       type: detection.type,
       threshold: detection.threshold ?? THRESHOLD,
       prefix_padding_ms: detection.prefix_padding_ms ?? PREFIX_MS,
       silence_duration_ms: detection.silence_duration_ms ?? SILENCE_MS,
+      ...(conversation && { idle_timeout_ms: detection.idle_timeout_ms ?? null }),
+      ...answers,
     }
   );
 }
@@ -301,6 +331,8 @@ interface Shown {
   expiresAt?: number;
   warnings: readonly Warning[];
   aliases: Aliases;
+  /** What a session of the type `realtime` has besides; absent in one that transcribes. */
+  conversation?: { members: object; output: object } | undefined;
 }
 
 /**
@@ -310,19 +342,22 @@ interface Shown {
 const shownWarnings = (warnings: readonly Warning[]) => warnings.length > 0 && { warnings };
 
 /** The session as its events show it. */
-export function shownSession(state: SessionState, { id, expiresAt, warnings, aliases }: Shown) {
+export function shownSession(state: SessionState, shown: Shown) {
+  const { id, expiresAt, warnings, conversation } = shown;
   return {
-    type: 'transcription',
-    object: 'realtime.transcription_session',
+    type: conversation ? 'realtime' : 'transcription',
+    object: conversation ? 'realtime.session' : 'realtime.transcription_session',
     id,
     ...(expiresAt !== undefined && { expires_at: expiresAt }),
+    ...conversation?.members,
     audio: {
       input: {
         format: state.format,
         transcription: state.transcription,
         noise_reduction: state.noiseReduction,
-        turn_detection: shownDetection(state, aliases),
+        turn_detection: shownDetection(state, shown),
       },
+      ...(conversation && { output: conversation.output }),
     },
     include: state.include,
     ...shownWarnings(warnings),
@@ -330,16 +365,18 @@ export function shownSession(state: SessionState, { id, expiresAt, warnings, ali
 }
 
 /** The session in the shape of the beta. */
-export function shownBetaSession(state: SessionState, { id, expiresAt, warnings, aliases }: Shown) {
+export function shownBetaSession(state: SessionState, shown: Shown) {
+  const { id, expiresAt, warnings, conversation } = shown;
   const names = { 'audio/pcm': 'pcm16', 'audio/pcmu': 'g711_ulaw', 'audio/pcma': 'g711_alaw' } as const;
   return {
-    object: 'realtime.transcription_session',
+    object: conversation ? 'realtime.session' : 'realtime.transcription_session',
     id,
     ...(expiresAt !== undefined && { expires_at: expiresAt }),
+    ...conversation?.members,
     input_audio_format: names[state.format.type],
     input_audio_transcription: state.transcription,
     input_audio_noise_reduction: state.noiseReduction,
-    turn_detection: shownDetection(state, aliases),
+    turn_detection: shownDetection(state, shown),
     include: state.include,
     ...shownWarnings(warnings),
   };

@@ -7,10 +7,11 @@ import { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 
 export interface SocketWatch {
-  send(text: string): void;
-  /** Processes audio of the client, which is not idle meanwhile. */
+  /** Resolves when the client has room for more, or is gone. */
+  send(text: string): Promise<void>;
+  /** Processes audio of the client, which does not count as idle in the meantime. */
   whileProcessing(work: () => Promise<void>): Promise<void>;
-  /** The time since audio of the client was heard; 0 meanwhile. */
+  /** The time since the client last sent audio; 0 while some is processed. */
   idleMs(): number;
   /** Begins the closing handshake, and does not wait for it for long. */
   close(code: number, reason: string): void;
@@ -64,10 +65,13 @@ export function watchSocket(
   // What broke the protocol was answered with a close code. A client that is still sending would lose that with a reset.
   socket.on('error', endSoon);
   return {
-    send(text) {
+    async send(text) {
       if (socket.readyState !== socket.OPEN) return;
-      socket.send(text);
+      const sent = new Promise<void>((resolve) => {
+        socket.send(text, () => resolve());
+      });
       cutOff();
+      await sent;
     },
     async whileProcessing(work) {
       isProcessing = true;

@@ -19,7 +19,7 @@ import type { LiveDeps } from '../../transcription/live/live-session.ts';
 import type { TranscriptionRequest } from '../../transcription/request.ts';
 import { type Inbox, readAhead } from '../inbox.ts';
 import { utteranceExchange } from '../utterance-exchange.ts';
-import { createMessageReader, type MessageReader, type Part, writeMessage } from './messages.ts';
+import { createMessageReader, type MessageReader, type Part, unexpected, writeMessage } from './messages.ts';
 import { parseFormat, parseTranscribe } from './requests.ts';
 import { Speaker, type SpeechDeps, speechExchange } from './synthesis.ts';
 import { Transcription } from './transcription.ts';
@@ -222,6 +222,13 @@ class WyomingConnection implements Connection {
       protocol: 'wyoming',
       network,
       idleMs: () => this.#inbox.silentMs(),
+      // An error ends the connection, so that there is none to tell.
+      status: () => ({
+        kind: 'transcription',
+        state: this.#ending === null ? 'hearing' : 'transcribing',
+        lastError: null,
+        lastAnswer: null,
+      }),
       giveUp: (why) => this.#fail(why),
     };
     places.take(session);
@@ -328,5 +335,3 @@ class WyomingConnection implements Connection {
       );
   }
 }
-
-const unexpected = (event: string, when: string) => new GatewayError('unexpected_event', { event, when });

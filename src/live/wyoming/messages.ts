@@ -37,6 +37,10 @@ const MOST_PIECES = 64;
 const EMPTY = Buffer.alloc(0);
 const invalid = (why: string) => new GatewayError('invalid_message', { why });
 
+/** The error for an event that cannot come now. @param when for example `before audio-stop` */
+export const unexpected = (event: string, when: string) =>
+  new GatewayError('unexpected_event', { event, when });
+
 /** A message whose line is read. */
 interface Message {
   type: string;

@@ -2,17 +2,20 @@
  * Speech for the texts of a client, made by the speech upstream: of a whole text, or of a text that comes piece by
  * piece, sentence by sentence. Each is one request to the upstream, which holds the slot like `POST /v1/audio/speech`.
  */
-import { type PcmFormat, readWavHead } from '../../audio/wav-header.ts';
+import type { PcmFormat } from '../../audio/wav-header.ts';
+import { splitSentences } from '../../conversation/sentence-stream.ts';
+import { readPcm } from '../../conversation/upstreams/speech-pcm.ts';
 import type { Hold } from '../../engine/slot.ts';
 import type { TurnRequest } from '../../engine/waiting-line.ts';
-import { GatewayError, invalidValue } from '../../errors.ts';
+import { type GatewayError, invalidValue } from '../../errors.ts';
 import { newRequestId } from '../../http/server/request-id.ts';
 import type { Budgets } from '../../limits/budgets.ts';
-import { classify, type Exchange } from '../../observability/exchange.ts';
+import type { Exchange } from '../../observability/exchange.ts';
 import type { Upstream } from '../../proxy/upstream.ts';
 import type { ErrorLimits } from '../../proxy/upstream-answer.ts';
-import { type Answered, ask } from '../../proxy/upstream-call.ts';
-import { endsSentence } from '../../transcription/text/sentences.ts';
+import { ask } from '../../proxy/upstream-call.ts';
+import { endingOf, rounded } from '../ending.ts';
+import { unexpected } from './messages.ts';
 import { parseSynthesize, parseVoice } from './requests.ts';
 
 export interface SpeechDeps {
@@ -44,7 +47,7 @@ export interface SpeakerOptions extends SpeechDeps {
   spoken(speech: Speech): void;
 }
 
-/** One request to the upstream, and what is known of it so far. */
+/** One request to the upstream, and its state so far. */
 export interface Speech {
   id: string;
   /** The time of the clock `performance.now()`. */
@@ -172,7 +175,7 @@ export class Speaker {
       limits: this.#options.errorLimits,
     });
     let hasBegun = false;
-    for await (const { format, samples } of pcmOf(answered, upstream)) {
+    for await (const { format, samples } of readPcm(answered, upstream)) {
       if (!hasBegun) send('audio-start', format);
       hasBegun = true;
       speech.bytesOut += samples.length;
@@ -187,111 +190,18 @@ export function speechExchange(
   clientIp: string | undefined,
   error?: GatewayError,
 ): Exchange {
-  const round = (ms: number) => Number(ms.toFixed(2));
-  const tookMs = performance.now() - startedAt;
   return {
+    ...endingOf(performance.now() - startedAt, error ?? null),
     requestId: id,
-    at: new Date(Date.now() - tookMs),
     method: 'WYOMING',
     path: 'synthesize',
     category: 'tts',
     model,
     provider: error?.provider ?? 'tts',
-    status: error?.status ?? 200,
-    class: error === undefined ? classify(200) : classify(error.status, error.kind, error.code),
-    latencyMs: round(tookMs),
     bytesIn,
     bytesOut,
     clientIp,
-    ...(waitedMs > 0 && { waitedMs: round(waitedMs) }),
-    ...(slotWaitMs !== undefined && { slotWaitMs: round(slotWaitMs) }),
-    ...(error !== undefined && { errorKind: error.kind }),
+    ...(waitedMs > 0 && { waitedMs: rounded(waitedMs) }),
+    ...(slotWaitMs !== undefined && { slotWaitMs: rounded(slotWaitMs) }),
   };
-}
-
-const unexpected = (event: string, when: string) => new GatewayError('unexpected_event', { event, when });
-
-const PIECE_BYTES = 16 * 1024;
-/** A longer head is none. */
-const HEAD_BYTES = 16 * 1024;
-const EMPTY: Buffer = Buffer.alloc(0);
-
-/** The samples of an answer in whole frames, of which the first may be none. @throws GatewayError `upstream_failed` */
-async function* pcmOf(
-  { headers, body }: Answered,
-  { name, category }: Upstream,
-): AsyncGenerator<{ format: PcmFormat; samples: Buffer }> {
-  const unreadable = (why: string) =>
-    new GatewayError('upstream_failed', { upstream: name, why: `its answer ${why}` }, { provider: category });
-  let format = bareFormat(headers);
-  let left = Number.POSITIVE_INFINITY;
-  let held = EMPTY;
-  for await (const chunk of body) {
-    let bytes = held.length > 0 ? Buffer.concat([held, chunk]) : chunk;
-    if (format === null) {
-      const head = headIn(bytes, unreadable);
-      held = bytes;
-      if (head === null) continue;
-      format = head.format;
-      left = head.bytes;
-      bytes = bytes.subarray(head.start);
-      yield { format, samples: EMPTY };
-    }
-    const frame = format.width * format.channels;
-    const whole = Math.min(bytes.length, left);
-    const end = whole - (whole % frame);
-    const most = PIECE_BYTES - (PIECE_BYTES % frame);
-    for (let at = 0; at < end; at += most)
-      yield { format, samples: bytes.subarray(at, Math.min(end, at + most)) };
-    left -= end;
-    held = left < frame ? EMPTY : bytes.subarray(end); // other chunks of the file may follow the samples
-  }
-  if (format === null) throw unreadable('is no audio');
-}
-
-function headIn(bytes: Buffer, unreadable: (why: string) => GatewayError) {
-  try {
-    const head = readWavHead(bytes);
-    if (head === null && bytes.length > HEAD_BYTES) throw new Error('has no samples');
-    return head;
-  } catch (error) {
-    throw unreadable((error as Error).message);
-  }
-}
-
-/** The format of samples without a head, where the answer says that it has none: OpenAI's, unless it names a rate. */
-function bareFormat(headers: Answered['headers']): PcmFormat | null {
-  if (!/^audio\/(pcm|l16)\b/i.test(headers['content-type'] ?? '')) return null;
-  const rate = Number(headers['x-sample-rate'] ?? /\brate=(\d+)/.exec(headers['content-type'] ?? '')?.[1]);
-  return { rate: Number.isInteger(rate) && rate > 0 ? rate : 24_000, width: 2, channels: 1 };
-}
-
-const segmenter = new Intl.Segmenter(undefined, { granularity: 'sentence' });
-/** A word that is longer has no abbreviation at its end. */
-const WORD_CHARACTERS = 100;
-
-/**
- * The sentences of a text whose end is still to come. Unicode says where sentences may end in any script, and the rules
- * for transcripts know abbreviations. A sentence ends when the next one has begun.
- */
-export function splitSentences(text: string): { sentences: string[]; rest: string } {
-  const sentences: string[] = [];
-  let open = '';
-  for (const { segment } of segmenter.segment(text)) {
-    if (/[\p{L}\p{N}]/u.test(segment) && isWhole(open, segment)) {
-      sentences.push(open);
-      open = '';
-    }
-    open += segment;
-  }
-  return { sentences, rest: open };
-}
-
-function isWhole(sentence: string, next: string): boolean {
-  if (sentence.trim() === '') return false;
-  if (sentence.slice(sentence.trimEnd().length).includes('\n')) return true;
-  const word = (text = '') => ({ text, start: 0, end: 0 });
-  const last = sentence.slice(-WORD_CHARACTERS).trim().split(/\s+/).at(-1);
-  const [first] = next.slice(0, WORD_CHARACTERS).trim().split(/\s+/);
-  return endsSentence(word(last), word(first));
 }

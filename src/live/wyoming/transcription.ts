@@ -31,7 +31,7 @@ export interface TranscriptionOptions {
 /** How a transcription ended. */
 export type Outcome = LiveEvent & { type: 'completed' | 'failed' };
 
-/** Bytes that are decoded at a time, of which the narrowest are a second of audio. */
+/** Bytes that are decoded at a time: at most a second of audio, in the narrowest format. */
 const PIECE_BYTES = 8000;
 
 export class Transcription implements AsyncDisposable {

@@ -1,0 +1,371 @@
+/**
+ * A conversation: what people said and wrote, what the assistant answered, and whose turn it is. It knows no protocol.
+ * An utterance with words is answered when it ends, and speech that begins interrupts the answer; a client may also
+ * ask for answers itself. At most one answer of the conversation goes on at a time.
+ */
+import { onAbort } from '../abort.ts';
+import { liveDecoder } from '../audio/live/encodings.ts';
+import type { KeptHold } from '../engine/kept-hold.ts';
+import type { Hold } from '../engine/slot.ts';
+import type { VoiceActivityModel } from '../engine/types.ts';
+import { GatewayError } from '../errors.ts';
+import { Echo } from './echo.ts';
+import { History, type Item, type Message, type Retention } from './items.ts';
+import type { Playback } from './playback.ts';
+import {
+  type AnswerSettings,
+  Cancelled,
+  type CancelReason,
+  type ResponseDeps,
+  type ResponseEvent,
+  type ResponseOutcome,
+  type ResponseRequest,
+  runResponse,
+} from './response.ts';
+
+export interface ConversationSettings extends AnswerSettings {
+  /** Whether each utterance that ends is answered. */
+  answersUtterances: boolean;
+  /** Whether speech that begins ends an answer. */
+  isInterruptible: boolean;
+  /** The silence after an answer, ms, that the assistant ends; null where it waits for ever. */
+  idleMs: number | null;
+  /** What is forgotten of a conversation that gets too long; null where an error tells that it is. */
+  retention: Retention | null;
+}
+
+export interface ConversationOptions extends Omit<ResponseDeps, 'newId'> {
+  settings: ConversationSettings;
+  newId(kind: 'item' | 'call' | 'resp'): string;
+  /** Resolves when the client has room for more. */
+  emit(request: ResponseRequest, event: ResponseEvent): Promise<void>;
+  /** Called with the outcome of each response. */
+  onOutcome(request: ResponseRequest, outcome: ResponseOutcome): void;
+  /** Called when `idle_timeout_ms` have passed, before the assistant speaks, with the item that stands for the silence. */
+  onIdle(id: string, previousId: string | null): void;
+  /** Aborts at the end of the session. */
+  signal: AbortSignal;
+}
+
+/** What a client may ask for in one response, in place of the settings. */
+export interface Asked extends Partial<AnswerSettings> {
+  metadata?: ResponseRequest['metadata'];
+  isInConversation?: boolean;
+  /** What the model is to read in place of the conversation. */
+  input?: readonly (Item | { reference: string })[];
+}
+
+/** What stands for a silence in the messages to the model. */
+const SILENCE = '…';
+
+/** What a response begins with. */
+interface Start {
+  input?: Asked['input'];
+  /** Why it fails at once. */
+  error?: unknown;
+  /** The slot, of the utterance that it answers. */
+  hold?: Hold | null;
+  /** When the speech that it answers ended, by `performance.now`. */
+  speechEndedAt?: number | undefined;
+}
+
+interface Active {
+  request: ResponseRequest;
+  stop: AbortController;
+  ended: Promise<unknown>;
+}
+
+/** Speech whose text is still to come. */
+interface Untranscribed {
+  endedAt: number;
+  known: Promise<void>;
+  settle(): void;
+}
+
+export class Conversation {
+  readonly #options: ConversationOptions;
+  readonly #history: History;
+  readonly #active = new Map<string, Active>();
+  readonly #untranscribed = new Map<string, Untranscribed>();
+  readonly #playbacks = new Map<string, Playback>();
+  readonly #echo = new Echo();
+  #settings: ConversationSettings;
+  #idleTimer: NodeJS.Timeout | undefined;
+  /** Whether the assistant spoke last because nobody else did. It does so once, or it would talk to an empty room. */
+  #hasPrompted = false;
+  /** Whether an utterance is to be answered when the answer that goes on has ended. */
+  #isAnswerDue = false;
+  /** When the speech that is to be answered then ended. */
+  #dueSince: number | undefined;
+
+  constructor(options: ConversationOptions) {
+    this.#options = options;
+    this.#settings = options.settings;
+    this.#history = new History(options.limits);
+    this.#history.retention = options.settings.retention;
+  }
+
+  configure(settings: ConversationSettings): void {
+    this.#settings = settings;
+    this.#history.retention = settings.retention;
+  }
+
+  /** Whether a response goes on. */
+  get isResponding(): boolean {
+    return this.#active.size > 0;
+  }
+
+  /** The model, which then does not take the echo of an answer for speech. */
+  withoutEcho(model: VoiceActivityModel): VoiceActivityModel {
+    return {
+      probabilities: async (samples, options, hooks) =>
+        this.#echo.without(samples, await model.probabilities(samples, options, hooks)),
+      close: () => model.close(),
+    };
+  }
+
+  /** Whether a turn that ends now is answered. */
+  get isAnswering(): boolean {
+    return this.#settings.answersUtterances && this.#inConversation() === undefined;
+  }
+
+  /**
+   * Adds what a client wrote, or said as a whole. @returns the id of the item before it
+   * @throws GatewayError as `History.add`
+   */
+  add(item: Item, after?: string | null): string | null {
+    this.#history.requireRoom();
+    return this.#history.add(item, after);
+  }
+
+  /** @throws GatewayError `item_retrieve_invalid_item_id` */
+  find(id: string): Item {
+    const item = this.#history.find(id);
+    if (item === undefined) throw new GatewayError('item_retrieve_invalid_item_id', { id });
+    return item;
+  }
+
+  /** @throws GatewayError `item_delete_invalid_item_id` */
+  delete(id: string): void {
+    if (!this.#history.delete(id)) throw new GatewayError('item_delete_invalid_item_id', { id });
+    this.#playbacks.delete(id);
+    this.#settleTranscript(id);
+  }
+
+  /**
+   * Keeps of a message of the assistant what was heard of it.
+   * @returns the end of what was heard, ms; where a client names a later one than there is, the end of the audio
+   * @throws GatewayError `item_truncate_invalid_item_id`, also for what is no message with audio
+   */
+  truncate(id: string, audioEndMs: number): number {
+    const playback = this.#playbacks.get(id);
+    const item = this.#history.find(id);
+    if (playback === undefined || item?.kind !== 'message')
+      throw new GatewayError('item_truncate_invalid_item_id', { id });
+    const endMs = playback.tell(audioEndMs);
+    // An answer that goes on has its text still to come, and is cut when it has ended.
+    if (item.status !== 'in_progress') item.parts = [{ kind: 'audio', text: playback.textUntil(endMs) }];
+    return endMs;
+  }
+
+  /** Somebody begins to speak. */
+  speechStarted(): void {
+    clearTimeout(this.#idleTimer);
+    this.#hasPrompted = false;
+    this.#isAnswerDue = false;
+    if (this.#settings.isInterruptible) this.#cancelActive('turn_detected');
+  }
+
+  /** An utterance has ended, whose text is still to come. @returns the id of the item before it */
+  committed(id: string): string | null {
+    const item: Message = {
+      kind: 'message',
+      id,
+      status: 'completed',
+      role: 'user',
+      parts: [{ kind: 'audio', text: null }],
+    };
+    let settle: () => void = () => undefined;
+    const known = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    this.#untranscribed.set(id, { endedAt: performance.now(), known, settle });
+    return this.#history.add(item);
+  }
+
+  /**
+   * An utterance has its text.
+   * @param isTurn whether its speaker has ended it with a pause, and not the client with a commit
+   * @param slot what its text was computed with; the answer takes it over
+   */
+  transcribed(id: string, text: string, isTurn: boolean, slot?: KeptHold): void {
+    const item = this.#history.find(id);
+    if (item?.kind === 'message') item.parts = [{ kind: 'audio', text }];
+    const endedAt = this.#untranscribed.get(id)?.endedAt;
+    this.#settleTranscript(id);
+    if (isTurn && text !== '') this.#answerUtterance(endedAt, slot);
+    else this.#waitForSpeech();
+  }
+
+  /** An utterance has no text. Where it is to be answered, the answer fails for the same reason. */
+  transcriptionFailed(id: string, isTurn: boolean, error: unknown): void {
+    this.#settleTranscript(id);
+    if (isTurn && this.#settings.answersUtterances && this.#inConversation() === undefined)
+      void this.#run(this.#requestFor({}), { error });
+  }
+
+  /**
+   * Begins a response that a client asks for.
+   * @throws GatewayError `conversation_already_has_active_response`
+   */
+  respond(asked: Asked): void {
+    const { limits } = this.#options;
+    const request = this.#requestFor(asked);
+    const active = request.isInConversation ? this.#inConversation() : undefined;
+    if (active !== undefined || this.#active.size >= limits.responses)
+      throw new GatewayError('conversation_already_has_active_response', {
+        id: (active ?? [...this.#active.values()][0])?.request.id ?? '',
+      });
+    void this.#run(request, asked.input && { input: asked.input });
+  }
+
+  /**
+   * Ends a response, the one of the conversation where `id` is absent.
+   * @throws GatewayError `response_cancel_not_active`
+   */
+  cancel(id?: string | null): void {
+    const active = id ? this.#active.get(id) : this.#inConversation();
+    if (active === undefined) throw new GatewayError('response_cancel_not_active', {});
+    active.stop.abort(new Cancelled('client_cancelled'));
+  }
+
+  /** Resolves when every response that goes on has ended. */
+  async settled(): Promise<void> {
+    while (this.#active.size > 0) await Promise.all([...this.#active.values()].map(({ ended }) => ended));
+  }
+
+  /** Begins to count the silence, from the time when the last answer has been heard. */
+  #waitForSpeech(): void {
+    const { idleMs } = this.#settings;
+    clearTimeout(this.#idleTimer);
+    if (idleMs === null || this.#hasPrompted) return;
+    const leftMs = [...this.#playbacks.values()].at(-1)?.leftMs ?? 0;
+    this.#idleTimer = setTimeout(() => this.#promptSpeaker(), leftMs + idleMs).unref();
+  }
+
+  #promptSpeaker(): void {
+    const { signal, newId, onIdle } = this.#options;
+    const isQuiet = this.#untranscribed.size === 0 && this.#inConversation() === undefined;
+    if (signal.aborted || this.#settings.idleMs === null || !isQuiet) return;
+    this.#hasPrompted = true;
+    const id = newId('item');
+    const parts = [{ kind: 'audio' as const, text: SILENCE }];
+    onIdle(id, this.#history.add({ kind: 'message', id, status: 'completed', role: 'user', parts }));
+    void this.#run(this.#requestFor({}));
+  }
+
+  #inConversation(): Active | undefined {
+    return [...this.#active.values()].find(({ request }) => request.isInConversation);
+  }
+
+  #cancelActive(reason: CancelReason): void {
+    this.#inConversation()?.stop.abort(new Cancelled(reason));
+  }
+
+  #answerUtterance(speechEndedAt?: number, slot?: KeptHold): void {
+    if (!this.#settings.answersUtterances) return;
+    if (this.#inConversation() !== undefined) {
+      this.#isAnswerDue = true;
+      this.#dueSince = speechEndedAt;
+      return;
+    }
+    // With the slot in its hand it would wait for ever for the text of somebody who needs it.
+    const hold = this.#untranscribed.size === 0 ? slot?.takeOver() : null;
+    void this.#run(this.#requestFor({}), { hold: hold ?? null, speechEndedAt });
+  }
+
+  #requestFor({ input: _, metadata = null, isInConversation = true, ...asked }: Asked): ResponseRequest {
+    return { ...this.#settings, ...asked, id: this.#options.newId('resp'), metadata, isInConversation };
+  }
+
+  async #run(request: ResponseRequest, start: Start = {}): Promise<void> {
+    const { emit, onOutcome, signal } = this.#options;
+    const stop = new AbortController();
+    const decoder = liveDecoder(request.format);
+    using _leaving = onAbort(signal, () => stop.abort(signal.reason));
+    const ran = runResponse({
+      ...this.#options,
+      request,
+      hold: start.hold ?? null,
+      speechEndedAt: start.speechEndedAt,
+      items: (stopped) => this.#itemsFor(start, stopped),
+      add: (item) => this.#history.add(item),
+      onPlayback: (id, playback) => this.#remember(id, playback),
+      emit: (event) => {
+        if (event.type === 'audio' && !stop.signal.aborted) this.#echo.play(decoder.take(event.audio));
+        return emit(request, event);
+      },
+      signal: stop.signal,
+    });
+    if (request.isInConversation) clearTimeout(this.#idleTimer);
+    const active = { request, stop, ended: ran };
+    this.#active.set(request.id, active);
+    const outcome = await ran;
+    this.#active.delete(request.id);
+    this.#keepHeard(outcome);
+    if (outcome.status === 'cancelled') this.#echo.stop();
+    onOutcome(request, outcome);
+    if (request.isInConversation && ['completed', 'incomplete'].includes(outcome.status))
+      this.#waitForSpeech();
+    if (this.#isAnswerDue && request.isInConversation) {
+      this.#isAnswerDue = false;
+      this.#answerUtterance(this.#dueSince);
+    }
+  }
+
+  /** What the chat daemon reads, once everything that was said has its text. */
+  async #itemsFor({ input, error, hold }: Start, signal: AbortSignal): Promise<readonly Item[]> {
+    if (error !== undefined) throw error;
+    if (!hold) for (const { known } of [...this.#untranscribed.values()]) await untilAborted(known, signal);
+    if (input === undefined) {
+      this.#history.requireRoom();
+      this.#history.forgetOldest();
+      return this.#history.items.filter(({ status }) => status !== 'in_progress');
+    }
+    return input.map((item) => ('reference' in item ? this.find(item.reference) : item));
+  }
+
+  #remember(id: string, playback: Playback): void {
+    this.#playbacks.set(id, playback);
+    const [oldest] = this.#playbacks.keys();
+    if (this.#playbacks.size > this.#options.limits.playbacks && oldest !== undefined)
+      this.#playbacks.delete(oldest);
+  }
+
+  /** Of an answer that was interrupted, or truncated while it went on, its listener has heard the beginning. */
+  #keepHeard({ items, status }: ResponseOutcome): void {
+    for (const item of items) {
+      const playback = this.#playbacks.get(item.id);
+      if (item.kind !== 'message' || playback === undefined) continue;
+      if (status === 'cancelled' || playback.isTold)
+        item.parts = [{ kind: 'audio', text: playback.textUntil(playback.heardMs) }];
+    }
+  }
+
+  #settleTranscript(id: string): void {
+    this.#untranscribed.get(id)?.settle();
+    this.#untranscribed.delete(id);
+  }
+}
+
+/** @throws the reason of the signal, when it aborts first */
+async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  let leave: () => void = () => undefined;
+  const aborted = new Promise<void>((resolve) => {
+    leave = resolve;
+  });
+  using _aborting = onAbort(signal, leave);
+  await Promise.race([work, aborted]);
+  signal.throwIfAborted();
+}

@@ -1,0 +1,264 @@
+/**
+ * The chat daemon's API, as a conversation uses it: chat completions that are streamed (OpenAI's API reference,
+ * `POST /v1/chat/completions`, `stream: true`). Daemons differ in how they send the calls of tools and what a model
+ * thinks; what is known of Ollama, llama.cpp's server and vLLM is read here.
+ */
+import { GatewayError } from '../../errors.ts';
+import type { Budgets } from '../../limits/budgets.ts';
+import type { Upstream } from '../../proxy/upstream.ts';
+import type { Answered } from '../../proxy/upstream-call.ts';
+import { type Item, textOf } from '../items.ts';
+
+/** A function that the model may call. */
+export interface Tool {
+  name: string;
+  description?: string | undefined;
+  /** A JSON schema. */
+  parameters?: unknown;
+}
+
+/** Whether the model calls tools: as it likes, never, always, or this one. */
+export type ToolChoice = 'auto' | 'none' | 'required' | { name: string };
+
+export interface ChatRequest {
+  model: string | undefined;
+  instructions: string;
+  items: readonly Item[];
+  tools: readonly Tool[];
+  toolChoice: ToolChoice;
+  /** Null where there is no limit. */
+  maxTokens: number | null;
+}
+
+export interface ChatUsage {
+  inputTokens: number;
+  cachedTokens: number;
+  outputTokens: number;
+}
+
+export type ChatEvent =
+  | { kind: 'text'; text: string }
+  /** A call begins. Its id is empty where the daemon gives none. */
+  | { kind: 'call'; id: string; name: string }
+  /** More of the arguments of the call that began last. */
+  | { kind: 'arguments'; text: string }
+  | { kind: 'usage'; usage: ChatUsage }
+  /** `length` and `content_filter` mean that more would have come. */
+  | { kind: 'finish'; reason: string };
+
+/** The body of the request. */
+export function chatBody({ model, instructions, items, tools, toolChoice, maxTokens }: ChatRequest): object {
+  const system = instructions.trim() === '' ? [] : [{ role: 'system', content: instructions }];
+  return {
+    ...(model !== undefined && { model }),
+    messages: [...system, ...messagesOf(items)],
+    stream: true,
+    stream_options: { include_usage: true },
+    ...(maxTokens !== null && { max_tokens: maxTokens }),
+    ...(tools.length > 0 && {
+      tools: tools.map((tool) => ({ type: 'function', function: tool })),
+      tool_choice:
+        typeof toolChoice === 'string'
+          ? toolChoice
+          : { type: 'function', function: { name: toolChoice.name } },
+    }),
+  };
+}
+
+interface ChatMessage {
+  role: string;
+  content: string | null;
+  [field: string]: unknown;
+}
+
+/** The messages that the items are. Calls stand in the message of the assistant before them, as the API has it. */
+function messagesOf(items: readonly Item[]): ChatMessage[] {
+  const answered = new Set(items.flatMap((item) => (item.kind === 'result' ? [item.callId] : [])));
+  const called = new Set<string>();
+  const messages: ChatMessage[] = [];
+  for (const item of items) {
+    if (item.kind === 'message') {
+      const content = textOf(item);
+      if (content !== '') messages.push({ role: item.role, content });
+    } else if (item.kind === 'result') {
+      // Without its call the daemon refuses a result; the call may have been forgotten or deleted.
+      if (called.has(item.callId))
+        messages.push({ role: 'tool', tool_call_id: item.callId, content: item.output });
+    } else if (answered.has(item.callId)) {
+      called.add(item.callId);
+      const call = {
+        id: item.callId,
+        type: 'function',
+        function: { name: item.name, arguments: item.arguments },
+      };
+      const last = messages.at(-1);
+      if (last?.role === 'assistant')
+        last.tool_calls = [...((last.tool_calls as object[] | undefined) ?? []), call];
+      else messages.push({ role: 'assistant', content: null, tool_calls: [call] });
+    }
+  }
+  return messages;
+}
+
+type Failure = (why: string) => GatewayError;
+
+/**
+ * The events of an answer, as they come.
+ * @throws GatewayError `upstream_failed` for an answer that is none, that breaks off or that has an error in it
+ */
+export async function* chatEvents(
+  { headers, body }: Answered,
+  { name, category }: Upstream,
+  limits: Pick<Budgets['conversation'], 'chatLineBytes'>,
+): AsyncGenerator<ChatEvent> {
+  const failed: Failure = (why) =>
+    new GatewayError('upstream_failed', { upstream: name, why: `its answer ${why}` }, { provider: category });
+  const reader = new ChunkReader(failed);
+  const isWhole = /^application\/json\b/i.test(headers['content-type'] ?? '');
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const bytes of body) {
+    rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
+    if (!isWhole)
+      for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
+        const line = rest.toString('utf8', 0, end);
+        rest = rest.subarray(end + 1);
+        yield* reader.line(line);
+        if (reader.isOver) return;
+      }
+    if (rest.length > limits.chatLineBytes) throw failed('has a line that is too long');
+  }
+  if (isWhole) yield* reader.whole(rest.toString());
+  else if (rest.length > 0) yield* reader.line(rest.toString());
+  if (!reader.isFinished) throw failed('broke off');
+}
+
+const NEWLINE = 0x0a;
+const DATA = /^data:\s*/;
+
+interface Delta {
+  content?: unknown;
+  tool_calls?: unknown;
+}
+interface Choice {
+  delta?: Delta | null;
+  message?: Delta | null;
+  finish_reason?: unknown;
+}
+
+/** Reads the chunks of an answer; any field may be missing in any of them. */
+class ChunkReader {
+  /** True once the daemon has said why the answer ends. */
+  isFinished = false;
+  /** True once it has said that nothing more comes. */
+  isOver = false;
+  readonly #failed: Failure;
+  readonly #thoughts = new Thoughts();
+  /** The id of the call whose arguments come; empty where it has none. */
+  #callId: string | null = null;
+
+  constructor(failed: Failure) {
+    this.#failed = failed;
+  }
+
+  *line(line: string): Generator<ChatEvent> {
+    if (!DATA.test(line)) return;
+    const data = line.replace(DATA, '').trim();
+    if (data === '[DONE]') {
+      this.isOver = true;
+      this.isFinished = true;
+      yield* this.#text('', true);
+    } else if (data !== '') yield* this.whole(data);
+  }
+
+  *whole(json: string): Generator<ChatEvent> {
+    let chunk: { choices?: unknown; usage?: unknown; error?: unknown };
+    try {
+      chunk = Object(JSON.parse(json));
+    } catch {
+      throw this.#failed('is not JSON');
+    }
+    if (chunk.error) throw this.#failed(`says: ${messageOf(chunk.error)}`);
+    const [choice] = (Array.isArray(chunk.choices) ? chunk.choices : []) as Choice[];
+    if (choice) yield* this.#choice(choice);
+    if (chunk.usage) yield { kind: 'usage', usage: usageOf(chunk.usage) };
+  }
+
+  *#choice(choice: Choice): Generator<ChatEvent> {
+    const delta = choice.delta ?? choice.message ?? {};
+    const isLast = typeof choice.finish_reason === 'string' && choice.finish_reason !== '';
+    yield* this.#text(typeof delta.content === 'string' ? delta.content : '', isLast);
+    for (const call of Array.isArray(delta.tool_calls) ? delta.tool_calls : []) yield* this.#toolCall(call);
+    if (!isLast) return;
+    this.isFinished = true;
+    yield { kind: 'finish', reason: String(choice.finish_reason) };
+  }
+
+  *#text(content: string, isLast: boolean): Generator<ChatEvent> {
+    const text = this.#thoughts.without(content, isLast);
+    if (text !== '') yield { kind: 'text', text };
+  }
+
+  /**
+   * A call begins with its name. Some daemons repeat its id with each piece, some leave that empty, and some give each
+   * call the index 0.
+   */
+  *#toolCall(sent: unknown): Generator<ChatEvent> {
+    const { id, function: named } = Object(sent) as Record<string, unknown>;
+    const { name, arguments: args } = Object(named) as Record<string, unknown>;
+    const callId = typeof id === 'string' ? id : '';
+    if (typeof name === 'string' && name !== '' && (callId === '' || callId !== this.#callId)) {
+      this.#callId = callId;
+      yield { kind: 'call', id: callId, name };
+    } else if (this.#callId === null) throw this.#failed('calls a tool without a name');
+    const text = typeof args === 'string' ? args : JSON.stringify(args ?? '');
+    if (args) yield { kind: 'arguments', text };
+  }
+}
+
+function messageOf(error: unknown): string {
+  const { message } = Object(error) as { message?: unknown };
+  return String(message ?? (typeof error === 'string' ? error : 'an error')).slice(0, 500);
+}
+
+function usageOf(sent: unknown): ChatUsage {
+  const usage = Object(sent) as Record<string, unknown>;
+  const count = (value: unknown) =>
+    Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
+  const { cached_tokens: cached } = Object(usage.prompt_tokens_details) as Record<string, unknown>;
+  return {
+    inputTokens: count(usage.prompt_tokens),
+    cachedTokens: count(cached),
+    outputTokens: count(usage.completion_tokens),
+  };
+}
+
+const THINK = '<think>';
+const THOUGHT = '</think>';
+
+/** Leaves out what a model thinks before it answers, where the daemon does not keep it apart. */
+class Thoughts {
+  #state: 'before' | 'within' | 'behind' = 'before';
+  #held = '';
+
+  /** @param isLast whether nothing more comes */
+  without(content: string, isLast: boolean): string {
+    if (this.#state === 'behind') return content;
+    this.#held += content;
+    if (this.#state === 'before') {
+      const text = this.#held.trimStart();
+      if (!isLast && text.length < THINK.length && THINK.startsWith(text)) return '';
+      if (!text.startsWith(THINK)) return this.#release(this.#held);
+      this.#state = 'within';
+    }
+    const end = this.#held.indexOf(THOUGHT);
+    if (end >= 0) return this.#release(this.#held.slice(end + THOUGHT.length).trimStart());
+    this.#held = this.#held.slice(-THOUGHT.length);
+    return '';
+  }
+
+  #release(text: string): string {
+    this.#held = '';
+    this.#state = 'behind';
+    return text;
+  }
+}

@@ -1,0 +1,60 @@
+/** Reads the samples out of what a speech upstream answers: a wav file, or bare samples whose format its head names. */
+import { type PcmFormat, readWavHead } from '../../audio/wav-header.ts';
+import { GatewayError } from '../../errors.ts';
+import type { Upstream } from '../../proxy/upstream.ts';
+import type { Answered } from '../../proxy/upstream-call.ts';
+
+const PIECE_BYTES = 16 * 1024;
+/** A longer head is none. */
+const HEAD_BYTES = 16 * 1024;
+const EMPTY: Buffer = Buffer.alloc(0);
+
+/** The samples of an answer, in whole frames; the first piece may be empty. @throws GatewayError `upstream_failed` */
+export async function* readPcm(
+  { headers, body }: Answered,
+  { name, category }: Upstream,
+): AsyncGenerator<{ format: PcmFormat; samples: Buffer }> {
+  const unreadable = (why: string) =>
+    new GatewayError('upstream_failed', { upstream: name, why: `its answer ${why}` }, { provider: category });
+  let format = bareFormat(headers);
+  let left = Number.POSITIVE_INFINITY;
+  let held = EMPTY;
+  for await (const chunk of body) {
+    let bytes = held.length > 0 ? Buffer.concat([held, chunk]) : chunk;
+    if (format === null) {
+      const head = headIn(bytes, unreadable);
+      held = bytes;
+      if (head === null) continue;
+      format = head.format;
+      left = head.bytes;
+      bytes = bytes.subarray(head.start);
+      yield { format, samples: EMPTY };
+    }
+    const frame = format.width * format.channels;
+    const whole = Math.min(bytes.length, left);
+    const end = whole - (whole % frame);
+    const most = PIECE_BYTES - (PIECE_BYTES % frame);
+    for (let at = 0; at < end; at += most)
+      yield { format, samples: bytes.subarray(at, Math.min(end, at + most)) };
+    left -= end;
+    held = left < frame ? EMPTY : bytes.subarray(end); // other chunks of the file may follow the samples
+  }
+  if (format === null) throw unreadable('is no audio');
+}
+
+function headIn(bytes: Buffer, unreadable: (why: string) => GatewayError) {
+  try {
+    const head = readWavHead(bytes);
+    if (head === null && bytes.length > HEAD_BYTES) throw new Error('has no samples');
+    return head;
+  } catch (error) {
+    throw unreadable((error as Error).message);
+  }
+}
+
+/** The format of samples without a head, where the answer says that it has none: OpenAI's, unless it names a rate. */
+function bareFormat(headers: Answered['headers']): PcmFormat | null {
+  if (!/^audio\/(pcm|l16)\b/i.test(headers['content-type'] ?? '')) return null;
+  const rate = Number(headers['x-sample-rate'] ?? /\brate=(\d+)/.exec(headers['content-type'] ?? '')?.[1]);
+  return { rate: Number.isInteger(rate) && rate > 0 ? rate : 24_000, width: 2, channels: 1 };
+}

@@ -1,0 +1,201 @@
+/** The conversation part of a session: the client's requests, and the events sent to it. */
+import {
+  Conversation,
+  type ConversationOptions,
+  type ConversationSettings,
+} from '../../conversation/conversation.ts';
+import type { ResponseEvent, ResponseOutcome, ResponseRequest } from '../../conversation/response.ts';
+import type { VoiceActivityModel } from '../../engine/types.ts';
+import { GatewayError } from '../../errors.ts';
+import type { LiveEvent } from '../../transcription/live/live-session.ts';
+import { fullText } from '../../wire/formats.ts';
+import type { ConversationEvent } from './client-events.ts';
+import { itemCreated, toResponseEvents } from './conversation-events.ts';
+import {
+  answerFor,
+  type ConversationState,
+  fromBetaConversation,
+  responseFields,
+  toConversationSettings,
+  updatedConversation,
+} from './conversation-settings.ts';
+import { readItem, referenceSchema, shownItem } from './items.ts';
+import { newId, type ServerEvent, toServerEvents } from './server-events.ts';
+import { checked, type SessionState } from './session-settings.ts';
+
+export interface ConversationSessionOptions
+  extends Omit<ConversationOptions, 'settings' | 'newId' | 'emit' | 'onIdle' | 'onOutcome'> {
+  first: ConversationState;
+  heard: SessionState;
+  isBeta(): boolean;
+  /** The audio that the client has sent, ms. */
+  audioMs(): number;
+  /** Resolves when the client has room for more. */
+  send(event: ServerEvent): Promise<void>;
+  onOutcome(request: ResponseRequest, outcome: ResponseOutcome): void;
+}
+
+/** What an utterance sends, and what happens once it is sent. */
+interface Told {
+  event: LiveEvent;
+  after(): void;
+}
+
+const nothing = () => undefined;
+
+export class ConversationSession {
+  readonly #options: ConversationSessionOptions;
+  readonly #conversation: Conversation;
+  readonly #id = newId('conv');
+  /** The utterances that ended with a pause. */
+  readonly #turns = new Set<string>();
+  #state: ConversationState;
+  #settings: ConversationSettings;
+
+  constructor(options: ConversationSessionOptions) {
+    this.#options = options;
+    this.#state = options.first;
+    this.#settings = toConversationSettings(options.first, options.heard);
+    this.#conversation = new Conversation({
+      ...options,
+      settings: this.#settings,
+      newId,
+      emit: (request, event) => this.#emit(request, event),
+      onIdle: (id, previousId) => this.#sendIdle(id, previousId),
+    });
+  }
+
+  get state(): ConversationState {
+    return this.#state;
+  }
+
+  /** What the settings would be. @throws GatewayError `invalid_value` that names the field */
+  afterUpdate(session: unknown, { beta }: { beta: boolean }): ConversationState {
+    return updatedConversation(this.#state, beta ? fromBetaConversation(session) : session);
+  }
+
+  configure(next: ConversationState, heard: SessionState): void {
+    this.#state = next;
+    this.#settings = toConversationSettings(next, heard);
+    this.#conversation.configure(this.#settings);
+  }
+
+  /** Whether a response goes on. */
+  get isResponding(): boolean {
+    return this.#conversation.isResponding;
+  }
+
+  /** Whether a turn that ends now is answered. */
+  get isAnswering(): boolean {
+    return this.#conversation.isAnswering;
+  }
+
+  withoutEcho(model: VoiceActivityModel): VoiceActivityModel {
+    return this.#conversation.withoutEcho(model);
+  }
+
+  settled(): Promise<void> {
+    return this.#conversation.settled();
+  }
+
+  async handle(event: ConversationEvent): Promise<void> {
+    const { send, isBeta } = this.#options;
+    const conversation = this.#conversation;
+    const beta = isBeta();
+    switch (event.type) {
+      case 'item-create': {
+        const item = readItem(event.item, newId);
+        const previousId = conversation.add(item, event.after);
+        for (const created of itemCreated(item, previousId, beta)) await send(created);
+        return;
+      }
+      case 'item-retrieve': {
+        const item = shownItem(conversation.find(event.id), { beta });
+        return await send({ type: 'conversation.item.retrieved', item });
+      }
+      case 'item-delete':
+        conversation.delete(event.id);
+        return await send({ type: 'conversation.item.deleted', item_id: event.id });
+      case 'item-truncate': {
+        const { id, contentIndex } = event;
+        const endMs = conversation.truncate(id, event.audioEndMs);
+        const common = { item_id: id, content_index: contentIndex, audio_end_ms: endMs };
+        return await send({ type: 'conversation.item.truncated', ...common });
+      }
+      case 'response-create':
+        return this.#respond(event.response ?? {});
+      case 'response-cancel':
+        return conversation.cancel(event.id);
+    }
+  }
+
+  #respond(response: unknown): void {
+    const sent = checked(responseFields, response, ['response']);
+    const input = sent.input?.map((item, i) => {
+      const reference = referenceSchema.safeParse(item);
+      if (reference.success) return { reference: reference.data.id };
+      return readItem(item, newId, ['response', 'input', String(i)]);
+    });
+    this.#conversation.respond({
+      ...answerFor(this.#state, sent),
+      metadata: sent.metadata ?? null,
+      isInConversation: sent.conversation !== 'none',
+      ...(input && { input }),
+    });
+  }
+
+  /** Handles what was heard. The client gets that event first, then its consequences. */
+  heard(event: LiveEvent): Told {
+    const { id } = event;
+    const conversation = this.#conversation;
+    switch (event.type) {
+      case 'started':
+        return { event, after: () => conversation.speechStarted() };
+      case 'stopped':
+        this.#turns.add(id);
+        return { event, after: nothing };
+      case 'committed':
+        return { event: { ...event, previousId: conversation.committed(id) }, after: nothing };
+      case 'completed': {
+        const isTurn = this.#turns.delete(id);
+        const text = fullText(event.outcome.segments).trim();
+        return { event, after: () => conversation.transcribed(id, text, isTurn, event.outcome.slot) };
+      }
+      case 'failed': {
+        const isTurn = this.#turns.delete(id);
+        return { event, after: () => conversation.transcriptionFailed(id, isTurn, event.error) };
+      }
+      default:
+        return { event, after: nothing };
+    }
+  }
+
+  #sendIdle(id: string, previousId: string | null): void {
+    const { send, audioMs, isBeta } = this.#options;
+    const endMs = Math.round(audioMs());
+    const startMs = Math.max(0, endMs - (this.#settings.idleMs ?? 0));
+    const times = { audio_start_ms: startMs, audio_end_ms: endMs };
+    void send({ type: 'input_audio_buffer.timeout_triggered', ...times, item_id: id });
+    const committed = { type: 'committed', id, previousId } as const;
+    for (const shown of toServerEvents(committed, { beta: isBeta(), logprobs: false })) void send(shown);
+  }
+
+  async #emit(request: ResponseRequest, event: ResponseEvent): Promise<void> {
+    const answering = {
+      request,
+      state: this.#state,
+      conversationId: this.#id,
+      beta: this.#options.isBeta(),
+    };
+    for (const shown of toResponseEvents(event, answering)) await this.#options.send(shown);
+  }
+}
+
+/** @throws GatewayError `unknown_event`: a session that only transcribes has no conversation */
+export function requireConversation(
+  session: ConversationSession | null,
+  event: ConversationEvent,
+): ConversationSession {
+  if (session === null) throw new GatewayError('unknown_event', { event: event.name }, { param: 'type' });
+  return session;
+}

@@ -1,0 +1,262 @@
+/**
+ * The settings of a conversation as clients send and read them: what a session of the type `realtime` has besides what
+ * it hears. A field that is absent keeps its value, and null goes back to the default.
+ */
+import { z } from 'zod';
+import type { ConversationSettings } from '../../conversation/conversation.ts';
+import type { Retention } from '../../conversation/items.ts';
+import type { AnswerSettings } from '../../conversation/response.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
+import { audioFormat, checked, format, numeric, type SessionState } from './session-settings.ts';
+
+const modalities = z
+  .array(z.enum(['text', 'audio'], { error: 'Expected text or audio' }))
+  .min(1, 'Expected ["text"] or ["audio"]')
+  .max(2, 'Expected ["text"] or ["audio"]');
+
+const functionTool = z.looseObject({
+  type: z.literal('function', { error: 'Expected function: other tools are not served' }),
+  name: z.string().min(1).max(256),
+  description: z.string().nullish(),
+  parameters: z.unknown().optional(),
+});
+const tools = z
+  .array(functionTool)
+  .max(BUDGETS.conversation.tools, `Expected at most ${BUDGETS.conversation.tools}`);
+const toolChoice = z.union(
+  [z.enum(['auto', 'none', 'required']), z.object({ type: z.literal('function'), name: z.string() })],
+  { error: 'Expected auto, none, required or {"type": "function", "name": "…"}' },
+);
+const MOST_TOKENS = 1_000_000;
+const maxTokens = z.union([z.literal('inf'), z.int().min(1).max(MOST_TOKENS)], {
+  error: `Expected inf, or a whole number from 1 to ${MOST_TOKENS}`,
+});
+const voice = z.union([z.string(), z.object({ id: z.string() }).transform((named) => named.id)], {
+  error: 'Expected the name of a voice',
+});
+
+/** The audio of answers. */
+const output = z.object({
+  format: format.nullish(),
+  voice: voice.nullish(),
+  speed: numeric(0.25, 4).nullish(),
+});
+
+const answerFields = {
+  output_modalities: modalities.nullish(),
+  instructions: z.string().nullish(),
+  tools: tools.nullish(),
+  tool_choice: toolChoice.nullish(),
+  max_output_tokens: maxTokens.nullish(),
+};
+
+const truncation = z.union(
+  [
+    z.enum(['auto', 'disabled']),
+    z.object({
+      type: z.literal('retention_ratio'),
+      retention_ratio: numeric(0, 1),
+      token_limits: z.object({ post_instructions: z.int().min(1).nullish() }).nullish(),
+    }),
+  ],
+  { error: 'Expected auto, disabled or {"type": "retention_ratio", "retention_ratio": 0.8}' },
+);
+
+/** Members of `session` that a conversation reads besides those of `audio.input`; others are let pass. */
+const conversationUpdate = z.object({
+  ...answerFields,
+  model: z.string().nullish(),
+  audio: z.object({ output: output.nullish() }).nullish(),
+  tracing: z.unknown().optional(),
+  truncation: truncation.nullish(),
+  prompt: z.unknown().optional(),
+});
+
+const METADATA = { most: 16, name: 64, value: 512 };
+
+export const responseFields = z.object({
+  ...answerFields,
+  audio: z.object({ output: output.nullish() }).nullish(),
+  conversation: z.string().nullish(),
+  metadata: z
+    .record(z.string().max(METADATA.name), z.string().max(METADATA.value))
+    .refine((pairs) => Object.keys(pairs).length <= METADATA.most, `Expected at most ${METADATA.most} pairs`)
+    .nullish(),
+  input: z.array(z.unknown()).max(BUDGETS.conversation.items).nullish(),
+});
+
+type Answer = Pick<z.infer<typeof responseFields>, keyof typeof answerFields | 'audio'>;
+
+/** Everything of a conversation that can be set. */
+export interface ConversationState {
+  model: string | null;
+  modalities: 'audio' | 'text';
+  instructions: string;
+  tools: z.infer<typeof tools>;
+  toolChoice: z.infer<typeof toolChoice>;
+  maxTokens: number | 'inf';
+  format: z.infer<typeof format>;
+  voice: string | null;
+  speed: number;
+  tracing: unknown;
+  truncation: z.infer<typeof truncation>;
+  prompt: unknown;
+}
+
+/** @param model the one of the address */
+export const firstConversation = (model: string | null): ConversationState => ({
+  model,
+  modalities: 'audio',
+  instructions: '',
+  tools: [],
+  toolChoice: 'auto',
+  maxTokens: 'inf',
+  format: { type: 'audio/pcm', rate: 24_000 },
+  voice: null,
+  speed: 1,
+  tracing: null,
+  truncation: 'auto',
+  prompt: null,
+});
+
+/** What a session begins with. */
+export interface Beginning {
+  heard: SessionState;
+  /** Null where it only transcribes. */
+  conversation: ConversationState | null;
+}
+
+const or = <T>(sent: T | null | undefined, now: T, first: T): T =>
+  sent === undefined ? now : (sent ?? first);
+
+/** @throws GatewayError `invalid_value` that names the field */
+export function updatedConversation(state: ConversationState, session: unknown): ConversationState {
+  const sent = checked(conversationUpdate, session);
+  const first = firstConversation(state.model);
+  return {
+    ...withAnswer(state, sent),
+    model: sent.model ?? state.model,
+    tracing: or(sent.tracing, state.tracing, first.tracing),
+    truncation: or(sent.truncation, state.truncation, first.truncation),
+    prompt: or(sent.prompt, state.prompt, first.prompt),
+  };
+}
+
+/** The state with what is sent of how to answer. */
+function withAnswer(state: ConversationState, sent: Answer): ConversationState {
+  const first = firstConversation(state.model);
+  const { format: asked, voice: named, speed } = sent.audio?.output ?? {};
+  const modality = sent.output_modalities?.includes('audio') === false ? 'text' : 'audio';
+  return {
+    ...state,
+    modalities: or(sent.output_modalities === undefined ? undefined : modality, state.modalities, 'audio'),
+    instructions: or(sent.instructions, state.instructions, first.instructions),
+    tools: or(sent.tools, state.tools, first.tools),
+    toolChoice: or(sent.tool_choice, state.toolChoice, first.toolChoice),
+    maxTokens: or(sent.max_output_tokens, state.maxTokens, first.maxTokens),
+    format: or(asked, state.format, first.format),
+    voice: or(named, state.voice, first.voice),
+    speed: or(speed, state.speed, first.speed),
+  };
+}
+
+/** How a response is made that is asked for with these fields. */
+export function answerFor(state: ConversationState, sent: Answer): AnswerSettings {
+  const asked = withAnswer(state, sent);
+  const { toolChoice: choice } = asked;
+  return {
+    model: asked.model ?? undefined,
+    instructions: asked.instructions,
+    tools: asked.tools.map(({ name, description, parameters }) => ({
+      name,
+      ...(description && { description }),
+      ...(parameters !== undefined && parameters !== null && { parameters }),
+    })),
+    toolChoice: typeof choice === 'string' ? choice : { name: choice.name },
+    maxTokens: asked.maxTokens === 'inf' ? null : asked.maxTokens,
+    isSpoken: asked.modalities === 'audio',
+    voice: asked.voice ?? undefined,
+    speed: asked.speed,
+    format: audioFormat(asked.format),
+  };
+}
+
+export function toConversationSettings(
+  state: ConversationState,
+  { turnDetection }: SessionState,
+): ConversationSettings {
+  return {
+    ...answerFor(state, {}),
+    answersUtterances: turnDetection?.create_response ?? true,
+    isInterruptible: turnDetection?.interrupt_response ?? true,
+    idleMs: (turnDetection?.type === 'server_vad' && turnDetection.idle_timeout_ms) || null,
+    retention: toRetention(state),
+  };
+}
+
+function toRetention({ truncation: sent }: ConversationState): Retention | null {
+  if (sent === 'disabled') return null;
+  if (sent === 'auto') return { ratio: 1, tokens: null };
+  return { ratio: sent.retention_ratio, tokens: sent.token_limits?.post_instructions ?? null };
+}
+
+/** The beta's fields in the shape of the API. @param session as it was sent */
+export function fromBetaConversation(session: unknown): object {
+  const sent = Object(session) as Record<string, unknown>;
+  const formats: Readonly<Record<string, object>> = {
+    pcm16: { type: 'audio/pcm', rate: 24_000 },
+    g711_ulaw: { type: 'audio/pcmu' },
+    g711_alaw: { type: 'audio/pcma' },
+  };
+  const name = sent.output_audio_format;
+  const output = {
+    ...(name !== undefined && { format: typeof name === 'string' ? formats[name] : name }),
+    ...('voice' in sent && { voice: sent.voice }),
+    ...('speed' in sent && { speed: sent.speed }),
+  };
+  const renamed = { modalities: 'output_modalities', max_response_output_tokens: 'max_output_tokens' };
+  const same = ['instructions', 'tools', 'tool_choice', 'model'];
+  const entries = [...Object.entries(renamed), ...same.map((each) => [each, each] as const)];
+  return {
+    ...Object.fromEntries(entries.filter(([from]) => from in sent).map(([from, to]) => [to, sent[from]])),
+    audio: { output },
+  };
+}
+
+/** The members of a session that are those of a conversation. */
+export function shownConversation(state: ConversationState) {
+  return {
+    model: state.model ?? 'auto',
+    output_modalities: [state.modalities],
+    instructions: state.instructions,
+    tools: state.tools,
+    tool_choice: state.toolChoice,
+    max_output_tokens: state.maxTokens,
+    tracing: state.tracing,
+    truncation: state.truncation,
+    prompt: state.prompt,
+  };
+}
+
+/** The same, in the shape of the beta. */
+export function shownBetaConversation(state: ConversationState) {
+  const names = { 'audio/pcm': 'pcm16', 'audio/pcmu': 'g711_ulaw', 'audio/pcma': 'g711_alaw' } as const;
+  return {
+    model: state.model ?? 'auto',
+    modalities: state.modalities === 'audio' ? ['audio', 'text'] : ['text'],
+    instructions: state.instructions,
+    voice: state.voice ?? 'default',
+    output_audio_format: names[state.format.type],
+    tools: state.tools,
+    tool_choice: state.toolChoice,
+    temperature: 0.8, // what every session of OpenAI's beta has
+    max_response_output_tokens: state.maxTokens,
+  };
+}
+
+/** The audio of answers, as a session and a response show it. */
+export const shownOutput = ({ format: sent, voice: named, speed }: ConversationState) => ({
+  format: sent,
+  voice: named ?? 'default',
+  speed,
+});
