@@ -29,6 +29,8 @@ export interface ModelCachesDeps {
   prometheus: Pick<Prometheus, 'modelLoaded' | 'modelUnloaded'>;
 }
 
+export type ModelCaches = ReturnType<typeof createModelCaches>;
+
 export function createModelCaches(
   config: Pick<Config, 'modelKeepAliveMs' | 'modelMemoryBytes' | 'threads'>,
   { log, store, engine, device: { device, gpu }, prometheus }: ModelCachesDeps,

@@ -29,8 +29,11 @@ const MAX_TAGS = 8;
 
 export interface OpenAudioOptions {
   engine: Pick<NativeEngine, 'openAudio'>;
-  /** The result of `findFfmpeg`; null on a machine without an ffmpeg that can be used. */
-  ffmpeg: Ffmpeg | null;
+  /**
+   * The result of `findFfmpeg`; null on a machine without an ffmpeg that can be used. A function is called only for
+   * audio that the addon does not decode, because to look for ffmpeg takes longer than to decode most files.
+   */
+  ffmpeg: Ffmpeg | null | (() => Promise<Ffmpeg | null>);
   /** Bounds the processes of ffmpeg; absent where one caller opens one file at a time. */
   places?: ProcessPlaces;
   maxAudioSec: number;
@@ -124,9 +127,10 @@ async function openNatively(
 async function openExternally(
   path: string,
   container: Container,
-  { ffmpeg, places, network = '' }: OpenAudioOptions,
+  { ffmpeg: given, places, network = '' }: OpenAudioOptions,
   limits: DecoderLimits,
 ): Promise<Opened> {
+  const ffmpeg = typeof given === 'function' ? await given() : given;
   if (ffmpeg === null) throw refuseWithoutFfmpeg(container);
   const place = await places?.take(network, limits.signal);
   const ends = [limits.signal, place?.signal].filter((signal) => signal !== undefined);

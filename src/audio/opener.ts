@@ -32,7 +32,7 @@ export function createAudioOpener(options: AudioOpenerOptions): AudioOpener {
   const places = createProcessPlaces(limits);
   let search: { result: Promise<FoundFfmpeg>; again: number } | null = null;
 
-  /** The first use searches, so that it does not delay the start. */
+  /** The first file that needs it searches, so that neither the start nor other files wait. */
   async function found(): Promise<FoundFfmpeg> {
     if (search === null || performance.now() > search.again) {
       const result = findFfmpeg({ searchPath, limits });
@@ -43,11 +43,11 @@ export function createAudioOpener(options: AudioOpenerOptions): AudioOpener {
     return result;
   }
 
+  const ffmpeg = async () => (await found()).ffmpeg;
+
   return {
-    async open(path, signal, options) {
-      const { ffmpeg } = await found();
-      return openAudio(path, { engine, ffmpeg, places, maxAudioSec, signal, ...options });
-    },
+    open: (path, signal, options) =>
+      openAudio(path, { engine, ffmpeg, places, maxAudioSec, signal, ...options }),
     async problem() {
       const { problem } = await found();
       return problem && `m4a, mp4, webm, opus, aac, aiff and other formats are refused, because ${problem}`;

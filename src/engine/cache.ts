@@ -21,6 +21,8 @@ export interface CacheEntry {
   state: 'loading' | 'resident';
   leases: number;
   idleForMs: number;
+  /** What it counts against the limit on memory; 0 when that is unknown. */
+  memoryBytes: number;
 }
 
 export interface ModelCache<M extends Closable> {
@@ -125,6 +127,7 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
       [...current.values()].map((r) => ({
         key: r.key,
         state: r.model === null ? 'loading' : 'resident',
+        memoryBytes: r.memory.bytes,
         leases: r.leases,
         idleForMs: r.leases > 0 ? 0 : Math.round(now() - r.idleSince),
       })),

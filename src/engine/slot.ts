@@ -20,6 +20,8 @@ export interface Hold extends Disposable {
   readonly signal: AbortSignal;
   /** From now on the holder gives way no more. False when it has given way already. */
   keep(): boolean;
+  /** From now on another request is the one that holds the slot. */
+  pass(category: Category, requestId: string): void;
 }
 
 /**
@@ -115,6 +117,10 @@ export function createSlot({
         keep() {
           mine.givesWay = false;
           return held === mine;
+        },
+        pass(by, next) {
+          Object.assign(mine, { by, requestId: next });
+          if (held === mine) onChange(next);
         },
         [Symbol.dispose]() {
           clearTimeout(late);

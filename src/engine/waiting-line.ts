@@ -25,6 +25,8 @@ export interface Waiting {
   requestId: string;
   /** The time that it has waited so far. */
   waitedMs: number;
+  /** Whether it is an utterance or an answer of a live session. */
+  isLive: boolean;
 }
 
 /** The turn of one request. */
@@ -48,8 +50,8 @@ export interface TurnRequest {
   network: string;
   /** The longest time to wait, in milliseconds, before and after the body together; 0 = not at all. */
   waitMs: number;
-  /** True for work that a gateway which stops still does, such as the text of speech that has ended. */
-  outlastsStop?: boolean;
+  /** True for work of a live session. A gateway that stops still does it, such as the text of speech that has ended. */
+  isLive?: boolean;
   /** Called after each wait, however it ended, with its milliseconds. */
   onWaited(ms: number): void;
 }
@@ -185,14 +187,15 @@ export function createWaitingLine(
   return {
     turn: (request) => createTurn(line, request, arrivals++),
     waiting: () =>
-      tickets.inOrder().map(({ category, requestId, waitedMs }) => ({
+      tickets.inOrder().map(({ category, requestId, waitedMs, isLive = false }) => ({
         category,
         requestId,
         waitedMs: Math.round(waitedMs()),
+        isLive,
       })),
     close() {
       isClosed = true;
-      const ended = tickets.inOrder().filter(({ outlastsStop }) => !outlastsStop);
+      const ended = tickets.inOrder().filter(({ isLive }) => !isLive);
       for (const ticket of ended) ticket.fail(new GatewayError('shutting_down', {}));
     },
   };
@@ -234,7 +237,7 @@ function createTurn(line: Line, request: TurnRequest, arrival: number): Turn {
       const late = setTimeout(ticket.timeOut, leftMs);
       const leaving = onAbort(signal, () => ticket.fail(signal.reason));
     });
-  const mayWait = () => leftMs > 0 && (request.outlastsStop || !line.isClosed()) && tickets.makeRoom(request);
+  const mayWait = () => leftMs > 0 && (request.isLive || !line.isClosed()) && tickets.makeRoom(request);
 
   const turn: Turn = {
     async comesUp(signal) {

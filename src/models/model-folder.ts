@@ -5,6 +5,7 @@
  */
 import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeFolder } from '../make-folder.ts';
 import { hashFile, syncFile, syncFolder } from './disk.ts';
 import { acquireLock, type LockTimes } from './lock.ts';
 import type { Origin, Records } from './records.ts';
@@ -56,7 +57,7 @@ export function createModelFolder(options: ModelFolderOptions): ModelFolder {
       options.quantize !== null && model.quantizable === true && localFile(model, 'q8_0') !== undefined,
 
     async exclusively(id, { signal, report }, work) {
-      await mkdir(dir, { recursive: true });
+      makeFolder(dir);
       const scratch = join(dir, `.${id}.tmp`);
       const onWait = () =>
         report({

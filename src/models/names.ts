@@ -20,12 +20,16 @@ export const DIARIZES = 'gpt-4o-transcribe-diarize';
 /** OpenAI's model that says which languages it heard. */
 export const TELLS_LANGUAGES = 'gpt-transcribe';
 
+/** OpenAI's models that converse. Their clients also name them in the address of a session that only transcribes. */
+export const CONVERSES = [
+  ...['gpt-realtime', 'gpt-realtime-mini', 'gpt-4o-realtime-preview', 'gpt-4o-mini-realtime-preview'],
+];
+
 /** Names of OpenAI's models, which clients send when they leave the choice to the server. */
 const MEANS_AUTO: readonly string[] = [
   ...['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe', DIARIZES, TELLS_LANGUAGES],
   // Live sessions. Clients name a model of conversations in the address, also where they only transcribe.
-  ...['gpt-live-transcribe', 'gpt-realtime-whisper', 'gpt-realtime', 'gpt-realtime-mini'],
-  ...['gpt-4o-realtime-preview', 'gpt-4o-mini-realtime-preview'],
+  ...['gpt-live-transcribe', 'gpt-realtime-whisper', ...CONVERSES],
 ];
 
 /**

@@ -44,7 +44,7 @@ const MAX_REPEATED_TOKENS_PER_SEC = 6;
 const SPARSE_FROM_SEC = 4;
 /** Behind the longest prompt the decoder has room for half of its positions, less these. */
 const TAKEN_BY_PROMPT = 3;
-/** A text of which the tokens are more probable in the mean is right more often than what another look finds. */
+/** Above this mean token probability, a text is right more often than what another attempt finds. */
 const SURE_AVG_LOGPROB = -0.15;
 /** The mean over a long text hides a doubtful word, so it has to be higher there. Half of the beams find as much. */
 const LONG_CHUNK = { fromSec: 12, sureAvgLogprob: -0.12 };

@@ -41,7 +41,7 @@ export interface LaneWork<C extends Chunk = Chunk, R extends Recognition = Recog
   firstAlone: boolean;
   /** Aborted when the consumer ends the iteration; `chunks` and `recognize` must end then. */
   stop: AbortController;
-  /** @param before what the chunks before tell, some of which may still be running */
+  /** @param before the results of earlier chunks, some of which may still be running */
   recognize(lane: Lane, chunk: C, before: Promise<EarlierChunks>): Promise<R>;
 }
 

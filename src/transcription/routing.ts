@@ -151,21 +151,26 @@ function sizesFrom(models: readonly RoutableModel[], size: string): RoutableMode
 /** The number of names that a refusal lists. All generations of a size are among them. */
 const NAMES_SHOWN = 5;
 
-/** Names the models that contain the word, or that the word contains, and then those that are spelled alike. */
 function unknownModel(
   asked: string,
   models: readonly RoutableModel[],
   { aliases }: RouteOptions,
 ): GatewayError {
+  const ids = models.map(({ id }) => id);
+  const values = { model: excerpt(asked), nearest: nearestNames(asked, ids, aliases).join(', ') };
+  return new GatewayError('unknown_model', values, { param: 'model' });
+}
+
+/** The names of models that contain the word, or that the word contains, and then those that are spelled alike. */
+export function nearestNames(asked: string, modelIds: readonly string[], aliases: Aliases): string[] {
   // Only the excerpt is compared: the distance costs time for every character, and no name of a model is longer.
-  const shown = excerpt(asked);
-  const word = shown.toLowerCase();
+  const word = excerpt(asked).toLowerCase();
   // Of names that are equally near, ids come first, and of those the newest generation.
-  const ids = ['auto', ...models.map(({ id }) => id).reverse()];
+  const ids = ['auto', ...[...modelIds].reverse()];
   const usable = [...Object.keys(aliases), ...BUILT_IN_NAMES].filter((name) =>
     ids.includes(resolveName(name, aliases).id),
   );
-  const nearest = [...new Set([...ids, ...usable])]
+  return [...new Set([...ids, ...usable])]
     .map((name) => {
       const known = name.toLowerCase();
       return { name, apart: !known.includes(word) && !word.includes(known), steps: distance(word, known) };
@@ -173,6 +178,4 @@ function unknownModel(
     .sort((a, b) => Number(a.apart) - Number(b.apart) || a.steps - b.steps)
     .slice(0, NAMES_SHOWN)
     .map(({ name }) => name);
-  const values = { model: shown, nearest: nearest.join(', ') };
-  return new GatewayError('unknown_model', values, { param: 'model' });
 }

@@ -46,7 +46,7 @@ export interface NeededWeights {
 }
 
 export interface TranscriptionDeps {
-  /** The names of the settings, each of which does what it stands for. */
+  /** The aliases from the settings. */
   aliases: Aliases;
   /** Chooses a model, given the models that are installed now. */
   route(request: RouteRequest): Route;
@@ -63,6 +63,8 @@ export interface TranscriptionDeps {
   models: ModelCache<TranscriptionModel>;
   voiceActivity: Pick<ModelCache<VoiceActivityModel>, 'lease'>;
   speakers: ModelCache<SpeakerModel>;
+  /** Called with the second of the audio up to which the text is known, each time that more of it is. */
+  onHeard?: ((sec: number) => void) | undefined;
 }
 
 export interface TranscriptionInput extends OpeningInput {
@@ -273,7 +275,7 @@ async function* recognize(run: Run, source: AudioSource): AsyncGenerator<ChunkRe
       run.samples = Math.max(run.samples, samples);
       return run.pass?.push(block);
     },
-    ...cuttingFor(request, recognizer.limits(language)),
+    ...cuttingFor(request, recognizer.limits(language), leveled !== false),
   });
   const { text } = request;
   const chunkRequest = {
@@ -305,6 +307,8 @@ function noteRecognition(run: Run, recognition: ChunkRecognition): void {
   run.spoken = addLanguage(run.spoken, recognition);
   for (const { startSec, endSec, reason } of speechWithoutText(recognition))
     run.dropped.push({ start: startSec, end: endSec, reason });
+  const heard = recognition.chunk.speech.at(-1);
+  if (heard) run.deps.onHeard?.(heard.endSec);
 }
 
 /** Where the channel of one speaker has speech, someone speaks. */

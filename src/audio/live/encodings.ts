@@ -1,4 +1,5 @@
-/** Decodes audio that arrives as raw bytes: PCM, and the two laws of telephony (ITU-T G.711). */
+/** Raw bytes of audio, decoded and encoded: PCM, and the two laws of telephony (ITU-T G.711). */
+import { SAMPLE_RATE } from '../decoder.ts';
 import { createResampler } from './resampler.ts';
 
 export type LiveEncoding = 'pcm16' | 'mulaw' | 'alaw';
@@ -18,11 +19,11 @@ export interface PcmFormat {
   rate: number;
   /** The bytes of a sample, 1 to 4. */
   width: number;
-  /** The samples of a moment, of which the average is heard. */
+  /** Interleaved channels, which are averaged to mono. */
   channels: number;
 }
 
-/** Decodes bytes as they come to 16 kHz mono float32. It throws nothing: every byte sequence is a sound. */
+/** Decodes bytes as they come to mono float32. It throws nothing: every byte sequence is a sound. */
 export interface LiveDecoder {
   /** A sample may be spread over two pieces. */
   take(bytes: Uint8Array): Float32Array;
@@ -30,6 +31,7 @@ export interface LiveDecoder {
   end(): Float32Array;
 }
 
+/** Decodes to 16 kHz. */
 export function liveDecoder(format: LiveFormat): LiveDecoder {
   if (format.encoding === 'pcm16') return pcmDecoder({ rate: format.rate, width: 2, channels: 1 });
   const { take, end } = createResampler(format.rate);
@@ -37,9 +39,9 @@ export function liveDecoder(format: LiveFormat): LiveDecoder {
   return { take: (bytes) => take(Float32Array.from(bytes, (byte) => table[byte] as number)), end };
 }
 
-/** As `liveDecoder`, for PCM of every width and number of channels. */
-export function pcmDecoder({ rate, width, channels }: PcmFormat): LiveDecoder {
-  const resampler = createResampler(rate);
+/** As `liveDecoder`, for PCM of every width and number of channels. @param to the rate of the samples, Hz */
+export function pcmDecoder({ rate, width, channels }: PcmFormat, to: number = SAMPLE_RATE): LiveDecoder {
+  const resampler = createResampler(rate, to);
   const frame = width * channels;
   const scale = channels * 2 ** (8 * width - 1);
   let odd = new Uint8Array(0);
@@ -78,3 +80,39 @@ const A_LAW = Float32Array.from({ length: 256 }, (_, code) => {
   const magnitude = exponent === 0 ? mantissa : (mantissa + 0x100) << (exponent - 1);
   return (bits & 0x80 ? magnitude : -magnitude) / 32_768;
 });
+
+/** Encodes samples, -1..1, at the rate of the format. */
+export function liveEncoder({ encoding }: LiveFormat): (samples: Float32Array) => Buffer {
+  if (encoding === 'pcm16')
+    return (samples) => {
+      const bytes = Buffer.allocUnsafe(2 * samples.length);
+      for (const [i, sample] of samples.entries()) bytes.writeInt16LE(to16Bits(sample), 2 * i);
+      return bytes;
+    };
+  const codes = encoding === 'mulaw' ? MU_LAW_CODES : A_LAW_CODES;
+  return (samples) =>
+    Buffer.from(Uint8Array.from(samples, (sample) => codes[to16Bits(sample) + 32_768] as number));
+}
+
+const to16Bits = (sample: number) => Math.max(-32_768, Math.min(32_767, Math.round(sample * 32_768)));
+
+/** The code whose value is nearest, for each sample of 16 bits from the lowest up. */
+function codesOf(table: Float32Array): Uint8Array {
+  const byValue = Array.from(table, (value, code) => ({ value: value * 32_768, code })).sort(
+    (a, b) => a.value - b.value,
+  );
+  const codes = new Uint8Array(65_536);
+  let at = 0;
+  for (let i = 0; i < codes.length; i += 1) {
+    const sample = i - 32_768;
+    const isNearer = () => {
+      const [here, next] = [byValue[at], byValue[at + 1]];
+      return here !== undefined && next !== undefined && next.value - sample < sample - here.value;
+    };
+    while (isNearer()) at += 1;
+    codes[i] = byValue[at]?.code ?? 0;
+  }
+  return codes;
+}
+const MU_LAW_CODES = codesOf(MU_LAW);
+const A_LAW_CODES = codesOf(A_LAW);

@@ -1,5 +1,5 @@
 /**
- * Brings audio that arrives in pieces to 16 kHz. It is a polyphase filter: a sinc under a Kaiser window
+ * Brings audio that arrives in pieces to another rate. It is a polyphase filter: a sinc under a Kaiser window
  * (J. O. Smith, "Digital Audio Resampling"). Amplitudes are kept up to 85 % of the lower Nyquist frequency and halved
  * at 92 % of it. Above 108 % of it images and aliases are 65 dB down. A linear interpolation would fold what is above
  * 8 kHz into the speech.
@@ -12,20 +12,23 @@ const BETA = 7;
 const PASS = 0.92;
 
 export interface Resampler {
-  /** Takes the next samples and returns those of 16 kHz that are known by now; 2 to 4 ms more are held back. */
+  /** Takes the next samples and returns those of the other rate that are known by now; 2 to 4 ms are held back. */
   take(samples: Float32Array): Float32Array;
   /** Returns what is held back, as if silence followed. The next samples are the first of something new. */
   end(): Float32Array;
 }
 
-/** @param rate of the samples that come, 8000 to 48000 Hz */
-export function createResampler(rate: number): Resampler {
-  if (rate === SAMPLE_RATE) return { take: (samples) => samples, end: () => new Float32Array(0) };
-  const common = greatestDivisor(rate, SAMPLE_RATE);
-  const [up, down] = [SAMPLE_RATE / common, rate / common];
+/**
+ * @param rate of the samples that come, 8000 to 48000 Hz
+ * @param to the rate of those that are returned, in the same range
+ */
+export function createResampler(rate: number, to: number = SAMPLE_RATE): Resampler {
+  if (rate === to) return { take: (samples) => samples, end: () => new Float32Array(0) };
+  const common = greatestDivisor(rate, to);
+  const [up, down] = [to / common, rate / common];
   const scale = PASS * Math.min(1, up / down);
   const half = Math.ceil(CROSSINGS / scale);
-  const phases = filtersOf(rate, up, half, scale);
+  const phases = filtersOf(`${up}/${down}`, up, half, scale);
   // Before the first sample is silence, so the output begins with the input.
   const silence = new Float32Array(half - 1);
   let held: Float32Array = silence;
@@ -60,12 +63,12 @@ export function createResampler(rate: number): Resampler {
   };
 }
 
-/** The filters of each rate that has come. There are few rates, and a client may change its own with every message. */
-const known = new Map<number, Float32Array[]>();
+/** The filters of each ratio that was asked for. There are few rates, and a client may change its own at any time. */
+const known = new Map<string, Float32Array[]>();
 
-function filtersOf(rate: number, ...of: Parameters<typeof filters>): Float32Array[] {
-  const found = known.get(rate) ?? filters(...of);
-  known.set(rate, found);
+function filtersOf(ratio: string, ...of: Parameters<typeof filters>): Float32Array[] {
+  const found = known.get(ratio) ?? filters(...of);
+  known.set(ratio, found);
   return found;
 }
 

@@ -11,7 +11,7 @@ export type Field =
 const WIRE_TYPES = { 0: 'varint', 1: 'fixed64', 2: 'bytes', 5: 'fixed32' } as const;
 const VARINT_BYTES = 10;
 
-/** @throws Error for bytes that are no message */
+/** @throws Error for bytes that are not a message */
 export function* readFields(message: Buffer): Generator<Field> {
   let at = 0;
   const take = (length: number) => {

@@ -249,7 +249,7 @@ function build(_state: Value, target: Value): void {
   if (!(target instanceof Map) && !(target instanceof Inert)) throw refusal('it changes what is no object');
 }
 
-/** The lists are names of classes, of which nothing is needed. */
+/** The lists are names of classes, which are not needed. */
 function append(_items: Value[], target: Value): void {
   if (!(target instanceof List)) throw refusal('it appends to what is no list');
 }

@@ -30,7 +30,7 @@ export interface AlignmentRequest {
   signal: AbortSignal;
 }
 
-/** A chunk of which the part of the text is known. */
+/** A chunk whose part of the text is known. */
 interface Placed extends Chunk {
   parts: Part[];
   detected: DetectedLanguage;

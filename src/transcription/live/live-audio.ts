@@ -26,7 +26,7 @@ export interface LiveAudio {
   dropRest(): void;
   /** The next window is the first of something new: the voice activity model forgets what it heard before. */
   forgetVoice(): void;
-  /** Windows `start` to `end`, of which none may be forgotten. */
+  /** Windows `start` to `end`; none of them may have been forgotten. */
   excerpt(start: number, end: number, continued?: boolean): Excerpt;
   /** Lets go of the windows before this one. */
   forget(before: number): void;

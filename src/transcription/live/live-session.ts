@@ -1,6 +1,6 @@
 /**
- * A live session: samples come in, utterances and their texts go out. It holds the slot only while it computes, and
- * at most the audio of one utterance that goes on and of some that wait for their texts.
+ * A live session: samples come in, utterances and their texts go out. It holds the slot only while it computes, and
+ * keeps only the audio of the current utterance and of those that wait for their texts.
  */
 import { onAbort } from '../../abort.ts';
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
@@ -40,7 +40,7 @@ export interface LiveSettings {
    */
   turns: { prefixPaddingMs: number; eagerness?: Eagerness } | null;
   delay: Delay;
-  /** Absent where speakers are not told apart. What the request says of them does not count. */
+  /** Absent if speakers are not told apart. The request's own speaker fields are ignored. */
   speakers?: SpeakerRequest;
 }
 
@@ -55,7 +55,7 @@ export type LiveEvent =
    * their times are seconds of its audio.
    */
   | { type: 'segment'; id: string; part: SpokenSegment }
-  /** Who spoke in the utterance could not be told; its text follows. */
+  /** The speakers of the utterance could not be identified; its text follows. */
   | { type: 'unlabeled'; id: string; error: unknown }
   | { type: 'completed'; id: string; audioSec: number; tookMs: number; outcome: UtteranceOutcome }
   | { type: 'failed'; id: string; audioSec: number; tookMs: number; error: unknown };
@@ -67,10 +67,12 @@ export interface LiveDeps extends UtteranceDeps {
   limits: Pick<Budgets['live'], 'utteranceMs' | 'pendingMs'>;
   newId(): string;
   emit(event: LiveEvent): void;
+  /** Whether a turn that ends now is answered. The slot then stays held until the event `completed` has its effect. */
+  isAnswered?(): boolean;
 }
 
 export interface LiveSession extends AsyncDisposable {
-  /** Applies to what is said from now on. Another detection of turns drops what is said just now. */
+  /** Applies from now on. A change of turn detection drops the utterance in progress. */
   configure(settings: LiveSettings): void;
   /**
    * Takes 16 kHz mono. It resolves when the audio is searched for speech, which takes longer while too much waits for
@@ -241,7 +243,7 @@ class Utterances {
     // The silence that was filled in may have ended the turn, and then nothing is left.
     if (this.#open !== null || this.#previousId === before) {
       const open = this.#open ?? this.#begin(this.#bufferStart);
-      this.#end(open, this.#audio.windows, this.#detector.said, filled.samples);
+      this.#end(open, this.#audio.windows, this.#detector.said, { filled: filled.samples });
     }
     this.#unplaced -= filled.samples;
     this.#audio.forgetVoice();
@@ -277,7 +279,7 @@ class Utterances {
       } else if (this.#open !== null) {
         const { id } = this.#open.utterance;
         this.#deps.emit({ type: 'stopped', id, endMs: this.#timeOf(event.end) });
-        this.#end(this.#open, event.end, this.#detector.said);
+        this.#end(this.#open, event.end, this.#detector.said, { isTurn: true });
       }
     }
   }
@@ -309,12 +311,15 @@ class Utterances {
     return { utterance: createUtterance(options, this.#deps), from, speakers, isContinued };
   }
 
-  /** @param filled samples of silence at the end that the client did not send */
+  /**
+   * @param filled samples of silence at the end that the client did not send
+   * @param isTurn whether a pause has ended it
+   */
   #end(
     { utterance, from, speakers, isContinued }: OpenUtterance,
     end: number,
     said: number,
-    filled = 0,
+    { filled = 0, isTurn = false },
   ): void {
     this.#open = null;
     this.#bufferStart = end;
@@ -325,6 +330,7 @@ class Utterances {
       startSec: this.#timeOf(utterance.start) / 1000,
       speakers,
       said,
+      isTurn,
       audioSec: ((end - from) * WINDOW_SAMPLES - filled) / SAMPLE_RATE,
     });
   }
@@ -336,7 +342,7 @@ class Utterances {
 }
 
 function segmenterOf({ request }: LiveSettings) {
-  return cuttingFor(request).segmenter;
+  return cuttingFor(request, {}, false).segmenter;
 }
 
 function patienceOf({ turns }: LiveSettings) {
@@ -371,6 +377,7 @@ interface Spoken {
   /** Whether its speakers are told apart. */
   speakers: SpeakerRequest | undefined;
   said: number;
+  isTurn: boolean;
   /** What the client sent of it. */
   audioSec: number;
 }
@@ -381,7 +388,7 @@ interface Texts {
   pendingSec(): number;
   /** Resolves when one more of the utterances has its text. */
   nextSettled(): Promise<void>;
-  /** Resolves when none is left, of those that are added meanwhile either. */
+  /** Resolves when none is left, including those added in the meantime. */
   settled(): Promise<void>;
   /** Resolves when those that are there now are settled. */
   ended(): Promise<void>;
@@ -394,6 +401,10 @@ function createTexts(deps: LiveDeps, signal: AbortSignal): Texts {
   let pendingSec = 0;
   let last: Promise<unknown> = Promise.resolve();
 
+  /** One that waits for others, or needs the slot again, would keep itself waiting. */
+  const keepsSlot = ({ isTurn, speakers }: Spoken) =>
+    isTurn && speakers === undefined && pending.size === 0 && (deps.isAnswered?.() ?? false);
+
   async function finish(utterance: Utterance, spoken: Spoken, before: Promise<unknown>) {
     const { id } = utterance;
     const { excerpt, said, audioSec } = spoken;
@@ -401,7 +412,8 @@ function createTexts(deps: LiveDeps, signal: AbortSignal): Texts {
     const tookMs = () => performance.now() - endedAt;
     pendingSec += audioSec;
     try {
-      const outcome = await utterance.end(excerpt, said, before);
+      const outcome = await utterance.end(excerpt, said, before, keepsSlot(spoken));
+      using _freed = outcome.slot;
       const at = tookMs();
       await before; // the texts come in the order of the utterances
       if (outcome.rest !== '') deps.emit({ type: 'delta', id, text: outcome.rest });

@@ -1,10 +1,11 @@
 /**
- * An utterance: what one speaker says until a pause. While it goes on, what was said so far is decoded again and again,
- * and the words that stay the same are sent as partial text. In the silence that may end it, its final text is computed
- * already. Both use the slot only when it is free and give way to every request, so they cost others nothing. When the
- * utterance has ended, its text waits for the slot like a request.
+ * An utterance: what one speaker says until a pause. While it goes on, the speech so far is decoded repeatedly, and the
+ * words that stay the same are sent as partial text. The final text is computed early, during the silence that may end
+ * the utterance. Both use the slot only while it is free and yield to every request, so they cost others nothing. Once
+ * the utterance has ended, its text waits for the slot like a request.
  */
 import { onAbort } from '../../abort.ts';
+import { KeptHold, lent } from '../../engine/kept-hold.ts';
 import type { Hold, Slot } from '../../engine/slot.ts';
 import type { TranscriptionRequest } from '../request.ts';
 import type { TranscriptionDeps } from '../session.ts';
@@ -42,6 +43,8 @@ export interface UtteranceOutcome extends ExcerptTranscript {
   rest: string;
   /** Milliseconds from the end of the utterance until its computation had the slot; 0 when it had begun before. */
   slotWaitMs: number;
+  /** The slot, where it was to be kept and could be had. Its owner frees it. */
+  slot: KeptHold;
 }
 
 export interface Utterance {
@@ -49,8 +52,17 @@ export interface Utterance {
   readonly start: number;
   /** Decodes what was said so far, if it is time to. */
   listen(progress: Progress): void;
-  /** Ends the utterance, and resolves with its text. @param before the utterances before, which come first */
-  end(excerpt: Excerpt, said: number, before: Promise<unknown>): Promise<UtteranceOutcome>;
+  /**
+   * Ends the utterance, and resolves with its text.
+   * @param before the utterances before, which come first
+   * @param keepsSlot whether the slot stays held when the text is there
+   */
+  end(
+    excerpt: Excerpt,
+    said: number,
+    before: Promise<unknown>,
+    keepsSlot: boolean,
+  ): Promise<UtteranceOutcome>;
   /** Stops everything, and resolves when it has stopped. */
   abandon(): Promise<void>;
 }
@@ -84,6 +96,8 @@ interface EarlyDecoding {
   hold: Hold | null;
   /** False while it gives its slot to any request. */
   keepsSlot: boolean;
+  /** Called when it needs the slot no more. */
+  over(hold: Hold): void;
   /** Null when it gave way or failed. */
   result: Promise<ExcerptTranscript | null>;
 }
@@ -115,6 +129,12 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
 
   const isIdle = () => deps.slot.status().holder === null;
 
+  /** The text may have been there before the utterance ended, and then it holds nothing any more. */
+  function keepIfFree(slot: KeptHold): void {
+    const hold = slot.takeOver() ?? (isIdle() ? deps.slot.take('asr', id) : null);
+    if (hold !== null) slot.keep(hold);
+  }
+
   return {
     id,
     start,
@@ -131,22 +151,25 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
         if (isDue) void sendPartial(progress);
       }
     },
-    async end(excerpt, said, before) {
+    async end(excerpt, said, before, keepsSlot) {
       const wait = waitForSlot(id, signal, deps);
-      let transcript = await early.finalText(said);
+      const slot = new KeptHold();
+      const over = keepsSlot ? (hold: Hold) => slot.keep(hold) : free;
+      let transcript = await early.finalText(said, over);
       if (transcript === null) {
+        slot[Symbol.dispose]();
         await early.stop();
         await before;
         signal.throwIfAborted();
-        const { takeSlot } = wait;
-        transcript = await transcribeExcerpt(
-          excerpt,
-          { request, requestId: id, timed, takeSlot, signal },
-          deps.transcription,
-        );
-      }
+        const takeSlot = async () => lent(await wait.takeSlot(), over);
+        const asked = { request, requestId: id, timed, takeSlot, signal };
+        transcript = await transcribeExcerpt(excerpt, asked, deps.transcription).catch((error) => {
+          slot[Symbol.dispose]();
+          throw error;
+        });
+      } else if (keepsSlot) keepIfFree(slot);
       const rest = stable.end(transcript.segments.flatMap(({ words }) => words));
-      return { ...transcript, slotWaitMs: wait.slotWaitMs, rest };
+      return { ...transcript, slotWaitMs: wait.slotWaitMs, rest, slot };
     },
     abandon: early.stop,
   };
@@ -170,6 +193,8 @@ function waitForSlot(
   };
   return wait;
 }
+
+const free = (hold: Hold) => hold[Symbol.dispose]();
 
 /** Runs at most one computation at a time; the next one stops the one before. */
 function createEarlyDecodings(options: UtteranceOptions, deps: UtteranceDeps) {
@@ -195,10 +220,11 @@ function createEarlyDecodings(options: UtteranceOptions, deps: UtteranceDeps) {
   }
 
   /** The text that was computed in the closing silence, if it still holds. */
-  async function finalText(said: number): Promise<ExcerptTranscript | null> {
+  async function finalText(said: number, over: (hold: Hold) => void): Promise<ExcerptTranscript | null> {
     const mine = running;
     if (mine?.kind !== 'final' || mine.said !== said) return null;
     mine.keepsSlot = true;
+    mine.over = over;
     mine.hold?.keep();
     const result = await mine.result;
     if (result !== null) end(mine);
@@ -229,7 +255,7 @@ function decodeEarly(
   const takeSlot = async () => {
     await before;
     decoding.hold = deps.slot.take('asr', id, { givesWay: !decoding.keepsSlot });
-    return decoding.hold;
+    return lent(decoding.hold, (hold) => decoding.over(hold));
   };
   const asked = {
     request,
@@ -245,6 +271,7 @@ function decodeEarly(
     stop,
     hold: null,
     keepsSlot: false,
+    over: free,
     // A text that gave way or failed is lost; the final one says what failed.
     result: transcribeExcerpt(excerpt, asked, deps.transcription)
       .catch(() => null)

@@ -118,7 +118,7 @@ function centroidsOf(
   return kept;
 }
 
-/** The two groups that are most alike, of which one has less than a weight. */
+/** The two most similar groups; the first of them is lighter than `weight`. */
 function nearestOf(groups: readonly Centroid[], weight: number) {
   const pairs = groups
     .filter((one) => one.weight < weight)

@@ -180,7 +180,7 @@ function labelWindow(
   return labelsFor(window, directions, before).map((candidate) => candidates[candidate] ?? UNKNOWN);
 }
 
-/** The known voices of which too little was heard so far. Those that had no label yet are as many as there may be. */
+/** Known voices that were heard too little so far. Those without a label are limited in number. */
 function arriving(registry: SpeakerRegistry, { voices }: WindowSpeakers): number[] {
   const { established, named, maxCount } = registry;
   const likeness = ({ direction }: Centroid) =>

@@ -11,7 +11,7 @@ import { unit } from './voice.ts';
 /** A part of fewer frames (0.5 s) says little of the voice, and does not count beside a longer one. */
 const LEAST_FRAMES = 30;
 
-/** The embedding of some frames, of which a part may be still to come. */
+/** The embedding of some frames; more of them may still come. */
 export interface PartialEmbedding {
   /** The frames of the audio that are not computed yet, in order. */
   left: readonly number[];

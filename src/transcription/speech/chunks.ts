@@ -48,9 +48,11 @@ export interface Cut {
 export interface ChunkLimits {
   /** The longest chunk in seconds; a longer span becomes a chunk of its own. */
   maxSec: number;
+  /** Replaces `maxSec` for the first chunk, so that its text comes soon; absent where that is not needed. */
+  firstSec?: number;
   /** A longer silence between two spans, in seconds, ends the chunk. */
   maxGapSec: number;
-  /** Replaces `maxGapSec` for the first chunk, so that its text comes soon; absent where that is not needed. */
+  /** Replaces `maxGapSec` for the first chunk, for the same reason. */
   firstGapSec?: number;
   /** The model hears at most this much of a silence between two spans, in seconds; the middle is left out. */
   keptPauseSec: number;
@@ -72,7 +74,7 @@ interface Group {
 
 /** Packs spans, in order, into groups no longer than the limits allow. Pure. */
 export function createPacker(limits: ChunkLimits) {
-  const maxWindows = Math.floor(limits.maxSec / WINDOW_SEC);
+  let maxWindows = Math.floor((limits.firstSec ?? limits.maxSec) / WINDOW_SEC);
   let maxGap = Math.floor((limits.firstGapSec ?? limits.maxGapSec) / WINDOW_SEC);
   const keptPause = keptPauseOf(limits);
   let group: SpeechSpan[] = [];
@@ -85,6 +87,7 @@ export function createPacker(limits: ChunkLimits) {
     group = [];
     if (last === undefined) return [];
     const out = { spans, silentUntil: Math.min(silentUntil, last.end + maxGap + 1) };
+    maxWindows = Math.floor(limits.maxSec / WINDOW_SEC);
     maxGap = Math.floor(limits.maxGapSec / WINDOW_SEC);
     return [out];
   }

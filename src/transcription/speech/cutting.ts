@@ -10,25 +10,31 @@ const HYSTERESIS = 0.15;
 const LEAST_END = 0.01;
 /** The longest span with the silence that is kept around it: all models take a chunk of this length. */
 const MAX_PADDED_SEC = 28.4;
-/** A stream is cut into shorter chunks, so that the first words come soon and the rest without long waits. */
-const STREAM_MAX_SEC = 14;
+/**
+ * The first chunk of a file is shorter than the others, so that the first words of a stream come soon. It is so for an
+ * answer as a whole, too: chunks that are cut elsewhere may have other words.
+ */
+const FIRST_MAX_SEC = 14;
 
 /**
  * The options of the segmenter and the limits of the chunks for a request.
  * @param longest the limits of the model family
+ * @param isFile false for an utterance of a live session, whose text is wanted as a whole
  */
 export function cuttingFor(
-  { voiceActivity, stream }: Pick<TranscriptionRequest, 'voiceActivity' | 'stream'>,
+  { voiceActivity }: Pick<TranscriptionRequest, 'voiceActivity'>,
   longest: Partial<ChunkLimits> = {},
+  isFile = true,
 ): { segmenter: SegmenterOptions; limits: ChunkLimits } {
   const { threshold, prefixPaddingMs, silenceDurationMs } = voiceActivity;
   const windows = (ms: number) => Math.max(1, Math.round(ms / 1000 / WINDOW_SEC));
   const padding = prefixPaddingMs === undefined ? DEFAULT_SEGMENTER.padding : windows(prefixPaddingMs);
-  const maxSpeech = stream ? windows(STREAM_MAX_SEC * 1000) : DEFAULT_SEGMENTER.maxSpeech;
+  const maxSpeech = Math.min(DEFAULT_SEGMENTER.maxSpeech, windows(MAX_PADDED_SEC * 1000) - 2 * padding);
   const segmenter: SegmenterOptions = {
     ...DEFAULT_SEGMENTER,
     padding,
-    maxSpeech: Math.min(maxSpeech, windows(MAX_PADDED_SEC * 1000) - 2 * padding),
+    maxSpeech,
+    ...(isFile && { firstMaxSpeech: Math.min(maxSpeech, windows(FIRST_MAX_SEC * 1000)) }),
     ...(threshold !== undefined && {
       threshold,
       endThreshold: Math.min(threshold, Math.max(LEAST_END, threshold - HYSTERESIS)),
@@ -36,7 +42,7 @@ export function cuttingFor(
     ...(silenceDurationMs !== undefined && { minSilence: windows(silenceDurationMs) }),
   };
   const limits = { ...DEFAULT_LIMITS, ...longest };
-  if (!stream) return { segmenter, limits };
-  const { maxGapSec: firstGapSec } = DEFAULT_LIMITS;
-  return { segmenter, limits: { ...limits, maxSec: Math.min(limits.maxSec, STREAM_MAX_SEC), firstGapSec } };
+  if (!isFile) return { segmenter, limits };
+  const firstSec = Math.min(limits.maxSec, FIRST_MAX_SEC);
+  return { segmenter, limits: { ...limits, firstSec, firstGapSec: DEFAULT_LIMITS.maxGapSec } };
 }

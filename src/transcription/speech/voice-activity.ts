@@ -31,6 +31,8 @@ export interface SegmenterOptions {
   padding: number;
   /** A span of more windows is cut at the window with the lowest probability in its second half. */
   maxSpeech: number;
+  /** Replaces `maxSpeech` for the first span. */
+  firstMaxSpeech?: number;
 }
 
 const windows = (ms: number) => Math.round(ms / 1000 / WINDOW_SEC);
@@ -69,7 +71,8 @@ export function createSegmenter(
   options: SegmenterOptions = DEFAULT_SEGMENTER,
   { continued = false }: { continued?: boolean } = {},
 ): Segmenter {
-  const { threshold, endThreshold, minSpeech, minSilence, padding, maxSpeech } = options;
+  const { threshold, endThreshold, minSpeech, minSilence, padding } = options;
+  let maxSpeech = options.firstMaxSpeech ?? options.maxSpeech;
   let position = 0;
   let open: { start: number; probabilities: number[]; lastSpeech: number; continued: boolean } | null =
     continued ? { start: 0, probabilities: [], lastSpeech: -1, continued } : null;
@@ -80,6 +83,7 @@ export function createSegmenter(
   function close(span: NonNullable<typeof open>, end: number, room: number): SpeechSpan[] {
     // The rest of a span that was cut is speech, however short it is.
     if (end - span.start < (span.continued ? 1 : minSpeech)) return [];
+    maxSpeech = options.maxSpeech;
     const start = Math.max(previousEnd, span.start - padding);
     previousEnd = end + Math.min(padding, room);
     return [

@@ -114,7 +114,7 @@ function isEndBetween(before: UnnumberedSegment, after: UnnumberedSegment): bool
   return last !== undefined && next !== undefined && endsSentence(last, next);
 }
 
-/** True for parts that no sentence spans: of two languages, or with speech between them of which there is no text. */
+/** True for parts that no sentence spans: in two languages, or with speech without text between them. */
 function isApart(before: UnnumberedSegment, after: UnnumberedSegment, without: readonly Dropped[]): boolean {
   const isLost = without.some(({ startSec, endSec }) => endSec > before.end && startSec < after.start);
   return isLost || (isPauseBetween(before, after) && before.language !== after.language);

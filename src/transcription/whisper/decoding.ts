@@ -70,7 +70,7 @@ export async function decode(
       continue;
     }
     const { verdict, decoded } = result;
-    // Another attempt may write nothing. It does not make an earlier text silence of which the model was sure.
+    // Another attempt may write nothing. That does not turn an earlier text, of which the model was sure, into silence.
     if (verdict === 'silence') return best !== null && isSure(best.outcome) ? best : 'silence';
     if (verdict === 'accept') {
       const second = verifyingAttempt(decoded.outcome, attempt, { beams: request.beams, durationSec });

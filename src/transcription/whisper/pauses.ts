@@ -5,7 +5,7 @@ import { powerOf } from '../speech/level.ts';
 const FRAME = SAMPLE_RATE / 50; // 20 ms
 /** A pause is this much softer than the loud parts, as an amplitude: 20 dB. */
 const SOFTER = 0.1;
-/** The part of the frames that are no louder than what counts as loud. */
+/** The quantile of the frames' levels that counts as loud. */
 const LOUD = 0.9;
 /** Shorter ones are the closures of consonants. */
 const MIN_PAUSE_SEC = 0.24;
