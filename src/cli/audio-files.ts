@@ -1,7 +1,8 @@
 /** Finds the audio files of `voxgate transcribe`. */
-import { readdir, stat } from 'node:fs/promises';
+import { open, readdir, stat } from 'node:fs/promises';
 import { extname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { HEAD_BYTES, sniffContainer } from '../audio/sniff.ts';
 import { watchUnchanged } from '../unchanged.ts';
 
 export interface AudioFile {
@@ -14,7 +15,10 @@ export interface AudioFile {
   again?(): void;
 }
 
-/** Endings of audio and of video, whose sound is heard. In folders other files are left alone. */
+/**
+ * Endings of audio and of video, whose sound is heard. In folders other files are left alone, and so is TypeScript,
+ * which ends as a transport stream does.
+ */
 const ENDINGS = new Set(
   'wav mp3 m4a mp4 mpeg mpga webm flac ogg oga opus aac aif aiff amr au caf mka mkv mov avi wma 3gp ts'
     .split(' ')
@@ -59,13 +63,27 @@ async function inFolder(folder: string, root: string): Promise<AudioFile[]> {
     const found = entries.map(async (entry): Promise<AudioFile[]> => {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) return await inFolder(path, root);
-      const isAudio = ENDINGS.has(extname(entry.name).toLowerCase());
-      const name = relative(root, path);
-      return isAudio && (entry.isFile() || entry.isSymbolicLink()) ? [{ path, name }] : [];
+      const ending = extname(entry.name).toLowerCase();
+      if (!ENDINGS.has(ending) || !(entry.isFile() || entry.isSymbolicLink())) return [];
+      return ending !== '.ts' || (await isTransportStream(path))
+        ? [{ path, name: relative(root, path) }]
+        : [];
     });
     return (await Promise.all(found)).flat();
   } catch (error) {
     return [{ path: folder, name: relative(root, folder), problem: error as Error }];
+  }
+}
+
+/** Whether a `.ts` file is video, and no TypeScript. One that cannot be read is nothing to hear, either. */
+async function isTransportStream(path: string): Promise<boolean> {
+  try {
+    if (!(await stat(path)).isFile()) return false;
+    await using file = await open(path);
+    const { bytesRead, buffer } = await file.read(new Uint8Array(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    return sniffContainer(buffer.subarray(0, bytesRead))?.demuxer === 'mpegts';
+  } catch {
+    return false;
   }
 }
 

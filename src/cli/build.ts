@@ -11,7 +11,7 @@ const SCRIPT = fileURLToPath(new URL('../../scripts/build-native.mjs', import.me
 export function registerBuildCommand(program: Command): void {
   program
     .command('build')
-    .description('compile the native engine for this machine; npm fetches its sources where they are absent')
+    .description('compile the native engine for this machine; npm fetches missing sources')
     .addHelpText('after', examples('voxgate build'))
     .action(() => {
       process.exitCode = spawnSync(process.execPath, [SCRIPT], { stdio: 'inherit' }).status ?? 1;

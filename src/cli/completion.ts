@@ -33,7 +33,7 @@ export function registerCompletionCommand(
 ): void {
   program
     .command('completion')
-    .description('print a script that completes commands and options in a shell')
+    .description('print a shell completion script')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
     .action((shell: string) => {
       const commands = [...shownCommands(program)];

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { access, constants, stat, statfs } from 'node:fs/promises';
 import { get } from 'node:http';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { dirname } from 'node:path';
 import {
   baseUrl,
@@ -23,6 +23,7 @@ import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
 import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes, requireSpace } from '../models/disk.ts';
 import { publishedFile } from '../models/hub.ts';
+import { proxyFor } from '../models/proxy-connection.ts';
 import type { ModelStore, VerifiedFile } from '../models/store.ts';
 import { createInventory, type Inventory, type UpstreamHealth } from '../proxy/inventory.ts';
 import type { ProblemKind } from '../proxy/probe.ts';
@@ -71,6 +72,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('CPU', async () => cpu(engine)),
     check('GPU', async () => gpu(patient)),
     check('models', (signal) => models(patient, signal)),
+    ...(namesProxy(config) ? [check('proxy', (signal) => proxy(config, signal))] : []),
     ...(verify ? [check('hashes', (signal) => hashes(store, signal))] : []),
     check('speech upstream', () => upstream(config, 'tts', inventory)),
     check('chat upstream', () => upstream(config, 'llm', inventory)),
@@ -151,6 +153,27 @@ async function models({ config, store }: Patient, signal: AbortSignal): Promise<
   const bytes = (wanted && publishedFile(wanted, 'q8_0')?.bytes) ?? 0;
   await requireSpace(await nearestExisting(store.dir), bytes);
   return warning(`${lacks} in ${store.dir}, so the first request downloads it: ${pull}`);
+}
+
+const namesProxy = ({ environment }: Config) =>
+  Object.keys(environment).some((name) => /^(https?|all)_proxy$/i.test(name));
+
+/** Whether the proxy that the environment names lets models be downloaded. Its login is not told. */
+async function proxy({ hubEndpoint, modelDownload }: Config, signal: AbortSignal): Promise<Finding> {
+  const named = modelDownload ? proxyFor(new URL(hubEndpoint)) : null;
+  if (named === null) return ok('models are downloaded without it');
+  const port = Number(named.port) || (named.protocol === 'https:' ? 443 : 80);
+  const socket = connect({ host: named.hostname.replace(/^\[|\]$/g, ''), port });
+  try {
+    await once(socket, 'connect', { signal });
+    return ok(`models are downloaded through ${named.host}`);
+  } catch {
+    return warning(
+      `models cannot be downloaded, because the proxy ${named.host} does not answer: correct HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, or name the hub in NO_PROXY`,
+    );
+  } finally {
+    socket.destroy();
+  }
 }
 
 async function hashes(store: ModelStore, signal: AbortSignal): Promise<Finding> {

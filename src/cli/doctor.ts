@@ -25,15 +25,19 @@ export function registerDoctorCommand(
     .description('check what the gateway needs; exit status 1 when there is a problem')
     .addHelpText('after', examples('voxgate doctor', 'voxgate doctor --verify --json | jq .checks'))
     .option('--json', 'print JSON')
+    .option('--verbose', 'also say what was found where all is right')
     .option('--verify', 'read the weights on disk and compare their hashes')
-    .action(async ({ json, verify = false }: { json?: true; verify?: boolean }) => {
+    .action(async ({ json, verbose, verify = false }: { json?: true; verbose?: true; verify?: boolean }) => {
       const { found, late } = await diagnose(checksOf(open(), verify), verify ? VERIFY_LIMIT_MS : LIMIT_MS);
       const code = found.some(({ state }) => state === 'problem') ? 1 : 0;
       process.exitCode = code;
       // A file system that hangs would keep the process alive for as long as it does.
-      stdout.write(json ? `${JSON.stringify({ checks: found }, null, 2)}\n` : table(found), () => {
-        if (late) process.exit(code);
-      });
+      stdout.write(
+        json ? `${JSON.stringify({ checks: found }, null, 2)}\n` : verbose ? table(found) : summary(found),
+        () => {
+          if (late) process.exit(code);
+        },
+      );
     });
 }
 
@@ -65,6 +69,14 @@ export async function diagnose(
   } finally {
     over.abort();
   }
+}
+
+/** What is not right, and one line for the rest. */
+function summary(found: readonly Diagnosis[]): string {
+  const right = found.filter(({ state }) => state === 'ok').map(({ name }) => name);
+  const wrong = found.filter(({ state }) => state !== 'ok');
+  const line = right.length === 0 ? '' : `ok       ${right.join(', ')}\n`;
+  return `${line}${wrong.length === 0 ? '' : table(wrong)}`;
 }
 
 function table(found: readonly Diagnosis[]): string {

@@ -62,7 +62,9 @@ export async function listen(
     await begun;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw failed(`${message}${code === 'EADDRINUSE' ? `; ${setting} chooses another port` : ''}`);
+    const another = `${setting} chooses another ${path === undefined ? 'port' : 'path'}`;
+    if (code === 'EADDRINUSE') throw failed(`another program listens there; ${another}`);
+    throw failed(code === 'EACCES' ? `this user may not listen there; ${another}` : message);
   }
   return (server.address() as AddressInfo | null)?.port ?? 0;
 }

@@ -6,6 +6,7 @@ import { onAbort } from '../abort.ts';
 import { reachedAt } from '../address.ts';
 import { BUDGETS, type Budgets } from '../limits/budgets.ts';
 import type { LiveInput } from './live-audio.ts';
+import { unreached } from './unreached.ts';
 
 /** An event of the server; the fields depend on the type. */
 export interface ServerEvent {
@@ -174,7 +175,8 @@ async function opened(socket: WebSocket, base: string): Promise<void> {
   try {
     await once(socket, 'open');
   } catch (error) {
-    throw new Error(`Cannot hear through ${base}: ${(error as Error).message || 'nothing answers there'}`);
+    const why = (error as Error).message || 'nothing answers there';
+    throw new Error(unreached(error, base) ?? `Cannot hear through ${base}: ${why}`);
   }
 }
 

@@ -5,7 +5,6 @@ import { LIVE_RATES } from '../audio/live/encodings.ts';
 import type { Config } from '../config/config.ts';
 import { DELAYS } from '../transcription/live/stable-text.ts';
 import { type LiveInput, openContainer, openFile, openMicrophone, openSamples } from './live-audio.ts';
-import { transcribeLive } from './live-client.ts';
 import { createJsonPrinter, createTextPrinter } from './live-text.ts';
 import { examples, toUrl } from './options.ts';
 
@@ -24,7 +23,7 @@ const INTERRUPTED = 130;
 export function registerLiveCommand(program: Command, config: () => Config): void {
   program
     .command('live')
-    .description('write what is said while it is said; Ctrl-C ends with the last text')
+    .description('transcribe speech as it is spoken; Ctrl-C ends after the last text')
     .addHelpText(
       'after',
       examples(
@@ -36,10 +35,10 @@ export function registerLiveCommand(program: Command, config: () => Config): voi
     .argument('[audio]', 'a file, played as if it were spoken now, or - for stdin (default: the microphone)')
     .option('--url <url>', 'the gateway (default: the one at SVC_HOST and SVC_PORT)', toUrl)
     .option('--model <id>', 'a model id, an alias or auto')
-    .option('--language <code>', 'ISO 639 code; without it the language is detected')
+    .option('--language <code>', 'ISO 639 code (default: detect the language)')
     .addOption(new Option('--delay <level>', 'how sure a word must be before it is shown').choices(DELAYS))
-    .option('--raw <rate>', 'stdin holds bare samples of this rate in Hz: s16le, mono', toRate)
-    .option('--json', 'write the events of the server, one line each')
+    .option('--raw <rate>', 'stdin is raw samples at this rate in Hz: s16le, mono', toRate)
+    .option('--json', 'write server events, one per line')
     .action(async (audio: string | undefined, options: LiveOptions) => {
       const { host, port, apiKeys } = config();
       const { model, language, delay, url = baseUrl(reachable(host), port) } = options;
@@ -57,6 +56,8 @@ export function registerLiveCommand(program: Command, config: () => Config): voi
       process.stdout.once('error', input.stop); // the reader has left
       try {
         const { event: onEvent } = print;
+        // It loads the WebSockets, which no other command needs.
+        const { transcribeLive } = await import('./live-client.ts');
         await transcribeLive(input, {
           base: url,
           key: apiKeys[0],

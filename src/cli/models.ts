@@ -3,7 +3,7 @@
  * read them; progress and failures go to stderr.
  */
 import type { Command } from 'commander';
-import { fullMessage } from '../errors.ts';
+import { inWords } from '../errors.ts';
 import { VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../models/store.ts';
@@ -44,7 +44,7 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
 function registerList(models: Command, { open, stdout }: Required<ModelsCommandDeps>): void {
   models
     .command('list')
-    .description('show every model and what is on disk')
+    .description('list every model, and which are on disk')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
       const { store } = await open();
@@ -58,14 +58,15 @@ function registerList(models: Command, { open, stdout }: Required<ModelsCommandD
 function registerPull(models: Command, { open, stdout, stderr }: Required<ModelsCommandDeps>): void {
   models
     .command('pull')
-    .argument('<id>', 'a model id of `voxgate models list`, or an alias')
+    .argument('<id>', 'a model id from `voxgate models list`, or an alias')
     .description('fetch a model, even where SVC_MODEL_DOWNLOAD is off')
     .action((name: string) =>
       work(stderr, async (options) => {
         const { store, modelId } = await open();
+        const id = modelId(name);
         // Every recognition model needs the voice activity model.
         await store.pull(VOICE_ACTIVITY.id, options);
-        const { path } = await store.pull(modelId(name), options);
+        const { path } = await store.pull(id, options);
         stdout.write(`${path}\n`);
       }),
     );
@@ -105,7 +106,7 @@ function registerRemove(models: Command, { open, stdout, stderr }: Required<Mode
   models
     .command('rm')
     .argument('<ids...>', 'model ids or aliases')
-    .description('remove weights from the disk; exit status 1 when there were none')
+    .description('delete weights from disk; exit status 1 when there are none')
     .action((names: string[]) =>
       work(stderr, async (options) => {
         const { store, modelId } = await open();
@@ -122,8 +123,8 @@ function registerImport(models: Command, { open, stdout, stderr }: Required<Mode
   models
     .command('import')
     .argument('<dir>', 'folder of a faster-whisper (CTranslate2) model')
-    .option('--id <id>', 'which model it is, where that cannot be seen (large-v1 or large-v2)')
-    .description('take the weights of a faster-whisper folder')
+    .option('--id <id>', 'which model it is, when the files do not tell (large-v1 or large-v2)')
+    .description('import the weights in a faster-whisper folder')
     .action((dir: string, { id: name }: { id?: string }) =>
       work(stderr, async (options) => {
         const { store, modelId } = await open();
@@ -155,7 +156,7 @@ async function work(
     view.close();
   }
   if (failure === undefined) return;
-  stderr.write(`${fullMessage(failure)}\n`);
+  stderr.write(`${inWords(failure)}\n`);
   process.exitCode = interrupt.signal.aborted ? 130 : 1;
 }
 

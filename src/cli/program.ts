@@ -2,12 +2,12 @@
 import { Command, CommanderError } from 'commander';
 import type { Logger } from 'winston';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
-import { fullMessage } from '../errors.ts';
+import { excerpt, inWords } from '../errors.ts';
 import { createModelCaches } from '../model-caches.ts';
 import { ALL_WEIGHTS } from '../models/catalogue.ts';
 import { createLog } from '../observability/log.ts';
-import { createNaming } from '../recognition.ts';
-import { MODEL_IDS } from '../transcription/routing.ts';
+import { createNaming, type Naming } from '../recognition.ts';
+import { MODEL_IDS, nearestNames } from '../transcription/routing.ts';
 import { VERSION } from '../version.ts';
 import { registerBuildCommand } from './build.ts';
 import { registerCompletionCommand } from './completion.ts';
@@ -46,14 +46,6 @@ export async function run(argv: string[], engineFor?: EngineFor): Promise<void> 
   }
 }
 
-/** An error of the file system names its path first, without the names that the system has for errors and calls. */
-function inWords(error: unknown): string {
-  const { code, path, syscall } = error as NodeJS.ErrnoException;
-  if (code === undefined || path === undefined) return fullMessage(error);
-  const [, says = ''] = (error as Error).message.split(`${code}: `);
-  return `${path}: ${says.split(`, ${syscall}`)[0]}`;
-}
-
 export function createProgram(engineFor: EngineFor = openEngine): Command {
   const program = new Command('voxgate')
     .exitOverride() // an exit of its own would not wait until its help is written
@@ -73,9 +65,9 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
       checkModelSettings(config);
       return config;
     },
-    start(config) {
+    start(config, request) {
       const log = quietLog(config);
-      return startPrivateGateway(config, { ...engineFor(config, log), log });
+      return startPrivateGateway(config, { ...engineFor(config, log), log }, request);
     },
   });
   registerModelsCommand(program, {
@@ -85,8 +77,7 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
       const parts = engineFor(config, log);
       const prometheus = { modelLoaded: () => undefined, modelUnloaded: () => undefined };
       const naming = createNaming(config, parts, createModelCaches(config, { ...parts, log, prometheus }));
-      // The weights besides the models that transcribe have ids, too.
-      return { store: parts.store, modelId: (name) => naming.modelId(name) ?? name };
+      return { store: parts.store, modelId: (name) => weightsNamed(name, naming) };
     },
   });
   registerConfigCommand(program);
@@ -106,6 +97,21 @@ export function createProgram(engineFor: EngineFor = openEngine): Command {
 }
 
 /**
+ * The id of a model that transcribes, or of other weights.
+ * @throws Error that suggests the nearest names
+ */
+function weightsNamed(name: string, { modelId, aliases }: Pick<Naming, 'modelId' | 'aliases'>): string {
+  const ids = ALL_WEIGHTS.map(({ id }) => id);
+  const id = modelId(name) ?? name;
+  if (ids.includes(id)) return id;
+  const [nearest, ...others] = nearestNames(name, ids, aliases).slice(0, 3);
+  const also = others.length > 0 ? ` (or ${others.join(', ')})` : '';
+  throw new Error(
+    `There is no model "${excerpt(name)}". Did you mean ${nearest}${also}? voxgate models list shows all of them`,
+  );
+}
+
+/**
  * Lets the process go on when what it prints cannot be written: a log collector restarts, a terminal is closed, the
  * disk is full. The lines are lost. Without a listener, Node ends the process at the first such line.
  */
@@ -117,8 +123,8 @@ function outliveReaders(): void {
  * What a command prints is its result, so losing it is a failure, unless the reader wants no more, as `head` does. The
  * commands that run long end their work at either.
  */
-function reportLostOutput({ code, message }: NodeJS.ErrnoException): void {
-  if (code === 'EPIPE') return;
+function reportLostOutput(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') return;
   process.exitCode = 1;
-  process.stderr.write(`voxgate: the output cannot be written: ${message}\n`);
+  process.stderr.write(`voxgate: the output cannot be written: ${inWords(error)}\n`);
 }

@@ -3,12 +3,14 @@ import type { Command } from 'commander';
 import { baseUrl, reachable } from '../address.ts';
 import { replay } from '../capture/replay.ts';
 import type { Config } from '../config/config.ts';
+import { inWords } from '../errors.ts';
 import { examples, toUrl } from './options.ts';
+import { unreached } from './unreached.ts';
 
 export function registerReplayCommand(program: Command, config: () => Config): void {
   program
     .command('replay')
-    .description('send a captured request again and compare the answers; exit status 1 when they differ')
+    .description('resend a captured request and compare the answers; exit status 1 when they differ')
     .addHelpText(
       'after',
       examples(
@@ -22,8 +24,8 @@ export function registerReplayCommand(program: Command, config: () => Config): v
       const { host, port, apiKeys } = config();
       const base = options.url ?? baseUrl(reachable(host), port);
       const report = await replay(dir, base, { apiKey: apiKeys[0] }).catch((error: Error) => {
-        const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
-        throw new Error(`Cannot replay ${dir} at ${base}: ${error.message}${cause}`);
+        const why = unreached(error.cause ?? error, base) ?? inWords(error);
+        throw new Error(`Cannot replay ${dir}: ${why}`);
       });
       process.stdout.write(
         `${report.summary}\nstatus   ${report.status.captured} then, ${report.status.now} now\nlatency  ${report.latencyMs.captured} ms then, ${report.latencyMs.now} ms now\n`,

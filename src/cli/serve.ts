@@ -54,7 +54,7 @@ export function registerServeCommand(
         'SVC_PORT=9000 SVC_MODEL_PRELOAD=multilingual-base voxgate serve --supervised',
       ),
     )
-    .option('--supervised', 'in a process of its own, which is started again when it crashes')
+    .option('--supervised', 'run in a child process, and restart it when it crashes')
     .addOption(new Option('--child', 'the process that --supervised starts').hideHelp())
     .addOption(new Option(INHERITS, 'its sockets are those of --supervised').hideHelp())
     .action(async (options: { supervised?: true } & Origin) => {

@@ -1,5 +1,5 @@
 /** The tables of docs/configuration.md, made from the schema of the settings. */
-import { describedGroups } from './config.ts';
+import { describedGroups } from '../config/shown-settings.ts';
 
 /** The defaults that depend on the machine. */
 const DERIVED: Readonly<Record<string, string>> = {

@@ -6,6 +6,7 @@ import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
+import { createInterface } from 'node:readline';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,6 +25,8 @@ export interface Asked {
   until?: AbortSignal | undefined;
   /** Called with the message of the gateway each time that it is busy and will be asked again. */
   onBusy?: ((message: string) => void) | undefined;
+  /** Called with each segment as soon as it is known; only for texts without speakers. */
+  onSegment?: ((segment: { delta: string; end: number }) => void) | undefined;
 }
 
 /** A gateway that is busy is asked again for this long: the slot may serve somebody else's long file. */
@@ -48,7 +51,7 @@ export class RequestError extends Error {
 
   constructor(status: number, body: string) {
     const { message, kind, code } = errorIn(body);
-    super(`${message} (status ${status})`);
+    super(status === 200 || kind !== undefined ? message : `${message} (status ${status})`);
     this.status = status;
     this.kind = kind;
     this.code = code;
@@ -76,8 +79,9 @@ async function askWhileBusy(asked: Asked): Promise<string> {
   const audio = typeof asked.audio === 'string' ? await readable(asked.audio, signal) : asked.audio;
   for (;;) {
     const response = await send({ ...asked, audio, until });
-    const body = (await bytesOf(response, 'The answer is too long')).toString();
     const { statusCode = 0, headers } = response;
+    if (statusCode === 200 && asked.onSegment) return await streamedText(response, asked.onSegment);
+    const body = (await bytesOf(response, 'The answer is too long')).toString();
     if (statusCode === 200) return body;
     const refusal = new RequestError(statusCode, body);
     const restSec = Number(
@@ -109,7 +113,16 @@ async function readable(path: string, signal: AbortSignal): Promise<string | Blo
   return new Blob([await bytesOf(addAbortSignal(signal, pipe), tooLong)]);
 }
 
-async function send({ base, key, audio, fields, signal, until }: Asked): Promise<IncomingMessage> {
+async function send({
+  base,
+  key,
+  audio,
+  fields: given,
+  signal,
+  until,
+  onSegment,
+}: Asked): Promise<IncomingMessage> {
+  const fields = { ...given, ...(onSegment && { stream: 'true' }) };
   const form = new FormData();
   for (const [name, value] of Object.entries(fields))
     for (const one of [value].flat()) form.append(Array.isArray(value) ? `${name}[]` : name, one);
@@ -174,6 +187,21 @@ async function bytesOf(stream: Readable, tooLong: string): Promise<Buffer> {
     parts.push(part);
   }
   return Buffer.concat(parts);
+}
+
+/**
+ * The text of a stream, as the whole answer has it.
+ * @throws RequestError for a failure on the way
+ */
+async function streamedText(stream: Readable, onSegment: NonNullable<Asked['onSegment']>): Promise<string> {
+  for await (const line of createInterface({ input: stream })) {
+    if (!line.startsWith('data: ')) continue;
+    const event = JSON.parse(line.slice('data: '.length));
+    if (event.type === 'transcript.text.delta') onSegment(event);
+    else if (event.type === 'transcript.text.done') return `${event.text}\n`;
+    else if (event.type === 'error') throw new RequestError(200, JSON.stringify(event));
+  }
+  throw new Error('The answer broke off');
 }
 
 function errorIn(body: string): { message: string; kind?: string; code?: string } {

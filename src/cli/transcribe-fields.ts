@@ -14,7 +14,7 @@ const LEFT_OUT = ['stream', 'known_speaker_names', 'known_speaker_references'];
 const DEFAULT_FORMAT: ResponseFormat = 'text';
 /** What differs on a command line. */
 const OTHER_WORDS: Readonly<Record<string, string>> = {
-  response_format: 'json, text (default), srt, vtt, verbose_json or diarized_json',
+  response_format: 'json, text (default), srt, vtt, verbose_json or diarized_json; --format is the same',
   chunking_strategy: 'voice activity detection: auto (default), or an object as JSON',
 };
 
@@ -35,6 +35,7 @@ export function addFieldOptions(command: Command): void {
       );
     else command.addOption(new Option(`${toFlag(name)} <value>`, OTHER_WORDS[name] ?? description));
   }
+  command.addOption(new Option('--format <value>', 'what people type for --response-format').hideHelp());
   command.addOption(
     new Option('--speaker <name=file>', 'a speaker, and 2 to 10 s of the voice; may be repeated').argParser(
       collect,
@@ -53,7 +54,7 @@ export async function fieldsIn(options: Readonly<Record<string, unknown>>): Prom
   });
   const speakers = (options.speaker as string[] | undefined) ?? [];
   return {
-    response_format: DEFAULT_FORMAT,
+    response_format: (options.format as string | undefined) ?? DEFAULT_FORMAT,
     ...(Object.fromEntries(given) as Record<string, string | string[]>),
     ...(speakers.length > 0 && {
       known_speaker_names: speakers.map((speaker) => speaker.slice(0, cut(speaker))),

@@ -1,6 +1,7 @@
 /** Where the texts of `voxgate transcribe` go: to a file each, or one after the other to stdout. */
-import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { access, constants, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
+import { makeFolder } from '../make-folder.ts';
 import type { ResponseFormat } from '../transcription/request.ts';
 import type { AudioFile } from './audio-files.ts';
 
@@ -15,9 +16,17 @@ export interface OutputOptions {
   stderr: NodeJS.WritableStream;
 }
 
+export interface Output {
+  write(body: string): Promise<void>;
+  /** Shows a part of the text before the whole is known; absent where the text goes to a file. */
+  part?(text: string): void;
+}
+
 export interface Outputs {
+  /** @throws Error when there is no folder to write to, which is better told before anything is heard */
+  prepare(): Promise<void>;
   /** Null for a file that has its text already. @throws Error when the text of another file has its place */
-  open(file: AudioFile): Promise<{ write(body: string): Promise<void> } | null>;
+  open(file: AudioFile): Promise<Output | null>;
   fail(file: AudioFile, message: string): void;
 }
 
@@ -41,6 +50,23 @@ export function createOutputs(options: OutputOptions): Outputs {
     stdout.write(body.endsWith('\n') ? body : `${body}\n`);
   }
 
+  /** The path of the file whose text has begun to be shown, and goes on. */
+  let begun: string | null = null;
+
+  function printPart({ path }: AudioFile, text: string): void {
+    if (titled && begun === null) stdout.write(`==> ${path} <==\n`);
+    begun = path;
+    stdout.write(text);
+  }
+
+  /** Ends the line of a text that was shown in parts. */
+  function endParts(path: string): boolean {
+    if (begun !== path) return false;
+    begun = null;
+    stdout.write('\n');
+    return true;
+  }
+
   function placeFor(dir: string, { path, name }: AudioFile): string {
     const { dir: folder, name: stem } = parse(name);
     const place = join(dir, folder, `${stem}.${ending}`);
@@ -51,8 +77,13 @@ export function createOutputs(options: OutputOptions): Outputs {
   }
 
   return {
+    prepare: async () => requireWritable(outputDir),
     async open(file) {
-      if (outputDir === undefined) return { write: async (body) => print(file, body) };
+      if (outputDir === undefined)
+        return {
+          write: async (body) => void (endParts(file.path) || print(file, body)),
+          part: (text) => printPart(file, text),
+        };
       const place = placeFor(outputDir, file);
       if (!overwrite && (await exists(place))) {
         stderr.write(`${file.path}: ${place} is there already\n`);
@@ -60,25 +91,41 @@ export function createOutputs(options: OutputOptions): Outputs {
       }
       return {
         async write(body) {
-          await mkdir(dirname(place), { recursive: true });
-          const part = `${place}.part`;
-          try {
-            await writeFile(part, body);
-            await rename(part, place);
-          } catch (error) {
-            await rm(part, { force: true });
-            throw error;
-          }
+          await writeWhole(place, body);
           if (json) line({ file: file.path, output: place });
           else stderr.write(`${file.path}: ${place}\n`);
         },
       };
     },
     fail({ path }, message) {
+      endParts(path);
       if (json) line({ file: path, error: message });
-      stderr.write(`${path}: ${message}\n`);
+      stderr.write(message.startsWith(`${path}: `) ? `${message}\n` : `${path}: ${message}\n`);
     },
   };
+}
+
+async function requireWritable(dir: string | undefined): Promise<void> {
+  if (dir === undefined) return;
+  try {
+    makeFolder(dir);
+    await access(dir, constants.W_OK);
+  } catch (error) {
+    throw new Error('The folder of --output-dir cannot be written to', { cause: error });
+  }
+}
+
+/** Writes aside and renames, so that a reader never finds half of a text. */
+async function writeWhole(place: string, body: string): Promise<void> {
+  makeFolder(dirname(place));
+  const part = `${place}.part`;
+  try {
+    await writeFile(part, body);
+    await rename(part, place);
+  } catch (error) {
+    await rm(part, { force: true });
+    throw new Error(`${place} cannot be written`, { cause: error });
+  }
 }
 
 const exists = (path: string) =>

@@ -2,19 +2,23 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import pMap from 'p-map';
 import type { Config } from '../config/config.ts';
-import { fullMessage } from '../errors.ts';
+import { inWords } from '../errors.ts';
+import type { TranscriptionRequest } from '../transcription/request.ts';
+import { showsSpeakers } from '../wire/formats.ts';
 import { parseRequest } from '../wire/request.ts';
+import { type AudioBar, createAudioBar } from './audio-bar.ts';
 import { type AudioFile, audioFiles } from './audio-files.ts';
 import { examples, toUrl } from './options.ts';
 import type { PrivateGateway } from './private-gateway.ts';
 import { type Asked, askFor, BUSY_SEC, RequestError } from './transcribe-client.ts';
 import { addFieldOptions, type Fields, fieldsIn, formatIn } from './transcribe-fields.ts';
 import { createOutputs, type Outputs } from './transcribe-outputs.ts';
+import { unreached } from './unreached.ts';
 
 export interface TranscribeDeps {
   config(): Config;
   /** Starts a gateway that only this process uses. */
-  start(config: Config): Promise<PrivateGateway>;
+  start(config: Config, request: TranscriptionRequest): Promise<PrivateGateway>;
   stdout?: NodeJS.WritableStream;
   stderr?: NodeJS.WritableStream;
 }
@@ -36,7 +40,7 @@ const MOST_JOBS = 64;
 export function registerTranscribeCommand(program: Command, deps: TranscribeDeps): void {
   const command = program
     .command('transcribe')
-    .description('write down what is said in audio files; exit status 1 when one of them fails')
+    .description('transcribe audio files; exit status 1 when one of them fails')
     .addHelpText(
       'after',
       examples(
@@ -46,13 +50,13 @@ export function registerTranscribeCommand(program: Command, deps: TranscribeDeps
         'voxgate transcribe --speaker Ann=ann.wav --response-format diarized_json call.wav',
       ),
     )
-    .argument('<files...>', 'audio files, or folders that hold some')
-    .option('--server <url>', 'a gateway that runs already (default: this process transcribes)', toUrl)
-    .option('--output-dir <dir>', 'write a text for each file here, and leave out files that have one')
-    .option('--overwrite', 'write the texts anew that are in the output folder already')
-    .option('--watch', 'take the files, too, that come into the folders later; Ctrl-C ends')
-    .option('--jobs <n>', 'how many files are under way at once', toJobs, 1)
-    .option('--json', 'write a line of JSON for each file');
+    .argument('<files...>', 'audio files, or folders of them')
+    .option('--server <url>', 'send the files to this gateway (default: transcribe in this process)', toUrl)
+    .option('--output-dir <dir>', 'write one transcript per file here, and skip files that have one')
+    .option('--overwrite', 'write transcripts again that are already there')
+    .option('--watch', 'keep watching the folders for new files; Ctrl-C ends')
+    .option('--jobs <n>', 'how many files to work on at once', toJobs, 1)
+    .option('--json', 'write one line of JSON per file');
   addFieldOptions(command);
   command.action(async (paths: string[], options: TranscribeOptions & Record<string, unknown>) => {
     const fields = await fieldsIn(options);
@@ -77,14 +81,25 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
   if (first.done) return 0;
   const titled = paths.length > 1 || first.value.path !== paths[0];
   const outputs = createOutputs({ ...options, format: formatIn(fields), titled, stdout, stderr });
+  await outputs.prepare();
   await using gateway =
     options.server === undefined
-      ? await work.start(config)
-      : { base: options.server, key: config.apiKeys[0], async [Symbol.asyncDispose]() {} };
+      ? await work.start(config, parseRequest(fields, config.modelAliases))
+      : {
+          base: options.server,
+          key: config.apiKeys[0],
+          durationOf: undefined,
+          onHeard: undefined,
+          async [Symbol.asyncDispose]() {},
+        };
   async function* all() {
     if (!first.done) yield first.value;
     yield* files;
   }
+  const inParts = comesInParts(fields, config);
+  const isSeen = inParts || gateway.onHeard !== undefined;
+  // Somebody looks on, and what they see has one place.
+  const isWatched = isSeen && isTerminal(stderr) && options.jobs === 1 && !options.json && !watch;
   let failures = 0;
   let told = false;
   const onBusy = (message: string) => {
@@ -93,7 +108,11 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
   };
   const transcribe = async (file: AudioFile) => {
     const asked = { ...gateway, audio: file.path, fields, signal, onBusy };
-    if (!(await transcribeOne(file, asked, outputs)) && !signal.aborted) failures += 1;
+    const view = isWatched ? createAudioBar(file.path, stderr as NodeJS.WriteStream) : null;
+    void view?.begin(gateway.durationOf?.(file.path));
+    if (view && !inParts) gateway.onHeard?.(view.update);
+    const seen = { view, inParts, isShown: isTerminal(stdout) };
+    if (!(await transcribeOne(file, asked, outputs, seen)) && !signal.aborted) failures += 1;
   };
   try {
     await pMap(all(), transcribe, { concurrency: options.jobs, signal });
@@ -103,20 +122,52 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
   return failures > 0 ? 1 : 0;
 }
 
-async function transcribeOne(file: AudioFile, asked: Asked, outputs: Outputs): Promise<boolean> {
+interface Seen {
+  /** Null where nobody looks on. */
+  view: AudioBar | null;
+  /** Whether the text comes in parts. */
+  inParts: boolean;
+  /** Whether it is shown while it grows. */
+  isShown: boolean;
+}
+
+async function transcribeOne(
+  file: AudioFile,
+  asked: Asked,
+  outputs: Outputs,
+  { view, inParts, isShown }: Seen,
+): Promise<boolean> {
   try {
     if (file.problem !== undefined) throw file.problem;
     const output = await outputs.open(file);
     if (output === null) return true;
-    await output.write(await askFor(asked));
+    const part = isShown ? output.part : undefined;
+    const onSegment = ({ delta, end }: { delta: string; end: number }) => {
+      // The bar would stand in the line of the text, which shows how far it is by itself.
+      if (part === undefined) view?.update(end);
+      else view?.close();
+      part?.(delta);
+    };
+    const body = await askFor({ ...asked, onSegment: view !== null && inParts ? onSegment : undefined });
+    view?.close();
+    await output.write(body);
     return true;
   } catch (error) {
+    view?.close();
     if (asked.signal.aborted) return false;
-    outputs.fail(file, fullMessage(error));
+    outputs.fail(file, unreached(error, asked.base) ?? inWords(error));
     if (isPassing(error)) file.again?.();
     return false;
   }
 }
+
+/** Texts with speakers have a line for each of them, and are known at the end. */
+function comesInParts(fields: Fields, { modelAliases }: Config): boolean {
+  const request = parseRequest(fields, modelAliases);
+  return request.responseFormat === 'text' && !showsSpeakers(request);
+}
+
+const isTerminal = (stream: NodeJS.WritableStream) => (stream as NodeJS.WriteStream).isTTY === true;
 
 /**
  * True where the gateway was not reached, or could not serve: that may be over soon. A connection that breaks may be the

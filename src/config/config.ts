@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { isLoopback, withoutTrailingSlashes } from '../address.ts';
+import { inWords } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { usableMemoryBytes, usefulThreads } from '../machine.ts';
 import { SIZES } from '../models/catalogue.ts';
@@ -23,6 +24,7 @@ import {
   keys,
   list,
   listenHost,
+  MASK,
   number,
   onOff,
   origins,
@@ -32,6 +34,7 @@ import {
   trustedProxies,
   unknownSettings,
   upstreamUrl,
+  withoutLogin,
 } from './kinds.ts';
 
 export { ConfigError };
@@ -48,7 +51,7 @@ const listening = {
   SVC_PORT: integer(0, 65535).default(8000).describe('port to listen on; 0 picks a free one'),
   SVC_SOCKET_MODE: fileMode
     .default('660')
-    .describe('permissions of the Unix socket: who may write to it may connect'),
+    .describe('permissions of the Unix socket; whoever may write to it may connect'),
   SVC_WYOMING_PORT: integer(0, 65535)
     .optional()
     .describe('port for Wyoming (Home Assistant), usually 10300; 0 picks a free one; empty = none'),
@@ -58,12 +61,8 @@ const listening = {
   SVC_MAX_CONNECTIONS: integer(1, 1_000_000).default(512).describe('connections that may be open at once'),
   SVC_KEEP_ALIVE_SEC: number(0.05, 3600)
     .default(130)
-    .describe(
-      'seconds that a connection stays open without a request; longer than the reverse proxy keeps it',
-    ),
-  SVC_TRUST_PROXY: trustedProxies
-    .default(0)
-    .describe('reverse proxies that are believed: how many, or their subnets'),
+    .describe('seconds an idle connection stays open; set it longer than in the reverse proxy'),
+  SVC_TRUST_PROXY: trustedProxies.default(0).describe('reverse proxies to trust: how many, or their subnets'),
 };
 
 const access = {
@@ -81,7 +80,7 @@ const access = {
       'Expected host names',
     )
     .default([])
-    .describe('further names by which clients may call the gateway; `*` = any'),
+    .describe('more host names for the gateway; `*` = any'),
   SVC_CORS_ORIGINS: origins
     .default([])
     .describe('sites whose pages may use the API, comma-separated; `*` = all'),
@@ -89,10 +88,10 @@ const access = {
 
 const models = {
   SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept'),
-  SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether absent weights may be downloaded'),
+  SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether missing weights may be downloaded'),
   SVC_MODEL_DEFAULT_SIZE: z.enum(SIZES).default('small').describe('multilingual size that `auto` prefers'),
-  SVC_MODEL_PRELOAD: list.default([]).describe('model ids or aliases loaded at start, comma-separated'),
-  SVC_MODEL_ALIASES: aliases.default({}).describe('further names of models, as `name=id`, comma-separated'),
+  SVC_MODEL_PRELOAD: list.default([]).describe('models to load at start, comma-separated ids or aliases'),
+  SVC_MODEL_ALIASES: aliases.default({}).describe('your own names for models, as `name=id`, comma-separated'),
   SVC_MODEL_ALLOW: list
     .default([])
     .describe('models that requests may use, comma-separated ids or aliases; empty = all'),
@@ -106,18 +105,18 @@ const machine = {
     .regex(/^(auto|cpu|(cuda|vulkan)(:\d+)?)$/, 'Expected auto, cpu, cuda, vulkan, cuda:<n> or vulkan:<n>')
     .default('auto')
     .describe('where models run: `auto`, `cpu`, `cuda`, `vulkan`, `cuda:<n>` or `vulkan:<n>`'),
-  SVC_CPU: cpuLevel.default('auto').describe('instructions that models compute with on the CPU'),
-  SVC_THREADS: integer(1, 512).optional().describe('threads of one inference'),
+  SVC_CPU: cpuLevel.default('auto').describe('CPU instructions that models use'),
+  SVC_THREADS: integer(1, 512).optional().describe('threads per inference'),
   SVC_BEAM_SIZE: integer(1, BUDGETS.whisper.maxBeams)
     .default(5)
-    .describe('beams of Whisper where a text is in doubt; 1 = greedy'),
+    .describe('Whisper beams when a text is doubtful; 1 = greedy'),
   SVC_MODEL_KEEP_ALIVE_SEC: number(-1, 31_536_000)
     .default(300)
-    .describe('idle seconds before a model leaves memory; 0 at once, -1 never'),
+    .describe('idle seconds before a model is unloaded; 0 = at once, -1 = never'),
   SVC_MODEL_MEMORY_MB: number(1, 16_777_216)
     .optional()
-    .describe('memory that loaded models may take together, MiB'),
-  SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are spooled while they are needed'),
+    .describe('memory for all loaded models together, MiB'),
+  SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are kept while they are needed'),
 };
 
 const upstreams = {
@@ -125,23 +124,21 @@ const upstreams = {
   SVC_TTS_MODEL_ID: z.string().min(1).max(128).default('tts').describe('its id in the models list'),
   SVC_TTS_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
-    .describe('seconds of silence after which a speech call is given up'),
-  SVC_TTS_API_KEY: key.optional().meta(secret('key that the speech upstream wants, sent as a bearer')),
+    .describe('seconds of silence before a speech request fails'),
+  SVC_TTS_API_KEY: key.optional().meta(secret('key for the speech upstream, sent as a bearer token')),
   SVC_LLM_BACKEND_URL: upstreamUrl(DEFAULT_CHAT_URL).describe('the chat daemon'),
   SVC_LLM_TIMEOUT_SEC: number(0.05, 86_400)
     .default(600)
-    .describe('seconds of silence after which a chat call is given up'),
-  SVC_LLM_API_KEY: key.optional().meta(secret('key that the chat daemon wants, sent as a bearer')),
+    .describe('seconds of silence before a chat request fails'),
+  SVC_LLM_API_KEY: key.optional().meta(secret('key for the chat daemon, sent as a bearer token')),
 };
 
 const bounds = {
   SVC_MAX_UPLOAD_MB: number(0.001, 1_048_576).default(2048).describe('largest upload, MiB'),
-  SVC_MAX_UPLOADS: integer(1, 4096)
-    .default(16)
-    .describe('most transcription requests that are received or kept at once'),
+  SVC_MAX_UPLOADS: integer(1, 4096).default(16).describe('transcription requests received or kept at once'),
   SVC_MAX_SPOOL_MB: number(0.001, 1_048_576)
     .default(8192)
-    .describe('most space of all uploads together, MiB; at least `SVC_MAX_UPLOAD_MB`'),
+    .describe('disk space for all uploads together, MiB; at least `SVC_MAX_UPLOAD_MB`'),
   SVC_MAX_AUDIO_SEC: number(1, 604_800).default(21_600).describe('longest audio, seconds'),
   SVC_MAX_HOLD_SEC: number(0.1, 604_800)
     .default(21_600)
@@ -152,25 +149,30 @@ const bounds = {
 const waits = {
   SVC_MAX_WAIT_SEC: integer(0, 3600)
     .default(0)
-    .describe('longest wait for the slot that a request may ask for, seconds; 0 = none'),
+    .describe('longest wait for the slot that a request may ask for, seconds; 0 = no waiting'),
   SVC_DEFAULT_WAIT_SEC: integer(0, 3600)
     .default(0)
-    .describe('wait for the slot of a request that asks for none, seconds; 0 = a busy slot is a 503 at once'),
+    .describe(
+      'how long requests wait for the slot without asking, seconds; 0 = a busy slot is a 503 at once',
+    ),
   SVC_LIVE_WAIT_SEC: number(0, 600)
     .default(10)
     .describe('longest time an utterance of a live session waits for the slot, seconds'),
   SVC_DRAIN_SEC: number(0, 3600)
     .default(30)
-    .describe('longest wait for requests under way when the gateway stops, seconds'),
+    .describe('how long running requests may finish when the gateway stops, seconds'),
 };
 
 const records = {
-  SVC_LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info').describe('detail of the log'),
-  SVC_OBS_METRICS_ENABLED: onOff.default(true).describe('metrics at start'),
+  SVC_LOG_LEVEL: z
+    .enum(['error', 'warn', 'info', 'debug'])
+    .default('info')
+    .describe('how detailed the log is'),
+  SVC_OBS_METRICS_ENABLED: onOff.default(true).describe('whether metrics are on at start'),
   SVC_OBS_METRICS_WINDOW_SEC: integer(1, 86_400)
     .default(3600)
     .describe('rolling window of the metrics, seconds'),
-  SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('access log at start'),
+  SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('whether the access log is on at start'),
   SVC_OBS_LOG_DIR: z
     .string()
     .min(1)
@@ -178,22 +180,18 @@ const records = {
     .describe('folder of the access log; `-` writes it to standard output'),
   SVC_OBS_LOG_PROBES: onOff
     .default(false)
-    .describe('whether `/health`, `/ready` and `/metrics` get lines in it when all is well'),
-  SVC_OBS_LOG_MAX_DAYS: number(0, 36_500)
-    .default(30)
-    .describe('age at which access logs are removed, days; may be a fraction'),
+    .describe('whether it also logs `/health`, `/ready` and `/metrics` when all is well'),
+  SVC_OBS_LOG_MAX_DAYS: number(0, 36_500).default(30).describe('days to keep access logs; may be a fraction'),
   SVC_OBS_LOG_MAX_GB: number(0.001, 1_048_576)
     .default(1)
-    .describe('size above which the oldest access logs are removed, GiB; may be a fraction'),
-  SVC_OBS_PAYLOAD_ENABLED: onOff.default(false).describe('payload capture at start'),
-  SVC_OBS_PAYLOAD_DIR: z.string().min(1).default('payloads').describe('folder of the captures'),
-  SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500)
-    .default(7)
-    .describe('age at which captures are removed, days; may be a fraction'),
+    .describe('largest size of all access logs, GiB; the oldest go first; may be a fraction'),
+  SVC_OBS_PAYLOAD_ENABLED: onOff.default(false).describe('whether payload capture is on at start'),
+  SVC_OBS_PAYLOAD_DIR: z.string().min(1).default('payloads').describe('folder for captures'),
+  SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500).default(7).describe('days to keep captures; may be a fraction'),
   SVC_OBS_PAYLOAD_MAX_GB: number(0, 1_048_576)
     .default(5)
-    .describe('size within which captures stay, GiB; the oldest are removed; may be a fraction'),
-  SVC_CRASH_DIR: z.string().min(1).default('crashes').describe('folder of the records of crashes'),
+    .describe('largest size of all captures, GiB; the oldest go first; may be a fraction'),
+  SVC_CRASH_DIR: z.string().min(1).default('crashes').describe('folder for crash records'),
 };
 
 /** The settings in groups, by what an operator wants to do. */
@@ -233,6 +231,14 @@ export interface UpstreamConfig {
   readonly isConfigured: boolean;
 }
 
+/** A setting that is set: its value as it may be shown, and where that came from. */
+export interface GivenSetting {
+  /** A secret is masked. */
+  readonly value: string;
+  /** `file`: a secret that was read from a file. `program`: the program that started this gateway in its process. */
+  readonly source: 'environment' | 'file' | 'program';
+}
+
 export type Config = Readonly<ReturnType<typeof configOf>>;
 
 /**
@@ -250,7 +256,7 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
   const given = givenSettings(env);
   const parsed = settings.safeParse(given);
   if (!parsed.success) throw refusedSetting(settings.shape, given, parsed.error);
-  const config = configOf(parsed.data, env);
+  const config = configOf(parsed.data, env, asShown(given, env, own));
   const refusal = refusesPorts(config) ?? refusesWyoming(config, parsed.data.SVC_WYOMING_KEYLESS);
   if (refusal !== null) throw new ConfigError(refusal);
   const known = [...Object.keys(settings.shape), ...SECRETS.map((name) => `${name}_FILE`)];
@@ -292,10 +298,32 @@ function listeningOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
   };
 }
 
+function observabilityOf(s: z.output<typeof settings>): InstrumentsConfig {
+  return {
+    metrics: s.SVC_OBS_METRICS_ENABLED,
+    accessLog: s.SVC_OBS_ACCESS_LOG_ENABLED,
+    payload: s.SVC_OBS_PAYLOAD_ENABLED,
+    metricsWindowSec: s.SVC_OBS_METRICS_WINDOW_SEC,
+    logDir: s.SVC_OBS_LOG_DIR === '-' ? '-' : resolve(s.SVC_OBS_LOG_DIR),
+    logProbes: s.SVC_OBS_LOG_PROBES,
+    logMaxDays: s.SVC_OBS_LOG_MAX_DAYS,
+    logMaxGb: s.SVC_OBS_LOG_MAX_GB,
+    payloadDir: resolve(s.SVC_OBS_PAYLOAD_DIR),
+    payloadMaxDays: s.SVC_OBS_PAYLOAD_MAX_DAYS,
+    payloadMaxGb: s.SVC_OBS_PAYLOAD_MAX_GB,
+  };
+}
+
 /** The settings under the names of the code, with a unit in the name where there is one. */
-function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
+function configOf(
+  s: z.output<typeof settings>,
+  env: NodeJS.ProcessEnv,
+  given: Readonly<Record<string, GivenSetting>>,
+) {
   const keepAlive = s.SVC_MODEL_KEEP_ALIVE_SEC;
   return {
+    /** The settings that are set, for people to see. */
+    given,
     ...listeningOf(s, env),
     ...upstreamsOf(s),
     modelDir: resolve(s.SVC_MODEL_DIR ?? defaultModelDir(env)),
@@ -346,19 +374,7 @@ function configOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
     allowedHosts: s.SVC_ALLOWED_HOSTS,
     /** How many reverse proxies are in front, or their subnets; 0 trusts none. */
     trustProxy: s.SVC_TRUST_PROXY,
-    observability: {
-      metrics: s.SVC_OBS_METRICS_ENABLED,
-      accessLog: s.SVC_OBS_ACCESS_LOG_ENABLED,
-      payload: s.SVC_OBS_PAYLOAD_ENABLED,
-      metricsWindowSec: s.SVC_OBS_METRICS_WINDOW_SEC,
-      logDir: s.SVC_OBS_LOG_DIR === '-' ? '-' : resolve(s.SVC_OBS_LOG_DIR),
-      logProbes: s.SVC_OBS_LOG_PROBES,
-      logMaxDays: s.SVC_OBS_LOG_MAX_DAYS,
-      logMaxGb: s.SVC_OBS_LOG_MAX_GB,
-      payloadDir: resolve(s.SVC_OBS_PAYLOAD_DIR),
-      payloadMaxDays: s.SVC_OBS_PAYLOAD_MAX_DAYS,
-      payloadMaxGb: s.SVC_OBS_PAYLOAD_MAX_GB,
-    } satisfies InstrumentsConfig,
+    observability: observabilityOf(s),
     /** Where records of crashes are kept. */
     crashDir: resolve(s.SVC_CRASH_DIR),
     logLevel: s.SVC_LOG_LEVEL,
@@ -379,7 +395,7 @@ const MAX_SECRET_BYTES = 64 * 1024;
  * The settings that the environment holds, as text.
  * @throws ConfigError for a value of spaces alone, and for a secret whose file cannot be read or holds nothing
  */
-export function givenSettings(env: NodeJS.ProcessEnv = process.env): Record<string, string> {
+function givenSettings(env: NodeJS.ProcessEnv): Record<string, string> {
   const texts = Object.keys(settings.shape).flatMap((name) => {
     const text = env[name] ?? '';
     const file = SECRETS.includes(name) ? (env[`${name}_FILE`] ?? '') : '';
@@ -392,6 +408,23 @@ export function givenSettings(env: NodeJS.ProcessEnv = process.env): Record<stri
   return Object.fromEntries(texts);
 }
 
+function asShown(
+  given: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv,
+  own: Settings,
+): Record<string, GivenSetting> {
+  const sourceOf = (name: string) => {
+    if (Object.entries(own).some(([set, value]) => set === name && value !== undefined)) return 'program';
+    return SECRETS.includes(name) && env[`${name}_FILE`] ? 'file' : 'environment';
+  };
+  return Object.fromEntries(
+    Object.entries(given).map(([name, text]) => {
+      const value = SECRETS.includes(name) ? MASK : withoutLogin(text);
+      return [name, { value, source: sourceOf(name) }];
+    }),
+  );
+}
+
 /** The lines of a file as a list. */
 function secretIn(path: string, setting: string): string {
   let text: string;
@@ -401,7 +434,7 @@ function secretIn(path: string, setting: string): string {
     if (file.size > MAX_SECRET_BYTES) throw new Error(`it has ${file.size} bytes`);
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigError(`${setting}: ${path} cannot be read: ${(error as Error).message}`);
+    throw new ConfigError(`${setting}: ${path} cannot be read: ${inWords(error).replace(`${path}: `, '')}`);
   }
   const lines = text.split('\n').map((line) => line.trim());
   const secret = lines.filter((line) => line !== '').join(',');

@@ -7,8 +7,14 @@ import { socketPathOf } from '../address.ts';
 import { cacheFolder } from '../machine.ts';
 import { isTruthy } from '../truthy.ts';
 
-export const number = (min: number, max: number) => z.coerce.number().min(min).max(max);
-export const integer = (min: number, max: number) => number(min, max).int();
+export const number = (min: number, max: number) =>
+  between(min, max, `Expected a number from ${min} to ${max}`);
+export const integer = (min: number, max: number) => {
+  const says = `Expected a whole number from ${min} to ${max}`;
+  return between(min, max, says).int(says);
+};
+const between = (min: number, max: number, says: string) =>
+  z.coerce.number(says).min(min, says).max(max, says);
 /**
  * Items between commas. Some lists restrict who may do what, and without an item they would restrict nothing, so a text
  * of commas alone is refused.
