@@ -4,11 +4,14 @@
 import { createCharts } from './admin/charts.js';
 import { createGateway } from './admin/gateway.js';
 import { putIn } from './admin/polite.js';
+import { showInTab } from './admin/tab.js';
 
 const { htmx } = globalThis;
 const LINGER_MS = 8000;
 const RATE_MS = 2000;
 const HISTORY_MS = 10_000;
+/** The state is asked for so seldom while the page is hidden, for the sake of its tab. */
+const HIDDEN_MS = 15_000;
 
 const gateway = createGateway(refresh);
 const isPoll = ({ requestConfig }) => requestConfig.verb === 'get';
@@ -27,6 +30,8 @@ htmx.defineExtension('polite', {
     for (const time of fragment.querySelectorAll('time')) localize(time);
     const added = putIn(target, fragment);
     for (const element of target.querySelectorAll('[data-linger]')) letGo(element);
+    const { tab, title } = target.querySelector('[data-tab]')?.dataset ?? {};
+    if (tab !== undefined) showInTab(tab, title);
     return added;
   },
 });
@@ -36,7 +41,6 @@ function localize(time) {
   const at = new Date(time.dateTime);
   const today = at.toDateString() === new Date().toDateString();
   const day = today ? '' : `${at.toLocaleDateString([], { day: 'numeric', month: 'short' })} `;
-  time.title = at.toLocaleString();
   time.textContent = day + at.toLocaleTimeString([], { hourCycle: 'h23' });
 }
 
@@ -49,9 +53,17 @@ function letGo(element) {
 
 /* Failures, for which htmx itself swaps nothing */
 
+let stateAskedAt = 0;
+/** A hidden page asks for nothing but what its tab shows, and for that seldom. */
+function isUnseen({ elt }) {
+  if (!document.hidden && elt.id !== 'state') return false;
+  if (document.hidden && (elt.id !== 'state' || performance.now() - stateAskedAt < HIDDEN_MS)) return true;
+  stateAskedAt = performance.now();
+  return false;
+}
 document.addEventListener('htmx:beforeRequest', (event) => {
-  // No request is sent while the page is hidden, or while the lack of a key would leave the answer unseen.
-  if (isPoll(event.detail) && (document.hidden || gateway.isLocked)) event.preventDefault();
+  // Nor is a request sent while the lack of a key would leave the answer unseen.
+  if (isPoll(event.detail) && (gateway.isLocked || isUnseen(event.detail))) event.preventDefault();
 });
 document.addEventListener('htmx:afterRequest', ({ detail }) => {
   if (detail.xhr.status > 0) gateway.reachable();
@@ -59,12 +71,14 @@ document.addEventListener('htmx:afterRequest', ({ detail }) => {
 for (const name of ['htmx:sendError', 'htmx:timeout']) {
   document.addEventListener(name, ({ detail }) => {
     if (isPoll(detail)) gateway.unreachable();
-    else gateway.fail('The gateway cannot be reached; nothing was done.');
+    else gateway.fail('Cannot reach the gateway. Nothing was done.');
   });
 }
 document.addEventListener('htmx:responseError', ({ detail }) => {
   gateway.refused(detail.xhr.status, detail.xhr.responseText, !isPoll(detail));
 });
+for (const filter of document.querySelectorAll('form[role="search"]'))
+  filter.addEventListener('submit', (event) => event.preventDefault());
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) refresh();
 });
@@ -88,7 +102,7 @@ confirmation.addEventListener('close', () => {
   // The close event comes late: by then the next question may be open.
   if (confirmation.open || confirmation.returnValue !== 'yes') return;
   if (asked.elt.isConnected) asked.issueRequest(true);
-  else gateway.fail('That is over already; nothing was done.');
+  else gateway.fail('That has already ended. Nothing was done.');
 });
 
 /* Charts */

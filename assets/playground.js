@@ -2,6 +2,7 @@
 import { createKeyDialog } from './key-dialog.js';
 import { createChat } from './playground/chat.js';
 import { createModelChoice } from './playground/choices.js';
+import { createCode } from './playground/code.js';
 import { createLive } from './playground/live.js';
 import { createClient } from './playground/request.js';
 import { createSpeech } from './playground/speech.js';
@@ -26,7 +27,11 @@ const client = createClient(
   }),
 );
 
+let code = null;
+const showCode = () => code?.show();
+
 const transcription = createTranscription(client, {
+  chosen: showCode,
   file: () => tabs.select('transcription'),
   done: refreshModels,
 });
@@ -34,32 +39,51 @@ const liveChoice = createModelChoice(partsOf('live', 'model language note'));
 createLive(
   {
     button: el('live'),
-    ...partsOf('live', 'label stop copy box status problem text finals partials'),
+    ...partsOf('live', 'label stop pause copy exports sound clear box status problem why again'),
+    ...partsOf('live', 'meter level clock soundNote microphoneField microphone text finals partials'),
   },
   liveChoice.read,
   client.models,
 );
 const speech = createSpeech(
-  partsOf('speech', 'form model voice voiceNote text start stop status problem busy result audio download'),
+  partsOf(
+    'speech',
+    'form model voice voiceNote format formatNote speed text start stop pause status problem busy result audio download',
+  ),
   client,
 );
 
 const chat = createChat(
-  partsOf('chat', 'form model text start stop again status problem busy messages'),
+  partsOf(
+    'chat',
+    'form model text system temperature maxTokens start stop again editing leave status problem busy messages',
+  ),
   client,
 );
 
 const voice = createVoice(
   partsOf(
     'voice',
-    'form chatModel speechModel voice voiceNote start stop say status problem busy level messages audio',
+    'form chatModel voice voiceNote mode instructions tools microphoneField microphone start stop hold interrupt ' +
+      'clear status problem busy level hearing messages',
   ),
   client,
 );
 
+code = createCode(partsOf('code', 'card text curlName copy note'), {
+  transcription: transcription.code,
+  live: liveChoice.read,
+  speech: speech.code,
+  chat: chat.code,
+  voice: voice.code,
+});
+
 /** The tabs that have something to do when they are opened. */
-const opening = { speech, voice };
-const tabs = createTabs(el('tabs'), el('missing'), (name) => opening[name]?.open());
+const opening = { speech, chat, voice };
+const tabs = createTabs(el('tabs'), el('missing'), (name) => {
+  code.open(name);
+  opening[name]?.open();
+});
 
 async function refreshModels() {
   try {
@@ -69,12 +93,12 @@ async function refreshModels() {
     liveChoice.setModels(able('asr'));
     speech.setModels(able('tts'));
     chat.setModels(able('llm'));
-    voice.setModels(able('llm'), able('tts'));
+    voice.setModels(able('llm'));
     tabs.offer(new Set(list.flatMap(({ capabilities }) => capabilities)));
   } catch (error) {
     transcription.say(`The models cannot be listed: ${error.message}`);
   }
-  transcription.showCode();
+  showCode();
 }
 
 refreshModels();

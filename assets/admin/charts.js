@@ -58,7 +58,7 @@ export function createCharts(ask) {
       times.map((_, at) => counts.slice(from).reduce((sum, its) => sum + its[at], 0)),
     );
     const most = Math.max(0, ...(stacked[0] ?? []));
-    rate.show([times, ...stacked], most > 0 ? `at most ${most} in a second of the last three minutes` : null);
+    rate.show([times, ...stacked], most > 0 ? `at most ${most} in one second, last three minutes` : null);
   }
 
   function showHistory() {
@@ -72,10 +72,10 @@ export function createCharts(ask) {
     const none = times.map(() => null);
     const { p50 = none, p95 = none, p99 = none } = categories[of]?.latency_ms ?? {};
     const last = p95.findLast((value) => value !== null) ?? null;
-    latency.show([times, p99, p95, p50], last === null ? null : `p95 was ${milliseconds(last)} last`);
+    latency.show([times, p99, p95, p50], last === null ? null : `latest p95 ${milliseconds(last)}`);
     const factors = ['asr', 'tts'].map((name) => categories[name]?.rtf_p50 ?? none);
     const lastFactor = factors.flat().findLast((value) => value !== null) ?? null;
-    rtf.show([times, ...factors], lastFactor === null ? null : `${lastFactor} last`);
+    rtf.show([times, ...factors], lastFactor === null ? null : `latest ${lastFactor}`);
   }
 
   async function draw(query) {

@@ -1,5 +1,6 @@
 /** Knows whether the gateway answers, and tells the reader when it does not, refuses, or needs a key first. */
 import { createKeyDialog } from '../key-dialog.js';
+import { showInTab } from './tab.js';
 
 const el = (id) => document.getElementById(id);
 
@@ -34,7 +35,7 @@ export function createGateway(refresh) {
       if (key === null) return;
       const status = await signIn(key);
       if (status === 401) continue;
-      if (status >= 400) return fail(`The key could not be tried: the gateway answered ${status}`);
+      if (status >= 400) return fail(`The key could not be checked: the gateway answered ${status}`);
       break;
     }
     locked = false;
@@ -61,7 +62,7 @@ export function createGateway(refresh) {
       const { ok, status } = await fetch(SESSION, { method: 'DELETE' });
       if (!ok) return fail(`You are still signed in: the gateway answered ${status}`);
     } catch {
-      return fail('You are still signed in: the gateway cannot be reached');
+      return fail('You are still signed in: cannot reach the gateway');
     }
     // Nothing of what was shown stays on the screen.
     location.assign(DASHBOARD);
@@ -83,14 +84,16 @@ export function createGateway(refresh) {
       awaySince = new Date();
       const since = awaySince.toLocaleTimeString([], { hourCycle: 'h23' });
       el('unreachable').textContent =
-        `The gateway has not been reachable since ${since}. What you see is from before; this page tries again by itself.`;
+        `The gateway has been unreachable since ${since}. This page shows the last known state and keeps trying.`;
       el('unreachable').hidden = false;
+      showInTab('bad', 'Not reachable');
     },
 
     reachable() {
       if (awaySince === null) return;
       awaySince = null;
       el('unreachable').hidden = true;
+      showInTab('ok');
       refresh();
     },
 
@@ -110,6 +113,6 @@ function messageOf(body) {
     const { message, request_id: id } = JSON.parse(body).error;
     return id === undefined ? message : `${message}; request id ${id}`;
   } catch {
-    return 'The gateway refused';
+    return 'The gateway refused the request';
   }
 }

@@ -68,7 +68,10 @@ function mergeElement(old, node, added) {
   for (const { name, value } of [...node.attributes]) {
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
-  for (const { name } of [...old.attributes]) if (!node.hasAttribute(name)) old.removeAttribute(name);
+  // The reader opens a fold, and it stays open.
+  const isTheirs = (name) => name === 'open' && old.nodeName === 'DETAILS';
+  for (const { name } of [...old.attributes])
+    if (!node.hasAttribute(name) && !isTheirs(name)) old.removeAttribute(name);
   mergeChildren(old, node, added);
 }
 

@@ -1,135 +1,135 @@
-/** The chat tab: messages and answers that grow while they are written. */
+/** The chat tab: a conversation whose last question can be asked again, and how the model is asked. */
 import { fillModels } from './choices.js';
-import { createFollowing } from './following.js';
+import { answer, createConversation } from './conversation.js';
 import { createJob } from './job.js';
+import { loadMarkdown } from './markdown.js';
+import { rememberSettings } from './settings.js';
 
-/** What is sent along at most, so that a long talk still fits what a model remembers. */
-const MAX_MESSAGES = 40;
-
-/**
- * Shows one message after the other.
- * @param list an `ol` in a `log` that scrolls
- * @param composer what stays in view while the conversation grows above it; none where there is nothing to write
- */
-export function createConversation(list, composer = null) {
-  let messages = [];
-  const box = list.closest('[role="log"]');
-  const following = createFollowing(box);
-  const grown = () => {
-    if (following.grown()) composer?.scrollIntoView({ block: 'nearest' });
-  };
+/** What a request has besides its messages. An empty field leaves the choice to the model. */
+function createSettings({ system, temperature, maxTokens }) {
+  rememberSettings('voxgate-chat-settings', [system, temperature, maxTokens]);
+  const set = (field) => field.value.trim() !== '' && field.checkValidity();
   return {
-    /** The newest messages, as a request has them. Some models refuse those that do not begin with one of the user. */
-    get messages() {
-      const newest = messages.slice(-MAX_MESSAGES);
-      return newest.slice(newest.findIndex(({ role }) => role === 'user'));
-    },
-    clear() {
-      messages = [];
-      following.reset();
-      list.replaceChildren();
-    },
-    /** A screen reader reads an answer once, when it is whole. */
-    set isGrowing(value) {
-      box.setAttribute('aria-busy', String(value));
-    },
-    /** @returns the message, which grows by `append(text)`; `remove()` tells whether it was still there to take away */
-    add(role, content = '') {
-      const message = { role, content };
-      const row = document.createElement('li');
-      row.className = `message ${role}`;
-      const who = document.createElement('b');
-      who.className = 'note';
-      who.textContent = role === 'user' ? 'You' : 'Model';
-      const said = document.createElement('p');
-      said.dir = 'auto';
-      said.textContent = content;
-      row.append(who, said);
-      messages.push(message);
-      list.append(row);
-      grown();
-      return {
-        append(text) {
-          message.content += text;
-          said.textContent = message.content;
-          grown();
-        },
-        remove() {
-          const wasThere = row.isConnected;
-          messages = messages.filter((each) => each !== message);
-          row.remove();
-          return wasThere;
-        },
-        get content() {
-          return message.content;
-        },
-      };
-    },
+    before: () => (system.value.trim() === '' ? [] : [{ role: 'system', content: system.value.trim() }]),
+    read: () => ({
+      ...(set(temperature) && { temperature: Number(temperature.value) }),
+      ...(set(maxTokens) && { max_tokens: Number(maxTokens.value) }),
+    }),
   };
 }
 
 /**
- * Asks the model, and shows the answer while it comes. What got no answer does not stay in the conversation, because some
- * models refuse two messages of the user in a row.
- * @param content what the user says
- * @param before messages that the model reads first, and that are not shown
- * @param onNothing called when there is no answer, unless the conversation was cleared
- * @returns the whole text
+ * @param parts elements by name: form, model, text, system, temperature, maxTokens, start, stop, again, editing, leave,
+ *   status, problem, busy, messages
  */
-export async function answer(client, asked, { signal, served }, say) {
-  const { model, conversation, content, before = [], onNothing } = asked;
-  const question = conversation.add('user', content);
-  const messages = [...before, ...conversation.messages];
-  const reply = conversation.add('assistant');
-  conversation.isGrowing = true;
-  try {
-    await served(() => {
-      say('Waiting for the answer.');
-      return client.chat({ model, messages }, signal, (text) => reply.append(text));
-    });
-    return reply.content;
-  } finally {
-    conversation.isGrowing = false;
-    if (reply.content === '') {
-      reply.remove();
-      if (question.remove()) onNothing?.();
-    }
-  }
-}
-
-/** @param parts elements by name: form, model, text, start, stop, again, status, problem, busy, messages */
 export function createChat(parts, client) {
   const { form, model, text, again, messages } = parts;
   const job = createJob(parts);
-  const conversation = createConversation(messages, form);
+  const conversation = createConversation(messages, form, { keep: 'voxgate-chat', canRetake: true });
+  const settings = createSettings(parts);
+  /** The question that is being edited, with its answer, and what was written before. */
+  const edit = createEdit(parts);
 
-  form.addEventListener('submit', (event) => {
-    event.preventDefault();
-    const content = text.value.trim();
-    if (content === '' || job.isRunning) return;
-    text.value = '';
+  /** @param taken what the question replaces; null for one more */
+  function ask(content, taken, onNothing) {
     again.hidden = false;
-    const onNothing = () => {
-      text.value ||= content;
+    const asked = {
+      ...{ model: model.value, conversation, content },
+      ...{ before: settings.before(), settings: settings.read() },
+      onNothing() {
+        taken?.putBack();
+        again.hidden = conversation.isEmpty;
+        onNothing();
+      },
     };
-    const asked = { model: model.value, conversation, content, onNothing };
     job.run(async (signal, served) => {
       const said = await answer(client, asked, { signal, served }, job.say);
       job.say(said === '' ? 'The model wrote nothing.' : 'Done.');
     });
+  }
+
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    const content = text.value.trim();
+    if (content === '') return;
+    if (job.isRunning)
+      return job.say('The answer is still coming. Send this when it is done, or stop the answer.');
+    if (edit.isOn) {
+      edit.leave();
+      return ask(content, conversation.takeBack(), () => edit.begin(content));
+    }
+    text.value = '';
+    ask(content, null, () => {
+      // Keeps what was typed in the meantime, too.
+      text.value = [content, text.value].filter((part) => part !== '').join('\n\n');
+    });
   });
   text.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape' && edit.isOn) return edit.leave();
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     form.requestSubmit();
   });
+  messages.addEventListener('click', ({ target }) => {
+    const action = target.closest('.retake')?.dataset.do;
+    if (action === undefined || job.isRunning) return;
+    const taken = conversation.takeBack();
+    if (action === 'edit') {
+      taken.putBack();
+      return edit.begin(taken.content);
+    }
+    edit.leave();
+    ask(taken.content, taken, () => {});
+    parts.stop.focus(); // the button went with its answer
+  });
   again.addEventListener('click', () => {
     job.drop();
+    edit.leave();
     conversation.clear();
     again.hidden = true;
     job.say('Write something to begin.');
     text.focus();
   });
+  again.hidden = conversation.isEmpty;
+  text.value ||= conversation.unanswered;
+  if (!conversation.isEmpty) job.say('Your conversation is still here.');
 
-  return { setModels: (list) => fillModels(model, list) };
+  return {
+    /** The first answer then finds what renders it. */
+    open: () => void loadMarkdown().catch(() => {}),
+    setModels: (list) => fillModels(model, list),
+    code: () => ({ model: model.value, content: text.value.trim() || 'Hello!' }),
+  };
+}
+
+/** The last question comes into the box to be changed; what was written there waits. */
+function createEdit({ text, editing, leave }) {
+  let isOn = false;
+  let draft = '';
+
+  function giveUp() {
+    if (!isOn) return;
+    text.value = draft;
+    isOn = false;
+    editing.hidden = true;
+  }
+
+  leave.addEventListener('click', () => {
+    giveUp();
+    text.focus();
+  });
+  return {
+    get isOn() {
+      return isOn;
+    },
+    begin(question) {
+      if (!isOn) draft = text.value;
+      isOn = true;
+      text.value = question;
+      editing.hidden = false;
+      text.focus();
+    },
+    /** Gives up the change. */
+    leave: giveUp,
+  };
 }

@@ -1,4 +1,6 @@
 /** These are the forms: they offer models and languages, and read what the visitor has chosen. */
+import { rememberSettings } from './settings.js';
+import { shortSize } from './sizes.js';
 
 /**
  * A model and the language that is spoken, among those that the model knows.
@@ -10,9 +12,13 @@ export function createModelChoice({ model, language, note }) {
   function describe() {
     const chosen = models.find(({ id }) => id === model.value);
     if (chosen === undefined) return '';
-    if (chosen.is_routing_alias) return 'Chooses by language, and says why.';
-    const state = chosen.loaded ? 'Loaded' : chosen.installed ? 'Installed' : 'Not on disk: downloaded first';
-    return `${state}${chosen.supports_streaming ? '' : '; gives its text all at once'}.`;
+    if (chosen.is_routing_alias) return 'Picks a model by language, and says why.';
+    const state = chosen.loaded
+      ? 'Loaded'
+      : chosen.installed
+        ? 'Installed'
+        : `Not on disk: downloaded first${sizeIn(chosen)}`;
+    return `${state}${chosen.supports_streaming ? '' : '; its text arrives all at once'}.`;
   }
 
   function fillLanguages() {
@@ -35,8 +41,8 @@ export function createModelChoice({ model, language, note }) {
   return {
     setModels(list) {
       models = list;
-      const state = ({ loaded, installed }) =>
-        loaded ? 'loaded' : installed ? 'installed' : 'to be downloaded';
+      const state = (entry) =>
+        entry.loaded ? 'loaded' : entry.installed ? 'installed' : `to be downloaded${sizeIn(entry)}`;
       const label = (entry) => (entry.is_routing_alias ? entry.id : `${entry.id} (${state(entry)})`);
       fillModels(model, list, label);
       show();
@@ -44,7 +50,14 @@ export function createModelChoice({ model, language, note }) {
     say(text) {
       note.textContent = text;
     },
+    /** Whether the weights of a model were not on disk when the models were listed last. */
+    isMissing: (id) => models.some((entry) => entry.id === id && !entry.installed),
     read: () => ({ model: model.value || 'auto', language: language.value }),
+    /** The chosen model where it translates, else one that does; null without any. */
+    translator(chosen) {
+      const able = models.filter((entry) => entry.supports_translation);
+      return (able.find(({ id }) => id === chosen) ?? able[0])?.id ?? null;
+    },
     /** Finds the code of a language that the gateway named (`english`); empty when no model has that language. */
     codeOf(name) {
       const codes = new Set(models.flatMap(({ languages }) => languages ?? []));
@@ -53,6 +66,8 @@ export function createModelChoice({ model, language, note }) {
   };
 }
 
+const sizeIn = ({ size_bytes: bytes }) => (bytes > 0 ? `, ${shortSize(bytes)}` : '');
+
 /** Offers models and keeps the chosen one, where it is still there. */
 export function fillModels(select, list, label = ({ id }) => id) {
   const before = select.value;
@@ -60,9 +75,18 @@ export function fillModels(select, list, label = ({ id }) => id) {
   select.value = list.some(({ id }) => id === before) ? before : (list[0]?.id ?? '');
 }
 
-/** All choices for a transcription. @param onChange () => void */
+const FIELDS = ['model', 'language', 'word-times', 'diarize', 'translate', 'prompt', 'granularity'];
+
+/** All choices for a transcription, as they were on the last visit. @param onChange () => void */
 export function createChoices(form, onChange) {
   const el = (id) => form.querySelector(`#${id}`);
+  rememberSettings('voxgate-transcription', FIELDS.map(el));
+  /** What is on must be seen. */
+  function unfold() {
+    if (el('translate').checked || el('prompt').value !== '' || el('granularity').value !== 'sentence')
+      el('granularity').closest('details').open = true;
+  }
+  unfold();
   const choice = createModelChoice({ model: el('model'), language: el('language'), note: el('model-note') });
   form.addEventListener('input', onChange);
   return {
@@ -70,6 +94,23 @@ export function createChoices(form, onChange) {
     setModels(list) {
       choice.setModels(list);
       onChange();
+    },
+    /** Sets the form to what a take was made with; a model that is gone leaves the one that is chosen. */
+    write({ model, language, translate, prompt, diarize, wordTimes, granularity }) {
+      const has = (id, value) => [...el(id).options].some((option) => option.value === value);
+      const set = (id, value) => {
+        if (typeof value === 'boolean') el(id).checked = value;
+        else if (el(id).options === undefined || has(id, value)) el(id).value = value;
+        el(id).dispatchEvent(new Event('input', { bubbles: true }));
+      };
+      set('model', model);
+      set('language', language); // those of the model
+      set('translate', translate);
+      set('prompt', prompt);
+      set('diarize', diarize);
+      set('word-times', wordTimes);
+      set('granularity', granularity);
+      unfold();
     },
     read: () => ({
       ...choice.read(),

@@ -1,101 +1,174 @@
-/** Several files at once: a table with a row for each, and one file at a time, because the gateway has one slot. */
-import { shortTime } from './captions.js';
+/** Several files at once: a list with a row for each, and one file at a time, because the gateway has one slot. */
+import { createFileRow } from './file-row.js';
 import { toFields } from './request.js';
-import { download } from './take.js';
+import { renamed } from './speakers.js';
+import { download, save, toDownload } from './take.js';
+import { toZip } from './zip.js';
 
-/** What the summary of a text shows of it. */
-const EXCERPT = 60;
-
-/** @param parts elements by name: box, rows; @param job the one of the tab */
-export function createFiles({ box, rows }, job, client) {
+/**
+ * @param parts elements by name: box, rows, kind, all, clear
+ * @param job the one of the tab
+ * @param on open(entry), finished(entry), clear(), done(), and choices() of the form
+ */
+export function createFiles({ box, rows, kind, all, clear }, job, client, on) {
   let entries = [];
+  let isRunning = false;
+
+  const among = (...states) => entries.filter(({ state }) => states.includes(state));
+  const toNames = ({ answer, names }) => renamed(answer, (label) => names.get(label) || label);
+  const toFile = (entry) => {
+    const answer = toNames(entry);
+    return [kind.value, answer.segments, answer, entry.file.name, entry.translation];
+  };
+
+  function show(entry, state, words) {
+    entry.state = state;
+    entry.heardSec = 0;
+    entry.row.show(state, words);
+    showAll();
+  }
+
+  function showAll() {
+    all.disabled = among('done').length === 0;
+    clear.disabled = isRunning;
+  }
 
   function add(file) {
     const entry = {
       file,
-      state: 'waiting',
       own: new AbortController(),
       durationSec: Number.NaN,
-      heardSec: 0,
+      names: new Map(),
+      translation: null,
     };
-    const row = document.createElement('tr');
-    const name = document.createElement('th');
-    name.scope = 'row';
-    name.textContent = file.name;
-    const state = document.createElement('td');
-    const label = document.createElement('span');
-    const progress = document.createElement('progress');
-    progress.max = 1;
-    progress.setAttribute('aria-label', `Transcribed of ${file.name}`);
-    state.append(label, progress);
-    const text = document.createElement('td');
-    const actions = document.createElement('td');
-    const cancel = button('Cancel', `Cancel ${file.name}`, () => {
-      entry.own.abort();
-      if (entry.state === 'waiting') entry.show('cancelled', 'Cancelled');
+    entry.row = createFileRow(file, {
+      cancel() {
+        entry.own.abort();
+        if (entry.state === 'waiting') show(entry, 'cancelled');
+      },
+      retry() {
+        again(entry);
+        run();
+      },
+      open: () => on.open(entry),
+      download: () => download(...toFile(entry)),
     });
-    actions.append(cancel);
-    row.append(name, state, text, actions);
-    rows.append(row);
-
-    entry.show = (next, words) => {
-      entry.state = next;
-      label.textContent = words;
-      progress.hidden = next !== 'running';
-      entry.heardSec = 0;
-      if (next === 'running') progress.removeAttribute('value');
-      cancel.hidden = next !== 'running' && next !== 'waiting';
-    };
-    entry.heard = (sec) => {
-      entry.heardSec = sec;
-      label.textContent = shortTime(sec);
-      if (!(entry.durationSec > 0)) return;
-      progress.value = Math.min(1, sec / entry.durationSec);
-      label.textContent += ` of ${shortTime(entry.durationSec)}`;
-    };
-    entry.finish = (answer) => {
-      entry.show('done', 'Done');
-      text.append(folded(answer.text.trim() || 'No speech was found.'));
-      for (const kind of ['txt', 'srt', 'vtt', 'json'])
-        actions.append(
-          button(kind, `Download ${file.name} as ${kind}`, () =>
-            download(kind, answer.segments, answer, file.name),
-          ),
-        );
-    };
-    entry.show('waiting', 'Waiting');
-    durationOf(file).then((sec) => {
-      entry.durationSec = sec;
-      if (entry.state === 'running' && entry.heardSec > 0) entry.heard(entry.heardSec);
-    });
+    rows.append(entry.row.element);
     entries.push(entry);
+    show(entry, 'waiting');
+    durationOf(file).then((sec) => {
+      if (!(sec > 0)) return;
+      entry.durationSec = sec;
+      entry.row.setLength(sec);
+      if (entry.state === 'running' && entry.heardSec > 0) entry.row.heard(entry.heardSec, sec);
+    });
   }
 
-  async function transcribe(entry, fields, jobSignal, served) {
+  function again(entry) {
+    entry.own = new AbortController();
+    show(entry, 'waiting', '');
+  }
+
+  /** Also after the file was opened and transcribed there. */
+  function finish(entry, answer, tookSec, settings) {
+    Object.assign(entry, { tookSec, settings, translation: null });
+    edit(entry, answer);
+    on.finished(entry);
+  }
+
+  function edit(entry, answer) {
+    entry.answer = answer;
+    show(entry, 'done', answer.text.trim() || 'No speech was found.');
+  }
+
+  function hear(entry, event, startedAt, settings) {
+    if (event.type === 'accepted') show(entry, 'running');
+    if (event.type === 'transcript.text.delta') {
+      entry.heardSec = event.end;
+      entry.row.heard(event.end, entry.durationSec);
+    }
+    if (event.type !== 'transcript.text.done') return;
+    const { type: _, ...answer } = event;
+    finish(entry, answer, (performance.now() - startedAt) / 1000, settings);
+  }
+
+  async function transcribe(entry, settings, jobSignal, served) {
     const signal = AbortSignal.any([jobSignal, entry.own.signal]);
     try {
       await served(() => {
-        entry.show('running', 'Sending');
+        const startedAt = performance.now();
+        show(entry, 'sending');
         job.say(`Transcribing ${entry.file.name}.`);
-        return client.transcribe(entry.file, fields, signal, (event) => {
-          if (event.type === 'accepted') entry.show('running', 'Transcribing');
-          if (event.type === 'transcript.text.delta') entry.heard(event.end);
-          if (event.type === 'transcript.text.done') entry.finish(event);
-        });
+        return client.transcribe(entry.file, toFields(settings), signal, (event) =>
+          hear(entry, event, startedAt, settings),
+        );
       }, signal);
     } catch (error) {
       if (jobSignal.aborted) {
-        entry.show('waiting', 'Waiting');
+        show(entry, 'waiting');
         throw error;
       }
-      if (entry.own.signal.aborted) entry.show('cancelled', 'Cancelled');
-      else entry.show('failed', `Failed: ${error.message}`);
+      if (entry.own.signal.aborted) show(entry, 'cancelled');
+      else show(entry, 'failed', inWords(error));
     }
   }
 
+  /** Works through the waiting files, including any added in the meantime. After a stop the rest wait for a new start. */
+  async function run() {
+    if (job.isRunning) return;
+    isRunning = true;
+    showAll();
+    const isCurrent = await job.run(async (signal, served) => {
+      for (;;) {
+        const [next] = among('waiting');
+        if (next === undefined) break;
+        await transcribe(next, on.choices(), signal, served);
+      }
+      job.say(counted());
+    });
+    if (!isCurrent) return; // the list was cleared meanwhile
+    isRunning = false;
+    showAll();
+    on.done();
+  }
+
+  function counted() {
+    const failed = among('failed').length;
+    const done = `Done: ${among('done').length} of ${entries.length} files`;
+    return failed === 0 ? `${done}.` : `${done}, ${failed} failed.`;
+  }
+
+  all.addEventListener('click', async () => {
+    const files = await Promise.all(among('done').map((entry) => toDownload(...toFile(entry))));
+    save(await toZip(files), 'transcripts.zip');
+    job.say(files.length === 1 ? '1 file is in the zip.' : `${files.length} files are in the zip.`);
+  });
+  clear.addEventListener('click', on.clear);
+
   return {
+    finish,
+    /** The text of a finished file was changed. */
+    edit,
+    /** The file that was kept as this take; undefined where none was. */
+    ofTake: (id) => entries.find(({ takeId }) => takeId === id),
+    /** True while something else is shown in the place of the list. */
+    get isAside() {
+      return entries.length > 0 && box.hidden;
+    },
+    focus: () => kind.focus(),
+    /** The files that have no text yet. */
+    get undone() {
+      return entries.filter(({ state }) => state !== 'done').map(({ file }) => file);
+    },
     get count() {
       return entries.length;
+    },
+    get isRunning() {
+      return isRunning;
+    },
+    say: () => job.say(counted()),
+    show(isShown) {
+      box.hidden = !isShown;
     },
     add(files) {
       for (const file of files) add(file);
@@ -103,45 +176,23 @@ export function createFiles({ box, rows }, job, client) {
     },
     clear() {
       entries = [];
+      isRunning = false;
       rows.replaceChildren();
       box.hidden = true;
     },
-    /** Does what waits, also what is added meanwhile. A stop leaves the rest waiting for another start. */
-    run(choices) {
-      return job.run(async (signal, served) => {
-        for (;;) {
-          const next = entries.find(({ state }) => state === 'waiting');
-          if (next === undefined) break;
-          await transcribe(next, toFields(choices), signal, served);
-        }
-        const done = entries.filter(({ state }) => state === 'done').length;
-        job.say(`Done: ${done} of ${entries.length} files.`);
-      });
+    /** Where nothing waits, what was not done is tried again, and where all was done, all of it. */
+    start() {
+      if (among('waiting').length === 0) {
+        const undone = among('failed', 'cancelled');
+        for (const entry of undone.length > 0 ? undone : entries) again(entry);
+      }
+      return run();
     },
   };
 }
 
-function button(text, label, onClick) {
-  const element = document.createElement('button');
-  element.type = 'button';
-  element.className = 'small';
-  element.textContent = text;
-  element.setAttribute('aria-label', label);
-  element.addEventListener('click', onClick);
-  return element;
-}
-
-/** A long text would make its row as high as the page. */
-function folded(text) {
-  const said = document.createElement(text.length > EXCERPT ? 'details' : 'p');
-  said.dir = 'auto';
-  if (text.length <= EXCERPT) said.textContent = text;
-  else {
-    const summary = document.createElement('summary');
-    summary.textContent = `${text.slice(0, EXCERPT)}…`;
-    said.append(summary, text);
-  }
-  return said;
+function inWords({ message, requestId = null }) {
+  return requestId === null ? message : `${message}. Request id: ${requestId}`;
 }
 
 /** Not a number where this browser cannot tell. */

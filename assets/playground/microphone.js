@@ -3,11 +3,16 @@
 /**
  * @param onPiece (bytes: Uint8Array of 100 ms) => void
  * @param onGone () => void, called when the microphone is unplugged or its permission is taken back
+ * @param options `deviceId` is the chosen microphone; empty, or gone, for the system's choice. `cancelsEcho` is for a
+ *   page that speaks while it listens; else filters take from speech what a recognizer could have used
  * @returns {Promise<() => Promise<void>>} stops listening
  */
-export async function listen(onPiece, onGone) {
+export async function listen(onPiece, onGone, { deviceId = '', cancelsEcho = false } = {}) {
   const stream = await navigator.mediaDevices.getUserMedia({
-    audio: { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: true },
+    audio: {
+      ...{ channelCount: 1, echoCancellation: cancelsEcho, noiseSuppression: false, autoGainControl: true },
+      ...(deviceId !== '' && { deviceId: { ideal: deviceId } }),
+    },
   });
   let context = null;
   const stop = async () => {
@@ -32,6 +37,12 @@ export async function listen(onPiece, onGone) {
     throw error;
   }
   return stop;
+}
+
+/** @returns the loudest sample of a piece, 0..1 */
+export function toLevel(bytes) {
+  const samples = new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
+  return samples.reduce((loudest, sample) => Math.max(loudest, Math.abs(sample)), 0) / 32_768;
 }
 
 /** Puts a failure of `listen` into a sentence. */

@@ -1,5 +1,7 @@
 /** Plays the audio and draws its controls: play, speed, and a waveform that is a slider for mouse, touch and keys. */
 import { shortTime } from './captions.js';
+import { rememberSettings } from './settings.js';
+import { shortSize } from './sizes.js';
 import { decode } from './sound.js';
 import { createWaveform } from './waveform.js';
 
@@ -8,6 +10,7 @@ const STEP_SEC = 5;
 /** @param parts elements by name; @param onTime (sec), called while playing and after every jump */
 export function createPlayer({ audio, wave, play, time, speed, note, name, facts }, onTime) {
   const waveform = createWaveform(wave.querySelector('canvas'));
+  rememberSettings('voxgate-player', [speed]);
   let durationSec = 0;
   let url = null;
   let loads = 0;
@@ -63,7 +66,7 @@ export function createPlayer({ audio, wave, play, time, speed, note, name, facts
   audio.addEventListener('error', () => {
     if (url === null) return;
     play.disabled = true;
-    say('This browser cannot play this format. The gateway may well understand it.');
+    say('This browser cannot play this format, but the gateway may be able to read it.');
   });
   play.addEventListener('click', () => (audio.paused ? audio.play().catch(() => undefined) : audio.pause()));
   speed.addEventListener('change', () => {
@@ -100,23 +103,35 @@ export function createPlayer({ audio, wave, play, time, speed, note, name, facts
     event.preventDefault();
   });
 
+  function empty(fileName) {
+    loads += 1;
+    audio.pause();
+    if (url !== null) URL.revokeObjectURL(url);
+    url = null;
+    durationSec = 0;
+    name.textContent = fileName;
+    name.title = fileName;
+    say('');
+    waveform.setSamples(null);
+    waveform.update({ spans: [], lanes: 1, live: null, durationSec: 0, atSec: 0 });
+  }
+
   return {
     seek,
+    playFrom(sec) {
+      seek(sec);
+      if (audio.paused) play.click();
+    },
+    toggle: () => play.click(),
+    pause: () => audio.pause(),
     get durationSec() {
       return durationSec;
     },
     async load(file) {
-      const mine = ++loads;
-      audio.pause();
-      if (url !== null) URL.revokeObjectURL(url);
-      durationSec = 0;
-      name.textContent = file.name;
-      name.title = file.name;
-      facts.textContent = size(file.size);
+      empty(file.name);
+      const mine = loads;
+      facts.textContent = shortSize(file.size);
       play.disabled = false;
-      say('');
-      waveform.setSamples(null);
-      waveform.update({ spans: [], lanes: 1, live: null, durationSec: 0, atSec: 0 });
       url = URL.createObjectURL(file);
       audio.src = url;
       show();
@@ -124,11 +139,20 @@ export function createPlayer({ audio, wave, play, time, speed, note, name, facts
       if (mine !== loads) return;
       wave.classList.toggle('flat', sound === null);
       if (sound === null) {
-        if (!play.disabled) say('This browser cannot decode this file, so there is no waveform to see.');
+        if (!play.disabled) say('This browser cannot decode this file, so there is no waveform.');
         return;
       }
       setDuration(sound.durationSec);
       waveform.setSamples(sound.samples);
+    },
+    /** Shows a file whose audio was not kept. */
+    showName(fileName, why) {
+      empty(fileName);
+      facts.textContent = '';
+      play.disabled = true;
+      audio.removeAttribute('src');
+      wave.classList.add('flat');
+      say(why);
     },
     /** Shows the microphone's loudness so far, with one number for each bar. */
     showRecording(levels, sec) {
@@ -141,16 +165,10 @@ export function createPlayer({ audio, wave, play, time, speed, note, name, facts
       time.textContent = shortTime(sec);
       waveform.update({ live: levels, spans: [], lanes: 1 });
     },
-    /** Marks what is known so far: `{start, end, lane, color}[]`, in so many lanes. */
+    /** Draws the known spans, `{start, end, lane, color}[]`, in this many lanes. */
     showSpans(spans, lanes) {
       waveform.update({ spans, lanes });
     },
     setDuration,
   };
-}
-
-function size(bytes) {
-  const units = ['bytes', 'KB', 'MB', 'GB'];
-  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  return `${(bytes / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
 }

@@ -3,7 +3,7 @@ import { decode, toWav } from './sound.js';
 
 /** Says why recording is not possible; null where it is. */
 export function whyNoRecording() {
-  if (!window.isSecureContext) return 'Recording needs https, or the gateway on this very machine.';
+  if (!window.isSecureContext) return 'Recording needs https, or a gateway on this machine.';
   if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
     return 'This browser cannot record.';
   return null;

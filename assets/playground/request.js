@@ -1,4 +1,5 @@
 /** Sends requests to the gateway. One list of fields makes both the request itself and the code to copy. */
+import { inTab } from './storage.js';
 
 /** @returns {[name: string, value: string][]} */
 export function toFields({ model, language, translate, prompt, diarize, wordTimes, granularity }) {
@@ -23,6 +24,7 @@ export class RequestFailed extends Error {
   constructor(error, retryAfterSec) {
     super(error.message);
     this.code = error.code ?? null;
+    this.status = error.status ?? null;
     this.requestId = error.request_id ?? null;
     this.heldBy = error.held_by ?? null;
     this.heldForMs = error.held_for_ms ?? 0;
@@ -35,7 +37,7 @@ const KEY = 'voxgate-api-key';
 const SENDABLE = /^[\x20-\x7e]+$/;
 
 /** The key of this tab; null where none was given. */
-export const apiKey = () => sessionStorage.getItem(KEY);
+export const apiKey = () => inTab.get(KEY);
 
 export const hasKey = () => apiKey() !== null;
 
@@ -43,7 +45,7 @@ export const hasKey = () => apiKey() !== null;
 export function createClient(askForKey) {
   /** @param path below the folder of the page, which a reverse proxy may have put below a path of its own */
   async function send(path, init) {
-    const key = sessionStorage.getItem(KEY);
+    const key = apiKey();
     const headers = { ...init.headers, ...(key !== null && { Authorization: `Bearer ${key}` }) };
     const response = await reach(() => fetch(path, { ...init, headers }), init.signal);
     if (response.ok) return response;
@@ -52,9 +54,12 @@ export function createClient(askForKey) {
     let given = await askForKey(key !== null);
     while (given !== null && !SENDABLE.test(given)) given = await askForKey(true);
     if (given === null) throw failure;
-    sessionStorage.setItem(KEY, given);
+    inTab.set(KEY, given);
     return send(path, init);
   }
+
+  /** False once the speech server has said that it has no stream. */
+  let streams = true;
 
   return {
     /** All models that can serve now, of all capabilities. */
@@ -62,40 +67,60 @@ export function createClient(askForKey) {
       return (await (await send('v1/models', {})).json()).data;
     },
 
-    /** The names of the voices; null where the speech server lists none. */
+    /** The voices as `{name, language}`, or names alone; null where the speech server lists none. */
     async voices(signal) {
       const response = await send('v1/audio/voices', { signal }).catch((error) => {
         if (error.code === 'slot_busy' || signal.aborted) throw error;
         return null;
       });
       const { voices } = (await response?.json().catch(() => null)) ?? {};
-      const names = Array.isArray(voices) ? voices.map((voice) => voice?.name ?? voice) : [];
-      return names.length > 0 ? names : null;
+      return Array.isArray(voices) && voices.length > 0 ? voices : null;
     },
 
-    /** Calls `onText` for every piece of the answer to a chat. */
-    async chat(request, signal, onText) {
-      const init = { ...json({ ...request, stream: true }), signal };
-      const response = await send('v1/chat/completions', init);
+    /**
+     * Calls `onText` for every piece of the answer to a chat.
+     * @param on what else to hear of: `thought(text)`, where it comes apart from the answer, and `usage(usage)`
+     */
+    async chat(request, signal, onText, on = {}) {
+      const body = { ...request, stream: true, stream_options: { include_usage: true } };
+      const response = await send('v1/chat/completions', { ...json(body), signal });
+      const take = ({ content, reasoning_content: thought, reasoning = thought } = {}) => {
+        if (typeof reasoning === 'string' && reasoning !== '') on.thought?.(reasoning);
+        if (content) onText(content);
+      };
       if (!isEventStream(response)) {
-        const whole = await reach(() => response.json(), signal);
-        onText(whole.choices?.[0]?.message?.content ?? '');
+        const { choices, usage } = await reach(() => response.json(), signal);
+        take(choices?.[0]?.message);
+        on.usage?.(usage);
         return;
       }
       let isWhole = false;
-      for await (const { error, choices } of readEvents(response.body, signal)) {
+      for await (const { error, choices, usage } of readEvents(response.body, signal)) {
         if (error !== undefined) throw new RequestFailed(errorOf({ error }) ?? { message: CUT_SHORT });
         const [choice] = choices ?? [];
-        if (choice?.delta?.content) onText(choice.delta.content);
+        take(choice?.delta);
+        if (usage) on.usage?.(usage);
         isWhole ||= Boolean(choice?.finish_reason);
       }
       if (!isWhole) throw new RequestFailed({ message: CUT_SHORT });
     },
 
-    /** The sound of a text, in the format that the speech server prefers. */
+    /**
+     * The sound of a text, in pieces as they are made where the speech server has a stream.
+     * @returns {headers, chunks}
+     */
     async speech(request, signal) {
-      const response = await send('v1/audio/speech', { ...json(request), signal });
-      return reach(() => response.blob(), signal);
+      const init = { ...json(request), signal };
+      if (streams) {
+        try {
+          return soundOf(await send('v1/audio/speech/stream', init), signal);
+        } catch (error) {
+          // Some servers stream bare samples only, and refuse the request for another format.
+          if (![...NO_SUCH_PATH, 400, 422].includes(error.status)) throw error;
+          streams = !NO_SUCH_PATH.includes(error.status);
+        }
+      }
+      return soundOf(await send('v1/audio/speech', init), signal);
     },
 
     /** Calls `onEvent` for every event of the stream; an answer in one piece is a single `done`. */
@@ -120,6 +145,14 @@ export function createClient(askForKey) {
     },
   };
 }
+
+/** A server may have something else than POST there, such as a WebSocket. */
+const NO_SUCH_PATH = [404, 405, 426, 501];
+
+const soundOf = (response, signal) => ({
+  headers: response.headers,
+  chunks: readChunks(response.body, signal),
+});
 
 const CUT_SHORT = 'The connection ended before the answer did. What had arrived is kept.';
 
@@ -147,7 +180,8 @@ async function toFailure(response) {
   const retryAfterSec = Number(response.headers.get('Retry-After')) || null;
   const text = await response.text().catch(() => '');
   const fallback = { message: `The gateway answered ${response.status} without saying why.` };
-  return new RequestFailed(errorOf(parsed(text)) ?? plainError(response, text) ?? fallback, retryAfterSec);
+  const error = errorOf(parsed(text)) ?? plainError(response, text) ?? fallback;
+  return new RequestFailed({ ...error, status: response.status }, retryAfterSec);
 }
 
 function parsed(text) {
@@ -178,15 +212,26 @@ function plainError(response, text) {
 
 const MOST_SHOWN = 300;
 
+/** A reader who wants no more ends the call. */
+async function* readChunks(body, signal) {
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch(() => {
+        if (signal.aborted) throw signal.reason;
+        throw new RequestFailed({ message: CUT_SHORT });
+      });
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => undefined);
+  }
+}
+
 async function* readEvents(body, signal) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
-  for (;;) {
-    const { done, value } = await reader.read().catch(() => {
-      if (signal.aborted) throw signal.reason;
-      throw new RequestFailed({ message: CUT_SHORT });
-    });
-    if (done) return;
+  for await (const value of readChunks(body.pipeThrough(new TextDecoderStream()), signal)) {
     const blocks = (text + value).split(/\r?\n\r?\n/);
     text = blocks.pop();
     for (const block of blocks) {

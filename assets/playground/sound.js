@@ -1,4 +1,5 @@
 /** Treats sound as numbers: it decodes, finds the peaks to draw, and writes a recording as a wav file. */
+import { wavHeader } from './pcm.js';
 
 const RATE = 16_000;
 /** Decoded audio is held as 32-bit samples, so a long film would need gigabytes. */
@@ -37,24 +38,10 @@ export function toPeaks(samples, count) {
 
 /** Writes 16-bit mono samples, which the gateway reads without other programs and in which players can seek. */
 export function toWav(samples, name) {
-  const view = new DataView(new ArrayBuffer(44 + samples.length * 2));
-  const text = (at, value) => {
-    for (const [i, char] of [...value].entries()) view.setUint8(at + i, char.charCodeAt(0));
-  };
-  text(0, 'RIFF');
-  view.setUint32(4, 36 + samples.length * 2, true);
-  text(8, 'WAVEfmt ');
-  view.setUint32(16, 16, true);
-  view.setUint16(20, 1, true);
-  view.setUint16(22, 1, true);
-  view.setUint32(24, RATE, true);
-  view.setUint32(28, RATE * 2, true);
-  view.setUint16(32, 2, true);
-  view.setUint16(34, 16, true);
-  text(36, 'data');
-  view.setUint32(40, samples.length * 2, true);
+  const pcm = new DataView(new ArrayBuffer(samples.length * 2));
   for (let i = 0; i < samples.length; i++) {
-    view.setInt16(44 + i * 2, Math.round(Math.max(-1, Math.min(1, samples[i])) * 32_767), true);
+    pcm.setInt16(i * 2, Math.round(Math.max(-1, Math.min(1, samples[i])) * 32_767), true);
   }
-  return new File([view], name, { type: 'audio/wav' });
+  const header = wavHeader({ rate: RATE, channels: 1 }, pcm.byteLength);
+  return new File([header, pcm], name, { type: 'audio/wav' });
 }

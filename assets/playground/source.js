@@ -1,13 +1,17 @@
-/** Sound comes in here: it is chosen, dropped anywhere on the page, or recorded. */
+/** Sound comes in here: it is chosen, dropped anywhere on the page, pasted, fetched from a link, or recorded. */
 import { shortTime } from './captions.js';
+import { createLink } from './link.js';
+import { whyNoMicrophone } from './microphone.js';
 import { startRecording, whyNoRecording } from './recorder.js';
 
 /**
- * @param parts elements by name: input, button, label, note
- * @param on files(File[]), recording(levels, sec) while it lasts, refused(message)
+ * @param parts elements by name: input, button, label, note, sample, panel, and those of the link
+ * @param on files(File[]), sample(File), recording(levels, sec) while it lasts, refused(message)
  */
-export function createSource({ input, button, label, note }, on) {
+export function createSource({ input, button, label, note, sample, panel, link }, on) {
   let recording = null;
+  /** Holds the files that exist nowhere else. */
+  const recorded = new WeakSet();
 
   input.addEventListener('change', () => {
     if (input.files.length > 0) on.files([...input.files]);
@@ -32,6 +36,30 @@ export function createSource({ input, button, label, note }, on) {
     if (recording === null) on.files(dropped);
   });
 
+  const links = createLink(link, {
+    file: (file) => recording === null && on.files([file]),
+    failed: on.refused,
+  });
+
+  addEventListener('paste', (paste) => {
+    if (panel.hidden || recording !== null) return;
+    // A copied picture is not audio, and a copied table cell has a picture besides its text.
+    const pasted = [...paste.clipboardData.files].filter(({ type }) => !type.startsWith('image/'));
+    const text = paste.clipboardData.getData('text/plain').trim();
+    const isWriting = paste.target.matches?.('input:not([type="checkbox"]), textarea, [contenteditable]');
+    if (pasted.length > 0) on.files(pasted);
+    else if (!isWriting && /^https?:\/\/\S+$/i.test(text)) links.get(text);
+    else return;
+    paste.preventDefault();
+  });
+
+  sample.addEventListener('click', async () => {
+    if (recording !== null) return;
+    const clip = await fetchSample();
+    if (clip === null) on.refused('The gateway cannot be reached for the sample. Is it running?');
+    else on.sample(clip);
+  });
+
   async function record() {
     const levels = [];
     button.disabled = true;
@@ -42,10 +70,7 @@ export function createSource({ input, button, label, note }, on) {
         on.recording(levels, sec);
       });
     } catch (error) {
-      const refused = error.name === 'NotAllowedError';
-      on.refused(
-        refused ? 'The microphone was not allowed.' : `The microphone cannot be used: ${error.message}`,
-      );
+      on.refused(whyNoMicrophone(error));
       return;
     } finally {
       button.disabled = false;
@@ -54,12 +79,13 @@ export function createSource({ input, button, label, note }, on) {
     button.classList.add('recording');
     input.disabled = true;
     on.recording(levels, 0);
-    const recorded = await recording.file;
+    const file = await recording.file;
+    recorded.add(file);
     recording = null;
     input.disabled = false;
     button.classList.remove('recording');
     label.textContent = 'Record';
-    on.files([recorded]);
+    on.files([file]);
   }
 
   button.addEventListener('click', () => (recording === null ? record() : recording.stop()));
@@ -72,5 +98,17 @@ export function createSource({ input, button, label, note }, on) {
     get isRecording() {
       return recording !== null;
     },
+    wasRecorded: (file) => recorded.has(file),
   };
+}
+
+/** Null where it cannot be had. */
+async function fetchSample() {
+  try {
+    const response = await fetch('assets/sample.mp3');
+    if (!response.ok) return null;
+    return new File([await response.blob()], 'Kennedy 1961.mp3', { type: 'audio/mpeg' });
+  } catch {
+    return null;
+  }
 }

@@ -8,7 +8,7 @@ const COLORS = 6;
 export function createSpeakers(box, list, onRename) {
   /** Holds the labels of the gateway in the order of their lanes. */
   let labels = [];
-  const names = new Map();
+  let names = new Map();
 
   const laneOf = (label) => labels.indexOf(label);
   const colorOf = (label) => (laneOf(label) % COLORS) + 1;
@@ -51,9 +51,13 @@ export function createSpeakers(box, list, onRename) {
       list.replaceChildren();
       box.hidden = true;
     },
+    /** The names that the visitor gave, by label. */
+    get names() {
+      return Object.fromEntries(names);
+    },
     /** Another sound has other speakers. The names stay where the same one is transcribed again. */
-    forgetNames() {
-      names.clear();
+    useNames(given = new Map()) {
+      names = given;
     },
     /** Adds a lane for a speaker of a stream who was not heard before. */
     hear(label) {
@@ -73,15 +77,17 @@ export function createSpeakers(box, list, onRename) {
       list.children[focused]?.querySelector('input').focus();
       box.hidden = labels.length === 0;
     },
-    /** The same value with the visitor's name in the place of each `speaker`, at any depth. */
-    renamed: function renamed(value) {
-      if (Array.isArray(value)) return value.map(renamed);
-      if (typeof value !== 'object' || value === null) return value;
-      const pairs = Object.entries(value).map(([key, of]) => [
-        key,
-        key === 'speaker' ? nameOf(of) : renamed(of),
-      ]);
-      return Object.fromEntries(pairs);
-    },
+    renamed: (value) => renamed(value, nameOf),
   };
+}
+
+/** The same value with the visitor's name in the place of each `speaker`, at any depth. */
+export function renamed(value, nameOf) {
+  if (Array.isArray(value)) return value.map((each) => renamed(each, nameOf));
+  if (typeof value !== 'object' || value === null) return value;
+  const pairs = Object.entries(value).map(([key, of]) => [
+    key,
+    key === 'speaker' ? nameOf(of) : renamed(of, nameOf),
+  ]);
+  return Object.fromEntries(pairs);
 }

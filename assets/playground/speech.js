@@ -1,10 +1,11 @@
-/** The speech tab: a text becomes sound, to listen to and to keep. */
+/** The speech tab: a text becomes sound, to listen to while it comes, and to keep. */
 import { fillModels } from './choices.js';
 import { createJob } from './job.js';
+import { takesPieces } from './piece-player.js';
+import { recall, remember } from './remembered.js';
+import { createStreamPlayer } from './streaming.js';
 import { save } from './take.js';
-
-/** OpenAI's names, for a speech server that does not list its own. */
-const VOICES = 'alloy ash ballad coral echo fable nova onyx sage shimmer verse'.split(' ');
+import { fillVoices, openVoices } from './voices.js';
 
 const EXTENSIONS = {
   'audio/mpeg': 'mp3',
@@ -12,97 +13,152 @@ const EXTENSIONS = {
   'audio/x-wav': 'wav',
   'audio/ogg': 'ogg',
   'audio/opus': 'opus',
+  'audio/webm': 'webm',
   'audio/flac': 'flac',
   'audio/aac': 'aac',
+  'audio/pcm': 'pcm',
 };
 
-const KEY = 'voxgate-voices';
-/** The time after which a busy gateway is asked for the voices again. */
-const AGAIN_MS = 5000;
+/** The types of the formats that some browsers play as they come. */
+const TYPES = { mp3: 'audio/mpeg', opus: 'audio/ogg', flac: 'audio/flac', aac: 'audio/aac' };
 
-/** The names of the voices, null where the server lists none. They are asked for once in a tab of the browser. */
-async function listed(client, signal) {
-  const known = sessionStorage.getItem(KEY);
-  if (known !== null) return JSON.parse(known);
-  const names = await client.voices(signal);
-  if (names !== null) sessionStorage.setItem(KEY, JSON.stringify(names));
-  return names;
-}
+const nameOf = ({ type }) => `speech.${EXTENSIONS[type] ?? 'audio'}`;
 
-/** Fills the list of voices; a server that lists none leaves OpenAI's names. */
-export async function fillVoices(select, note, client, { signal, served }) {
-  const names = await served(() => listed(client, signal));
-  select.replaceChildren(...(names ?? VOICES).map((name) => new Option(name, name)));
-  note.hidden = names !== null;
+/** Says when sound began and when all of it was there; both count from the request that was served. */
+function createTimes() {
+  const startedAt = performance.now();
+  const said = [];
+  const after = (at) => `${((at - startedAt) / 1000).toFixed(1)} s`;
+  return {
+    first: (at) => said.unshift(`first sound after ${after(at)}`),
+    whole: () => said.push(`complete after ${after(performance.now())}`),
+    toString: () => said.join(', '),
+  };
 }
 
 /**
- * Asks for the voices when a tab is opened, not with the page, because the question takes the slot. The visitor has asked
- * for nothing yet, so a busy gateway is asked again later without a word.
+ * @param parts elements by name: form, model, voice, voiceNote, format, formatNote, speed, text, start, stop, pause,
+ *   status, problem, busy, result, audio, download
  */
-export async function openVoices(job, { voice, voiceNote }, client, hint) {
-  if (voice.options.length > 0 || job.isRunning) return;
-  job.say(hint);
-  const { signal } = new AbortController();
-  try {
-    await fillVoices(voice, voiceNote, client, { signal, served: (attempt) => attempt() });
-  } catch {
-    setTimeout(() => {
-      if (voice.offsetParent !== null) openVoices(job, { voice, voiceNote }, client, hint);
-    }, AGAIN_MS);
-  }
-}
-
-/** @param parts elements by name: form, model, voice, voiceNote, text, start, stop, status, problem, busy, result, audio, download */
 export function createSpeech(parts, client) {
-  const { form, model, voice, voiceNote, text, result, audio, download } = parts;
+  const { form, model, voice, voiceNote, format, formatNote, speed, text } = parts;
+  const { result, audio, download, pause } = parts;
   const job = createJob(parts);
+  const player = createStreamPlayer(audio, showPause);
   let sound = null;
-  let url = '';
+  /** What the page says while sound is heard. */
+  let saying = '';
 
-  function keep(blob) {
-    forget();
-    sound = blob;
-    url = URL.createObjectURL(blob);
-    audio.src = url;
-    result.hidden = false;
+  function say(words) {
+    saying = words;
+    job.say(words);
   }
 
-  function forget() {
+  function showPause(isPaused) {
+    if (pause.hidden) return;
+    pause.textContent = isPaused ? 'Resume' : 'Pause';
+    job.say(isPaused ? 'Paused.' : saying);
+  }
+
+  /** A button that goes would take the keyboard with it. */
+  function hidePause() {
+    const hadFocus = document.activeElement === pause;
+    pause.hidden = true;
+    if (hadFocus) parts.stop.focus();
+  }
+
+  function describeFormat() {
+    const type = TYPES[format.value];
+    formatNote.hidden = type === undefined || takesPieces(type);
+    formatNote.textContent = `This browser plays ${format.value} only once all of it is there.`;
+  }
+
+  /** What the server decides by itself is not sent. */
+  function read() {
+    return {
+      model: model.value,
+      voice: voice.value,
+      input: text.value.trim(),
+      ...(format.value !== '' && { response_format: format.value }),
+      ...(speed.valueAsNumber !== 1 && { speed: speed.valueAsNumber }),
+    };
+  }
+
+  function restore() {
+    const last = recall('speech');
+    if ([...format.options].some(({ value }) => value === last.format)) format.value = last.format;
+    if (last.speed > 0) speed.value = last.speed;
+    describeFormat();
+  }
+
+  async function speak(request, { signal, served }) {
+    let times = null;
+    const answer = await served(() => {
+      audio.pause(); // the last sound, which stays until this one is there
+      job.say('Generating speech.');
+      times = createTimes();
+      return client.speech(request, signal);
+    });
     result.hidden = true;
-    audio.removeAttribute('src');
-    audio.load();
-    URL.revokeObjectURL(url);
+    download.hidden = true;
+    await player.play(answer, signal, {
+      first(at) {
+        times.first(at);
+        result.hidden = !audio.hasAttribute('src'); // bare samples play without the element
+        pause.hidden = false;
+        pause.textContent = 'Pause';
+        say(`Speaking: ${times}.`);
+      },
+      arrived(blob, isWhole) {
+        sound = blob;
+        result.hidden = false;
+        download.hidden = false;
+        if (isWhole) times.whole();
+        saying = isWhole ? `Speaking: ${times}.` : 'The connection broke; this plays what had arrived.';
+        if (pause.textContent === 'Pause') job.say(saying);
+      },
+    });
+    const cannot = 'This browser cannot play this format, but you can download it';
+    job.say(audio.error === null ? `Done: ${times}.` : `${cannot} (${times}).`);
   }
 
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    const input = text.value.trim();
-    if (input === '' || job.isRunning) return;
+    if (text.value.trim() === '' || job.isRunning) return;
     job.run(async (signal, served) => {
-      forget();
       if (voice.options.length === 0) await fillVoices(voice, voiceNote, client, { signal, served });
-      const request = { model: model.value, voice: voice.value, input };
-      const blob = await served(() => {
-        job.say('Making speech.');
-        return client.speech(request, signal);
+      remember('speech', {
+        model: model.value,
+        voice: voice.value,
+        format: format.value,
+        speed: speed.valueAsNumber,
       });
-      keep(blob);
-      job.say('Done.');
-      // A browser may refuse to play what was clicked for long ago; its controls are there.
-      audio.play().catch(() => undefined);
+      await speak(read(), { signal, served }).finally(hidePause);
     });
   });
-  audio.addEventListener('error', () => {
-    if (!result.hidden) job.say('This browser cannot play this format; it can be downloaded.');
-  });
+  pause.addEventListener('click', player.toggle);
+  format.addEventListener('input', describeFormat);
   download.addEventListener('click', () => {
-    const type = sound.type.split(';')[0];
-    save(sound, `speech.${EXTENSIONS[type] ?? 'audio'}`);
+    save(sound, nameOf(sound));
   });
+  restore();
 
   return {
-    setModels: (list) => fillModels(model, list),
+    setModels(list) {
+      const isFirst = model.options.length === 0;
+      fillModels(model, list);
+      const last = recall('speech').model;
+      if (isFirst && list.some(({ id }) => id === last)) model.value = last;
+    },
     open: () => openVoices(job, parts, client, 'Write something to begin.'),
+    code() {
+      const { input, ...request } = read();
+      // The last sound tells what the server sends by itself; OpenAI's default is mp3.
+      const name = format.value === '' && sound !== null ? nameOf(sound) : `speech.${format.value || 'mp3'}`;
+      return {
+        request: { ...request, input: input || 'Hello!' },
+        fileName: name,
+      };
+    },
   };
 }

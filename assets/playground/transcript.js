@@ -1,7 +1,7 @@
-/** Shows the text on the page: segments as they arrive, words that light up with the sound, clicks that seek. */
-import { shortTime } from './captions.js';
+/** Shows the text on the page: paragraphs that grow as segments arrive, and words that light up with the sound. */
+import { goesOn, shortTime } from './captions.js';
+import { createEdits } from './edits.js';
 import { createFollowing } from './following.js';
-import { estimateWords, placeWords } from './words.js';
 
 /** A player that has been sent to a moment reports a time that is slightly less. */
 const ROUNDED_SEC = 0.005;
@@ -10,43 +10,67 @@ const ROUNDED_SEC = 0.005;
 const HOLD_SEC = 0.3;
 
 /**
- * @param onSeek (sec: number) => void
  * @param speakers gives names and colors to labels
+ * @param onChange () => void, after the text of a segment was changed or undone
+ * @param onFinish () => void, when a whole answer is shown
  */
-export function createTranscript(box, list, onSeek, speakers) {
-  let segments = [];
-  /** Holds the words with their times, in order. */
-  let words = [];
-  let rows = [];
+export function createTranscript(box, list, speakers, onChange, onFinish) {
+  const edits = createEdits();
+  /** Holds the element of each segment. */
+  let saids = [];
+  /** Holds the segment with which the last paragraph begins. */
+  let first;
+  /** Holds the words in order, made anew when it is asked for after a change. */
+  let index = null;
   let nowWord = null;
-  let nowRow = null;
+  let nowSaid = null;
   const following = createFollowing(box);
 
-  function draw(segment, pieces, isNew) {
+  function draw(i, isNew) {
+    const segment = edits.segmentAt(i);
+    const said = document.createElement('span');
+    said.className = isNew ? 'said new' : 'said';
+    said.dir = 'auto';
+    said.dataset.index = i;
+    fill(said, i);
+    saids.push(said);
+    // Without speakers each segment is a row, as its time is what a reader looks for.
+    if (segment.speaker !== undefined && goesOn(first, segment))
+      list.lastElementChild.querySelector('.text').append(' ', said);
+    else startParagraph(segment).append(said);
+  }
+
+  function startParagraph(segment) {
+    first = segment;
     const row = document.createElement('li');
-    row.className = isNew ? 'segment new' : 'segment';
+    row.className = 'segment';
+    row.dataset.start = segment.start;
     const when = document.createElement('button');
     when.type = 'button';
     when.className = 'when';
+    // The words are the way of the keyboard: thousands of times to tab through would be none.
+    when.tabIndex = -1;
+    when.dataset.start = segment.start;
     when.textContent = shortTime(segment.start);
     when.setAttribute('aria-label', `Play from ${shortTime(segment.start)}`);
-    when.addEventListener('click', () => onSeek(segment.start));
-    const said = document.createElement('span');
-    said.className = 'said';
-    said.dir = 'auto';
-    for (const [i, piece] of pieces.entries()) {
-      const element = document.createElement('span');
-      element.className = 'word';
-      element.textContent = piece.text.trim();
-      element.addEventListener('click', () => onSeek(piece.start));
-      if (i > 0 && /^\s/.test(piece.text)) said.append(' ');
-      said.append(element);
-      words.push({ start: piece.start, end: piece.end, element });
-    }
-    row.append(when, said);
-    if (segment.speaker !== undefined) said.before(nameTag(segment.speaker));
-    rows.push({ start: segment.start, end: segment.end, element: row });
+    const text = document.createElement('p');
+    text.className = 'text';
+    row.append(when);
+    if (segment.speaker !== undefined) row.append(nameTag(segment.speaker));
+    row.append(text);
     list.append(row);
+    return text;
+  }
+
+  function fill(said, i) {
+    const nodes = edits.piecesAt(i).flatMap((piece, n) => {
+      const word = document.createElement('span');
+      word.className = 'word';
+      word.textContent = piece.text.trim();
+      return n > 0 && /^\s/.test(piece.text) ? [' ', word] : [word];
+    });
+    said.replaceChildren(...nodes);
+    index = null;
   }
 
   function nameTag(label) {
@@ -57,41 +81,83 @@ export function createTranscript(box, list, onSeek, speakers) {
     return tag;
   }
 
-  function clear() {
-    segments = [];
-    words = [];
-    rows = [];
+  function empty() {
+    saids = [];
+    first = undefined;
+    index = null;
     nowWord = null;
-    nowRow = null;
-    following.reset();
+    nowSaid = null;
     list.replaceChildren();
-    list.removeAttribute('lang');
+  }
+
+  function redraw(changed) {
+    for (const i of changed) {
+      fill(saids[i], i);
+      mark(i);
+    }
+    if (changed.length > 0) onChange(changed);
+    return changed;
+  }
+
+  /** Says that a segment was edited, and offers what the gateway wrote. */
+  function mark(i) {
+    const next = saids[i].nextElementSibling;
+    if (next?.classList.contains('edited')) next.remove();
+    if (edits.originalAt(i) === null) return;
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'edited';
+    button.dataset.restore = i;
+    button.textContent = 'edited';
+    const { start, text } = edits.originalAt(i).segment;
+    button.title = `Restore: ${text.trim()}`;
+    button.setAttribute('aria-label', `Edited at ${shortTime(start)}: restore the original`);
+    saids[i].after(button);
+  }
+
+  function words() {
+    index ??= saids.flatMap((said, i) => {
+      const elements = said.querySelectorAll('.word');
+      return edits.piecesAt(i).map(({ start, end }, n) => ({ start, end, element: elements[n] }));
+    });
+    return index;
   }
 
   return {
-    clear,
+    edits,
+    saidAt: (i) => saids[i],
     get segments() {
-      return segments;
+      return edits.segments;
+    },
+    clear() {
+      empty();
+      edits.set([]);
+      following.reset();
+      list.removeAttribute('lang');
     },
     /** Shows one segment of a stream. */
     add(segment) {
-      segments.push(segment);
-      draw(segment, estimateWords(segment), true);
+      edits.add(segment);
+      draw(edits.count - 1, true);
       following.grown();
     },
     /** Shows the finished answer; a stream that already showed the same text is left alone. */
     finish(answer) {
-      const shown = segments.map((segment) => segment.text.trim()).join('\n');
-      const final = answer.segments.map((segment) => segment.text.trim()).join('\n');
-      if (shown !== final || answer.words !== undefined) {
-        clear();
-        const placed =
-          answer.words === undefined
-            ? answer.segments.map(estimateWords)
-            : placeWords(answer.segments, answer.words);
-        for (const [i, segment] of answer.segments.entries()) draw(segment, placed[i], false);
+      const textOf = (segments) => segments.map(({ text }) => text.trim()).join('\n');
+      const languages = new Set(answer.segments.map(({ language }) => language));
+      if (
+        answer.words === undefined &&
+        languages.size < 2 &&
+        textOf(edits.segments) === textOf(answer.segments)
+      )
+        edits.describe(answer.segments);
+      else {
+        empty();
+        edits.set(answer.segments, answer.words);
+        for (const i of answer.segments.keys()) draw(i, false);
+        if (languages.size > 1) showLanguages(answer.segments, saids);
       }
-      segments = answer.segments;
+      onFinish();
     },
     /** Shows the names that the speakers have now. */
     rename() {
@@ -100,34 +166,61 @@ export function createTranscript(box, list, onSeek, speakers) {
     setLanguage(code) {
       list.lang = code;
     },
-    /** Marks what is said at this moment of the audio. */
+    change: (changes) => redraw(edits.change(changes)),
+    undo: () => redraw(edits.undo()),
+    restore: (i) => redraw(edits.restore(i)),
+    /** When a word is said, in seconds. */
+    startOf: (word) => words().find(({ element }) => element === word)?.start ?? 0,
+    /** Highlights what is said at this moment of the audio. */
     follow(playedSec) {
       const sec = playedSec + ROUNDED_SEC;
-      const word = at(words, sec, HOLD_SEC);
+      const word = at(words(), sec, HOLD_SEC)?.element ?? null;
       if (word !== nowWord) {
-        nowWord?.element.classList.remove('now');
-        word?.element.classList.add('now');
+        nowWord?.classList.remove('now');
+        word?.classList.add('now');
         nowWord = word;
       }
-      const row = at(rows, sec);
-      if (row === nowRow) return;
-      nowRow?.element.classList.remove('now');
-      row?.element.classList.add('now');
-      nowRow = row;
-      if (row !== null) reveal(row.element);
+      const said = word?.parentElement ?? null;
+      if (said === nowSaid) return;
+      nowSaid?.classList.remove('now');
+      said?.classList.add('now');
+      nowSaid = said;
+      if (said !== null) reveal(box, said);
     },
   };
+}
 
-  /** Scrolls the box, never the page. */
-  function reveal(element) {
-    const top = element.offsetTop;
-    const bottom = top + element.offsetHeight;
-    if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - 8;
+/** Names the language of a segment where it is another than before. */
+function showLanguages(segments, saids) {
+  let before;
+  for (const [i, { language, language_code: code }] of segments.entries()) {
+    saids[i].lang = code ?? '';
+    if (language === before || language === undefined) continue;
+    before = language;
+    const name = document.createElement('span');
+    name.className = 'badge language';
+    name.textContent = language;
+    saids[i].before(name, ' ');
   }
 }
 
+/** Heights of distant rows are estimates; once drawn they settle within this many frames. */
+const SETTLING_FRAMES = 10;
+
+/** Scrolls the box, never the page. @param target an element, or a range of text */
+export function reveal(box, target, frames = 0) {
+  const { top, bottom } = target.getBoundingClientRect();
+  const frame = box.getBoundingClientRect();
+  const isInView = top >= frame.top && bottom <= frame.bottom;
+  if (top === bottom || (isInView && frames === 0)) return;
+  const by = top - frame.top - 8;
+  const isFar = frames > 0 || Math.abs(by) > frame.height;
+  if (!isInView) box.scrollBy({ top: by, behavior: isFar ? 'instant' : 'auto' });
+  if (isFar && frames < SETTLING_FRAMES) requestAnimationFrame(() => reveal(box, target, frames + 1));
+}
+
 /** Finds the last item that has begun, if it has not ended or ended less than `holdSec` ago. */
-function at(list, sec, holdSec = 0) {
+function at(list, sec, holdSec) {
   let low = 0;
   let high = list.length;
   while (low < high) {

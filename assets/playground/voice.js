@@ -1,128 +1,143 @@
-/** The voice tab: what is said is transcribed, answered by the chat model and spoken, until the visitor stops. */
-import { answer, createConversation } from './chat.js';
+/** The voice tab: the visitor talks with the chat model over `/v1/realtime`, and may interrupt it. */
+import { createAnswerSound } from './answer-sound.js';
 import { fillModels } from './choices.js';
+import { createConversation } from './conversation.js';
 import { createJob } from './job.js';
-import { whyNoMicrophone } from './microphone.js';
-import { startRecording, whyNoRecording } from './recorder.js';
+import { listen, toLevel, whyNoMicrophone } from './microphone.js';
+import { createMicrophoneChoice } from './microphone-choice.js';
+import { whyNoRecording } from './recorder.js';
 import { RequestFailed } from './request.js';
-import { fillVoices, openVoices } from './speech.js';
-import { createTurn } from './turn.js';
+import { rememberSettings } from './settings.js';
+import { createStages } from './stages.js';
+import { createTalkButton } from './talk-button.js';
+import { openTalk } from './talk-socket.js';
+import { describeTools, runTool } from './talk-tools.js';
+import { fillVoices, openVoices } from './voices.js';
 
-/** What a chat model needs to know of its listener. */
-const SYSTEM = { role: 'system', content: 'Your answers are spoken aloud. Answer in a few short sentences.' };
+const GONE = 'The microphone was disconnected. Start reconnects and continues the conversation.';
 
-/** @param parts elements by name: form, chatModel, speechModel, voice, voiceNote, start, stop, say, status, problem, busy, level, messages, audio */
+/**
+ * @param parts elements by name: form, chatModel, voice, voiceNote, mode, instructions, tools, microphoneField,
+ *   microphone, start, stop, hold, interrupt, clear, status, problem, busy, level, hearing, box, messages
+ */
 export function createVoice(parts, client) {
-  const { form, chatModel, speechModel, voice, voiceNote, say: sayButton, level, messages, audio } = parts;
+  const { form, chatModel, voice, voiceNote, mode, instructions, tools, hold, level } = parts;
   const job = createJob(parts);
-  const conversation = createConversation(messages);
+  const conversation = createConversation(parts.messages);
+  const choice = createMicrophoneChoice(parts.microphoneField, parts.microphone, () => undefined);
+  const talkButton = createTalkButton(hold, { begin: beginTurn, end: endTurn });
+  let talk = null;
+  let view = null;
+  /** While the visitor decides when to be heard. */
+  let isHeard = true;
 
-  /** @returns the file of one turn; null when nobody spoke */
-  async function listen(signal) {
-    const hear = createTurn();
-    let silent = true;
-    let recording = null;
-    const end = () => recording?.stop();
-    const enough = () => {
-      silent = false;
-      end();
-    };
-    recording = await startRecording((loudness, sec) => {
-      level.value = loudness;
-      const { spoken, over } = hear(loudness, sec);
-      silent &&= !spoken;
-      if (over) end();
+  const isPushToTalk = () => mode.value === 'push';
+  const idleWords = () => (isPushToTalk() ? 'Hold the button and talk.' : 'Listening.');
+
+  function hear(bytes) {
+    level.value = isHeard ? toLevel(bytes) : 0;
+    if (isHeard) talk?.append(bytes);
+  }
+
+  function beginTurn() {
+    interrupt();
+    parts.problem.hidden = true;
+    isHeard = true;
+    job.say('Listening.');
+  }
+
+  function endTurn() {
+    if (talk === null) return;
+    isHeard = false;
+    view.spoken(performance.now());
+    talk.commit();
+  }
+
+  function interrupt() {
+    if (talk === null) return;
+    talk.cancel();
+    silence();
+    job.say(idleWords());
+  }
+
+  function silence() {
+    const heard = view.silence();
+    if (heard !== null) talk.truncate(heard);
+  }
+
+  /** Talks until the visitor stops or the connection ends. */
+  async function converse(signal, served) {
+    if (voice.options.length === 0) await fillVoices(voice, voiceNote, client, { signal, served });
+    await client.models(); // asks for the key where one is missing
+    const closed = Promise.withResolvers();
+    const stopMicrophone = await listen(hear, () => talk?.close(GONE), {
+      deviceId: choice.read(),
+      cancelsEcho: true,
     }).catch((error) => {
       throw new RequestFailed({ message: whyNoMicrophone(error) });
     });
-    signal.addEventListener('abort', end);
-    sayButton.addEventListener('click', enough);
-    level.hidden = false;
-    sayButton.hidden = false;
-    job.say('Listening. Pause when you have finished.');
+    choice.refresh();
+    const stop = () => talk.close();
     try {
-      if (signal.aborted) end();
-      const file = await recording.file;
       signal.throwIfAborted();
-      return silent ? null : file;
-    } finally {
-      signal.removeEventListener('abort', end);
-      sayButton.removeEventListener('click', enough);
-      if (document.activeElement === sayButton) parts.stop.focus();
-      level.hidden = true;
-      sayButton.hidden = true;
-    }
-  }
-
-  async function transcribe(file, { signal, served }) {
-    let text = '';
-    const fields = [
-      ['model', 'auto'],
-      ['stream', 'true'],
-    ];
-    await served(() => {
-      job.say('Transcribing.');
-      return client.transcribe(file, fields, signal, (event) => {
-        if (event.type === 'transcript.text.done') text = event.text.trim();
+      job.say('Connecting.');
+      view = createTalkView(parts, conversation, { say: job.say, idleWords });
+      isHeard = !isPushToTalk();
+      talk = openTalk(settings(), runTool, {
+        ...view.on,
+        ready() {
+          showOpen(true);
+          job.say(idleWords());
+        },
+        speaking() {
+          silence(); // the gateway ends the answer by itself
+          view.on.speaking();
+        },
+        closed: closed.resolve,
       });
-    });
-    return text;
-  }
-
-  async function speak(input, { signal, served }) {
-    const request = { model: speechModel.value, voice: voice.value, input };
-    const sound = await served(() => {
-      job.say('Making speech.');
-      return client.speech(request, signal);
-    });
-    job.say('Speaking.');
-    await play(sound, signal);
-  }
-
-  /** Resolves at the end of the sound. */
-  async function play(sound, signal) {
-    const url = URL.createObjectURL(sound);
-    audio.src = url;
-    const stop = () => audio.pause();
-    signal.addEventListener('abort', stop);
-    const over = new AbortController();
-    const once = { signal: over.signal };
-    try {
-      await new Promise((resolve, reject) => {
-        const failed = () => reject(new RequestFailed({ message: 'This browser cannot play the speech.' }));
-        for (const event of ['ended', 'pause']) audio.addEventListener(event, resolve, once);
-        audio.addEventListener('error', failed, once);
-        audio.play().catch(failed);
-        if (signal.aborted) resolve();
-      });
-      signal.throwIfAborted();
+      signal.addEventListener('abort', stop);
+      const why = await closed.promise;
+      if (why !== null) throw new RequestFailed({ message: why });
+      job.say('Stopped. Start continues this conversation.');
     } finally {
-      over.abort();
       signal.removeEventListener('abort', stop);
-      URL.revokeObjectURL(url);
+      showOpen(false);
+      view?.end();
+      talk = null;
+      await stopMicrophone();
     }
   }
 
-  async function converse(signal, served) {
-    if (voice.options.length === 0) await fillVoices(voice, voiceNote, client, { signal, served });
-    for (;;) {
-      const file = await listen(signal);
-      if (file === null) return job.say('Nobody spoke, so the microphone is off.');
-      const heard = await transcribe(file, { signal, served });
-      if (heard === '') continue;
-      const reply = await answer(
-        client,
-        { model: chatModel.value, conversation, content: heard, before: [SYSTEM] },
-        { signal, served },
-        job.say,
-      );
-      if (reply.trim() !== '') await speak(reply, { signal, served });
-    }
+  const settings = () => ({
+    model: chatModel.value,
+    voice: voice.value,
+    instructions: instructions.value,
+    tools: tools.checked ? describeTools() : [],
+    isPushToTalk: isPushToTalk(),
+    before: conversation.messages,
+  });
+
+  function showOpen(isOpen) {
+    hold.hidden = !isOpen || !isPushToTalk();
+    level.hidden = !isOpen;
+    parts.interrupt.hidden = !isOpen;
+    parts.clear.hidden = isOpen || conversation.isEmpty;
+    for (const field of form.querySelectorAll('select, textarea, input')) field.disabled = isOpen;
+    talkButton.reset();
+    if (isOpen && isPushToTalk()) hold.focus();
   }
 
+  rememberSettings('voxgate-voice', [mode, instructions, tools]);
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     if (!job.isRunning) job.run(converse);
+  });
+  parts.interrupt.addEventListener('click', interrupt);
+  parts.clear.addEventListener('click', () => {
+    conversation.clear();
+    parts.clear.hidden = true;
+    parts.start.focus();
+    job.say('Cleared.');
   });
   const why = whyNoRecording();
   if (why !== null) {
@@ -132,9 +147,122 @@ export function createVoice(parts, client) {
 
   return {
     open: () => openVoices(job, { voice, voiceNote }, client, 'Start, and say something.'),
-    setModels(chat, speech) {
-      fillModels(chatModel, chat);
-      fillModels(speechModel, speech);
+    setModels: (chat) => fillModels(chatModel, chat),
+    code: settings,
+  };
+}
+
+/** Shows one session: what was said, the answers with their sound, and how long each stage took. */
+function createTalkView({ hearing, messages, problem }, conversation, { say, idleWords }) {
+  let stages = createStages();
+  let reply = null;
+  let sound = null;
+
+  const isSounding = () => sound !== null;
+
+  function addSound(itemId) {
+    const row = reply?.row;
+    const mine = stages;
+    sound = createAnswerSound(itemId, (at) => {
+      mine.mark('played', at);
+      const strip = mine.strip();
+      if (strip !== null) row?.append(strip);
+    });
+    const own = sound;
+    own.over.then((wasHeard) => {
+      if (!wasHeard) fail('This browser blocked the sound.');
+      if (sound !== own) return;
+      sound = null;
+      say(idleWords());
+    });
+  }
+
+  function fail(message) {
+    problem.textContent = message;
+    problem.hidden = false;
+  }
+
+  function endReply(note) {
+    conversation.isGrowing = false;
+    const ended = reply;
+    reply = null;
+    return ended?.end(note);
+  }
+
+  function spoken(endOfSpeech) {
+    stages = createStages();
+    stages.mark('end', endOfSpeech);
+    if (performance.now() > endOfSpeech) stages.mark('spoken'); // no pause is waited for where a button ends the turn
+    say('Transcribing.');
+  }
+
+  const on = {
+    speaking() {
+      problem.hidden = true;
+      say('You are speaking.');
+    },
+    spoken,
+    hearing(delta) {
+      hearing.textContent += delta;
+    },
+    heard(text) {
+      hearing.textContent = '';
+      stages.mark('heard');
+      if (text !== '') conversation.add('user', text);
+      else if (!isSounding()) say(idleWords());
+    },
+    answering() {
+      say('Thinking.');
+    },
+    text(delta) {
+      stages.mark('written');
+      if (reply === null) {
+        reply = conversation.add('assistant');
+        conversation.isGrowing = true;
+      }
+      reply.append(delta);
+    },
+    audio(bytes, itemId) {
+      stages.mark('voiced');
+      if (sound?.itemId !== itemId) {
+        sound?.stop();
+        addSound(itemId);
+        say('Answering.');
+      }
+      sound.add(bytes);
+    },
+    audioDone: () => sound?.end(),
+    tool(name, args, output) {
+      const row = document.createElement('li');
+      row.className = 'note tool-call';
+      row.textContent = `${name}(${args}) gave ${output}`;
+      messages.append(row);
+    },
+    answered({ status, reason, error }, goesOn) {
+      endReply(status === 'completed' ? '' : status === 'cancelled' ? 'interrupted' : (reason ?? ''));
+      if (error) fail(error.message);
+      if (!isSounding() && !goesOn)
+        say(status === 'failed' ? 'That did not work. Say it again.' : idleWords());
+    },
+    problem: fail,
+  };
+
+  return {
+    on,
+    spoken,
+    /** Ends the sound. @returns {itemId, ms} what was heard of it; null where nothing sounds */
+    silence() {
+      if (sound === null) return null;
+      const { itemId } = sound;
+      const heard = { itemId, ms: sound.stop() };
+      sound = null;
+      return heard;
+    },
+    end() {
+      hearing.textContent = '';
+      sound?.stop();
+      sound = null;
+      endReply('');
     },
   };
 }

@@ -1,7 +1,7 @@
 /** A tab waits here for a busy gateway, and tells its reader how long. */
 import { shortTime } from './captions.js';
 
-const HOLDERS = { asr: 'another transcription', tts: 'speech being made', llm: 'a chat' };
+const HOLDERS = { asr: 'another transcription', tts: 'speech synthesis', llm: 'a chat' };
 
 /**
  * @param box is empty and hidden; the template of the page fills it
@@ -16,9 +16,9 @@ export function createWaiting({ box, after, onStop }, say) {
   );
   box.querySelector('.stop-waiting').addEventListener('click', onStop);
   return ({ heldBy, heldForMs, retryAfterSec }, signal) => {
-    const who = HOLDERS[heldBy] ?? 'somebody else';
+    const who = HOLDERS[heldBy] ?? 'another request';
     text.textContent = `The gateway is busy with ${who}, for ${shortTime(heldForMs / 1000)} so far.`;
-    say(`Busy with ${who}. Trying again by itself.`);
+    say(`Busy with ${who}. Retrying automatically.`);
     box.hidden = false;
     const until = performance.now() + (retryAfterSec ?? 5) * 1000;
     return new Promise((resolve, reject) => {

@@ -27,7 +27,7 @@ export function placeWords(segments, words) {
       const { word, start, end } = words[next];
       const found = segment.text.indexOf(word, at);
       if (found < 0 || segment.text.slice(at, found).trim() !== '') break;
-      placed.push({ text: segment.text.slice(at, found + word.length), start, end });
+      placed.push({ text: segment.text.slice(at, found + word.length), start, end, measured: words[next] });
       at = found + word.length;
     }
     if (segment.text.slice(at).trim() === '' && placed.length > 0) return placed;
@@ -45,4 +45,32 @@ function split(text) {
     else pieces[pieces.length - 1] += segment;
   }
   return pieces;
+}
+
+/**
+ * The words of a text that was edited: those at both ends that stayed keep their times, and what is new between them
+ * shares the time of what it replaces.
+ */
+export function reword(pieces, text, segment) {
+  const next = split(text);
+  const same = (a, b) => a.text.trim() === b.trim();
+  const most = Math.min(pieces.length, next.length);
+  let head = 0;
+  while (head < most && same(pieces[head], next[head])) head++;
+  let tail = 0;
+  while (tail < most - head && same(pieces.at(-1 - tail), next.at(-1 - tail))) tail++;
+  const start = pieces[head - 1]?.end ?? segment.start;
+  const end = pieces[pieces.length - tail]?.start ?? segment.end;
+  const between = next.slice(head, next.length - tail).join('');
+  const kept = (piece, i) => ({ ...piece, text: next[i] });
+  return [
+    ...pieces.slice(0, head).map(kept),
+    ...estimateWords({ text: between, start, end: Math.max(start, end) }),
+    ...pieces.slice(pieces.length - tail).map((piece, i) => kept(piece, next.length - tail + i)),
+  ];
+}
+
+/** The text of words as a page shows it: one space at most between two. */
+export function shownText(pieces) {
+  return pieces.map(({ text }, i) => (i > 0 && /^\s/.test(text) ? ' ' : '') + text.trim()).join('');
 }
