@@ -7,12 +7,15 @@ import express from 'express';
 import type { Logger } from 'winston';
 import { ownBaseUrl } from './address.ts';
 import { createCaptureActions } from './admin/capture-actions.ts';
+import type { UnderWay } from './admin/deps.ts';
 import { createModelActions } from './admin/model-actions.ts';
 import { adminPaths } from './admin/openapi.ts';
 import { adminRoutes } from './admin/routes.ts';
+import { createWatch } from './admin/watch.ts';
 import { createAudioOpener } from './audio/opener.ts';
 import type { Category } from './category.ts';
 import type { Config } from './config/config.ts';
+import { shownGroups } from './config/shown-settings.ts';
 import type { Crashes } from './crashes/crashes.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
@@ -37,18 +40,21 @@ import { createSpool } from './http/upload/spool.ts';
 import { createUploadReceiver } from './http/upload/upload.ts';
 import { type Budgets, type OtherBudgets, withBudgets } from './limits/budgets.ts';
 import { createEventLoopShares } from './limits/event-loop-shares.ts';
-import { createLivePlaces } from './limits/live-places.ts';
-import { createUploadPlaces } from './limits/upload-places.ts';
+import { createLivePlaces, type LivePlaces } from './limits/live-places.ts';
+import { createUploadPlaces, type UploadPlaces } from './limits/upload-places.ts';
 import { type ClientSecrets, clientSecretRoutes } from './live/realtime/client-secrets.ts';
 import { livePaths } from './live/realtime/openapi.ts';
-import { createRealtime } from './live/realtime/route.ts';
+import { createRealtime, type RealtimeDeps } from './live/realtime/route.ts';
 import { createWyoming, infoOf } from './live/wyoming/server.ts';
-import { createModelCaches } from './model-caches.ts';
+import { usableMemoryBytes } from './machine.ts';
+import { createModelCaches, type ModelCaches } from './model-caches.ts';
 import { CATALOGUE, VOICE_ACTIVITY } from './models/catalogue.ts';
+import { withoutAlias } from './models/names.ts';
 import type { ModelStore } from './models/store.ts';
 import type { Exchange } from './observability/exchange.ts';
-import { createInstruments } from './observability/instruments.ts';
-import { createInventory } from './proxy/inventory.ts';
+import { createInstruments, type Instruments } from './observability/instruments.ts';
+import { createLogTail } from './observability/log-tail.ts';
+import { createInventory, type UpstreamModel } from './proxy/inventory.ts';
 import { PROBLEM_KINDS } from './proxy/probe.ts';
 import { createReverseProxy } from './proxy/reverse-proxy.ts';
 import { chatUpstream, speechUpstream } from './proxy/upstream.ts';
@@ -64,12 +70,16 @@ export interface AppDeps {
   engine: NativeEngine;
   /** Where models run. */
   device: ChosenDevice;
+  /** The models, where some are being loaded already; the app makes its own otherwise. */
+  caches?: ModelCaches | undefined;
   /** The crashes that the dashboard shows. */
   crashes: Pick<Crashes, 'list'>;
   /** Tests pass smaller limits. */
   budgets?: OtherBudgets | undefined;
   /** Called with the id of the request that has taken the slot, and with null when the slot is free again. */
   onHolder?: ((requestId: string | null) => void) | undefined;
+  /** Called with the second of its audio up to which a file has its text, each time that it has more of it. */
+  onHeard?: ((sec: number) => void) | undefined;
   /** Called once for every request, after its response has ended. */
   onExchange?(exchange: Exchange): void;
 }
@@ -113,6 +123,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
       const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));
       const stopped = gracefulStop.stop(server, { drainMs, abort, also: live.wyoming.stop() });
       line.close();
+      engine.watch.stop();
+      engine.logTail.stop();
       await live.realtime.stop();
       await stopped;
       await Promise.all(Object.values(caches).map((cache) => cache.close()));
@@ -143,6 +155,8 @@ function buildEngine(config: Config, deps: AppDeps) {
   const slotStatus = () => ({ ...slot.status(), waiting: line.waiting() });
   const upstreams = createInventory(config, log);
   const livePlaces = createLivePlaces(config.maxLiveSessions);
+  const { apiKeys, adminKeys, tts, llm } = config;
+  const holdsKey = keyFinder([...apiKeys, ...adminKeys, tts.apiKey ?? [], llm.apiKey ?? []].flat());
   const instruments = createInstruments(config.observability, {
     log,
     slot: slotStatus,
@@ -151,7 +165,7 @@ function buildEngine(config: Config, deps: AppDeps) {
     liveSessions: () => livePlaces.holders(),
     build: { version: VERSION, cpu: deps.engine.info.cpuLevel, device: deps.device.device },
   });
-  const caches = createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
+  const caches = deps.caches ?? createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
   const naming = createNaming(config, deps, caches);
   return {
     budgets,
@@ -162,10 +176,18 @@ function buildEngine(config: Config, deps: AppDeps) {
     slotStatus,
     upstreams,
     livePlaces,
+    holdsKey,
+    logTail: createLogTail(log, holdsKey),
     instruments,
+    watch: createWatch({ folders: () => foldersOf(config, instruments), memoryBytes: usableMemoryBytes() }),
     caches,
     naming,
-    transcription: createTranscription(naming, deps, { slot, beamSize: config.beamSize }, caches),
+    transcription: createTranscription(
+      naming,
+      deps,
+      { slot, beamSize: config.beamSize, onHeard: deps.onHeard },
+      caches,
+    ),
     audio: createAudioOpener({
       engine: deps.engine,
       searchPath: config.environment.PATH ?? '',
@@ -187,7 +209,7 @@ function buildLive(config: Config, deps: AppDeps, engine: Engine) {
   const isSlotHeld = () => !slot.isFree();
   type Asked = Pick<TurnRequest, 'requestId' | 'network' | 'waitMs'> & Partial<TurnRequest>;
   const takeWaiting = (category: Category) => (request: Asked, signal: AbortSignal) => {
-    const turn = line.turn({ onWaited: () => undefined, ...request, category, outlastsStop: true });
+    const turn = line.turn({ onWaited: () => undefined, ...request, category, isLive: true });
     return turn.take(signal).finally(turn.end);
   };
   const voiceActivityLane = createVoiceActivityLane(isSlotHeld);
@@ -211,11 +233,20 @@ function buildLive(config: Config, deps: AppDeps, engine: Engine) {
     log: deps.log,
     onExchange: engine.finished,
   };
+  const chats = async () =>
+    (await engine.upstreams.models()).filter(({ category, embeds }) => category === 'llm' && !embeds);
   const secrets: ClientSecrets = createTokens({ ...budgets.clientSecrets, prefix: SECRET_PREFIX });
   return {
     sessions,
     secrets,
-    realtime: createRealtime({ ...shared, limits: budgets.live, gracefulStop: engine.gracefulStop }),
+    realtime: createRealtime({
+      ...shared,
+      limits: budgets.live,
+      gracefulStop: engine.gracefulStop,
+      onAnswer: engine.instruments.answered,
+      isChatModel: async (name) => (await chats()).some(({ id }) => id === name),
+      answers: answersOf(config, engine, chats, takeWaiting('llm')),
+    }),
     wyoming: createWyoming({
       ...shared,
       limits: { ...budgets.live, ...budgets.wyoming },
@@ -240,12 +271,39 @@ function buildLive(config: Config, deps: AppDeps, engine: Engine) {
   };
 }
 
+/** What answers in conversations. @param chats the models of the chat daemon that chat */
+function answersOf(
+  config: Config,
+  { budgets, upstreams }: Engine,
+  chats: () => Promise<UpstreamModel[]>,
+  takeWaiting: RealtimeDeps['answers']['takeWaiting'],
+): RealtimeDeps['answers'] {
+  return {
+    chat: chatUpstream(config.llm),
+    speech: speechUpstream(config.tts),
+    speechModel: config.tts.modelId,
+    async chatModel(name) {
+      const models = await chats();
+      const meant = name && withoutAlias(name, config.modelAliases);
+      const found = models.find(({ id }) => id === meant) ?? models[0];
+      return found && (upstreams.nameOf('llm', found.id) ?? found.id);
+    },
+    async voiceOf(name) {
+      const listed = name === undefined ? [] : ((await upstreams.voices()) ?? []);
+      return listed.length === 0 || listed.includes(name ?? '') ? name : undefined;
+    },
+    limits: budgets.conversation,
+    errorLimits: budgets.upstream,
+    waitMs: config.liveWaitMs,
+    takeWaiting,
+  };
+}
+
 /** The server with all routes. */
 function buildHttp(config: Config, deps: AppDeps, parts: HttpParts): Server {
   const { log } = deps;
   const { budgets, instruments, gracefulStop, finished } = parts.engine;
-  const { apiKeys, adminKeys, tts, llm } = config;
-  const holdsKey = keyFinder([...apiKeys, ...adminKeys, tts.apiKey ?? [], llm.apiKey ?? []].flat());
+  const { holdsKey } = parts.engine;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -302,6 +360,7 @@ function routeParts(
     }),
     models: {
       list: engine.models,
+      fetching: () => deps.store.activity()[0],
       upstreams: engine.upstreams,
       aliases: config.modelAliases,
       startedAtSec: Math.floor(Date.now() / 1000),
@@ -338,8 +397,8 @@ function routeParts(
 }
 
 /** The dashboard. */
-function buildPages(config: Config, deps: AppDeps, parts: { engine: Engine; server: Server }) {
-  const { slot, slotStatus, instruments, caches, naming, audio, upstreams } = parts.engine;
+function buildPages(config: Config, deps: AppDeps, parts: HttpParts & { server: Server }) {
+  const { slot, slotStatus, instruments, caches, naming, audio, upstreams, livePlaces } = parts.engine;
   const shutdown = parts.engine.shutdown.signal;
   return adminRoutes({
     shutdown,
@@ -347,16 +406,21 @@ function buildPages(config: Config, deps: AppDeps, parts: { engine: Engine; serv
     cpuLevel: deps.engine.info.cpuLevel,
     log: deps.log,
     slot: { status: slotStatus, stopHolder: slot.stopHolder },
+    underWay: () => underWay(livePlaces, parts.storage.places),
     metrics: instruments.metrics,
     audioProblem: audio.problem,
     toggles: instruments.toggles,
     crashes: deps.crashes,
     upstreams,
+    watch: parts.engine.watch,
+    logLines: parts.engine.logTail.lines,
+    settings: shownGroups(config),
     captures: createCaptureActions({
       dir: config.observability.payloadDir,
       capture: instruments.capture,
       base: () => ownBaseUrl(parts.server, config.host),
       apiKey: config.apiKeys[0],
+      failure: instruments.captureFailure,
     }),
     models: createModelActions({
       catalogue: CATALOGUE,
@@ -368,6 +432,36 @@ function buildPages(config: Config, deps: AppDeps, parts: { engine: Engine; serv
       log: deps.log,
     }),
   });
+}
+
+function underWay(live: LivePlaces, uploads: UploadPlaces): UnderWay[] {
+  return [
+    ...live.holders().map((session) => ({
+      what: session.protocol,
+      network: session.network,
+      idleMs: session.idleMs(),
+      status: session.status(),
+      isWhole: false,
+    })),
+    ...uploads.holders().map((claim) => ({
+      what: 'upload' as const,
+      network: claim.network,
+      idleMs: null,
+      status: null,
+      isWhole: claim.behindMs() === null,
+    })),
+  ];
+}
+
+/** The folders that the gateway writes to now, by what is in them. */
+function foldersOf(config: Config, { toggles }: Pick<Instruments, 'toggles'>): Record<string, string> {
+  const { logDir, payloadDir } = config.observability;
+  return {
+    uploads: config.tmpDir,
+    models: config.modelDir,
+    ...(toggles.get('payload') && { captures: payloadDir }),
+    ...(toggles.get('access_log') && logDir !== '-' && { 'the access log': logDir }),
+  };
 }
 
 /** What uploads and the bodies of speech and chat calls share. */

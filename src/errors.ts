@@ -64,7 +64,7 @@ export const ERRORS = {
   },
   repeated_audio: {
     kind: 'malformed',
-    says: 'The file plays the same bytes again and again, so that it has more audio than was sent',
+    says: 'The file repeats the same bytes, so it would play longer than what was sent',
   },
   file_too_large: { kind: 'too_large', says: 'The upload is larger than {maxMb} MiB (SVC_MAX_UPLOAD_MB)' },
   // The fields of a request.
@@ -79,9 +79,9 @@ export const ERRORS = {
   // Alignments.
   text_too_long: {
     kind: 'malformed',
-    says: 'The text cannot be said in its audio: it has {syllables} syllables for {seconds} s of speech',
+    says: 'The text is too long for its audio: {syllables} syllables for {seconds} s of speech',
   },
-  no_speech: { kind: 'malformed', says: 'The audio holds no speech to align the text with' },
+  no_speech: { kind: 'malformed', says: 'There is no speech in the audio to align the text with' },
   // Live sessions.
   input_audio_buffer_commit_empty: {
     kind: 'malformed',
@@ -89,34 +89,60 @@ export const ERRORS = {
   },
   input_audio_buffer_full: {
     kind: 'malformed',
-    says: 'The buffer holds {seconds} s of audio that was not committed; commit or clear it',
+    says: 'The buffer holds {seconds} s of uncommitted audio; commit or clear it',
   },
-  unknown_event: { kind: 'malformed', says: 'There is no client event "{event}" in a transcription session' },
+  unknown_event: { kind: 'malformed', says: 'There is no client event "{event}" in this session' },
+  conversation_already_has_active_response: {
+    kind: 'malformed',
+    says: 'The conversation already has an active response: {id}',
+  },
+  conversation_full: {
+    kind: 'malformed',
+    says: 'The conversation is full ({items} items, {bytes} bytes), and its session has "truncation": "disabled"',
+  },
+  response_cancel_not_active: {
+    kind: 'malformed',
+    says: 'Cancellation failed: no active response found',
+  },
+  item_create_duplicate_item_id: {
+    kind: 'malformed',
+    says: 'The conversation has an item with the id "{id}"',
+  },
+  item_create_invalid_previous_item_id: {
+    kind: 'malformed',
+    says: 'The conversation has no item "{id}" to put an item behind',
+  },
+  item_retrieve_invalid_item_id: { kind: 'malformed', says: 'The conversation has no item "{id}"' },
+  item_delete_invalid_item_id: { kind: 'malformed', says: 'The conversation has no item "{id}" to delete' },
+  item_truncate_invalid_item_id: {
+    kind: 'malformed',
+    says: 'The conversation has no message "{id}" with audio of the assistant',
+  },
   session_idle: { kind: 'cancelled', says: 'The client sent no audio for {seconds} s' },
   session_expired: {
     kind: 'cancelled',
-    says: 'The session has lasted {hours} h, and no session lasts longer',
+    says: 'The session has reached the limit of {hours} h',
   },
   upgrade_required: {
     kind: 'malformed',
     status: 426,
-    says: 'This address is a WebSocket, and no Upgrade header has come: use a WebSocket client; a reverse proxy has to pass Upgrade on (docs/proxies.md)',
+    says: 'This address is a WebSocket, and the request has no Upgrade header: use a WebSocket client; a reverse proxy has to pass Upgrade on (docs/proxies.md)',
   },
   too_many_sessions: {
     kind: 'network',
-    says: 'As many live sessions are open as may be (SVC_MAX_LIVE_SESSIONS)',
+    says: 'Too many live sessions are open (SVC_MAX_LIVE_SESSIONS)',
   },
   // Wyoming.
   invalid_message: { kind: 'malformed', says: 'The message cannot be read: {why}' },
   unexpected_event: { kind: 'malformed', says: 'The event "{event}" comes {when}' },
   speech_too_long: {
     kind: 'malformed',
-    says: 'There were {seconds} s of audio and no audio-stop; longer audio can be sent over HTTP',
+    says: 'No audio-stop came within {seconds} s of audio; send longer audio over HTTP',
   },
   // The body and its form.
   invalid_content_type: {
     kind: 'malformed',
-    says: 'Expected a multipart/form-data body with the field "{field}"',
+    says: 'Send a multipart/form-data body with the field "{field}"',
   },
   invalid_form: { kind: 'malformed', says: 'The form cannot be read: {why}' },
   body_too_large: { kind: 'too_large', says: 'The body is too large' },
@@ -148,25 +174,25 @@ export const ERRORS = {
   too_many_keys: {
     kind: 'unauthorized',
     status: 429,
-    says: 'This key is wrong, as too many from this address were; try again in {seconds} s',
+    says: 'Wrong key, after too many wrong keys from this address; try again in {seconds} s',
   },
   cross_site: {
     kind: 'forbidden',
-    says: 'Pages of other sites may not do this (SVC_CORS_ORIGINS lists the sites that may)',
+    says: 'Pages from other sites may not do this (SVC_CORS_ORIGINS lists those that may)',
   },
   unknown_host: {
     kind: 'forbidden',
-    says: 'The name in Host is not a name of this server (SVC_ALLOWED_HOSTS adds names)',
+    says: 'The Host header does not name this server (SVC_ALLOWED_HOSTS adds names)',
   },
   model_not_allowed: {
     kind: 'forbidden',
-    says: 'Requests may not use {model} here (SVC_MODEL_ALLOW lists the models that they may use)',
+    says: 'Requests may not use {model} on this server (SVC_MODEL_ALLOW lists the models they may use)',
   },
   not_found: { kind: 'not_found', says: 'There is no {method} {path}{hint}' },
   model_not_found: { kind: 'not_found', says: 'No model "{model}" can serve requests here' },
   capture_not_found: {
     kind: 'not_found',
-    says: 'No capture of this request is on disk: it was never written or has been deleted',
+    says: 'There is no capture of this request on disk: it was never written, or it was deleted',
   },
   not_replayable: { kind: 'malformed', says: 'The capture cannot be replayed: {why}' },
   method_not_allowed: { kind: 'method_not_allowed', says: '{method} is not allowed here; use {allowed}' },
@@ -182,15 +208,15 @@ export const ERRORS = {
   overloaded: { kind: 'network', says: 'Too many requests are being received at once' },
   storage_unavailable: {
     kind: 'network',
-    says: 'The server cannot store the upload now: its disk is full or cannot be written',
+    says: 'The server cannot store the upload: its disk is full or not writable',
   },
   stopped_by_operator: { kind: 'network', says: 'The operator stopped this request' },
   shutting_down: { kind: 'network', says: 'The gateway is shutting down' },
   // Engine and weights.
-  out_of_memory: { kind: 'network', says: 'The server has no memory or no thread left for this request' },
+  out_of_memory: { kind: 'network', says: 'The server has run out of memory or threads for this request' },
   model_too_large: {
     kind: 'network',
-    says: '{model} needs about {neededMb} MiB, and models may take {maxMb} MiB (SVC_MODEL_MEMORY_MB)',
+    says: '{model} needs about {neededMb} MiB, and models may use {maxMb} MiB (SVC_MODEL_MEMORY_MB)',
   },
   backend_unavailable: {
     kind: 'network',
@@ -207,7 +233,7 @@ export const ERRORS = {
   upstream_timeout: { kind: 'upstream', says: 'The {upstream} did not answer in time: {why}' },
   internal_error: {
     kind: 'internal',
-    says: 'The gateway failed; the log has the details under the request id',
+    says: 'The gateway failed; its log has the details under the request id',
   },
 } as const satisfies Record<string, Row>;
 
@@ -288,6 +314,23 @@ function fill(sentence: string, values: Readonly<Record<string, string | number>
 export function fullMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${fullMessage(error.cause)}`;
+}
+
+/**
+ * As `fullMessage`, for people who read a terminal: an error of the system names its path first, without the names that
+ * the system has for errors and calls.
+ */
+export function inWords(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const says = ofSystem(error) ?? error.message;
+  return error.cause === undefined ? says : `${says}: ${inWords(error.cause)}`;
+}
+
+/** Null for an error that is not the system's. Its message is `EACCES: permission denied, open '/path'`. */
+function ofSystem({ code, path, syscall, message }: NodeJS.ErrnoException): string | null {
+  if (code === undefined || syscall === undefined || !message.startsWith(`${code}: `)) return null;
+  const says = message.slice(code.length + 2).split(`, ${syscall}`)[0] ?? '';
+  return path === undefined ? says : `${path}: ${says}`;
 }
 
 /**

@@ -12,6 +12,7 @@ export interface CaptureActionsOptions {
   /** The base URL of this gateway; null before it listens. */
   base(): string | null;
   apiKey: string | undefined;
+  failure: CaptureActions['failure'];
   now?: () => number;
 }
 
@@ -20,12 +21,13 @@ const USAGE_KEPT_MS = 5000;
 const NOTHING = { bytes: 0, captures: 0 };
 
 export function createCaptureActions(options: CaptureActionsOptions): CaptureActions {
-  const { dir, capture, now = () => performance.now() } = options;
+  const { dir, capture, failure, now = () => performance.now() } = options;
   let replaying = false;
   let usage: { answer: ReturnType<Capture['usage']>; until: number } | null = null;
 
   return {
     dir,
+    failure,
     clear() {
       usage = null;
       return capture.clear();

@@ -1,4 +1,4 @@
-/** The crashes on the dashboard: which ends of the server were not asked for, as JSON and as a section of the page. */
+/** The recorded crashes of the server on the dashboard, as JSON and as a section of the page. */
 import type { RequestHandler } from 'express';
 import type { CrashRecord } from '../crashes/crashes.ts';
 import { sendHtml, sendJson } from './answer.ts';
@@ -29,18 +29,25 @@ function crashesView(crashes: readonly CrashRecord[]): Html {
   }</div>
 ${
   crashes.length === 0
-    ? html`<p class="soft" data-key="none">The server has never ended without being asked to.</p>`
+    ? html`<p class="soft" data-key="none">No crashes recorded.</p>`
     : html`<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Crashes"><table>
-<thead><tr><th scope="col">Time</th><th scope="col">End</th><th scope="col">After</th><th scope="col">Request</th><th scope="col">Last words</th></tr></thead>
+<thead><tr><th scope="col">Time</th><th scope="col">Exit</th><th scope="col">Uptime</th><th scope="col">Request in progress</th><th scope="col">Last output</th></tr></thead>
 <tbody>${crashes.slice(0, SHOWN).map(row)}</tbody></table></div>`
 }`;
 }
 
 function row({ at, pid, signal, exitCode, uptimeSec, requestId, message, lines }: CrashRecord): Html {
   const end = signal ?? (exitCode === null ? 'unknown' : `exit ${exitCode}`);
-  const words = message || (lines.at(-1) ?? '');
   return html`<tr data-key="${at} ${pid}">
 <td><time datetime="${at}">${at.slice(0, 19).replace('T', ' ')}</time></td><td><span class="badge bad">${end}</span></td>
 <td>${duration(uptimeSec * 1000)}</td>
-<td>${requestId === null ? '–' : html`<code>${requestId}</code>`}</td><td title="${lines.join('\n')}">${words.split('\n', 1)[0]?.slice(0, 200)}</td></tr>`;
+<td>${requestId === null ? '–' : html`<code>${requestId}</code>`}</td><td class="words">${lastOutput(message, lines)}</td></tr>`;
+}
+
+/** The message, or the last line; the other lines open below it. */
+function lastOutput(message: string, lines: readonly string[]): Html {
+  const words = (message || (lines.at(-1) ?? '')).split('\n', 1)[0]?.slice(0, 200);
+  return lines.length < 2
+    ? html`${words}`
+    : html`<details data-key="output"><summary>${words}</summary><pre tabindex="0" aria-label="Last output">${lines.join('\n')}</pre></details>`;
 }

@@ -2,10 +2,13 @@
 import type { Logger } from 'winston';
 import type { StoredCapture } from '../capture/capture-folder.ts';
 import type { ReplayReport } from '../capture/replay.ts';
+import type { SettingGroup } from '../config/shown-settings.ts';
 import type { Crashes } from '../crashes/crashes.ts';
 import type { SlotStatus } from '../engine/slot.ts';
 import type { Waiting } from '../engine/waiting-line.ts';
+import type { LiveStatus } from '../limits/live-places.ts';
 import type { ModelProgress } from '../models/source.ts';
+import type { LogLine } from '../observability/log-tail.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Toggles } from '../observability/toggles.ts';
 import type { Inventory } from '../proxy/inventory.ts';
@@ -16,15 +19,47 @@ export interface AdminDeps {
   /** The level of the kernels on the CPU, such as `avx2`; '' without an engine. */
   cpuLevel: string;
   log: Logger;
-  metrics: Pick<Metrics, 'snapshot' | 'series' | 'perSecond'>;
+  metrics: Pick<Metrics, 'snapshot' | 'series' | 'perSecond' | 'recent'>;
   toggles: Toggles;
   /** Why some formats of audio cannot be read; null if all of them can. */
   audioProblem(): Promise<string | null>;
   slot: { status(): SlotAndLine; stopHolder(): boolean };
+  /** Live sessions and uploads, the oldest first, by the network of the client. */
+  underWay(): UnderWay[];
   captures: CaptureActions;
   crashes: Pick<Crashes, 'list'>;
   models: ModelActions;
   upstreams: Pick<Inventory, 'health'>;
+  /** The last lines of the log, the newest first. */
+  logLines(): LogLine[];
+  /** What is wrong with the machine. */
+  watch: { troubles(): Trouble[] };
+  /** The settings of this gateway, without secrets. */
+  settings: readonly SettingGroup[];
+}
+
+export interface UnderWay {
+  what: 'realtime' | 'wyoming' | 'upload';
+  network: string;
+  /** For how long nothing was heard of a live session; null for an upload. */
+  idleMs: number | null;
+  /** What a live session does; null for an upload. */
+  status: LiveStatus | null;
+  /** Whether an upload has arrived whole. */
+  isWhole: boolean;
+}
+
+/** Something that is wrong now. */
+export interface Trouble {
+  /** Identifies it while it lasts. */
+  key: string;
+  level: 'bad' | 'warn';
+  /** A sentence without its full stop. It stays the same while nothing changes. */
+  says: string;
+  /** A word or two for the title of the tab. */
+  short: string;
+  detail: string | null;
+  since: Date;
 }
 
 /** The slot, and the requests that wait for it in the order in which they will be served. */
@@ -40,6 +75,8 @@ export interface ModelStatus {
   /** The size of the weights on disk, or else of a download, in bytes. */
   bytes: number;
   state: 'absent' | 'loading' | 'resident';
+  /** What it takes in memory; 0 when it is not there, or cannot tell. */
+  memoryBytes: number;
   /** The number of requests that use the model now. */
   leases: number;
   /** The time since the last use; null when the model is not resident or is in use. */
@@ -48,6 +85,7 @@ export interface ModelStatus {
   progress: ModelProgress | null;
   /** Why the last pull or load from the dashboard failed; null after a success. */
   failure: string | null;
+  failedAt: Date | null;
 }
 
 export interface ModelActions {
@@ -60,12 +98,16 @@ export interface ModelActions {
   load(id: string): void;
   /** Unloads the model when no request uses it any more. True when it was resident. */
   unload(id: string): boolean;
+  /** Starts to remove the weights from disk, and unloads the model when no request uses it any more. */
+  remove(id: string): void;
   /** Unloads every model (contract 3); `remaining` counts those that a request under way still uses. */
   reset(): { evicted: number; remaining: number };
 }
 
 export interface CaptureActions {
   dir: string;
+  /** Why capture switched itself off, and when; null unless it did. */
+  failure(): { at: Date; why: string } | null;
   /** Deletes every capture and returns how many there were. */
   clear(): Promise<number>;
   /** Measures the captures. The result is kept for some seconds, so that not every poll reads the folder. */

@@ -9,7 +9,7 @@ import type { ModelActions, ModelStatus } from './deps.ts';
 
 export interface ModelActionsOptions {
   catalogue: readonly CatalogueModel[];
-  store: Pick<ModelStore, 'list' | 'pull' | 'activity'>;
+  store: Pick<ModelStore, 'list' | 'pull' | 'activity' | 'remove'>;
   cache: ModelCache<Closable>;
   /** The models that recognition needs besides, which the API does not list. */
   helpers: readonly Pick<ModelCache<Closable>, 'evict'>[];
@@ -29,7 +29,7 @@ export function createModelActions({
   signal,
   log,
 }: ModelActionsOptions): ModelActions {
-  const failures = new Map<string, string>();
+  const failures = new Map<string, { says: string; at: Date }>();
 
   const find = (name: string): string => {
     const id = modelId(name);
@@ -39,13 +39,13 @@ export function createModelActions({
   };
 
   /** Starts `work` without waiting for it. The list shows a failure, and only the log gives its cause and paths. */
-  const begin = (id: string, work: () => Promise<unknown>) => {
+  const begin = (id: string, done: string, work: () => Promise<unknown>) => {
     failures.delete(id);
     work().catch((error: unknown) => {
       if (signal.aborted) return;
-      const said = error instanceof GatewayError ? error.message : `${id} could not be loaded`;
-      failures.set(id, `${said}; the log says why`);
-      log.warn(`a pull or load of ${id} from the dashboard failed: ${fullMessage(error)}`);
+      const said = error instanceof GatewayError ? error.message : `${id} could not be ${done}`;
+      failures.set(id, { says: `${said}; the log says why`, at: new Date() });
+      log.warn(`${id} could not be ${done} from the dashboard: ${fullMessage(error)}`);
     });
   };
 
@@ -63,23 +63,29 @@ export function createModelActions({
           bytes: stored.get(model.id)?.bytes || (publishedFile(model, 'q8_0')?.bytes ?? 0),
           state: entry?.state ?? 'absent',
           leases: entry?.leases ?? 0,
+          memoryBytes: entry?.state === 'resident' ? entry.memoryBytes : 0,
           idleForMs: entry?.state === 'resident' && entry.leases === 0 ? entry.idleForMs : null,
           progress: activity.get(model.id) ?? null,
-          failure: failures.get(model.id) ?? null,
+          failure: failures.get(model.id)?.says ?? null,
+          failedAt: failures.get(model.id)?.at ?? null,
         };
       });
     },
     find,
     pull(id) {
-      begin(id, () => store.pull(id, { signal }));
+      begin(id, 'pulled', () => store.pull(id, { signal }));
     },
     load(id) {
-      begin(id, async () => {
+      begin(id, 'loaded', async () => {
         const lease = await cache.lease(id);
         await lease[Symbol.asyncDispose]();
       });
     },
     unload: (id) => cache.evict(id) > 0,
+    remove(id) {
+      cache.evict(id);
+      begin(id, 'removed', () => store.remove(id, { signal }));
+    },
     reset() {
       const evicted = cache.evict();
       for (const helper of helpers) helper.evict(); // they are not counted, because the API does not list them

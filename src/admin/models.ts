@@ -1,7 +1,9 @@
 /** The models on the dashboard: whether each is on disk, in memory or being downloaded; pull, load or unload one; unload all. */
 import type { RequestHandler } from 'express';
+import { invalidValue } from '../errors.ts';
 import { sendEither, sendHtml } from './answer.ts';
 import type { ModelActions, ModelStatus } from './deps.ts';
+import { readForm } from './form.ts';
 import { type Action, button, outcome } from './views/actions.ts';
 import { bytes, counted, duration } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
@@ -24,10 +26,27 @@ export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload
   };
 }
 
+/** It cannot be undone, so a request without the word that the dashboard sends after its question does nothing. */
+export function removeModel(admin: ModelActions): RequestHandler {
+  return async (req, res) => {
+    const id = admin.find([req.params.id].flat().join('/'));
+    const { sure } = await readForm(req, res);
+    if (sure !== 'yes') throw invalidValue('sure', sure, 'Expected yes');
+    admin.remove(id);
+    sendEither(
+      req,
+      res,
+      () => modelsView(admin.list(), `Removing ${id} from disk.`),
+      () => ({ id, state: admin.list().find((model) => model.id === id)?.state }),
+    );
+  };
+}
+
 export function resetAsrState(admin: ModelActions): RequestHandler {
   return (req, res) => {
     const { evicted, remaining } = admin.reset();
-    const left = remaining === 0 ? '' : ` ${counted(remaining, 'model')} in memory until the request ends.`;
+    const left =
+      remaining === 0 ? '' : ` ${counted(remaining, 'model')} still in use, unloaded when the request ends.`;
     sendEither(
       req,
       res,
@@ -40,8 +59,15 @@ export function resetAsrState(admin: ModelActions): RequestHandler {
 /** The section polls more often while a model is being downloaded or loaded. */
 function modelsView(models: readonly ModelStatus[], said: string | null = null): Html {
   const resident = models.filter(({ state }) => state === 'resident').length;
+  // Those that something happens to, or went wrong with, are never behind the fold.
+  const present = models.filter(
+    ({ installed, state, progress, failure }) =>
+      installed || state !== 'absent' || progress !== null || failure !== null,
+  );
+  const others = models.filter((model) => !present.includes(model));
+  const memory = models.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
   const moving = models.some(({ state, progress }) => state === 'loading' || progress !== null);
-  return html`<div class="card-head"><h2>Models</h2><div class="row"><span class="note">${resident} in memory</span>${
+  return html`<div class="card-head"><h2>Models</h2><div class="row"><span class="note">${resident} in memory${memory > 0 && `, using ${bytes(memory)}`}</span>${
     resident > 0 &&
     button({
       label: 'Unload all',
@@ -49,18 +75,29 @@ function modelsView(models: readonly ModelStatus[], said: string | null = null):
       section: 'models',
       key: 'unload-all',
       confirm:
-        'Take every model out of memory? Requests under way finish with theirs; the next one loads its model again.',
+        'Unload every model? Requests in progress finish first. The next request loads its model again.',
     })
   }</div></div>
 ${moving && html`<span data-key="faster" hx-get="admin/fragments/models" hx-target="#models" hx-sync="#models:abort" hx-trigger="every 2s"></span>`}
 ${outcome(said)}
 ${
   models.length === 0
-    ? html`<p class="empty soft" data-key="empty">No model can be used here.</p>`
-    : html`<table class="models" data-key="table"><thead><tr><th scope="col">Model</th><th scope="col" class="number wide-only">Size</th><th scope="col">State</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
-<tbody>${models.map(row)}</tbody></table>`
+    ? html`<p class="empty soft" data-key="empty">No models are available.</p>`
+    : html`${present.length > 0 && tableOf(present, 'present')}
+${
+  present.length === 0 &&
+  html`<p class="soft" data-key="none">No models on disk yet. Pull one below, or the first request downloads one.</p>`
+}
+${
+  others.length > 0 &&
+  html`<details data-key="others" class="others"><summary>${counted(others.length, 'other model')} to pull</summary>${tableOf(others, 'absent')}</details>`
+}`
 }`;
 }
+
+const tableOf = (models: readonly ModelStatus[], key: string): Html =>
+  html`<table class="models" data-key="${key}"><thead><tr><th scope="col">Model</th><th scope="col" class="number wide-only">Size</th><th scope="col">State</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
+<tbody>${models.map(row)}</tbody></table>`;
 
 function row(model: ModelStatus): Html {
   return html`<tr data-key="${model.id}"><th scope="row">${model.id}<span class="note">${model.family}</span></th>
@@ -78,6 +115,7 @@ function state({
   progress,
   failure,
   bytes: size,
+  memoryBytes,
 }: ModelStatus): Html {
   const [label, className] =
     state === 'resident'
@@ -88,7 +126,8 @@ function state({
           ? ['on disk', 'badge']
           : ['not installed', 'badge'];
   return html`${progress === null && html`<span class="${className}" data-key="badge">${label}</span>`}
-${leases > 0 && html` <span class="note" data-key="use">${counted(leases, 'request')} now</span>`}
+${memoryBytes > 0 && html` <span class="note" data-key="memory">${bytes(memoryBytes)}</span>`}
+${leases > 0 && html` <span class="note" data-key="use">${counted(leases, 'request')} using it</span>`}
 ${idleForMs !== null && html` <span class="note" data-key="idle">idle for ${duration(idleForMs)}</span>`}
 ${
   progress !== null &&
@@ -113,7 +152,13 @@ function actions({ id, installed, state, progress, bytes: size }: ModelStatus): 
     key: `${verb}-${id}`,
   });
   if (progress !== null || state === 'loading') return [];
-  if (state === 'resident') return [action('Unload', 'unload')];
-  if (installed) return [action('Load', 'load')];
+  const remove: Action = {
+    ...action('Remove', 'remove'),
+    className: 'small danger',
+    values: { sure: 'yes' },
+    confirm: `Remove ${id} from disk (${bytes(size)})? You can pull it again later.`,
+  };
+  if (state === 'resident') return [action('Unload', 'unload'), ...(installed ? [remove] : [])];
+  if (installed) return [action('Load', 'load'), remove];
   return [action('Pull', 'pull', `, ${bytes(size)}`)];
 }

@@ -1,4 +1,4 @@
-/** The switches of the dashboard for what is recorded of the traffic, and the deletion of all captures. */
+/** What is recorded, on the dashboard: its switches, the deletion of all captures, and the last lines of the log. */
 import type { RequestHandler, Response } from 'express';
 import { invalidValue } from '../errors.ts';
 import { isToggleKey, TOGGLE_KEYS, type ToggleKey } from '../observability/toggles.ts';
@@ -53,13 +53,13 @@ export interface ObservabilityState {
 }
 
 const SWITCHES: Readonly<Record<ToggleKey, [name: string, note: string]>> = {
-  metrics: ['Metrics', 'counts and latencies, in memory'],
-  access_log: ['Access log', 'a line for every request but probes'],
-  payload: ['Payload capture', 'bodies of requests and answers, unchanged'],
+  metrics: ['Metrics', 'counts and timings, kept in memory'],
+  access_log: ['Access log', 'one line per request, health checks excepted'],
+  payload: ['Payload capture', 'requests and answers in full, on disk'],
 };
 
 function observabilityView(state: ObservabilityState, said: string | null = null): Html {
-  return html`<div class="card-head"><h2>What is kept</h2><span class="note">until the next restart</span></div>
+  return html`<div class="card-head"><h2>Recording</h2><span class="note">changes last until the next restart</span></div>
 ${outcome(said)}
 <ul class="switches">${TOGGLE_KEYS.map((key) => switchRow(key, state.toggles[key]))}</ul>
 <div class="captures">
@@ -73,7 +73,7 @@ ${
     post: 'admin/api/observability/clear-payload',
     section: 'observability',
     key: 'clear',
-    confirm: 'Delete every captured request and answer from disk?',
+    confirm: 'Delete all captured requests and answers from disk?',
   })
 }</div>`;
 }
@@ -84,4 +84,29 @@ function switchRow(key: ToggleKey, on: boolean): Html {
   return html`<li data-key="${key}"><span><span id="switch-${key}">${name}</span><span class="note" id="switch-${key}-note">${note}</span></span>
 <button type="button" class="switch" role="switch" aria-checked="${String(on)}" aria-labelledby="switch-${key}" aria-describedby="switch-${key}-note"
 ${request({ ...asked, values: { key, value: on ? 'off' : 'on' } })}><span class="knob"></span></button></li>`;
+}
+
+/** The last lines of the log, newest first, so that "see the log" needs no shell. */
+export function showLog({ logLines }: Pick<AdminDeps, 'logLines'>): RequestHandler {
+  return (_req, res) => sendHtml(res, logView(logLines()));
+}
+
+/** Only what went wrong is marked: most lines say what is usual. */
+const BADGES = { error: 'badge bad', warn: 'badge warn', info: 'badge', debug: 'badge' } as const;
+
+/** A line keeps its element while it is there, so that text selected in it stays selected. */
+function logView(lines: ReturnType<AdminDeps['logLines']>): Html {
+  return html`<div class="card-head"><h2>Log</h2>${
+    lines.length > 0 && html`<span class="note">${counted(lines.length, 'line')}, newest first</span>`
+  }</div>
+${
+  lines.length === 0
+    ? html`<p class="soft" data-key="none">Nothing logged since the start.</p>`
+    : html`<ol class="log" data-key="lines" tabindex="0" role="region" aria-label="Lines of the log">${lines.map(
+        ({ number, text, level }) =>
+          html`<li data-key="line-${number}">${
+            (level === 'error' || level === 'warn') && html`<span class="${BADGES[level]}">${level}</span> `
+          }<code>${text}</code></li>`,
+      )}</ol>`
+}`;
 }

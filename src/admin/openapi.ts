@@ -16,6 +16,7 @@ import {
 } from '../http/openapi/parts.ts';
 import { TRAFFIC_CLASSES } from '../observability/exchange.ts';
 import { TOGGLE_KEYS } from '../observability/toggles.ts';
+import { SHOWN_REQUESTS } from './requests.ts';
 
 const category = z.enum(CATEGORIES);
 const count = z.int().min(0);
@@ -37,6 +38,9 @@ const sampleSchema = z
     speakers: z.int().optional().describe('how many speakers were found'),
     route: z.string().optional(),
     key: z.string().optional().describe('the name of the key, where it has one'),
+    client_ip: z.string().optional(),
+    code: z.string().optional().describe('of a failure'),
+    message: z.string().optional().describe('of a failure, what the client was told, cut'),
     provider: z.string(),
   })
   .meta({ id: 'MetricsSample' });
@@ -107,17 +111,20 @@ const ofCapture = (summary: string, contentType: string): Operation => ({
   ...OF_CAPTURE,
   responses: { 200: answer('what was captured', contentType), 404: NOT_FOUND },
 });
-const body = (summary: string): Operation => {
-  const operation = ofCapture(summary, 'application/octet-stream');
+const body = (summary: string, contentType = 'application/octet-stream'): Operation => {
+  const operation = ofCapture(summary, contentType);
   return { ...operation, responses: { ...operation.responses, 412: PRECONDITION, 416: NO_SUCH_RANGE } };
 };
+
+/** Only some captures have one. */
+const sound = (summary: string): Operation => ({ ...body(summary, 'audio/*'), internal: true });
 
 /** JSON, and an HTML fragment for htmx (`HX-Request: true`). */
 const either = (schema: z.ZodType) => ({
   description: 'JSON, or a fragment of HTML for htmx',
   content: { 'application/json': { schema }, 'text/html': { schema: z.string() } },
 });
-const ofModel = (summary: string, needs?: string): Operation => ({
+const ofModel = (summary: string, needs?: string) => ({
   summary,
   needs,
   examples: { id: 'multilingual-base' },
@@ -133,6 +140,33 @@ const toggleForm = z.object({
 });
 
 const stopForm = z.object({ request_id: z.string().optional().describe('stops only this request') });
+
+/** The parts of the dashboard. */
+const FRAGMENTS: Parameters<typeof pathsOf>[1] = {
+  '/admin/fragments/state': { get: fragment('what is wrong now') },
+  '/admin/fragments/summary': { get: fragment('the figures') },
+  '/admin/fragments/slot': { get: fragment('the state of the slot') },
+  '/admin/fragments/observability': { get: fragment('the switches') },
+  '/admin/fragments/models': { get: fragment('the models') },
+  '/admin/fragments/upstreams': { get: fragment('the state of the upstreams') },
+  '/admin/fragments/log': { get: fragment('the last lines of the log') },
+  '/admin/fragments/crashes': { get: fragment('the crashes') },
+  '/admin/fragments/requests': {
+    get: {
+      ...fragment('the latest requests'),
+      query: z.object({
+        show: z.enum(SHOWN_REQUESTS).optional().describe('which kind of requests'),
+        search: z.string().max(100).optional().describe('text to find in them'),
+      }),
+    },
+  },
+  '/admin/fragments/settings': {
+    get: {
+      ...fragment('the settings in effect'),
+      query: z.object({ search: z.string().max(100).optional().describe('text to find in them') }),
+    },
+  },
+};
 
 export const adminPaths = (): ZodOpenApiPathsObject =>
   pathsOf('admin', {
@@ -152,7 +186,7 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
     },
     '/admin/api/crashes': {
       get: {
-        summary: 'ends of the server that were not asked for, newest first',
+        summary: 'recorded crashes of the server, newest first',
         responses: { 200: json('crashes', z.looseObject({ crashes: z.array(crashSchema) })) },
       },
     },
@@ -166,7 +200,7 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
     '/admin/api/observability/clear-payload': { post: page('deletes every capture') },
     '/admin/api/reset-asr-state': {
       post: {
-        summary: 'unloads every recognition model; requests under way finish with theirs',
+        summary: 'unloads every recognition model; requests in progress finish first',
         responses: { 200: either(z.looseObject({ evicted: count, remaining: count })) },
       },
     },
@@ -177,6 +211,16 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
       post: ofModel('starts to load the model into memory', 'its weights on disk'),
     },
     '/admin/api/models/{id}/unload': { post: ofModel('unloads the model') },
+    '/admin/api/models/{id}/remove': {
+      post: {
+        ...ofModel('removes the weights of the model from disk'),
+        responses: { ...ofModel('').responses, 415: UNSUPPORTED },
+        internal: true,
+        body: bodyOf('application/x-www-form-urlencoded', z.object({ sure: z.literal('yes') }), {
+          sure: 'yes',
+        }),
+      },
+    },
     '/admin/api/slot/stop': {
       post: {
         summary: 'stops the request that holds the slot',
@@ -184,16 +228,12 @@ export const adminPaths = (): ZodOpenApiPathsObject =>
         responses: { 200: either(z.looseObject({ stopped: z.boolean() })), 415: UNSUPPORTED },
       },
     },
-    '/admin/fragments/summary': { get: fragment('the figures') },
-    '/admin/fragments/slot': { get: fragment('the state of the slot') },
-    '/admin/fragments/observability': { get: fragment('the switches') },
-    '/admin/fragments/models': { get: fragment('the models') },
-    '/admin/fragments/upstreams': { get: fragment('how the upstreams are') },
-    '/admin/fragments/crashes': { get: fragment('the crashes') },
-    '/admin/fragments/requests': { get: fragment('the latest requests') },
+    ...FRAGMENTS,
     '/admin/captures/{requestId}': { get: ofCapture('a captured request', 'text/html') },
     '/admin/captures/{requestId}/req.bin': { get: body('the body of the request') },
     '/admin/captures/{requestId}/resp.bin': { get: body('the body of the answer') },
+    '/admin/captures/{requestId}/req.sound': { get: sound('the sound in the request') },
+    '/admin/captures/{requestId}/resp.sound': { get: sound('the sound in the answer') },
     '/admin/captures/{requestId}/replay': {
       post: {
         summary: 'sends the request again and compares the answers',

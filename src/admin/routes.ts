@@ -4,13 +4,16 @@ import { hasSession } from '../http/access/api-key.ts';
 import { pageHeaders, withoutSlash } from '../http/pages.ts';
 import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
 import { sendHtml } from './answer.ts';
-import { downloadBody, replayCapture, showCapture } from './captures.ts';
+import { downloadBody, playBody, replayCapture, showCapture } from './captures.ts';
 import { listCrashes, showCrashes } from './crashes.ts';
 import type { AdminDeps } from './deps.ts';
-import { changeModel, models, resetAsrState } from './models.ts';
-import { clearPayload, observability, toggle } from './observability.ts';
+import { changeModel, models, removeModel, resetAsrState } from './models.ts';
+import { clearPayload, observability, showLog, toggle } from './observability.ts';
+import { showRequests } from './requests.ts';
+import { showSettings } from './settings.ts';
 import { slot, stopSlot } from './slot.ts';
-import { metrics, requestsView, series, showUpstreams, summaryView, takeSnapshot } from './traffic.ts';
+import { showState } from './state.ts';
+import { metrics, series, showUpstreams, summaryView, takeSnapshot } from './traffic.ts';
 import { dashboard } from './views/dashboard.ts';
 
 export function adminTable(deps: AdminDeps): RouteRow[] {
@@ -33,32 +36,27 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
     post('/admin/api/models/*id/pull', changeModel(deps.models, 'pull')),
     post('/admin/api/models/*id/load', changeModel(deps.models, 'load')),
     post('/admin/api/models/*id/unload', changeModel(deps.models, 'unload')),
+    post('/admin/api/models/*id/remove', removeModel(deps.models)),
     post('/admin/api/slot/stop', stopSlot(deps)),
 
-    get('/admin/fragments/summary', async (_req, res) => {
-      const audioProblem = await deps.audioProblem();
-      sendHtml(
-        res,
-        summaryView(takeSnapshot(deps), {
-          version,
-          cpuLevel,
-          counting: toggles.get('metrics'),
-          audioProblem,
-        }),
-      );
-    }),
+    get('/admin/fragments/state', showState(deps)),
+    get('/admin/fragments/summary', (_req, res) =>
+      sendHtml(res, summaryView(takeSnapshot(deps), { version, cpuLevel, counting: toggles.get('metrics') })),
+    ),
     get('/admin/fragments/slot', slot(deps)),
     get('/admin/fragments/observability', observability(deps)),
     get('/admin/fragments/models', models(deps.models)),
     get('/admin/fragments/upstreams', showUpstreams(deps)),
+    get('/admin/fragments/log', showLog(deps)),
     get('/admin/fragments/crashes', showCrashes(deps)),
-    get('/admin/fragments/requests', (_req, res) =>
-      sendHtml(res, requestsView(takeSnapshot(deps), toggles.get('payload'))),
-    ),
+    get('/admin/fragments/requests', showRequests(deps)),
+    get('/admin/fragments/settings', showSettings(deps)),
 
     page('/admin/captures/:requestId', showCapture(captures)),
     get('/admin/captures/:requestId/req.bin', downloadBody(captures, 'req.bin')),
     get('/admin/captures/:requestId/resp.bin', downloadBody(captures, 'resp.bin')),
+    get('/admin/captures/:requestId/req.sound', playBody(captures, 'request')),
+    get('/admin/captures/:requestId/resp.sound', playBody(captures, 'response')),
     post('/admin/captures/:requestId/replay', replayCapture(deps)),
   ];
 }

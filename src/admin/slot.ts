@@ -1,37 +1,42 @@
 /** The inference slot on the dashboard: who holds it and who waits, and the button that stops that request and no other. */
 import type { RequestHandler } from 'express';
+import type { LiveStatus } from '../limits/live-places.ts';
 import { sendEither, sendHtml } from './answer.ts';
-import type { AdminDeps, SlotAndLine } from './deps.ts';
+import type { AdminDeps, SlotAndLine, UnderWay } from './deps.ts';
 import { readForm } from './form.ts';
 import { button, outcome } from './views/actions.ts';
-import { CATEGORY_NAMES, duration } from './views/format.ts';
+import { CATEGORY_NAMES, counted, duration, milliseconds } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
 
-type Deps = Pick<AdminDeps, 'slot' | 'log'>;
+type Deps = Pick<AdminDeps, 'slot' | 'log' | 'underWay'>;
 
 export function slot(deps: Deps): RequestHandler {
-  return (_req, res) => sendHtml(res, slotView(deps.slot.status()));
+  return (_req, res) => sendHtml(res, slotView(deps.slot.status(), deps.underWay()));
 }
 
 /** With `request_id` it stops only that request, because meanwhile another one may have taken the slot. */
-export function stopSlot({ slot, log }: Deps): RequestHandler {
+export function stopSlot({ slot, log, underWay }: Deps): RequestHandler {
   return async (req, res) => {
     const { request_id: meant } = await readForm(req, res);
     const { requestId } = slot.status();
     const stopped = (meant === undefined || meant === requestId) && slot.stopHolder();
     if (stopped) log.info('request stopped by the operator', { requestId });
-    const said = stopped ? 'It was told to stop.' : 'It had ended already; nothing was stopped.';
+    const said = stopped ? 'Stopping the request.' : 'The request had already ended. Nothing was stopped.';
     sendEither(
       req,
       res,
-      () => slotView(slot.status(), said),
+      () => slotView(slot.status(), underWay(), said),
       () => ({ stopped }),
     );
   };
 }
 
 /** Only the line with the holder is announced, because a screen reader would otherwise read every second. */
-function slotView({ holder, requestId, heldForMs, waiting }: SlotAndLine, said: string | null = null): Html {
+function slotView(
+  { holder, requestId, heldForMs, waiting }: SlotAndLine,
+  underWay: readonly UnderWay[],
+  said: string | null = null,
+): Html {
   const who = holder === null ? 'Free' : `Busy: ${CATEGORY_NAMES[holder].toLowerCase()}`;
   return html`<div class="card-head"><h2>Inference slot</h2>${
     holder !== null &&
@@ -43,22 +48,69 @@ function slotView({ holder, requestId, heldForMs, waiting }: SlotAndLine, said: 
       section: 'slot',
       key: `stop-${requestId}`,
       values: { request_id: requestId ?? '' },
-      confirm: `Stop the ${CATEGORY_NAMES[holder].toLowerCase()} request that is being served? Its client gets an error.`,
+      confirm: `Stop the ${CATEGORY_NAMES[holder].toLowerCase()} request in progress? Its client gets an error.`,
     })
   }</div>
 ${outcome(said)}
 <p class="slot-state ${holder === null ? 'free' : 'busy'}" role="status">${who}</p>
 ${
   holder === null
-    ? html`<p class="soft" data-key="idle">The next request is served at once.</p>`
+    ? html`<p class="soft" data-key="idle">Nothing is running. One request at a time gets the slot.</p>`
     : html`<p class="slot-facts" data-key="held">for <b>${duration(heldForMs)}</b> <span class="soft">by request</span> <code>${requestId}</code></p>`
 }
-${waiting.length > 0 && waitingView(waiting)}`;
+${waiting.length > 0 && waitingView(waiting)}
+${underWay.length > 0 && underWayView(underWay)}`;
 }
 
 const waitingView = (waiting: SlotAndLine['waiting']): Html =>
-  html`<h3 data-key="waiting-title">Waiting, the next one first</h3>
-<ol class="waiting" data-key="waiting" aria-label="Requests that wait for the slot">${waiting.map(
-    ({ category, requestId, waitedMs }) =>
-      html`<li data-key="waits-${requestId}">${CATEGORY_NAMES[category]} <span class="soft">for</span> <b>${duration(waitedMs)}</b> <code>${requestId}</code></li>`,
+  html`<h3 data-key="waiting-title">Waiting, next one first</h3>
+<ol class="waiting" data-key="waiting" aria-label="Requests waiting for the slot">${waiting.map(
+    ({ category, requestId, waitedMs, isLive }) =>
+      html`<li data-key="waits-${requestId}">${CATEGORY_NAMES[category]}${isLive && ', live'} <span class="soft">for</span> <b>${duration(waitedMs)}</b> <code>${requestId}</code></li>`,
   )}</ol>`;
+
+/** The most that are listed; their number is always told. */
+const LISTED = 8;
+const PROTOCOLS = { realtime: 'Realtime', wyoming: 'Wyoming', upload: '' } as const;
+const STATES = {
+  waiting: 'waiting for speech',
+  hearing: 'hearing speech',
+  transcribing: 'transcribing',
+  answering: 'answering',
+} as const;
+/** The stages of an answer. */
+const STAGES: Readonly<Record<string, string>> = {
+  text: 'transcription',
+  slot: 'wait for the slot',
+  chat: 'first word',
+  speech: 'first audio',
+};
+
+function underWayView(all: readonly UnderWay[]): Html {
+  const uploads = all.filter(({ what }) => what === 'upload').length;
+  const counts = [
+    ...(all.length > uploads ? [counted(all.length - uploads, 'live session')] : []),
+    ...(uploads > 0 ? [counted(uploads, 'upload')] : []),
+  ];
+  return html`<h3 data-key="under-way-title">${counts.join(', ')}</h3>
+<ul class="waiting" data-key="under-way" aria-label="Live sessions and uploads">${all
+    .slice(0, LISTED)
+    .map(
+      rowUnderWay,
+    )}${all.length > LISTED && html`<li class="soft">and ${all.length - LISTED} more</li>`}</ul>`;
+}
+
+function rowUnderWay({ what, network, idleMs, isWhole, status }: UnderWay): Html {
+  if (status === null || idleMs === null)
+    return html`<li>Upload <span class="badge">${isWhole ? 'received' : 'receiving'}</span> <span class="note block">from <code>${network}</code></span></li>`;
+  const { kind, state, lastError, lastAnswer } = status;
+  return html`<li>${PROTOCOLS[what]} ${kind} <span class="badge${state !== 'waiting' && ' accent'}">${STATES[state]}</span> <span class="note block">from <code>${network}</code>, last audio ${duration(idleMs)} ago</span>${
+    lastAnswer !== null && html` <span class="note block">Last answer: ${answerText(lastAnswer)}</span>`
+  }${
+    lastError !== null &&
+    html` <span class="note block">Last error: <code>${lastError.code}</code> ${duration(Date.now() - lastError.at.getTime())} ago. ${lastError.says}</span>`
+  }</li>`;
+}
+
+const answerText = ({ status, stages }: NonNullable<LiveStatus['lastAnswer']>) =>
+  [status, ...stages.map(({ name, ms }) => `${STAGES[name] ?? name} ${milliseconds(ms)}`)].join(', ');

@@ -2,17 +2,13 @@
 import type { RequestHandler } from 'express';
 import { CATEGORIES, type Category } from '../category.ts';
 import { TRAFFIC_CLASSES, type TrafficClass } from '../observability/exchange.ts';
-import type {
-  CategorySnapshot,
-  MetricsSample,
-  MetricsSnapshot,
-  RateSeries,
-} from '../observability/metrics.ts';
+import type { CategorySnapshot, MetricsSnapshot, RateSeries } from '../observability/metrics.ts';
 import type { UpstreamHealth } from '../proxy/inventory.ts';
 import { sendHtml, sendJson } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
-import { CATEGORY_NAMES, duration, milliseconds, percent, ratio, seconds } from './views/format.ts';
+import { CATEGORY_NAMES, duration, milliseconds, percent, ratio } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
+import { meanings } from './views/meanings.ts';
 
 type Deps = Pick<AdminDeps, 'metrics' | 'slot'>;
 
@@ -65,74 +61,24 @@ function history(metrics: Deps['metrics']) {
 const rounded = (values: readonly (number | null)[], digits: number) =>
   values.map((value) => (value === null ? null : Number(value.toFixed(digits))));
 
-/** The section of the newest requests of all categories, by their time of arrival. */
-const SHOWN = 50;
-
-const BADGES: Readonly<Record<TrafficClass, [label: string, className: string]>> = {
-  '2xx': ['', 'good'],
-  '4xx': ['', 'warn'],
-  '5xx': ['', 'bad'],
-  '503-busy': [' busy', 'accent'],
-  'client-disconnect': [' left', ''],
-};
-
-export function requestsView({ categories }: MetricsSnapshot, capturing: boolean): Html {
-  const rows = CATEGORIES.flatMap((category) =>
-    (categories[category]?.recent ?? []).map((sample) => ({ category, sample })),
-  )
-    .sort((a, b) => Date.parse(b.sample.at) - Date.parse(a.sample.at))
-    .slice(0, SHOWN);
-  return html`<div class="card-head"><h2>Recent requests</h2>${
-    rows.length > 0 &&
-    html`<span class="note">${capturing ? 'each request id leads to its capture' : `the last ${SHOWN}`}</span>`
-  }</div>
-${
-  rows.length === 0
-    ? html`<p class="empty soft" data-key="empty">No requests yet: try the <a href="playground">playground</a>.</p>`
-    : html`<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Recent requests"><table class="requests">
-<thead><tr><th scope="col">Time</th><th scope="col">Kind</th><th scope="col">Model</th><th scope="col">Status</th><th scope="col" class="number">Latency</th><th scope="col" class="number">Slot wait</th><th scope="col" class="number">Audio</th><th scope="col" class="number">RTF</th><th scope="col">Route</th><th scope="col">Request</th></tr></thead>
-<tbody>${rows.map(({ category, sample }) => row(category, sample, capturing))}</tbody></table></div>`
-}`;
-}
-
-function row(category: Category, sample: MetricsSample, capturing: boolean): Html {
-  const id = sample.request_id;
-  const [label, className] = BADGES[sample.class];
-  return html`<tr data-key="${category} ${id} ${Date.parse(sample.at)}">
-<td><time datetime="${sample.at}">${sample.at.slice(11, 19)}</time></td><td>${category}</td>
-<td class="model"${sample.model !== null && sample.model.length > 24 && html` title="${sample.model}"`}>${sample.model ?? '–'}</td><td><span class="badge ${className}">${sample.status}${label}</span></td>
-<td class="number">${milliseconds(sample.latency_ms)}</td><td class="number">${milliseconds(sample.slot_wait_ms)}</td>
-<td class="number">${seconds(sample.audio_sec)}${sample.speakers !== undefined && html` <span class="note">${sample.speakers} speaker${sample.speakers !== 1 && 's'}</span>`}</td><td class="number">${ratio(sample.rtf)}</td>
-<td class="soft">${sample.route ?? '–'}</td><td>${
-    capturing
-      ? html`<a href="admin/captures/${encodeURIComponent(id)}" data-key="link"><code>${id}</code></a>`
-      : html`<code data-key="id">${id}</code>`
-  }</td></tr>`;
-}
-
 /** The section with a tile for each category, over the window of the metrics. */
 export interface Summary {
   version: string;
   cpuLevel: string;
   counting: boolean;
-  audioProblem: string | null;
 }
 
-export function summaryView(
-  snapshot: MetricsSnapshot,
-  { version, cpuLevel, counting, audioProblem }: Summary,
-): Html {
+export function summaryView(snapshot: MetricsSnapshot, { version, cpuLevel, counting }: Summary): Html {
   const tiles = CATEGORIES.flatMap((name) => {
     const entry = snapshot.categories[name];
     return entry === undefined ? [] : [tile(name, entry)];
   });
-  return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. ${cpuLevel !== '' && html`The CPU computes with <code>${cpuLevel}</code>. `}Figures cover the last ${span(snapshot.window_sec)}.</p>
-${!counting && html`<p class="notice warn" data-key="off">Metrics are switched off: no request is counted.</p>`}
-${audioProblem !== null && html`<p class="notice warn" data-key="audio">Some audio cannot be read: ${audioProblem}.</p>`}
+  return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. ${cpuLevel !== '' && html`CPU instructions: <code>${cpuLevel}</code>. `}Figures cover the last ${span(snapshot.window_sec)}.</p>
+${!counting && html`<p class="notice warn" data-key="off">Metrics are switched off: requests are not counted.</p>`}
 ${
   tiles.length === 0
-    ? html`<div class="card empty" data-key="empty"><p>No requests yet: try the <a href="playground">playground</a>.</p></div>`
-    : html`<div class="tiles" data-key="tiles">${tiles}</div>`
+    ? html`<div class="card empty" data-key="empty"><p>No requests yet. Try the <a href="playground">playground</a>.</p></div>`
+    : html`<div class="tiles" data-key="tiles">${tiles}</div>${meanings(MEANINGS)}`
 }`;
 }
 
@@ -152,14 +98,29 @@ ${name === 'asr' && figure('RTF p50', ratio(entry.rtf.p50))}
 ${figure('Latency p50', milliseconds(latency.p50))}
 ${figure('p95', milliseconds(latency.p95))}
 ${figure('p99', milliseconds(latency.p99))}
-${figure('Slot wait p95', milliseconds(wait.p95))}
+${figure('To slot p95', milliseconds(wait.p95))}
 ${entry.diarized !== undefined && figure('Diarized', entry.diarized)}
-${figure('Busy', counts['503-busy'])}
+${figure('Slot busy', counts['503-busy'])}
 ${figure('Client left', counts['client-disconnect'])}
 </dl>
-${entry.window_truncated && html`<p class="note">Latency covers the newest requests only, because there were more than can be kept.</p>`}
+${entry.window_truncated && html`<p class="note">Timings cover the newest requests only: there were more than can be kept.</p>`}
 </article>`;
 }
+
+/** What each figure measures, where it can be misread. */
+const MEANINGS: readonly (readonly [string, string])[] = [
+  ['Errors', 'Share of 4xx and 5xx answers. Requests refused because the slot was busy do not count.'],
+  ['RTF', 'Real-time factor: processing time for each second of audio. Below 1 is faster than real time.'],
+  ['Latency', 'Time from arrival to the last byte of the answer.'],
+  [
+    'To slot',
+    'Time from arrival until the request gets the slot, upload included. It can be long while no other request is running.',
+  ],
+  ['p50, p95, p99', 'Half, 95 % or 99 % of the requests took at most this long.'],
+  ['Slot busy', 'Requests refused with 503 because another one held the slot.'],
+  ['Client left', 'Requests whose client disconnected before the answer was complete.'],
+  ['Diarized', 'Transcriptions with speakers told apart.'],
+];
 
 function figure(name: string, value: string | number, className = ''): Html {
   return html`<div><dt>${name}</dt><dd class="${className}">${value}</dd></div>`;
@@ -171,15 +132,15 @@ export function showUpstreams({ upstreams }: Pick<AdminDeps, 'upstreams'>): Requ
 }
 
 const upstreamsView = (upstreams: readonly UpstreamHealth[]): Html =>
-  html`<div class="card-head"><h2>Upstreams</h2><span class="note">what speech and chat are passed on to</span></div>
-<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Upstreams"><table><thead><tr><th scope="col">Upstream</th><th scope="col">State</th><th scope="col">Why</th><th scope="col">For</th></tr></thead>
-<tbody>${upstreams.map(upstreamRow)}</tbody></table></div>`;
+  html`<div class="card-head"><h2>Upstreams</h2><span class="note">the servers behind speech and chat</span></div>
+<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Upstreams"><table class="upstreams" role="table"><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Upstream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col">For</th></tr></thead>
+<tbody role="rowgroup">${upstreams.map(upstreamRow)}</tbody></table></div>`;
 
 function upstreamRow({ category, problem, isAbsent, since }: UpstreamHealth): Html {
   const [label, className] =
-    problem === null ? ['serves', 'badge good'] : isAbsent ? ['none', 'badge'] : ['down', 'badge bad'];
-  const why = isAbsent ? 'nothing is at the default address, and no setting names another' : problem?.says;
-  return html`<tr data-key="${category}"><th scope="row">${CATEGORY_NAMES[category]}</th>
-<td><span class="${className}">${label}</span></td><td>${why === undefined ? '–' : why}</td>
-<td title="since ${since.toISOString()}">${duration(Date.now() - since.getTime())}</td></tr>`;
+    problem === null ? ['up', 'badge good'] : isAbsent ? ['none', 'badge'] : ['down', 'badge bad'];
+  const why = isAbsent ? 'no server at the default address, and none is set' : problem?.says;
+  return html`<tr data-key="${category}" role="row"><th role="rowheader" scope="row">${CATEGORY_NAMES[category]}</th>
+<td role="cell"><span class="${className}">${label}</span>${why !== undefined && html` <span class="note block">${why}</span>`}</td>
+<td role="cell">${duration(Date.now() - since.getTime())} <span class="note stacked">since <time datetime="${since.toISOString()}">${since.toISOString().slice(11, 19)}</time></span></td></tr>`;
 }

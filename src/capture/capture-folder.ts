@@ -6,6 +6,7 @@
 import { constants, type Dirent } from 'node:fs';
 import { appendFile, lstat, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { makeFolder } from '../make-folder.ts';
 import { endOfLocalDay, localDay } from '../observability/local-day.ts';
 
 export const CAPTURE_FILES = {
@@ -153,7 +154,7 @@ export function createFolderMaker(dir: string): (requestId: string, at: Date) =>
 
 /** @throws Error for a day that is a symbolic link: what is written below it could never be listed or removed */
 async function makeDay(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o700 });
+  makeFolder(path, { mode: 0o700 });
   if (!(await lstat(path)).isDirectory()) throw new Error(`${path} is not a folder`);
 }
 

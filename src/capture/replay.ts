@@ -112,7 +112,7 @@ function send<Result>(
       let answered = false;
       const sent = request(base.origin, { ...options, path, agent: false }, (res) => {
         answered = true;
-        // An answer may come before the end of the body, the rest of which then need not be sent.
+        // An answer may come before the end of the body; the rest then need not be sent.
         read(res)
           .finally(() => sent.destroy())
           .then(resolve, reject);

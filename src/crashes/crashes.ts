@@ -1,7 +1,8 @@
 /** The records of ends that the server did not choose, in a folder that outlives it. Its supervisor makes them. */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { makeFolder } from '../make-folder.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 
 const { kept, lines: MOST_LINES, lineLength, messageLength: MOST_CHARACTERS } = BUDGETS.crashes;
@@ -47,7 +48,7 @@ export function createCrashes(dir: string): Crashes {
   return {
     record(pid, seen) {
       const record = toRecord(pid, seen);
-      mkdirSync(dir, { recursive: true });
+      makeFolder(dir);
       const name = `${record.at.replace(/[:.]/g, '-')}-${pid}.json`;
       // A reader must never see half of a record.
       writeFileSync(join(dir, `${name}.part`), `${JSON.stringify(record, null, 2)}\n`, { mode: 0o640 });

@@ -1,6 +1,7 @@
 /** GET /v1/models and /v1/models/{id} list the models that can serve a request right now (contract 2.3, 4.2). */
 import type { RequestHandler } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
+import type { ModelProgress } from '../models/source.ts';
 import type { Inventory, UpstreamModel } from '../proxy/inventory.ts';
 import { MODEL_IDS, type RoutableModel, resolveName } from '../transcription/routing.ts';
 
@@ -8,11 +9,17 @@ export interface ListedModel extends RoutableModel {
   loaded: boolean;
   /** True when requests for it may have their speakers told apart by voice. */
   diarizes: boolean;
+  /** The size of its weights: on disk, or to be downloaded. */
+  bytes: number;
+  /** How far its weights are, while they are made ready. */
+  fetching: ModelProgress | undefined;
 }
 
 export interface ModelsDeps {
   /** The recognition models that can serve a request, installed or to be downloaded. */
   list(): ListedModel[];
+  /** The weights that are being prepared now. */
+  fetching(): ModelProgress | undefined;
   /** The models that the speech upstream and the chat daemon serve now. */
   upstreams: Inventory;
   /** The names of the settings, which are entries of their own. */
@@ -94,6 +101,7 @@ function recognitionEntries(deps: ModelsDeps) {
     is_routing_alias: true,
     installed,
     loaded: models.some((model) => model.loaded),
+    ...fetchingOf(deps.fetching()),
   });
   const byId = models.map((model) =>
     entry(model.id, {
@@ -103,11 +111,19 @@ function recognitionEntries(deps: ModelsDeps) {
       supports_diarization: model.diarizes,
       supports_alignment: model.aligns === true,
       is_routing_alias: false,
+      size_bytes: model.bytes,
       installed: model.installed,
       loaded: model.loaded,
+      ...fetchingOf(model.fetching),
     }),
   );
   const own = Object.keys(deps.aliases).flatMap((name) => namedEntry(name, [auto, ...byId], deps) ?? []);
   const further = [...byId, ...own];
   return [auto, ...further.filter((one) => one.installed), ...further.filter((one) => !one.installed)];
+}
+
+function fetchingOf(progress: ModelProgress | undefined) {
+  if (progress === undefined) return {};
+  const { id: model, phase, doneBytes, totalBytes } = progress;
+  return { fetching: { model, phase, done_bytes: doneBytes, total_bytes: totalBytes } };
 }

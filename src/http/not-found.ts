@@ -6,7 +6,7 @@ import type { Request } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
 import { forwardedPrefix } from './server/forwarded-prefix.ts';
 
-/** A path of more parts than this is no path of ours with something before or behind it. */
+/** A path with more parts than this is not one of ours with something before or after it. */
 const MAX_PARTS = 16;
 
 /** The gateway's own operations, in any spelling that a reader takes for one, and all that is below them. */

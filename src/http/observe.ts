@@ -126,10 +126,10 @@ function emptyNotes(requestId: string): Omit<Notes, 'slotTaken' | 'requestBody'>
   };
 }
 
-/** What is measured of a request while it runs. */
+/** What is measured while a request runs. */
 type Measured = Pick<Exchange, 'bytesIn' | 'bytesOut' | 'slotWaitMs'>;
 
-/** What is known of a request when it arrives. */
+/** What is known when a request arrives. */
 interface Arrival extends Pick<Exchange, 'at' | 'method' | 'path' | 'clientIp'> {
   headers: IncomingHttpHeaders;
   msSince(): number;
@@ -179,6 +179,8 @@ function exchangeOf(
     latencyMs: msSince(),
     userAgent: headers['user-agent'],
     errorKind,
+    errorCode: error?.code,
+    errorMessage: error?.message,
   };
 }
 

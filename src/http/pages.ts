@@ -1,13 +1,13 @@
 /**
- * Serves the pages for people. They are static files of the top-level `assets` folder and of two packages, without a
+ * Serves the pages for people. They are static files of the top-level `assets` folder and of five packages, without a
  * build step. A page may load nothing from elsewhere and hold no inline script, so that a text shown on it can never
- * become code.
+ * become code. Only the playground fetches from elsewhere, and never code.
  */
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename, extname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import express, { type Express, type RequestHandler } from 'express';
+import { compressedFile, compressedFolder } from './compressed.ts';
 
 /** The same relative path serves both `src/http` and `dist/http`. */
 const ASSETS = fileURLToPath(new URL('../../assets/', import.meta.url));
@@ -18,15 +18,18 @@ const PAGES: Readonly<Record<string, string>> = {
   '/docs': 'docs.html',
 };
 
-/** Only these files of the packages are served, below `/assets/vendor/`. */
+/** Only these files of the packages are served, below `/assets/vendor/`, by these names. */
 const require = createRequire(import.meta.url);
-const VENDOR = [
-  require.resolve('htmx.org/dist/htmx.min.js'),
-  require.resolve('uplot/dist/uPlot.iife.min.js'),
-  require.resolve('uplot/dist/uPlot.min.css'),
-];
+const VENDOR: Readonly<Record<string, string>> = {
+  'htmx.min.js': require.resolve('htmx.org/dist/htmx.min.js'),
+  'uPlot.iife.min.js': require.resolve('uplot/dist/uPlot.iife.min.js'),
+  'uPlot.min.css': require.resolve('uplot/dist/uPlot.min.css'),
+  'marked.esm.js': require.resolve('marked'),
+  'purify.min.js': require.resolve('dompurify/dist/purify.min.js'),
+  'fflate.js': fileURLToPath(import.meta.resolve('fflate/browser')),
+};
 
-const CONTENT_SECURITY_POLICY = [
+const CONTENT_SECURITY_POLICY: readonly string[] = [
   "default-src 'self'",
   "style-src 'self'",
   "img-src 'self' data: blob:",
@@ -35,12 +38,18 @@ const CONTENT_SECURITY_POLICY = [
   "form-action 'self'",
   "frame-ancestors 'none'",
   "object-src 'none'",
-].join('; ');
+];
 
-export function pageHeaders(): RequestHandler {
+/** The playground fetches sounds that its visitor has a link to. Where from cannot be known before. */
+const MORE: Readonly<Record<string, string>> = { '/playground': "connect-src 'self' https:" };
+
+/** @param path of the page, where it is one that may do more than the others */
+export function pageHeaders(path = ''): RequestHandler {
+  const more = MORE[path];
+  const policy = [...CONTENT_SECURITY_POLICY, ...(more === undefined ? [] : [more])].join('; ');
   return (_req, res, next) => {
     res.set({
-      'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+      'Content-Security-Policy': policy,
       'X-Content-Type-Options': 'nosniff',
       'Referrer-Policy': 'no-referrer',
       'X-Frame-Options': 'DENY',
@@ -56,11 +65,10 @@ export function mountPages(app: Express): void {
   // Who opens the address that the gateway prints when it starts is a person, and finds something to try.
   app.get('/', pageHeaders(), (_req, res) => res.redirect('./playground'));
   for (const [path, file] of Object.entries(PAGES))
-    app.use(path, pageHeaders(), withoutSlash, serve(join(ASSETS, file)));
-  for (const path of VENDOR) {
-    app.use(`/assets/vendor/${basename(path)}`, pageHeaders(), packed(path), serve(path));
-  }
-  app.use('/assets', pageHeaders(), serve(ASSETS));
+    app.use(path, pageHeaders(path), withoutSlash, ...served(join(ASSETS, file)));
+  for (const [name, path] of Object.entries(VENDOR))
+    app.use(`/assets/vendor/${name}`, pageHeaders(), ...served(path));
+  app.use('/assets', pageHeaders(), compressedFolder(ASSETS), serve(ASSETS));
 }
 
 /** Leads from `/playground/` to `/playground`, from which the links of the page lead on. */
@@ -72,18 +80,7 @@ export const withoutSlash: RequestHandler = (req, res, next) => {
   else res.redirect(`../${name}`);
 };
 
-/** Serves the gzip copy in the package to clients that accept gzip. Otherwise the next handler serves the file. */
-function packed(path: string): RequestHandler {
-  const file = `${path}.gz`;
-  if (!existsSync(file)) return (_req, _res, next) => next();
-  const send = serve(file);
-  return (req, res, next) => {
-    res.vary('Accept-Encoding');
-    if (req.acceptsEncodings('gzip') === false) return next();
-    res.type(extname(path)).set('Content-Encoding', 'gzip');
-    send(req, res, next);
-  };
-}
+const served = (path: string) => [compressedFile(path), serve(path)];
 
 /** Serves one file, or all files of a folder. Unlike `res.sendFile`, it sends an ETag although the app has them off. */
 const serve = (path: string): RequestHandler =>

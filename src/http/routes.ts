@@ -53,7 +53,7 @@ export interface RouteDeps {
 const OWN_AUDIO = ['transcriptions', 'translations', 'alignments'].map((name) => `/v1/audio/${name}`);
 /** What the chat daemon answers besides chat. */
 const OF_THE_DAEMON = ['/v1/completions', '/v1/embeddings', '/v1/responses'];
-/** The pages, which are no rows of the table. */
+/** The pages, which are not rows of the table. */
 const PAGES = ['/docs', '/playground', '/admin'];
 
 /** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
@@ -65,7 +65,7 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
     ownPace,
   ];
   const toDaemon = { chain: inference, handler: passthrough('llm', { shutdown, bodies, forward: chat }) };
-  // A recording that was sent to another spelling of the gateway's own path is no matter of the speech upstream.
+  // A recording sent to a misspelling of the gateway's own path must not reach the speech upstream.
   const notOwn: RequestHandler = (req, _res, next) =>
     isOwnAudio(req.path) ? next(notFound(servedPaths(rows), req)) : next();
   const rows: RouteRow[] = [

@@ -19,11 +19,11 @@ import { type Dialect, type TranscriptionHandlerDeps, transcriptions } from './t
 export const WHISPER_ASR: readonly string[] = ['/asr', '/detect-language'];
 
 const OUTPUTS = ['txt', 'srt', 'vtt', 'json', 'tsv'] as const;
-/** What each output is made of. */
+/** How each output format is written. */
 const FORMAT_OF = { txt: 'text', srt: 'srt', vtt: 'vtt', json: 'verbose_json', tsv: 'verbose_json' } as const;
 const TASKS = ['transcribe', 'translate'] as const;
 const RAW = wavHeader({ rate: SAMPLE_RATE, width: 2, channels: 1 });
-/** The speech that a language is told from. The reference code looks at as much audio, but from the start of the file. */
+/** How much speech detects a language. The reference code uses as much audio, but from the start of the file. */
 const ENOUGH_SPEECH_SEC = 30;
 
 const encode = z
@@ -44,7 +44,7 @@ export const asrQuery = z.object({
   initial_prompt: z.string().optional().describe('text the model is conditioned on'),
   word_timestamps: z.string().optional().describe('`true`: words in `json`'),
   diarize: z.string().optional().describe('`true`: tells speakers apart'),
-  num_speakers: z.string().optional().describe('how many speakers there are, if it is known'),
+  num_speakers: z.string().optional().describe('the number of speakers, if known'),
   min_speakers: z.string().optional().describe('the least number of speakers'),
   max_speakers: z.string().optional().describe('the most speakers'),
   vad_filter: z.string().optional().describe('no effect: silence never reaches a model'),
@@ -57,12 +57,15 @@ export function asr(deps: TranscriptionHandlerDeps): RequestHandler {
     upload: uploadOf,
     request(_fields, { query }, aliases) {
       const { diarize, num_speakers, min_speakers, max_speakers } = query;
+      const output = outputOf(query);
       const asked = {
         model: query.model,
         language: query.language,
         prompt: query.initial_prompt,
         translate: choiceOf(TASKS, 'task', query.task) === 'translate' ? 'true' : '',
-        response_format: FORMAT_OF[outputOf(query)],
+        response_format: FORMAT_OF[output],
+        // Who asks here shows them under a video.
+        segment_granularity: output === 'srt' || output === 'vtt' ? 'subtitle' : 'sentence',
         timestamp_granularities: switchOf(query, 'word_timestamps') ? 'word' : '',
         diarize,
         num_speakers,

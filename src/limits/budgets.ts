@@ -146,6 +146,22 @@ export const BUDGETS = {
     /** The time that a client has to take the last events and to close its side. */
     closeMs: 2000,
   },
+  /** Conversations of live sessions. */
+  conversation: {
+    /** The items that are remembered, and the bytes of their text; the oldest are forgotten first. */
+    items: 1000,
+    bytes: 1024 * 1024,
+    /** Of one answer. */
+    answerCharacters: 64 * 1024,
+    /** The responses of a session that go on at once: that of the conversation, and some out of band. */
+    responses: 4,
+    /** The tools of a session. */
+    tools: 128,
+    /** The number of messages for which it is tracked how much was heard. */
+    playbacks: 64,
+    /** A line of the chat daemon's answer. */
+    chatLineBytes: 1024 * 1024,
+  },
   /** The short-lived keys of live sessions. */
   clientSecrets: {
     /** Of all clients together. Each holds the settings that it was made with. */

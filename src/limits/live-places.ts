@@ -4,10 +4,22 @@ import { BoundedPlaces, type Holder, largestBy } from './bounded-places.ts';
 
 export const LIVE_PROTOCOLS = ['realtime', 'wyoming'] as const;
 
+/** What a session does, for its operator. */
+export interface LiveStatus {
+  kind: 'transcription' | 'conversation';
+  /** `hearing`: somebody speaks. */
+  state: 'waiting' | 'hearing' | 'transcribing' | 'answering';
+  /** What went wrong last, however long ago. */
+  lastError: { code: string; says: string; at: Date } | null;
+  /** How long the stages of the last answer took, ms, in their order; null before the first one. */
+  lastAnswer: { status: string; stages: readonly { name: string; ms: number }[] } | null;
+}
+
 export interface LiveSession extends Holder {
   protocol: (typeof LIVE_PROTOCOLS)[number];
   /** The time for which the client has sent nothing to hear. */
   idleMs(): number;
+  status(): LiveStatus;
   /** Ends the session. Its place is already free. */
   giveUp(reason: GatewayError): void;
 }

@@ -24,6 +24,8 @@ export interface UploadPlaces {
   take(claim: Claim): Promise<void>;
   /** Frees the place. Idempotent. */
   release(claim: Claim): void;
+  /** Those that have a place, the oldest first. */
+  holders(): Claim[];
 }
 
 /** @param options.graceMs how long a new upload waits for its own bytes before it is compared with the others */
@@ -57,6 +59,7 @@ export function createUploadPlaces(options: { maxUploads: number; graceMs: numbe
       if (!places.take(claim)) throw new GatewayError('overloaded', {});
     },
     release: (claim) => places.release(claim),
+    holders: () => places.holders(),
   };
 }
 

@@ -49,6 +49,9 @@ export interface Exchange {
   /** ISO 639 code. */
   language?: string | undefined;
   errorKind?: ErrorKind | undefined;
+  errorCode?: string | undefined;
+  /** What the client was told. */
+  errorMessage?: string | undefined;
   /** The name of the key that the request had. */
   key?: string | undefined;
 }

@@ -3,6 +3,7 @@ import type { Logger } from 'winston';
 import { type Capture, type CaptureWriter, createCapture, withoutVoices } from '../capture/capture.ts';
 import { createSweeper } from '../capture/sweeper.ts';
 import { createAccessLog, createStdoutLog } from './access-log.ts';
+import type { AnswerRecord } from './answer-record.ts';
 import type { Exchange } from './exchange.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createPrometheus, type Prometheus, type PrometheusOptions } from './prometheus.ts';
@@ -15,8 +16,12 @@ export interface Instruments {
   readonly capture: Capture;
   /** Records a request that is over. */
   finished(exchange: Exchange): void;
+  /** Records an answer of a conversation that is over. */
+  answered(answer: AnswerRecord): void;
   /** Begins to capture a request; null while capture is off. */
   beginCapture(requestId: string, at: Date): CaptureWriter | null;
+  /** Why capture switched itself off, and when, since it was last on; null unless it did. */
+  captureFailure(): { at: Date; why: string } | null;
   /** Resolves when everything is on disk. */
   close(): Promise<void>;
 }
@@ -50,11 +55,15 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
   });
   const metrics = createMetrics({ windowSec: config.metricsWindowSec });
   const prometheus = createPrometheus(deps);
+  let captureFailed: { at: Date; why: string } | null = null;
   const capture = createCapture({
     dir: config.payloadDir,
     log,
     maxBytes: config.payloadMaxGb * 1024 ** 3,
-    onFailure: () => toggles.set('payload', false),
+    onFailure(error) {
+      captureFailed = { at: new Date(), why: error.message };
+      toggles.set('payload', false);
+    },
   });
   const sweeper = createSweeper({
     dir: config.payloadDir,
@@ -87,8 +96,15 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
       if (toggles.get('access_log') && (config.logProbes || !isDullProbe(exchange)))
         accessLog.write(exchange);
     },
-    beginCapture: (requestId, at) =>
-      toggles.get('payload') ? withoutVoices(capture.begin(requestId, at)) : null,
+    answered(answer) {
+      if (toggles.get('metrics')) prometheus.answered(answer);
+    },
+    beginCapture(requestId, at) {
+      if (!toggles.get('payload')) return null;
+      captureFailed = null;
+      return withoutVoices(capture.begin(requestId, at));
+    },
+    captureFailure: () => captureFailed,
     async close() {
       await Promise.all([sweeper.close(), capture.close(), accessLog.close()]);
       prometheus.close();

@@ -8,11 +8,12 @@
  * until the next day, it does not recreate a deleted file even with `watchLog`, and the lines that it holds cannot be
  * counted, so they have no bound.
  */
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'winston';
+import { makeFolder } from '../make-folder.ts';
 
 export interface LineFileOptions {
   dir: string;
@@ -90,7 +91,7 @@ async function openToAppend(path: string): Promise<FileHandle> {
     return await open(path, 'a', 0o640);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    await mkdir(dirname(path), { recursive: true });
+    makeFolder(dirname(path));
     return await open(path, 'a', 0o640);
   }
 }

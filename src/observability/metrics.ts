@@ -10,13 +10,17 @@
  *   had more, they cover the newest samples and the snapshot has `window_truncated`.
  */
 import { CATEGORIES, type Category } from '../category.ts';
+import { excerpt } from '../errors.ts';
 import { type Exchange, TRAFFIC_CLASSES, type TrafficClass } from './exchange.ts';
 import { createRollingWindow, type Measurement, percentiles, type RollingWindow } from './rolling-window.ts';
 
+/** Those of a snapshot (contract 2.4.4), and those that the dashboard searches. */
 const RECENT = 50;
+const KEPT = 200;
 const SERIES_STEP_SEC = 10;
 const SERIES_SPAN_SEC = 3600;
 const MODEL_NAME_CHARS = 128;
+const MESSAGE_CHARS = 200;
 
 /** A measured value; null when nothing was measured. */
 type Figure = number | null;
@@ -38,6 +42,11 @@ export interface MetricsSample {
   route?: string;
   /** The name of the key that the request had. */
   key?: string;
+  /** The address of the client. */
+  client_ip?: string;
+  /** The code of a failure, and what the client was told, cut to 200 characters. */
+  code?: string;
+  message?: string;
   provider: string;
 }
 
@@ -94,13 +103,15 @@ export interface HistorySeries {
 export interface SlotNow {
   holder: Category | null;
   heldForMs: number;
-  waiting: readonly { category: Category; requestId: string; waitedMs: number }[];
+  waiting: readonly { category: Category; requestId: string; waitedMs: number; isLive: boolean }[];
 }
 
 export interface Metrics {
   /** Counts an exchange. One without a category is not inference and is left out. */
   record(exchange: Exchange): void;
   snapshot(slot: SlotNow): MetricsSnapshot;
+  /** The latest requests of a category that are kept, newest first. */
+  recent(category: Category): readonly MetricsSample[];
   /** The requests in each of the last complete seconds. @param seconds is clamped to 1 to 600 */
   perSecond(seconds: number): RateSeries;
   /** The last hour in steps of 10 s. The last step is the current one, so its counts still grow. */
@@ -158,7 +169,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
       if (served) window.measure({ second: at, latencyMs, slotWaitMs, rtf });
       else if (slotWaitMs !== undefined) window.measure({ second: at, slotWaitMs });
       recent.unshift(toSample(exchange));
-      if (recent.length > RECENT) recent.pop();
+      if (recent.length > KEPT) recent.pop();
     },
     snapshot({ holder, heldForMs, waiting }) {
       const to = second();
@@ -180,6 +191,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
         categories: each((entry) => summarize(entry, from, to)),
       };
     },
+    recent: (category) => windows.get(category)?.recent ?? [],
     perSecond(seconds) {
       const count = Math.min(600, Math.max(1, Math.floor(seconds)));
       return each(({ window }) => countSteps(window, second() - count, count, 1));
@@ -237,7 +249,7 @@ function summarize({ window, recent }: Window, from: number, to: number): Catego
     rtf: { p50, p95 },
     ...(diarized > 0 ? { diarized } : {}),
     ...(window.truncatedSince(from) ? { window_truncated: true as const } : {}),
-    recent: [...recent],
+    recent: recent.slice(0, RECENT),
   };
 }
 
@@ -267,6 +279,11 @@ function toSample(exchange: Exchange): MetricsSample {
     ...(speakers === undefined ? {} : { speakers }),
     ...(route === undefined ? {} : { route }),
     ...(exchange.key === undefined ? {} : { key: exchange.key }),
+    ...(exchange.clientIp === undefined ? {} : { client_ip: exchange.clientIp }),
+    ...(exchange.errorCode === undefined ? {} : { code: exchange.errorCode }),
+    ...(exchange.errorMessage === undefined
+      ? {}
+      : { message: excerpt(exchange.errorMessage, MESSAGE_CHARS) }),
     provider: exchange.provider,
   };
 }

@@ -7,6 +7,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { CATEGORIES, type Category } from '../category.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { LIVE_PROTOCOLS, type LiveSession } from '../limits/live-places.ts';
+import type { AnswerRecord } from './answer-record.ts';
 import type { Exchange } from './exchange.ts';
 import type { SlotNow } from './metrics.ts';
 
@@ -14,6 +15,8 @@ export interface Prometheus {
   readonly contentType: string;
   /** Counts an exchange. One without a category is not inference and is left out. */
   record(exchange: Exchange): void;
+  /** Counts an answer of a conversation. */
+  answered(answer: AnswerRecord): void;
   modelLoaded(id: string, tookSec: number): void;
   modelUnloaded(id: string): void;
   /** All series in the text exposition format. */
@@ -52,6 +55,7 @@ export interface UpstreamNow {
 
 const DURATIONS_SEC = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
 const WAITS_SEC = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const ANSWERS_SEC = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 30];
 const LOADS_SEC = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120];
 const SPEAKERS = [0, 1, 2, 3, 4, 5, 6, 8, 10, 20];
 const FACTORS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 2, 5];
@@ -80,6 +84,7 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
   const audio = audioSeries(registers);
   const bodies = bodySeries(registers);
   const models = modelSeries(registers);
+  const conversations = conversationSeries(registers);
   addSlotSeries(registers, options.slot);
   addLiveSeries(registers, options.liveSessions);
   addUpstreamSeries(registers, options.upstreams);
@@ -103,6 +108,12 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
       ifMeasured(exchange.diarizationSec, (sec) => audio.diarization.observe(sec));
       ifMeasured(exchange.bytesIn, (bytes) => bodies.received.inc({ category }, bytes));
       ifMeasured(exchange.bytesOut, (bytes) => bodies.sent.inc({ category }, bytes));
+    },
+    answered({ status, reason, stagesMs, firstAudioMs }) {
+      conversations.answers.inc({ status, reason });
+      for (const [stage, took] of Object.entries(stagesMs))
+        ifMeasured(took, (ms) => conversations.stages.observe({ stage }, ms / 1000));
+      ifMeasured(firstAudioMs, (ms) => conversations.firstAudio.observe(ms / 1000));
     },
     modelLoaded(id, tookSec) {
       const model = modelLabel(id);
@@ -228,6 +239,30 @@ function modelSeries(registers: Registry[]) {
   };
 }
 
+function conversationSeries(registers: Registry[]) {
+  return {
+    answers: new Counter({
+      name: 'voxgate_conversation_answers_total',
+      help: 'Answers of conversations, by how they ended; cancelled by turn_detected is an interruption by speech.',
+      labelNames: ['status', 'reason'],
+      registers,
+    }),
+    firstAudio: new Histogram({
+      name: 'voxgate_conversation_first_audio_seconds',
+      help: 'Time from the end of speech to the first audio of its answer.',
+      buckets: ANSWERS_SEC,
+      registers,
+    }),
+    stages: new Histogram({
+      name: 'voxgate_conversation_stage_seconds',
+      help: 'Parts of the time to the first audio: text of the speech, slot, first word of chat, its speech.',
+      labelNames: ['stage'],
+      buckets: ANSWERS_SEC,
+      registers,
+    }),
+  };
+}
+
 function addSlotSeries(registers: Registry[], slot: () => SlotNow): void {
   new Gauge({
     name: 'voxgate_slot_held',
@@ -249,13 +284,17 @@ function addSlotSeries(registers: Registry[], slot: () => SlotNow): void {
   });
   new Gauge({
     name: 'voxgate_slot_waiting',
-    help: 'Requests that wait for the slot because they asked to.',
-    labelNames: ['category'],
+    help: 'Requests that asked to wait for the slot, and work of live sessions that waits for it.',
+    labelNames: ['category', 'source'],
     registers,
     collect() {
       const { waiting } = slot();
-      for (const category of CATEGORIES)
-        this.set({ category }, waiting.filter((request) => request.category === category).length);
+      for (const category of CATEGORIES) {
+        const own = waiting.filter((request) => request.category === category);
+        const live = own.filter(({ isLive }) => isLive).length;
+        this.set({ category, source: 'request' }, own.length - live);
+        this.set({ category, source: 'live' }, live);
+      }
     },
   });
   new Gauge({

@@ -12,7 +12,7 @@ const { model, language } = transcriptionFields;
 export const alignmentFields = {
   text: z
     .string()
-    .describe(`what is said in the audio; at most ${BUDGETS.alignment.textBytes / 1024} KiB of UTF-8`),
+    .describe(`the text spoken in the audio; at most ${BUDGETS.alignment.textBytes / 1024} KiB of UTF-8`),
   model,
   language,
 };

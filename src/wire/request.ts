@@ -85,7 +85,7 @@ const serverVad = z.strictObject(
     type: z.literal('server_vad', CHUNKING),
     threshold: numeric(0, 1)
       .optional()
-      .describe('probability at which speech begins (0.5); at 0 all of the audio is speech'),
+      .describe('probability at which speech begins (0.5); at 0 all audio counts as speech'),
     prefix_padding_ms: numeric(0, 5000).optional().describe('silence kept around speech (200)'),
     silence_duration_ms: numeric(0, 10_000).optional().describe('silence that ends speech (500)'),
   },
@@ -104,7 +104,7 @@ const FIELDS = {
     .describe('0 (default) = the most probable text, with fallback when the result is doubtful'),
   beam_size: whole(1, BUDGETS.whisper.maxBeams)
     .optional()
-    .describe('texts that are followed side by side where a chunk is in doubt; 1 = greedy'),
+    .describe('beams used when a chunk is doubtful; 1 = greedy'),
   response_format: oneOf(FORMATS).optional().describe('default `json`'),
   segment_granularity: oneOf(['sentence', 'subtitle'])
     .optional()
@@ -116,9 +116,9 @@ const FIELDS = {
   speakers: oneOf(['channels'])
     .optional()
     .describe('`channels`: each channel of a stereo recording is one speaker'),
-  num_speakers: speakers.describe('how many speakers there are, if it is known'),
-  min_speakers: speakers.describe('the least number of speakers (1)'),
-  max_speakers: speakers.describe(`the most speakers (${BUDGETS.speakers.most})`),
+  num_speakers: speakers.describe('the number of speakers, if known'),
+  min_speakers: speakers.describe('the minimum number of speakers (1)'),
+  max_speakers: speakers.describe(`the maximum number of speakers (${BUDGETS.speakers.most})`),
   chunking_strategy: z
     .union([z.literal('auto'), serverVad], { error: CHUNKING })
     .optional()

@@ -44,7 +44,7 @@ export function layout(title: string, page: Html, hasSession: boolean, root = ''
       <div id="notices" class="notices" aria-live="assertive">
         <p id="unreachable" class="notice bad" hidden></p>
         <div id="locked" class="notice warn row" hidden>
-          <span>This gateway asks for an API key; nothing is shown without it.</span>
+          <span>This gateway needs an API key. Nothing is shown without one.</span>
           <button id="unlock" class="small" type="button">Enter the key</button>
         </div>
         <div id="failed" class="notice bad row" hidden>
@@ -73,12 +73,12 @@ const confirmation = html`<dialog id="confirm-dialog" aria-labelledby="confirm-t
 
 const keyQuestion = html`<dialog id="key-dialog" aria-labelledby="key-title">
       <form method="dialog">
-        <h2 id="key-title">This gateway asks for an API key</h2>
+        <h2 id="key-title">This gateway needs an API key</h2>
         <p id="key-wrong" class="notice bad" role="alert" hidden>That key was not accepted.</p>
         <div class="field">
           <label for="key">API key</label>
           <input id="key" type="password" autocomplete="off" required>
-          <p class="note">This browser keeps a cookie in its place.</p>
+          <p class="note">This browser stores a cookie, not the key.</p>
         </div>
         <div class="row">
           <button class="primary" type="submit" value="use">Use this key</button>

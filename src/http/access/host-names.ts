@@ -49,7 +49,7 @@ export function hostNames(options: HostNameOptions): (name: string) => boolean {
     (!onLoopback && name !== '' && isPrivate(name));
 }
 
-/** The name in a URL, in lower case; null for what is no URL. */
+/** The host name in a URL, in lower case; null if it is not a URL. */
 export function hostnameOf(url: string): string | null {
   try {
     return new URL(url).hostname.toLowerCase();

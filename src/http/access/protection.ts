@@ -17,7 +17,7 @@ export interface ProtectionOptions extends HostNameOptions {
 const READING = ['GET', 'HEAD'];
 /** Fetch Metadata (W3C), section 2.4. */
 const OTHER_SITES = ['cross-site', 'same-site'];
-/** Whether the process lives and works is no secret, and those who watch it use any name. */
+/** Health is not a secret, and monitors may use any host name. */
 const UNDER_ANY_NAME = ['/health', '/ready'];
 
 export function protection(options: ProtectionOptions): RequestHandler[] {

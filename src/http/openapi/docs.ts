@@ -1,6 +1,9 @@
 /** Serves the description of the API (OpenAPI 3.1) at `/openapi.json`, and as a page at `/docs` (contract 1.7). */
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
 import type { Express, RequestHandler } from 'express';
 import type { createDocument, ZodOpenApiPathsObject } from 'zod-openapi';
+import { compressedFolder } from '../compressed.ts';
 import { pageHeaders } from '../pages.ts';
 import { caseSensitiveRouter } from '../route-table.ts';
 import { forwardedPrefix } from '../server/forwarded-prefix.ts';
@@ -29,7 +32,7 @@ export async function describeApi({
     },
     components: {
       securitySchemes: {
-        [BEARER]: { type: 'http', scheme: 'bearer', description: 'a key of SVC_API_KEY, where that is set' },
+        [BEARER]: { type: 'http', scheme: 'bearer', description: 'a key from SVC_API_KEY, if that is set' },
       },
     },
     security: [{}, { [BEARER]: [] }],
@@ -63,5 +66,7 @@ export function mountDocs(app: Express): void {
 
 async function swaggerFiles(): Promise<RequestHandler> {
   const { default: swaggerUi } = await import('swagger-ui-express');
-  return caseSensitiveRouter().use(...swaggerUi.serveFiles());
+  const require = createRequire(createRequire(import.meta.url).resolve('swagger-ui-express'));
+  const folder = dirname(require.resolve('swagger-ui-dist/swagger-ui.css'));
+  return caseSensitiveRouter().use(compressedFolder(folder), ...swaggerUi.serveFiles());
 }

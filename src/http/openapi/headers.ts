@@ -46,7 +46,7 @@ export const ANY_REQUEST: Headers = {
     .regex(REQUEST_ID)
     .optional()
     .meta({
-      param: { id: 'X-Request-ID', description: 'an id of your own; one of another form is replaced' },
+      param: { id: 'X-Request-ID', description: 'an id of your own; an invalid one is replaced' },
     }),
 };
 /** What a request that takes the slot may ask for. */

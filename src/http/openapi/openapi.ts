@@ -16,7 +16,10 @@ export const errorEnvelopeSchema = z
       message: z.string().describe('a sentence for people; the wording may change'),
       type: z.string(),
       param: z.string().nullable().describe('the field at fault'),
-      code: z.union([z.string(), z.number()]).nullable().describe('a number only where an upstream gave one'),
+      code: z
+        .union([z.string(), z.number()])
+        .nullable()
+        .describe('a number only if it comes from an upstream'),
       request_id: z.string().optional().describe('on a 5xx: the id to search for in the log'),
       retry_after_sec: z.int().optional().describe('on a 503 of an upstream: its `Retry-After`'),
       held_by: z.enum(['asr', 'tts', 'llm']).optional().describe('slot_busy: the capability in use'),
@@ -48,10 +51,23 @@ export const modelEntrySchema = z
       .string()
       .optional()
       .describe(
-        'the id that the name stands for; on names of `SVC_MODEL_ALIASES` and on other names asked for',
+        'the id that the name stands for; on names from `SVC_MODEL_ALIASES` and on other names asked for',
       ),
+    size_bytes: z
+      .int()
+      .optional()
+      .describe('size of the weights, on disk or to download; ASR models only, not `auto`'),
     installed: z.boolean().describe('weights on disk'),
     loaded: z.boolean().describe('resident in memory'),
+    fetching: z
+      .looseObject({
+        model: z.string().describe('the id of the weights, which may belong to a part that all models need'),
+        phase: z.enum(['waiting', 'downloading', 'verifying', 'converting', 'quantizing']),
+        done_bytes: z.int(),
+        total_bytes: z.int().nullable(),
+      })
+      .optional()
+      .describe('while weights are being prepared: those of this model; on `auto` the first of any'),
   })
   .meta({ id: 'ModelEntry' });
 
@@ -85,7 +101,7 @@ const spoken = {
   speakers: z
     .array(z.looseObject({ speaker, seconds: sec('all turns') }))
     .optional()
-    .describe('with diarize: in the order of appearance'),
+    .describe('with diarize: in order of appearance'),
 };
 
 export const segmentSchema = z
@@ -100,8 +116,8 @@ export const segmentSchema = z
     avg_logprob: z.number(),
     compression_ratio: z.number(),
     no_speech_prob: z.number(),
-    language: z.string().optional().describe('English name; where the language was detected'),
-    language_code: z.string().optional().describe('ISO 639; where the language was detected'),
+    language: z.string().optional().describe('English name; only if the language was detected'),
+    language_code: z.string().optional().describe('ISO 639; only if the language was detected'),
     emotion: z.string().optional().describe('task_type=rich'),
     event: z.string().optional().describe('task_type=rich'),
     speaker: speaker.optional(),
@@ -144,7 +160,7 @@ export const alignmentSchema = z
     language: z.string().describe('lower-case English name'),
     duration: sec('audio'),
     text: z.string(),
-    words: z.array(wordSchema).describe('all words of the text; one that is not said has no length'),
+    words: z.array(wordSchema).describe('all words of the text; one that is not spoken has zero length'),
     segments: z.array(z.looseObject({ id: z.int(), start: sec('start'), end: sec('end'), text: z.string() })),
     usage,
     language_code: z.string().describe('ISO 639'),
@@ -219,20 +235,18 @@ export const doneSchema = z
   .meta({ id: 'TranscriptTextDone' });
 
 const secret = {
-  value: z.string().describe('the client secret, to be sent as a key'),
+  value: z.string().describe('the client secret; send it as a key'),
   expires_at: z.int().describe('unix seconds'),
 };
 
 /** The session in `session.created`, before it has begun. */
-const transcriptionSession = z.looseObject({
-  type: z.literal('transcription'),
-  object: z.literal('realtime.transcription_session'),
+const session = z.looseObject({
+  type: z.enum(['transcription', 'realtime']),
+  object: z.enum(['realtime.transcription_session', 'realtime.session']),
   id: z.string(),
 });
 
-export const clientSecretSchema = z
-  .looseObject({ ...secret, session: transcriptionSession })
-  .meta({ id: 'ClientSecret' });
+export const clientSecretSchema = z.looseObject({ ...secret, session }).meta({ id: 'ClientSecret' });
 
 export const betaSessionSchema = z
   .looseObject({

@@ -1,4 +1,4 @@
-/** The parts that descriptions of operations are made of: shared answers, and what every operation may answer. */
+/** Shared parts of operation descriptions: common answers, and those that every operation may give. */
 import { z } from 'zod';
 import type {
   ZodOpenApiOperationObject,
@@ -117,7 +117,7 @@ export const UNAUTHORIZED = failure(
   'unauthorized: SVC_API_KEY is set and the request has no valid key',
 );
 
-/** @param contentTypes one, or several of which the request chooses */
+/** @param contentTypes one, or several that the request chooses from */
 export const answer = (
   description: string,
   contentTypes: string | readonly string[],

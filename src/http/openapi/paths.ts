@@ -188,7 +188,7 @@ const response = bodyOf(
 const JSON_OR_EVENTS = ['application/json', 'text/event-stream'];
 const ofResponse = (summary: string, contentTypes: string | string[]): Operation => ({
   ...passedOn('llm', summary, contentTypes),
-  needs: 'a chat daemon (SVC_LLM_BACKEND_URL) that has kept this response',
+  needs: 'a chat daemon (SVC_LLM_BACKEND_URL) that has stored this response',
   examples: { id: 'resp_1' },
 });
 
@@ -223,7 +223,7 @@ const whisperAsrPaths = () =>
   pathsOf('whisper-asr-webservice', {
     '/asr': {
       post: {
-        summary: 'speech to text, as whisper-asr-webservice and Bazarr have it',
+        summary: 'speech to text, compatible with whisper-asr-webservice and Bazarr',
         needs: RECOGNIZER,
         takesSlot: true,
         headers: RECOGNIZED,
@@ -309,7 +309,11 @@ const chatPaths = () =>
 const gatewayPaths = () =>
   pathsOf('gateway', {
     '/health': {
-      get: { summary: 'the process answers', open: true, responses: { 200: json('alive', healthSchema) } },
+      get: {
+        summary: 'whether the process is alive',
+        open: true,
+        responses: { 200: json('alive', healthSchema) },
+      },
     },
     '/ready': {
       get: {
@@ -332,11 +336,11 @@ const gatewayPaths = () =>
       },
     },
     '/v1/models': {
-      get: { summary: 'the models that can serve now', responses: { 200: json('models', modelsListSchema) } },
+      get: { summary: 'the models available now', responses: { 200: json('models', modelsListSchema) } },
     },
     '/v1/models/{id}': {
       get: {
-        summary: 'one model, by id or alias; an id may hold slashes',
+        summary: 'one model, by id or alias; an id may contain slashes',
         needs: 'a model that can serve now',
         examples: { id: 'auto' },
         responses: { 200: json('the model', modelEntrySchema), 404: NOT_FOUND },
@@ -348,8 +352,8 @@ const sessionPaths = () =>
   pathsOf('admin', {
     '/admin/session': {
       post: {
-        summary: 'a cookie for a key, for the dashboard',
-        needs: 'a key of SVC_API_KEY; where none is set, any will do',
+        summary: 'exchanges a key for a cookie, for the dashboard',
+        needs: 'a key from SVC_API_KEY; if none is set, anything works',
         open: true,
         body: bodyOf('application/json', z.looseObject({ key: z.string() }), { key: 'a key of yours' }),
         responses: {

@@ -141,7 +141,7 @@ function responseOver(req: IncomingMessage, socket: Socket): ServerResponse {
   return res;
 }
 
-/** What `parser.onIncoming` returns to Node's HTTP parser for a connection that is no HTTP any more. */
+/** What `parser.onIncoming` returns to Node's HTTP parser for a connection that is no longer HTTP. */
 const NO_MORE_HTTP = 2;
 
 /**

@@ -11,6 +11,8 @@ const { leastReferenceMs, longestReferenceMs } = BUDGETS.speakers;
 const toSamples = (ms: number) => (ms / 1000) * SAMPLE_RATE;
 /** Encoders pad to whole frames, and a sound of exactly 10 s must pass. */
 const SLACK_SAMPLES = SAMPLE_RATE / 10;
+/** No sample of a silent reference is as loud, of 1: -60 dB. A voice that soft could not be told from the noise. */
+const SILENT_BELOW = 0.001;
 
 const EXPECTED = `Expected a data URL of ${leastReferenceMs / 1000} to ${longestReferenceMs / 1000} s of audio in base64`;
 
@@ -70,6 +72,7 @@ async function samplesOf(source: AudioSource, i: number, type: string): Promise<
     samples.set(block, at);
     at += block.length;
   }
+  if (samples.every((sample) => Math.abs(sample) < SILENT_BELOW)) throw refusal(i, `${type} of silence`);
   return samples;
 }
 

@@ -4,10 +4,11 @@
  * jump, so a folder of unknown origin counts as abandoned only when this process has seen no touch for a while.
  */
 import { createHash } from 'node:crypto';
-import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { lstat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { makeFolder } from '../../make-folder.ts';
 import { isAlive } from '../../process-alive.ts';
 import { watchUnchanged } from '../../unchanged.ts';
 
@@ -41,7 +42,7 @@ export function createSpoolFolder({ tmpDir, log, times = TIMES }: SpoolFolderOpt
   let closed = false;
 
   function make(): string {
-    mkdirSync(tmpDir, { recursive: true });
+    makeFolder(tmpDir);
     if (dir !== null) own.delete(dir);
     dir = mkdtempSync(join(tmpDir, `voxgate-${PLACE}-${process.pid}-`));
     own.add(dir);

@@ -1,0 +1,111 @@
+/** The latest requests on the dashboard: who asked for what, and what became of it. They can be filtered and searched. */
+import type { RequestHandler } from 'express';
+import { CATEGORIES, type Category } from '../category.ts';
+import type { TrafficClass } from '../observability/exchange.ts';
+import type { MetricsSample } from '../observability/metrics.ts';
+import { sendHtml } from './answer.ts';
+import type { AdminDeps } from './deps.ts';
+import { counted, milliseconds, ratio, seconds } from './views/format.ts';
+import { type Html, html } from './views/html.ts';
+
+export const SHOWN_REQUESTS = ['all', 'failed', 'asr', 'tts', 'llm', 'busy'] as const;
+type Shown = (typeof SHOWN_REQUESTS)[number];
+
+/** The most rows, and the most characters of a search. */
+const MOST = 50;
+const SEARCH_CHARS = 100;
+
+interface Row extends MetricsSample {
+  category: Category;
+}
+
+const FILTERS: Readonly<Record<Shown, (row: Row) => boolean>> = {
+  all: () => true,
+  failed: ({ class: outcome }) => outcome === '4xx' || outcome === '5xx',
+  asr: ({ category }) => category === 'asr',
+  tts: ({ category }) => category === 'tts',
+  llm: ({ category }) => category === 'llm',
+  busy: ({ class: outcome }) => outcome === '503-busy',
+};
+
+export function showRequests({ metrics, toggles }: Pick<AdminDeps, 'metrics' | 'toggles'>): RequestHandler {
+  return (req, res) => {
+    const { show, search } = req.query;
+    const filter = FILTERS[SHOWN_REQUESTS.find((name) => name === show) ?? 'all'];
+    const sought = typeof search === 'string' ? search.slice(0, SEARCH_CHARS).trim().toLowerCase() : '';
+    const all = CATEGORIES.flatMap((category) =>
+      metrics.recent(category).map((sample): Row => ({ ...sample, category })),
+    ).sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
+    const found = all.filter((row) => filter(row) && (sought === '' || textOf(row).includes(sought)));
+    sendHtml(res, requestsView({ all: all.length, found, capturing: toggles.get('payload') }));
+  };
+}
+
+/** What a search looks at: all that a row shows but its figures. */
+const textOf = (row: Row) =>
+  [row.request_id, row.category, row.model, row.status, row.code, row.message]
+    .concat([row.client_ip, row.key, row.route, row.provider])
+    .join(' ')
+    .toLowerCase();
+
+const BADGES: Readonly<Record<TrafficClass, [label: string, className: string]>> = {
+  '2xx': ['', 'good'],
+  '4xx': ['', 'warn'],
+  '5xx': ['', 'bad'],
+  '503-busy': [' busy', 'accent'],
+  'client-disconnect': [' left', ''],
+};
+
+const COLUMNS = ['Time', 'Answer', 'Model', 'Client', 'Took', 'Time to slot', 'Audio', 'RTF', 'Request'].map(
+  (name, i) =>
+    html`<th role="columnheader" scope="col"${i >= 4 && i <= 7 && html` class="number"`}>${name}</th>`,
+);
+
+interface Requests {
+  all: number;
+  found: readonly Row[];
+  capturing: boolean;
+}
+
+function requestsView({ all, found, capturing }: Requests): Html {
+  if (all === 0)
+    return html`<p class="empty soft" data-key="empty">No requests yet. Try the <a href="playground">playground</a>.</p>`;
+  const rows = found.slice(0, MOST);
+  const counts = found.length > MOST ? `latest ${MOST} of ${found.length}` : counted(found.length, 'request');
+  return html`<p class="note" data-key="counts">${counts}${
+    found.length < all && `, of the latest ${all}`
+  }${capturing && rows.length > 0 && '; each request id links to its capture'}</p>
+${
+  rows.length === 0
+    ? html`<p class="empty soft" data-key="none">No matching requests.</p>`
+    : html`<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Latest requests"><table class="requests" role="table">
+<thead role="rowgroup"><tr role="row">${COLUMNS}</tr></thead>
+<tbody role="rowgroup">${rows.map((row) => rowView(row, capturing))}</tbody></table></div>`
+}`;
+}
+
+/**
+ * On a narrow screen each row is a card (admin.css), with the label of a cell before it. A table that is displayed as
+ * something else is none to a screen reader, so that the roles are written out.
+ */
+function rowView(row: Row, capturing: boolean): Html {
+  const { request_id: id, category, model } = row;
+  return html`<tr data-key="${category} ${id} ${Date.parse(row.at)}" role="row">
+<td role="cell"><time datetime="${row.at}">${row.at.slice(11, 19)}</time></td><td role="cell" class="answer">${answer(row)}</td>
+<td role="cell" class="model">${model ?? '–'}<span class="note">${category}${row.route !== undefined && `, ${row.route}`}</span></td>
+<td role="cell" data-label="Client">${row.client_ip ?? '–'}${row.key !== undefined && html`<span class="note">key ${row.key}</span>`}</td>
+<td role="cell" class="number" data-label="Took">${milliseconds(row.latency_ms)}</td><td role="cell" class="number" data-label="Time to slot">${milliseconds(row.slot_wait_ms)}</td>
+<td role="cell" class="number" data-label="Audio">${seconds(row.audio_sec)}${row.speakers !== undefined && html` <span class="note">${counted(row.speakers, 'speaker')}</span>`}</td><td role="cell" class="number" data-label="RTF">${ratio(row.rtf)}</td>
+<td role="cell">${
+    capturing
+      ? html`<a href="admin/captures/${encodeURIComponent(id)}" data-key="link"><code>${id}</code></a>`
+      : html`<code data-key="id">${id}</code>`
+  }</td></tr>`;
+}
+
+function answer({ status, class: outcome, code, message }: Row): Html {
+  const [label, className] = BADGES[outcome];
+  return html`<span class="badge ${className}">${status}${label}</span>${
+    code !== undefined && outcome !== '503-busy' && html` <code>${code}</code>`
+  }${message !== undefined && outcome !== '503-busy' && html`<span class="note message">${message}</span>`}`;
+}

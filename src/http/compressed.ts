@@ -1,0 +1,75 @@
+/**
+ * Serves texts of pages compressed. Each is compressed when it is first asked for, and kept while its file is the
+ * same: the pages together have less than a megabyte then.
+ */
+import { readdirSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { RequestHandler } from 'express';
+
+const compress = promisify(gzip);
+const TEXTS = new Set(['.html', '.css', '.js', '.svg']);
+const PLAIN = ['range', 'if-match', 'if-unmodified-since'];
+
+interface Packed {
+  tag: string;
+  body: Buffer;
+}
+
+/** The file of a path to clients that accept gzip. Otherwise, and below the path, the next handler answers. */
+export function compressedFile(path: string): RequestHandler {
+  const send = sender(path);
+  return (req, res, next) => {
+    const [asked = ''] = req.originalUrl.split('?', 1);
+    if (req.path !== '/' || asked.endsWith('/')) next();
+    else send(req, res, next);
+  };
+}
+
+/** The same for the files of a folder that are there now. */
+export function compressedFolder(folder: string): RequestHandler {
+  const files = new Map(
+    readdirSync(folder, { recursive: true })
+      .map(String)
+      .filter((name) => TEXTS.has(extname(name)))
+      .map((name) => [`/${name}`, sender(join(folder, name))]),
+  );
+  return (req, res, next) => {
+    const send = files.get(req.path);
+    if (send === undefined) next();
+    else send(req, res, next);
+  };
+}
+
+function sender(path: string): RequestHandler {
+  const packed = keeper(path);
+  return async (req, res, next) => {
+    if (req.method !== 'GET' && req.method !== 'HEAD') return next();
+    res.vary('Accept-Encoding');
+    // A part of a file, or one version of it, is a part or a version of the file as it is.
+    if (PLAIN.some((name) => req.headers[name] !== undefined)) return next();
+    if (req.acceptsEncodings('gzip') === false) return next();
+    const { tag, body } = await packed();
+    res.set('ETag', tag);
+    if (req.fresh) return void res.status(304).end();
+    res.type(extname(path)).set({ 'Content-Encoding': 'gzip', 'Content-Length': String(body.length) });
+    res.end(req.method === 'HEAD' ? undefined : body);
+  };
+}
+
+/** Two requests at once compress once. */
+function keeper(path: string): () => Promise<Packed> {
+  let kept: { tag: string; packed: Promise<Packed> } | null = null;
+  return async () => {
+    const { size, mtimeMs } = await stat(path);
+    const tag = `W/"${size.toString(16)}-${Math.round(mtimeMs).toString(16)}-gz"`;
+    if (kept?.tag !== tag)
+      kept = {
+        tag,
+        packed: readFile(path).then(async (text) => ({ tag, body: await compress(text, { level: 9 }) })),
+      };
+    return kept.packed;
+  };
+}
